@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# The four verbs of the build: frit_library frit_plugin frit_tool frit_test.
+# The build tree is laid out as installed, so that everything is found relative to libfrit.
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(FRIT_PLUGIN_DIR ${CMAKE_BINARY_DIR}/lib/frit/plugins)
+
+include(${CMAKE_CURRENT_LIST_DIR}/FritPlugin.cmake)
+
+# What everything of ours is compiled with.
+add_library(frit_flags INTERFACE)
+target_compile_definitions(frit_flags INTERFACE _GNU_SOURCE)
+target_compile_options(frit_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow
+  $<$<COMPILE_LANGUAGE:C>:-Wconversion -Wstrict-prototypes -Wmissing-prototypes>
+  $<$<BOOL:${FRIT_WERROR}>:-Werror>
+  -ffp-contract=off)
+if(FRIT_SANITIZE)
+  target_compile_options(frit_flags INTERFACE -fsanitize=${FRIT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(frit_flags INTERFACE -fsanitize=${FRIT_SANITIZE})
+endif()
+
+# frit_library(NAME SOURCES...): a static library of ours.
+function(frit_library name)
+  add_library(${name} STATIC ${ARGN})
+  target_link_libraries(${name} PRIVATE frit_flags)
+endfunction()
+
+# frit_tool(NAME SOURCES...): a program in bin/ that uses libfrit as any user would.
+function(frit_tool name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE frit_flags frit)
+  set_target_properties(${name} PROPERTIES BUILD_RPATH_USE_ORIGIN ON INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+endfunction()
+
+# frit_test(NAME SOURCES...): a cmocka program that sees the host's hidden symbols (the twin library).
+# It runs in the source folder with FRIT_TEST_BUILD set to the build folder and no configuration of the user's.
+function(frit_test name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE frit_flags frit_twin cmocka)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  frit_test_case(${name} ${CMAKE_BINARY_DIR}/tests/${name})
+endfunction()
+
+# frit_test_case(NAME COMMAND...): any command as a test, in the same surroundings.
+function(frit_test_case name)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT
+    "FRIT_TEST_BUILD=${CMAKE_BINARY_DIR};FRIT_CONFIG=/dev/null;FRIT_PLUGIN_PATH=${FRIT_PLUGIN_DIR}" TIMEOUT 600)
+endfunction()

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one way from the C functions of the op rows into the host. */
+#ifndef API_CALL_H
+#define API_CALL_H
+
+#include <frit/frit.h>
+
+/* A call as the generated functions in api/ops.c write it down.  Everything is borrowed. */
+struct api_call {
+    uint32_t op;
+    uint32_t n_in;
+    frit_device *device;   /* of rows without tensor operands, else NULL */
+    const frit_input *in;  /* in the row's order; OPT operands may be empty */
+    void *attrs;           /* record on the caller's stack, rewritten by the check; NULL for `none` */
+    frit_tensor **more[4]; /* outputs after the first: where they go, NULL: not wanted */
+};
+
+/* An operand that must be a tensor: NULL gives an input that fails with a clear text. */
+frit_input api_tensor(frit_tensor *tensor);
+/* One that may be absent. */
+frit_input api_optional(frit_tensor *tensor);
+frit_input api_f(double value);
+frit_input api_i(int64_t value);
+
+/* Checks, records, and returns the first output; never NULL. */
+frit_tensor *api_op(const struct api_call *call);
+/* An op without outputs. */
+frit_status api_op_status(const struct api_call *call);
+
+#endif

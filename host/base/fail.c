@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fail.h"
+
+#include <stdio.h>
+#include <string.h>
+
+frit_status fail_v(frit_err *err, frit_status status, const char *format, va_list args)
+{
+    if (!err)
+        return status;
+    err->struct_size = sizeof(*err);
+    err->status = status;
+    err->native_code = 0;
+    vsnprintf(err->text, sizeof(err->text), format, args);
+    return status;
+}
+
+frit_status fail(frit_err *err, frit_status status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    fail_v(err, status, format, args);
+    va_end(args);
+    return status;
+}
+
+frit_status fail_memory(frit_err *err, size_t bytes)
+{
+    return fail(err, FRIT_NO_HOST_MEMORY, "no host memory for %zu bytes", bytes);
+}
+
+frit_status fail_context(frit_err *err, const char *format, ...)
+{
+    char text[sizeof(((frit_err *)0)->text)];
+    size_t used;
+    va_list args;
+
+    if (!err)
+        return FRIT_INTERNAL;
+    memcpy(text, err->text, sizeof(text));
+    va_start(args, format);
+    vsnprintf(err->text, sizeof(err->text), format, args);
+    va_end(args);
+    used = strlen(err->text);
+    snprintf(err->text + used, sizeof(err->text) - used, ": %s", text);
+    return err->status;
+}
+
+const char *status_name(frit_status status)
+{
+    switch (status) {
+#define FRIT_STATUS(value, NAME, name, meaning)                                                    \
+    case value:                                                                                    \
+        return name;
+#include <frit/status.def>
+    default:
+        return status < 0 ? "internal" : "ok";
+    }
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of ops: what an op is given, and the check that says what it gives.
+ *
+ * Every op that enters the host, from C, from text or from a decomposition, passes op_check once. */
+#ifndef GRAPH_OP_H
+#define GRAPH_OP_H
+
+#include <stdbool.h>
+
+#include <frit/op.h>
+#include <frit/op_table.h>
+#include <frit/status.h>
+
+/* Element type and dims of a value. */
+struct op_type {
+    uint32_t dtype; /* FRIT_NO_DTYPE: no value */
+    uint32_t rank;
+    int64_t dims[FRIT_MAX_RANK];
+};
+
+struct op_input {
+    uint32_t kind;       /* FRIT_OPERAND_* */
+    struct op_type type; /* TENSOR; SCALAR after the check: rank 0 and the type it is used as */
+    frit_scalar scalar;  /* SCALAR; after the check F64 for floats, U64 for unsigned, else I64 */
+};
+
+struct op_call {
+    uint32_t op;
+    uint32_t n_in;
+    uint32_t wanted; /* bit k: XOUT output k is wanted */
+    struct op_input *in;
+    void *attrs; /* the row's record; NULL only for the record `none` */
+};
+
+/* Checks arity, element types, scalars, attributes and dims, and infers the outputs: `out` has room for
+ * FRIT_OP_MAX_OUT, unwanted ones get FRIT_NO_DTYPE.  Rewrites the attributes into the form drivers see
+ * (legend of attrs.def) and the scalars into the kind of their type.  The text names the op, the operands'
+ * types and the broken rule. */
+frit_status op_check(struct op_call *call, struct op_type *out, frit_err *err);
+
+/* The row of a name, NULL if there is none. */
+const frit_op_info *op_find(frit_str name);
+/* The nearest row name, for "did you mean"; NULL if none is near. */
+const char *op_nearest(const char *name);
+
+/* Elements of a type whose dims passed a check. */
+int64_t op_elements(const struct op_type *type);
+bool op_type_equal(const struct op_type *a, const struct op_type *b);
+/* "f32[500, 64]" into `text`, cut if it does not fit; returns text. */
+const char *op_type_text(const struct op_type *type, char *text, size_t size);
+
+/* Number of element-type outputs and inputs of a row. */
+uint32_t op_n_out(const frit_op_info *row);
+uint32_t op_n_slots(const frit_op_info *row);
+
+/* "f32" and so on; "?" for a number that is none.  The id of a name, FRIT_NO_DTYPE if there is none. */
+const char *dtype_name(uint32_t dtype);
+uint32_t dtype_find(frit_str name);
+/* FRIT_DTYPE_FLOAT and so on. */
+uint32_t dtype_class(uint32_t dtype);
+
+#endif
