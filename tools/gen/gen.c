@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gen NAME: writes one of the texts that derive from the op table to standard output. */
+#include "gen.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    void (*write)(FILE *out);
+} outputs[] = {
+    {"ops.h", gen_ops_h},
+    {"ops.c", gen_ops_c},
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc == 2 && i < sizeof(outputs) / sizeof(outputs[0]); i++)
+        if (!strcmp(argv[1], outputs[i].name)) {
+            outputs[i].write(stdout);
+            return fflush(stdout) || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+        }
+    fputs("use: gen OUTPUT, one of:", stderr);
+    for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
+        fprintf(stderr, " %s", outputs[i].name);
+    fputc('\n', stderr);
+    return 2;
+}

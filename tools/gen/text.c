@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text that stays inside the column limit.  A word longer than a line stands alone on its line. */
+#include "gen.h"
+
+#include <string.h>
+
+void gen_wrap(FILE *out, const char *first, const char *next, const char *text, int room)
+{
+    int column = (int)strlen(first);
+    bool fresh = true;
+
+    fputs(first, out);
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (!fresh && column + 1 + length > GEN_COLUMNS - room) {
+            fprintf(out, "\n%s", next);
+            column = (int)strlen(next);
+            fresh = true;
+        }
+        fprintf(out, "%s%.*s", fresh ? "" : " ", length, text);
+        column += length + (fresh ? 0 : 1);
+        fresh = false;
+        text += length;
+        text += strspn(text, " ");
+    }
+}
+
+void gen_list(FILE *out, const char *head, const char (*items)[96], uint32_t count, const char *tail)
+{
+    int column = (int)strlen(head);
+
+    fputs(head, out);
+    for (uint32_t i = 0; i < count; i++) {
+        bool last = i + 1 == count;
+        int length = (int)strlen(items[i]) + (last ? (int)strlen(tail) : 1);
+        if (i > 0 && column + 1 + length > GEN_COLUMNS) {
+            fprintf(out, "\n%*s", (int)strlen(head), "");
+            column = (int)strlen(head);
+        } else if (i > 0) {
+            fputc(' ', out);
+            column++;
+        }
+        fprintf(out, "%s%s", items[i], last ? "" : ",");
+        column += length;
+    }
+    fputs(tail, out);
+}
