@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plugin's backend: the table copied over its declared size, then the devices it lists.  What a
+ * driver says about its devices is copied, so that later code meets checked numbers and terminated
+ * texts only. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "load/load.h"
+
+enum { FIRST_DEVICES = 8, MAX_DEVICES = 1024, MAX_TEXT = 4096, DEFAULT_ALIGN = 64 };
+
+/* ---- the table
+ * ----------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    size_t offset;
+} required[] = {
+#define SLOT(field)                           \
+    {                                         \
+#field, offsetof(frit_backend, field) \
+    }
+    SLOT(enumerate), SLOT(device_open), SLOT(device_close), SLOT(alloc),
+    SLOT(free),      SLOT(write),       SLOT(read),         SLOT(submit),
+    SLOT(wait),      SLOT(supports),    SLOT(op_program)
+#undef SLOT
+};
+
+static bool driver_name_is_valid(frit_str name, size_t room)
+{
+    if (!name.ptr || name.len == 0 || name.len >= room)
+        return false;
+    for (uint64_t i = 0; i < name.len; i++) {
+        bool letter = name.ptr[i] >= 'a' && name.ptr[i] <= 'z';
+        bool other = (name.ptr[i] >= '0' && name.ptr[i] <= '9') || name.ptr[i] == '-';
+
+        if (!letter && !(other && i > 0))
+            return false;
+    }
+    return !str_is(name, "auto");
+}
+
+frit_status driver_take(struct plugin *plugin, const frit_backend *table)
+{
+    static const unsigned char null_slot[sizeof(void (*)(void))];
+    size_t size = table->struct_size < sizeof(*table) ? table->struct_size : sizeof(*table);
+
+    if (!FRIT_HAS(table, frit_backend, op_program))
+        return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
+                             "%s has %" PRIu32 " bytes, its required slots need %u", FRIT_BACKEND,
+                             table->struct_size, FRIT_END_OF(frit_backend, op_program));
+    size -= size % sizeof(null_slot); /* no half of a slot */
+    memcpy(&plugin->backend, table, size);
+    plugin->backend.struct_size = (uint32_t)size;
+    for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
+        const unsigned char *slot = (const unsigned char *)&plugin->backend + required[i].offset;
+
+        if (memcmp(slot, null_slot, sizeof(null_slot)) == 0)
+            return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE, "slot '%s' of %s is NULL",
+                                 required[i].name, FRIT_BACKEND);
+    }
+    plugin_text(plugin->backend.driver_name, plugin->driver, sizeof(plugin->driver));
+    if (!driver_name_is_valid(plugin->backend.driver_name, sizeof(plugin->driver)))
+        return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
+                             "driver name '%s' is not [a-z][a-z0-9-]*, at most %zu, not 'auto'",
+                             plugin->driver, sizeof(plugin->driver) - 1);
+    return FRIT_OK;
+}
+
+/* ---- devices
+ * ------------------------------------------------------------------------------------- */
+
+static FRIT_PRINTF(2, 3) void no_devices(struct plugin *plugin, const char *format, ...)
+{
+    va_list args;
+
+    plugin->n_devices = 0;
+    plugin->driver_reason = FRIT_REASON_ENUMERATE_FAILED;
+    va_start(args, format);
+    vsnprintf(plugin->driver_detail, sizeof(plugin->driver_detail), format, args);
+    va_end(args);
+}
+
+static frit_status copy_text(struct arena *arena, frit_str *text)
+{
+    size_t length = !text->ptr ? 0 : text->len < MAX_TEXT ? (size_t)text->len : MAX_TEXT;
+    char *copy = arena_alloc(arena, length + 1);
+
+    if (!copy)
+        return FRIT_NO_HOST_MEMORY;
+    plugin_text((frit_str){text->ptr, length}, copy, length + 1);
+    *text = (frit_str){copy, length};
+    return FRIT_OK;
+}
+
+static frit_status copy_texts(struct arena *arena, frit_device_info *info)
+{
+    TRY(copy_text(arena, &info->stable_id));
+    TRY(copy_text(arena, &info->name));
+    TRY(copy_text(arena, &info->pci));
+    TRY(copy_text(arena, &info->driver_version));
+    TRY(copy_text(arena, &info->runtime_version));
+    TRY(copy_text(arena, &info->runtime_path));
+    return copy_text(arena, &info->fingerprint);
+}
+
+/* Whether device `i` is as the contract wants it; says otherwise why not. */
+static bool check_device(struct plugin *plugin, uint32_t i)
+{
+    frit_device_info *info = &plugin->devices[i];
+
+    if (!FRIT_HAS(info, frit_device_info, dtype_use)) {
+        no_devices(plugin,
+                   "device %" PRIu32 " is told in %" PRIu32 " bytes, at least %u are needed", i,
+                   info->struct_size, FRIT_END_OF(frit_device_info, dtype_use));
+        return false;
+    }
+    if (info->index != i) {
+        no_devices(plugin, "device %" PRIu32 " calls itself number %" PRIu32, i, info->index);
+        return false;
+    }
+    if (info->align_bytes & (info->align_bytes - 1)) {
+        no_devices(plugin, "device %" PRIu32 ": align_bytes %" PRIu64 " is not a power of two", i,
+                   info->align_bytes);
+        return false;
+    }
+    return true;
+}
+
+/* Fills in what 0 stands for. */
+static void plain_device(frit_device_info *info)
+{
+    if (info->type > FRIT_DEVICE_SOFTWARE)
+        info->type = FRIT_DEVICE_UNKNOWN;
+    if (info->align_bytes == 0)
+        info->align_bytes = DEFAULT_ALIGN;
+    if (info->heap.budget == 0)
+        info->heap.budget = info->heap.bytes;
+    if (info->heap.granularity == 0)
+        info->heap.granularity = 1;
+    info->struct_size = sizeof(*info);
+}
+
+/* Asks until the array is large enough; the number of devices may change in between. */
+static frit_status ask(struct arena *arena, struct plugin *plugin, frit_driver_info *driver)
+{
+    uint32_t room = FIRST_DEVICES;
+
+    for (int round = 0; round < 4; round++) {
+        uint32_t count = 0;
+        frit_err err = ERR_INIT;
+        frit_status status;
+
+        plugin->devices = arena_array(arena, room, sizeof(*plugin->devices));
+        if (!plugin->devices)
+            return FRIT_NO_HOST_MEMORY;
+        for (uint32_t i = 0; i < room; i++)
+            plugin->devices[i].struct_size = sizeof(*plugin->devices);
+        *driver = (frit_driver_info){.struct_size = sizeof(*driver)};
+        status = plugin->backend.enumerate(plugin->instance, plugin->devices,
+                                           sizeof(*plugin->devices), room, &count, driver, &err);
+        if (status < 0) {
+            err.text[sizeof(err.text) - 1] = '\0';
+            no_devices(plugin, "%s%s%s", status_name(status), err.text[0] ? ": " : "", err.text);
+            return FRIT_OK;
+        }
+        if (count <= room) {
+            plugin->n_devices = count;
+            return FRIT_OK;
+        }
+        if (count > MAX_DEVICES)
+            break;
+        room = count;
+    }
+    no_devices(plugin, "the driver never settled on a number of devices up to %d", MAX_DEVICES);
+    return FRIT_OK;
+}
+
+frit_status driver_list(struct arena *arena, struct plugin *plugin)
+{
+    frit_driver_info driver;
+
+    TRY(ask(arena, plugin, &driver));
+    if (plugin->driver_reason)
+        return FRIT_OK;
+    if (plugin->n_devices == 0) {
+        plugin->driver_reason = driver.reason ? driver.reason : FRIT_REASON_NO_DEVICE;
+        plugin_text(driver.detail, plugin->driver_detail, sizeof(plugin->driver_detail));
+        return FRIT_OK;
+    }
+    for (uint32_t i = 0; i < plugin->n_devices; i++) {
+        if (!check_device(plugin, i))
+            return FRIT_OK;
+        TRY(copy_texts(arena, &plugin->devices[i]));
+        plain_device(&plugin->devices[i]);
+    }
+    return FRIT_OK;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a file to an open plugin.  Nothing that a plugin returns is used before it is checked, and a
+ * file that was mapped stays mapped whatever it answers. */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "load/load.h"
+
+enum { MAX_ID = 40 };
+
+frit_status plugin_refuse(struct plugin *plugin, uint32_t reason, const char *format, ...)
+{
+    va_list args;
+
+    plugin->reason = reason;
+    va_start(args, format);
+    vsnprintf(plugin->detail, sizeof(plugin->detail), format, args);
+    va_end(args);
+    return FRIT_UNSUPPORTED;
+}
+
+void plugin_text(frit_str text, char *out, size_t size)
+{
+    size_t length = text.ptr ? (size_t)text.len : 0;
+
+    if (length >= size)
+        length = size - 1;
+    for (size_t i = 0; i < length; i++)
+        out[i] = (unsigned char)text.ptr[i] < ' ' ? ' ' : text.ptr[i];
+    out[length] = '\0';
+}
+
+/* ---- the file
+ * ------------------------------------------------------------------------------------ */
+
+static frit_status map_file(struct plugin *plugin, frit_plugin_entry *entry)
+{
+    uint32_t reason = elf_check(plugin->path, plugin->detail, sizeof(plugin->detail));
+    void *object, *symbol;
+
+    plugin->reason = reason;
+    if (reason)
+        return FRIT_UNSUPPORTED;
+    object = dlopen(plugin->path, RTLD_NOW | RTLD_LOCAL);
+    if (!object)
+        return plugin_refuse(plugin, FRIT_REASON_LOAD_FAILED, "%s", dlerror());
+    symbol = dlsym(object, FRIT_PLUGIN_ENTRY);
+    if (!symbol)
+        return plugin_refuse(plugin, FRIT_REASON_NO_ENTRY, "%s", plugin->path);
+    memcpy(entry, &symbol, sizeof(symbol)); /* an object pointer by name, a function by contract */
+    return FRIT_OK;
+}
+
+/* ---- negotiation
+ * --------------------------------------------------------------------------------- */
+
+static const char *sanitizer_name(uint32_t sanitizer)
+{
+    static const char *const names[] = {[FRIT_SANITIZER_NONE] = "no sanitizer",
+                                        [FRIT_SANITIZER_ADDRESS] = "the address sanitizer",
+                                        [FRIT_SANITIZER_MEMORY] = "the memory sanitizer",
+                                        [FRIT_SANITIZER_THREAD] = "the thread sanitizer"};
+
+    return sanitizer < sizeof(names) / sizeof(names[0]) ? names[sanitizer] : "an unknown sanitizer";
+}
+
+static const char *range_text(uint32_t low, uint32_t high, char text[32])
+{
+    snprintf(text, 32, "%u.%u-%u.%u", low >> 16, low & 0xffff, high >> 16, high & 0xffff);
+    return text;
+}
+
+static frit_status check_range(struct plugin *plugin, const frit_welcome *welcome)
+{
+    uint32_t low = welcome->abi_min > FRIT_ABI_MIN ? welcome->abi_min : FRIT_ABI_MIN;
+    uint32_t high = welcome->abi_max < FRIT_ABI_MAX ? welcome->abi_max : FRIT_ABI_MAX;
+    char theirs[32], ours[32];
+
+    range_text(welcome->abi_min, welcome->abi_max, theirs);
+    range_text(FRIT_ABI_MIN, FRIT_ABI_MAX, ours);
+    if (welcome->abi_min > welcome->abi_max)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME, "the plugin's ABI range %s is empty",
+                             theirs);
+    if (low > high)
+        return plugin_refuse(plugin, FRIT_REASON_ABI_MISMATCH,
+                             "the plugin speaks ABI %s, this host %s; %s is too old", theirs, ours,
+                             welcome->abi_max < FRIT_ABI_MIN ? "the plugin" : "the host");
+    if (welcome->sanitizer != FRIT_SANITIZER)
+        return plugin_refuse(plugin, FRIT_REASON_SANITIZER_MISMATCH,
+                             "the plugin is built with %s, this host with %s",
+                             sanitizer_name(welcome->sanitizer), sanitizer_name(FRIT_SANITIZER));
+    if (welcome->abi_chosen && welcome->abi_chosen != high)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME,
+                             "the plugin chose ABI %u.%u, but its %s and this host's %s give %u.%u",
+                             welcome->abi_chosen >> 16, welcome->abi_chosen & 0xffff, theirs, ours,
+                             high >> 16, high & 0xffff);
+    return FRIT_OK;
+}
+
+static frit_status negotiate(struct plugin *plugin, frit_plugin_entry entry)
+{
+    const frit_hello hello = {.struct_size = sizeof(hello),
+                              .magic = FRIT_HELLO_MAGIC,
+                              .abi_min = FRIT_ABI_MIN,
+                              .abi_max = FRIT_ABI_MAX,
+                              .sanitizer = FRIT_SANITIZER};
+    frit_welcome welcome = {.struct_size = sizeof(welcome)};
+    int32_t status = entry(&hello, &welcome);
+
+    if (welcome.magic != FRIT_WELCOME_MAGIC)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME,
+                             "the entry answered with magic 0x%08" PRIx32 " and status %s",
+                             welcome.magic, status_name(status));
+    if (!FRIT_HAS(&welcome, frit_welcome, plugin))
+        return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME,
+                             "the entry answered with %" PRIu32 " bytes, not %zu",
+                             welcome.struct_size, sizeof(welcome));
+    TRY(check_range(plugin, &welcome));
+    if (status < 0 || !welcome.abi_chosen)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME,
+                             "the entry refused (%s) although the ABI ranges meet",
+                             status_name(status));
+    if (!welcome.plugin)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_WELCOME, "the entry gave no plugin");
+    plugin->root = welcome.plugin;
+    return FRIT_OK;
+}
+
+/* ---- who it is
+ * ----------------------------------------------------------------------------------- */
+
+static bool id_is_valid(frit_str id)
+{
+    if (!id.ptr || id.len == 0 || id.len > MAX_ID || id.ptr[0] == '.' || id.ptr[0] == '-')
+        return false;
+    for (uint64_t i = 0; i < id.len; i++) {
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789.-", id.ptr[i]) || !id.ptr[i])
+            return false;
+    }
+    return true;
+}
+
+static frit_status check_root(struct plugin *plugin)
+{
+    const frit_plugin *root = plugin->root;
+
+    if (!FRIT_HAS(root, frit_plugin, get_interface))
+        return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
+                             "the plugin's table has %" PRIu32 " bytes, needs %u",
+                             root->struct_size, FRIT_END_OF(frit_plugin, get_interface));
+    if (!root->open || !root->close || !root->get_interface)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE, "the plugin's slot '%s' is NULL",
+                             !root->open    ? "open"
+                             : !root->close ? "close"
+                                            : "get_interface");
+    if (!id_is_valid(root->id)) {
+        char id[MAX_ID + 8];
+
+        plugin_text(root->id, id, sizeof(id));
+        return plugin_refuse(
+            plugin, FRIT_REASON_BAD_ID,
+            "'%s' is not 1 to %d of a-z, 0-9, '.', '-' with a letter or digit first", id, MAX_ID);
+    }
+    plugin_text(root->id, plugin->id, sizeof(plugin->id));
+    plugin_text(root->version, plugin->version, sizeof(plugin->version));
+    return FRIT_OK;
+}
+
+/* The loaded plugin before this one that has its id, or its driver name. */
+static const struct plugin *taken_by(const struct registry *registry, const struct plugin *plugin)
+{
+    for (uint32_t i = 0; i < registry->n_plugins; i++) {
+        const struct plugin *other = &registry->plugins[i];
+
+        if (other == plugin || other->reason)
+            continue;
+        if (strcmp(other->id, plugin->id) == 0)
+            return other;
+        if (plugin->driver[0] && strcmp(other->driver, plugin->driver) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+static frit_status check_place(struct registry *registry, const struct candidate *candidate,
+                               struct plugin *plugin)
+{
+    const struct conf_plugin *section = conf_plugin_find(registry->conf, str_of(plugin->id));
+    const struct plugin *other;
+
+    if (candidate->section && strcmp(candidate->section->id, plugin->id) != 0)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_ID,
+                             "%s: the file is plugin '%s', its section is [plugin.%s]",
+                             candidate->section->origin, plugin->id, candidate->section->id);
+    if (section && !section->enabled)
+        return plugin_refuse(plugin, FRIT_REASON_DISABLED, "%s", section->origin);
+    if (section && section->has_priority)
+        plugin->priority = section->priority;
+    other = taken_by(registry, plugin);
+    if (other)
+        return plugin_refuse(plugin, FRIT_REASON_SHADOWED, "id '%s' is taken by %s", plugin->id,
+                             other->path);
+    return FRIT_OK;
+}
+
+/* ---- opening
+ * ------------------------------------------------------------------------------------- */
+
+static frit_status open_instance(struct registry *registry, struct plugin *plugin)
+{
+    const struct conf_plugin *section = conf_plugin_find(registry->conf, str_of(plugin->id));
+    struct service *service = NULL;
+    frit_err err = ERR_INIT;
+    frit_status status;
+
+    TRY(service_create(&registry->arena, plugin, section, &service));
+    status = plugin->root->open(service_root(service), &plugin->instance, &err);
+    if (status < 0) {
+        err.text[sizeof(err.text) - 1] = '\0';
+        return plugin_refuse(plugin, FRIT_REASON_OPEN_FAILED, "%s%s%s", status_name(status),
+                             err.text[0] ? ": " : "", err.text);
+    }
+    plugin->opened = true;
+    return FRIT_OK;
+}
+
+static frit_status take_tables(struct registry *registry, struct plugin *plugin)
+{
+    static const char *const others[] = {"frit.fuser/1", "frit.ops/1", "frit.collective/1"};
+    const frit_backend *backend =
+        plugin->root->get_interface(plugin->instance, FRIT_STR(FRIT_BACKEND));
+    const struct plugin *other;
+
+    if (!backend) {
+        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+            if (plugin->root->get_interface(plugin->instance, str_of(others[i])))
+                return FRIT_OK;
+        }
+        return plugin_refuse(plugin, FRIT_REASON_NO_INTERFACE, "%s", "");
+    }
+    TRY(driver_take(plugin, backend));
+    other = taken_by(registry, plugin);
+    if (other)
+        return plugin_refuse(plugin, FRIT_REASON_SHADOWED,
+                             "driver name '%s' is taken by plugin '%s'", plugin->driver, other->id);
+    return driver_list(&registry->arena, plugin);
+}
+
+void plugin_close(struct plugin *plugin)
+{
+    if (plugin->opened)
+        plugin->root->close(plugin->instance);
+    plugin->opened = false;
+    plugin->instance = NULL;
+}
+
+static frit_status load_stages(struct registry *registry, const struct candidate *candidate,
+                               struct plugin *plugin)
+{
+    frit_plugin_entry entry = NULL;
+
+    if (candidate->section && !candidate->section->enabled) {
+        plugin_text(str_of(candidate->section->id), plugin->id, sizeof(plugin->id));
+        return plugin_refuse(plugin, FRIT_REASON_DISABLED, "%s", candidate->origin);
+    }
+    TRY(map_file(plugin, &entry));
+    TRY(negotiate(plugin, entry));
+    TRY(check_root(plugin));
+    TRY(check_place(registry, candidate, plugin));
+    TRY(open_instance(registry, plugin));
+    return take_tables(registry, plugin);
+}
+
+frit_status plugin_load(struct registry *registry, const struct candidate *candidate,
+                        struct plugin *plugin)
+{
+    frit_status status;
+
+    plugin->path = candidate->path;
+    plugin->origin = candidate->origin;
+    status = load_stages(registry, candidate, plugin);
+    if (status) {
+        plugin_close(plugin);
+        plugin->backend = (frit_backend){0};
+        plugin->driver[0] = '\0';
+        plugin->n_devices = 0;
+    }
+    return status;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of host/load: how a file becomes a plugin.
+ *
+ * Stages in order, the first that refuses decides: find, check the file, load, negotiate, options,
+ * open, backend, devices.  A stage returns FRIT_OK to go on, FRIT_UNSUPPORTED when the plugin is
+ * refused (reason and words are then in the plugin), FRIT_NO_HOST_MEMORY when nothing can go on.
+ * Threads: one per registry while it opens, any number of registries. */
+#ifndef LOAD_LOAD_H
+#define LOAD_LOAD_H
+
+#include "base/arena.h"
+#include "load/registry.h"
+
+/* A file to look at. */
+struct candidate {
+    const char *path;
+    const char *origin;
+    const struct conf_plugin *section; /* that names the file, NULL if a directory was searched */
+};
+
+/* A directory that was searched. */
+struct search_dir {
+    const char *path;
+    const char *origin;
+    const char *trouble; /* why it could not be read, NULL if it was */
+    uint32_t n_files;    /* candidates in it */
+};
+
+/* What a plugin gets from its host: the root, and its options. */
+struct service;
+
+struct registry {
+    struct arena arena;
+    const struct conf *conf;
+    uint32_t n_candidates, candidates_room, n_dirs;
+    uint32_t n_plugins, n_devices;
+    struct candidate *candidates;
+    struct search_dir *dirs;
+    struct plugin *plugins;
+    struct device_entry *devices;
+};
+
+/* find.c: fills candidates and dirs. */
+frit_status find_candidates(struct registry *registry);
+
+/* elf.c: FRIT_REASON_NONE, NOT_FOUND, NOT_A_FILE, NOT_ELF or LOAD_FAILED with words in `text`.
+ * Reads the file's headers only. */
+uint32_t elf_check(const char *path, char *text, size_t size);
+
+/* load.c: notes why and returns FRIT_UNSUPPORTED. */
+frit_status plugin_refuse(struct plugin *plugin, uint32_t reason, const char *format, ...)
+    FRIT_PRINTF(3, 4);
+/* All stages.  On refusal the instance is closed again. */
+frit_status plugin_load(struct registry *registry, const struct candidate *candidate,
+                        struct plugin *plugin);
+void plugin_close(struct plugin *plugin);
+
+/* An option of a plugin with its effective value. */
+struct option {
+    uint32_t type; /* FRIT_OPTION_* */
+    const char *name;
+    const char *text; /* as it stands in the file */
+    int64_t i64;      /* I64, and 0 or 1 of BOOL */
+    double f64;       /* F64 */
+};
+
+/* option.c: the schema of plugin->root (n_options of them) merged with the section (may be NULL).
+ */
+frit_status options_merge(struct arena *arena, struct plugin *plugin,
+                          const struct conf_plugin *section, const struct option **out);
+const char *option_type_name(uint32_t type);
+
+/* service.c: merges the section (may be NULL) with the schema of plugin->root. */
+frit_status service_create(struct arena *arena, struct plugin *plugin,
+                           const struct conf_plugin *section, struct service **out);
+const frit_host_root *service_root(const struct service *service);
+
+/* driver.c: copies and checks the backend's table; then lists its devices, which sets driver_reason
+ * and refuses nothing. */
+frit_status driver_take(struct plugin *plugin, const frit_backend *table);
+frit_status driver_list(struct arena *arena, struct plugin *plugin);
+
+/* Copies a plugin's text into `out`, cut to fit, control characters as blanks. */
+void plugin_text(frit_str text, char *out, size_t size);
+
+/* pick.c: one entry of a device list. */
+struct device_request {
+    char driver[48]; /* "auto" for all */
+    bool has_index;
+    uint32_t index;
+    char stable_id[128]; /* start of it, "" if not asked for */
+};
+
+/* FRIT_INVALID with what is allowed. */
+frit_status request_parse(const char *text, size_t length, struct device_request *out,
+                          frit_err *err);
+/* NULL, and in `why` the reason's name and words, where there is none. */
+const struct device_entry *request_find(const struct registry *registry,
+                                        const struct device_request *request, struct str *why);
+/* "name: words" of a reason. */
+void reason_print(uint32_t reason, const char *detail, struct str *out);
+/* The loaded plugin of a driver name, NULL if there is none. */
+const struct plugin *driver_find(const struct registry *registry, const char *driver);
+/* A plugin of this id, or from file libfrit-NAME.so, loaded or not; from `*index` on, which moves.
+ */
+const struct plugin *plugin_next(const struct registry *registry, const char *name,
+                                 uint32_t *index);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device lists.  An entry is auto, DRIVER, DRIVER:INDEX or DRIVER:uuid=ID. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "load/load.h"
+
+static const char uuid_word[] = "uuid=";
+
+/* ---- entries
+ * ------------------------------------------------------------------------------------- */
+
+static bool parse_driver(const char *text, size_t length, char *out, size_t size)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+    if (length == 0 || length >= size || text[0] < 'a' || text[0] > 'z')
+        return false;
+    memcpy(out, text, length);
+    out[length] = '\0';
+    return strspn(out, allowed) == length;
+}
+
+/* What stands behind the colon. */
+static bool parse_which(const char *text, size_t length, struct device_request *out)
+{
+    size_t skip = sizeof(uuid_word) - 1;
+    uint64_t index = 0;
+
+    if (length > skip && memcmp(text, uuid_word, skip) == 0) {
+        if (length - skip >= sizeof(out->stable_id))
+            return false;
+        memcpy(out->stable_id, text + skip, length - skip);
+        return true;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        index = index * 10 + (uint64_t)(text[i] - '0');
+        if (index > UINT32_MAX)
+            return false;
+    }
+    out->has_index = true;
+    out->index = (uint32_t)index;
+    return length > 0;
+}
+
+frit_status request_parse(const char *text, size_t length, struct device_request *out,
+                          frit_err *err)
+{
+    const char *colon = memchr(text, ':', length);
+    size_t driver = colon ? (size_t)(colon - text) : length;
+
+    *out = (struct device_request){0};
+    if (!parse_driver(text, driver, out->driver, sizeof(out->driver)) ||
+        (colon &&
+         (strcmp(out->driver, "auto") == 0 || !parse_which(colon + 1, length - driver - 1, out))))
+        return fail(err, FRIT_INVALID,
+                    "device '%.*s': allowed are DRIVER, DRIVER:INDEX, DRIVER:uuid=ID and auto, "
+                    "separated by commas",
+                    (int)(length < 64 ? length : 64), text);
+    return FRIT_OK;
+}
+
+/* ---- looking
+ * ------------------------------------------------------------------------------------- */
+
+static void print_drivers(const struct registry *registry, const char *wanted, struct str *out)
+{
+    const char *names[64];
+    const char *nearest;
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < registry->n_plugins && count < sizeof(names) / sizeof(names[0]); i++) {
+        if (!registry->plugins[i].reason && registry->plugins[i].driver[0])
+            names[count++] = registry->plugins[i].driver;
+    }
+    str_addf(out, "; drivers here: %s", count ? names[0] : "none");
+    for (size_t i = 1; i < count; i++)
+        str_addf(out, ", %s", names[i]);
+    nearest = str_nearest(wanted, names, count);
+    if (nearest)
+        str_addf(out, "; did you mean '%s'?", nearest);
+}
+
+/* Why no loaded plugin has this driver name. */
+static void explain_driver(const struct registry *registry, const char *driver, struct str *why)
+{
+    uint32_t index = 0;
+    const struct plugin *plugin = plugin_next(registry, driver, &index);
+
+    while (plugin && !plugin->reason)
+        plugin = plugin_next(registry, driver, &index);
+    if (plugin) {
+        reason_print(plugin->reason, plugin->detail, why);
+        return;
+    }
+    reason_print(FRIT_REASON_NO_DRIVER, "", why);
+    print_drivers(registry, driver, why);
+}
+
+/* Whether the request means this device; `*exact` is set on a whole stable id. */
+static bool request_matches(const struct device_request *request, const struct device_entry *device,
+                            bool *exact)
+{
+    const char *stable_id = device->info->stable_id.ptr;
+
+    if (strcmp(request->driver, "auto") == 0)
+        return true;
+    if (strcmp(request->driver, device->plugin->driver) != 0)
+        return false;
+    if (request->has_index)
+        return request->index == device->info->index;
+    if (!request->stable_id[0])
+        return true;
+    *exact = strcasecmp(stable_id, request->stable_id) == 0;
+    return strncasecmp(stable_id, request->stable_id, strlen(request->stable_id)) == 0;
+}
+
+static void explain_absent(const struct registry *registry, const struct device_request *request,
+                           struct str *why)
+{
+    const struct plugin *plugin;
+
+    if (strcmp(request->driver, "auto") == 0) {
+        reason_print(FRIT_REASON_NO_DEVICE, "no driver has one", why);
+        return;
+    }
+    plugin = driver_find(registry, request->driver);
+    if (!plugin) {
+        explain_driver(registry, request->driver, why);
+        return;
+    }
+    if (plugin->driver_reason) {
+        reason_print(plugin->driver_reason, plugin->driver_detail, why);
+        return;
+    }
+    reason_print(FRIT_REASON_NO_DEVICE, "", why);
+    if (plugin->n_devices == 1)
+        str_addf(why, "; %s has one device, %s:0", plugin->driver, plugin->driver);
+    else
+        str_addf(why, "; %s has %" PRIu32 " devices, %s:0 to %s:%" PRIu32, plugin->driver,
+                 plugin->n_devices, plugin->driver, plugin->driver, plugin->n_devices - 1);
+}
+
+const struct device_entry *request_find(const struct registry *registry,
+                                        const struct device_request *request, struct str *why)
+{
+    const struct device_entry *first = NULL, *usable = NULL;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < registry->n_devices; i++) {
+        const struct device_entry *device = &registry->devices[i];
+        bool exact = false;
+
+        if (!request_matches(request, device, &exact))
+            continue;
+        if (exact || !first)
+            first = device;
+        if (exact || (!usable && !device->info->reason))
+            usable = device->info->reason ? NULL : device;
+        count = exact ? 1 : count + 1;
+        if (exact)
+            break;
+    }
+    if (!first) {
+        explain_absent(registry, request, why);
+        return NULL;
+    }
+    if (request->stable_id[0] && count > 1) {
+        reason_print(FRIT_REASON_NO_DEVICE, "", why);
+        str_addf(why, "; '%s' begins the ids of %" PRIu32 " devices, give more of it",
+                 request->stable_id, count);
+        return NULL;
+    }
+    if (!usable) {
+        str_addf(why, "%s: ", first->name);
+        reason_print(first->info->reason, "", why);
+    }
+    return usable;
+}
+
+/* ---- lists
+ * --------------------------------------------------------------------------------------- */
+
+/* The next entry without blanks around it. */
+static const char *next_entry(const char **list, size_t *length)
+{
+    const char *begin = *list + strspn(*list, " \t");
+    size_t n = strcspn(begin, ",");
+
+    *list = begin + n + (begin[n] == ',');
+    while (n > 0 && (begin[n - 1] == ' ' || begin[n - 1] == '\t'))
+        n--;
+    *length = n;
+    return begin;
+}
+
+static frit_status pick(const struct registry *registry, const char *list, struct str *text,
+                        const struct device_entry **out, frit_err *err)
+{
+    const char *rest = list;
+
+    do {
+        struct device_request request;
+        struct str why = {0};
+        size_t length;
+        const char *entry = next_entry(&rest, &length);
+
+        TRY(request_parse(entry, length, &request, err));
+        *out = request_find(registry, &request, &why);
+        if (*out) {
+            str_fini(&why);
+            return FRIT_OK;
+        }
+        if (why.failed)
+            text->failed = true;
+        else
+            str_addf(text, "; %.*s: %s", (int)length, entry, why.text);
+        log_write(FRIT_LOG_WARN, "load", "device '%.*s' is skipped: %s", (int)length, entry,
+                  why.failed ? "no memory to say why" : why.text);
+        str_fini(&why);
+    } while (*rest);
+    return FRIT_UNSUPPORTED;
+}
+
+frit_status registry_pick(const struct registry *registry, const char *list,
+                          const struct device_entry **out, frit_err *err)
+{
+    struct str text = {0};
+    frit_status status;
+
+    *out = NULL;
+    status = pick(registry, list, &text, out, err);
+    if (status == FRIT_UNSUPPORTED) {
+        if (text.failed)
+            status = fail_memory(err, text.length);
+        else
+            status = fail(err, status,
+                          "no usable device in '%.64s' (`frit doctor why NAME` says more)%s", list,
+                          text.text);
+    }
+    str_fini(&text);
+    return status;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads every candidate in turn, then puts the devices in order.  One that fails leaves a reason
+ * and changes nothing for the others. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "load/load.h"
+
+/* ---- plugins
+ * ------------------------------------------------------------------------------------- */
+
+static void log_plugin(const struct plugin *plugin)
+{
+    uint32_t level = plugin->reason == FRIT_REASON_NONE       ? FRIT_LOG_INFO
+                     : plugin->reason == FRIT_REASON_DISABLED ? FRIT_LOG_DEBUG
+                     : plugin->reason == FRIT_REASON_SHADOWED ? FRIT_LOG_INFO
+                                                              : FRIT_LOG_WARN;
+
+    if (plugin->reason)
+        log_write(level, "load", "plugin %s (%s) is not used: %s: %s",
+                  plugin->path[0] ? plugin->path : plugin->id, plugin->origin,
+                  reason_name(plugin->reason),
+                  plugin->detail[0] ? plugin->detail : reason_meaning(plugin->reason));
+    else
+        log_write(level, "load", "plugin %s %s from %s: %" PRIu32 " devices", plugin->id,
+                  plugin->version, plugin->path, plugin->n_devices);
+}
+
+/* A plugin entry for each section that names no library and met no plugin. */
+static void add_missing(struct registry *registry)
+{
+    for (uint32_t i = 0; i < conf_n_plugins(registry->conf); i++) {
+        const struct conf_plugin *section = conf_plugin_at(registry->conf, i);
+        struct plugin *missing = &registry->plugins[registry->n_plugins];
+        bool found = section->library != NULL;
+
+        for (uint32_t k = 0; !found && k < registry->n_plugins; k++)
+            found = strcmp(registry->plugins[k].id, section->id) == 0;
+        if (found)
+            continue;
+        missing->path = "";
+        missing->origin = section->origin;
+        plugin_text(str_of(section->id), missing->id, sizeof(missing->id));
+        if (section->enabled)
+            (void)plugin_refuse(missing, FRIT_REASON_NOT_FOUND,
+                                "no file in the plugin directories has the id of [plugin.%s]",
+                                section->id);
+        else
+            (void)plugin_refuse(missing, FRIT_REASON_DISABLED, "%s", section->origin);
+        registry->n_plugins++;
+        log_plugin(missing);
+    }
+}
+
+static frit_status load_all(struct registry *registry)
+{
+    size_t room = (size_t)registry->n_candidates + conf_n_plugins(registry->conf);
+
+    registry->plugins = arena_array(&registry->arena, room + 1, sizeof(*registry->plugins));
+    if (!registry->plugins)
+        return FRIT_NO_HOST_MEMORY;
+    for (uint32_t i = 0; i < registry->n_candidates; i++) {
+        struct plugin *plugin = &registry->plugins[registry->n_plugins++];
+
+        if (plugin_load(registry, &registry->candidates[i], plugin) == FRIT_NO_HOST_MEMORY)
+            return FRIT_NO_HOST_MEMORY;
+        log_plugin(plugin);
+    }
+    add_missing(registry);
+    return FRIT_OK;
+}
+
+/* A section marked critical wants one plugin of its id that is loaded and, if it is a driver, has
+ * devices. */
+static frit_status check_critical(const struct registry *registry,
+                                  const struct conf_plugin *section, frit_err *err)
+{
+    const struct plugin *worst = NULL;
+    uint32_t reason;
+
+    for (uint32_t i = 0; i < registry->n_plugins; i++) {
+        const struct plugin *plugin = &registry->plugins[i];
+        bool named = strcmp(plugin->origin, section->origin) == 0;
+
+        if (!named && strcmp(plugin->id, section->id) != 0)
+            continue;
+        if (!plugin->reason && !plugin->driver_reason)
+            return FRIT_OK;
+        worst = worst ? worst : plugin;
+    }
+    if (!worst)
+        return FRIT_OK;
+    reason = worst->reason ? worst->reason : worst->driver_reason;
+    return fail(err, FRIT_UNSUPPORTED, "%s: plugin '%s' is critical and not usable: %s: %s",
+                section->origin, section->id, reason_name(reason),
+                worst->reason && worst->detail[0]           ? worst->detail
+                : !worst->reason && worst->driver_detail[0] ? worst->driver_detail
+                                                            : reason_meaning(reason));
+}
+
+/* ---- devices
+ * ------------------------------------------------------------------------------------- */
+
+static int compare_devices(const void *left, const void *right)
+{
+    const struct device_entry *a = left, *b = right;
+    uint32_t a_type = a->info->type ? a->info->type : UINT32_MAX;
+    uint32_t b_type = b->info->type ? b->info->type : UINT32_MAX;
+    int by_id;
+
+    if (a_type != b_type)
+        return a_type < b_type ? -1 : 1;
+    if (a->plugin->priority != b->plugin->priority)
+        return a->plugin->priority > b->plugin->priority ? -1 : 1;
+    by_id = strcmp(a->plugin->id, b->plugin->id);
+    if (by_id)
+        return by_id;
+    return a->info->index < b->info->index ? -1 : a->info->index > b->info->index;
+}
+
+static frit_status order_devices(struct registry *registry)
+{
+    size_t room = 0;
+
+    for (uint32_t i = 0; i < registry->n_plugins; i++)
+        room += registry->plugins[i].n_devices;
+    registry->devices = arena_array(&registry->arena, room + 1, sizeof(*registry->devices));
+    if (!registry->devices)
+        return FRIT_NO_HOST_MEMORY;
+    for (uint32_t i = 0; i < registry->n_plugins; i++) {
+        const struct plugin *plugin = &registry->plugins[i];
+
+        for (uint32_t k = 0; k < plugin->n_devices; k++) {
+            struct device_entry *device = &registry->devices[registry->n_devices++];
+
+            device->plugin = plugin;
+            device->info = &plugin->devices[k];
+            snprintf(device->name, sizeof(device->name), "%s:%" PRIu32, plugin->driver, k);
+        }
+    }
+    qsort(registry->devices, registry->n_devices, sizeof(*registry->devices), compare_devices);
+    return FRIT_OK;
+}
+
+/* ---- the registry
+ * -------------------------------------------------------------------------------- */
+
+static frit_status fill(struct registry *registry, frit_err *err)
+{
+    if (find_candidates(registry) || load_all(registry) || order_devices(registry))
+        return fail(err, FRIT_NO_HOST_MEMORY, "no host memory to load plugins");
+    for (uint32_t i = 0; i < conf_n_plugins(registry->conf); i++) {
+        const struct conf_plugin *section = conf_plugin_at(registry->conf, i);
+
+        if (section->critical && section->enabled)
+            TRY(check_critical(registry, section, err));
+    }
+    return FRIT_OK;
+}
+
+frit_status registry_open(const struct conf *conf, struct registry **out, frit_err *err)
+{
+    struct registry *registry = calloc(1, sizeof(*registry));
+    frit_status status;
+
+    *out = NULL;
+    if (!registry)
+        return fail_memory(err, sizeof(*registry));
+    registry->conf = conf;
+    status = fill(registry, err);
+    if (status) {
+        registry_close(registry);
+        return status;
+    }
+    *out = registry;
+    return FRIT_OK;
+}
+
+void registry_close(struct registry *registry)
+{
+    if (!registry)
+        return;
+    for (uint32_t i = registry->n_plugins; i > 0; i--)
+        plugin_close(&registry->plugins[i - 1]);
+    arena_fini(&registry->arena);
+    free(registry);
+}
+
+uint32_t registry_n_plugins(const struct registry *registry)
+{
+    return registry->n_plugins;
+}
+
+const struct plugin *registry_plugin_at(const struct registry *registry, uint32_t index)
+{
+    return index < registry->n_plugins ? &registry->plugins[index] : NULL;
+}
+
+uint32_t registry_n_devices(const struct registry *registry)
+{
+    return registry->n_devices;
+}
+
+const struct device_entry *registry_device_at(const struct registry *registry, uint32_t index)
+{
+    return index < registry->n_devices ? &registry->devices[index] : NULL;
+}
+
+const struct plugin *driver_find(const struct registry *registry, const char *driver)
+{
+    for (uint32_t i = 0; i < registry->n_plugins; i++) {
+        if (!registry->plugins[i].reason && strcmp(registry->plugins[i].driver, driver) == 0)
+            return &registry->plugins[i];
+    }
+    return NULL;
+}
+
+const struct plugin *plugin_next(const struct registry *registry, const char *name, uint32_t *index)
+{
+    char file[96];
+
+    snprintf(file, sizeof(file), "libfrit-%s.so", name);
+    while (*index < registry->n_plugins) {
+        const struct plugin *plugin = &registry->plugins[(*index)++];
+        const char *slash = strrchr(plugin->path, '/');
+
+        if (strcmp(plugin->id, name) == 0 || strcmp(slash ? slash + 1 : plugin->path, file) == 0)
+            return plugin;
+    }
+    return NULL;
+}

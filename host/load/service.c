@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plugin gets from its host: the root, frit.host.core/1 and frit.host.options/1.
+ *
+ * `self` of every slot is the plugin's own service.  Options are parsed once, before `open`, so
+ * that every wrong value is told with its origin whether the plugin reads it or not. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "load/load.h"
+
+enum { TOPIC_BYTES = 24 };
+
+struct service {
+    frit_host_root root;
+    const char *id;
+    uint32_t n_options;
+    const struct option *options;
+};
+
+/* ---- frit.host.core/1
+ * ---------------------------------------------------------------------------- */
+
+static const char *topic_text(frit_str topic, char text[TOPIC_BYTES])
+{
+    plugin_text(topic, text, TOPIC_BYTES);
+    return text;
+}
+
+static void core_log(void *self, uint32_t level, frit_str topic, frit_str text)
+{
+    const struct service *service = self;
+    char line[768], word[TOPIC_BYTES];
+
+    plugin_text(text, line, sizeof(line));
+    log_write(level ? level : FRIT_LOG_ERROR, topic_text(topic, word), "%s: %s", service->id, line);
+}
+
+static uint32_t core_log_enabled(void *self, uint32_t level, frit_str topic)
+{
+    char word[TOPIC_BYTES];
+
+    (void)self;
+    return log_enabled(level ? level : FRIT_LOG_ERROR, topic_text(topic, word));
+}
+
+static frit_status core_err_set(void *self, frit_err *err, frit_status status, int64_t native_code,
+                                frit_str text)
+{
+    (void)self;
+    if (!err)
+        return status;
+    err->struct_size = sizeof(*err);
+    err->status = status;
+    err->native_code = native_code;
+    plugin_text(text, err->text, sizeof(err->text));
+    return status;
+}
+
+static void *core_mem_alloc(void *self, uint64_t bytes, uint64_t align)
+{
+    (void)self;
+    if (bytes > SIZE_MAX / 2 || align > SIZE_MAX / 4 || (align & (align - 1)))
+        return NULL;
+    if (align <= _Alignof(max_align_t))
+        return malloc(bytes ? bytes : 1);
+    return aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
+}
+
+static void core_mem_free(void *self, void *ptr)
+{
+    (void)self;
+    free(ptr);
+}
+
+static uint64_t core_now_ns(void *self)
+{
+    struct timespec now;
+
+    (void)self;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static const frit_host_core core_table = {
+    .struct_size = sizeof(frit_host_core),
+    .log = core_log,
+    .log_enabled = core_log_enabled,
+    .err_set = core_err_set,
+    .mem_alloc = core_mem_alloc,
+    .mem_free = core_mem_free,
+    .now_ns = core_now_ns,
+};
+
+/* ---- frit.host.options/1
+ * ------------------------------------------------------------------------- */
+
+/* `type` 0: any. */
+static frit_status option_get(const struct service *service, frit_str key, uint32_t type,
+                              const struct option **out, frit_err *err)
+{
+    char word[48];
+
+    for (uint32_t i = 0; i < service->n_options; i++) {
+        const struct option *option = &service->options[i];
+
+        if (!str_is(key, option->name))
+            continue;
+        if (type && option->type != type)
+            return fail(err, FRIT_INVALID, "option '%s' of plugin %s is declared as %s, not as %s",
+                        option->name, service->id, option_type_name(option->type),
+                        option_type_name(type));
+        *out = option;
+        return FRIT_OK;
+    }
+    plugin_text(key, word, sizeof(word));
+    return fail(err, FRIT_INVALID, "plugin %s did not declare an option '%s'", service->id, word);
+}
+
+static frit_status options_get_str(void *self, frit_str key, frit_str *out, frit_err *err)
+{
+    const struct option *option;
+
+    TRY(option_get(self, key, 0, &option, err));
+    *out = str_of(option->text);
+    return FRIT_OK;
+}
+
+static frit_status options_get_i64(void *self, frit_str key, int64_t *out, frit_err *err)
+{
+    const struct option *option;
+
+    TRY(option_get(self, key, FRIT_OPTION_I64, &option, err));
+    *out = option->i64;
+    return FRIT_OK;
+}
+
+static frit_status options_get_f64(void *self, frit_str key, double *out, frit_err *err)
+{
+    const struct option *option;
+
+    TRY(option_get(self, key, FRIT_OPTION_F64, &option, err));
+    *out = option->f64;
+    return FRIT_OK;
+}
+
+static frit_status options_get_bool(void *self, frit_str key, uint32_t *out, frit_err *err)
+{
+    const struct option *option;
+
+    TRY(option_get(self, key, FRIT_OPTION_BOOL, &option, err));
+    *out = (uint32_t)option->i64;
+    return FRIT_OK;
+}
+
+static const frit_host_options options_table = {
+    .struct_size = sizeof(frit_host_options),
+    .get_str = options_get_str,
+    .get_i64 = options_get_i64,
+    .get_f64 = options_get_f64,
+    .get_bool = options_get_bool,
+};
+
+static const void *root_get_interface(void *self, frit_str id)
+{
+    (void)self;
+    if (str_is(id, FRIT_HOST_CORE))
+        return &core_table;
+    return str_is(id, FRIT_HOST_OPTIONS) ? &options_table : NULL;
+}
+
+frit_status service_create(struct arena *arena, struct plugin *plugin,
+                           const struct conf_plugin *section, struct service **out)
+{
+    struct service *service = arena_alloc(arena, sizeof(*service));
+
+    if (!service)
+        return FRIT_NO_HOST_MEMORY;
+    service->root = (frit_host_root){
+        .struct_size = sizeof(service->root), .self = service, .get_interface = root_get_interface};
+    service->id = plugin->id;
+    service->n_options = plugin->root->n_options;
+    TRY(options_merge(arena, plugin, section, &service->options));
+    *out = service;
+    return FRIT_OK;
+}
+
+const frit_host_root *service_root(const struct service *service)
+{
+    return &service->root;
+}

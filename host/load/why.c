@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answer to "why is it not there": plugins of the name, then the driver, then its devices, then
+ * where was looked. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "load/load.h"
+
+/* What a person can do about a reason; NULL where the words of the reason say it. */
+static const char *advice(uint32_t reason)
+{
+    static const char *const words[FRIT_REASON_LIMIT] = {
+        [FRIT_REASON_NOT_FOUND] = "check the path, or install the plugin",
+        [FRIT_REASON_NOT_A_FILE] = "name the .so file itself",
+        [FRIT_REASON_NOT_ELF] = "install the plugin again, built for this machine",
+        [FRIT_REASON_LOAD_FAILED] = "install what the loader misses; `ldd FILE` lists it",
+        [FRIT_REASON_NO_ENTRY] = "the file is no Frit plugin; take it out of the directory",
+        [FRIT_REASON_ABI_MISMATCH] = "use plugin and library of the same release",
+        [FRIT_REASON_SANITIZER_MISMATCH] = "build both with the same -fsanitize options",
+        [FRIT_REASON_BAD_WELCOME] = "report it to the plugin's author",
+        [FRIT_REASON_BAD_TABLE] = "report it to the plugin's author",
+        [FRIT_REASON_NO_INTERFACE] = "report it to the plugin's author",
+        [FRIT_REASON_BAD_ID] = "name the section [plugin.ID] after the plugin's own id",
+        [FRIT_REASON_SHADOWED] = "remove one of the two, or change the order of the search",
+        [FRIT_REASON_DISABLED] = "set enabled = yes there",
+        [FRIT_REASON_BAD_OPTION] = "correct that line",
+        [FRIT_REASON_NO_RUNTIME] = "install the vendor's runtime",
+        [FRIT_REASON_NO_PERMISSION] = "add the user to the group that owns the device",
+        [FRIT_REASON_RUNTIME_TOO_OLD] = "update the vendor's runtime",
+        [FRIT_REASON_NO_DRIVER] =
+            "install the driver's plugin, or add its directory to [search] dirs",
+    };
+
+    return reason < FRIT_REASON_LIMIT ? words[reason] : NULL;
+}
+
+static void print_verdict(uint32_t reason, const char *detail, struct str *out)
+{
+    if (!reason) {
+        str_addf(out, "usable\n");
+        return;
+    }
+    reason_print(reason, detail, out);
+    if (advice(reason))
+        str_addf(out, "\n  %s", advice(reason));
+    str_addf(out, "\n");
+}
+
+static void print_plugin(const struct plugin *plugin, struct str *out)
+{
+    str_addf(out, "plugin %s%s%s", plugin->id[0] ? plugin->id : "(unknown id)",
+             plugin->version[0] ? " " : "", plugin->version);
+    if (plugin->path[0])
+        str_addf(out, ", %s", plugin->path);
+    str_addf(out, " (%s): ", plugin->origin);
+    print_verdict(plugin->reason, plugin->detail, out);
+}
+
+static void print_device(const struct device_entry *device, struct str *out)
+{
+    str_addf(out, "device %s, %s: ", device->name, device->info->name.ptr);
+    print_verdict(device->info->reason, "", out);
+}
+
+static void print_search(const struct registry *registry, struct str *out)
+{
+    for (uint32_t i = 0; i < registry->n_dirs; i++) {
+        const struct search_dir *dir = &registry->dirs[i];
+
+        str_addf(out, "searched %s (%s): ", dir->path, dir->origin);
+        if (dir->trouble)
+            str_addf(out, "%s\n", dir->trouble);
+        else
+            str_addf(out, "%" PRIu32 " libfrit-*.so\n", dir->n_files);
+    }
+}
+
+/* The driver and those of its devices that are meant. */
+static void print_driver(const struct registry *registry, const struct device_request *request,
+                         struct str *out)
+{
+    const struct plugin *plugin = driver_find(registry, request->driver);
+    struct str why = {0};
+    const struct device_entry *device = request_find(registry, request, &why);
+
+    if (plugin && plugin->driver_reason) {
+        str_addf(out, "driver %s: ", plugin->driver);
+        print_verdict(plugin->driver_reason, plugin->driver_detail, out);
+    } else if (device && (request->has_index || request->stable_id[0])) {
+        print_device(device, out);
+    } else if (plugin && !request->has_index && !request->stable_id[0]) {
+        for (uint32_t i = 0; i < registry->n_devices; i++) {
+            if (registry->devices[i].plugin == plugin)
+                print_device(&registry->devices[i], out);
+        }
+    } else if (!device) {
+        str_addf(out, "%s: %s\n", request->driver, why.failed ? "" : why.text);
+    }
+    if (why.failed)
+        out->failed = true;
+    str_fini(&why);
+}
+
+void registry_why(const struct registry *registry, const char *name, struct str *out)
+{
+    struct device_request request;
+    size_t before = out->length;
+    uint32_t index = 0;
+    const struct plugin *plugin;
+    bool is_request = request_parse(name, strlen(name), &request, NULL) == FRIT_OK;
+
+    while ((plugin = plugin_next(registry, is_request ? request.driver : name, &index)) != NULL)
+        print_plugin(plugin, out);
+    plugin = is_request ? driver_find(registry, request.driver) : NULL;
+    if (plugin && out->length == before)
+        print_plugin(plugin, out);
+    if (is_request && (plugin || out->length == before || strcmp(request.driver, "auto") == 0))
+        print_driver(registry, &request, out);
+    if (!plugin)
+        print_search(registry, out);
+}
