@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/memory.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "memory/pool.h"
+
+#define PIN ((uint64_t)1 << 32)
+
+struct memory {
+    const frit_backend *backend;
+    const frit_device_info *info;
+    void *self;
+    struct memory_limits limits;
+    uint64_t align;
+    memory_idle idle;
+    void *idle_ctx;
+    pthread_mutex_t lock; /* of everything below */
+    struct pool pool;
+    struct memory_stats stats;
+};
+
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+uint64_t memory_block_bytes(const frit_device_info *info, uint64_t wanted)
+{
+    uint64_t budget = info->heap.budget ? info->heap.budget : info->heap.bytes;
+
+    if (budget && wanted > budget / 8)
+        wanted = budget / 8;
+    if (info->heap.max_block && wanted > info->heap.max_block)
+        wanted = info->heap.max_block;
+    return wanted;
+}
+
+frit_status memory_create(const frit_backend *backend, const frit_device_info *info, void *self,
+                          const struct memory_limits *limits, struct memory **out, frit_err *err)
+{
+    struct memory *memory = calloc(1, sizeof(*memory));
+
+    *out = NULL;
+    if (!memory)
+        return fail_memory(err, sizeof(*memory));
+    memory->backend = backend;
+    memory->info = info;
+    memory->self = self;
+    memory->limits = *limits;
+    memory->align = info->align_bytes ? info->align_bytes : 64;
+    pthread_mutex_init(&memory->lock, NULL);
+    *out = memory;
+    return FRIT_OK;
+}
+
+void memory_set_idle(struct memory *memory, memory_idle idle, void *ctx)
+{
+    memory->idle = idle;
+    memory->idle_ctx = ctx;
+}
+
+void memory_destroy(struct memory *memory)
+{
+    if (!memory)
+        return;
+    memory_trim(memory, true);
+    pthread_mutex_destroy(&memory->lock);
+    free(memory);
+}
+
+/* ---- blocks
+ * ---------------------------------------------------------------------------------------- */
+
+/* Takes idle blocks out until at most `keep` bytes of them are left; returns them as a list. */
+static struct block *unlink_idle(struct memory *memory, uint64_t keep, bool persistent)
+{
+    struct block *list = NULL;
+
+    for (struct block *block = memory->pool.blocks, *next; block; block = next) {
+        next = block->next;
+        if (block->n_used || (block->kind == BLOCK_PERSISTENT && !persistent) ||
+            memory->pool.idle_bytes <= keep)
+            continue;
+        pool_remove(&memory->pool, block);
+        memory->stats.reserved_now -= block->bytes;
+        memory->stats.driver_frees++;
+        block->next = list;
+        list = block;
+    }
+    return list;
+}
+
+static void free_blocks(struct memory *memory, struct block *list)
+{
+    if (list && memory->idle)
+        memory->idle(memory->idle_ctx);
+    while (list) {
+        struct block *next = list->next;
+
+        memory->backend->free(memory->self, list->handle);
+        block_destroy(list);
+        list = next;
+    }
+}
+
+void memory_trim(struct memory *memory, bool all)
+{
+    struct block *list;
+
+    pthread_mutex_lock(&memory->lock);
+    list = unlink_idle(memory, 0, all);
+    pthread_mutex_unlock(&memory->lock);
+    free_blocks(memory, list);
+    if (memory->backend->memory_cleanup)
+        memory->backend->memory_cleanup(memory->self);
+}
+
+/* One call of the driver, counted. */
+static frit_status driver_alloc(struct memory *memory, uint64_t bytes, frit_allocation *out,
+                                frit_err *err)
+{
+    frit_alloc_desc desc = {.struct_size = sizeof(desc), .bytes = bytes, .align = memory->align};
+
+    *out = (frit_allocation){.struct_size = sizeof(*out)};
+    pthread_mutex_lock(&memory->lock);
+    memory->stats.driver_allocs++;
+    pthread_mutex_unlock(&memory->lock);
+    return memory->backend->alloc(memory->self, &desc, out, err);
+}
+
+static frit_status alloc_or_trim(struct memory *memory, uint64_t bytes, frit_allocation *out,
+                                 frit_err *err)
+{
+    frit_err first = ERR_INIT;
+    frit_status st = driver_alloc(memory, bytes, out, &first);
+
+    if (st == FRIT_NO_DEVICE_MEMORY) {
+        log_write(FRIT_LOG_INFO, "memory", "trimming pools to allocate %llu bytes",
+                  (unsigned long long)bytes);
+        memory_trim(memory, false);
+        pthread_mutex_lock(&memory->lock);
+        memory->stats.trims++;
+        memory->stats.alloc_retries++;
+        pthread_mutex_unlock(&memory->lock);
+        st = driver_alloc(memory, bytes, out, &first);
+    }
+    if (!st && !out->memory)
+        st = fail(&first, FRIT_INTERNAL, "the driver's alloc gave no memory and no error");
+    if (st && err)
+        *err = first;
+    return st;
+}
+
+static frit_status block_from_driver(struct memory *memory, enum block_kind kind, uint64_t bytes,
+                                     struct block **out, frit_err *err)
+{
+    frit_allocation a;
+
+    if (memory->info->heap.granularity)
+        bytes = round_up(bytes, memory->info->heap.granularity);
+    if (memory->info->heap.max_block && bytes > memory->info->heap.max_block)
+        return fail(err, FRIT_NO_DEVICE_MEMORY,
+                    "%llu bytes are more than the device allocates in one piece (%llu)",
+                    (unsigned long long)bytes, (unsigned long long)memory->info->heap.max_block);
+    TRY(alloc_or_trim(memory, bytes, &a, err));
+    *out = block_create(kind, a.memory, a.host_pointer, bytes);
+    if (!*out) {
+        memory->backend->free(memory->self, a.memory);
+        return fail_memory(err, sizeof(**out));
+    }
+    return FRIT_OK;
+}
+
+/* ---- buffers
+ * --------------------------------------------------------------------------------------- */
+
+static enum block_kind kind_for(const struct memory *memory, uint64_t bytes, bool persistent)
+{
+    if (persistent)
+        return BLOCK_PERSISTENT;
+    if (memory->info->caps & FRIT_CAP_NO_SUBALLOC || bytes > memory->limits.block_bytes)
+        return BLOCK_WHOLE;
+    return BLOCK_POOL;
+}
+
+static void count_taken(struct memory *memory, const struct segment *segment)
+{
+    struct memory_stats *s = &memory->stats;
+
+    s->buffers_now++;
+    s->bytes_now += segment->bytes;
+    if (s->bytes_now > s->bytes_peak)
+        s->bytes_peak = s->bytes_now;
+}
+
+static struct segment *take(struct memory *memory, enum block_kind kind, uint64_t bytes)
+{
+    struct segment *segment;
+
+    pthread_mutex_lock(&memory->lock);
+    segment = pool_take(&memory->pool, kind, bytes);
+    if (segment)
+        count_taken(memory, segment);
+    pthread_mutex_unlock(&memory->lock);
+    return segment;
+}
+
+static struct segment *take_new(struct memory *memory, struct block *block, uint64_t bytes)
+{
+    struct memory_stats *s = &memory->stats;
+    struct segment *segment;
+
+    pthread_mutex_lock(&memory->lock);
+    pool_insert(&memory->pool, block);
+    s->reserved_now += block->bytes;
+    if (s->reserved_now > s->reserved_peak)
+        s->reserved_peak = s->reserved_now;
+    segment =
+        pool_take(&memory->pool, block->kind, block->kind == BLOCK_POOL ? bytes : block->bytes);
+    count_taken(memory, segment);
+    pthread_mutex_unlock(&memory->lock);
+    return segment;
+}
+
+static frit_status segment_get(struct memory *memory, uint64_t bytes, bool persistent,
+                               struct segment **out, frit_err *err)
+{
+    enum block_kind kind = kind_for(memory, bytes, persistent);
+    struct block *block;
+
+    *out = take(memory, kind, bytes);
+    if (*out)
+        return FRIT_OK;
+    TRY(block_from_driver(memory, kind, kind == BLOCK_POOL ? memory->limits.block_bytes : bytes,
+                          &block, err));
+    *out = take_new(memory, block, bytes);
+    return FRIT_OK;
+}
+
+frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent,
+                          struct buffer **out, frit_err *err)
+{
+    uint64_t tail = memory->info->tail_bytes;
+    struct buffer *buffer = calloc(1, sizeof(*buffer));
+    frit_status st;
+
+    *out = NULL;
+    if (!buffer)
+        return fail_memory(err, sizeof(*buffer));
+    if (bytes > INT64_MAX - tail - memory->align) {
+        free(buffer);
+        return fail(err, FRIT_NO_DEVICE_MEMORY, "%llu bytes are too many",
+                    (unsigned long long)bytes);
+    }
+    buffer->memory = memory;
+    buffer->bytes = bytes;
+    atomic_init(&buffer->counts, 1);
+    if (bytes) {
+        st = segment_get(memory, round_up(bytes + tail, memory->align), persistent,
+                         &buffer->segment, err);
+        if (st) {
+            free(buffer);
+            return st;
+        }
+        buffer->handle = buffer->segment->block->handle;
+        buffer->offset = buffer->segment->offset;
+        buffer->tail = tail;
+        if (buffer->segment->block->host_pointer)
+            buffer->host_pointer =
+                (unsigned char *)buffer->segment->block->host_pointer + buffer->offset;
+    }
+    *out = buffer;
+    return FRIT_OK;
+}
+
+static void give_back(struct buffer *buffer)
+{
+    struct memory *memory = buffer->memory;
+    struct block *surplus = NULL;
+
+    if (buffer->segment) {
+        pthread_mutex_lock(&memory->lock);
+        memory->stats.buffers_now--;
+        memory->stats.bytes_now -= buffer->segment->bytes;
+        pool_return(&memory->pool, buffer->segment);
+        if (memory->pool.idle_bytes > memory->limits.keep_bytes)
+            surplus = unlink_idle(memory, memory->limits.keep_bytes, false);
+        pthread_mutex_unlock(&memory->lock);
+        free_blocks(memory, surplus);
+    }
+    free(buffer);
+}
+
+static void drop(struct buffer *buffer, uint64_t count)
+{
+    if (atomic_fetch_sub_explicit(&buffer->counts, count, memory_order_acq_rel) == count)
+        give_back(buffer);
+}
+
+void buffer_own(struct buffer *buffer)
+{
+    atomic_fetch_add_explicit(&buffer->counts, 1, memory_order_relaxed);
+}
+
+void buffer_disown(struct buffer *buffer)
+{
+    if (buffer)
+        drop(buffer, 1);
+}
+
+void buffer_pin(struct buffer *buffer)
+{
+    atomic_fetch_add_explicit(&buffer->counts, PIN, memory_order_relaxed);
+}
+
+void buffer_unpin(struct buffer *buffer)
+{
+    drop(buffer, PIN);
+}
+
+uint32_t buffer_owners(const struct buffer *buffer)
+{
+    return (uint32_t)atomic_load_explicit(&buffer->counts, memory_order_acquire);
+}
+
+void memory_stats(struct memory *memory, struct memory_stats *out)
+{
+    pthread_mutex_lock(&memory->lock);
+    *out = memory->stats;
+    pthread_mutex_unlock(&memory->lock);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device memory: buffers cut from large driver blocks.
+ *
+ * Ordinary buffers share pool blocks; a buffer that is too large for one, or on a device without
+ * sub-allocation, gets a block of its own, which later serves buffers of nearly the same size; a
+ * persistent buffer gets a block of exactly its size, which later serves only that size.  When the
+ * driver has no memory, every block without buffers goes back and the allocation is tried once
+ * more. Threads: any.  The lock is never held during a driver call. */
+#ifndef MEMORY_MEMORY_H
+#define MEMORY_MEMORY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <frit/backend.h>
+
+struct memory;
+struct block;
+struct segment;
+
+/* Device memory with two counts: owners (tensors: may I write in place?) and pins (launches and
+ * copies under way: must it stay?).  It goes back to its pool when both are 0. */
+struct buffer {
+    struct memory *memory;
+    struct segment *segment;
+    void *handle;                     /* the driver's name of the block */
+    void *host_pointer;               /* of the first byte, NULL if not host-visible */
+    uint64_t offset;                  /* in the block */
+    uint64_t bytes;                   /* asked for */
+    uint64_t tail;                    /* usable past them, at most the device's tail_bytes */
+    atomic_uint_least64_t counts;     /* owners | pins << 32 */
+    atomic_uint_least64_t last_write; /* timeline value */
+};
+
+struct memory_limits {
+    uint64_t block_bytes; /* of a pool block; already within the device's limits */
+    uint64_t keep_bytes;  /* in blocks without buffers */
+};
+
+struct memory_stats {
+    uint64_t driver_allocs, driver_frees, trims, alloc_retries;
+    uint64_t bytes_now, bytes_peak;       /* in buffers */
+    uint64_t reserved_now, reserved_peak; /* in blocks */
+    uint64_t buffers_now;
+};
+
+/* Called before blocks go back to the driver: waits until no pending command uses them. */
+typedef void (*memory_idle)(void *ctx);
+
+/* `backend`, `info` and `self` outlive the memory. */
+frit_status memory_create(const frit_backend *backend, const frit_device_info *info, void *self,
+                          const struct memory_limits *limits, struct memory **out, frit_err *err);
+void memory_set_idle(struct memory *memory, memory_idle idle, void *ctx);
+/* Gives every block back.  Buffers must be gone. */
+void memory_destroy(struct memory *memory);
+
+/* One owner.  `bytes` 0 gives a buffer without memory (handle NULL). */
+frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent,
+                          struct buffer **out, frit_err *err);
+void buffer_own(struct buffer *buffer);
+void buffer_disown(struct buffer *buffer); /* NULL does nothing */
+void buffer_pin(struct buffer *buffer);
+void buffer_unpin(struct buffer *buffer);
+uint32_t buffer_owners(const struct buffer *buffer);
+
+/* Gives blocks without buffers back, persistent ones too only on `all`. */
+void memory_trim(struct memory *memory, bool all);
+void memory_stats(struct memory *memory, struct memory_stats *out);
+
+/* The size of a pool block: `wanted`, but at most what the device takes in one piece, and an eighth
+ * of its budget, so that a small device is not taken by one block. */
+uint64_t memory_block_bytes(const frit_device_info *info, uint64_t wanted);
+
+#endif

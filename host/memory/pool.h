@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cutting blocks into segments: best fit over size classes, neighbours merged on return.  Pure
+ * bookkeeping: no driver call, no lock, no statistics. */
+#ifndef MEMORY_POOL_H
+#define MEMORY_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum block_kind { BLOCK_POOL, BLOCK_WHOLE, BLOCK_PERSISTENT };
+
+/* A stretch of a block; the segments of a block tile it in address order. */
+struct segment {
+    struct block *block;
+    struct segment *before, *after; /* neighbours in the block */
+    struct segment *prev, *next;    /* in the free list of the size class */
+    uint64_t offset, bytes;
+    bool used;
+};
+
+struct block {
+    struct block *prev, *next;
+    struct segment *first;
+    void *handle;
+    void *host_pointer;
+    uint64_t bytes;
+    uint32_t n_used;
+    enum block_kind kind;
+};
+
+enum { POOL_CLASSES = 64 };
+
+/* All zero is an empty pool. */
+struct pool {
+    struct block *blocks;
+    struct segment *free[POOL_CLASSES]; /* of pool blocks, by the logarithm of the size */
+    uint64_t idle_bytes;                /* in blocks without used segments */
+};
+
+/* A block of driver memory with one free segment; NULL without host memory. */
+struct block *block_create(enum block_kind kind, void *handle, void *host_pointer, uint64_t bytes);
+void block_destroy(struct block *block);
+void pool_insert(struct pool *pool, struct block *block);
+/* The block must have no used segment. */
+void pool_remove(struct pool *pool, struct block *block);
+
+/* A used segment of at least `bytes` from the blocks of a kind, NULL if none has room.  `bytes` is
+ * a multiple of the alignment that all sizes share.  May need host memory for a split; without it
+ * the whole free segment is given. */
+struct segment *pool_take(struct pool *pool, enum block_kind kind, uint64_t bytes);
+void pool_return(struct pool *pool, struct segment *segment);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stream/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "graph/op.h"
+#include "stream/program.h"
+#include "stream/stream.h"
+#include "tensor/slot.h"
+
+/* Waits for everything submitted; what trims of the pools ask for. */
+static void wait_idle(void *ctx)
+{
+    frit_device *device = ctx;
+    frit_err err = ERR_INIT;
+
+    if (device_wait(device, atomic_load(&device->last_value), &err))
+        log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->entry->name, err.text);
+}
+
+static frit_status memory_open(frit_device *device, frit_err *err)
+{
+    uint64_t align = device->info->align_bytes ? device->info->align_bytes : 64;
+    struct memory_limits limits = {
+        .block_bytes =
+            memory_block_bytes(device->info, (uint64_t)device->config.block_bytes) / align * align,
+        .keep_bytes = (uint64_t)device->config.keep_bytes,
+    };
+
+    TRY(memory_create(device->backend, device->info, device->self, &limits, &device->memory, err));
+    memory_set_idle(device->memory, wait_idle, device);
+    return FRIT_OK;
+}
+
+frit_status device_create(const struct device_entry *entry, const struct device_config *config,
+                          frit_device **out, frit_err *err)
+{
+    frit_device *device = calloc(1, sizeof(*device));
+    frit_status st;
+
+    *out = NULL;
+    if (!device)
+        return fail_memory(err, sizeof(*device));
+    device->config = *config;
+    device->entry = entry;
+    device->backend = &entry->plugin->backend;
+    device->info = entry->info;
+    device->opens = 1;
+    pthread_mutex_init(&device->submit, NULL);
+    pthread_mutex_init(&device->lock, NULL);
+    st = device->backend->device_open(entry->plugin->instance, entry->info->index, &device->self,
+                                      err);
+    if (st) {
+        fail_context(err, "%s", entry->name);
+        goto out;
+    }
+    st = memory_open(device, err);
+    if (!st)
+        st = programs_create(&device->programs, err);
+    if (!st)
+        *out = device;
+out:
+    if (st)
+        device_destroy(device);
+    return st;
+}
+
+void device_destroy(frit_device *device)
+{
+    if (!device)
+        return;
+    streams_close(device);
+    slot_end_device(device);
+    if (device->self)
+        wait_idle(device);
+    programs_destroy(device->programs);
+    memory_destroy(device->memory);
+    if (device->self)
+        device->backend->device_close(device->self);
+    for (uint32_t i = 0; i < atomic_load(&device->n_poisons); i++)
+        failure_unref(device->poisons[i].failure);
+    free(device->poisons);
+    pthread_mutex_destroy(&device->submit);
+    pthread_mutex_destroy(&device->lock);
+    free(device);
+}
+
+/* ---- the timeline
+ * ----------------------------------------------------------------------------------- */
+
+/* Everything written from the failed command to the newest submitted one is spoiled.  Without
+ * memory for one more entry the last one is widened, which spoils too much rather than too little.
+ */
+static void remember_failure(frit_device *device, const frit_failure *failure,
+                             const frit_err *detail)
+{
+    const frit_op_info *row = frit_op_info_at((uint32_t)failure->cookie);
+    struct poison poison = {.from = failure->value, .to = atomic_load(&device->last_value)};
+    struct poison *grown;
+    frit_err err = ERR_INIT;
+    uint32_t n;
+
+    fail(&err, failure->status, "%s failed on %s: %s", row ? row->name : "a command",
+         device->entry->name, detail->text[0] ? detail->text : status_name(failure->status));
+    poison.failure = failure_create(&err);
+    pthread_mutex_lock(&device->lock);
+    n = atomic_load(&device->n_poisons);
+    grown = realloc(device->poisons, (n + 1) * sizeof(*grown));
+    if (grown) {
+        device->poisons = grown;
+        grown[n] = poison;
+        atomic_store(&device->n_poisons, n + 1);
+    } else {
+        failure_unref(poison.failure);
+        if (n)
+            device->poisons[n - 1].to = poison.to;
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
+frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
+{
+    frit_failure failure = {.struct_size = sizeof(failure)};
+    frit_err detail = ERR_INIT;
+    frit_status st;
+
+    if (value == 0)
+        return FRIT_OK;
+    st = device->backend->wait(device->self, value, UINT64_MAX, &failure, &detail);
+    if (failure.status < 0)
+        remember_failure(device, &failure, &detail);
+    if (st < 0 && err)
+        *err = detail;
+    return st < 0 ? st : FRIT_OK;
+}
+
+void device_reached(frit_device *device, uint64_t value)
+{
+    uint64_t last = atomic_load(&device->last_value);
+
+    while (last < value && !atomic_compare_exchange_weak(&device->last_value, &last, value))
+        ;
+}
+
+frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
+                          uint64_t *value, frit_err *err)
+{
+    frit_status st;
+
+    pthread_mutex_lock(&device->submit);
+    st = device->backend->submit(device->self, cmds, count, sizeof(*cmds), NULL, 0, value, err);
+    if (st >= 0)
+        device_reached(device, *value);
+    pthread_mutex_unlock(&device->submit);
+    if (st < 0)
+        return st;
+    atomic_fetch_add(&device->count.submits, 1);
+    /* Work that ran inside submit has failed by now or never. */
+    return device->info->caps & FRIT_CAP_INLINE_QUEUE ? device_wait(device, *value, err) : FRIT_OK;
+}
+
+struct failure *device_poison_of(frit_device *device, uint64_t written_at)
+{
+    struct failure *found = NULL;
+
+    if (!atomic_load_explicit(&device->n_poisons, memory_order_acquire))
+        return NULL;
+    pthread_mutex_lock(&device->lock);
+    for (uint32_t i = 0; i < atomic_load(&device->n_poisons) && !found; i++) {
+        if (written_at >= device->poisons[i].from && written_at <= device->poisons[i].to)
+            found = failure_ref(device->poisons[i].failure);
+    }
+    pthread_mutex_unlock(&device->lock);
+    return found;
+}

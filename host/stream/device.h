@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An open device: the driver's object, its memory, its programs, the streams that feed it, its
+ * counters. */
+#ifndef STREAM_DEVICE_H
+#define STREAM_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <frit/frit.h>
+
+#include "load/registry.h"
+#include "memory/memory.h"
+#include "tensor/failure.h"
+
+struct programs;
+struct stream;
+
+/* What the device layer needs from its host; outlives the device. */
+struct device_config {
+    uint64_t id;     /* unique in the process */
+    int64_t max_ops; /* queued ops that make a stream run */
+    int64_t block_bytes, keep_bytes;
+    bool decompose;                     /* composite ops run as core ops even where claimed */
+    const atomic_uint_least64_t *seed;  /* of the host */
+    const atomic_uint_least64_t *epoch; /* grows with each frit_seed */
+};
+
+enum drain_cause { DRAIN_READ, DRAIN_SYNC, DRAIN_SHARE, DRAIN_FULL, DRAIN_SCOPE, DRAIN_CAUSES };
+
+struct device_counters {
+    atomic_uint_least64_t ops, views, decomposed, programs, launches, submits, compiles;
+    atomic_uint_least64_t drains[DRAIN_CAUSES];
+    atomic_uint_least64_t bytes_in, bytes_out;
+};
+
+/* What a failed command spoiled: everything written at timeline values from..to. */
+struct poison {
+    uint64_t from, to;
+    struct failure *failure;
+};
+
+struct frit_device {
+    struct device_config config;
+    const struct device_entry *entry;
+    const frit_backend *backend;
+    const frit_device_info *info;
+    void *self; /* the driver's */
+    struct memory *memory;
+    struct programs *programs;
+    struct device_counters count;
+    pthread_mutex_t submit;           /* baton: the contract wants one submit at a time */
+    atomic_uint_least64_t last_value; /* of the timeline, submitted */
+    atomic_uint n_poisons;
+    atomic_uint next_ordinal; /* of streams, in order of their first op */
+    pthread_mutex_t lock;     /* of the rest */
+    struct poison *poisons;
+    struct stream *streams;
+    frit_device *next; /* in the host's list, under the host's lock */
+    uint32_t opens;    /* likewise */
+};
+
+frit_status device_create(const struct device_entry *entry, const struct device_config *config,
+                          frit_device **out, frit_err *err);
+/* All tensors of it become stale.  No other call on it is under way. */
+void device_destroy(frit_device *device);
+
+/* Waits until the timeline reaches `value`.  Failed commands are remembered as poison. */
+frit_status device_wait(frit_device *device, uint64_t value, frit_err *err);
+/* One call of the driver's submit: hands `cmds` over and gives the timeline value. */
+frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
+                          uint64_t *value, frit_err *err);
+/* The timeline was told to reach `value`. */
+void device_reached(frit_device *device, uint64_t value);
+/* The failure that spoiled a write, a new reference; NULL if none is known. */
+struct failure *device_poison_of(frit_device *device, uint64_t written_at);
+
+#endif
