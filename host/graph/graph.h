@@ -25,6 +25,7 @@ struct graph_value {
 struct graph_operand {
     uint32_t kind;  /* FRIT_OPERAND_* */
     uint32_t value; /* TENSOR */
+    uint32_t dtype; /* SCALAR in a graph: type it is used as; ignored in calls */
     frit_scalar scalar;
 };
 
