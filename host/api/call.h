@@ -5,7 +5,8 @@
 
 #include <frit/frit.h>
 
-/* A call as the generated functions in api/ops.c write it down.  Everything is borrowed. */
+/* A call as the generated functions in api/ops.c write it down.  Everything is borrowed.
+ * A record whose struct_size is 0 came from attributes without one and is refused. */
 struct api_call {
     uint32_t op;
     uint32_t n_in;
@@ -13,8 +14,8 @@ struct api_call {
     frit_tensor *const *many; /* the tensors of a MANY operand, which come before `in` */
     uint64_t n_many;          /* the caller's number, unchecked */
     const frit_input *in;     /* `n_in`, in the row's order; OPT operands may be empty */
-    void *attrs;              /* record on the caller's stack, rewritten by the check; NULL for `none` */
-    frit_tensor **more[4];    /* outputs after the first: where they go, NULL: not wanted */
+    void *attrs; /* record on the caller's stack, rewritten by the check; NULL for `none` */
+    frit_tensor **more[4]; /* outputs after the first: where they go, NULL: not wanted */
 };
 
 /* An operand that must be a tensor: NULL gives an input that fails with a clear text. */

@@ -8,10 +8,12 @@
 
 /* clang-format off */
 
-/* A named attribute, where the caller gives them and knew this one. */
-#define TAKE(record, attrs, type, field)                             \
-    do {                                                             \
-        if ((attrs) && FRIT_HAS(attrs, type, field))                 \
+/* A caller who forgot the size of his struct gets 0, which api_op refuses. */
+#define RECORD_SIZE(record, attrs) (!(attrs) || (attrs)->struct_size ? sizeof(record) : 0)
+/* A named attribute, if the caller gives any and knew this one. */
+#define TAKE(record, attrs, type, field)                                      \
+    do {                                                                      \
+        if ((attrs) && FRIT_HAS(attrs, type, field))                          \
             memcpy(&(record).field, &(attrs)->field, sizeof((record).field)); \
     } while (0)
 
@@ -54,7 +56,7 @@ frit_tensor *frit_slice(frit_tensor *x, frit_slices slices)
 frit_tensor *frit_flip_with(frit_tensor *x, const frit_flip_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_axes record = {.struct_size = sizeof(record)};
+    frit_attrs_axes record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_flip_attrs, axes);
 
@@ -84,7 +86,7 @@ frit_tensor *frit_transpose(frit_tensor *x, int64_t axis, int64_t with)
 frit_tensor *frit_squeeze_with(frit_tensor *x, const frit_squeeze_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_axes record = {.struct_size = sizeof(record)};
+    frit_attrs_axes record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_squeeze_attrs, axes);
 
@@ -1014,7 +1016,7 @@ frit_tensor *frit_cross(frit_tensor *a, frit_tensor *b, int64_t axis)
 frit_tensor *frit_sum_with(frit_tensor *x, const frit_sum_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_reduce record = {.struct_size = sizeof(record)};
+    frit_attrs_reduce record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_sum_attrs, axes);
     TAKE(record, attrs, frit_sum_attrs, keep);
@@ -1025,7 +1027,7 @@ frit_tensor *frit_sum_with(frit_tensor *x, const frit_sum_attrs *attrs)
 frit_tensor *frit_prod_with(frit_tensor *x, const frit_prod_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_reduce record = {.struct_size = sizeof(record)};
+    frit_attrs_reduce record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_prod_attrs, axes);
     TAKE(record, attrs, frit_prod_attrs, keep);
@@ -1037,7 +1039,7 @@ frit_tensor *frit_prod_with(frit_tensor *x, const frit_prod_attrs *attrs)
 frit_tensor *frit_max_with(frit_tensor *x, const frit_max_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_reduce record = {.struct_size = sizeof(record)};
+    frit_attrs_reduce record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_max_attrs, axes);
     TAKE(record, attrs, frit_max_attrs, keep);
@@ -1048,7 +1050,7 @@ frit_tensor *frit_max_with(frit_tensor *x, const frit_max_attrs *attrs)
 frit_tensor *frit_min_with(frit_tensor *x, const frit_min_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_reduce record = {.struct_size = sizeof(record)};
+    frit_attrs_reduce record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_min_attrs, axes);
     TAKE(record, attrs, frit_min_attrs, keep);
@@ -1059,7 +1061,7 @@ frit_tensor *frit_min_with(frit_tensor *x, const frit_min_attrs *attrs)
 frit_tensor *frit_mean_with(frit_tensor *x, const frit_mean_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_reduce record = {.struct_size = sizeof(record)};
+    frit_attrs_reduce record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_mean_attrs, axes);
     TAKE(record, attrs, frit_mean_attrs, keep);
@@ -1071,7 +1073,7 @@ frit_tensor *frit_mean_with(frit_tensor *x, const frit_mean_attrs *attrs)
 frit_tensor *frit_max_abs_with(frit_tensor *x, const frit_max_abs_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_reduce record = {.struct_size = sizeof(record)};
+    frit_attrs_reduce record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_max_abs_attrs, axes);
     TAKE(record, attrs, frit_max_abs_attrs, keep);
@@ -1083,7 +1085,7 @@ frit_tensor *frit_max_abs_with(frit_tensor *x, const frit_max_abs_attrs *attrs)
 frit_tensor *frit_any_with(frit_tensor *x, const frit_any_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_reduce record = {.struct_size = sizeof(record)};
+    frit_attrs_reduce record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_any_attrs, axes);
     TAKE(record, attrs, frit_any_attrs, keep);
@@ -1094,7 +1096,7 @@ frit_tensor *frit_any_with(frit_tensor *x, const frit_any_attrs *attrs)
 frit_tensor *frit_all_with(frit_tensor *x, const frit_all_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_reduce record = {.struct_size = sizeof(record)};
+    frit_attrs_reduce record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_all_attrs, axes);
     TAKE(record, attrs, frit_all_attrs, keep);
@@ -1105,7 +1107,7 @@ frit_tensor *frit_all_with(frit_tensor *x, const frit_all_attrs *attrs)
 frit_tensor *frit_var_with(frit_tensor *x, const frit_var_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_reduce record = {.struct_size = sizeof(record)};
+    frit_attrs_reduce record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_var_attrs, axes);
     TAKE(record, attrs, frit_var_attrs, keep);
@@ -1116,7 +1118,7 @@ frit_tensor *frit_var_with(frit_tensor *x, const frit_var_attrs *attrs)
 frit_tensor *frit_argmax_with(frit_tensor *x, const frit_argmax_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_reduce record = {.struct_size = sizeof(record)};
+    frit_attrs_reduce record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_argmax_attrs, axes);
     TAKE(record, attrs, frit_argmax_attrs, keep);
@@ -1128,7 +1130,7 @@ frit_tensor *frit_argmax_with(frit_tensor *x, const frit_argmax_attrs *attrs)
 frit_tensor *frit_argmin_with(frit_tensor *x, const frit_argmin_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_reduce record = {.struct_size = sizeof(record)};
+    frit_attrs_reduce record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_argmin_attrs, axes);
     TAKE(record, attrs, frit_argmin_attrs, keep);
@@ -1195,7 +1197,7 @@ frit_tensor *frit_scatter_with(frit_tensor *x, frit_tensor *index, frit_tensor *
                                int64_t axis, const frit_scatter_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(index), api_tensor(values)};
-    frit_attrs_scatter record = {.struct_size = sizeof(record), .axis = axis};
+    frit_attrs_scatter record = {.struct_size = RECORD_SIZE(record, attrs), .axis = axis};
 
     TAKE(record, attrs, frit_scatter_attrs, update);
 
@@ -1214,7 +1216,7 @@ frit_tensor *frit_scatter_nd_with(frit_tensor *x, frit_tensor *index, frit_tenso
                                   const frit_scatter_nd_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(index), api_tensor(values)};
-    frit_attrs_update record = {.struct_size = sizeof(record)};
+    frit_attrs_update record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_scatter_nd_attrs, update);
 
@@ -1226,7 +1228,7 @@ frit_tensor *frit_select_assign_with(frit_tensor *x, frit_tensor *index, frit_te
                                      int64_t axis, const frit_select_assign_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(index), api_tensor(values)};
-    frit_attrs_scatter record = {.struct_size = sizeof(record), .axis = axis};
+    frit_attrs_scatter record = {.struct_size = RECORD_SIZE(record, attrs), .axis = axis};
 
     TAKE(record, attrs, frit_select_assign_attrs, update);
 
@@ -1261,7 +1263,7 @@ frit_tensor *frit_cat(frit_tensor *const *xs, uint64_t n_xs, int64_t axis)
 frit_tensor *frit_pad_with(frit_tensor *x, double value, const frit_pad_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_f(value)};
-    frit_attrs_pad record = {.struct_size = sizeof(record)};
+    frit_attrs_pad record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_pad_attrs, low);
     TAKE(record, attrs, frit_pad_attrs, high);
@@ -1273,7 +1275,7 @@ frit_tensor *frit_pad_with(frit_tensor *x, double value, const frit_pad_attrs *a
 frit_tensor *frit_pad_i_with(frit_tensor *x, int64_t value, const frit_pad_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_i(value)};
-    frit_attrs_pad record = {.struct_size = sizeof(record)};
+    frit_attrs_pad record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_pad_attrs, low);
     TAKE(record, attrs, frit_pad_attrs, high);
@@ -1310,7 +1312,7 @@ frit_tensor *frit_conv_with(frit_tensor *x, frit_tensor *w, frit_tensor *bias,
                             const frit_conv_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(w), api_optional(bias)};
-    frit_attrs_conv record = {.struct_size = sizeof(record)};
+    frit_attrs_conv record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_conv_attrs, stride);
     TAKE(record, attrs, frit_conv_attrs, padding);
@@ -1325,7 +1327,7 @@ frit_tensor *frit_conv_transpose_with(frit_tensor *x, frit_tensor *w, frit_tenso
                                       const frit_conv_transpose_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(w), api_optional(bias)};
-    frit_attrs_conv_transpose record = {.struct_size = sizeof(record)};
+    frit_attrs_conv_transpose record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_conv_transpose_attrs, stride);
     TAKE(record, attrs, frit_conv_transpose_attrs, padding);
@@ -1343,7 +1345,7 @@ frit_tensor *frit_deform_conv_with(frit_tensor *x, frit_tensor *offset, frit_ten
 {
     const frit_input in[] = {api_tensor(x), api_tensor(offset), api_tensor(w), api_optional(mask),
                              api_optional(bias)};
-    frit_attrs_deform record = {.struct_size = sizeof(record)};
+    frit_attrs_deform record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_deform_conv_attrs, stride);
     TAKE(record, attrs, frit_deform_conv_attrs, padding);
@@ -1367,7 +1369,7 @@ frit_tensor *frit_attention_with(frit_tensor *q, frit_tensor *k, frit_tensor *v,
 {
     const frit_input in[] = {api_tensor(q), api_tensor(k), api_tensor(v), api_optional(mask),
                              api_optional(bias)};
-    frit_attrs_attention record = {.struct_size = sizeof(record)};
+    frit_attrs_attention record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_attention_attrs, scale);
     TAKE(record, attrs, frit_attention_attrs, softcap);
@@ -1380,7 +1382,7 @@ frit_tensor *frit_attention_with(frit_tensor *q, frit_tensor *k, frit_tensor *v,
 frit_tensor *frit_avg_pool_with(frit_tensor *x, const frit_avg_pool_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_avg_pool record = {.struct_size = sizeof(record)};
+    frit_attrs_avg_pool record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_avg_pool_attrs, kernel);
     TAKE(record, attrs, frit_avg_pool_attrs, stride);
@@ -1396,7 +1398,7 @@ frit_tensor *frit_max_pool_with(frit_tensor *x, frit_tensor **index,
                                 const frit_max_pool_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_max_pool record = {.struct_size = sizeof(record)};
+    frit_attrs_max_pool record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_max_pool_attrs, kernel);
     TAKE(record, attrs, frit_max_pool_attrs, stride);
@@ -1412,7 +1414,7 @@ frit_tensor *frit_adaptive_avg_pool_with(frit_tensor *x,
                                          const frit_adaptive_avg_pool_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_adaptive record = {.struct_size = sizeof(record)};
+    frit_attrs_adaptive record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_adaptive_avg_pool_attrs, size);
 
@@ -1423,7 +1425,7 @@ frit_tensor *frit_adaptive_avg_pool_with(frit_tensor *x,
 frit_tensor *frit_unfold4d_with(frit_tensor *x, const frit_unfold4d_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_window record = {.struct_size = sizeof(record)};
+    frit_attrs_window record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_unfold4d_attrs, kernel);
     TAKE(record, attrs, frit_unfold4d_attrs, stride);
@@ -1437,7 +1439,7 @@ frit_tensor *frit_unfold4d_with(frit_tensor *x, const frit_unfold4d_attrs *attrs
 frit_tensor *frit_interpolate_with(frit_tensor *x, const frit_interpolate_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_interpolate record = {.struct_size = sizeof(record)};
+    frit_attrs_interpolate record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_interpolate_attrs, size);
     TAKE(record, attrs, frit_interpolate_attrs, mode);
@@ -1451,7 +1453,7 @@ frit_tensor *frit_grid_sample_with(frit_tensor *x, frit_tensor *grid,
                                    const frit_grid_sample_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(grid)};
-    frit_attrs_grid_sample record = {.struct_size = sizeof(record)};
+    frit_attrs_grid_sample record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_grid_sample_attrs, mode);
     TAKE(record, attrs, frit_grid_sample_attrs, border);
@@ -1492,7 +1494,7 @@ frit_tensor *frit_layer_norm_with(frit_tensor *x, frit_tensor *gamma, frit_tenso
                                   const frit_layer_norm_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_optional(gamma), api_optional(beta)};
-    frit_attrs_norm_axes record = {.struct_size = sizeof(record)};
+    frit_attrs_norm_axes record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_layer_norm_attrs, axes);
     TAKE(record, attrs, frit_layer_norm_attrs, eps);
@@ -1505,7 +1507,7 @@ frit_tensor *frit_rms_norm_with(frit_tensor *x, frit_tensor *gamma,
                                 const frit_rms_norm_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_optional(gamma)};
-    frit_attrs_norm_axes record = {.struct_size = sizeof(record)};
+    frit_attrs_norm_axes record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_rms_norm_attrs, axes);
     TAKE(record, attrs, frit_rms_norm_attrs, eps);
@@ -1520,7 +1522,7 @@ frit_tensor *frit_batch_norm_with(frit_tensor *x, frit_tensor *gamma, frit_tenso
 {
     const frit_input in[] = {api_tensor(x), api_tensor(gamma), api_tensor(beta), api_tensor(mean),
                              api_tensor(var)};
-    frit_attrs_norm record = {.struct_size = sizeof(record)};
+    frit_attrs_norm record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_batch_norm_attrs, eps);
 
@@ -1532,7 +1534,7 @@ frit_tensor *frit_group_norm_with(frit_tensor *x, frit_tensor *gamma, frit_tenso
                                   const frit_group_norm_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_optional(gamma), api_optional(beta)};
-    frit_attrs_norm_groups record = {.struct_size = sizeof(record)};
+    frit_attrs_norm_groups record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_group_norm_attrs, groups);
     TAKE(record, attrs, frit_group_norm_attrs, eps);
@@ -1545,7 +1547,7 @@ frit_tensor *frit_sort_with(frit_tensor *x, int64_t axis, frit_tensor **index,
                             const frit_sort_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_sort record = {.struct_size = sizeof(record), .axis = axis};
+    frit_attrs_sort record = {.struct_size = RECORD_SIZE(record, attrs), .axis = axis};
 
     TAKE(record, attrs, frit_sort_attrs, descending);
 
@@ -1556,7 +1558,7 @@ frit_tensor *frit_sort_with(frit_tensor *x, int64_t axis, frit_tensor **index,
 frit_tensor *frit_argsort_with(frit_tensor *x, int64_t axis, const frit_argsort_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_sort record = {.struct_size = sizeof(record), .axis = axis};
+    frit_attrs_sort record = {.struct_size = RECORD_SIZE(record, attrs), .axis = axis};
 
     TAKE(record, attrs, frit_argsort_attrs, descending);
 
@@ -1577,7 +1579,7 @@ frit_tensor *frit_rfft_with(frit_tensor *x, int64_t axis, frit_tensor **im,
                             const frit_rfft_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_fft record = {.struct_size = sizeof(record), .axis = axis};
+    frit_attrs_fft record = {.struct_size = RECORD_SIZE(record, attrs), .axis = axis};
 
     TAKE(record, attrs, frit_rfft_attrs, n);
 
@@ -1589,7 +1591,7 @@ frit_tensor *frit_irfft_with(frit_tensor *re, frit_tensor *im, int64_t axis,
                              const frit_irfft_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(re), api_tensor(im)};
-    frit_attrs_fft record = {.struct_size = sizeof(record), .axis = axis};
+    frit_attrs_fft record = {.struct_size = RECORD_SIZE(record, attrs), .axis = axis};
 
     TAKE(record, attrs, frit_irfft_attrs, n);
 
@@ -1612,7 +1614,7 @@ frit_tensor *frit_quantize_with(frit_tensor *x, frit_tensor *scales, frit_tensor
                                 uint32_t dtype, const frit_quantize_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(scales), api_optional(global)};
-    frit_attrs_quantize record = {.struct_size = sizeof(record), .dtype = dtype};
+    frit_attrs_quantize record = {.struct_size = RECORD_SIZE(record, attrs), .dtype = dtype};
 
     TAKE(record, attrs, frit_quantize_attrs, block);
     TAKE(record, attrs, frit_quantize_attrs, scale);
@@ -1634,7 +1636,7 @@ frit_tensor *frit_dequantize(frit_tensor *x, uint32_t dtype)
 frit_tensor *frit_all_reduce_with(frit_tensor *x, const frit_all_reduce_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
-    frit_attrs_collective record = {.struct_size = sizeof(record)};
+    frit_attrs_collective record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_all_reduce_attrs, combine);
 
@@ -1651,7 +1653,7 @@ frit_tensor *frit_conv_backward_x_with(frit_tensor *x, frit_tensor *w, frit_tens
                                        const frit_conv_backward_x_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(w), api_tensor(grad)};
-    frit_attrs_conv record = {.struct_size = sizeof(record)};
+    frit_attrs_conv record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_conv_backward_x_attrs, stride);
     TAKE(record, attrs, frit_conv_backward_x_attrs, padding);
@@ -1666,7 +1668,7 @@ frit_tensor *frit_conv_backward_w_with(frit_tensor *x, frit_tensor *w, frit_tens
                                        const frit_conv_backward_w_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(w), api_tensor(grad)};
-    frit_attrs_conv record = {.struct_size = sizeof(record)};
+    frit_attrs_conv record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_conv_backward_w_attrs, stride);
     TAKE(record, attrs, frit_conv_backward_w_attrs, padding);
@@ -1688,7 +1690,7 @@ frit_tensor *frit_conv_transpose_backward_w_with(frit_tensor *x, frit_tensor *w,
                                                  const frit_conv_transpose_backward_w_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(w), api_tensor(grad)};
-    frit_attrs_conv_transpose record = {.struct_size = sizeof(record)};
+    frit_attrs_conv_transpose record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_conv_transpose_backward_w_attrs, stride);
     TAKE(record, attrs, frit_conv_transpose_backward_w_attrs, padding);
@@ -1708,7 +1710,7 @@ frit_tensor *frit_deform_conv_backward_with(frit_tensor *x, frit_tensor *offset,
 {
     const frit_input in[] = {api_tensor(x), api_tensor(offset), api_tensor(w), api_optional(mask),
                              api_optional(bias), api_tensor(grad)};
-    frit_attrs_deform record = {.struct_size = sizeof(record)};
+    frit_attrs_deform record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_deform_conv_backward_attrs, stride);
     TAKE(record, attrs, frit_deform_conv_backward_attrs, padding);
@@ -1725,7 +1727,7 @@ frit_tensor *frit_avg_pool_backward_with(frit_tensor *x, frit_tensor *grad,
                                          const frit_avg_pool_backward_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(grad)};
-    frit_attrs_avg_pool record = {.struct_size = sizeof(record)};
+    frit_attrs_avg_pool record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_avg_pool_backward_attrs, kernel);
     TAKE(record, attrs, frit_avg_pool_backward_attrs, stride);
@@ -1741,7 +1743,7 @@ frit_tensor *frit_max_pool_backward_with(frit_tensor *x, frit_tensor *grad, frit
                                          const frit_max_pool_backward_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(grad), api_tensor(index)};
-    frit_attrs_max_pool record = {.struct_size = sizeof(record)};
+    frit_attrs_max_pool record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_max_pool_backward_attrs, kernel);
     TAKE(record, attrs, frit_max_pool_backward_attrs, stride);
@@ -1765,7 +1767,7 @@ frit_tensor *frit_interpolate_backward_with(frit_tensor *x, frit_tensor *grad,
                                             const frit_interpolate_backward_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x), api_tensor(grad)};
-    frit_attrs_interpolate record = {.struct_size = sizeof(record)};
+    frit_attrs_interpolate record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_interpolate_backward_attrs, size);
     TAKE(record, attrs, frit_interpolate_backward_attrs, mode);

@@ -7,18 +7,20 @@
 
 static const struct {
     const char *name;
-    void (*write)(FILE *out);
+    bool (*write)(FILE *out);
 } outputs[] = {
     {"ops.h", gen_ops_h},
     {"ops.c", gen_ops_c},
+    {"OPS.md", gen_ops_md},
+    {"frit.h.3", gen_man},
 };
 
 int main(int argc, char **argv)
 {
     for (size_t i = 0; argc == 2 && i < sizeof(outputs) / sizeof(outputs[0]); i++)
         if (!strcmp(argv[1], outputs[i].name)) {
-            outputs[i].write(stdout);
-            return fflush(stdout) || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+            bool good = outputs[i].write(stdout);
+            return !good || fflush(stdout) || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
         }
     fputs("use: gen OUTPUT, one of:", stderr);
     for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)

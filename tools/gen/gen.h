@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the generator share: looking at rows, and writing text that is wrapped at 100 columns.
+/* What the parts of the generator share: looking at rows, and writing text that is wrapped at 100
+ * columns.
  *
  * The generator reads nothing but the tables compiled into it and writes one text to a stream. */
 #ifndef GEN_GEN_H
@@ -14,9 +15,10 @@
 
 enum { GEN_COLUMNS = 100, GEN_MAX_PARAMS = 16 };
 
-/* ---- rows ---------------------------------------------------------------------------------------- */
+/* ---- rows
+ * ---------------------------------------------------------------------------------------- */
 
-/* Every row once, class by class, by id inside a class; NULL after the last.  `cls` 0 starts. */
+/* Every row once, class by class, by id inside a class; NULL starts, NULL comes after the last. */
 const frit_op_info *gen_next(const frit_op_info *row);
 const frit_op_info *gen_find(const char *name, size_t length);
 const frit_record_info *gen_record(const frit_op_info *row);
@@ -32,7 +34,8 @@ const char *gen_letter_text(uint32_t letter);
 /* The type of a field in C: "int64_t ", "frit_axes ". */
 const char *gen_field_type(uint32_t type);
 
-/* ---- C functions --------------------------------------------------------------------------------- */
+/* ---- C functions
+ * --------------------------------------------------------------------------------- */
 
 /* The C functions of one row differ in what stands for its scalars. */
 enum gen_form { GEN_PLAIN, GEN_REAL, GEN_INTEGER };
@@ -55,22 +58,33 @@ bool gen_function(const frit_op_info *row, enum gen_form form, struct gen_functi
 /* Operand i is a number in this form. */
 bool gen_is_number(const frit_op_info *row, enum gen_form form, uint32_t i);
 
+/* "frit_tensor *frit_sum_with(frit_tensor *x, const frit_sum_attrs *attrs" and the tail. */
+void gen_prototype(FILE *out, const struct gen_function *f, const char *tail);
+
 /* Meaning, operand types, further outputs and positional attributes of a row in a few sentences. */
 void gen_describe(const frit_op_info *row, char *text, size_t size);
-/* The words of an enumeration: "assign, add, mul". */
-void gen_choices(const char *list, char *text, size_t size);
+/* Meaning of a field, for an enumeration with its words. */
+void gen_field_meaning(const frit_field_info *field, char *text, size_t size);
 
-/* ---- text ---------------------------------------------------------------------------------------- */
+/* ---- text
+ * ---------------------------------------------------------------------------------------- */
 
-/* Words of `text` between `first` and, on later lines, `next`; each line ends where GEN_COLUMNS would be
- * passed.  Writes no newline at the end. */
+/* Words of `text` between `first` and, on later lines, `next`; each line ends where GEN_COLUMNS
+ * would be passed.  Writes no newline at the end. */
 void gen_wrap(FILE *out, const char *first, const char *next, const char *text, int room);
+/* Appends to a text that has room for it. */
+void gen_add(char *text, size_t size, const char *more);
 /* head item, item, item tail; later lines are aligned with the first item. */
-void gen_list(FILE *out, const char *head, const char (*items)[96], uint32_t count, const char *tail);
+void gen_list(FILE *out, const char *head, const char (*items)[96], uint32_t count,
+              const char *tail);
 
-/* ---- the outputs --------------------------------------------------------------------------------- */
+/* ---- the outputs
+ * --------------------------------------------------------------------------------- */
 
-void gen_ops_h(FILE *out);
-void gen_ops_c(FILE *out);
+/* False, with a line on standard error, where the tables do not fit together. */
+bool gen_ops_h(FILE *out);
+bool gen_ops_c(FILE *out);
+bool gen_ops_md(FILE *out);
+bool gen_man(FILE *out);
 
 #endif

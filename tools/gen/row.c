@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the op table and the C functions that come of them.
  *
- * Order of parameters: rows with tensors take operands, positional attributes, further outputs; rows
- * without take the device, positional attributes, numbers. */
+ * Order of parameters: rows with tensors take operands, positional attributes, further outputs;
+ * rows without take the device, positional attributes, numbers. */
 #include "gen.h"
 
 #include <string.h>
@@ -59,9 +59,27 @@ bool gen_has_named(const frit_op_info *row)
 const char *gen_class_title(uint32_t cls)
 {
     static const char *const titles[] = {
-        "", "views", "copies", "conversions", "from nothing", "random numbers", "elementwise", "reductions",
-        "places of extremes", "scans", "indexing", "joining and filling", "contractions", "pooling", "resampling",
-        "softmax family and normalisation", "sorting", "spectra", "losses", "quantisation", "several devices",
+        "",
+        "views",
+        "copies",
+        "conversions",
+        "from nothing, of the given dtype and dims",
+        "random numbers, of the given dtype and dims",
+        "elementwise",
+        "reductions",
+        "places of extremes",
+        "scans",
+        "indexing",
+        "joining and filling",
+        "contractions",
+        "pooling",
+        "resampling",
+        "softmax family and normalisation",
+        "sorting",
+        "spectra",
+        "losses",
+        "quantisation",
+        "several devices",
         "gradients",
     };
     return titles[cls];
@@ -69,7 +87,8 @@ const char *gen_class_title(uint32_t cls)
 
 const char *gen_letter(uint32_t letter)
 {
-    static const char *const letters[] = {"", "T", "N", "F", "Z", "L", "R", "I", "BOOL", "I64", "D", "P"};
+    static const char *const letters[] = {"",  "T", "N",    "F",   "Z", "L",
+                                          "R", "I", "BOOL", "I64", "D", "P"};
     return letters[letter];
 }
 
@@ -137,7 +156,8 @@ bool gen_is_number(const frit_op_info *row, enum gen_form form, uint32_t i)
 
     if (row->in[i].role == FRIT_ROLE_NUM)
         return true;
-    if (form == GEN_PLAIN || !(row->traits & FRIT_OP_SCALARS) || row->in[i].letter == FRIT_LETTER_BOOL)
+    if (form == GEN_PLAIN || !(row->traits & FRIT_OP_SCALARS) ||
+        row->in[i].letter == FRIT_LETTER_BOOL)
         return false;
     for (uint32_t k = 0; k < i; k++)
         if (row->in[k].letter == row->in[i].letter)
@@ -160,7 +180,8 @@ static void push_attrs(struct gen_function *f)
     for (uint32_t i = 0; i < record->n_fields; i++) {
         const frit_field_info *field = &record->field[i];
         if (field->place == FRIT_PLACE_POS)
-            push(f, field->type == FRIT_ATTR_DTYPE ? "uint32_t " : gen_field_type(field->type), "", field->name);
+            push(f, field->type == FRIT_ATTR_DTYPE ? "uint32_t " : gen_field_type(field->type), "",
+                 field->name);
     }
 }
 
@@ -198,4 +219,20 @@ bool gen_function(const frit_op_info *row, enum gen_form form, struct gen_functi
     for (uint32_t i = 1; i <= FRIT_OP_MAX_OUT && row->out[i].name; i++)
         push(out, "frit_tensor **", "", row->out[i].name);
     return true;
+}
+
+void gen_prototype(FILE *out, const struct gen_function *f, const char *tail)
+{
+    bool named = gen_has_named(f->row);
+    char head[96], items[GEN_MAX_PARAMS + 1][96];
+    uint32_t count = 0;
+
+    snprintf(head, sizeof(head), "%s%s%s(", f->row->out[0].name ? "frit_tensor *" : "frit_status ",
+             f->name, named ? "_with" : "");
+    for (; count < f->n_params; count++)
+        snprintf(items[count], sizeof(items[0]), "%s%s", f->params[count].type,
+                 f->params[count].name);
+    if (named)
+        snprintf(items[count++], sizeof(items[0]), "const frit_%s_attrs *attrs", f->row->name);
+    gen_list(out, head, (const char(*)[96])items, count, tail);
 }

@@ -4,20 +4,6 @@
 
 #include <string.h>
 
-static void put_head(FILE *out, const struct gen_function *f)
-{
-    bool named = gen_has_named(f->row);
-    char head[160], items[GEN_MAX_PARAMS + 1][96];
-    uint32_t count = 0;
-
-    snprintf(head, sizeof(head), "%s%s%s(", f->row->out[0].name ? "frit_tensor *" : "frit_status ", f->name, named ? "_with" : "");
-    for (; count < f->n_params; count++)
-        snprintf(items[count], sizeof(items[count]), "%s%s", f->params[count].type, f->params[count].name);
-    if (named)
-        snprintf(items[count++], sizeof(items[0]), "const frit_%s_attrs *attrs", f->row->name);
-    gen_list(out, head, (const char(*)[96])items, count, ")\n{\n");
-}
-
 /* Writes the array of inputs and returns how many there are. */
 static uint32_t put_inputs(FILE *out, const struct gen_function *f)
 {
@@ -47,16 +33,19 @@ static void put_record(FILE *out, const struct gen_function *f)
     if (!record->n_fields)
         return;
     snprintf(head, sizeof(head), "    frit_attrs_%s record = {", record->name);
-    snprintf(items[0], sizeof(items[0]), ".struct_size = sizeof(record)");
+    snprintf(items[0], sizeof(items[0]), ".struct_size = %s",
+             gen_has_named(f->row) ? "RECORD_SIZE(record, attrs)" : "sizeof(record)");
     for (uint32_t i = 0; i < record->n_fields; i++)
         if (record->field[i].place == FRIT_PLACE_POS)
-            snprintf(items[count++], sizeof(items[0]), ".%s = %s", record->field[i].name, record->field[i].name);
+            snprintf(items[count++], sizeof(items[0]), ".%s = %s", record->field[i].name,
+                     record->field[i].name);
     gen_list(out, head, (const char(*)[96])items, count, "};\n");
     if (gen_has_named(f->row))
         fputc('\n', out);
     for (uint32_t i = 0; i < record->n_fields; i++)
         if (record->field[i].place == FRIT_PLACE_NAMED)
-            fprintf(out, "    TAKE(record, attrs, frit_%s_attrs, %s);\n", f->row->name, record->field[i].name);
+            fprintf(out, "    TAKE(record, attrs, frit_%s_attrs, %s);\n", f->row->name,
+                    record->field[i].name);
 }
 
 static void put_call(FILE *out, const struct gen_function *f, uint32_t n_in)
@@ -65,7 +54,8 @@ static void put_call(FILE *out, const struct gen_function *f, uint32_t n_in)
     char head[96], items[8 + FRIT_OP_MAX_OUT][96];
     uint32_t count = 0;
 
-    snprintf(head, sizeof(head), "    return %s(&(struct api_call){", row->out[0].name ? "api_op" : "api_op_status");
+    snprintf(head, sizeof(head), "    return %s(&(struct api_call){",
+             row->out[0].name ? "api_op" : "api_op_status");
     snprintf(items[count++], sizeof(items[0]), ".op = FRIT_OP_%s", row->name);
     if (!gen_has_tensors(row))
         snprintf(items[count++], sizeof(items[0]), ".device = device");
@@ -84,30 +74,36 @@ static void put_call(FILE *out, const struct gen_function *f, uint32_t n_in)
     gen_list(out, head, (const char(*)[96])items, count, "});\n}\n\n");
 }
 
-void gen_ops_c(FILE *out)
+bool gen_ops_c(FILE *out)
 {
     const frit_op_info *row = NULL;
     struct gen_function f;
 
     fputs("/* SPDX-License-Identifier: Apache-2.0 */\n/* " GEN_MARK ".\n"
           " *\n"
-          " * The C functions of the op rows.  Each writes its call down; checks and recording are api_op's. */\n"
+          " * The C functions of the op rows.  Each writes its call down; checks and recording are "
+          "api_op's. */\n"
           "#include \"api/call.h\"\n\n#include <string.h>\n\n"
           "/* clang-format off */\n\n"
-          "/* A named attribute, where the caller gives them and knew this one. */\n"
-          "#define TAKE(record, attrs, type, field)                             \\\n"
-          "    do {                                                             \\\n"
-          "        if ((attrs) && FRIT_HAS(attrs, type, field))                 \\\n"
+          "/* A caller who forgot the size of his struct gets 0, which api_op refuses. */\n"
+          "#define RECORD_SIZE(record, attrs) (!(attrs) || (attrs)->struct_size ? sizeof(record) : "
+          "0)\n"
+          "/* A named attribute, if the caller gives any and knew this one. */\n"
+          "#define TAKE(record, attrs, type, field)                                      \\\n"
+          "    do {                                                                      \\\n"
+          "        if ((attrs) && FRIT_HAS(attrs, type, field))                          \\\n"
           "            memcpy(&(record).field, &(attrs)->field, sizeof((record).field)); \\\n"
-          "    } while (0)\n\n", out);
+          "    } while (0)\n\n",
+          out);
     while ((row = gen_next(row)))
         for (enum gen_form form = GEN_PLAIN; form <= GEN_INTEGER; form++)
             if (gen_function(row, form, &f)) {
-                put_head(out, &f);
+                gen_prototype(out, &f, ")\n{\n");
                 uint32_t n_in = put_inputs(out, &f);
                 put_record(out, &f);
                 if (n_in || gen_record(row)->n_fields)
                     fputc('\n', out);
                 put_call(out, &f, n_in);
             }
+    return true;
 }

@@ -7,25 +7,33 @@
 void gen_wrap(FILE *out, const char *first, const char *next, const char *text, int room)
 {
     int column = (int)strlen(first);
-    bool fresh = true;
+    int blanks = 0;
 
     fputs(first, out);
     while (*text) {
         int length = (int)strcspn(text, " ");
-        if (!fresh && column + 1 + length > GEN_COLUMNS - room) {
+        if (blanks && column + blanks + length > GEN_COLUMNS - room) {
             fprintf(out, "\n%s", next);
             column = (int)strlen(next);
-            fresh = true;
+            blanks = 0;
         }
-        fprintf(out, "%s%.*s", fresh ? "" : " ", length, text);
-        column += length + (fresh ? 0 : 1);
-        fresh = false;
+        fprintf(out, "%*s%.*s", blanks, "", length, text);
+        column += blanks + length;
         text += length;
-        text += strspn(text, " ");
+        blanks = (int)strspn(text, " ");
+        text += blanks;
     }
 }
 
-void gen_list(FILE *out, const char *head, const char (*items)[96], uint32_t count, const char *tail)
+void gen_add(char *text, size_t size, const char *more)
+{
+    size_t length = strlen(text);
+
+    snprintf(text + length, size - length, "%s", more);
+}
+
+void gen_list(FILE *out, const char *head, const char (*items)[96], uint32_t count,
+              const char *tail)
 {
     int column = (int)strlen(head);
 

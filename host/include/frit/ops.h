@@ -21,113 +21,105 @@ extern "C" {
 
 /* ---- views ---- */
 
-/* Same elements in row-major order under other dims. x: any type. dims: the result's dims; one
+/* Same elements in row-major order under other dims.  x: any type.  dims: the result's dims; one
  * may be -1 in reshape: what is left. */
 frit_tensor *frit_reshape(frit_tensor *x, frit_dims dims);
 
-/* Dims in another order. x: any type. order: result dim i is operand dim order[i]; every axis
+/* Dims in another order.  x: any type.  order: result dim i is operand dim order[i]; every axis
  * once. */
 frit_tensor *frit_permute(frit_tensor *x, frit_axes order);
 
-/* Broadcast to dims; -1 keeps an extent. x: any type. dims: the result's dims; one may be -1 in
- * reshape: what is left. */
+/* Broadcast to dims; -1 keeps an extent.  x: any type.  dims: the result's dims; one may be -1
+ * in reshape: what is left. */
 frit_tensor *frit_expand(frit_tensor *x, frit_dims dims);
 
 /* Elements start, start + step, ... before stop, per dim; out-of-range bounds are clipped as in
- * NumPy. x: any type. slices: start, stop, step per dim, as in NumPy. */
+ * NumPy.  x: any type.  slices: start, stop, step per dim, as in NumPy. */
 frit_tensor *frit_slice(frit_tensor *x, frit_slices slices);
 
-/* Reversed along axes. x: any type. */
+/* Reversed along axes.  x: any type. */
 typedef struct frit_flip_attrs {
-    uint64_t struct_size; /* sizeof(frit_flip_attrs) */
-    frit_axes axes; /* which; none means all */
+    uint64_t struct_size;  /* sizeof(frit_flip_attrs) */
+    frit_axes axes;        /* which; none means all */
 } frit_flip_attrs;
 frit_tensor *frit_flip_with(frit_tensor *x, const frit_flip_attrs *attrs);
 
-/* Sliding windows along axis; the window becomes the last dim. x: any type. axis: along which
- * the window slides. size: elements in a window, >= 1. step: elements between windows; 0 means
+/* Sliding windows along axis; the window becomes the last dim.  x: any type.  axis: along which
+ * the window slides.  size: elements in a window, >= 1.  step: elements between windows; 0 means
  * 1. */
 frit_tensor *frit_unfold(frit_tensor *x, int64_t axis, int64_t size, int64_t step);
 
-/* Two dims swapped. x: any type. axis: one axis. with: the other. */
+/* Two dims swapped.  x: any type.  axis: one axis.  with: the other. */
 frit_tensor *frit_transpose(frit_tensor *x, int64_t axis, int64_t with);
 
-/* Dims of extent 1 removed: the given ones, or all. x: any type. */
+/* Dims of extent 1 removed: the given ones, or all.  x: any type. */
 typedef struct frit_squeeze_attrs {
-    uint64_t struct_size; /* sizeof(frit_squeeze_attrs) */
-    frit_axes axes; /* which; none means all */
+    uint64_t struct_size;  /* sizeof(frit_squeeze_attrs) */
+    frit_axes axes;        /* which; none means all */
 } frit_squeeze_attrs;
 frit_tensor *frit_squeeze_with(frit_tensor *x, const frit_squeeze_attrs *attrs);
 
-/* A dim of extent 1 inserted at axis of the result. x: any type. axis: along which. */
+/* A dim of extent 1 inserted at axis of the result.  x: any type.  axis: along which. */
 frit_tensor *frit_unsqueeze(frit_tensor *x, int64_t axis);
 
 /* ---- copies ---- */
 
-/* The same values, densely stored. x: any type. */
+/* The same values, densely stored.  x: any type. */
 frit_tensor *frit_copy(frit_tensor *x);
 
 /* ---- conversions ---- */
 
-/* Converted. Float to float rounds to nearest even; float to integer truncates, saturates, NaN
- * gives 0; integer to integer wraps; to bool is x != 0. x: any type. dtype: the result's element
- * type. */
+/* Converted.  Float to float rounds to nearest even; float to integer truncates, saturates, NaN
+ * gives 0; integer to integer wraps; to bool is x != 0.  x: any type. */
 frit_tensor *frit_cast(frit_tensor *x, uint32_t dtype);
 
-/* ---- from nothing ---- */
+/* ---- from nothing, of the given dtype and dims ---- */
 
-/* Every element is value. dtype: the result's element type. dims: the result's dims. */
+/* Every element is value. */
 frit_tensor *frit_full(frit_device *device, uint32_t dtype, frit_dims dims, double value);
 frit_tensor *frit_full_i(frit_device *device, uint32_t dtype, frit_dims dims, int64_t value);
 
-/* Element i of the only dim is start + i * step, computed in f64 for floats and rounded once.
- * dtype: the result's element type. dims: the result's dims. */
+/* Element i of the only dim is start + i * step, computed in f64 for floats and rounded once. */
 frit_tensor *frit_arange(frit_device *device, uint32_t dtype, frit_dims dims, double start,
                          double step);
 frit_tensor *frit_arange_i(frit_device *device, uint32_t dtype, frit_dims dims, int64_t start,
                            int64_t step);
 
-/* Every element is 0. dtype: the result's element type. dims: the result's dims. */
+/* Every element is 0. */
 frit_tensor *frit_zeros(frit_device *device, uint32_t dtype, frit_dims dims);
 
-/* Every element is 1. dtype: the result's element type. dims: the result's dims. */
+/* Every element is 1. */
 frit_tensor *frit_ones(frit_device *device, uint32_t dtype, frit_dims dims);
 
-/* Contents for the caller to overwrite; 0 where nothing cheaper is known. dtype: the result's
- * element type. dims: the result's dims. */
+/* Contents for the caller to overwrite; 0 where nothing cheaper is known. */
 frit_tensor *frit_empty(frit_device *device, uint32_t dtype, frit_dims dims);
 
-/* 1 where the last two indices agree, else 0. dtype: the result's element type. dims: the
- * result's dims. */
+/* 1 where the last two indices agree, else 0. */
 frit_tensor *frit_eye(frit_device *device, uint32_t dtype, frit_dims dims);
 
-/* ---- random numbers ---- */
+/* ---- random numbers, of the given dtype and dims ---- */
 
-/* The generator's words themselves; dtype is u32 or u64. dtype: the result's element type. dims:
- * the result's dims. */
+/* The generator's words themselves; dtype is u32 or u64. */
 frit_tensor *frit_random_raw(frit_device *device, uint32_t dtype, frit_dims dims);
 
 /* low + u * (high - low); u = (w >> 8) * 2^-24, for f64 (w >> 11) * 2^-53; f16 and bf16 round
- * the f32 value. dtype: the result's element type. dims: the result's dims. */
+ * the f32 value. */
 frit_tensor *frit_random_uniform(frit_device *device, uint32_t dtype, frit_dims dims, double low,
                                  double high);
 frit_tensor *frit_random_uniform_i(frit_device *device, uint32_t dtype, frit_dims dims, int64_t low,
                                    int64_t high);
 
-/* mean + std * g. Box-Muller: elements 2 j and 2 j + 1 are r cos and r sin of 2 pi v with r =
- * sqrt(-2 log(1 - u)), u and v being the uniforms of elements 2 j and 2 j + 1. dtype: the
- * result's element type. dims: the result's dims. */
+/* mean + std * g.  Box-Muller: elements 2 j and 2 j + 1 are r cos and r sin of 2 pi v with r =
+ * sqrt(-2 log(1 - u)), u and v being the uniforms of elements 2 j and 2 j + 1. */
 frit_tensor *frit_random_normal(frit_device *device, uint32_t dtype, frit_dims dims, double mean,
                                 double std);
 frit_tensor *frit_random_normal_i(frit_device *device, uint32_t dtype, frit_dims dims, int64_t mean,
                                   int64_t std);
 
-/* 1 where the f32 uniform of the element is below p, else 0; p is compared as f32. dtype: the
- * result's element type. dims: the result's dims. */
+/* 1 where the f32 uniform of the element is below p, else 0; p is compared as f32. */
 frit_tensor *frit_random_bernoulli(frit_device *device, uint32_t dtype, frit_dims dims, double p);
 
-/* low + (w mod (high - low)), low <= value < high; w is 64 bits wide for every integer type.
- * dtype: the result's element type. dims: the result's dims. */
+/* low + (w mod (high - low)), low <= value < high; w is 64 bits wide for every integer type. */
 frit_tensor *frit_random_int(frit_device *device, uint32_t dtype, frit_dims dims, double low,
                              double high);
 frit_tensor *frit_random_int_i(frit_device *device, uint32_t dtype, frit_dims dims, int64_t low,
@@ -135,548 +127,550 @@ frit_tensor *frit_random_int_i(frit_device *device, uint32_t dtype, frit_dims di
 
 /* ---- elementwise ---- */
 
-/* Absolute value. x: integer or float. */
+/* Absolute value.  x: integer or float. */
 frit_tensor *frit_abs(frit_tensor *x);
 
-/* -x. x: integer or float. */
+/* -x.  x: integer or float. */
 frit_tensor *frit_neg(frit_tensor *x);
 
-/* -1, 0 or 1; NaN stays NaN. x: integer or float. */
+/* -1, 0 or 1; NaN stays NaN.  x: integer or float. */
 frit_tensor *frit_sign(frit_tensor *x);
 
-/* e^x. x: float. */
+/* e^x.  x: float. */
 frit_tensor *frit_exp(frit_tensor *x);
 
-/* e^x - 1, accurate near 0. x: float. */
+/* e^x - 1, accurate near 0.  x: float. */
 frit_tensor *frit_expm1(frit_tensor *x);
 
-/* Natural logarithm; below 0 NaN. x: float. */
+/* Natural logarithm; below 0 NaN.  x: float. */
 frit_tensor *frit_log(frit_tensor *x);
 
-/* log(1 + x), accurate near 0. x: float. */
+/* log(1 + x), accurate near 0.  x: float. */
 frit_tensor *frit_log1p(frit_tensor *x);
 
-/* Square root; below 0 NaN. x: float. */
+/* Square root; below 0 NaN.  x: float. */
 frit_tensor *frit_sqrt(frit_tensor *x);
 
-/* Error function. x: float. */
+/* Error function.  x: float. */
 frit_tensor *frit_erf(frit_tensor *x);
 
-/* Sine of radians. x: float. */
+/* Sine of radians.  x: float. */
 frit_tensor *frit_sin(frit_tensor *x);
 
-/* Cosine of radians. x: float. */
+/* Cosine of radians.  x: float. */
 frit_tensor *frit_cos(frit_tensor *x);
 
-/* Hyperbolic tangent. x: float. */
+/* Hyperbolic tangent.  x: float. */
 frit_tensor *frit_tanh(frit_tensor *x);
 
-/* Largest integer not above x. x: float. */
+/* Largest integer not above x.  x: float. */
 frit_tensor *frit_floor(frit_tensor *x);
 
-/* Nearest integer, halves to even. x: float. */
+/* Nearest integer, halves to even.  x: float. */
 frit_tensor *frit_round(frit_tensor *x);
 
-/* Bool: negation; integer: every bit flipped. x: integer or bool. */
+/* Bool: negation; integer: every bit flipped.  x: integer or bool. */
 frit_tensor *frit_not(frit_tensor *x);
 
-/* Smallest integer not below x. x: float. */
+/* Smallest integer not below x.  x: float. */
 frit_tensor *frit_ceil(frit_tensor *x);
 
-/* x without its fraction. x: float. */
+/* x without its fraction.  x: float. */
 frit_tensor *frit_trunc(frit_tensor *x);
 
-/* 1 / x. x: float. */
+/* 1 / x.  x: float. */
 frit_tensor *frit_recip(frit_tensor *x);
 
-/* 1 / sqrt(x). x: float. */
+/* 1 / sqrt(x).  x: float. */
 frit_tensor *frit_rsqrt(frit_tensor *x);
 
-/* x * x. x: integer or float. */
+/* x * x.  x: integer or float. */
 frit_tensor *frit_square(frit_tensor *x);
 
-/* Tangent of radians. x: float. */
+/* Tangent of radians.  x: float. */
 frit_tensor *frit_tan(frit_tensor *x);
 
-/* Arc sine; outside -1..1 NaN. x: float. */
+/* Arc sine; outside -1..1 NaN.  x: float. */
 frit_tensor *frit_asin(frit_tensor *x);
 
-/* Arc cosine; outside -1..1 NaN. x: float. */
+/* Arc cosine; outside -1..1 NaN.  x: float. */
 frit_tensor *frit_acos(frit_tensor *x);
 
-/* Arc tangent. x: float. */
+/* Arc tangent.  x: float. */
 frit_tensor *frit_atan(frit_tensor *x);
 
-/* Hyperbolic sine. x: float. */
+/* Hyperbolic sine.  x: float. */
 frit_tensor *frit_sinh(frit_tensor *x);
 
-/* Hyperbolic cosine. x: float. */
+/* Hyperbolic cosine.  x: float. */
 frit_tensor *frit_cosh(frit_tensor *x);
 
-/* Inverse of sinh. x: float. */
+/* Inverse of sinh.  x: float. */
 frit_tensor *frit_asinh(frit_tensor *x);
 
-/* Inverse of cosh; below 1 NaN. x: float. */
+/* Inverse of cosh; below 1 NaN.  x: float. */
 frit_tensor *frit_acosh(frit_tensor *x);
 
-/* Inverse of tanh; outside -1..1 NaN. x: float. */
+/* Inverse of tanh; outside -1..1 NaN.  x: float. */
 frit_tensor *frit_atanh(frit_tensor *x);
 
-/* x is not a number. x: float. Gives bool. */
+/* x is not a number.  x: float.  Gives bool. */
 frit_tensor *frit_is_nan(frit_tensor *x);
 
-/* x is infinite. x: float. Gives bool. */
+/* x is infinite.  x: float.  Gives bool. */
 frit_tensor *frit_is_inf(frit_tensor *x);
 
-/* a + b. a, b: integer or float, of one type. */
+/* a + b.  a, b: integer or float, of one type. */
 frit_tensor *frit_add(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_add_f(frit_tensor *a, double b);
 frit_tensor *frit_add_i(frit_tensor *a, int64_t b);
 
-/* a - b. a, b: integer or float, of one type. */
+/* a - b.  a, b: integer or float, of one type. */
 frit_tensor *frit_sub(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_sub_f(frit_tensor *a, double b);
 frit_tensor *frit_sub_i(frit_tensor *a, int64_t b);
 
-/* a * b. a, b: integer or float, of one type. */
+/* a * b.  a, b: integer or float, of one type. */
 frit_tensor *frit_mul(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_mul_f(frit_tensor *a, double b);
 frit_tensor *frit_mul_i(frit_tensor *a, int64_t b);
 
-/* a / b; integers truncate, x / 0 = 0, MIN / -1 = MIN. a, b: integer or float, of one type. */
+/* a / b; integers truncate, x / 0 = 0, MIN / -1 = MIN.  a, b: integer or float, of one type. */
 frit_tensor *frit_div(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_div_f(frit_tensor *a, double b);
 frit_tensor *frit_div_i(frit_tensor *a, int64_t b);
 
-/* a - floor(a / b) * b: the sign of b; integer x rem 0 = 0, float x rem 0 = NaN. a, b: integer
+/* a - floor(a / b) * b: the sign of b; integer x rem 0 = 0, float x rem 0 = NaN.  a, b: integer
  * or float, of one type. */
 frit_tensor *frit_rem(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_rem_f(frit_tensor *a, double b);
 frit_tensor *frit_rem_i(frit_tensor *a, int64_t b);
 
 /* a to the b, C's pow for floats; integers wrap, a negative exponent gives 1 / a^-b truncated (0
- * for a = 0). a, b: integer or float, of one type. */
+ * for a = 0).  a, b: integer or float, of one type. */
 frit_tensor *frit_pow(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_pow_f(frit_tensor *a, double b);
 frit_tensor *frit_pow_i(frit_tensor *a, int64_t b);
 
-/* The larger. a, b: integer, float or bool, of one type. */
+/* The larger.  a, b: integer, float or bool, of one type. */
 frit_tensor *frit_maximum(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_maximum_f(frit_tensor *a, double b);
 frit_tensor *frit_maximum_i(frit_tensor *a, int64_t b);
 
-/* The smaller. a, b: integer, float or bool, of one type. */
+/* The smaller.  a, b: integer, float or bool, of one type. */
 frit_tensor *frit_minimum(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_minimum_f(frit_tensor *a, double b);
 frit_tensor *frit_minimum_i(frit_tensor *a, int64_t b);
 
-/* Angle of the point (b, a). a, b: float, of one type. */
+/* Angle of the point (b, a).  a, b: float, of one type. */
 frit_tensor *frit_atan2(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_atan2_f(frit_tensor *a, double b);
 
-/* sqrt(a^2 + b^2) without overflow in between. a, b: float, of one type. */
+/* sqrt(a^2 + b^2) without overflow in between.  a, b: float, of one type. */
 frit_tensor *frit_hypot(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_hypot_f(frit_tensor *a, double b);
 
-/* Bitwise, or of truth values. a, b: integer or bool, of one type. */
+/* Bitwise, or of truth values.  a, b: integer or bool, of one type. */
 frit_tensor *frit_and(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_and_i(frit_tensor *a, int64_t b);
 
-/* Bitwise, or of truth values. a, b: integer or bool, of one type. */
+/* Bitwise, or of truth values.  a, b: integer or bool, of one type. */
 frit_tensor *frit_or(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_or_i(frit_tensor *a, int64_t b);
 
-/* Bitwise, or of truth values. a, b: integer or bool, of one type. */
+/* Bitwise, or of truth values.  a, b: integer or bool, of one type. */
 frit_tensor *frit_xor(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_xor_i(frit_tensor *a, int64_t b);
 
-/* a shifted left by b bits; b < 0 or >= width gives 0. a, b: integer, of one type. */
+/* a shifted left by b bits; b < 0 or >= width gives 0.  a, b: integer, of one type. */
 frit_tensor *frit_shl(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_shl_i(frit_tensor *a, int64_t b);
 
-/* a shifted right by b bits, signed types by sign; b < 0 or >= width gives 0. a, b: integer, of
+/* a shifted right by b bits, signed types by sign; b < 0 or >= width gives 0.  a, b: integer, of
  * one type. */
 frit_tensor *frit_shr(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_shr_i(frit_tensor *a, int64_t b);
 
-/* a == b. a, b: any type, of one type. Gives bool. */
+/* a == b.  a, b: any type, of one type.  Gives bool. */
 frit_tensor *frit_eq(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_eq_f(frit_tensor *a, double b);
 frit_tensor *frit_eq_i(frit_tensor *a, int64_t b);
 
-/* a < b. a, b: integer, float or bool, of one type. Gives bool. */
+/* a < b.  a, b: integer, float or bool, of one type.  Gives bool. */
 frit_tensor *frit_lt(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_lt_f(frit_tensor *a, double b);
 frit_tensor *frit_lt_i(frit_tensor *a, int64_t b);
 
-/* a <= b. a, b: integer, float or bool, of one type. Gives bool. */
+/* a <= b.  a, b: integer, float or bool, of one type.  Gives bool. */
 frit_tensor *frit_le(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_le_f(frit_tensor *a, double b);
 frit_tensor *frit_le_i(frit_tensor *a, int64_t b);
 
-/* a != b. a, b: any type, of one type. Gives bool. */
+/* a != b.  a, b: any type, of one type.  Gives bool. */
 frit_tensor *frit_ne(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_ne_f(frit_tensor *a, double b);
 frit_tensor *frit_ne_i(frit_tensor *a, int64_t b);
 
-/* a > b. a, b: integer, float or bool, of one type. Gives bool. */
+/* a > b.  a, b: integer, float or bool, of one type.  Gives bool. */
 frit_tensor *frit_gt(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_gt_f(frit_tensor *a, double b);
 frit_tensor *frit_gt_i(frit_tensor *a, int64_t b);
 
-/* a >= b. a, b: integer, float or bool, of one type. Gives bool. */
+/* a >= b.  a, b: integer, float or bool, of one type.  Gives bool. */
 frit_tensor *frit_ge(frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_ge_f(frit_tensor *a, double b);
 frit_tensor *frit_ge_i(frit_tensor *a, int64_t b);
 
-/* a where mask, else b. mask: bool. a, b: any type, of one type. */
+/* a where mask, else b.  mask: bool.  a, b: any type, of one type. */
 frit_tensor *frit_where(frit_tensor *mask, frit_tensor *a, frit_tensor *b);
 frit_tensor *frit_where_f(frit_tensor *mask, frit_tensor *a, double b);
 frit_tensor *frit_where_i(frit_tensor *mask, frit_tensor *a, int64_t b);
 
-/* minimum(maximum(x, low), high). x, low, high: integer or float, of one type. */
+/* minimum(maximum(x, low), high).  x, low, high: integer or float, of one type. */
 frit_tensor *frit_clamp(frit_tensor *x, frit_tensor *low, frit_tensor *high);
 frit_tensor *frit_clamp_f(frit_tensor *x, double low, double high);
 frit_tensor *frit_clamp_i(frit_tensor *x, int64_t low, int64_t high);
 
-/* value where mask, else x. x, value: any type, of one type. mask: bool. */
+/* value where mask, else x.  x, value: any type, of one type.  mask: bool. */
 frit_tensor *frit_mask_fill(frit_tensor *x, frit_tensor *mask, frit_tensor *value);
 frit_tensor *frit_mask_fill_f(frit_tensor *x, frit_tensor *mask, double value);
 frit_tensor *frit_mask_fill_i(frit_tensor *x, frit_tensor *mask, int64_t value);
 
-/* maximum(x, 0). x: integer or float. */
+/* maximum(x, 0).  x: integer or float. */
 frit_tensor *frit_relu(frit_tensor *x);
 
-/* x / 2 * (1 + erf(x / sqrt 2)). x: float. */
+/* x / 2 * (1 + erf(x / sqrt 2)).  x: float. */
 frit_tensor *frit_gelu(frit_tensor *x);
 
-/* x * sigmoid(x). x: float. */
+/* x * sigmoid(x).  x: float. */
 frit_tensor *frit_silu(frit_tensor *x);
 
-/* 1 / (1 + e^-x). x: float. */
+/* 1 / (1 + e^-x).  x: float. */
 frit_tensor *frit_sigmoid(frit_tensor *x);
 
-/* log(sigmoid(x)), without overflow. x: float. */
+/* log(sigmoid(x)), without overflow.  x: float. */
 frit_tensor *frit_log_sigmoid(frit_tensor *x);
 
-/* clamp(alpha * x + beta, 0, 1). x, alpha, beta: float, of one type. */
+/* clamp(alpha * x + beta, 0, 1).  x, alpha, beta: float, of one type. */
 frit_tensor *frit_hard_sigmoid(frit_tensor *x, frit_tensor *alpha, frit_tensor *beta);
 frit_tensor *frit_hard_sigmoid_f(frit_tensor *x, double alpha, double beta);
 
-/* x where x > 0, else slope * x; PReLU is the same with a tensor of slopes that broadcasts. x,
+/* x where x > 0, else slope * x; PReLU is the same with a tensor of slopes that broadcasts.  x,
  * slope: float, of one type. */
 frit_tensor *frit_leaky_relu(frit_tensor *x, frit_tensor *slope);
 frit_tensor *frit_leaky_relu_f(frit_tensor *x, double slope);
 
-/* log(1 + e^x), without overflow. x: float. */
+/* log(1 + e^x), without overflow.  x: float. */
 frit_tensor *frit_softplus(frit_tensor *x);
 
-/* Vector product along axis, whose extent is 3. a, b: integer or float, of one type. axis: along
- * which. */
+/* Vector product along axis, whose extent is 3.  a, b: integer or float, of one type.  axis:
+ * along which. */
 frit_tensor *frit_cross(frit_tensor *a, frit_tensor *b, int64_t axis);
 
 /* ---- reductions ---- */
 
-/* Sum over axes; of nothing 0. x: integer or float. */
+/* Sum over axes; of nothing 0.  x: integer or float. */
 typedef struct frit_sum_attrs {
-    uint64_t struct_size; /* sizeof(frit_sum_attrs) */
-    frit_axes axes; /* which; none means all */
-    int64_t keep; /* 1: reduced dims stay with extent 1; 0: they go */
+    uint64_t struct_size;  /* sizeof(frit_sum_attrs) */
+    frit_axes axes;        /* which; none means all */
+    int64_t keep;          /* 1: reduced dims stay with extent 1; 0: they go */
 } frit_sum_attrs;
 frit_tensor *frit_sum_with(frit_tensor *x, const frit_sum_attrs *attrs);
 
-/* Product over axes; of nothing 1. x: integer or float. */
+/* Product over axes; of nothing 1.  x: integer or float. */
 typedef struct frit_prod_attrs {
-    uint64_t struct_size; /* sizeof(frit_prod_attrs) */
-    frit_axes axes; /* which; none means all */
-    int64_t keep; /* 1: reduced dims stay with extent 1; 0: they go */
+    uint64_t struct_size;  /* sizeof(frit_prod_attrs) */
+    frit_axes axes;        /* which; none means all */
+    int64_t keep;          /* 1: reduced dims stay with extent 1; 0: they go */
 } frit_prod_attrs;
 frit_tensor *frit_prod_with(frit_tensor *x, const frit_prod_attrs *attrs);
 
-/* Largest over axes; an empty axis is an error. x: integer, float or bool. */
+/* Largest over axes; an empty axis is an error.  x: integer, float or bool. */
 typedef struct frit_max_attrs {
-    uint64_t struct_size; /* sizeof(frit_max_attrs) */
-    frit_axes axes; /* which; none means all */
-    int64_t keep; /* 1: reduced dims stay with extent 1; 0: they go */
+    uint64_t struct_size;  /* sizeof(frit_max_attrs) */
+    frit_axes axes;        /* which; none means all */
+    int64_t keep;          /* 1: reduced dims stay with extent 1; 0: they go */
 } frit_max_attrs;
 frit_tensor *frit_max_with(frit_tensor *x, const frit_max_attrs *attrs);
 
-/* Smallest over axes; an empty axis is an error. x: integer, float or bool. */
+/* Smallest over axes; an empty axis is an error.  x: integer, float or bool. */
 typedef struct frit_min_attrs {
-    uint64_t struct_size; /* sizeof(frit_min_attrs) */
-    frit_axes axes; /* which; none means all */
-    int64_t keep; /* 1: reduced dims stay with extent 1; 0: they go */
+    uint64_t struct_size;  /* sizeof(frit_min_attrs) */
+    frit_axes axes;        /* which; none means all */
+    int64_t keep;          /* 1: reduced dims stay with extent 1; 0: they go */
 } frit_min_attrs;
 frit_tensor *frit_min_with(frit_tensor *x, const frit_min_attrs *attrs);
 
-/* Mean over axes; of nothing NaN. x: float. */
+/* Mean over axes; of nothing NaN.  x: float. */
 typedef struct frit_mean_attrs {
-    uint64_t struct_size; /* sizeof(frit_mean_attrs) */
-    frit_axes axes; /* which; none means all */
-    int64_t keep; /* 1: reduced dims stay with extent 1; 0: they go */
+    uint64_t struct_size;  /* sizeof(frit_mean_attrs) */
+    frit_axes axes;        /* which; none means all */
+    int64_t keep;          /* 1: reduced dims stay with extent 1; 0: they go */
 } frit_mean_attrs;
 frit_tensor *frit_mean_with(frit_tensor *x, const frit_mean_attrs *attrs);
 
-/* Largest absolute value over axes. x: integer or float. */
+/* Largest absolute value over axes.  x: integer or float. */
 typedef struct frit_max_abs_attrs {
-    uint64_t struct_size; /* sizeof(frit_max_abs_attrs) */
-    frit_axes axes; /* which; none means all */
-    int64_t keep; /* 1: reduced dims stay with extent 1; 0: they go */
+    uint64_t struct_size;  /* sizeof(frit_max_abs_attrs) */
+    frit_axes axes;        /* which; none means all */
+    int64_t keep;          /* 1: reduced dims stay with extent 1; 0: they go */
 } frit_max_abs_attrs;
 frit_tensor *frit_max_abs_with(frit_tensor *x, const frit_max_abs_attrs *attrs);
 
-/* Some element is not 0; of nothing 0. x: integer, float or bool. Gives bool. */
+/* Some element is not 0; of nothing 0.  x: integer, float or bool.  Gives bool. */
 typedef struct frit_any_attrs {
-    uint64_t struct_size; /* sizeof(frit_any_attrs) */
-    frit_axes axes; /* which; none means all */
-    int64_t keep; /* 1: reduced dims stay with extent 1; 0: they go */
+    uint64_t struct_size;  /* sizeof(frit_any_attrs) */
+    frit_axes axes;        /* which; none means all */
+    int64_t keep;          /* 1: reduced dims stay with extent 1; 0: they go */
 } frit_any_attrs;
 frit_tensor *frit_any_with(frit_tensor *x, const frit_any_attrs *attrs);
 
-/* Every element is not 0; of nothing 1. x: integer, float or bool. Gives bool. */
+/* Every element is not 0; of nothing 1.  x: integer, float or bool.  Gives bool. */
 typedef struct frit_all_attrs {
-    uint64_t struct_size; /* sizeof(frit_all_attrs) */
-    frit_axes axes; /* which; none means all */
-    int64_t keep; /* 1: reduced dims stay with extent 1; 0: they go */
+    uint64_t struct_size;  /* sizeof(frit_all_attrs) */
+    frit_axes axes;        /* which; none means all */
+    int64_t keep;          /* 1: reduced dims stay with extent 1; 0: they go */
 } frit_all_attrs;
 frit_tensor *frit_all_with(frit_tensor *x, const frit_all_attrs *attrs);
 
-/* Mean squared distance from the mean (divisor n). x: float. */
+/* Mean squared distance from the mean (divisor n).  x: float. */
 typedef struct frit_var_attrs {
-    uint64_t struct_size; /* sizeof(frit_var_attrs) */
-    frit_axes axes; /* which; none means all */
-    int64_t keep; /* 1: reduced dims stay with extent 1; 0: they go */
+    uint64_t struct_size;  /* sizeof(frit_var_attrs) */
+    frit_axes axes;        /* which; none means all */
+    int64_t keep;          /* 1: reduced dims stay with extent 1; 0: they go */
 } frit_var_attrs;
 frit_tensor *frit_var_with(frit_tensor *x, const frit_var_attrs *attrs);
 
 /* ---- places of extremes ---- */
 
-/* Index of the largest along the axis; with no axis, in row-major order over all. x: integer,
- * float or bool. Gives i64. */
+/* Index of the largest along the axis; with no axis, in row-major order over all.  x: integer,
+ * float or bool.  Gives i64. */
 typedef struct frit_argmax_attrs {
-    uint64_t struct_size; /* sizeof(frit_argmax_attrs) */
-    frit_axes axes; /* which; none means all */
-    int64_t keep; /* 1: reduced dims stay with extent 1; 0: they go */
+    uint64_t struct_size;  /* sizeof(frit_argmax_attrs) */
+    frit_axes axes;        /* which; none means all */
+    int64_t keep;          /* 1: reduced dims stay with extent 1; 0: they go */
 } frit_argmax_attrs;
 frit_tensor *frit_argmax_with(frit_tensor *x, const frit_argmax_attrs *attrs);
 
-/* Index of the smallest along the axis; with no axis, in row-major order over all. x: integer,
- * float or bool. Gives i64. */
+/* Index of the smallest along the axis; with no axis, in row-major order over all.  x: integer,
+ * float or bool.  Gives i64. */
 typedef struct frit_argmin_attrs {
-    uint64_t struct_size; /* sizeof(frit_argmin_attrs) */
-    frit_axes axes; /* which; none means all */
-    int64_t keep; /* 1: reduced dims stay with extent 1; 0: they go */
+    uint64_t struct_size;  /* sizeof(frit_argmin_attrs) */
+    frit_axes axes;        /* which; none means all */
+    int64_t keep;          /* 1: reduced dims stay with extent 1; 0: they go */
 } frit_argmin_attrs;
 frit_tensor *frit_argmin_with(frit_tensor *x, const frit_argmin_attrs *attrs);
 
 /* ---- scans ---- */
 
-/* Running sum along axis. x: integer or float. axis: along which. */
+/* Running sum along axis.  x: integer or float.  axis: along which. */
 frit_tensor *frit_cumsum(frit_tensor *x, int64_t axis);
 
-/* Running product along axis. x: integer or float. axis: along which. */
+/* Running product along axis.  x: integer or float.  axis: along which. */
 frit_tensor *frit_cumprod(frit_tensor *x, int64_t axis);
 
-/* Running maximum along axis. x: integer, float or bool. axis: along which. */
+/* Running maximum along axis.  x: integer, float or bool.  axis: along which. */
 frit_tensor *frit_cummax(frit_tensor *x, int64_t axis);
 
-/* Running minimum along axis. x: integer, float or bool. axis: along which. */
+/* Running minimum along axis.  x: integer, float or bool.  axis: along which. */
 frit_tensor *frit_cummin(frit_tensor *x, int64_t axis);
 
 /* ---- indexing ---- */
 
-/* Slices of x along axis at the numbers in index (rank 1). x: any type. index: i32 or i64. axis:
- * along which. */
+/* Slices of x along axis at the numbers in index (rank 1).  x: any type.  index: i32 or i64.
+ * axis: along which. */
 frit_tensor *frit_select(frit_tensor *x, frit_tensor *index, int64_t axis);
 
 /* y[.., i, ..] = x[.., index[.., i, ..], ..]; index has x's rank and, but for axis, extents up
- * to x's. x: any type. index: i32 or i64. axis: along which. */
+ * to x's.  x: any type.  index: i32 or i64.  axis: along which. */
 frit_tensor *frit_gather(frit_tensor *x, frit_tensor *index, int64_t axis);
 
 /* x with y[.., index[.., i, ..], ..] updated by values[.., i, ..], in row-major order of values.
- * x, values: any type, of one type. index: i32 or i64. axis: along which. */
+ * x, values: any type, of one type.  index: i32 or i64.  axis: along which. */
 typedef struct frit_scatter_attrs {
-    uint64_t struct_size; /* sizeof(frit_scatter_attrs) */
-    int64_t update; /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how a value meets what
-                             * is there */
+    uint64_t struct_size;  /* sizeof(frit_scatter_attrs) */
+    int64_t update;        /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how a value
+                            * meets what is there */
 } frit_scatter_attrs;
 frit_tensor *frit_scatter_with(frit_tensor *x, frit_tensor *index, frit_tensor *values,
                                int64_t axis, const frit_scatter_attrs *attrs);
 
-/* The last dim of index holds k coordinates; y = slices of x at them. x: any type. index: i32 or
- * i64. */
+/* The last dim of index holds k coordinates; y = slices of x at them.  x: any type.  index: i32
+ * or i64. */
 frit_tensor *frit_gather_nd(frit_tensor *x, frit_tensor *index);
 
-/* x with the slices at the coordinates in the last dim of index updated by values, in order. x,
- * values: any type, of one type. index: i32 or i64. */
+/* x with the slices at the coordinates in the last dim of index updated by values, in order.  x,
+ * values: any type, of one type.  index: i32 or i64. */
 typedef struct frit_scatter_nd_attrs {
-    uint64_t struct_size; /* sizeof(frit_scatter_nd_attrs) */
-    int64_t update; /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how a value meets what
-                             * is there */
+    uint64_t struct_size;  /* sizeof(frit_scatter_nd_attrs) */
+    int64_t update;        /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how a value
+                            * meets what is there */
 } frit_scatter_nd_attrs;
 frit_tensor *frit_scatter_nd_with(frit_tensor *x, frit_tensor *index, frit_tensor *values,
                                   const frit_scatter_nd_attrs *attrs);
 
-/* x with its slices along axis at the numbers in index updated by values, in order. x, values:
- * any type, of one type. index: i32 or i64. axis: along which. */
+/* x with its slices along axis at the numbers in index updated by values, in order.  x, values:
+ * any type, of one type.  index: i32 or i64.  axis: along which. */
 typedef struct frit_select_assign_attrs {
-    uint64_t struct_size; /* sizeof(frit_select_assign_attrs) */
-    int64_t update; /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how a value meets what
-                             * is there */
+    uint64_t struct_size;  /* sizeof(frit_select_assign_attrs) */
+    int64_t update;        /* FRIT_CHOICE_update_...: assign, add, mul, min, max; how a value
+                            * meets what is there */
 } frit_select_assign_attrs;
 frit_tensor *frit_select_assign_with(frit_tensor *x, frit_tensor *index, frit_tensor *values,
                                      int64_t axis, const frit_select_assign_attrs *attrs);
 
-/* x with the elements that slice would give replaced by values. x, values: any type, of one
- * type. slices: start, stop, step per dim, as in NumPy. */
+/* x with the elements that slice would give replaced by values.  x, values: any type, of one
+ * type.  slices: start, stop, step per dim, as in NumPy. */
 frit_tensor *frit_slice_assign(frit_tensor *x, frit_tensor *values, frit_slices slices);
 
-/* Rows of table (rank 2) at the numbers in index (any rank). table: any type. index: i32 or i64. */
+/* Rows of table (rank 2) at the numbers in index (any rank).  table: any type.  index: i32 or
+ * i64. */
 frit_tensor *frit_embedding(frit_tensor *table, frit_tensor *index);
 
 /* ---- joining and filling ---- */
 
-/* Operands one after another along axis. xs: any type, of one type. axis: along which. */
+/* Operands one after another along axis.  xs: any type, of one type.  axis: along which. */
 frit_tensor *frit_cat(frit_tensor *const *xs, uint64_t n_xs, int64_t axis);
 
-/* value before, after and between the elements of each dim. x: any type. */
+/* value before, after and between the elements of each dim.  x: any type. */
 typedef struct frit_pad_attrs {
-    uint64_t struct_size; /* sizeof(frit_pad_attrs) */
-    frit_dims low; /* elements before, per dim; negative crops */
-    frit_dims high; /* elements after, per dim; negative crops; none means 0 */
-    frit_dims inner; /* elements between neighbours, per dim, >= 0; none means 0 */
+    uint64_t struct_size;  /* sizeof(frit_pad_attrs) */
+    frit_dims low;         /* elements before, per dim; negative crops */
+    frit_dims high;        /* elements after, per dim; negative crops; none means 0 */
+    frit_dims inner;       /* elements between neighbours, per dim, >= 0; none means 0 */
 } frit_pad_attrs;
 frit_tensor *frit_pad_with(frit_tensor *x, double value, const frit_pad_attrs *attrs);
 frit_tensor *frit_pad_i_with(frit_tensor *x, int64_t value, const frit_pad_attrs *attrs);
 
-/* x, times over, along axis. x: any type. axis: along which. times: how often, >= 0. */
+/* x, times over, along axis.  x: any type.  axis: along which.  times: how often, >= 0. */
 frit_tensor *frit_repeat(frit_tensor *x, int64_t axis, int64_t times);
 
-/* Operands along a new axis of the result. xs: any type, of one type. axis: along which. */
+/* Operands along a new axis of the result.  xs: any type, of one type.  axis: along which. */
 frit_tensor *frit_stack(frit_tensor *const *xs, uint64_t n_xs, int64_t axis);
 
 /* ---- contractions ---- */
 
-/* Sum over k of a[.., m, k] * b[.., k, n]; leading dims broadcast; both ranks >= 2. a, b:
+/* Sum over k of a[.., m, k] * b[.., k, n]; leading dims broadcast; both ranks >= 2.  a, b:
  * integer or float, of one type. */
 frit_tensor *frit_matmul(frit_tensor *a, frit_tensor *b);
 
-/* Cross-correlation in 1 to 3 spatial dims: x [n, c, ..], w [o, c / groups, ..], bias [o]. x, w,
- * bias (or NULL): float, of one type. */
+/* Cross-correlation in 1 to 3 spatial dims: x [n, c, ..], w [o, c / groups, ..], bias [o].  x,
+ * w, bias (or NULL): float, of one type. */
 typedef struct frit_conv_attrs {
-    uint64_t struct_size; /* sizeof(frit_conv_attrs) */
-    int64_t stride[3]; /* 0 means 1 */
-    int64_t padding[3]; /* zeros on both sides; 0 */
-    int64_t dilation[3]; /* 0 means 1 */
-    int64_t groups; /* 0 means 1; divides both channel counts */
+    uint64_t struct_size;  /* sizeof(frit_conv_attrs) */
+    int64_t stride[3];     /* 0 means 1 */
+    int64_t padding[3];    /* zeros on both sides; 0 */
+    int64_t dilation[3];   /* 0 means 1 */
+    int64_t groups;        /* 0 means 1; divides both channel counts */
 } frit_conv_attrs;
 frit_tensor *frit_conv_with(frit_tensor *x, frit_tensor *w, frit_tensor *bias,
                             const frit_conv_attrs *attrs);
 
 /* Gradient of conv by its input, as an op of its own: x [n, c, ..], w [c, o / groups, ..], bias
- * [o]. x, w, bias (or NULL): float, of one type. */
+ * [o].  x, w, bias (or NULL): float, of one type. */
 typedef struct frit_conv_transpose_attrs {
-    uint64_t struct_size; /* sizeof(frit_conv_transpose_attrs) */
-    int64_t stride[3]; /* 0 means 1 */
-    int64_t padding[3]; /* cropped on both sides; 0 */
+    uint64_t struct_size;  /* sizeof(frit_conv_transpose_attrs) */
+    int64_t stride[3];     /* 0 means 1 */
+    int64_t padding[3];    /* cropped on both sides; 0 */
     int64_t padding_out[3]; /* added at the end, < max(stride, dilation); 0 */
-    int64_t dilation[3]; /* 0 means 1 */
-    int64_t groups; /* 0 means 1; divides both channel counts */
+    int64_t dilation[3];   /* 0 means 1 */
+    int64_t groups;        /* 0 means 1; divides both channel counts */
 } frit_conv_transpose_attrs;
 frit_tensor *frit_conv_transpose_with(frit_tensor *x, frit_tensor *w, frit_tensor *bias,
                                       const frit_conv_transpose_attrs *attrs);
 
 /* Two-dimensional conv whose samples lie at bilinearly read offsets (Dai et al. 2017; mask: Zhu
- * et al. 2019). x, offset, w, mask (or NULL), bias (or NULL): float, of one type. */
+ * et al. 2019).  x, offset, w, mask (or NULL), bias (or NULL): float, of one type. */
 typedef struct frit_deform_conv_attrs {
-    uint64_t struct_size; /* sizeof(frit_deform_conv_attrs) */
-    int64_t stride[3]; /* 0 means 1 */
-    int64_t padding[3]; /* zeros on both sides; 0 */
-    int64_t dilation[3]; /* 0 means 1 */
-    int64_t groups; /* weight groups; 0 means 1 */
+    uint64_t struct_size;  /* sizeof(frit_deform_conv_attrs) */
+    int64_t stride[3];     /* 0 means 1 */
+    int64_t padding[3];    /* zeros on both sides; 0 */
+    int64_t dilation[3];   /* 0 means 1 */
+    int64_t groups;        /* weight groups; 0 means 1 */
     int64_t offset_groups; /* 0 means 1 */
 } frit_deform_conv_attrs;
 frit_tensor *frit_deform_conv_with(frit_tensor *x, frit_tensor *offset, frit_tensor *w,
                                    frit_tensor *mask, frit_tensor *bias,
                                    const frit_deform_conv_attrs *attrs);
 
-/* x [.., i] times w [i, o], plus bias [o]. x, w, bias (or NULL): float, of one type. */
+/* x [.., i] times w [i, o], plus bias [o].  x, w, bias (or NULL): float, of one type. */
 frit_tensor *frit_linear(frit_tensor *x, frit_tensor *w, frit_tensor *bias);
 
 /* softmax(scale * q k' + bias) v over [.., heads, length, size]; mask true hides; heads of q a
- * multiple of those of k, v. q, k, v, bias (or NULL): float, of one type. mask (or NULL): bool. */
+ * multiple of those of k, v.  q, k, v, bias (or NULL): float, of one type.  mask (or NULL):
+ * bool. */
 typedef struct frit_attention_attrs {
-    uint64_t struct_size; /* sizeof(frit_attention_attrs) */
-    double scale; /* of the scores; 0 means 1 / sqrt(head size) */
-    double softcap; /* scores become softcap * tanh(score / softcap); 0 means no cap */
-    int64_t causal; /* 1: a query sees keys up to its own position, counted from the end */
+    uint64_t struct_size;  /* sizeof(frit_attention_attrs) */
+    double scale;          /* of the scores; 0 means 1 / sqrt(head size) */
+    double softcap;        /* scores become softcap * tanh(score / softcap); 0 means no cap */
+    int64_t causal;        /* 1: a query sees keys up to its own position, counted from the end */
 } frit_attention_attrs;
 frit_tensor *frit_attention_with(frit_tensor *q, frit_tensor *k, frit_tensor *v, frit_tensor *mask,
                                  frit_tensor *bias, const frit_attention_attrs *attrs);
 
 /* ---- pooling ---- */
 
-/* Mean over windows, 1 to 3 spatial dims. x: float. */
+/* Mean over windows, 1 to 3 spatial dims.  x: float. */
 typedef struct frit_avg_pool_attrs {
-    uint64_t struct_size; /* sizeof(frit_avg_pool_attrs) */
-    int64_t kernel[3]; /* window, >= 1 per spatial dim */
-    int64_t stride[3]; /* 0 means kernel */
-    int64_t padding[3]; /* zeros on both sides, at most kernel / 2; 0 */
-    int64_t ceil; /* 1: a last partial window counts */
-    int64_t exclude_pad; /* 1: the divisor counts no padding */
+    uint64_t struct_size;  /* sizeof(frit_avg_pool_attrs) */
+    int64_t kernel[3];     /* window, >= 1 per spatial dim */
+    int64_t stride[3];     /* 0 means kernel */
+    int64_t padding[3];    /* zeros on both sides, at most kernel / 2; 0 */
+    int64_t ceil;          /* 1: a last partial window counts */
+    int64_t exclude_pad;   /* 1: the divisor counts no padding */
 } frit_avg_pool_attrs;
 frit_tensor *frit_avg_pool_with(frit_tensor *x, const frit_avg_pool_attrs *attrs);
 
-/* Maximum over windows, 1 to 3 spatial dims; index: its place in x's flattened spatial dims. x:
- * float. *index is i64; NULL: not wanted. */
+/* Maximum over windows, 1 to 3 spatial dims; index: its place in x's flattened spatial dims.  x:
+ * float.  *index is i64; NULL: not wanted. */
 typedef struct frit_max_pool_attrs {
-    uint64_t struct_size; /* sizeof(frit_max_pool_attrs) */
-    int64_t kernel[3]; /* window, >= 1 per spatial dim */
-    int64_t stride[3]; /* 0 means kernel */
-    int64_t padding[3]; /* ignored elements on both sides, at most kernel / 2; 0 */
-    int64_t dilation[3]; /* 0 means 1 */
-    int64_t ceil; /* 1: a last partial window counts */
+    uint64_t struct_size;  /* sizeof(frit_max_pool_attrs) */
+    int64_t kernel[3];     /* window, >= 1 per spatial dim */
+    int64_t stride[3];     /* 0 means kernel */
+    int64_t padding[3];    /* ignored elements on both sides, at most kernel / 2; 0 */
+    int64_t dilation[3];   /* 0 means 1 */
+    int64_t ceil;          /* 1: a last partial window counts */
 } frit_max_pool_attrs;
 frit_tensor *frit_max_pool_with(frit_tensor *x, frit_tensor **index,
                                 const frit_max_pool_attrs *attrs);
 
-/* Mean over windows floor(i n / size) .. ceil((i + 1) n / size), 1 to 3 spatial dims. x: float. */
+/* Mean over windows floor(i n / size) .. ceil((i + 1) n / size), 1 to 3 spatial dims.  x: float. */
 typedef struct frit_adaptive_avg_pool_attrs {
-    uint64_t struct_size; /* sizeof(frit_adaptive_avg_pool_attrs) */
-    int64_t size[3]; /* the result's spatial dims, >= 1 */
+    uint64_t struct_size;  /* sizeof(frit_adaptive_avg_pool_attrs) */
+    int64_t size[3];       /* the result's spatial dims, >= 1 */
 } frit_adaptive_avg_pool_attrs;
 frit_tensor *frit_adaptive_avg_pool_with(frit_tensor *x,
                                          const frit_adaptive_avg_pool_attrs *attrs);
 
-/* Windows as columns: [n, c, h, w] to [n, c kh kw, windows]. x: float. */
+/* Windows as columns: [n, c, h, w] to [n, c kh kw, windows].  x: float. */
 typedef struct frit_unfold4d_attrs {
-    uint64_t struct_size; /* sizeof(frit_unfold4d_attrs) */
-    int64_t kernel[3]; /* window, >= 1 per spatial dim */
-    int64_t stride[3]; /* 0 means 1 */
-    int64_t padding[3]; /* zeros on both sides; 0 */
-    int64_t dilation[3]; /* 0 means 1 */
+    uint64_t struct_size;  /* sizeof(frit_unfold4d_attrs) */
+    int64_t kernel[3];     /* window, >= 1 per spatial dim */
+    int64_t stride[3];     /* 0 means 1 */
+    int64_t padding[3];    /* zeros on both sides; 0 */
+    int64_t dilation[3];   /* 0 means 1 */
 } frit_unfold4d_attrs;
 frit_tensor *frit_unfold4d_with(frit_tensor *x, const frit_unfold4d_attrs *attrs);
 
 /* ---- resampling ---- */
 
-/* Resized in two spatial dims. x: float. */
+/* Resized in two spatial dims.  x: float. */
 typedef struct frit_interpolate_attrs {
-    uint64_t struct_size; /* sizeof(frit_interpolate_attrs) */
-    int64_t size[3]; /* the result's two spatial dims, >= 1 */
-    int64_t mode; /* FRIT_CHOICE_resample_...: nearest, nearest_exact, bilinear, bicubic,
-                             * lanczos3; how values between samples arise */
+    uint64_t struct_size;  /* sizeof(frit_interpolate_attrs) */
+    int64_t size[3];       /* the result's two spatial dims, >= 1 */
+    int64_t mode;          /* FRIT_CHOICE_resample_...: nearest, nearest_exact, bilinear,
+                            * bicubic, lanczos3; how values between samples arise */
     int64_t align_corners; /* 1: corner samples stay where they are */
 } frit_interpolate_attrs;
 frit_tensor *frit_interpolate_with(frit_tensor *x, const frit_interpolate_attrs *attrs);
 
-/* x [n, c, h, w] read at grid [n, h', w', 2], coordinates (x, y) from -1 to 1. x, grid: float,
+/* x [n, c, h, w] read at grid [n, h', w', 2], coordinates (x, y) from -1 to 1.  x, grid: float,
  * of one type. */
 typedef struct frit_grid_sample_attrs {
-    uint64_t struct_size; /* sizeof(frit_grid_sample_attrs) */
-    int64_t mode; /* FRIT_CHOICE_resample_...: nearest, nearest_exact, bilinear, bicubic,
-                             * lanczos3; nearest, bilinear or bicubic */
-    int64_t border; /* FRIT_CHOICE_border_...: zeros, edge, reflection; what lies outside */
+    uint64_t struct_size;  /* sizeof(frit_grid_sample_attrs) */
+    int64_t mode;          /* FRIT_CHOICE_resample_...: nearest, nearest_exact, bilinear,
+                            * bicubic, lanczos3; nearest, bilinear or bicubic */
+    int64_t border;        /* FRIT_CHOICE_border_...: zeros, edge, reflection; what lies outside */
     int64_t align_corners; /* 1: -1 and 1 are the centres of the corner samples */
 } frit_grid_sample_attrs;
 frit_tensor *frit_grid_sample_with(frit_tensor *x, frit_tensor *grid,
@@ -684,30 +678,30 @@ frit_tensor *frit_grid_sample_with(frit_tensor *x, frit_tensor *grid,
 
 /* ---- softmax family and normalisation ---- */
 
-/* e^(x - max) over its sum along axis. x: float. axis: along which. */
+/* e^(x - max) over its sum along axis.  x: float.  axis: along which. */
 frit_tensor *frit_softmax(frit_tensor *x, int64_t axis);
 
-/* log(softmax(x)), without overflow. x: float. axis: along which. */
+/* log(softmax(x)), without overflow.  x: float.  axis: along which. */
 frit_tensor *frit_log_softmax(frit_tensor *x, int64_t axis);
 
-/* softmax(-x). x: float. axis: along which. */
+/* softmax(-x).  x: float.  axis: along which. */
 frit_tensor *frit_softmin(frit_tensor *x, int64_t axis);
 
 /* (x - mean) / sqrt(var + eps) * gamma + beta over axes; gamma and beta have the dims of the
- * axes. x, gamma (or NULL), beta (or NULL): float, of one type. */
+ * axes.  x, gamma (or NULL), beta (or NULL): float, of one type. */
 typedef struct frit_layer_norm_attrs {
-    uint64_t struct_size; /* sizeof(frit_layer_norm_attrs) */
-    frit_axes axes; /* normalised over; none means the last */
-    double eps; /* added to the variance; 0 means 1e-5 */
+    uint64_t struct_size;  /* sizeof(frit_layer_norm_attrs) */
+    frit_axes axes;        /* normalised over; none means the last */
+    double eps;            /* added to the variance; 0 means 1e-5 */
 } frit_layer_norm_attrs;
 frit_tensor *frit_layer_norm_with(frit_tensor *x, frit_tensor *gamma, frit_tensor *beta,
                                   const frit_layer_norm_attrs *attrs);
 
-/* x / sqrt(mean(x^2) + eps) * gamma over axes. x, gamma (or NULL): float, of one type. */
+/* x / sqrt(mean(x^2) + eps) * gamma over axes.  x, gamma (or NULL): float, of one type. */
 typedef struct frit_rms_norm_attrs {
-    uint64_t struct_size; /* sizeof(frit_rms_norm_attrs) */
-    frit_axes axes; /* normalised over; none means the last */
-    double eps; /* added to the variance; 0 means 1e-5 */
+    uint64_t struct_size;  /* sizeof(frit_rms_norm_attrs) */
+    frit_axes axes;        /* normalised over; none means the last */
+    double eps;            /* added to the variance; 0 means 1e-5 */
 } frit_rms_norm_attrs;
 frit_tensor *frit_rms_norm_with(frit_tensor *x, frit_tensor *gamma,
                                 const frit_rms_norm_attrs *attrs);
@@ -715,60 +709,62 @@ frit_tensor *frit_rms_norm_with(frit_tensor *x, frit_tensor *gamma,
 /* (x - mean) / sqrt(var + eps) * gamma + beta per channel (axis 1), with the given statistics.
  * x, gamma, beta, mean, var: float, of one type. */
 typedef struct frit_batch_norm_attrs {
-    uint64_t struct_size; /* sizeof(frit_batch_norm_attrs) */
-    double eps; /* added to the variance; 0 means 1e-5 */
+    uint64_t struct_size;  /* sizeof(frit_batch_norm_attrs) */
+    double eps;            /* added to the variance; 0 means 1e-5 */
 } frit_batch_norm_attrs;
 frit_tensor *frit_batch_norm_with(frit_tensor *x, frit_tensor *gamma, frit_tensor *beta,
                                   frit_tensor *mean, frit_tensor *var,
                                   const frit_batch_norm_attrs *attrs);
 
 /* Normalised over the channels (axis 1) of a group and all later dims; gamma and beta per
- * channel. x, gamma (or NULL), beta (or NULL): float, of one type. */
+ * channel.  x, gamma (or NULL), beta (or NULL): float, of one type. */
 typedef struct frit_group_norm_attrs {
-    uint64_t struct_size; /* sizeof(frit_group_norm_attrs) */
-    int64_t groups; /* divides the channels; 0 means 1 */
-    double eps; /* added to the variance; 0 means 1e-5 */
+    uint64_t struct_size;  /* sizeof(frit_group_norm_attrs) */
+    int64_t groups;        /* divides the channels; 0 means 1 */
+    double eps;            /* added to the variance; 0 means 1e-5 */
 } frit_group_norm_attrs;
 frit_tensor *frit_group_norm_with(frit_tensor *x, frit_tensor *gamma, frit_tensor *beta,
                                   const frit_group_norm_attrs *attrs);
 
 /* ---- sorting ---- */
 
-/* Sorted along axis, stable; index: where each element was. x: integer, float or bool. *index is
- * i64; NULL: not wanted. axis: along which. */
+/* Sorted along axis, stable; index: where each element was.  x: integer, float or bool.  *index
+ * is i64; NULL: not wanted.  axis: along which. */
 typedef struct frit_sort_attrs {
-    uint64_t struct_size; /* sizeof(frit_sort_attrs) */
-    int64_t descending; /* 1: largest first */
+    uint64_t struct_size;  /* sizeof(frit_sort_attrs) */
+    int64_t descending;    /* 1: largest first */
 } frit_sort_attrs;
 frit_tensor *frit_sort_with(frit_tensor *x, int64_t axis, frit_tensor **index,
                             const frit_sort_attrs *attrs);
 
-/* The index output of sort. x: integer, float or bool. Gives i64. axis: along which. */
+/* The index output of sort.  x: integer, float or bool.  Gives i64.  axis: along which. */
 typedef struct frit_argsort_attrs {
-    uint64_t struct_size; /* sizeof(frit_argsort_attrs) */
-    int64_t descending; /* 1: largest first */
+    uint64_t struct_size;  /* sizeof(frit_argsort_attrs) */
+    int64_t descending;    /* 1: largest first */
 } frit_argsort_attrs;
 frit_tensor *frit_argsort_with(frit_tensor *x, int64_t axis, const frit_argsort_attrs *attrs);
 
-/* The k largest along axis, largest first; index: where each was. x: integer, float or bool.
- * *index is i64; NULL: not wanted. axis: along which. k: how many, 0..extent. */
+/* The k largest along axis, largest first; index: where each was.  x: integer, float or bool.
+ * *index is i64; NULL: not wanted.  axis: along which.  k: how many, 0..extent. */
 frit_tensor *frit_topk(frit_tensor *x, int64_t axis, int64_t k, frit_tensor **index);
 
 /* ---- spectra ---- */
 
-/* Real discrete Fourier transform along axis, n / 2 + 1 values. x: float. *im NULL: not wanted.
- * axis: along which. */
+/* Real discrete Fourier transform along axis, n / 2 + 1 values.  x: float.  *im NULL: not
+ * wanted.  axis: along which. */
 typedef struct frit_rfft_attrs {
-    uint64_t struct_size; /* sizeof(frit_rfft_attrs) */
-    int64_t n; /* length of the real signal; 0: rfft takes the extent, irfft 2 * (extent - 1) */
+    uint64_t struct_size;  /* sizeof(frit_rfft_attrs) */
+    int64_t n;             /* length of the real signal; 0: rfft takes the extent, irfft 2 *
+                            * (extent - 1) */
 } frit_rfft_attrs;
 frit_tensor *frit_rfft_with(frit_tensor *x, int64_t axis, frit_tensor **im,
                             const frit_rfft_attrs *attrs);
 
-/* Inverse of rfft, scaled by 1 / n. re, im: float, of one type. axis: along which. */
+/* Inverse of rfft, scaled by 1 / n.  re, im: float, of one type.  axis: along which. */
 typedef struct frit_irfft_attrs {
-    uint64_t struct_size; /* sizeof(frit_irfft_attrs) */
-    int64_t n; /* length of the real signal; 0: rfft takes the extent, irfft 2 * (extent - 1) */
+    uint64_t struct_size;  /* sizeof(frit_irfft_attrs) */
+    int64_t n;             /* length of the real signal; 0: rfft takes the extent, irfft 2 *
+                            * (extent - 1) */
 } frit_irfft_attrs;
 frit_tensor *frit_irfft_with(frit_tensor *re, frit_tensor *im, int64_t axis,
                              const frit_irfft_attrs *attrs);
@@ -776,35 +772,36 @@ frit_tensor *frit_irfft_with(frit_tensor *re, frit_tensor *im, int64_t axis,
 /* ---- losses ---- */
 
 /* Connectionist temporal classification (Graves et al. 2006): log_probs [t, n, classes], loss
- * [n]. log_probs: float. targets, input_lengths, target_lengths: i32 or i64, of one type. blank:
- * class number of the blank. */
+ * [n].  log_probs: float.  targets, input_lengths, target_lengths: i32 or i64, of one type.
+ * blank: class number of the blank. */
 frit_tensor *frit_ctc_loss(frit_tensor *log_probs, frit_tensor *targets, frit_tensor *input_lengths,
                            frit_tensor *target_lengths, int64_t blank);
 
 /* ---- quantisation ---- */
 
-/* round(x / scale) in the scheme of the attributes. x, scales, global (or NULL): float, of one
- * type. dtype: a packed element type. */
+/* round(x / scale) in the scheme of the attributes.  x, scales, global (or NULL): float, of one
+ * type. */
 typedef struct frit_quantize_attrs {
-    uint64_t struct_size; /* sizeof(frit_quantize_attrs) */
-    frit_dims block; /* extents of a block with a scale of its own; none: one scale per tensor */
-    int64_t scale; /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3; element
-                             * type of the scales */
-    int64_t global; /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3; element
-                             * type of the one scale over all blocks */
+    uint64_t struct_size;  /* sizeof(frit_quantize_attrs) */
+    frit_dims block;       /* extents of a block with a scale of its own; none: one scale per
+                            * tensor */
+    int64_t scale;         /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3;
+                            * element type of the scales */
+    int64_t global;        /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3;
+                            * element type of the one scale over all blocks */
 } frit_quantize_attrs;
 frit_tensor *frit_quantize_with(frit_tensor *x, frit_tensor *scales, frit_tensor *global,
                                 uint32_t dtype, const frit_quantize_attrs *attrs);
 
-/* Values times their scales. x: packed. dtype: the result's element type. */
+/* Values times their scales.  x: packed. */
 frit_tensor *frit_dequantize(frit_tensor *x, uint32_t dtype);
 
 /* ---- several devices ---- */
 
-/* The ranks' values combined, the same on every rank. x: integer or float. */
+/* The ranks' values combined, the same on every rank.  x: integer or float. */
 typedef struct frit_all_reduce_attrs {
-    uint64_t struct_size; /* sizeof(frit_all_reduce_attrs) */
-    int64_t combine; /* FRIT_CHOICE_combine_...: sum, mean; how the ranks' values meet */
+    uint64_t struct_size;  /* sizeof(frit_all_reduce_attrs) */
+    int64_t combine;       /* FRIT_CHOICE_combine_...: sum, mean; how the ranks' values meet */
 } frit_all_reduce_attrs;
 frit_tensor *frit_all_reduce_with(frit_tensor *x, const frit_all_reduce_attrs *attrs);
 
@@ -813,52 +810,52 @@ frit_status frit_sync_collective(frit_device *device);
 
 /* ---- gradients ---- */
 
-/* Gradient of conv by x. x, w, grad: float, of one type. */
+/* Gradient of conv by x.  x, w, grad: float, of one type. */
 typedef struct frit_conv_backward_x_attrs {
-    uint64_t struct_size; /* sizeof(frit_conv_backward_x_attrs) */
-    int64_t stride[3]; /* 0 means 1 */
-    int64_t padding[3]; /* zeros on both sides; 0 */
-    int64_t dilation[3]; /* 0 means 1 */
-    int64_t groups; /* 0 means 1; divides both channel counts */
+    uint64_t struct_size;  /* sizeof(frit_conv_backward_x_attrs) */
+    int64_t stride[3];     /* 0 means 1 */
+    int64_t padding[3];    /* zeros on both sides; 0 */
+    int64_t dilation[3];   /* 0 means 1 */
+    int64_t groups;        /* 0 means 1; divides both channel counts */
 } frit_conv_backward_x_attrs;
 frit_tensor *frit_conv_backward_x_with(frit_tensor *x, frit_tensor *w, frit_tensor *grad,
                                        const frit_conv_backward_x_attrs *attrs);
 
-/* Gradient of conv by w. x, w, grad: float, of one type. */
+/* Gradient of conv by w.  x, w, grad: float, of one type. */
 typedef struct frit_conv_backward_w_attrs {
-    uint64_t struct_size; /* sizeof(frit_conv_backward_w_attrs) */
-    int64_t stride[3]; /* 0 means 1 */
-    int64_t padding[3]; /* zeros on both sides; 0 */
-    int64_t dilation[3]; /* 0 means 1 */
-    int64_t groups; /* 0 means 1; divides both channel counts */
+    uint64_t struct_size;  /* sizeof(frit_conv_backward_w_attrs) */
+    int64_t stride[3];     /* 0 means 1 */
+    int64_t padding[3];    /* zeros on both sides; 0 */
+    int64_t dilation[3];   /* 0 means 1 */
+    int64_t groups;        /* 0 means 1; divides both channel counts */
 } frit_conv_backward_w_attrs;
 frit_tensor *frit_conv_backward_w_with(frit_tensor *x, frit_tensor *w, frit_tensor *grad,
                                        const frit_conv_backward_w_attrs *attrs);
 
-/* Gradient by a bias: sum over all but axis 1. grad: float. */
+/* Gradient by a bias: sum over all but axis 1.  grad: float. */
 frit_tensor *frit_conv_backward_bias(frit_tensor *grad);
 
-/* Gradient of conv_transpose by w. x, w, grad: float, of one type. */
+/* Gradient of conv_transpose by w.  x, w, grad: float, of one type. */
 typedef struct frit_conv_transpose_backward_w_attrs {
-    uint64_t struct_size; /* sizeof(frit_conv_transpose_backward_w_attrs) */
-    int64_t stride[3]; /* 0 means 1 */
-    int64_t padding[3]; /* cropped on both sides; 0 */
+    uint64_t struct_size;  /* sizeof(frit_conv_transpose_backward_w_attrs) */
+    int64_t stride[3];     /* 0 means 1 */
+    int64_t padding[3];    /* cropped on both sides; 0 */
     int64_t padding_out[3]; /* added at the end, < max(stride, dilation); 0 */
-    int64_t dilation[3]; /* 0 means 1 */
-    int64_t groups; /* 0 means 1; divides both channel counts */
+    int64_t dilation[3];   /* 0 means 1 */
+    int64_t groups;        /* 0 means 1; divides both channel counts */
 } frit_conv_transpose_backward_w_attrs;
 frit_tensor *frit_conv_transpose_backward_w_with(frit_tensor *x, frit_tensor *w, frit_tensor *grad,
                                                  const frit_conv_transpose_backward_w_attrs *attrs);
 
-/* Gradients of deform_conv. x, offset, w, mask (or NULL), bias (or NULL), grad: float, of one
- * type. *doffset NULL: not wanted. *dw NULL: not wanted. *dmask NULL: not wanted. *dbias NULL:
- * not wanted. */
+/* Gradients of deform_conv.  x, offset, w, mask (or NULL), bias (or NULL), grad: float, of one
+ * type.  *doffset NULL: not wanted.  *dw NULL: not wanted.  *dmask NULL: not wanted.  *dbias
+ * NULL: not wanted. */
 typedef struct frit_deform_conv_backward_attrs {
-    uint64_t struct_size; /* sizeof(frit_deform_conv_backward_attrs) */
-    int64_t stride[3]; /* 0 means 1 */
-    int64_t padding[3]; /* zeros on both sides; 0 */
-    int64_t dilation[3]; /* 0 means 1 */
-    int64_t groups; /* weight groups; 0 means 1 */
+    uint64_t struct_size;  /* sizeof(frit_deform_conv_backward_attrs) */
+    int64_t stride[3];     /* 0 means 1 */
+    int64_t padding[3];    /* zeros on both sides; 0 */
+    int64_t dilation[3];   /* 0 means 1 */
+    int64_t groups;        /* weight groups; 0 means 1 */
     int64_t offset_groups; /* 0 means 1 */
 } frit_deform_conv_backward_attrs;
 frit_tensor *frit_deform_conv_backward_with(frit_tensor *x, frit_tensor *offset, frit_tensor *w,
@@ -867,70 +864,70 @@ frit_tensor *frit_deform_conv_backward_with(frit_tensor *x, frit_tensor *offset,
                                             frit_tensor **dmask, frit_tensor **dbias,
                                             const frit_deform_conv_backward_attrs *attrs);
 
-/* Gradient of avg_pool. x, grad: float, of one type. */
+/* Gradient of avg_pool.  x, grad: float, of one type. */
 typedef struct frit_avg_pool_backward_attrs {
-    uint64_t struct_size; /* sizeof(frit_avg_pool_backward_attrs) */
-    int64_t kernel[3]; /* window, >= 1 per spatial dim */
-    int64_t stride[3]; /* 0 means kernel */
-    int64_t padding[3]; /* zeros on both sides, at most kernel / 2; 0 */
-    int64_t ceil; /* 1: a last partial window counts */
-    int64_t exclude_pad; /* 1: the divisor counts no padding */
+    uint64_t struct_size;  /* sizeof(frit_avg_pool_backward_attrs) */
+    int64_t kernel[3];     /* window, >= 1 per spatial dim */
+    int64_t stride[3];     /* 0 means kernel */
+    int64_t padding[3];    /* zeros on both sides, at most kernel / 2; 0 */
+    int64_t ceil;          /* 1: a last partial window counts */
+    int64_t exclude_pad;   /* 1: the divisor counts no padding */
 } frit_avg_pool_backward_attrs;
 frit_tensor *frit_avg_pool_backward_with(frit_tensor *x, frit_tensor *grad,
                                          const frit_avg_pool_backward_attrs *attrs);
 
-/* Gradient of max_pool from its index output. x, grad: float, of one type. index: i32 or i64. */
+/* Gradient of max_pool from its index output.  x, grad: float, of one type.  index: i32 or i64. */
 typedef struct frit_max_pool_backward_attrs {
-    uint64_t struct_size; /* sizeof(frit_max_pool_backward_attrs) */
-    int64_t kernel[3]; /* window, >= 1 per spatial dim */
-    int64_t stride[3]; /* 0 means kernel */
-    int64_t padding[3]; /* ignored elements on both sides, at most kernel / 2; 0 */
-    int64_t dilation[3]; /* 0 means 1 */
-    int64_t ceil; /* 1: a last partial window counts */
+    uint64_t struct_size;  /* sizeof(frit_max_pool_backward_attrs) */
+    int64_t kernel[3];     /* window, >= 1 per spatial dim */
+    int64_t stride[3];     /* 0 means kernel */
+    int64_t padding[3];    /* ignored elements on both sides, at most kernel / 2; 0 */
+    int64_t dilation[3];   /* 0 means 1 */
+    int64_t ceil;          /* 1: a last partial window counts */
 } frit_max_pool_backward_attrs;
 frit_tensor *frit_max_pool_backward_with(frit_tensor *x, frit_tensor *grad, frit_tensor *index,
                                          const frit_max_pool_backward_attrs *attrs);
 
-/* Gradient of adaptive_avg_pool. x, grad: float, of one type. */
+/* Gradient of adaptive_avg_pool.  x, grad: float, of one type. */
 frit_tensor *frit_adaptive_avg_pool_backward(frit_tensor *x, frit_tensor *grad);
 
-/* Gradient of interpolate. x, grad: float, of one type. */
+/* Gradient of interpolate.  x, grad: float, of one type. */
 typedef struct frit_interpolate_backward_attrs {
-    uint64_t struct_size; /* sizeof(frit_interpolate_backward_attrs) */
-    int64_t size[3]; /* the result's two spatial dims, >= 1 */
-    int64_t mode; /* FRIT_CHOICE_resample_...: nearest, nearest_exact, bilinear, bicubic,
-                             * lanczos3; how values between samples arise */
+    uint64_t struct_size;  /* sizeof(frit_interpolate_backward_attrs) */
+    int64_t size[3];       /* the result's two spatial dims, >= 1 */
+    int64_t mode;          /* FRIT_CHOICE_resample_...: nearest, nearest_exact, bilinear,
+                            * bicubic, lanczos3; how values between samples arise */
     int64_t align_corners; /* 1: corner samples stay where they are */
 } frit_interpolate_backward_attrs;
 frit_tensor *frit_interpolate_backward_with(frit_tensor *x, frit_tensor *grad,
                                             const frit_interpolate_backward_attrs *attrs);
 
-/* Gradient of embedding. table, grad: float, of one type. index: i32 or i64. */
+/* Gradient of embedding.  table, grad: float, of one type.  index: i32 or i64. */
 frit_tensor *frit_embedding_backward(frit_tensor *table, frit_tensor *grad, frit_tensor *index);
 
-/* grad where relu's result y > 0, else 0. y, grad: float, of one type. */
+/* grad where relu's result y > 0, else 0.  y, grad: float, of one type. */
 frit_tensor *frit_relu_backward(frit_tensor *y, frit_tensor *grad);
 
-/* Gradient of gelu. x, grad: float, of one type. */
+/* Gradient of gelu.  x, grad: float, of one type. */
 frit_tensor *frit_gelu_backward(frit_tensor *x, frit_tensor *grad);
 
-/* grad * y * (1 - y), y sigmoid's result. y, grad: float, of one type. */
+/* grad * y * (1 - y), y sigmoid's result.  y, grad: float, of one type. */
 frit_tensor *frit_sigmoid_backward(frit_tensor *y, frit_tensor *grad);
 
-/* Gradient of log_sigmoid. x, grad: float, of one type. */
+/* Gradient of log_sigmoid.  x, grad: float, of one type. */
 frit_tensor *frit_log_sigmoid_backward(frit_tensor *x, frit_tensor *grad);
 
-/* Gradient of linear by x. x, w, grad: float, of one type. */
+/* Gradient of linear by x.  x, w, grad: float, of one type. */
 frit_tensor *frit_linear_backward_x(frit_tensor *x, frit_tensor *w, frit_tensor *grad);
 
-/* Gradient of linear by w. x, w, grad: float, of one type. */
+/* Gradient of linear by w.  x, w, grad: float, of one type. */
 frit_tensor *frit_linear_backward_w(frit_tensor *x, frit_tensor *w, frit_tensor *grad);
 
-/* Gradient of linear by its bias. grad: float. */
+/* Gradient of linear by its bias.  grad: float. */
 frit_tensor *frit_linear_backward_bias(frit_tensor *grad);
 
-/* Gradient of ctc_loss. log_probs, grad: float, of one type. targets, input_lengths,
- * target_lengths: i32 or i64, of one type. blank: class number of the blank. */
+/* Gradient of ctc_loss.  log_probs, grad: float, of one type.  targets, input_lengths,
+ * target_lengths: i32 or i64, of one type.  blank: class number of the blank. */
 frit_tensor *frit_ctc_loss_backward(frit_tensor *log_probs, frit_tensor *targets,
                                     frit_tensor *input_lengths, frit_tensor *target_lengths,
                                     frit_tensor *grad, int64_t blank);
