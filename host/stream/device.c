@@ -11,6 +11,9 @@
 #include "stream/stream.h"
 #include "tensor/slot.h"
 
+/* Tells a device from a closed one at the same address. */
+static atomic_uint_least64_t last_id;
+
 /* Waits for everything submitted; what trims of the pools ask for. */
 static void wait_idle(void *ctx)
 {
@@ -44,6 +47,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     *out = NULL;
     if (!device)
         return fail_memory(err, sizeof(*device));
+    device->id = atomic_fetch_add(&last_id, 1) + 1;
     device->config = *config;
     device->entry = entry;
     device->backend = &entry->plugin->backend;

@@ -18,6 +18,7 @@ struct stream;
 
 /* What the device layer needs from its host; outlives the device. */
 struct device_config {
+    frit_host *host; /* for callers above; not used here */
     uint64_t id;     /* unique in the process */
     int64_t max_ops; /* queued ops that make a stream run */
     int64_t block_bytes, keep_bytes;
@@ -41,6 +42,7 @@ struct poison {
 };
 
 struct frit_device {
+    uint64_t id; /* unique in the process */
     struct device_config config;
     const struct device_entry *entry;
     const frit_backend *backend;

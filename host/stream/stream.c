@@ -50,10 +50,19 @@ static void make_key(void)
 struct stream *stream_peek(const frit_device *device)
 {
     for (uint32_t i = 0; i < mine.count; i++) {
-        if (mine.streams[i]->device_id == device->config.id)
+        if (mine.streams[i]->device_id == device->id)
             return mine.streams[i];
     }
     return NULL;
+}
+
+bool stream_is_mine(const struct stream *stream)
+{
+    for (uint32_t i = 0; i < mine.count; i++) {
+        if (mine.streams[i] == stream)
+            return true;
+    }
+    return false;
 }
 
 struct stream *stream_scoped(void)
@@ -104,7 +113,7 @@ frit_status stream_current(frit_device *device, struct stream **out, frit_err *e
     pthread_setspecific(at_thread_end, &mine);
     atomic_init(&stream->refs, 2);
     stream->device = device;
-    stream->device_id = device->config.id;
+    stream->device_id = device->id;
     pthread_mutex_init(&stream->lock, NULL);
     pthread_mutex_init(&stream->baton, NULL);
     mine.streams[mine.count++] = stream;

@@ -95,6 +95,9 @@ struct stream *stream_peek(const frit_device *device);
  */
 struct stream *stream_scoped(void);
 
+/* Whether the calling thread owns it. */
+bool stream_is_mine(const struct stream *stream);
+
 /* Appends an op; `out` gets a slot with one owner and one use (the caller's) per wanted output. */
 frit_status stream_push(struct stream *stream, const struct stream_call *call, struct slot **out,
                         frit_err *err);

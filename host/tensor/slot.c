@@ -306,7 +306,8 @@ static void leave(struct slot *slot)
 
 void slot_set_ready(struct slot *slot, const struct value *value)
 {
-    slot->value = *value;
+    slot->value.layout = value->layout;
+    slot->value.buffer = value->buffer;
     atomic_store_explicit(&slot->state, SLOT_READY, memory_order_release);
 }
 

@@ -67,7 +67,7 @@ bool slot_owned(const struct slot *slot);
 bool slot_wanted(const struct slot *slot);
 
 enum slot_state slot_state(const struct slot *slot);
-/* Ends PENDING.  The value's buffer is taken over. */
+/* Ends PENDING; the type was set before the handle went out.  The value's buffer is taken over. */
 void slot_set_ready(struct slot *slot, const struct value *value);
 /* Ends PENDING, or spoils a READY slot; takes over one reference. */
 void slot_set_failed(struct slot *slot, struct failure *failure);

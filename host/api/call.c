@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way of one op call: resolve the operands, check, settle what is pending elsewhere, queue,
+ * publish. Whatever happens, every taken operand is consumed once and every output gets a tensor.
+ */
+#include "api/call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/host.h"
+#include "base/fail.h"
+
+enum {
+    FIXED = 8,
+    INPUT_NULL = 255 /* scalar kind of an operand that had to be a tensor and was NULL */
+};
+
+frit_input api_tensor(frit_tensor *tensor)
+{
+    frit_input input = {.tensor = tensor};
+
+    if (!tensor)
+        input.scalar.kind = INPUT_NULL;
+    return input;
+}
+
+frit_input api_optional(frit_tensor *tensor)
+{
+    return (frit_input){.tensor = tensor};
+}
+
+frit_input api_f(double value)
+{
+    return (frit_input){.scalar = frit_scalar_f(value)};
+}
+
+frit_input api_i(int64_t value)
+{
+    return (frit_input){.scalar = frit_scalar_i(value)};
+}
+
+frit_scalar frit_scalar_f(double value)
+{
+    frit_scalar scalar = {.kind = FRIT_SCALAR_F64};
+
+    memcpy(&scalar.bits, &value, sizeof(value));
+    return scalar;
+}
+
+frit_scalar frit_scalar_i(int64_t value)
+{
+    return (frit_scalar){.kind = FRIT_SCALAR_I64, .bits = (uint64_t)value};
+}
+
+frit_scalar frit_scalar_u(uint64_t value)
+{
+    return (frit_scalar){.kind = FRIT_SCALAR_U64, .bits = value};
+}
+
+/* A call under way. */
+struct way {
+    const frit_op_info *row;
+    uint32_t op;
+    uint32_t n_in;
+    const frit_input *in;
+    void *attrs;
+    frit_device *device;
+    struct failure *failure; /* of an operand, borrowed from its slot */
+    struct op_input *inputs;
+    struct record_input *operands;
+    struct op_input fixed_inputs[FIXED];
+    struct record_input fixed_operands[FIXED];
+    struct op_type types[FRIT_OP_MAX_OUT];
+    uint32_t n_out;
+    uint32_t wanted; /* outputs the caller has room for */
+};
+
+static const char *operand_name(const struct way *w, uint32_t i)
+{
+    if (w->row->in[0].role == FRIT_ROLE_MANY || i >= op_n_slots(w->row))
+        return "operand";
+    return w->row->in[i].name;
+}
+
+static frit_status way_init(struct way *w, frit_err *err)
+{
+    w->inputs = w->fixed_inputs;
+    w->operands = w->fixed_operands;
+    if (w->n_in > FIXED) {
+        w->inputs = calloc(w->n_in, sizeof(*w->inputs));
+        w->operands = calloc(w->n_in, sizeof(*w->operands));
+    }
+    return w->inputs && w->operands ? FRIT_OK : fail_memory(err, w->n_in * sizeof(*w->inputs));
+}
+
+/* An operand that stands twice is taken once. */
+static void consume(const struct way *w, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        if (w->in[k].tensor == w->in[i].tensor)
+            return;
+    }
+    tensor_consume(w->in[i].tensor);
+}
+
+static void way_fini(struct way *w)
+{
+    for (uint32_t i = 0; i < w->n_in && w->operands; i++) {
+        if (w->operands[i].slot)
+            slot_unuse(w->operands[i].slot);
+    }
+    for (uint32_t i = 0; i < w->n_in; i++)
+        consume(w, i);
+    if (w->inputs != w->fixed_inputs)
+        free(w->inputs);
+    if (w->operands != w->fixed_operands)
+        free(w->operands);
+}
+
+static frit_status resolve_tensor(struct way *w, uint32_t i, frit_err *err)
+{
+    struct slot *slot = slot_use(w->in[i].tensor, NULL, err);
+    frit_device *device;
+
+    if (!slot)
+        return fail_context(err, "%s: %s (operand %u)", w->row->name, operand_name(w, i), i);
+    w->operands[i].slot = slot;
+    w->operands[i].kind = w->inputs[i].kind = FRIT_OPERAND_TENSOR;
+    w->inputs[i].type = slot->value.type;
+    device = atomic_load_explicit(&slot->device, memory_order_relaxed);
+    if (!w->device)
+        w->device = device;
+    if (slot_state(slot) == SLOT_FAILED) {
+        if (!w->failure)
+            w->failure = slot->failure;
+    } else if (device != w->device) {
+        return fail(err, FRIT_INVALID,
+                    "%s: operands live on %s and on %s; move one with frit_to_device", w->row->name,
+                    frit_device_name(w->device), frit_device_name(device));
+    }
+    return FRIT_OK;
+}
+
+static frit_status resolve(struct way *w, frit_err *err)
+{
+    frit_status first = FRIT_OK;
+
+    for (uint32_t i = 0; i < w->n_in; i++) {
+        frit_err own = ERR_INIT;
+        frit_status st = FRIT_OK;
+
+        if (w->in[i].tensor) {
+            st = resolve_tensor(w, i, &own);
+        } else if (w->in[i].scalar.kind == INPUT_NULL) {
+            st = fail(&own, FRIT_INVALID, "%s: %s (operand %u): is NULL", w->row->name,
+                      operand_name(w, i), i);
+        } else if (w->in[i].scalar.kind != FRIT_SCALAR_NONE) {
+            w->inputs[i].kind = w->operands[i].kind = FRIT_OPERAND_SCALAR;
+            w->inputs[i].scalar = w->in[i].scalar;
+        }
+        if (st && !first) {
+            first = st;
+            *err = own;
+        }
+    }
+    if (!first && !w->device && !w->failure)
+        first = fail(err, FRIT_INVALID, "%s: the device is NULL", w->row->name);
+    return first;
+}
+
+/* After the check, scalars have their final kind and type. */
+static void finish_operands(struct way *w)
+{
+    for (uint32_t i = 0; i < w->n_in; i++) {
+        if (w->inputs[i].kind == FRIT_OPERAND_SCALAR) {
+            w->operands[i].scalar = w->inputs[i].scalar;
+            w->operands[i].dtype = w->inputs[i].type.dtype;
+        }
+    }
+}
+
+/* Values that other threads have queued are computed before they enter this queue. */
+static void settle_foreign(struct way *w, const struct stream *stream)
+{
+    for (uint32_t i = 0; i < w->n_in; i++) {
+        struct slot *slot = w->operands[i].slot;
+
+        if (slot && slot_state(slot) == SLOT_PENDING && slot->home != stream)
+            stream_settle(slot, DRAIN_SHARE);
+    }
+}
+
+static frit_status record(struct way *w, struct stream *stream, struct slot **out, frit_err *err)
+{
+    struct op_call checked = {
+        .op = w->op, .n_in = w->n_in, .wanted = w->wanted, .in = w->inputs, .attrs = w->attrs};
+    struct stream_call call = {.op = w->op,
+                               .n_in = w->n_in,
+                               .n_out = w->n_out,
+                               .in = w->operands,
+                               .attrs = w->attrs,
+                               .types = w->types};
+
+    TRY(op_check(&checked, w->types, err));
+    finish_operands(w);
+    settle_foreign(w, stream);
+    return stream_push(stream, &call, out, err);
+}
+
+static void publish(struct way *w, struct stream *stream, struct slot **slots, frit_tensor **out)
+{
+    for (uint32_t i = 0; i < w->n_out; i++)
+        out[i] = slots[i] ? tensor_publish(stream, slots[i]) : NULL;
+}
+
+static void publish_error(struct way *w, const frit_err *err, frit_tensor **out)
+{
+    struct failure *failure = w->failure ? failure_ref(w->failure) : failure_create(err);
+
+    for (uint32_t i = 0; i < w->n_out; i++)
+        out[i] = w->wanted >> i & 1 ? tensor_failed(w->device, failure) : NULL;
+    if (w->n_out == 0 && w->device) {
+        struct stream *stream = stream_peek(w->device);
+
+        if (stream)
+            stream_note_error(stream, failure);
+    }
+    failure_unref(failure);
+}
+
+/* `out` has room for FRIT_OP_MAX_OUT. */
+static frit_status run(struct way *w, frit_tensor **out)
+{
+    struct slot *slots[FRIT_OP_MAX_OUT] = {0};
+    struct stream *stream = NULL;
+    frit_err err = ERR_INIT;
+    frit_status st = way_init(w, &err);
+
+    if (!st)
+        st = resolve(w, &err);
+    if (!st && w->failure)
+        st = w->failure->status;
+    if (!st)
+        st = stream_current(w->device, &stream, &err);
+    if (!st)
+        st = record(w, stream, slots, &err);
+    if (st)
+        publish_error(w, &err, out);
+    else
+        publish(w, stream, slots, out);
+    way_fini(w);
+    return st;
+}
+
+static void way_of(const struct api_call *call, struct way *w)
+{
+    *w = (struct way){.row = frit_op_info_at(call->op),
+                      .op = call->op,
+                      .n_in = call->n_in,
+                      .in = call->in,
+                      .attrs = call->attrs,
+                      .device = call->device,
+                      .wanted = 1};
+    w->n_out = op_n_out(w->row);
+    for (uint32_t i = 1; i < w->n_out; i++) {
+        if (call->more[i - 1] || w->row->out[i].role == FRIT_ROLE_OUT)
+            w->wanted |= 1u << i;
+    }
+}
+
+frit_tensor *api_op(const struct api_call *call)
+{
+    frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
+    struct way w;
+
+    way_of(call, &w);
+    run(&w, out);
+    for (uint32_t i = 1; i < w.n_out; i++) {
+        if (call->more[i - 1])
+            *call->more[i - 1] = out[i];
+        else
+            slot_disown(out[i]);
+    }
+    return out[0];
+}
+
+frit_status api_op_status(const struct api_call *call)
+{
+    frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
+    struct way w;
+
+    way_of(call, &w);
+    return run(&w, out);
+}
+
+/* ---- the generic call
+ * ------------------------------------------------------------------------------------- */
+
+/* The attributes of the caller, as much as it knows, in a record of our size. */
+static frit_status copy_attrs(const frit_call *call, const frit_op_info *row, unsigned char *out,
+                              size_t room, frit_err *err)
+{
+    const frit_record_info *record = frit_record_info_at(row->record);
+    uint64_t size = record->size, given = 0;
+
+    if (size > room)
+        return fail(err, FRIT_INTERNAL, "%s: its record has %u bytes", row->name, record->size);
+    memset(out, 0, size);
+    if (call->attrs)
+        memcpy(&given, call->attrs, sizeof(given));
+    if (call->attrs && given < sizeof(given))
+        return fail(err, FRIT_INVALID,
+                    "%s: struct_size of the attributes is %llu; set it to their sizeof", row->name,
+                    (unsigned long long)given);
+    if (call->attrs)
+        memcpy(out, call->attrs, given < size ? given : size);
+    memcpy(out, &size, sizeof(size));
+    return FRIT_OK;
+}
+
+static frit_status check_generic(const frit_call *call, frit_err *err)
+{
+    if (!call || call->struct_size < FRIT_END_OF(frit_call, attrs))
+        return fail(err, FRIT_INVALID, "frit_op: the call is NULL or its struct_size is not set");
+    if (!frit_op_info_at(call->op))
+        return fail(err, FRIT_INVALID, "frit_op: there is no op %u", call->op);
+    if (call->n_in && !call->in)
+        return fail(err, FRIT_INVALID, "frit_op: %u operands at NULL", call->n_in);
+    return FRIT_OK;
+}
+
+void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, uint64_t n_outputs)
+{
+    uint64_t attrs[64];
+    frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
+    frit_err err = ERR_INIT;
+    struct way w = {.device = device};
+    frit_status st = check_generic(call, &err);
+
+    if (!st) {
+        w.row = frit_op_info_at(call->op);
+        w.n_out = op_n_out(w.row);
+        st = copy_attrs(call, w.row, (unsigned char *)attrs, sizeof(attrs), &err);
+    }
+    if (!st) {
+        w.op = call->op;
+        w.n_in = call->n_in;
+        w.in = call->in;
+        w.attrs = attrs;
+        for (uint32_t i = 0; i < w.n_out; i++)
+            w.wanted |= (uint32_t)(i < n_outputs || w.row->out[i].role == FRIT_ROLE_OUT) << i;
+        run(&w, out);
+    }
+    for (uint64_t i = 0; i < n_outputs; i++)
+        outputs[i] = i < FRIT_OP_MAX_OUT && out[i] ? out[i] : tensor_error(device, &err);
+    for (uint64_t i = n_outputs; i < w.n_out; i++)
+        slot_disown(out[i]);
+}

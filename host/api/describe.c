@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What there is and what happened: devices, plugins, configuration, support, counters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/host.h"
+#include "base/fail.h"
+#include "graph/decompose.h"
+#include "stream/program.h"
+
+const char *frit_version(void)
+{
+    return FRIT_VERSION;
+}
+
+const char *frit_status_name(frit_status status)
+{
+    return status_name(status);
+}
+
+const char *frit_dtype_name(uint32_t dtype)
+{
+    return dtype_name(dtype);
+}
+
+uint32_t frit_dtype_of_name(const char *name)
+{
+    return name ? dtype_find(str_of(name)) : FRIT_NO_DTYPE;
+}
+
+/* Copies as much of a description as the caller's struct has room for; `struct_size` is its own. */
+static frit_status give(void *out, const void *from, uint64_t known)
+{
+    uint64_t size;
+
+    memcpy(&size, out, sizeof(size));
+    if (size < sizeof(size))
+        return FRIT_INVALID;
+    memcpy((unsigned char *)out + sizeof(size), (const unsigned char *)from + sizeof(size),
+           (size < known ? size : known) - sizeof(size));
+    return FRIT_OK;
+}
+
+static const char *text_of(frit_str text)
+{
+    return text.ptr ? text.ptr : "";
+}
+
+static const char *type_name(uint32_t type)
+{
+    static const char *const names[] = {"unknown",    "discrete",  "accelerator",
+                                        "integrated", "processor", "software"};
+
+    return names[type < sizeof(names) / sizeof(names[0]) ? type : FRIT_DEVICE_UNKNOWN];
+}
+
+static bool is_default(frit_host *host, const struct device_entry *entry)
+{
+    const struct device_entry *picked;
+
+    return !registry_pick(host->registry, conf_options(host->conf)->device, &picked, NULL) &&
+           picked == entry;
+}
+
+frit_status frit_device_at(frit_host *host, uint64_t index, frit_device_desc *out)
+{
+    const struct device_entry *entry;
+    const frit_device_info *info;
+
+    if (!host || !out || !host->registry || index >= registry_n_devices(host->registry))
+        return FRIT_INVALID;
+    entry = registry_device_at(host->registry, (uint32_t)index);
+    info = entry->info;
+    frit_device_desc desc = {.name = entry->name,
+                             .label = text_of(info->name),
+                             .plugin = entry->plugin->id,
+                             .type = type_name(info->type),
+                             .stable_id = text_of(info->stable_id),
+                             .driver_version = text_of(info->driver_version),
+                             .runtime_path = text_of(info->runtime_path),
+                             .pci = text_of(info->pci),
+                             .memory_bytes = info->heap.bytes,
+                             .caps = info->caps,
+                             .reason = info->reason,
+                             .is_default = is_default(host, entry)};
+
+    return give(out, &desc, sizeof(desc));
+}
+
+frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out)
+{
+    const struct plugin *plugin;
+    uint32_t reason;
+
+    if (!host || !out || !host->registry || index >= registry_n_plugins(host->registry))
+        return FRIT_INVALID;
+    plugin = registry_plugin_at(host->registry, (uint32_t)index);
+    reason = plugin->reason ? plugin->reason : plugin->driver_reason;
+    frit_plugin_desc desc = {.id = plugin->id,
+                             .path = plugin->path,
+                             .version = plugin->version,
+                             .origin = plugin->origin,
+                             .reason = reason,
+                             .n_devices = plugin->n_devices,
+                             .reason_name = reason_name(reason),
+                             .detail = plugin->reason ? plugin->detail : plugin->driver_detail};
+
+    return give(out, &desc, sizeof(desc));
+}
+
+frit_status frit_why(frit_host *host, const char *name, char **text)
+{
+    struct str out = {0};
+
+    if (!host || !name || !text || !host->registry)
+        return FRIT_INVALID;
+    registry_why(host->registry, name, &out);
+    if (out.failed) {
+        str_fini(&out);
+        return FRIT_NO_HOST_MEMORY;
+    }
+    *text = out.text ? out.text : calloc(1, 1);
+    return *text ? FRIT_OK : FRIT_NO_HOST_MEMORY;
+}
+
+frit_status frit_config_at(frit_host *host, uint64_t index, frit_config_desc *out)
+{
+    frit_config_desc desc = {0};
+
+    if (!host || !out || !host->conf || !conf_at(host->conf, index, &desc))
+        return FRIT_INVALID;
+    return give(out, &desc, sizeof(desc));
+}
+
+/* ---- support
+ * ---------------------------------------------------------------------------------------------- */
+
+/* A type that a letter of the table allows. */
+static uint32_t some_dtype(uint32_t letter)
+{
+    switch (letter) {
+    case FRIT_LETTER_Z:
+    case FRIT_LETTER_L:
+        return FRIT_I32;
+    case FRIT_LETTER_I:
+    case FRIT_LETTER_I64:
+        return FRIT_I64;
+    case FRIT_LETTER_BOOL:
+        return FRIT_BOOL;
+    case FRIT_LETTER_P:
+        return FRIT_Q8;
+    default:
+        return FRIT_F32;
+    }
+}
+
+static struct value some_value(uint32_t letter)
+{
+    return (struct value){.type = {.dtype = some_dtype(letter), .rank = 2, .dims = {2, 2}}};
+}
+
+/* Asks the driver about a row with operands of a usual kind; shapes need not fit together. */
+uint32_t frit_op_support(frit_device *device, uint32_t op)
+{
+    const frit_op_info *row = frit_op_info_at(op);
+    struct exec_input in[FRIT_OP_MAX_IN] = {0};
+    struct value out[FRIT_OP_MAX_OUT] = {0};
+    uint64_t attrs[64] = {0}, claimed = 0;
+    struct exec_call call = {.device = device, .op = op, .attrs = attrs, .in = in, .out = out};
+    struct relative_op relative;
+
+    if (!device || !row)
+        return FRIT_SUPPORT_NONE;
+    if (row->cls == FRIT_CLASS_VIEW)
+        return FRIT_SUPPORT_HOST;
+    call.n_in = op_n_slots(row);
+    call.n_out = op_n_out(row);
+    for (uint32_t i = 0; i < call.n_in; i++) {
+        in[i].kind = row->in[i].role == FRIT_ROLE_NUM ? FRIT_OPERAND_SCALAR : FRIT_OPERAND_TENSOR;
+        in[i].dtype = some_dtype(row->in[i].letter);
+        if (in[i].kind == FRIT_OPERAND_TENSOR)
+            in[i].value = some_value(row->in[i].letter);
+    }
+    for (uint32_t i = 0; i < call.n_out; i++)
+        out[i] = some_value(row->out[i].letter);
+    if (!relative_init(&call, &relative, NULL)) {
+        if (device->backend->supports(device->self, &relative.desc, 1, sizeof(relative.desc),
+                                      &claimed, NULL))
+            claimed = 0;
+        relative_fini(&relative);
+    }
+    if (claimed & 1)
+        return FRIT_SUPPORT_NATIVE;
+    return decompose_has(op) ? FRIT_SUPPORT_DECOMPOSED : FRIT_SUPPORT_NONE;
+}
+
+/* ---- counters
+ * --------------------------------------------------------------------------------------------- */
+
+void frit_stats_get(frit_device *device, frit_stats *out)
+{
+    const struct device_counters *count;
+    struct memory_stats memory;
+
+    if (!device || !out)
+        return;
+    count = &device->count;
+    memory_stats(device->memory, &memory);
+    frit_stats stats = {.ops = atomic_load(&count->ops),
+                        .views = atomic_load(&count->views),
+                        .decomposed = atomic_load(&count->decomposed),
+                        .programs = atomic_load(&count->programs),
+                        .launches = atomic_load(&count->launches),
+                        .submits = atomic_load(&count->submits),
+                        .compiles = atomic_load(&count->compiles),
+                        .drains_read = atomic_load(&count->drains[DRAIN_READ]),
+                        .drains_sync = atomic_load(&count->drains[DRAIN_SYNC]),
+                        .drains_share = atomic_load(&count->drains[DRAIN_SHARE]),
+                        .drains_full = atomic_load(&count->drains[DRAIN_FULL]),
+                        .drains_scope = atomic_load(&count->drains[DRAIN_SCOPE]),
+                        .driver_allocs = memory.driver_allocs,
+                        .driver_frees = memory.driver_frees,
+                        .trims = memory.trims,
+                        .alloc_retries = memory.alloc_retries,
+                        .bytes_in = atomic_load(&count->bytes_in),
+                        .bytes_out = atomic_load(&count->bytes_out),
+                        .bytes_now = memory.bytes_now,
+                        .bytes_peak = memory.bytes_peak,
+                        .reserved_now = memory.reserved_now,
+                        .reserved_peak = memory.reserved_peak,
+                        .buffers_now = memory.buffers_now,
+                        .tensors_now = slot_count(device),
+                        .queued_now = streams_queued(device)};
+
+    give(out, &stats, sizeof(stats));
+}
+
+void frit_trim(frit_device *device)
+{
+    if (device)
+        memory_trim(device->memory, false);
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text programs for callers: loading, binding, recording their ops. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/host.h"
+#include "base/fail.h"
+#include "graph/text.h"
+
+enum { MAX_TEXT_BYTES = 64 << 20 };
+
+struct frit_graph {
+    struct script *script;
+    struct graph graph; /* after binding */
+    bool bound;
+    struct arena arena; /* file paths of the inputs */
+    const char **files;
+};
+
+/* ---- loading
+ * ---------------------------------------------------------------------------------------------- */
+
+/* A file named in the program, relative to where the program lies. */
+static const char *resolve(struct arena *arena, const char *program, const char *file)
+{
+    const char *slash = strrchr(program, '/');
+    size_t dir = slash && file[0] != '/' ? (size_t)(slash - program) + 1 : 0;
+    size_t length = strlen(file);
+    char *path = arena_alloc(arena, dir + length + 1);
+
+    if (path) {
+        memcpy(path, program, dir);
+        memcpy(path + dir, file, length);
+    }
+    return path;
+}
+
+static frit_status resolve_files(struct frit_graph *graph, const char *name, frit_err *err)
+{
+    uint32_t n = script_n_inputs(graph->script);
+
+    graph->files = arena_array(&graph->arena, n, sizeof(char *));
+    if (!graph->files)
+        return fail_memory(err, n * sizeof(char *));
+    for (uint32_t i = 0; i < n; i++) {
+        const char *file = script_input_at(graph->script, i)->file;
+
+        if (file && !(graph->files[i] = resolve(&graph->arena, name, file)))
+            return fail_memory(err, strlen(file));
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_graph_parse(const char *name, const char *text, uint64_t length, frit_graph **out,
+                             frit_err *err)
+{
+    frit_graph *graph;
+    frit_status st;
+
+    if (!out)
+        return fail(err, FRIT_INVALID, "graph_parse: nowhere to put the graph");
+    *out = NULL;
+    if (!name || (!text && length))
+        return fail(err, FRIT_INVALID, "graph_parse: the %s is NULL", name ? "text" : "name");
+    graph = calloc(1, sizeof(*graph));
+    if (!graph)
+        return fail_memory(err, sizeof(*graph));
+    st = script_parse(name, text, length, &graph->script, err);
+    if (!st)
+        st = resolve_files(graph, name, err);
+    if (st)
+        frit_graph_free(graph);
+    else
+        *out = graph;
+    return st;
+}
+
+static frit_status read_text(const char *path, struct str *text, frit_err *err)
+{
+    char piece[8192];
+    FILE *file = fopen(path, "r");
+    frit_status st = FRIT_OK;
+    size_t n;
+
+    if (!file)
+        return fail(err, FRIT_IO, "%s: cannot be opened: %s", path, strerror(errno));
+    while ((n = fread(piece, 1, sizeof(piece), file)) > 0 && text->length < MAX_TEXT_BYTES)
+        str_add(text, piece, n);
+    if (ferror(file))
+        st = fail(err, FRIT_IO, "%s: cannot be read: %s", path, strerror(errno));
+    else if (text->length >= MAX_TEXT_BYTES)
+        st = fail(err, FRIT_INVALID, "%s: a program of more than %d bytes", path, MAX_TEXT_BYTES);
+    else if (text->failed)
+        st = fail_memory(err, text->length);
+    fclose(file);
+    return st;
+}
+
+frit_status frit_graph_load(const char *path, frit_graph **out, frit_err *err)
+{
+    struct str text = {0};
+    frit_status st;
+
+    if (out)
+        *out = NULL;
+    if (!path)
+        return fail(err, FRIT_INVALID, "graph_load: the path is NULL");
+    st = read_text(path, &text, err);
+    if (!st)
+        st = frit_graph_parse(path, text.text ? text.text : "", text.length, out, err);
+    str_fini(&text);
+    return st;
+}
+
+void frit_graph_free(frit_graph *graph)
+{
+    if (!graph)
+        return;
+    graph_fini(&graph->graph);
+    script_destroy(graph->script);
+    arena_fini(&graph->arena);
+    free(graph);
+}
+
+/* ---- ports
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static frit_status give_port(frit_port *out, const frit_port *port)
+{
+    uint64_t size = out->struct_size;
+
+    if (size < FRIT_END_OF(frit_port, name))
+        return FRIT_INVALID;
+    memcpy(out, port, size < sizeof(*port) ? size : sizeof(*port));
+    out->struct_size = size;
+    return FRIT_OK;
+}
+
+static void port_type(frit_port *port, const struct op_type *type)
+{
+    port->dtype = type->dtype;
+    port->dims.rank = type->rank;
+    memcpy(port->dims.dim, type->dims, sizeof(port->dims.dim));
+}
+
+frit_status frit_graph_input_at(const frit_graph *graph, uint64_t index, frit_port *out)
+{
+    const struct script_input *input;
+    frit_port port = {0};
+
+    if (!graph || !out || index >= script_n_inputs(graph->script))
+        return FRIT_INVALID;
+    input = script_input_at(graph->script, (uint32_t)index);
+    port.name = input->name;
+    port.file = graph->files[index];
+    port.is_const = input->is_const;
+    if (graph->bound) {
+        port_type(&port, &graph->graph.values[index].type);
+    } else {
+        port.dtype = input->dtype;
+        port.dims.rank = input->has_dims ? (int64_t)input->rank : -1;
+        for (uint32_t i = 0; i < input->rank; i++)
+            port.dims.dim[i] = input->dim_names[i] ? -1 : input->dims[i];
+    }
+    return give_port(out, &port);
+}
+
+frit_status frit_graph_output_at(const frit_graph *graph, uint64_t index, frit_port *out)
+{
+    const struct graph_value *value;
+    frit_port port = {0};
+
+    if (!graph || !out || !graph->bound || index >= graph->graph.n_outputs)
+        return FRIT_INVALID;
+    value = &graph->graph.values[graph->graph.outputs[index]];
+    port.name = value->name ? value->name : "";
+    port_type(&port, &value->type);
+    return give_port(out, &port);
+}
+
+uint64_t frit_graph_op_count(const frit_graph *graph)
+{
+    return graph && graph->bound ? graph->graph.n_ops : 0;
+}
+
+char *frit_graph_print(const frit_graph *graph)
+{
+    struct str out = {0};
+
+    if (!graph || !graph->bound)
+        return NULL;
+    graph_print(&graph->graph, &out);
+    if (out.failed)
+        str_fini(&out);
+    return out.text;
+}
+
+/* ---- binding
+ * ---------------------------------------------------------------------------------------------- */
+
+static frit_status types_of_ports(const frit_port *ports, uint64_t count, struct op_type *types,
+                                  frit_err *err)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (ports[i].struct_size < FRIT_END_OF(frit_port, dims))
+            return fail(err, FRIT_INVALID, "graph_bind: struct_size of port %llu is not set",
+                        (unsigned long long)i);
+        if (ports[i].dtype == FRIT_NO_DTYPE)
+            continue;
+        if (ports[i].dims.rank < 0 || ports[i].dims.rank > FRIT_MAX_RANK)
+            return fail(err, FRIT_INVALID, "graph_bind: port %llu has rank %lld",
+                        (unsigned long long)i, (long long)ports[i].dims.rank);
+        types[i].dtype = ports[i].dtype;
+        types[i].rank = (uint32_t)ports[i].dims.rank;
+        memcpy(types[i].dims, ports[i].dims.dim, sizeof(types[i].dims));
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t count,
+                            frit_err *err)
+{
+    struct graph fresh = {0};
+    struct op_type *types;
+    frit_status st;
+
+    if (!graph || (count && !ports) || count != script_n_inputs(graph->script))
+        return fail(err, FRIT_INVALID, "graph_bind: wants one port for each of the %u inputs",
+                    graph ? script_n_inputs(graph->script) : 0);
+    types = calloc(count + 1, sizeof(*types));
+    if (!types)
+        return fail_memory(err, count * sizeof(*types));
+    st = types_of_ports(ports, count, types, err);
+    if (!st)
+        st = script_bind(graph->script, types, &fresh, err);
+    if (st) {
+        graph_fini(&fresh);
+    } else {
+        graph_fini(&graph->graph);
+        graph->graph = fresh;
+        graph->bound = true;
+    }
+    free(types);
+    return st;
+}
+
+/* ---- running
+ * ---------------------------------------------------------------------------------------------- */
+
+static frit_status check_inputs(const frit_graph *graph, frit_tensor *const *inputs,
+                                uint64_t n_inputs, frit_err *err)
+{
+    uint32_t n = script_n_inputs(graph->script);
+
+    if (!graph->bound)
+        return fail(err, FRIT_INVALID, "graph_run: bind the graph first");
+    if (n_inputs != n || (n && !inputs))
+        return fail(err, FRIT_INVALID, "graph_run: %llu inputs given, the program has %u",
+                    (unsigned long long)n_inputs, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct graph_value *value = &graph->graph.values[i];
+        frit_dims dims = frit_dims_of(inputs[i]);
+        struct op_type type = {.dtype = frit_dtype(inputs[i]), .rank = (uint32_t)dims.rank};
+        char want[128], have[128];
+
+        memcpy(type.dims, dims.dim, sizeof(type.dims));
+        if (frit_tensor_status(inputs[i]) == FRIT_OK && !op_type_equal(&type, &value->type))
+            return fail(err, FRIT_INVALID, "graph_run: input %s is %s, the graph is bound to %s",
+                        value->name, op_type_text(&type, have, sizeof(have)),
+                        op_type_text(&value->type, want, sizeof(want)));
+    }
+    return FRIT_OK;
+}
+
+static void record_op(frit_device *device, const struct graph_op *op, frit_input *in,
+                      frit_tensor **tensors)
+{
+    frit_call call = {
+        .struct_size = sizeof(call), .op = op->op, .n_in = op->n_in, .in = in, .attrs = op->attrs};
+    frit_tensor *out[FRIT_OP_MAX_OUT];
+    uint32_t room = 0;
+
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        in[i] = (frit_input){0};
+        if (op->in[i].kind == FRIT_OPERAND_TENSOR)
+            in[i].tensor = tensors[op->in[i].value];
+        else if (op->in[i].kind == FRIT_OPERAND_SCALAR)
+            in[i].scalar = op->in[i].scalar;
+    }
+    for (uint32_t i = 0; i < op->n_out; i++)
+        room = op->out[i] != GRAPH_NO_VALUE ? i + 1 : room;
+    frit_op(device, &call, out, room);
+    for (uint32_t i = 0; i < room; i++) {
+        if (op->out[i] != GRAPH_NO_VALUE)
+            tensors[op->out[i]] = out[i];
+        else
+            frit_release(out[i]);
+    }
+}
+
+/* A value may stand twice among the outputs, or be an input: each output is an owner of its own. */
+static void keep_outputs(const struct graph *graph, frit_tensor **tensors, frit_tensor **outputs)
+{
+    for (uint32_t i = 0; i < graph->n_outputs; i++) {
+        frit_tensor *tensor = tensors[graph->outputs[i]];
+        bool again = graph->values[graph->outputs[i]].kind != GRAPH_RESULT;
+
+        for (uint32_t k = 0; k < i && !again; k++)
+            again = graph->outputs[k] == graph->outputs[i];
+        outputs[i] = again ? frit_ref(tensor) : frit_keep(tensor);
+    }
+}
+
+frit_status frit_graph_run(const frit_graph *graph, frit_device *device, frit_tensor *const *inputs,
+                           uint64_t n_inputs, frit_tensor **outputs, uint64_t n_outputs,
+                           frit_err *err)
+{
+    const struct graph *g;
+    struct arena arena = {0};
+    frit_tensor **tensors;
+    frit_input *in;
+    uint32_t most = 1;
+
+    if (!graph || !device)
+        return fail(err, FRIT_INVALID, "graph_run: the %s is NULL", graph ? "device" : "graph");
+    TRY(check_inputs(graph, inputs, n_inputs, err));
+    g = &graph->graph;
+    if (n_outputs != g->n_outputs || (n_outputs && !outputs))
+        return fail(err, FRIT_INVALID, "graph_run: room for %llu outputs, the program has %u",
+                    (unsigned long long)n_outputs, g->n_outputs);
+    for (uint32_t i = 0; i < g->n_ops; i++)
+        most = g->ops[i].n_in > most ? g->ops[i].n_in : most;
+    tensors = arena_array(&arena, (size_t)g->n_values + 1, sizeof(frit_tensor *));
+    in = arena_array(&arena, most, sizeof(*in));
+    if (!tensors || !in) {
+        arena_fini(&arena);
+        return fail_memory(err, g->n_values * sizeof(frit_tensor *));
+    }
+    if (n_inputs)
+        memcpy(tensors, inputs, n_inputs * sizeof(frit_tensor *));
+    frit_scope scope = frit_scope_begin(device);
+    for (uint32_t i = 0; i < g->n_ops; i++)
+        record_op(device, &g->ops[i], in, tensors);
+    keep_outputs(g, tensors, outputs);
+    frit_scope_end(scope);
+    arena_fini(&arena);
+    return FRIT_OK;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hosts and devices: opening, closing, errors of both. */
+#include "api/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+
+frit_status host_keep_error(frit_host *host, frit_status status, const frit_err *err)
+{
+    pthread_mutex_lock(&host->lock);
+    host->error = *err;
+    pthread_mutex_unlock(&host->lock);
+    return status;
+}
+
+const char *frit_host_error(frit_host *host)
+{
+    return host ? host->error.text : "no host memory for a host";
+}
+
+static frit_status check_params(const frit_host_params *params, frit_err *err)
+{
+    if (!params)
+        return FRIT_OK;
+    if (params->struct_size < FRIT_END_OF(frit_host_params, log_ctx))
+        return fail(err, FRIT_INVALID,
+                    "frit_host_open: struct_size of the parameters is %llu; set it to their sizeof",
+                    (unsigned long long)params->struct_size);
+    if (params->n_settings && !params->settings)
+        return fail(err, FRIT_INVALID, "frit_host_open: %llu settings at NULL",
+                    (unsigned long long)params->n_settings);
+    return FRIT_OK;
+}
+
+static frit_status host_init(frit_host *host, const frit_host_params *params, frit_err *err)
+{
+    TRY(check_params(params, err));
+    if (params && params->log)
+        log_set_sink(params->log, params->log_ctx);
+    TRY(conf_load(params ? params->settings : NULL, params ? params->n_settings : 0, &host->conf,
+                  err));
+    TRY(log_configure(conf_options(host->conf)->log, err));
+    atomic_store(&host->seed, (uint64_t)conf_options(host->conf)->seed);
+    return registry_open(host->conf, &host->registry, err);
+}
+
+frit_status frit_host_open(const frit_host_params *params, frit_host **out)
+{
+    frit_err err = ERR_INIT;
+    frit_host *host;
+    frit_status st;
+
+    if (!out)
+        return FRIT_INVALID;
+    *out = host = calloc(1, sizeof(*host));
+    if (!host)
+        return FRIT_NO_HOST_MEMORY;
+    pthread_mutex_init(&host->lock, NULL);
+    st = host_init(host, params, &err);
+    return st ? host_keep_error(host, st, &err) : FRIT_OK;
+}
+
+void frit_host_close(frit_host *host)
+{
+    if (!host)
+        return;
+    while (host->devices) {
+        frit_device *next = host->devices->next;
+
+        device_destroy(host->devices);
+        host->devices = next;
+    }
+    registry_close(host->registry);
+    conf_destroy(host->conf);
+    pthread_mutex_destroy(&host->lock);
+    free(host);
+}
+
+void frit_seed(frit_host *host, uint64_t seed)
+{
+    if (!host)
+        return;
+    atomic_store(&host->seed, seed);
+    atomic_fetch_add(&host->epoch, 1);
+}
+
+/* ---- devices
+ * ------------------------------------------------------------------------------------------ */
+
+static frit_device *find_open(frit_host *host, const struct device_entry *entry)
+{
+    for (frit_device *device = host->devices; device; device = device->next) {
+        if (device->entry == entry)
+            return device;
+    }
+    return NULL;
+}
+
+static frit_status open_entry(frit_host *host, const struct device_entry *entry, frit_device **out,
+                              frit_err *err)
+{
+    const struct conf_options *options = conf_options(host->conf);
+    struct device_config config = {.max_ops = options->stream_max_ops,
+                                   .block_bytes = options->memory_block_bytes,
+                                   .keep_bytes = options->memory_keep_bytes,
+                                   .decompose = options->decompose,
+                                   .host = host,
+                                   .seed = &host->seed,
+                                   .epoch = &host->epoch};
+    frit_status st = FRIT_OK;
+
+    /* Opening is rare: the lock also keeps two threads from opening one device twice. */
+    pthread_mutex_lock(&host->lock);
+    *out = find_open(host, entry);
+    if (*out) {
+        (*out)->opens++;
+    } else {
+        st = device_create(entry, &config, out, err);
+        if (!st) {
+            (*out)->next = host->devices;
+            host->devices = *out;
+        }
+    }
+    pthread_mutex_unlock(&host->lock);
+    return st;
+}
+
+frit_status frit_device_open(frit_host *host, const char *name, frit_device **out)
+{
+    const struct device_entry *entry;
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    if (out)
+        *out = NULL;
+    if (!host || !out)
+        return FRIT_INVALID;
+    if (!host->registry)
+        return host_keep_error(host, FRIT_INVALID, &host->error);
+    st =
+        registry_pick(host->registry, name ? name : conf_options(host->conf)->device, &entry, &err);
+    if (!st)
+        st = open_entry(host, entry, out, &err);
+    return st ? host_keep_error(host, st, &err) : FRIT_OK;
+}
+
+static bool unlink_device(frit_host *host, frit_device *device)
+{
+    bool last = false;
+
+    pthread_mutex_lock(&host->lock);
+    if (--device->opens == 0) {
+        frit_device **at = &host->devices;
+
+        while (*at != device)
+            at = &(*at)->next;
+        *at = device->next;
+        last = true;
+    }
+    pthread_mutex_unlock(&host->lock);
+    return last;
+}
+
+void frit_device_close(frit_device *device)
+{
+    if (device && unlink_device(device->config.host, device))
+        device_destroy(device);
+}
+
+const char *frit_device_name(const frit_device *device)
+{
+    return device ? device->entry->name : "";
+}
+
+/* ---- running queues
+ * ------------------------------------------------------------------------------------ */
+
+frit_status frit_flush(frit_device *device)
+{
+    struct stream *stream = device ? stream_peek(device) : NULL;
+
+    if (!device)
+        return FRIT_INVALID;
+    if (stream)
+        stream_drain(stream, DRAIN_SYNC);
+    return FRIT_OK;
+}
+
+static frit_status finish_sync(frit_device *device, struct failure *failure)
+{
+    frit_err err = ERR_INIT;
+    frit_status st = device_wait(device, atomic_load(&device->last_value), &err);
+
+    if (failure) {
+        st = fail(&err, failure->status, "%s", failure->text);
+        failure_unref(failure);
+    }
+    return st ? host_keep_error(device->config.host, st, &err) : FRIT_OK;
+}
+
+frit_status frit_sync(frit_device *device)
+{
+    struct stream *stream = device ? stream_peek(device) : NULL;
+
+    if (!device)
+        return FRIT_INVALID;
+    if (stream)
+        stream_drain(stream, DRAIN_SYNC);
+    return finish_sync(device, stream ? stream_take_error(stream) : NULL);
+}
+
+/* Runs a stream and keeps the first failure of all. */
+static void sync_stream(struct stream *stream, void *ctx)
+{
+    struct failure **first = ctx, *failure;
+
+    stream_drain(stream, DRAIN_SYNC);
+    failure = stream_take_error(stream);
+    if (*first)
+        failure_unref(failure);
+    else
+        *first = failure;
+}
+
+frit_status frit_sync_all(frit_device *device)
+{
+    struct failure *first = NULL;
+
+    if (!device)
+        return FRIT_INVALID;
+    streams_each(device, sync_stream, &first);
+    return finish_sync(device, first);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host object, and what the entry points share. */
+#ifndef API_HOST_H
+#define API_HOST_H
+
+#include "stream/stream.h"
+
+struct frit_host {
+    struct conf *conf;
+    struct registry *registry;
+    atomic_uint_least64_t seed, epoch;
+    pthread_mutex_t lock; /* of the rest */
+    frit_device *devices;
+    frit_err error; /* of the last failed call */
+};
+
+/* Keeps `err` for frit_host_error; returns `status`. */
+frit_status host_keep_error(frit_host *host, frit_status status, const frit_err *err);
+
+/* A tensor that is an error; `device` may be NULL.  Belongs to the innermost scope like any other.
+ */
+frit_tensor *tensor_error(frit_device *device, const frit_err *err);
+/* Another tensor with the same failure; borrows it. */
+frit_tensor *tensor_failed(frit_device *device, struct failure *failure);
+/* A tensor with this value, which it takes over. */
+frit_tensor *tensor_ready(frit_device *device, struct value *value, frit_err *err);
+/* The handle of a slot that is in use by the caller once: gives it to the scope and the use back.
+ */
+frit_tensor *tensor_publish(struct stream *stream, struct slot *slot);
+
+/* Resolves a handle for a call named `what`; a failed tensor gives its own failure.  PENDING is
+ * settled. */
+frit_status tensor_settle(frit_tensor *tensor, const char *what, struct slot **out, frit_err *err);
+/* Whether `bytes` at `data` are a dense tensor of the type. */
+frit_status tensor_check_data(const struct op_type *type, const void *data, uint64_t bytes,
+                              frit_err *err);
+/* Passes a status on; the text of a failure goes to the host, if the tensor names one. */
+frit_status tensor_report(frit_tensor *tensor, frit_status status, const frit_err *err);
+/* What `f(frit_take(t))` does at the end of a call. */
+void tensor_consume(frit_tensor *tensor);
+
+#endif
