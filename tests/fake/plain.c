@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A shared object that is no plugin. */
+int plain_answer(void);
+
+int plain_answer(void)
+{
+    return 42;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One broken rule per shared object: -DSIN=SIN_<row of sins.def> says which.  All else is right, so
+ * that nothing but the sin can be what the host complains about. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "driver.h"
+
+enum {
+    SIN_NONE,
+#define FAKE_SIN(NAME, file, REASON, DRIVER_REASON, words) SIN_##NAME,
+#include "sins.def"
+};
+
+static const char *const ids[] = {
+#define FAKE_SIN(NAME, file, REASON, DRIVER_REASON, words) [SIN_##NAME] = "fake-" file,
+#include "sins.def"
+};
+
+/* ---- devices
+ * ------------------------------------------------------------------------------------- */
+
+/* What a plugin of a later version has: the same fields and more behind them. */
+struct future_device {
+    frit_device_info known;
+    uint64_t more[8];
+};
+
+/* Fills its own larger structs and hands over as much of each as the host has room for. */
+static void enumerate_future(const struct fake *fake, frit_device_info *out, uint64_t stride,
+                             uint32_t capacity, uint32_t *count)
+{
+    *count = 2;
+    for (uint32_t i = 0; i < 2 && i < capacity; i++) {
+        frit_device_info *info =
+            (frit_device_info *)(void *)((char *)out + (size_t)i * (size_t)stride);
+        uint32_t room = info->struct_size;
+        struct future_device device = {.known = {.index = i}};
+
+        memset(device.more, 0xa5, sizeof(device.more));
+        device.known.struct_size = sizeof(device);
+        device.known.type = 77;
+        device.known.reason = i == 0 ? 0 : 999;
+        device.known.stable_id = i == 0 ? FRIT_STR("one") : FRIT_STR("two");
+        device.known.name = FRIT_STR("from the\nfuture");
+        memcpy(info, &device, room < sizeof(device) ? room : sizeof(device));
+    }
+    (void)fake;
+}
+
+static frit_status enumerate(void *instance, frit_device_info *out, uint64_t stride,
+                             uint32_t capacity, uint32_t *count, frit_driver_info *driver,
+                             frit_err *err)
+{
+    struct fake *fake = instance;
+    frit_status status;
+
+    if (SIN == SIN_ENUMERATE_FAILS)
+        return fake_fail(fake, err, FRIT_IO, "the bus is on strike");
+    if (SIN == SIN_FUTURE) {
+        enumerate_future(fake, out, stride, capacity, count);
+        return FRIT_OK;
+    }
+    if (SIN == SIN_NO_DEVICES) {
+        fake->n_devices = 0;
+        driver->reason = 17; /* no-runtime */
+        driver->detail = FRIT_STR("libmoon.so.1 is missing");
+    }
+    if (SIN == SIN_INDEX_GAP)
+        fake->n_devices = 2;
+    status = fake_enumerate(instance, out, stride, capacity, count, driver, err);
+    if (SIN == SIN_ENDLESS_DEVICES)
+        *count = capacity + 1;
+    if (SIN == SIN_INDEX_GAP)
+        out[1].index = 3;
+    if (SIN == SIN_ODD_ALIGN)
+        out[0].align_bytes = 96;
+    if (SIN == SIN_SHORT_DEVICE)
+        out[0].struct_size = 16;
+    return status;
+}
+
+/* ---- the backend's table
+ * ------------------------------------------------------------------------- */
+
+/* The table at the very end of a page behind which nothing may be read. */
+static const void *at_cliff(const frit_backend *table)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *place = pages + page - table->struct_size;
+
+    if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE))
+        return NULL;
+    memcpy(place, table, table->struct_size);
+    return place;
+}
+
+/* A larger table, all of whose unknown slots are poison. */
+static const void *with_more_slots(const frit_backend *table)
+{
+    static struct {
+        frit_backend known;
+        uint64_t more[16];
+    } larger;
+
+    larger.known = *table;
+    larger.known.struct_size = sizeof(larger);
+    memset(larger.more, 0xa5, sizeof(larger.more));
+    return &larger;
+}
+
+static const void *get_interface(void *instance, frit_str id)
+{
+    struct fake *fake = instance;
+    const void *table = fake_get_interface(instance, id);
+
+    if (!table || SIN == SIN_NO_INTERFACE)
+        return NULL;
+    fake->backend.enumerate = enumerate;
+    if (SIN == SIN_SHORT_BACKEND)
+        fake->backend.struct_size = FRIT_END_OF(frit_backend, supports);
+    if (SIN == SIN_NULL_SUBMIT)
+        fake->backend.submit = NULL;
+    if (SIN == SIN_POISONED_TAIL)
+        return at_cliff(&fake->backend);
+    return SIN == SIN_FUTURE ? with_more_slots(&fake->backend) : table;
+}
+
+/* ---- the plugin's table
+ * -------------------------------------------------------------------------- */
+
+static frit_status plugin_open(const frit_host_root *host, void **instance, frit_err *err)
+{
+    const char *driver = SIN == SIN_BAD_DRIVER    ? "Fake:0"
+                         : SIN == SIN_TWIN_DRIVER ? "fake"
+                                                  : ids[SIN];
+    struct fake *fake = NULL;
+    frit_status status = fake_open(host, driver, &fake, err);
+
+    if (!status && SIN == SIN_OPEN_FAILS) {
+        status = fake_fail(fake, err, FRIT_UNSUPPORTED, "the moon is not full");
+        fake_close(fake);
+        return status;
+    }
+    *instance = fake;
+    return status;
+}
+
+/* Options at a stride that leaves room for fields of a later version. */
+static struct {
+    frit_option known;
+    uint64_t more[2];
+} options[2] = {
+    {.known = {.struct_size = sizeof(options[0]),
+               .type = FRIT_OPTION_I64,
+               .name = {"count", 5},
+               .default_value = {"5", 1},
+               .min = 1,
+               .max = SIN == SIN_BAD_SCHEMA ? 4 : 8},
+     .more = {0xa5a5a5a5a5a5a5a5u, 0xa5a5a5a5a5a5a5a5u}},
+    {.known = {.struct_size = sizeof(options[0]),
+               .type = FRIT_OPTION_BOOL,
+               .name = {"second", 6},
+               .default_value = {"no", 2}}},
+};
+
+static frit_plugin plugin = {
+    .struct_size = sizeof(frit_plugin),
+    .n_options = 2,
+    .option_stride = sizeof(options[0]),
+    .version = {"1.0", 3},
+    .license = {"Apache-2.0", 10},
+    .options = &options[0].known,
+    .open = plugin_open,
+    .close = fake_close,
+    .get_interface = get_interface,
+};
+
+static const frit_plugin *sinful_plugin(void)
+{
+    const char *id = SIN == SIN_TWIN_ID   ? "fake-good"
+                     : SIN == SIN_BAD_ID  ? "Fake_Sin"
+                     : SIN == SIN_LONG_ID ? "org.example.a-name-of-forty-one-letters-x"
+                                          : ids[SIN];
+
+    plugin.id = (frit_str){id, strlen(id)};
+    if (SIN == SIN_SHORT_PLUGIN)
+        plugin.struct_size = FRIT_END_OF(frit_plugin, close);
+    if (SIN == SIN_NULL_CLOSE)
+        plugin.close = NULL;
+    return SIN == SIN_NULL_PLUGIN ? NULL : &plugin;
+}
+
+/* ---- the entry
+ * ----------------------------------------------------------------------------------- */
+
+static void set_range(frit_welcome *welcome, uint32_t low, uint32_t high)
+{
+    welcome->abi_min = low;
+    welcome->abi_max = high;
+    welcome->abi_chosen = 0;
+}
+
+FRIT_EXTERN_C __attribute__((visibility("default"))) int32_t
+frit_plugin_entry_v1(const frit_hello *hello, frit_welcome *welcome);
+
+int32_t frit_plugin_entry_v1(const frit_hello *hello, frit_welcome *welcome)
+{
+    int32_t status = frit_negotiate(hello, welcome, sinful_plugin());
+
+    if (SIN == SIN_WRONG_MAGIC)
+        welcome->magic = 0x12345678;
+    if (SIN == SIN_SHORT_WELCOME)
+        welcome->struct_size = FRIT_END_OF(frit_welcome, sanitizer);
+    if (SIN == SIN_TOO_NEW)
+        set_range(welcome, FRIT_ABI(7, 0), FRIT_ABI(7, 3));
+    if (SIN == SIN_TOO_OLD)
+        set_range(welcome, FRIT_ABI(0, 0), FRIT_ABI(0, 0));
+    if (SIN == SIN_EMPTY_RANGE)
+        set_range(welcome, FRIT_ABI(0, 1), FRIT_ABI(0, 0));
+    if (SIN == SIN_CHOSEN_OUTSIDE)
+        welcome->abi_chosen = FRIT_ABI(0, 9);
+    if (SIN == SIN_OTHER_SANITIZER)
+        welcome->sanitizer = FRIT_SANITIZER_MEMORY;
+    return SIN == SIN_REFUSES                         ? FRIT_INTERNAL
+           : SIN == SIN_TOO_NEW || SIN == SIN_TOO_OLD ? FRIT_INCOMPATIBLE
+                                                      : status;
+}
