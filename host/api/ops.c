@@ -22,8 +22,7 @@ frit_tensor *frit_reshape(frit_tensor *x, frit_dims dims)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_dims record = {.struct_size = sizeof(record), .dims = dims};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_reshape, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_reshape, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_permute(frit_tensor *x, frit_axes order)
@@ -31,8 +30,7 @@ frit_tensor *frit_permute(frit_tensor *x, frit_axes order)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_order record = {.struct_size = sizeof(record), .order = order};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_permute, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_permute, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_expand(frit_tensor *x, frit_dims dims)
@@ -40,8 +38,7 @@ frit_tensor *frit_expand(frit_tensor *x, frit_dims dims)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_dims record = {.struct_size = sizeof(record), .dims = dims};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_expand, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_expand, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_slice(frit_tensor *x, frit_slices slices)
@@ -49,8 +46,7 @@ frit_tensor *frit_slice(frit_tensor *x, frit_slices slices)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_slice record = {.struct_size = sizeof(record), .slices = slices};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_slice, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_slice, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_flip_with(frit_tensor *x, const frit_flip_attrs *attrs)
@@ -60,8 +56,7 @@ frit_tensor *frit_flip_with(frit_tensor *x, const frit_flip_attrs *attrs)
 
     TAKE(record, attrs, frit_flip_attrs, axes);
 
-    return api_op(&(struct api_call){.op = FRIT_OP_flip, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_flip, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_unfold(frit_tensor *x, int64_t axis, int64_t size, int64_t step)
@@ -70,8 +65,7 @@ frit_tensor *frit_unfold(frit_tensor *x, int64_t axis, int64_t size, int64_t ste
     frit_attrs_unfold record = {.struct_size = sizeof(record), .axis = axis, .size = size,
                                 .step = step};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_unfold, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_unfold, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_transpose(frit_tensor *x, int64_t axis, int64_t with)
@@ -90,8 +84,7 @@ frit_tensor *frit_squeeze_with(frit_tensor *x, const frit_squeeze_attrs *attrs)
 
     TAKE(record, attrs, frit_squeeze_attrs, axes);
 
-    return api_op(&(struct api_call){.op = FRIT_OP_squeeze, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_squeeze, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_unsqueeze(frit_tensor *x, int64_t axis)
@@ -115,8 +108,7 @@ frit_tensor *frit_cast(frit_tensor *x, uint32_t dtype)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_cast record = {.struct_size = sizeof(record), .dtype = dtype};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_cast, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_cast, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_full(frit_device *device, uint32_t dtype, frit_dims dims, double value)
@@ -189,8 +181,7 @@ frit_tensor *frit_random_raw(frit_device *device, uint32_t dtype, frit_dims dims
 {
     frit_attrs_init record = {.struct_size = sizeof(record), .dtype = dtype, .dims = dims};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_random_raw, .device = device,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_random_raw, .device = device, .attrs = &record});
 }
 
 frit_tensor *frit_random_uniform(frit_device *device, uint32_t dtype, frit_dims dims, double low,
@@ -1009,8 +1000,7 @@ frit_tensor *frit_cross(frit_tensor *a, frit_tensor *b, int64_t axis)
     const frit_input in[] = {api_tensor(a), api_tensor(b)};
     frit_attrs_axis record = {.struct_size = sizeof(record), .axis = axis};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_cross, .n_in = 2, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_cross, .n_in = 2, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_sum_with(frit_tensor *x, const frit_sum_attrs *attrs)
@@ -1032,8 +1022,7 @@ frit_tensor *frit_prod_with(frit_tensor *x, const frit_prod_attrs *attrs)
     TAKE(record, attrs, frit_prod_attrs, axes);
     TAKE(record, attrs, frit_prod_attrs, keep);
 
-    return api_op(&(struct api_call){.op = FRIT_OP_prod, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_prod, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_max_with(frit_tensor *x, const frit_max_attrs *attrs)
@@ -1066,8 +1055,7 @@ frit_tensor *frit_mean_with(frit_tensor *x, const frit_mean_attrs *attrs)
     TAKE(record, attrs, frit_mean_attrs, axes);
     TAKE(record, attrs, frit_mean_attrs, keep);
 
-    return api_op(&(struct api_call){.op = FRIT_OP_mean, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_mean, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_max_abs_with(frit_tensor *x, const frit_max_abs_attrs *attrs)
@@ -1078,8 +1066,7 @@ frit_tensor *frit_max_abs_with(frit_tensor *x, const frit_max_abs_attrs *attrs)
     TAKE(record, attrs, frit_max_abs_attrs, axes);
     TAKE(record, attrs, frit_max_abs_attrs, keep);
 
-    return api_op(&(struct api_call){.op = FRIT_OP_max_abs, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_max_abs, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_any_with(frit_tensor *x, const frit_any_attrs *attrs)
@@ -1123,8 +1110,7 @@ frit_tensor *frit_argmax_with(frit_tensor *x, const frit_argmax_attrs *attrs)
     TAKE(record, attrs, frit_argmax_attrs, axes);
     TAKE(record, attrs, frit_argmax_attrs, keep);
 
-    return api_op(&(struct api_call){.op = FRIT_OP_argmax, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_argmax, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_argmin_with(frit_tensor *x, const frit_argmin_attrs *attrs)
@@ -1135,8 +1121,7 @@ frit_tensor *frit_argmin_with(frit_tensor *x, const frit_argmin_attrs *attrs)
     TAKE(record, attrs, frit_argmin_attrs, axes);
     TAKE(record, attrs, frit_argmin_attrs, keep);
 
-    return api_op(&(struct api_call){.op = FRIT_OP_argmin, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_argmin, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_cumsum(frit_tensor *x, int64_t axis)
@@ -1144,8 +1129,7 @@ frit_tensor *frit_cumsum(frit_tensor *x, int64_t axis)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_axis record = {.struct_size = sizeof(record), .axis = axis};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_cumsum, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_cumsum, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_cumprod(frit_tensor *x, int64_t axis)
@@ -1153,8 +1137,7 @@ frit_tensor *frit_cumprod(frit_tensor *x, int64_t axis)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_axis record = {.struct_size = sizeof(record), .axis = axis};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_cumprod, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_cumprod, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_cummax(frit_tensor *x, int64_t axis)
@@ -1162,8 +1145,7 @@ frit_tensor *frit_cummax(frit_tensor *x, int64_t axis)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_axis record = {.struct_size = sizeof(record), .axis = axis};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_cummax, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_cummax, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_cummin(frit_tensor *x, int64_t axis)
@@ -1171,8 +1153,7 @@ frit_tensor *frit_cummin(frit_tensor *x, int64_t axis)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_axis record = {.struct_size = sizeof(record), .axis = axis};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_cummin, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_cummin, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_select(frit_tensor *x, frit_tensor *index, int64_t axis)
@@ -1180,8 +1161,7 @@ frit_tensor *frit_select(frit_tensor *x, frit_tensor *index, int64_t axis)
     const frit_input in[] = {api_tensor(x), api_tensor(index)};
     frit_attrs_axis record = {.struct_size = sizeof(record), .axis = axis};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_select, .n_in = 2, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_select, .n_in = 2, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_gather(frit_tensor *x, frit_tensor *index, int64_t axis)
@@ -1189,8 +1169,7 @@ frit_tensor *frit_gather(frit_tensor *x, frit_tensor *index, int64_t axis)
     const frit_input in[] = {api_tensor(x), api_tensor(index)};
     frit_attrs_axis record = {.struct_size = sizeof(record), .axis = axis};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_gather, .n_in = 2, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_gather, .n_in = 2, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_scatter_with(frit_tensor *x, frit_tensor *index, frit_tensor *values,
@@ -1201,8 +1180,7 @@ frit_tensor *frit_scatter_with(frit_tensor *x, frit_tensor *index, frit_tensor *
 
     TAKE(record, attrs, frit_scatter_attrs, update);
 
-    return api_op(&(struct api_call){.op = FRIT_OP_scatter, .n_in = 3, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_scatter, .n_in = 3, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_gather_nd(frit_tensor *x, frit_tensor *index)
@@ -1289,8 +1267,7 @@ frit_tensor *frit_repeat(frit_tensor *x, int64_t axis, int64_t times)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_repeat record = {.struct_size = sizeof(record), .axis = axis, .times = times};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_repeat, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_repeat, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_stack(frit_tensor *const *xs, uint64_t n_xs, int64_t axis)
@@ -1319,8 +1296,7 @@ frit_tensor *frit_conv_with(frit_tensor *x, frit_tensor *w, frit_tensor *bias,
     TAKE(record, attrs, frit_conv_attrs, dilation);
     TAKE(record, attrs, frit_conv_attrs, groups);
 
-    return api_op(&(struct api_call){.op = FRIT_OP_conv, .n_in = 3, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_conv, .n_in = 3, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_conv_transpose_with(frit_tensor *x, frit_tensor *w, frit_tensor *bias,
@@ -1410,8 +1386,7 @@ frit_tensor *frit_max_pool_with(frit_tensor *x, frit_tensor **index,
                                      .more[0] = index});
 }
 
-frit_tensor *frit_adaptive_avg_pool_with(frit_tensor *x,
-                                         const frit_adaptive_avg_pool_attrs *attrs)
+frit_tensor *frit_adaptive_avg_pool_with(frit_tensor *x, const frit_adaptive_avg_pool_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_adaptive record = {.struct_size = RECORD_SIZE(record, attrs)};
@@ -1468,8 +1443,7 @@ frit_tensor *frit_softmax(frit_tensor *x, int64_t axis)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_axis record = {.struct_size = sizeof(record), .axis = axis};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_softmax, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_softmax, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_log_softmax(frit_tensor *x, int64_t axis)
@@ -1486,8 +1460,7 @@ frit_tensor *frit_softmin(frit_tensor *x, int64_t axis)
     const frit_input in[] = {api_tensor(x)};
     frit_attrs_axis record = {.struct_size = sizeof(record), .axis = axis};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_softmin, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_softmin, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_layer_norm_with(frit_tensor *x, frit_tensor *gamma, frit_tensor *beta,
@@ -1562,8 +1535,7 @@ frit_tensor *frit_argsort_with(frit_tensor *x, int64_t axis, const frit_argsort_
 
     TAKE(record, attrs, frit_argsort_attrs, descending);
 
-    return api_op(&(struct api_call){.op = FRIT_OP_argsort, .n_in = 1, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_argsort, .n_in = 1, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_topk(frit_tensor *x, int64_t axis, int64_t k, frit_tensor **index)
@@ -1595,8 +1567,7 @@ frit_tensor *frit_irfft_with(frit_tensor *re, frit_tensor *im, int64_t axis,
 
     TAKE(record, attrs, frit_irfft_attrs, n);
 
-    return api_op(&(struct api_call){.op = FRIT_OP_irfft, .n_in = 2, .in = in,
-                                     .attrs = &record});
+    return api_op(&(struct api_call){.op = FRIT_OP_irfft, .n_in = 2, .in = in, .attrs = &record});
 }
 
 frit_tensor *frit_ctc_loss(frit_tensor *log_probs, frit_tensor *targets, frit_tensor *input_lengths,

@@ -74,9 +74,15 @@ void gen_field_meaning(const frit_field_info *field, char *text, size_t size);
 void gen_wrap(FILE *out, const char *first, const char *next, const char *text, int room);
 /* Appends to a text that has room for it. */
 void gen_add(char *text, size_t size, const char *more);
-/* head item, item, item tail; later lines are aligned with the first item. */
-void gen_list(FILE *out, const char *head, const char (*items)[96], uint32_t count,
-              const char *tail);
+/* One element of a list, with room for the longest that a row gives. */
+struct gen_item {
+    char text[96];
+};
+
+/* head item, item, item tail; later lines are aligned with the first item, `end` ends the earlier
+ * ones. */
+void gen_list(FILE *out, const char *head, const struct gen_item *items, uint32_t count,
+              const char *end, const char *tail);
 
 /* ---- the outputs
  * --------------------------------------------------------------------------------- */

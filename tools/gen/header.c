@@ -4,28 +4,44 @@
 
 #include <string.h>
 
-enum { FIELD_COLUMNS = 22 };
+static void declare_field(const frit_field_info *field, char *text, size_t size)
+{
+    snprintf(text, size, "%s%s%s;", gen_field_type(field->type), field->name,
+             field->type == FRIT_ATTR_VEC ? "[3]" : "");
+}
 
-/* The struct of the named attributes, comments in one column. */
+/* One member and its comment, which begins in the given column. */
+static void put_member(FILE *out, int column, const char *declaration, const char *meaning)
+{
+    char head[128], next[64];
+
+    snprintf(head, sizeof(head), "    %-*s /* ", column, declaration);
+    snprintf(next, sizeof(next), "    %*s  * ", column, "");
+    gen_wrap(out, head, next, meaning, 3);
+    fputs(" */\n", out);
+}
+
+/* The struct of the named attributes. */
 static void put_attrs(FILE *out, const frit_op_info *row)
 {
     const frit_record_info *record = gen_record(row);
+    char declaration[64], meaning[512];
+    int column = (int)strlen("uint64_t struct_size;");
 
-    fprintf(out, "typedef struct frit_%s_attrs {\n", row->name);
-    fprintf(out, "    %-*s /* sizeof(frit_%s_attrs) */\n", FIELD_COLUMNS, "uint64_t struct_size;",
-            row->name);
     for (uint32_t i = 0; i < record->n_fields; i++) {
-        const frit_field_info *field = &record->field[i];
-        char declaration[96], head[128], next[64], text[512];
-        if (field->place != FRIT_PLACE_NAMED)
+        declare_field(&record->field[i], declaration, sizeof(declaration));
+        if (record->field[i].place == FRIT_PLACE_NAMED && (int)strlen(declaration) > column)
+            column = (int)strlen(declaration);
+    }
+    fprintf(out, "typedef struct frit_%s_attrs {\n", row->name);
+    snprintf(meaning, sizeof(meaning), "sizeof(frit_%s_attrs)", row->name);
+    put_member(out, column, "uint64_t struct_size;", meaning);
+    for (uint32_t i = 0; i < record->n_fields; i++) {
+        if (record->field[i].place != FRIT_PLACE_NAMED)
             continue;
-        snprintf(declaration, sizeof(declaration), "%s%s%s;", gen_field_type(field->type),
-                 field->name, field->type == FRIT_ATTR_VEC ? "[3]" : "");
-        snprintf(head, sizeof(head), "    %-*s /* ", FIELD_COLUMNS, declaration);
-        snprintf(next, sizeof(next), "    %*s  * ", FIELD_COLUMNS, "");
-        gen_field_meaning(field, text, sizeof(text));
-        gen_wrap(out, head, next, text, 3);
-        fputs(" */\n", out);
+        declare_field(&record->field[i], declaration, sizeof(declaration));
+        gen_field_meaning(&record->field[i], meaning, sizeof(meaning));
+        put_member(out, column, declaration, meaning);
     }
     fprintf(out, "} frit_%s_attrs;\n", row->name);
 }
@@ -46,35 +62,56 @@ static void put_row(FILE *out, const frit_op_info *row)
     fputc('\n', out);
 }
 
+static uint32_t name_params(const struct gen_function *f, struct gen_item *items)
+{
+    for (uint32_t i = 0; i < f->n_params; i++)
+        snprintf(items[i].text, sizeof(items[0].text), "%s", f->params[i].name);
+    return f->n_params;
+}
+
 /* The short name in C: what follows the positional arguments initialises the attributes. */
 static void put_macro(FILE *out, const struct gen_function *f)
 {
-    fprintf(out, "#define %s(...) %s_named(__VA_ARGS__, .struct_size = sizeof(frit_%s_attrs))\n",
-            f->name, f->name, f->row->name);
-    fprintf(out, "#define %s_named(", f->name);
-    for (uint32_t i = 0; i < f->n_params; i++)
-        fprintf(out, "%s, ", f->params[i].name);
-    fprintf(out, "...) \\\n    %s_with(", f->name);
-    for (uint32_t i = 0; i < f->n_params; i++)
-        fprintf(out, "%s, ", f->params[i].name);
-    fprintf(out, "&(frit_%s_attrs){__VA_ARGS__})\n", f->row->name);
+    char head[96];
+    struct gen_item items[GEN_MAX_PARAMS + 1];
+    uint32_t count = 2;
+
+    fprintf(out, "#define %s(...) \\\n", f->name);
+    snprintf(head, sizeof(head), "    %s_named(", f->name);
+    snprintf(items[0].text, sizeof(items[0].text), "__VA_ARGS__");
+    snprintf(items[1].text, sizeof(items[0].text), ".struct_size = sizeof(frit_%s_attrs)",
+             f->row->name);
+    gen_list(out, head, items, count, " \\\n", ")\n");
+
+    snprintf(head, sizeof(head), "#define %s_named(", f->name);
+    count = name_params(f, items);
+    snprintf(items[count++].text, sizeof(items[0].text), "...");
+    gen_list(out, head, items, count, " \\\n", ") \\\n");
+
+    snprintf(head, sizeof(head), "    %s_with(", f->name);
+    count = name_params(f, items);
+    snprintf(items[count++].text, sizeof(items[0].text), "&(frit_%s_attrs){__VA_ARGS__}",
+             f->row->name);
+    gen_list(out, head, items, count, " \\\n", ")\n");
 }
 
 static void put_overload(FILE *out, const struct gen_function *f)
 {
-    char head[160], items[GEN_MAX_PARAMS + 1][96];
+    char head[96];
+    struct gen_item items[GEN_MAX_PARAMS + 1];
     uint32_t count = 0;
 
     snprintf(head, sizeof(head), "inline frit_tensor *%s(", f->name);
     for (; count < f->n_params; count++)
-        snprintf(items[count], sizeof(items[count]), "%s%s", f->params[count].type,
+        snprintf(items[count].text, sizeof(items[0].text), "%s%s", f->params[count].type,
                  f->params[count].name);
-    snprintf(items[count++], sizeof(items[0]), "frit_%s_attrs attrs = {}", f->row->name);
-    gen_list(out, head, (const char(*)[96])items, count, ")\n");
-    fprintf(out, "{\n    attrs.struct_size = sizeof(attrs);\n    return %s_with(", f->name);
-    for (uint32_t i = 0; i < f->n_params; i++)
-        fprintf(out, "%s, ", f->params[i].name);
-    fputs("&attrs);\n}\n", out);
+    snprintf(items[count++].text, sizeof(items[0].text), "frit_%s_attrs attrs = {}", f->row->name);
+    gen_list(out, head, items, count, "\n", ")\n");
+    fputs("{\n    attrs.struct_size = sizeof(attrs);\n", out);
+    snprintf(head, sizeof(head), "    return %s_with(", f->name);
+    count = name_params(f, items);
+    snprintf(items[count++].text, sizeof(items[0].text), "&attrs");
+    gen_list(out, head, items, count, "\n", ");\n}\n\n");
 }
 
 static void put_short(FILE *out, void (*put)(FILE *, const struct gen_function *))
@@ -93,23 +130,22 @@ bool gen_ops_h(FILE *out)
     const frit_op_info *row = NULL;
     uint32_t cls = FRIT_CLASS_NONE;
 
-    fputs("/* SPDX-License-Identifier: Apache-2.0 */\n/* " GEN_MARK ".\n"
-          " *\n"
-          " * One function per row of the op table.  Each makes a tensor and returns it, also on "
-          "failure (see\n"
-          " * frit.h).  Where operands are tensors they lie on one device; a number takes the "
-          "tensors' element type.\n"
-          " * Functions with optional attributes have three forms:\n"
-          " *   frit_sum(x, .axes = FRIT_AXES(1), .keep = 1)  in C, what is left out is 0, the "
-          "default;\n"
-          " *   frit_sum(x, attrs)                            in C++, attrs {} if left out;\n"
-          " *   frit_sum_with(x, &attrs)                      in both, with struct_size set; NULL: "
-          "all defaults.\n"
-          " * _f and _i: the same with numbers, double or int64_t, for operands that are not the "
-          "first. */\n"
-          "#ifndef FRIT_OPS_H\n#define FRIT_OPS_H\n\n#include <frit/frit.h>\n\n"
-          "/* clang-format off */\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
-          out);
+    fputs(
+        "/* SPDX-License-Identifier: Apache-2.0 */\n/* " GEN_MARK ".\n"
+        " *\n"
+        " * One function per row of the op table.  Each makes a tensor and returns it, also on\n"
+        " * failure (see frit.h).  The tensors of a call lie on one device; a number takes the "
+        "element\n"
+        " * type of the tensors.  Functions with optional attributes have three forms:\n"
+        " *   frit_sum(x, .axes = FRIT_AXES(1), .keep = 1)  in C; what is left out is 0, the "
+        "default\n"
+        " *   frit_sum(x, attrs)                            in C++; attrs may be left out\n"
+        " *   frit_sum_with(x, &attrs)                      in both, with struct_size set, or "
+        "NULL\n"
+        " * _f and _i: the same with numbers, double or int64_t, for operands after the first. */\n"
+        "#ifndef FRIT_OPS_H\n#define FRIT_OPS_H\n\n#include <frit/frit.h>\n\n"
+        "/* clang-format off */\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+        out);
     while ((row = gen_next(row))) {
         if (row->cls != cls)
             fprintf(out, "/* ---- %s ---- */\n\n", gen_class_title(row->cls));
@@ -120,6 +156,6 @@ bool gen_ops_h(FILE *out)
     put_short(out, put_overload);
     fputs("#else\n\n", out);
     put_short(out, put_macro);
-    fputs("\n#endif\n\n#endif\n", out);
+    fputs("\n#endif /* C */\n\n#endif\n", out);
     return true;
 }

@@ -224,15 +224,17 @@ bool gen_function(const frit_op_info *row, enum gen_form form, struct gen_functi
 void gen_prototype(FILE *out, const struct gen_function *f, const char *tail)
 {
     bool named = gen_has_named(f->row);
-    char head[96], items[GEN_MAX_PARAMS + 1][96];
+    char head[96];
+    struct gen_item items[GEN_MAX_PARAMS + 1];
     uint32_t count = 0;
 
     snprintf(head, sizeof(head), "%s%s%s(", f->row->out[0].name ? "frit_tensor *" : "frit_status ",
              f->name, named ? "_with" : "");
     for (; count < f->n_params; count++)
-        snprintf(items[count], sizeof(items[0]), "%s%s", f->params[count].type,
+        snprintf(items[count].text, sizeof(items[0].text), "%s%s", f->params[count].type,
                  f->params[count].name);
     if (named)
-        snprintf(items[count++], sizeof(items[0]), "const frit_%s_attrs *attrs", f->row->name);
-    gen_list(out, head, (const char(*)[96])items, count, tail);
+        snprintf(items[count++].text, sizeof(items[0].text), "const frit_%s_attrs *attrs",
+                 f->row->name);
+    gen_list(out, head, items, count, "\n", tail);
 }

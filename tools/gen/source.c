@@ -8,7 +8,7 @@
 static uint32_t put_inputs(FILE *out, const struct gen_function *f)
 {
     const frit_op_info *row = f->row;
-    char items[FRIT_OP_MAX_IN][96];
+    struct gen_item items[FRIT_OP_MAX_IN];
     uint32_t count = 0;
 
     for (uint32_t i = 0; row->in[i].name; i++) {
@@ -17,29 +17,30 @@ static uint32_t put_inputs(FILE *out, const struct gen_function *f)
             continue;
         if (gen_is_number(row, f->form, i))
             maker = f->form == GEN_INTEGER ? "api_i" : "api_f";
-        snprintf(items[count++], sizeof(items[0]), "%s(%s)", maker, row->in[i].name);
+        snprintf(items[count++].text, sizeof(items[0].text), "%s(%s)", maker, row->in[i].name);
     }
     if (count)
-        gen_list(out, "    const frit_input in[] = {", (const char(*)[96])items, count, "};\n");
+        gen_list(out, "    const frit_input in[] = {", items, count, "\n", "};\n");
     return count;
 }
 
 static void put_record(FILE *out, const struct gen_function *f)
 {
     const frit_record_info *record = gen_record(f->row);
-    char head[96], items[FRIT_OP_MAX_FIELDS + 1][96];
+    char head[96];
+    struct gen_item items[FRIT_OP_MAX_FIELDS + 1];
     uint32_t count = 1;
 
     if (!record->n_fields)
         return;
     snprintf(head, sizeof(head), "    frit_attrs_%s record = {", record->name);
-    snprintf(items[0], sizeof(items[0]), ".struct_size = %s",
+    snprintf(items[0].text, sizeof(items[0].text), ".struct_size = %s",
              gen_has_named(f->row) ? "RECORD_SIZE(record, attrs)" : "sizeof(record)");
     for (uint32_t i = 0; i < record->n_fields; i++)
         if (record->field[i].place == FRIT_PLACE_POS)
-            snprintf(items[count++], sizeof(items[0]), ".%s = %s", record->field[i].name,
+            snprintf(items[count++].text, sizeof(items[0].text), ".%s = %s", record->field[i].name,
                      record->field[i].name);
-    gen_list(out, head, (const char(*)[96])items, count, "};\n");
+    gen_list(out, head, items, count, "\n", "};\n");
     if (gen_has_named(f->row))
         fputc('\n', out);
     for (uint32_t i = 0; i < record->n_fields; i++)
@@ -51,27 +52,29 @@ static void put_record(FILE *out, const struct gen_function *f)
 static void put_call(FILE *out, const struct gen_function *f, uint32_t n_in)
 {
     const frit_op_info *row = f->row;
-    char head[96], items[8 + FRIT_OP_MAX_OUT][96];
+    char head[96];
+    struct gen_item items[8 + FRIT_OP_MAX_OUT];
     uint32_t count = 0;
 
     snprintf(head, sizeof(head), "    return %s(&(struct api_call){",
              row->out[0].name ? "api_op" : "api_op_status");
-    snprintf(items[count++], sizeof(items[0]), ".op = FRIT_OP_%s", row->name);
+    snprintf(items[count++].text, sizeof(items[0].text), ".op = FRIT_OP_%s", row->name);
     if (!gen_has_tensors(row))
-        snprintf(items[count++], sizeof(items[0]), ".device = device");
+        snprintf(items[count++].text, sizeof(items[0].text), ".device = device");
     if (row->in[0].role == FRIT_ROLE_MANY) {
-        snprintf(items[count++], sizeof(items[0]), ".many = %s", row->in[0].name);
-        snprintf(items[count++], sizeof(items[0]), ".n_many = n_%s", row->in[0].name);
+        snprintf(items[count++].text, sizeof(items[0].text), ".many = %s", row->in[0].name);
+        snprintf(items[count++].text, sizeof(items[0].text), ".n_many = n_%s", row->in[0].name);
     }
     if (n_in) {
-        snprintf(items[count++], sizeof(items[0]), ".n_in = %u", n_in);
-        snprintf(items[count++], sizeof(items[0]), ".in = in");
+        snprintf(items[count++].text, sizeof(items[0].text), ".n_in = %u", n_in);
+        snprintf(items[count++].text, sizeof(items[0].text), ".in = in");
     }
     if (gen_record(row)->n_fields)
-        snprintf(items[count++], sizeof(items[0]), ".attrs = &record");
+        snprintf(items[count++].text, sizeof(items[0].text), ".attrs = &record");
     for (uint32_t i = 1; row->out[0].name && i <= FRIT_OP_MAX_OUT && row->out[i].name; i++)
-        snprintf(items[count++], sizeof(items[0]), ".more[%u] = %s", i - 1, row->out[i].name);
-    gen_list(out, head, (const char(*)[96])items, count, "});\n}\n\n");
+        snprintf(items[count++].text, sizeof(items[0].text), ".more[%u] = %s", i - 1,
+                 row->out[i].name);
+    gen_list(out, head, items, count, "\n", "});\n}\n\n");
 }
 
 bool gen_ops_c(FILE *out)

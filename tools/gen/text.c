@@ -32,23 +32,24 @@ void gen_add(char *text, size_t size, const char *more)
     snprintf(text + length, size - length, "%s", more);
 }
 
-void gen_list(FILE *out, const char *head, const char (*items)[96], uint32_t count,
-              const char *tail)
+void gen_list(FILE *out, const char *head, const struct gen_item *items, uint32_t count,
+              const char *end, const char *tail)
 {
     int column = (int)strlen(head);
+    int room = GEN_COLUMNS + 1 - (int)strlen(end);
 
     fputs(head, out);
     for (uint32_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
-        int length = (int)strlen(items[i]) + (last ? (int)strlen(tail) : 1);
-        if (i > 0 && column + 1 + length > GEN_COLUMNS) {
-            fprintf(out, "\n%*s", (int)strlen(head), "");
+        int length = (int)strlen(items[i].text) + (last ? (int)strcspn(tail, "\n") : 1);
+        if (i > 0 && column + 1 + length > room) {
+            fprintf(out, "%s%*s", end, (int)strlen(head), "");
             column = (int)strlen(head);
         } else if (i > 0) {
             fputc(' ', out);
             column++;
         }
-        fprintf(out, "%s%s", items[i], last ? "" : ",");
+        fprintf(out, "%s%s", items[i].text, last ? "" : ",");
         column += length;
     }
     fputs(tail, out);
