@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is given back as a whole.  Chunks grow by doubling; pieces are 16-byte aligned and zeroed.
- * Threads: one at a time per arena. */
+/* Memory that is given back as a whole.  Chunks grow by doubling; pieces are 16-byte aligned and
+ * zeroed. Threads: one at a time per arena. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 

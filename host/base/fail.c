@@ -50,8 +50,8 @@ frit_status fail_context(frit_err *err, const char *format, ...)
 const char *status_name(frit_status status)
 {
     switch (status) {
-#define FRIT_STATUS(value, NAME, name, meaning)                                                    \
-    case value:                                                                                    \
+#define FRIT_STATUS(value, NAME, name, meaning) \
+    case value:                                 \
         return name;
 #include <frit/status.def>
     default:

@@ -9,7 +9,8 @@
 
 /* Writes `err` (NULL: nothing) and returns `status`, so that callers say `return fail(...)`. */
 frit_status fail(frit_err *err, frit_status status, const char *format, ...) FRIT_PRINTF(3, 4);
-frit_status fail_v(frit_err *err, frit_status status, const char *format, va_list args) FRIT_PRINTF(3, 0);
+frit_status fail_v(frit_err *err, frit_status status, const char *format, va_list args)
+    FRIT_PRINTF(3, 0);
 
 /* fail(FRIT_NO_HOST_MEMORY) with a standard text. */
 frit_status fail_memory(frit_err *err, size_t bytes);
@@ -21,13 +22,16 @@ frit_status fail_context(frit_err *err, const char *format, ...) FRIT_PRINTF(2, 
 const char *status_name(frit_status status);
 
 /* An empty slot. */
-#define ERR_INIT {.struct_size = sizeof(frit_err)}
+#define ERR_INIT                        \
+    {                                   \
+        .struct_size = sizeof(frit_err) \
+    }
 
-#define TRY(expression)                                                                            \
-    do {                                                                                           \
-        frit_status try_status = (expression);                                                     \
-        if (try_status)                                                                            \
-            return try_status;                                                                     \
+#define TRY(expression)                        \
+    do {                                       \
+        frit_status try_status = (expression); \
+        if (try_status)                        \
+            return try_status;                 \
     } while (0)
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers take the configuration under a lock that is held for a few compares; a message that is not
- * wanted at any topic is refused by one atomic load before. */
+/* Readers take the configuration under a lock that is held for a few compares; a message that is
+ * not wanted at any topic is refused by one atomic load before. */
 #include "base/log.h"
 
 #include <pthread.h>
@@ -28,7 +28,8 @@ static struct {
     void *ctx;
     struct log_config config;
     atomic_uint most; /* the most talkative level of any topic */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .config = {.level = FRIT_LOG_WARN}, .most = FRIT_LOG_WARN};
+} state = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .config = {.level = FRIT_LOG_WARN}, .most = FRIT_LOG_WARN};
 
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug", "trace"};
 
@@ -54,13 +55,15 @@ static frit_status parse(const char *text, struct log_config *out, frit_err *err
         uint32_t level;
 
         if (!level_parse(word, length - (size_t)(word - text), &level))
-            return fail(err, FRIT_INVALID, "log: '%.*s' is none of off, error, warn, info, debug, trace",
+            return fail(err, FRIT_INVALID,
+                        "log: '%.*s' is none of off, error, warn, info, debug, trace",
                         (int)(length - (size_t)(word - text)), word);
         if (!equals) {
             out->level = level;
         } else {
             if (topic_length == 0 || topic_length >= TOPIC_BYTES || out->n_topics == MAX_TOPICS)
-                return fail(err, FRIT_INVALID, "log: topic '%.*s' is empty, too long, or one too many",
+                return fail(err, FRIT_INVALID,
+                            "log: topic '%.*s' is empty, too long, or one too many",
                             (int)topic_length, text);
             memcpy(out->topic[out->n_topics].name, text, topic_length);
             out->topic[out->n_topics++].level = level;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text that grows.  After a failed append the text stays as it was and `failed` is set, so that a printer
- * appends freely and its caller looks once. */
+/* Text that grows.  After a failed append the text stays as it was and `failed` is set, so that a
+ * printer appends freely and its caller looks once. */
 #ifndef BASE_STR_H
 #define BASE_STR_H
 
