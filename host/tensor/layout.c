@@ -16,9 +16,9 @@ bool layout_is_dense(const struct op_type *type, const struct layout *layout)
 {
     int64_t stride = 1;
 
+    if (op_elements(type) == 0)
+        return true;
     for (uint32_t i = type->rank; i-- > 0;) {
-        if (type->dims[i] == 0)
-            return true;
         if (type->dims[i] != 1 && layout->strides[i] != stride)
             return false;
         stride *= type->dims[i];
