@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands as data: what help, manual, completions and the check of the command line are derived
+ * from. One thread. */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum { CLI_FINE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 }; /* exit codes */
+
+struct option {
+    const char *name;  /* "--device"; NULL after the last */
+    const char *value; /* what it takes, as help shows it; NULL: nothing */
+    const char *meaning;
+    char letter; /* of the short form, 0: none */
+    bool many;   /* may be given more than once */
+};
+
+struct invocation;
+
+struct command {
+    const char *name;
+    const char *summary; /* one line, without a full stop */
+    const char *args;    /* "FILE" as help shows them; "" for none */
+    const char *details; /* a paragraph or more, lines as they are to be printed */
+    const struct option *options;
+    const char *const *examples; /* without the leading "frit "; NULL after the last */
+    int min_args;
+    int max_args;
+    int (*run)(const struct invocation *in);
+};
+
+extern const struct command devices_command, run_command, check_command, ops_command,
+    doctor_command, help_command;
+
+/* All commands in the order of help; NULL beyond the last. */
+const struct command *command_at(size_t index);
+const struct command *command_find(const char *name);
+
+/* ---- a parsed command line
+ * ------------------------------------------------------------------------ */
+
+struct given {
+    const struct option *option;
+    const char *value; /* NULL for options that take nothing */
+};
+
+struct invocation {
+    const struct command *command;
+    const char **args;
+    int n_args;
+    struct given *given;
+    int n_given;
+};
+
+/* Parses what follows the command's name; CLI_MISUSED after a message.  `*helped` is set where
+ * --help was asked for.  invocation_fini afterwards in every case. */
+int invocation_parse(struct invocation *in, const struct command *command, int argc, char **argv,
+                     bool *helped);
+void invocation_fini(struct invocation *in);
+
+bool invocation_has(const struct invocation *in, const char *option);
+/* NULL if not given. */
+const char *invocation_value(const struct invocation *in, const char *option);
+
+/* "frit run: ..." on standard error; returns CLI_FAILED, or CLI_MISUSED with a pointer to help. */
+int failed(const struct invocation *in, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int misused(const struct invocation *in, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- derived from the table
+ * ------------------------------------------------------------------------ */
+
+void help_all(FILE *out);
+void help_of(FILE *out, const struct command *command);
+void help_manual(FILE *out);
+void help_completions(FILE *out);
+
+#endif

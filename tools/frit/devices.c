@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `frit devices`: devices in the order of preference, then the plugins and why some are not there.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "json.h"
+#include "session.h"
+#include "term.h"
+
+/* Structs of the library are asked for by their size each time. */
+static bool device_at(frit_host *host, uint64_t index, frit_device_desc *out)
+{
+    *out = (frit_device_desc){.struct_size = sizeof(*out)};
+    return frit_device_at(host, index, out) == FRIT_OK;
+}
+
+static bool plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out)
+{
+    *out = (frit_plugin_desc){.struct_size = sizeof(*out)};
+    return frit_plugin_at(host, index, out) == FRIT_OK;
+}
+
+static void line(const char *name, const char *value)
+{
+    if (value && *value)
+        printf("    %-16s %s\n", name, value);
+}
+
+static void show_details(const frit_device_desc *device)
+{
+    line("plugin", device->plugin);
+    line("id", device->stable_id);
+    line("driver", device->driver_version);
+    line("runtime", device->runtime_path);
+    line("pci", device->pci);
+    printf("    %-16s 0x%" PRIx64 "\n", "capabilities", device->caps);
+}
+
+static void show_device(const frit_device_desc *device, bool verbose)
+{
+    char memory[16] = "-";
+
+    printf("%c ", device->is_default ? '*' : ' ');
+    term_paint(stdout, device->reason ? PAINT_BAD : PAINT_GOOD, 16, device->name);
+    if (device->memory_bytes)
+        term_bytes(device->memory_bytes, memory);
+    printf(" %-12s %10s  %s", device->type, memory, device->label);
+    if (device->reason)
+        printf(" (%s)", session_reason(device->reason));
+    fputc('\n', stdout);
+    if (verbose)
+        show_details(device);
+}
+
+static void show_plugin(const frit_plugin_desc *plugin, bool verbose)
+{
+    const char *name = *plugin->id ? plugin->id : strrchr(plugin->path, '/');
+
+    name = name ? name : plugin->path;
+    fputs("  ", stdout);
+    term_paint(stdout, plugin->reason ? PAINT_BAD : PAINT_GOOD, 16, name + (*name == '/'));
+    if (plugin->reason)
+        printf(" %s", plugin->reason_name);
+    else
+        printf(" %s, %" PRIu32 " %s", plugin->version, plugin->n_devices,
+               plugin->n_devices == 1 ? "device" : "devices");
+    printf("%s%s\n", *plugin->detail ? ": " : "", plugin->detail);
+    if (verbose || plugin->reason) {
+        line("file", plugin->path);
+        line("looked at for", plugin->origin);
+    }
+}
+
+static void show_all(frit_host *host, bool verbose)
+{
+    frit_device_desc device;
+    frit_plugin_desc plugin;
+    bool some = false, preferred = false;
+
+    for (uint64_t i = 0; device_at(host, i, &device); i++) {
+        if (!some)
+            term_paint(stdout, PAINT_HEAD, 0, "Devices, most wanted first");
+        fputs(some ? "" : "\n", stdout);
+        show_device(&device, verbose);
+        some = true;
+        preferred |= device.is_default != 0;
+    }
+    if (!some)
+        puts("No devices.");
+    else if (!preferred)
+        puts("None of them is what the configuration asks for; see `frit doctor config`.");
+    else
+        puts("* what a program gets that does not ask for one");
+    fputc('\n', stdout);
+    term_paint(stdout, PAINT_HEAD, 0, "Plugins");
+    fputc('\n', stdout);
+    for (uint64_t i = 0; plugin_at(host, i, &plugin); i++)
+        show_plugin(&plugin, verbose);
+}
+
+static void print_json(frit_host *host)
+{
+    frit_device_desc device;
+    frit_plugin_desc plugin;
+    struct json json;
+
+    json_begin(&json, stdout);
+    json_text(&json, "version", frit_version());
+    json_list(&json, "devices");
+    for (uint64_t i = 0; device_at(host, i, &device); i++) {
+        json_object(&json, NULL);
+        json_text(&json, "name", device.name);
+        json_text(&json, "label", device.label);
+        json_text(&json, "plugin", device.plugin);
+        json_text(&json, "type", device.type);
+        json_text(&json, "id", device.stable_id);
+        json_text(&json, "driver_version", device.driver_version);
+        json_text(&json, "runtime_path", device.runtime_path);
+        json_text(&json, "pci", device.pci);
+        json_uint(&json, "memory_bytes", device.memory_bytes);
+        json_uint(&json, "capabilities", device.caps);
+        json_text(&json, "reason", session_reason(device.reason));
+        json_bool(&json, "default", device.is_default != 0);
+        json_close(&json);
+    }
+    json_close(&json);
+    json_list(&json, "plugins");
+    for (uint64_t i = 0; plugin_at(host, i, &plugin); i++) {
+        json_object(&json, NULL);
+        json_text(&json, "id", plugin.id);
+        json_text(&json, "path", plugin.path);
+        json_text(&json, "version", plugin.version);
+        json_text(&json, "origin", plugin.origin);
+        json_uint(&json, "devices", plugin.n_devices);
+        json_text(&json, "reason", plugin.reason_name);
+        json_text(&json, "detail", plugin.detail);
+        json_close(&json);
+    }
+    json_close(&json);
+    json_end(&json);
+}
+
+static int run(const struct invocation *in)
+{
+    struct session session;
+    int status = session_open(&session, in);
+
+    if (status == CLI_FINE && invocation_has(in, "--json"))
+        print_json(session.host);
+    else if (status == CLI_FINE)
+        show_all(session.host, invocation_has(in, "--verbose"));
+    session_close(&session);
+    return status;
+}
+
+const struct command devices_command = {
+    .name = "devices",
+    .summary = "which devices there are, and which plugins they come from",
+    .args = "",
+    .details = "With --json: version; devices {name, label, plugin, type, id, driver_version,\n"
+               "runtime_path, pci, memory_bytes, capabilities, reason, default}; plugins {id,\n"
+               "path, version, origin, devices, reason, detail}.  The reason is \"none\" for what\n"
+               "is usable.",
+    .options = (const struct option[]){{"--verbose", NULL, "everything that is known", 'v', false},
+                                       {"--json", NULL, "for machines", 0, false},
+                                       {0}},
+    .examples = (const char *const[]){"devices", "devices -v", "devices --json", NULL},
+    .run = run,
+};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `frit doctor`: why a device is not there, and where each value of the configuration came from. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "session.h"
+#include "term.h"
+
+static bool config_at(frit_host *host, uint64_t index, frit_config_desc *out)
+{
+    *out = (frit_config_desc){.struct_size = sizeof(*out)};
+    return frit_config_at(host, index, out) == FRIT_OK;
+}
+
+static void show_config(frit_host *host)
+{
+    char section[64] = "";
+    frit_config_desc value;
+
+    for (uint64_t i = 0; config_at(host, i, &value); i++) {
+        if (strcmp(section, value.section) != 0) {
+            char header[72];
+
+            snprintf(section, sizeof(section), "%s", value.section);
+            snprintf(header, sizeof(header), "[%s]", section);
+            fputs(i ? "\n" : "", stdout);
+            term_paint(stdout, PAINT_HEAD, 0, header);
+            fputc('\n', stdout);
+        }
+        printf("%-16s = %-20s ", value.key, value.value);
+        term_paint(stdout, PAINT_DIM, 0, value.origin);
+        fputc('\n', stdout);
+    }
+}
+
+static void print_config_json(frit_host *host)
+{
+    frit_config_desc value;
+    struct json json;
+
+    json_begin(&json, stdout);
+    json_list(&json, "config");
+    for (uint64_t i = 0; config_at(host, i, &value); i++) {
+        json_object(&json, NULL);
+        json_text(&json, "section", value.section);
+        json_text(&json, "key", value.key);
+        json_text(&json, "value", value.value);
+        json_text(&json, "origin", value.origin);
+        json_close(&json);
+    }
+    json_close(&json);
+    json_end(&json);
+}
+
+static int show_why(const struct invocation *in, frit_host *host, const char *name)
+{
+    char *text = NULL;
+    frit_status status = frit_why(host, name, &text);
+
+    if (status)
+        return failed(in, "%s", frit_host_error(host));
+    fputs(text, stdout);
+    free(text);
+    return CLI_FINE;
+}
+
+static int run(const struct invocation *in)
+{
+    const char *topic = in->args[0];
+    bool why = strcmp(topic, "why") == 0, config = strcmp(topic, "config") == 0;
+    struct session session;
+    int status;
+
+    if (!why && !config)
+        return misused(in, "there is no '%s' here; there are: why, config", topic);
+    if (why && in->n_args < 2)
+        return misused(in, "why what? frit doctor why NAME, with a device, driver or plugin");
+    if (config && in->n_args > 1)
+        return misused(in, "'%s' is too much: frit doctor config", in->args[1]);
+    if (why && invocation_has(in, "--json"))
+        return misused(in, "--json is for config");
+    status = session_open(&session, in);
+    if (status == CLI_FINE && why)
+        status = show_why(in, session.host, in->args[1]);
+    else if (status == CLI_FINE && invocation_has(in, "--json"))
+        print_config_json(session.host);
+    else if (status == CLI_FINE)
+        show_config(session.host);
+    session_close(&session);
+    return status;
+}
+
+const struct command doctor_command = {
+    .name = "doctor",
+    .summary = "why a device is or is not there; which configuration is in force",
+    .args = "why NAME | config",
+    .details = "why NAME   what was found about a device, driver or plugin\n"
+               "config     every value of the configuration and where it came from; with --json:\n"
+               "           config {section, key, value, origin}",
+    .options = (const struct option[]){{"--json", NULL, "for machines", 0, false}, {0}},
+    .examples = (const char *const[]){"doctor why vulkan:0", "doctor config", NULL},
+    .min_args = 1,
+    .max_args = 2,
+    .run = run,
+};

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+frit_status program_open(struct program *program, const char *path, frit_err *err)
+{
+    frit_port port = {.struct_size = sizeof(port)};
+    frit_status status;
+    uint64_t n = 0;
+
+    *program = (struct program){0};
+    status = frit_graph_load(path, &program->graph, err);
+    if (status)
+        return status;
+    while (frit_graph_input_at(program->graph, n, &port) == FRIT_OK)
+        n++;
+    program->inputs = calloc(n + 1, sizeof(*program->inputs));
+    program->sources = calloc(n + 1, sizeof(*program->sources));
+    program->tensors = calloc(n + 1, sizeof(frit_tensor *));
+    if (!program->inputs || !program->sources || !program->tensors) {
+        snprintf(err->text, sizeof(err->text), "no memory");
+        return FRIT_NO_HOST_MEMORY;
+    }
+    program->n_inputs = n;
+    for (uint64_t i = 0; i < n; i++) {
+        program->inputs[i].struct_size = sizeof(frit_port);
+        frit_graph_input_at(program->graph, i, &program->inputs[i]);
+    }
+    return FRIT_OK;
+}
+
+void program_close(struct program *program)
+{
+    for (uint64_t i = 0; i < program->n_inputs; i++)
+        frit_release(program->tensors[i]);
+    free(program->inputs);
+    free(program->sources);
+    free(program->tensors);
+    frit_graph_free(program->graph);
+}
+
+/* What the tensors say where there are any, and nothing where there are none. */
+frit_status program_bind(struct program *program, frit_err *err)
+{
+    frit_status status;
+
+    for (uint64_t i = 0; i < program->n_inputs; i++) {
+        frit_port *port = &program->inputs[i];
+
+        port->dtype = FRIT_NO_DTYPE;
+        if (program->tensors[i]) {
+            port->dtype = frit_dtype(program->tensors[i]);
+            port->dims = frit_dims_of(program->tensors[i]);
+        }
+    }
+    status = frit_graph_bind(program->graph, program->inputs, program->n_inputs, err);
+    if (status)
+        return status;
+    for (uint64_t i = 0; i < program->n_inputs; i++)
+        frit_graph_input_at(program->graph, i, &program->inputs[i]);
+    program->n_outputs = 0;
+    while (frit_graph_output_at(program->graph, program->n_outputs,
+                                &(frit_port){.struct_size = sizeof(frit_port)}) == FRIT_OK)
+        program->n_outputs++;
+    return FRIT_OK;
+}
+
+/* ---- sources
+ * ------------------------------------------------------------------------------------- */
+
+static bool is_name(const char *name, const char *word, size_t length)
+{
+    return strlen(name) == length && memcmp(name, word, length) == 0;
+}
+
+/* "there is no input 'y'; did you mean 'x'?" */
+static int unknown_name(const struct invocation *in, const char *what, const char *const *names,
+                        const char *word, size_t length)
+{
+    char name[64];
+    const char *nearest;
+    size_t n = 0;
+
+    while (names[n])
+        n++;
+    snprintf(name, sizeof(name), "%.*s", (int)length, word);
+    nearest = str_nearest(name, names, n);
+    if (nearest)
+        return misused(in, "there is no %s '%s'; did you mean '%s'?", what, name, nearest);
+    return misused(in, "there is no %s '%s'", what, name);
+}
+
+static int take_source(struct program *program, const struct invocation *in, const char *value,
+                       bool *taken)
+{
+    size_t length = strcspn(value, "=");
+    const char *text = value + length + (value[length] == '=');
+    const char **names;
+    uint64_t i = 0;
+    int status;
+
+    if (!*text)
+        return misused(in, "'%s' is not NAME=FILE.npy, NAME=random or NAME=zeros", value);
+    while (i < program->n_inputs && !is_name(program->inputs[i].name, value, length))
+        i++;
+    if (i == program->n_inputs) {
+        names = calloc(program->n_inputs + 1, sizeof(*names));
+        if (!names)
+            return failed(in, "no memory");
+        for (uint64_t k = 0; k < program->n_inputs; k++)
+            names[k] = program->inputs[k].name;
+        status = unknown_name(in, "input", names, value, length);
+        free(names);
+        return status;
+    }
+    if (taken[i])
+        return misused(in, "input '%s' is given twice", program->inputs[i].name);
+    taken[i] = true;
+    if (strcmp(text, "random") == 0)
+        program->sources[i] = (struct source){SOURCE_RANDOM, NULL};
+    else if (strcmp(text, "zeros") == 0)
+        program->sources[i] = (struct source){SOURCE_ZEROS, NULL};
+    else
+        program->sources[i] = (struct source){SOURCE_FILE, text};
+    return CLI_FINE;
+}
+
+/* "f32[n, 8]" as far as the program says. */
+static void type_text(const frit_port *port, char *text, size_t room)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    if (port->dtype != FRIT_NO_DTYPE)
+        used += (size_t)snprintf(text, room, "%s", frit_dtype_name(port->dtype));
+    for (int64_t i = 0; i < port->dims.rank && used + 24 < room; i++) {
+        used += (size_t)snprintf(text + used, room - used, "%s", i ? ", " : "[");
+        if (port->dims.dim[i] < 0)
+            used += (size_t)snprintf(text + used, room - used, "?");
+        else
+            used += (size_t)snprintf(text + used, room - used, "%" PRId64, port->dims.dim[i]);
+    }
+    if (port->dims.rank > 0 && used + 2 < room)
+        snprintf(text + used, room - used, "]");
+}
+
+/* The list of inputs with what each is given. */
+static int missing_value(const struct program *program, const struct invocation *in)
+{
+    failed(in, "an input has no value; the inputs are:");
+    for (uint64_t i = 0; i < program->n_inputs; i++) {
+        static const char *const words[] = {"no value", "", "random", "zeros"};
+        const struct source *source = &program->sources[i];
+        char type[128];
+
+        if (program->inputs[i].is_const && source->kind != SOURCE_NONE)
+            continue;
+        type_text(&program->inputs[i], type, sizeof(type));
+        fprintf(stderr, "  %-12s %-20s %s\n", program->inputs[i].name, type,
+                source->file ? source->file : words[source->kind]);
+    }
+    fprintf(stderr, "Give it with --in NAME=FILE.npy, --in NAME=random or --in NAME=zeros.\n");
+    return CLI_MISUSED;
+}
+
+int program_sources(struct program *program, const struct invocation *in)
+{
+    bool *taken = calloc(program->n_inputs + 1, sizeof(*taken));
+    int status = CLI_FINE;
+
+    if (!taken)
+        return failed(in, "no memory");
+    for (uint64_t i = 0; i < program->n_inputs; i++)
+        if (program->inputs[i].file)
+            program->sources[i] = (struct source){SOURCE_FILE, program->inputs[i].file};
+    for (int i = 0; i < in->n_given && status == CLI_FINE; i++)
+        if (strcmp(in->given[i].option->name, "--in") == 0)
+            status = take_source(program, in, in->given[i].value, taken);
+    for (uint64_t i = 0; i < program->n_inputs && status == CLI_FINE; i++)
+        if (program->sources[i].kind == SOURCE_NONE)
+            status = missing_value(program, in);
+    free(taken);
+    return status;
+}
+
+int64_t program_output(const struct program *program, const struct invocation *in, const char *name,
+                       size_t length)
+{
+    const char **names = calloc(program->n_outputs + 1, sizeof(*names));
+    int64_t found = -1;
+
+    if (!names) {
+        failed(in, "no memory");
+        return -1;
+    }
+    for (uint64_t i = 0; i < program->n_outputs; i++) {
+        frit_port port = {.struct_size = sizeof(port)};
+
+        frit_graph_output_at(program->graph, i, &port);
+        names[i] = port.name;
+        if (is_name(port.name, name, length))
+            found = (int64_t)i;
+    }
+    if (found < 0)
+        unknown_name(in, "output", names, name, length);
+    free(names);
+    return found;
+}
+
+/* ---- tensors
+ * ------------------------------------------------------------------------------------- */
+
+/* Uniform in 0..1 for floats, 0..99 for integers, either for bool. */
+static frit_tensor *random_tensor(frit_device *device, uint32_t dtype, frit_dims dims)
+{
+    switch (dtype) {
+    case FRIT_F64:
+    case FRIT_F32:
+    case FRIT_F16:
+    case FRIT_BF16:
+        return frit_random_uniform(device, dtype, dims, 0, 1);
+    case FRIT_BOOL:
+        return frit_random_bernoulli(device, dtype, dims, 0.5);
+    default:
+        return frit_random_int_i(device, dtype, dims, 0, 100);
+    }
+}
+
+static frit_tensor *make_tensor(const struct program *program, uint64_t i, frit_device *device)
+{
+    const frit_port *port = &program->inputs[i];
+
+    switch (program->sources[i].kind) {
+    case SOURCE_FILE:
+        return frit_load_npy(device, program->sources[i].file);
+    case SOURCE_RANDOM:
+        return random_tensor(device, port->dtype, port->dims);
+    default:
+        return frit_zeros(device, port->dtype, port->dims);
+    }
+}
+
+/* Makes the tensors that come from files, or the others. */
+static int make_tensors(struct program *program, const struct invocation *in, frit_device *device,
+                        bool files)
+{
+    for (uint64_t i = 0; i < program->n_inputs; i++) {
+        if ((program->sources[i].kind == SOURCE_FILE) != files)
+            continue;
+        program->tensors[i] = make_tensor(program, i, device);
+        if (frit_tensor_status(program->tensors[i]))
+            return failed(in, "input %s: %s", program->inputs[i].name,
+                          frit_tensor_error(program->tensors[i]));
+    }
+    return CLI_FINE;
+}
+
+int program_feed(struct program *program, const struct invocation *in, frit_device *device)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    int status = make_tensors(program, in, device, true);
+
+    /* The files say what the dims are, and binding tells the made-up values theirs. */
+    if (status == CLI_FINE && program_bind(program, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        status = CLI_FAILED;
+    }
+    if (status == CLI_FINE)
+        status = make_tensors(program, in, device, false);
+    if (status == CLI_FINE && frit_sync(device))
+        status = failed(in, "the inputs cannot be made on %s", frit_device_name(device));
+    return status;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `frit run`: feeds a text program, runs it once or more often, tells what came out and what it
+ * took. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "program.h"
+#include "session.h"
+#include "summary.h"
+#include "term.h"
+
+/* What the runs took; counters are sums over the runs. */
+struct cost {
+    uint64_t runs;
+    double first;   /* seconds of the first run */
+    double seconds; /* median of all runs */
+    frit_stats before, after;
+};
+
+struct result {
+    const char *device;
+    struct cost cost;
+    frit_tensor **tensors; /* per output, of the last run */
+    struct summary *summaries;
+    const char **files; /* where each is saved, NULL: nowhere */
+};
+
+static int parse_repeat(const struct invocation *in, uint64_t *runs)
+{
+    const char *text = invocation_value(in, "--repeat");
+    unsigned long long n;
+    char *end;
+
+    *runs = 1;
+    if (!text)
+        return CLI_FINE;
+    errno = 0;
+    n = strtoull(text, &end, 10);
+    if (*end || end == text || *text == '-' || errno || n == 0 || n > 10000000)
+        return misused(in, "--repeat %s: wants a number from 1 to 10000000", text);
+    *runs = n;
+    return CLI_FINE;
+}
+
+static int take_outputs(const struct program *program, const struct invocation *in,
+                        struct result *result)
+{
+    for (int i = 0; i < in->n_given; i++) {
+        const char *value = in->given[i].value;
+        size_t length;
+        int64_t k;
+
+        if (strcmp(in->given[i].option->name, "--out") != 0)
+            continue;
+        length = strcspn(value, "=");
+        if (!value[length] || !value[length + 1])
+            return misused(in, "'%s' is not NAME=FILE.npy", value);
+        k = program_output(program, in, value, length);
+        if (k < 0)
+            return CLI_MISUSED;
+        if (result->files[k])
+            return misused(in, "output '%.*s' is given twice", (int)length, value);
+        result->files[k] = value + length + 1;
+    }
+    return CLI_FINE;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void drop_outputs(const struct program *program, struct result *result)
+{
+    for (uint64_t i = 0; i < program->n_outputs; i++) {
+        frit_release(result->tensors[i]);
+        result->tensors[i] = NULL;
+    }
+}
+
+/* One run, all of it done when it returns. */
+static int run_once(const struct program *program, const struct invocation *in, frit_device *device,
+                    struct result *result)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    frit_port port = {.struct_size = sizeof(port)};
+    frit_status status;
+
+    drop_outputs(program, result);
+    if (frit_graph_run(program->graph, device, program->tensors, program->n_inputs, result->tensors,
+                       program->n_outputs, &err))
+        return failed(in, "%s", err.text);
+    status = frit_sync(device);
+    for (uint64_t i = 0; i < program->n_outputs; i++) {
+        frit_graph_output_at(program->graph, i, &port);
+        if (frit_tensor_status(result->tensors[i]))
+            return failed(in, "output %s: %s", port.name, frit_tensor_error(result->tensors[i]));
+    }
+    return status ? failed(in, "%s: %s", frit_device_name(device), frit_status_name(status))
+                  : CLI_FINE;
+}
+
+static int run_all(const struct program *program, const struct invocation *in, frit_device *device,
+                   struct result *result)
+{
+    struct cost *cost = &result->cost;
+    double *seconds = calloc(cost->runs, sizeof(*seconds));
+    struct progress progress;
+    int status = CLI_FINE;
+
+    if (!seconds)
+        return failed(in, "no memory");
+    cost->before = cost->after = (frit_stats){.struct_size = sizeof(frit_stats)};
+    frit_stats_get(device, &cost->before);
+    progress_begin(&progress, cost->runs);
+    for (uint64_t i = 0; i < cost->runs && status == CLI_FINE; i++) {
+        double start = term_clock();
+
+        status = run_once(program, in, device, result);
+        seconds[i] = term_clock() - start;
+        progress_step(&progress, i + 1);
+    }
+    progress_end(&progress);
+    cost->first = seconds[0];
+    qsort(seconds, cost->runs, sizeof(*seconds), by_size);
+    cost->seconds = seconds[cost->runs / 2];
+    free(seconds);
+    return status;
+}
+
+static int collect(const struct program *program, const struct invocation *in, frit_device *device,
+                   struct result *result)
+{
+    for (uint64_t i = 0; i < program->n_outputs; i++) {
+        frit_tensor *tensor = result->tensors[i];
+
+        if (summary_of(tensor, &result->summaries[i]) ||
+            (result->files[i] && frit_save_npy(tensor, result->files[i])))
+            return failed(in, "%s",
+                          *frit_tensor_error(tensor) ? frit_tensor_error(tensor) : "no memory");
+    }
+    frit_stats_get(device, &result->cost.after);
+    return CLI_FINE;
+}
+
+/* ---- telling
+ * ------------------------------------------------------------------------------------- */
+
+static void show(const struct program *program, const struct result *result)
+{
+    const struct cost *cost = &result->cost;
+    const frit_stats *before = &cost->before, *after = &cost->after;
+    frit_port port = {.struct_size = sizeof(port)};
+    char text[16], first[16];
+
+    for (uint64_t i = 0; i < program->n_outputs; i++) {
+        frit_graph_output_at(program->graph, i, &port);
+        summary_print(&result->summaries[i], port.name, stdout);
+        if (result->files[i])
+            printf("%-12s saved to %s\n", "", result->files[i]);
+    }
+    printf("%s: %s", result->device, term_seconds(cost->seconds, text));
+    if (cost->runs > 1)
+        printf(" (median of %" PRIu64 " runs, the first %s)", cost->runs,
+               term_seconds(cost->first, first));
+    printf(", %" PRIu64 " ops, %" PRIu64 " programs, %" PRIu64 " launches\n",
+           after->ops - before->ops, after->programs - before->programs,
+           after->launches - before->launches);
+}
+
+static void print_json(const struct program *program, const struct invocation *in,
+                       const struct result *result)
+{
+    const struct cost *cost = &result->cost;
+    const frit_stats *before = &cost->before, *after = &cost->after;
+    frit_port port = {.struct_size = sizeof(port)};
+    struct json json;
+
+    json_begin(&json, stdout);
+    json_text(&json, "file", in->args[0]);
+    json_text(&json, "device", result->device);
+    json_uint(&json, "runs", cost->runs);
+    json_uint(&json, "ops", after->ops - before->ops);
+    json_uint(&json, "programs", after->programs - before->programs);
+    json_uint(&json, "launches", after->launches - before->launches);
+    json_uint(&json, "compiles", after->compiles - before->compiles);
+    json_uint(&json, "driver_allocs", after->driver_allocs - before->driver_allocs);
+    json_uint(&json, "bytes_moved",
+              after->bytes_in - before->bytes_in + after->bytes_out - before->bytes_out);
+    json_real(&json, "seconds", cost->seconds);
+    json_real(&json, "first_seconds", cost->first);
+    json_list(&json, "outputs");
+    for (uint64_t i = 0; i < program->n_outputs; i++) {
+        frit_graph_output_at(program->graph, i, &port);
+        json_object(&json, NULL);
+        json_text(&json, "name", port.name);
+        summary_json(&result->summaries[i], &json);
+        json_text(&json, "file", result->files[i]);
+        json_close(&json);
+    }
+    json_close(&json);
+    json_end(&json);
+}
+
+/* ---- the command
+ * --------------------------------------------------------------------------------- */
+
+static int run_on(struct program *program, const struct invocation *in, frit_device *device,
+                  struct result *result)
+{
+    int status = program_feed(program, in, device);
+
+    if (status)
+        return status;
+    result->device = frit_device_name(device);
+    result->tensors = calloc(program->n_outputs + 1, sizeof(frit_tensor *));
+    result->summaries = calloc(program->n_outputs + 1, sizeof(*result->summaries));
+    result->files = calloc(program->n_outputs + 1, sizeof(*result->files));
+    if (!result->tensors || !result->summaries || !result->files)
+        return failed(in, "no memory");
+    status = take_outputs(program, in, result);
+    if (status == CLI_FINE)
+        status = run_all(program, in, device, result);
+    if (status == CLI_FINE)
+        status = collect(program, in, device, result);
+    if (status == CLI_FINE && invocation_has(in, "--json"))
+        print_json(program, in, result);
+    else if (status == CLI_FINE)
+        show(program, result);
+    return status;
+}
+
+static int run_session(struct program *program, const struct invocation *in, struct result *result)
+{
+    struct session session;
+    int status = session_open(&session, in);
+
+    if (status == CLI_FINE)
+        status = session_device(&session, in);
+    if (status == CLI_FINE)
+        status = run_on(program, in, session.device, result);
+    if (result->tensors)
+        drop_outputs(program, result);
+    program_close(program);
+    session_close(&session);
+    return status;
+}
+
+static int run(const struct invocation *in)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    struct result result = {0};
+    struct program program;
+    int status = parse_repeat(in, &result.cost.runs);
+
+    if (status)
+        return status;
+    if (program_open(&program, in->args[0], &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        status = CLI_FAILED;
+    } else {
+        status = program_sources(&program, in);
+    }
+    if (status)
+        program_close(&program);
+    else
+        status = run_session(&program, in, &result);
+    free(result.tensors);
+    free(result.summaries);
+    free(result.files);
+    return status;
+}
+
+const struct command run_command = {
+    .name = "run",
+    .summary = "run a text program",
+    .args = "FILE",
+    .details =
+        "Inputs take their default file, or what --in says.  Random floats lie in 0..1, random\n"
+        "integers in 0..99; a dim that no file fixes is 2.\n"
+        "With --json: file, device, runs, ops, programs (made by the driver), launches, compiles,\n"
+        "driver_allocs, bytes_moved (between program and device), seconds (median of the runs),\n"
+        "first_seconds, outputs {name, dtype, dims, count, nan, min, max, mean, first, file}.\n"
+        "Counters are sums over the runs.",
+    .options =
+        (const struct option[]){
+            {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
+            {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
+            {"--out", "NAME=FILE", "save an output as FILE.npy", 0, true},
+            {"--repeat", "N", "run N times", 0, false},
+            {"--json", NULL, "for machines", 0, false},
+            {0}},
+    .examples =
+        (const char *const[]){"run tools/models/digits-mlp.frit",
+                              "run digits.frit --device vulkan:0 --in x=images.npy --out y=y.npy",
+                              "run digits.frit --in x=random --repeat 100 --json", NULL},
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session.h"
+
+int session_open(struct session *session, const struct invocation *in)
+{
+    *session = (struct session){0};
+    if (frit_host_open(NULL, &session->host))
+        return failed(in, "%s", session->host ? frit_host_error(session->host) : "no memory");
+    return CLI_FINE;
+}
+
+int session_device(struct session *session, const struct invocation *in)
+{
+    if (frit_device_open(session->host, invocation_value(in, "--device"), &session->device))
+        return failed(in, "%s", frit_host_error(session->host));
+    return CLI_FINE;
+}
+
+void session_close(struct session *session)
+{
+    frit_device_close(session->device);
+    frit_host_close(session->host);
+}
+
+const char *session_reason(uint32_t reason)
+{
+    static const char *const names[] = {
+#define FRIT_REASON(value, NAME, name, meaning) [value] = name,
+#include <frit/reasons.def>
+    };
+
+    return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : "?";
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host and the device that a command works with. */
+#ifndef CLI_SESSION_H
+#define CLI_SESSION_H
+
+#include <frit/frit.h>
+
+#include "command.h"
+
+struct session {
+    frit_host *host;
+    frit_device *device; /* NULL until session_device */
+};
+
+/* CLI_FAILED after a message; session_close afterwards in every case. */
+int session_open(struct session *session, const struct invocation *in);
+/* The device of --device, or what the configuration says. */
+int session_device(struct session *session, const struct invocation *in);
+void session_close(struct session *session);
+
+/* "not-found" and so on; "?" for a code of a newer library. */
+const char *session_reason(uint32_t reason);
+
+#endif
