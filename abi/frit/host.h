@@ -8,14 +8,20 @@
  *   [init]    while a plugin is opened or closed, from one thread
  *   +nonblock never waits for a device, allocates no device memory
  *   +mayblock may wait; the host holds no lock of its own
- * The state of the calling thread (current vendor device, FP environment, locale, signal mask) is the same
- * after every call. */
+ * The state of the calling thread (current vendor device, FP environment, locale, signal mask) is
+ * the same after every call. */
 #ifndef FRIT_HOST_H
 #define FRIT_HOST_H
 
 #include <frit/status.h>
 
-enum { FRIT_LOG_ERROR = 1, FRIT_LOG_WARN = 2, FRIT_LOG_INFO = 3, FRIT_LOG_DEBUG = 4, FRIT_LOG_TRACE = 5 };
+enum {
+    FRIT_LOG_ERROR = 1,
+    FRIT_LOG_WARN = 2,
+    FRIT_LOG_INFO = 3,
+    FRIT_LOG_DEBUG = 4,
+    FRIT_LOG_TRACE = 5
+};
 
 /* Asks a long call to stop; the caller owns it. */
 typedef struct frit_cancel {
@@ -33,9 +39,10 @@ typedef struct frit_host_core {
     /* [any] +nonblock  0 if a message of this level would go nowhere. */
     uint32_t (*log_enabled)(void *self, uint32_t level, frit_str topic);
     /* [any] +nonblock  Fills the caller's slot (`err` NULL: nothing) and returns `status`. */
-    frit_status (*err_set)(void *self, frit_err *err, frit_status status, int64_t native_code, frit_str text);
-    /* [any] +nonblock  Host memory aligned to `align` (a power of two), NULL when there is none.  Freed by
-     * mem_free only; freeing NULL does nothing. */
+    frit_status (*err_set)(void *self, frit_err *err, frit_status status, int64_t native_code,
+                           frit_str text);
+    /* [any] +nonblock  Host memory aligned to `align` (a power of two), NULL when there is none.
+     * Freed by mem_free only; freeing NULL does nothing. */
     void *(*mem_alloc)(void *self, uint64_t bytes, uint64_t align);
     void (*mem_free)(void *self, void *ptr);
     /* [any] +nonblock  Monotonic nanoseconds. */
@@ -44,8 +51,8 @@ typedef struct frit_host_core {
 
 #define FRIT_HOST_OPTIONS "frit.host.options/1"
 
-/* The plugin's own options, merged by precedence and checked against the schema it declared.  A key that
- * was not declared gives FRIT_INVALID. */
+/* The plugin's own options, merged by precedence and checked against the schema it declared.  A key
+ * that was not declared gives FRIT_INVALID. */
 typedef struct frit_host_options {
     uint32_t struct_size;
     uint32_t reserved;

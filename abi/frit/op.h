@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Ops as data: the rows of ops.def, the attribute records of attrs.def, and the relative form in which
- * drivers and fusers meet an op.
+/* Ops as data: the rows of ops.def, the attribute records of attrs.def, and the relative form in
+ * which drivers and fusers meet an op.
  *
- * A relative op carries no identity, no extent and no scalar value: values are dense numbers, extents are
- * numbers of "the same extent", scalars are slots.  What a plan may depend on is here and nothing else. */
+ * A relative op carries no identity, no extent and no scalar value: values are dense numbers,
+ * extents are numbers of "the same extent", scalars are slots.  What a plan may depend on is here
+ * and nothing else. */
 #ifndef FRIT_OP_H
 #define FRIT_OP_H
 
 #include <frit/types.h>
 
-/* Op ids: FRIT_OP_add and so on.  Custom ops get numbers from FRIT_OP_CUSTOM on, per host, at run time. */
+/* Op ids: FRIT_OP_add and so on.  Custom ops get numbers from FRIT_OP_CUSTOM on, per host, at run
+ * time. */
 enum {
     FRIT_OP_none = 0,
-#define FRIT_OP(id, name, cls, level, in, out, attrs, shape, traits, rev, meaning) FRIT_OP_##name = (id),
+#define FRIT_OP(id, name, cls, level, in, out, attrs, shape, traits, rev, meaning) \
+    FRIT_OP_##name = (id),
 #include <frit/ops.def>
     FRIT_OP_LIMIT = 320, /* every row's id is below */
     FRIT_OP_CUSTOM = 0x8000
@@ -52,7 +55,8 @@ enum { FRIT_LEVEL_NONE = 0, FRIT_LEVEL_CORE, FRIT_LEVEL_COMPOSITE };
 #define FRIT_OP_SEEDED   0x08u
 #define FRIT_OP_ORDERED  0x10u
 
-/* ---- attribute records -------------------------------------------------------------------------- */
+/* ---- attribute records --------------------------------------------------------------------------
+ */
 
 typedef struct frit_axes {
     int64_t count; /* 0 = none given, else 1..FRIT_MAX_RANK */
@@ -64,7 +68,8 @@ typedef struct frit_dims {
     int64_t dim[FRIT_MAX_RANK];
 } frit_dims;
 
-#define FRIT_SLICE_END INT64_MAX /* as `stop` of a positive, or with a negative step: to the end of the dim */
+#define FRIT_SLICE_END \
+    INT64_MAX /* as `stop` of a positive, or with a negative step: to the end of the dim */
 
 typedef struct frit_range {
     int64_t start; /* negative counts from the end */
@@ -89,13 +94,14 @@ typedef struct frit_slices {
 #define FRIT_FIELD_SLICES(name) frit_slices name
 #define FRIT_FIELD_REAL(name)   double name
 
-/* struct frit_attrs_conv and so on.  The first field is the size, as in every struct of the contract. */
-#define FRIT_ATTRS(record)                                                                         \
-    typedef struct frit_attrs_##record {                                                           \
+/* struct frit_attrs_conv and so on.  The first field is the size, as in every struct of the
+ * contract. */
+#define FRIT_ATTRS(record)               \
+    typedef struct frit_attrs_##record { \
         uint64_t struct_size;
 #define FRIT_ATTR(record, field, TYPE, USE, PLACE, list, meaning) FRIT_FIELD_##TYPE(field);
-#define FRIT_ATTRS_END(record)                                                                     \
-    }                                                                                              \
+#define FRIT_ATTRS_END(record) \
+    }                          \
     frit_attrs_##record;
 #include <frit/attrs.def>
 
@@ -123,7 +129,8 @@ enum { FRIT_USE_KEY = 1, FRIT_USE_LAUNCH, FRIT_USE_SHAPE };
 
 enum { FRIT_PLACE_POS = 1, FRIT_PLACE_NAMED };
 
-/* ---- relative ops -------------------------------------------------------------------------------- */
+/* ---- relative ops
+ * -------------------------------------------------------------------------------- */
 
 enum { FRIT_OPERAND_ABSENT = 0, FRIT_OPERAND_TENSOR = 1, FRIT_OPERAND_SCALAR = 2 };
 
@@ -149,7 +156,7 @@ typedef struct frit_op_desc {
     uint32_t n_out;
     uint32_t n_dead;
     uint32_t operand_stride; /* bytes between operands, in and out */
-    uint32_t n_extra;        /* launch words the host adds itself: 2 for SEEDED rows, see frit_launch */
+    uint32_t n_extra; /* launch words the host adds itself: 2 for SEEDED rows, see frit_launch */
     uint64_t flags;
     const frit_operand *in;  /* in the row's order; absent ones are marked */
     const frit_operand *out; /* XOUT outputs that nobody wants are ABSENT */

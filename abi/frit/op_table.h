@@ -10,7 +10,15 @@
 enum { FRIT_OP_MAX_IN = 6, FRIT_OP_MAX_OUT = 5, FRIT_OP_MAX_FIELDS = 7 };
 
 /* How an operand stands in its row. */
-enum { FRIT_ROLE_NONE = 0, FRIT_ROLE_IN, FRIT_ROLE_OPT, FRIT_ROLE_NUM, FRIT_ROLE_MANY, FRIT_ROLE_OUT, FRIT_ROLE_XOUT };
+enum {
+    FRIT_ROLE_NONE = 0,
+    FRIT_ROLE_IN,
+    FRIT_ROLE_OPT,
+    FRIT_ROLE_NUM,
+    FRIT_ROLE_MANY,
+    FRIT_ROLE_OUT,
+    FRIT_ROLE_XOUT
+};
 
 /* Type letters of the table. */
 enum {
@@ -66,7 +74,8 @@ typedef struct frit_op_info {
     const char *meaning;
 } frit_op_info;
 
-/* FRIT_RECORD_conv and so on: index of a record, in the order of attrs.def; private to an includer. */
+/* FRIT_RECORD_conv and so on: index of a record, in the order of attrs.def; private to an includer.
+ */
 enum {
 #define FRIT_ATTRS(record) FRIT_RECORD_##record,
 #include <frit/attrs.def>
@@ -76,19 +85,31 @@ enum {
 static inline const frit_record_info *frit_record_info_at(uint32_t record)
 {
     enum {
-#define FRIT_ATTRS(record) n_fields_of_##record = 0
+#define FRIT_ATTRS(record)                                        n_fields_of_##record = 0
 #define FRIT_ATTR(record, field, TYPE, USE, PLACE, list, meaning) +1
-#define FRIT_ATTRS_END(record) ,
+#define FRIT_ATTRS_END(record)                                    ,
 #include <frit/attrs.def>
     };
     static const frit_record_info table[] = {
-#define FRIT_ATTRS(record)                                                                         \
+#define FRIT_ATTRS(record) \
     {#record, (uint32_t)sizeof(frit_attrs_##record), (uint32_t)n_fields_of_##record, {
-#define FRIT_ATTR(record, field, TYPE, USE, PLACE, list, meaning)                                         \
-    {#field, #list, meaning, FRIT_ATTR_##TYPE, FRIT_USE_##USE, FRIT_PLACE_##PLACE,                 \
-     (uint32_t)offsetof(frit_attrs_##record, field),                                               \
-     (uint32_t)sizeof(((frit_attrs_##record *)0)->field), 0},
-#define FRIT_ATTRS_END(record) {NULL, NULL, NULL, 0, 0, 0, 0, 0, 0}}},
+#define FRIT_ATTR(record, field, TYPE, USE, PLACE, list, meaning) \
+    {#field,                                                      \
+     #list,                                                       \
+     meaning,                                                     \
+     FRIT_ATTR_##TYPE,                                            \
+     FRIT_USE_##USE,                                              \
+     FRIT_PLACE_##PLACE,                                          \
+     (uint32_t)offsetof(frit_attrs_##record, field),              \
+     (uint32_t)sizeof(((frit_attrs_##record *)0)->field),         \
+     0},
+#define FRIT_ATTRS_END(record)             \
+    {                                      \
+        NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 \
+    }                                      \
+    }                                      \
+    }                                      \
+    ,
 #include <frit/attrs.def>
     };
     return record < FRIT_RECORD_COUNT ? &table[record] : NULL;
@@ -124,9 +145,17 @@ static inline const frit_op_info *frit_op_info_at(uint32_t id)
 #define OUT(name, letter)  {#name, FRIT_ROLE_OUT, FRIT_LETTER_##letter},
 #define XOUT(name, letter) {#name, FRIT_ROLE_XOUT, FRIT_LETTER_##letter},
     static const frit_op_info rows[n_rows] = {
-#define FRIT_OP(id, name, cls, level, in, out, attrs, shape, traits, rev, meaning)                 \
-    {#name, id, FRIT_CLASS_##cls, FRIT_LEVEL_##level, (traits), rev, FRIT_RECORD_##attrs,          \
-     {in {NULL, 0, 0}}, {out {NULL, 0, 0}}, meaning},
+#define FRIT_OP(id, name, cls, level, in, out, attrs, shape, traits, rev, meaning) \
+    {#name,                                                                        \
+     id,                                                                           \
+     FRIT_CLASS_##cls,                                                             \
+     FRIT_LEVEL_##level,                                                           \
+     (traits),                                                                     \
+     rev,                                                                          \
+     FRIT_RECORD_##attrs,                                                          \
+     {in{NULL, 0, 0}},                                                             \
+     {out{NULL, 0, 0}},                                                            \
+     meaning},
 #include <frit/ops.def>
     };
 #undef IN
@@ -136,8 +165,8 @@ static inline const frit_op_info *frit_op_info_at(uint32_t id)
 #undef OUT
 #undef XOUT
     switch (id) {
-#define FRIT_OP(id, name, cls, level, in, out, attrs, shape, traits, rev, meaning)                 \
-    case id:                                                                                       \
+#define FRIT_OP(id, name, cls, level, in, out, attrs, shape, traits, rev, meaning) \
+    case id:                                                                       \
         return &rows[row_##name];
 #include <frit/ops.def>
     default:

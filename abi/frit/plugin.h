@@ -2,9 +2,9 @@
 /* How host and plugin meet.
  *
  * A plugin is a shared object with one exported symbol, frit_plugin_entry_v1, written by
- * FRIT_DEFINE_PLUGIN.  It imports nothing from the host.  The entry only negotiates: no I/O, no thread, no
- * device; it may be called again, also for another host of the same process.  Everything that lives hangs
- * off the instance that `open` returns; plugins are never unloaded. */
+ * FRIT_DEFINE_PLUGIN.  It imports nothing from the host.  The entry only negotiates: no I/O, no
+ * thread, no device; it may be called again, also for another host of the same process.  Everything
+ * that lives hangs off the instance that `open` returns; plugins are never unloaded. */
 #ifndef FRIT_PLUGIN_H
 #define FRIT_PLUGIN_H
 
@@ -14,7 +14,12 @@
 
 enum { FRIT_HELLO_MAGIC = 0x31485246, FRIT_WELCOME_MAGIC = 0x31575246 }; /* "FRH1", "FRW1" */
 
-enum { FRIT_SANITIZER_NONE = 0, FRIT_SANITIZER_ADDRESS = 1, FRIT_SANITIZER_MEMORY = 2, FRIT_SANITIZER_THREAD = 3 };
+enum {
+    FRIT_SANITIZER_NONE = 0,
+    FRIT_SANITIZER_ADDRESS = 1,
+    FRIT_SANITIZER_MEMORY = 2,
+    FRIT_SANITIZER_THREAD = 3
+};
 
 /* Both frozen for the whole major version: they are used before the sides agree. */
 typedef struct frit_hello {
@@ -47,9 +52,9 @@ typedef struct frit_option {
     frit_str name;          /* [a-z][a-z0-9_]* */
     frit_str default_value; /* as it would stand in the file */
     frit_str meaning;
-    int64_t min;            /* I64: allowed range; both 0 = any */
+    int64_t min; /* I64: allowed range; both 0 = any */
     int64_t max;
-    frit_str choices;       /* STR: allowed words, separated by a blank; empty = any */
+    frit_str choices; /* STR: allowed words, separated by a blank; empty = any */
 } frit_option;
 
 /* The plugin itself, static const. */
@@ -66,24 +71,26 @@ typedef struct frit_plugin {
     frit_status (*open)(const frit_host_root *host, void **instance, frit_err *err);
     /* [init] +mayblock  required.  Every device is closed. */
     void (*close)(void *instance);
-    /* [any] +nonblock  required.  A table that begins with struct_size, or NULL: not offered.  At least
-     * one of frit.backend/1, frit.fuser/1, frit.ops/1, frit.collective/1 must be. */
+    /* [any] +nonblock  required.  A table that begins with struct_size, or NULL: not offered.  At
+     * least one of frit.backend/1, frit.fuser/1, frit.ops/1, frit.collective/1 must be. */
     const void *(*get_interface)(void *instance, frit_str id);
 } frit_plugin;
 
 typedef int32_t (*frit_plugin_entry)(const frit_hello *, frit_welcome *);
 
-/* ---- the record in the file ----------------------------------------------------------------------- */
+/* ---- the record in the file
+ * ----------------------------------------------------------------------- */
 
-/* The descriptor of ELF note "FRIT", type 1, in section .note.frit.  The format is frozen: bytes as they
- * lie here, all units 4 bytes or less, so that a reader needs no alignment. */
+/* The descriptor of ELF note "FRIT", type 1, in section .note.frit.  The format is frozen: bytes as
+ * they lie here, all units 4 bytes or less, so that a reader needs no alignment. */
 typedef struct frit_note {
     uint32_t record_size;
     uint32_t abi_min;
     uint32_t abi_max;
     uint32_t sanitizer;
-    uint32_t isa[4];   /* x86-64, word 0: bit 0 AVX2, 1 FMA, 2 AVX-512F, 3 BW, 4 VL, 5 DQ, 6 BF16, 7 VNNI; 0 = baseline */
-    char id[48];       /* terminated */
+    uint32_t isa[4]; /* x86-64, word 0: bit 0 AVX2, 1 FMA, 2 AVX-512F, 3 BW, 4 VL, 5 DQ, 6 BF16, 7
+                        VNNI; 0 = baseline */
+    char id[48];     /* terminated */
     char version[32];
     char runtimes[96]; /* vendor runtimes that are opened, separated by blanks */
 } frit_note;
@@ -143,12 +150,13 @@ enum {
 };
 
 /* The whole answer of an entry: both ranges, the choice, the plugin.  Used by the macro. */
-static inline int32_t frit_negotiate(const frit_hello *hello, frit_welcome *welcome, const frit_plugin *plugin)
+static inline int32_t frit_negotiate(const frit_hello *hello, frit_welcome *welcome,
+                                     const frit_plugin *plugin)
 {
     uint32_t low, high;
 
-    if (!hello || !welcome || hello->magic != FRIT_HELLO_MAGIC || !FRIT_HAS(hello, frit_hello, sanitizer) ||
-        !FRIT_HAS(welcome, frit_welcome, plugin))
+    if (!hello || !welcome || hello->magic != FRIT_HELLO_MAGIC ||
+        !FRIT_HAS(hello, frit_hello, sanitizer) || !FRIT_HAS(welcome, frit_welcome, plugin))
         return FRIT_INVALID;
     welcome->magic = FRIT_WELCOME_MAGIC;
     welcome->abi_min = FRIT_ABI_MIN;
@@ -164,23 +172,22 @@ static inline int32_t frit_negotiate(const frit_hello *hello, frit_welcome *welc
     return FRIT_OK;
 }
 
-/* Once per plugin, at file scope: its id and version as literals, the vendor runtimes it opens ("" = none),
- * and the address of its static const frit_plugin. */
+/* Once per plugin, at file scope: its id and version as literals, the vendor runtimes it opens (""
+ * = none), and the address of its static const frit_plugin. */
 #define FRIT_DEFINE_PLUGIN(id_text, version_text, runtimes_text, plugin_address)                   \
     static const frit_note_section frit_note_of_plugin                                             \
-        __attribute__((section(".note.frit"), used, aligned(4))) = {                               \
-            sizeof("FRIT"),                                                                        \
-            sizeof(frit_note),                                                                     \
-            1,                                                                                     \
-            "FRIT",                                                                                \
-            {sizeof(frit_note),                                                                    \
-             FRIT_ABI_MIN,                                                                         \
-             FRIT_ABI_MAX,                                                                         \
-             FRIT_SANITIZER,                                                                       \
-             {FRIT_ISA_COMPILED, 0, 0, 0},                                                         \
-             id_text,                                                                              \
-             version_text,                                                                         \
-             runtimes_text}};                                                                      \
+        __attribute__((section(".note.frit"), used, aligned(4))) = {sizeof("FRIT"),                \
+                                                                    sizeof(frit_note),             \
+                                                                    1,                             \
+                                                                    "FRIT",                        \
+                                                                    {sizeof(frit_note),            \
+                                                                     FRIT_ABI_MIN,                 \
+                                                                     FRIT_ABI_MAX,                 \
+                                                                     FRIT_SANITIZER,               \
+                                                                     {FRIT_ISA_COMPILED, 0, 0, 0}, \
+                                                                     id_text,                      \
+                                                                     version_text,                 \
+                                                                     runtimes_text}};              \
     FRIT_EXTERN_C __attribute__((visibility("default"))) int32_t frit_plugin_entry_v1(             \
         const frit_hello *hello, frit_welcome *welcome);                                           \
     int32_t frit_plugin_entry_v1(const frit_hello *hello, frit_welcome *welcome)                   \

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Statuses and the error slot.
  *
- * A function that can fail returns a frit_status and takes a frit_err as its last argument.  The slot
- * belongs to the caller, may be NULL, and is written only on failure, through the host's `err_set` by
- * plugins.  Nothing crosses the border by exception, longjmp, abort, exit or a thread-local. */
+ * A function that can fail returns a frit_status and takes a frit_err as its last argument.  The
+ * slot belongs to the caller, may be NULL, and is written only on failure, through the host's
+ * `err_set` by plugins.  Nothing crosses the border by exception, longjmp, abort, exit or a
+ * thread-local. */
 #ifndef FRIT_STATUS_H
 #define FRIT_STATUS_H
 
