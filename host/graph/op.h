@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of ops: what an op is given, and the check that says what it gives.
  *
- * Every op that enters the host, from C, from text or from a decomposition, passes op_check once. */
+ * Every op that enters the host, from C, from text or from a decomposition, passes op_check once.
+ */
 #ifndef GRAPH_OP_H
 #define GRAPH_OP_H
 
@@ -32,12 +33,22 @@ struct op_call {
     void *attrs; /* the row's record; NULL only for the record `none` */
 };
 
-/* Checks arity, element types, scalars, attributes and dims, and infers the outputs: `out` has room for
- * FRIT_OP_MAX_OUT, unwanted ones get FRIT_NO_DTYPE.  Rewrites the attributes into the form drivers see
- * (legend of attrs.def) and the scalars into the kind of their type.  The text names the op, the operands'
- * types and the broken rule. */
+/* Checks arity, element types, scalars, attributes and dims, and infers the outputs: `out` has room
+ * for FRIT_OP_MAX_OUT, unwanted ones get FRIT_NO_DTYPE.  Every slot of the row has its operand,
+ * absent ones are marked.  The text names the op, the broken rule and the operands' types.
+ *
+ * Rewrites the attributes into the form drivers see (legend of attrs.def): defaults filled, axes
+ * counted from the front, sets of axes ascending, slices resolved (empty: 0, 0, 1; one element:
+ * step 1; a negative step that runs to the front stops at FRIT_SLICE_END).  Rewrites scalars into
+ * the kind of their type, a scalar in the place of a tensor also into its precision; an F of NUM
+ * operands alone is f32.  A checked call passes again and does not change. */
 frit_status op_check(struct op_call *call, struct op_type *out, frit_err *err);
 
+/* A type whose dims are no dims, or whose elements or bytes do not fit in 63 bits, fails. */
+frit_status op_type_check(const struct op_type *type, frit_err *err);
+
+/* The row of an id, NULL if there is none. */
+const frit_op_info *op_row(uint32_t op);
 /* The row of a name, NULL if there is none. */
 const frit_op_info *op_find(frit_str name);
 /* The nearest row name, for "did you mean"; NULL if none is near. */
@@ -49,11 +60,14 @@ bool op_type_equal(const struct op_type *a, const struct op_type *b);
 /* "f32[500, 64]" into `text`, cut if it does not fit; returns text. */
 const char *op_type_text(const struct op_type *type, char *text, size_t size);
 
-/* Number of element-type outputs and inputs of a row. */
+/* Number of outputs and of operand slots of a row. */
 uint32_t op_n_out(const frit_op_info *row);
 uint32_t op_n_slots(const frit_op_info *row);
+/* The slot that operand `index` of `n_in` fills: a MANY slot takes all that the others leave. */
+const frit_slot_info *op_slot(const frit_op_info *row, uint32_t n_in, uint32_t index);
 
-/* "f32" and so on; "?" for a number that is none.  The id of a name, FRIT_NO_DTYPE if there is none. */
+/* "f32" and so on; "?" for a number that is none.  The id of a name, FRIT_NO_DTYPE if there is
+ * none. */
 const char *dtype_name(uint32_t dtype);
 uint32_t dtype_find(frit_str name);
 /* FRIT_DTYPE_FLOAT and so on. */

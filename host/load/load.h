@@ -94,9 +94,10 @@ struct device_request {
 /* FRIT_INVALID with what is allowed. */
 frit_status request_parse(const char *text, size_t length, struct device_request *out,
                           frit_err *err);
-/* NULL, and in `why` the reason's name and words, where there is none. */
-const struct device_entry *request_find(const struct registry *registry,
-                                        const struct device_request *request, struct str *why);
+/* The device that is meant, or a reason other than NONE, NULL, and in `why` the reason's name and
+ * words. */
+uint32_t request_find(const struct registry *registry, const struct device_request *request,
+                      const struct device_entry **out, struct str *why);
 /* "name: words" of a reason. */
 void reason_print(uint32_t reason, const char *detail, struct str *out);
 /* The loaded plugin of a driver name, NULL if there is none. */

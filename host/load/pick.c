@@ -89,7 +89,7 @@ static void print_drivers(const struct registry *registry, const char *wanted, s
 }
 
 /* Why no loaded plugin has this driver name. */
-static void explain_driver(const struct registry *registry, const char *driver, struct str *why)
+static uint32_t explain_driver(const struct registry *registry, const char *driver, struct str *why)
 {
     uint32_t index = 0;
     const struct plugin *plugin = plugin_next(registry, driver, &index);
@@ -98,10 +98,11 @@ static void explain_driver(const struct registry *registry, const char *driver, 
         plugin = plugin_next(registry, driver, &index);
     if (plugin) {
         reason_print(plugin->reason, plugin->detail, why);
-        return;
+        return plugin->reason;
     }
     reason_print(FRIT_REASON_NO_DRIVER, "", why);
     print_drivers(registry, driver, why);
+    return FRIT_REASON_NO_DRIVER;
 }
 
 /* Whether the request means this device; `*exact` is set on a whole stable id. */
@@ -122,23 +123,22 @@ static bool request_matches(const struct device_request *request, const struct d
     return strncasecmp(stable_id, request->stable_id, strlen(request->stable_id)) == 0;
 }
 
-static void explain_absent(const struct registry *registry, const struct device_request *request,
-                           struct str *why)
+/* Why no device at all is meant by the request. */
+static uint32_t explain_absent(const struct registry *registry,
+                               const struct device_request *request, struct str *why)
 {
     const struct plugin *plugin;
 
     if (strcmp(request->driver, "auto") == 0) {
         reason_print(FRIT_REASON_NO_DEVICE, "no driver has one", why);
-        return;
+        return FRIT_REASON_NO_DEVICE;
     }
     plugin = driver_find(registry, request->driver);
-    if (!plugin) {
-        explain_driver(registry, request->driver, why);
-        return;
-    }
+    if (!plugin)
+        return explain_driver(registry, request->driver, why);
     if (plugin->driver_reason) {
         reason_print(plugin->driver_reason, plugin->driver_detail, why);
-        return;
+        return plugin->driver_reason;
     }
     reason_print(FRIT_REASON_NO_DEVICE, "", why);
     if (plugin->n_devices == 1)
@@ -146,105 +146,126 @@ static void explain_absent(const struct registry *registry, const struct device_
     else
         str_addf(why, "; %s has %" PRIu32 " devices, %s:0 to %s:%" PRIu32, plugin->driver,
                  plugin->n_devices, plugin->driver, plugin->driver, plugin->n_devices - 1);
+    return FRIT_REASON_NO_DEVICE;
 }
 
-const struct device_entry *request_find(const struct registry *registry,
-                                        const struct device_request *request, struct str *why)
+/* What the request's word fits: the first such device and the first usable one, how many. */
+struct fit {
+    const struct device_entry *first, *usable;
+    uint32_t count;
+};
+
+static struct fit fit_request(const struct registry *registry, const struct device_request *request)
 {
-    const struct device_entry *first = NULL, *usable = NULL;
-    uint32_t count = 0;
+    struct fit fit = {0};
 
     for (uint32_t i = 0; i < registry->n_devices; i++) {
         const struct device_entry *device = &registry->devices[i];
+        const struct device_entry *usable = device->info->reason ? NULL : device;
         bool exact = false;
 
         if (!request_matches(request, device, &exact))
             continue;
-        if (exact || !first)
-            first = device;
-        if (exact || (!usable && !device->info->reason))
-            usable = device->info->reason ? NULL : device;
-        count = exact ? 1 : count + 1;
         if (exact)
-            break;
+            return (struct fit){device, usable, 1};
+        fit.first = fit.first ? fit.first : device;
+        fit.usable = fit.usable ? fit.usable : usable;
+        fit.count++;
     }
-    if (!first) {
-        explain_absent(registry, request, why);
-        return NULL;
-    }
-    if (request->stable_id[0] && count > 1) {
+    return fit;
+}
+
+uint32_t request_find(const struct registry *registry, const struct device_request *request,
+                      const struct device_entry **out, struct str *why)
+{
+    struct fit fit = fit_request(registry, request);
+
+    *out = NULL;
+    if (!fit.first)
+        return explain_absent(registry, request, why);
+    if (request->stable_id[0] && fit.count > 1) {
         reason_print(FRIT_REASON_NO_DEVICE, "", why);
         str_addf(why, "; '%s' begins the ids of %" PRIu32 " devices, give more of it",
-                 request->stable_id, count);
-        return NULL;
+                 request->stable_id, fit.count);
+        return FRIT_REASON_NO_DEVICE;
     }
-    if (!usable) {
-        str_addf(why, "%s: ", first->name);
-        reason_print(first->info->reason, "", why);
+    if (!fit.usable) {
+        reason_print(fit.first->info->reason, fit.first->name, why);
+        return fit.first->info->reason;
     }
-    return usable;
+    *out = fit.usable;
+    return FRIT_REASON_NONE;
 }
 
 /* ---- lists
  * --------------------------------------------------------------------------------------- */
 
-/* The next entry without blanks around it. */
+/* Cuts the first entry, without blanks around it, from the list; the rest is NULL after the last.
+ */
 static const char *next_entry(const char **list, size_t *length)
 {
     const char *begin = *list + strspn(*list, " \t");
     size_t n = strcspn(begin, ",");
 
-    *list = begin + n + (begin[n] == ',');
+    *list = begin[n] == ',' ? begin + n + 1 : NULL;
     while (n > 0 && (begin[n - 1] == ' ' || begin[n - 1] == '\t'))
         n--;
     *length = n;
     return begin;
 }
 
-static frit_status pick(const struct registry *registry, const char *list, struct str *text,
-                        const struct device_entry **out, frit_err *err)
+/* Whether every entry is well formed, so that a slip is told whatever devices there are. */
+static frit_status check_list(const char *list, frit_err *err)
 {
-    const char *rest = list;
+    while (list) {
+        struct device_request request;
+        size_t length;
+        const char *entry = next_entry(&list, &length);
 
-    do {
+        TRY(request_parse(entry, length, &request, err));
+    }
+    return FRIT_OK;
+}
+
+/* Adds "; ENTRY: why" to the text for each entry that is skipped. */
+static const struct device_entry *pick(const struct registry *registry, const char *list,
+                                       struct str *text)
+{
+    const struct device_entry *device = NULL;
+
+    while (list && !device) {
         struct device_request request;
         struct str why = {0};
         size_t length;
-        const char *entry = next_entry(&rest, &length);
+        const char *entry = next_entry(&list, &length);
 
-        TRY(request_parse(entry, length, &request, err));
-        *out = request_find(registry, &request, &why);
-        if (*out) {
-            str_fini(&why);
-            return FRIT_OK;
+        (void)request_parse(entry, length, &request, NULL);
+        if (request_find(registry, &request, &device, &why)) {
+            log_write(FRIT_LOG_WARN, "load", "device '%.*s' is skipped: %s", (int)length, entry,
+                      why.failed ? "no memory to say why" : why.text);
+            str_addf(text, "; %.*s: %s", (int)length, entry, why.failed ? "" : why.text);
+            text->failed |= why.failed;
         }
-        if (why.failed)
-            text->failed = true;
-        else
-            str_addf(text, "; %.*s: %s", (int)length, entry, why.text);
-        log_write(FRIT_LOG_WARN, "load", "device '%.*s' is skipped: %s", (int)length, entry,
-                  why.failed ? "no memory to say why" : why.text);
         str_fini(&why);
-    } while (*rest);
-    return FRIT_UNSUPPORTED;
+    }
+    return device;
 }
 
 frit_status registry_pick(const struct registry *registry, const char *list,
                           const struct device_entry **out, frit_err *err)
 {
     struct str text = {0};
-    frit_status status;
+    frit_status status = FRIT_OK;
 
     *out = NULL;
-    status = pick(registry, list, &text, out, err);
-    if (status == FRIT_UNSUPPORTED) {
-        if (text.failed)
-            status = fail_memory(err, text.length);
-        else
-            status = fail(err, status,
-                          "no usable device in '%.64s' (`frit doctor why NAME` says more)%s", list,
-                          text.text);
-    }
+    TRY(check_list(list, err));
+    *out = pick(registry, list, &text);
+    if (!*out && text.failed)
+        status = fail_memory(err, text.length);
+    else if (!*out)
+        status = fail(err, FRIT_UNSUPPORTED,
+                      "no usable device in '%.64s' (`frit doctor why NAME` says more)%s", list,
+                      text.text);
     str_fini(&text);
     return status;
 }

@@ -35,6 +35,12 @@ static const char *advice(uint32_t reason)
     return reason < FRIT_REASON_LIMIT ? words[reason] : NULL;
 }
 
+static void print_advice(uint32_t reason, struct str *out)
+{
+    if (advice(reason))
+        str_addf(out, "  %s\n", advice(reason));
+}
+
 static void print_verdict(uint32_t reason, const char *detail, struct str *out)
 {
     if (!reason) {
@@ -42,9 +48,8 @@ static void print_verdict(uint32_t reason, const char *detail, struct str *out)
         return;
     }
     reason_print(reason, detail, out);
-    if (advice(reason))
-        str_addf(out, "\n  %s", advice(reason));
     str_addf(out, "\n");
+    print_advice(reason, out);
 }
 
 static void print_plugin(const struct plugin *plugin, struct str *out)
@@ -76,29 +81,30 @@ static void print_search(const struct registry *registry, struct str *out)
     }
 }
 
-/* The driver and those of its devices that are meant. */
+/* The driver without devices, all devices of a driver, or the one that is meant. */
 static void print_driver(const struct registry *registry, const struct device_request *request,
-                         struct str *out)
+                         const char *name, struct str *out)
 {
     const struct plugin *plugin = driver_find(registry, request->driver);
+    const struct device_entry *device;
     struct str why = {0};
-    const struct device_entry *device = request_find(registry, request, &why);
+    uint32_t reason;
 
-    if (plugin && plugin->driver_reason) {
-        str_addf(out, "driver %s: ", plugin->driver);
-        print_verdict(plugin->driver_reason, plugin->driver_detail, out);
-    } else if (device && (request->has_index || request->stable_id[0])) {
-        print_device(device, out);
-    } else if (plugin && !request->has_index && !request->stable_id[0]) {
+    if (plugin && plugin->n_devices && !request->has_index && !request->stable_id[0]) {
         for (uint32_t i = 0; i < registry->n_devices; i++) {
             if (registry->devices[i].plugin == plugin)
                 print_device(&registry->devices[i], out);
         }
-    } else if (!device) {
-        str_addf(out, "%s: %s\n", request->driver, why.failed ? "" : why.text);
+        return;
     }
-    if (why.failed)
-        out->failed = true;
+    reason = request_find(registry, request, &device, &why);
+    if (device) {
+        print_device(device, out);
+    } else {
+        str_addf(out, "%s: %s\n", name, why.failed ? "" : why.text);
+        print_advice(reason, out);
+        out->failed |= why.failed;
+    }
     str_fini(&why);
 }
 
@@ -116,7 +122,7 @@ void registry_why(const struct registry *registry, const char *name, struct str 
     if (plugin && out->length == before)
         print_plugin(plugin, out);
     if (is_request && (plugin || out->length == before || strcmp(request.driver, "auto") == 0))
-        print_driver(registry, &request, out);
+        print_driver(registry, &request, name, out);
     if (!plugin)
         print_search(registry, out);
 }
