@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/scalar.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/op.h"
+
+frit_scalar scalar_f(double value)
+{
+    frit_scalar scalar = {.kind = FRIT_SCALAR_F64};
+
+    memcpy(&scalar.bits, &value, sizeof(value));
+    return scalar;
+}
+
+frit_scalar scalar_i(int64_t value)
+{
+    return (frit_scalar){.kind = FRIT_SCALAR_I64, .bits = (uint64_t)value};
+}
+
+frit_scalar scalar_u(uint64_t value)
+{
+    return (frit_scalar){.kind = FRIT_SCALAR_U64, .bits = value};
+}
+
+double scalar_number(const frit_scalar *scalar)
+{
+    double value;
+
+    if (scalar->kind == FRIT_SCALAR_I64)
+        return (double)(int64_t)scalar->bits;
+    if (scalar->kind == FRIT_SCALAR_U64)
+        return (double)scalar->bits;
+    memcpy(&value, &scalar->bits, sizeof(value));
+    return value;
+}
+
+const char *scalar_text(const frit_scalar *scalar, char *text, size_t size)
+{
+    if (scalar->kind == FRIT_SCALAR_I64)
+        snprintf(text, size, "%lld", (long long)scalar->bits);
+    else if (scalar->kind == FRIT_SCALAR_U64)
+        snprintf(text, size, "%llu", (unsigned long long)scalar->bits);
+    else
+        snprintf(text, size, "%.17g", scalar_number(scalar));
+    return text;
+}
+
+/* Exact but for the last nearbyint: a quotient by a power of two that is the unit in the last
+ * place. */
+static double round_binary(double value, int precision, int min_exponent, double max)
+{
+    double unit, rounded;
+    int exponent;
+
+    if (value == 0 || !isfinite(value))
+        return value;
+    frexp(value, &exponent);
+    exponent = exponent - 1 < min_exponent ? min_exponent : exponent - 1;
+    unit = ldexp(1, exponent - (precision - 1));
+    rounded = nearbyint(value / unit) * unit;
+    return fabs(rounded) > max ? copysign(INFINITY, value) : rounded;
+}
+
+double scalar_round(double value, uint32_t dtype)
+{
+    if (dtype == FRIT_F16)
+        return round_binary(value, 11, -14, 65504);
+    if (dtype == FRIT_BF16)
+        return round_binary(value, 8, -126, 0x1.fep127);
+    if (dtype == FRIT_F32)
+        return round_binary(value, 24, -126, 0x1.fffffep127);
+    return value;
+}
+
+const char *scalar_range(uint32_t dtype, char *text, size_t size)
+{
+    static const double largest[FRIT_DTYPE_LIMIT] = {
+        [FRIT_F64] = 0x1.fffffffffffffp1023,
+        [FRIT_F32] = 0x1.fffffep127,
+        [FRIT_F16] = 65504,
+        [FRIT_BF16] = 0x1.fep127,
+    };
+    uint32_t bits = frit_dtype_bits(dtype);
+
+    if (dtype_class(dtype) == FRIT_DTYPE_FLOAT)
+        snprintf(text, size, "numbers up to %g in size", largest[dtype]);
+    else if (dtype_class(dtype) == FRIT_DTYPE_BOOL)
+        snprintf(text, size, "0 and 1");
+    else if (dtype_class(dtype) == FRIT_DTYPE_UINT)
+        snprintf(text, size, "whole numbers from 0 to %llu",
+                 (unsigned long long)(UINT64_MAX >> (64 - bits)));
+    else
+        snprintf(text, size, "whole numbers from %lld to %lld",
+                 (long long)(INT64_MIN >> (64 - bits)), (long long)(INT64_MAX >> (64 - bits)));
+    return text;
+}
+
+/* An integer as sign and magnitude; false for a fraction, an infinity, NaN, or beyond 64 bits. */
+static bool whole(const frit_scalar *scalar, bool *negative, uint64_t *magnitude)
+{
+    double value;
+
+    if (scalar->kind != FRIT_SCALAR_F64) {
+        *negative = scalar->kind == FRIT_SCALAR_I64 && (int64_t)scalar->bits < 0;
+        *magnitude = *negative ? 0 - scalar->bits : scalar->bits;
+        return true;
+    }
+    value = scalar_number(scalar);
+    if (!(fabs(value) < 0x1p64) || value != trunc(value))
+        return false;
+    *negative = value < 0;
+    *magnitude = (uint64_t)fabs(value);
+    return true;
+}
+
+static const char *fit_integer(frit_scalar *scalar, uint32_t dtype)
+{
+    bool is_signed = dtype_class(dtype) == FRIT_DTYPE_INT, negative;
+    uint32_t bits = frit_dtype_bits(dtype) - is_signed;
+    uint64_t magnitude, max;
+
+    if (!whole(scalar, &negative, &magnitude)) {
+        bool beyond = scalar->kind == FRIT_SCALAR_F64 && isfinite(scalar_number(scalar)) &&
+                      fabs(scalar_number(scalar)) >= 0x1p64;
+
+        return beyond ? "is out of range" : "is not a whole number";
+    }
+    if (negative && !is_signed)
+        return "is negative";
+    max = dtype_class(dtype) == FRIT_DTYPE_BOOL ? 1 : UINT64_MAX >> (64 - bits);
+    if (magnitude > max + negative)
+        return dtype == FRIT_BOOL ? "is neither 0 nor 1" : "is out of range";
+    scalar->bits = negative ? 0 - magnitude : magnitude;
+    scalar->kind = dtype_class(dtype) == FRIT_DTYPE_UINT ? FRIT_SCALAR_U64 : FRIT_SCALAR_I64;
+    return NULL;
+}
+
+const char *scalar_fit(frit_scalar *scalar, uint32_t dtype)
+{
+    double value;
+
+    if (scalar->kind != FRIT_SCALAR_F64 && scalar->kind != FRIT_SCALAR_I64 &&
+        scalar->kind != FRIT_SCALAR_U64)
+        return "is of no known kind";
+    if (dtype_class(dtype) != FRIT_DTYPE_FLOAT)
+        return fit_integer(scalar, dtype);
+    value = scalar_number(scalar);
+    if (isfinite(value) && !isfinite(scalar_round(value, dtype)))
+        return "is out of range";
+    *scalar = scalar_f(value);
+    return NULL;
+}
