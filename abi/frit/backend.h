@@ -9,8 +9,7 @@
 
 #include <frit/program.h>
 
-/* ---- devices
- * -------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 /* In the order in which `auto` looks. */
 enum {
@@ -81,8 +80,7 @@ typedef struct frit_driver_info {
     frit_str detail; /* in words, e.g. the loader's message; lives as long as the instance */
 } frit_driver_info;
 
-/* ---- memory and transfers
- * ------------------------------------------------------------------------- */
+/* ---- memory and transfers ---- */
 
 typedef struct frit_alloc_desc {
     uint32_t struct_size;
@@ -142,14 +140,12 @@ typedef struct frit_cmd {
 /* What wait reports beside its status. */
 typedef struct frit_failure {
     uint32_t struct_size;
-    frit_status
-        status;      /* of the first command that failed since the last report, FRIT_OK if none */
-    uint64_t value;  /* the timeline value it was to reach */
-    uint64_t cookie; /* of the launch, 0 if not a launch */
+    frit_status status; /* of the first command that failed since the last report, or FRIT_OK */
+    uint64_t value;     /* the timeline value it was to reach */
+    uint64_t cookie;    /* of the launch, 0 if not a launch */
 } frit_failure;
 
-/* ---- the table
- * ------------------------------------------------------------------------------------ */
+/* ---- the table ---- */
 
 #define FRIT_BACKEND "frit.backend/1"
 
@@ -173,21 +169,22 @@ typedef struct frit_backend {
                          frit_err *err);
     /* [any] +mayblock  required; no command that uses it is pending.  NULL does nothing. */
     void (*free)(void *self, void *memory);
-    /* [any] +mayblock  required.  In the queue's order, and after `waits`; `from` may be reused on return. */
+    /* [any] +mayblock  required.  In the queue's order, and after `to->waits`; `from` may be reused
+     * on return. */
     frit_status (*write)(void *self, const frit_transfer *to, const void *from, uint64_t *value,
                          frit_err *err);
-    /* [any] +mayblock  required.  In the queue's order, and after `from->waits`; `into` is filled when a wait
-     * for *value, or for a later value, has returned. */
+    /* [any] +mayblock  required.  In the queue's order, and after `from->waits`; `into` is filled
+     * when a wait for *value, or for a later value, has returned. */
     frit_status (*read)(void *self, const frit_transfer *from, void *into, uint64_t *value,
                         frit_err *err);
 
-    /* [device] +nonblock (INLINE_QUEUE: +mayblock)  required.  Negative: nothing was enqueued; what fails
-     * later is told by wait. */
+    /* [device] +nonblock (INLINE_QUEUE: +mayblock)  required.  Negative: nothing was enqueued;
+     * what fails later is told by wait. */
     frit_status (*submit)(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
                           const frit_point *waits, uint32_t n_waits, uint64_t *value,
                           frit_err *err);
-    /* [any] +mayblock  required.  FRIT_TIMEOUT after `timeout_ns`; a failed command does not stop
-     * the timeline, it is told in `out`. */
+    /* [any] +mayblock  required.  FRIT_TIMEOUT after `timeout_ns` (0: only asks, UINT64_MAX: no
+     * limit); a failed command does not stop the timeline, it is told in `out`. */
     frit_status (*wait)(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *out,
                         frit_err *err);
 

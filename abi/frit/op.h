@@ -129,8 +129,7 @@ enum { FRIT_USE_KEY = 1, FRIT_USE_LAUNCH, FRIT_USE_SHAPE };
 
 enum { FRIT_PLACE_POS = 1, FRIT_PLACE_NAMED };
 
-/* ---- relative ops
- * -------------------------------------------------------------------------------- */
+/* ---- relative ops ---- */
 
 enum { FRIT_OPERAND_ABSENT = 0, FRIT_OPERAND_TENSOR = 1, FRIT_OPERAND_SCALAR = 2 };
 

@@ -78,8 +78,7 @@ typedef struct frit_plugin {
 
 typedef int32_t (*frit_plugin_entry)(const frit_hello *, frit_welcome *);
 
-/* ---- the record in the file
- * ----------------------------------------------------------------------- */
+/* ---- the record in the file ---- */
 
 /* The descriptor of ELF note "FRIT", type 1, in section .note.frit.  The format is frozen: bytes as
  * they lie here, all units 4 bytes or less, so that a reader needs no alignment. */

@@ -10,8 +10,7 @@
 #include <frit/host.h>
 #include <frit/op.h>
 
-/* ---- what the host knows when it prepares
- * -------------------------------------------------------- */
+/* ---- what the host knows when it prepares ---- */
 
 /* One tensor argument, without address or contents.  Order: the program's inputs, then its outputs.
  */
@@ -50,8 +49,7 @@ typedef struct frit_signature {
     const uint8_t *scalar_classes; /* n_scalars of FRIT_SCALAR_CLASS_* */
 } frit_signature;
 
-/* ---- what prepare answers
- * ------------------------------------------------------------------------ */
+/* ---- what prepare answers ---- */
 
 enum { FRIT_MAX_PHASES = 8, FRIT_MAX_OUTPUTS = 16, FRIT_MAX_DERIVED = 4 };
 
@@ -133,8 +131,7 @@ typedef struct frit_program_info {
     const frit_candidate *candidates; /* lives as long as the program */
 } frit_program_info;
 
-/* ---- commands
- * ------------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
 #define FRIT_ARG_READ        0x01u
 #define FRIT_ARG_WRITE       0x02u
@@ -198,8 +195,7 @@ typedef struct frit_launch {
     uint32_t reserved;
 } frit_launch;
 
-/* ---- the table
- * ------------------------------------------------------------------------------------ */
+/* ---- the table ---- */
 
 #define FRIT_PROGRAM_TABLE "frit.program/1"
 

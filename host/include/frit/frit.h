@@ -37,7 +37,7 @@ const char *frit_status_name(frit_status status);
 const char *frit_dtype_name(uint32_t dtype);
 uint32_t frit_dtype_of_name(const char *name);
 
-/* ---- lists in the calling style: FRIT_SHAPE(500, 64), FRIT_AXES(0, 2), FRIT_SLICES({0, 4, 1}, {0}) ------ */
+/* ---- lists in the calling style: FRIT_SHAPE(500, 64), FRIT_SLICES({0, 4, 1}, {0}) ---- */
 
 #ifndef __cplusplus
 #define FRIT_COUNT_OF(type, ...) ((int64_t)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)))
@@ -72,7 +72,7 @@ template <int64_t N> inline frit_slices frit_slices_of(const frit_range (&ranges
 extern "C" {
 #endif
 
-/* ---- hosts and devices ----------------------------------------------------------------------------- */
+/* ---- hosts and devices ---- */
 
 /* One configuration value given by the program; beats environment and files. */
 typedef struct frit_setting {
@@ -172,7 +172,7 @@ frit_status frit_flush(frit_device *device);
 /* Seeds the random rows of all devices of the host; the default is the option [frit] seed. */
 void frit_seed(frit_host *host, uint64_t seed);
 
-/* ---- tensors from and to the program ----------------------------------------------------------------- */
+/* ---- tensors from and to the program ---- */
 
 /* Copies `bytes` from `data`; they must be exactly those of the dense tensor. */
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data, uint64_t bytes);
@@ -203,7 +203,7 @@ FRIT_NODISCARD frit_status frit_write(frit_tensor *tensor, const void *data, uin
 /* The same values on another device; also where it is the same device. */
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device);
 
-/* ---- lifetime ------------------------------------------------------------------------------------------ */
+/* ---- lifetime ---- */
 
 /* Of one thread on one device; scopes nest. */
 typedef struct frit_scope {
@@ -232,7 +232,7 @@ frit_tensor *frit_take(frit_tensor *tensor);
 void frit_persistent_begin(frit_device *device);
 void frit_persistent_end(frit_device *device);
 
-/* ---- what a tensor is ---------------------------------------------------------------------------------- */
+/* ---- what a tensor is ---- */
 
 /* FRIT_OK while no failure is known; does not wait. */
 frit_status frit_tensor_status(frit_tensor *tensor);
@@ -245,7 +245,7 @@ FRIT_NODISCARD frit_status frit_strides_of(frit_tensor *tensor, frit_dims *out);
 frit_device *frit_device_of(frit_tensor *tensor); /* NULL on an error tensor without a device */
 uint64_t frit_bytes(frit_tensor *tensor);         /* of the dense tensor, what frit_read wants */
 
-/* ---- ops ------------------------------------------------------------------------------------------------ */
+/* ---- ops ---- */
 
 /* One operand of frit_op: a tensor, or where `tensor` is NULL and the kind is set, a scalar; both empty: absent. */
 typedef struct frit_input {
@@ -269,7 +269,7 @@ frit_scalar frit_scalar_f(double value);
 frit_scalar frit_scalar_i(int64_t value);
 frit_scalar frit_scalar_u(uint64_t value);
 
-/* ---- text programs --------------------------------------------------------------------------------------- */
+/* ---- text programs ---- */
 
 /* A text program with known dims.  `err` may be NULL; its text begins with file:line:column. */
 FRIT_NODISCARD frit_status frit_graph_load(const char *path, frit_graph **out, frit_err *err);
@@ -302,7 +302,7 @@ FRIT_NODISCARD frit_status frit_graph_run(const frit_graph *graph, frit_device *
 /* The text form of the bound graph, malloc'd for the caller; NULL without memory. */
 char *frit_graph_print(const frit_graph *graph);
 
-/* ---- what happened ---------------------------------------------------------------------------------------- */
+/* ---- what happened ---- */
 
 /* Counters of one device since it was opened; each only grows but for the `_now` ones. */
 typedef struct frit_stats {
