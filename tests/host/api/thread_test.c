@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors used from several threads: pending, materialised, orphaned, released elsewhere. */
+#include "api/rig.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { THREADS = 4, ROUNDS = 200 };
+
+struct shared {
+    struct rig rig;
+    frit_tensor *weight; /* used by all */
+    atomic_int failures;
+};
+
+/* A chain of this thread's own that reads a tensor of all: (w + i) * 2 - w. */
+static void *work(void *arg)
+{
+    struct shared *shared = arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        frit_scope scope = frit_scope_begin(shared->rig.dev);
+        frit_tensor *y =
+            frit_keep(frit_sub(frit_mul_f(frit_add_f(shared->weight, i), 2), shared->weight));
+        float out[4];
+
+        frit_scope_end(scope);
+        if (frit_read(frit_take(y), out, sizeof(out)) || out[3] != 4 + 2 * (float)i)
+            atomic_fetch_add(&shared->failures, 1);
+    }
+    return NULL;
+}
+
+static void run_threads(struct shared *shared, void *(*fn)(void *))
+{
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, fn, shared), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&shared->failures), 0);
+}
+
+static const float four[4] = {1, 2, 3, 4};
+
+static void test_threads_share_a_weight(void **state)
+{
+    struct shared shared = {0};
+
+    (void)state;
+    rig_open(&shared.rig, NULL, 0);
+    shared.weight = rig_f32(&shared.rig, FRIT_SHAPE(4), four);
+    run_threads(&shared, work);
+    frit_release(shared.weight);
+    rig_close(&shared.rig);
+}
+
+/* The weight is still queued on this thread when the others begin. */
+static void test_threads_share_a_pending_value(void **state)
+{
+    struct shared shared = {0};
+
+    (void)state;
+    rig_open(&shared.rig, NULL, 0);
+    shared.weight = frit_add_f(frit_take(rig_f32(&shared.rig, FRIT_SHAPE(4), four)), 0);
+    run_threads(&shared, work);
+    assert_true(rig_stats(&shared.rig).drains_share > 0);
+    frit_release(shared.weight);
+    rig_close(&shared.rig);
+}
+
+static void *make_and_leave(void *arg)
+{
+    struct shared *shared = arg;
+
+    shared->weight =
+        frit_exp(frit_take(frit_mul_f(frit_take(rig_f32(&shared->rig, FRIT_SHAPE(4), four)), 0)));
+    return NULL;
+}
+
+/* A thread that is gone left its queue behind; whoever needs a value runs it. */
+static void test_orphaned_values_can_be_read(void **state)
+{
+    struct shared shared = {0};
+    pthread_t thread;
+    float out[4];
+
+    (void)state;
+    rig_open(&shared.rig, NULL, 0);
+    pthread_create(&thread, NULL, make_and_leave, &shared);
+    pthread_join(thread, NULL);
+    assert_int_equal(rig_stats(&shared.rig).queued_now, 2);
+    assert_int_equal(frit_read(frit_take(shared.weight), out, sizeof(out)), FRIT_OK);
+    assert_true(out[0] == 1 && out[3] == 1);
+    rig_close(&shared.rig);
+}
+
+static void test_sync_all_runs_orphans(void **state)
+{
+    struct shared shared = {0};
+    pthread_t thread;
+
+    (void)state;
+    rig_open(&shared.rig, NULL, 0);
+    pthread_create(&thread, NULL, make_and_leave, &shared);
+    pthread_join(thread, NULL);
+    assert_int_equal(frit_sync_all(shared.rig.dev), FRIT_OK);
+    assert_int_equal(rig_stats(&shared.rig).queued_now, 0);
+    assert_int_equal(rig_stats(&shared.rig).launches, 2);
+    frit_release(shared.weight);
+    rig_close(&shared.rig);
+}
+
+/* Everybody releases, takes and uses the same handle: exactly one succeeds in ending it, nobody
+ * crashes. */
+static void *fight(void *arg)
+{
+    struct shared *shared = arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        frit_tensor *mine = frit_neg(shared->weight);
+        float out[4];
+
+        if (frit_tensor_status(mine) == FRIT_OK && frit_read(mine, out, sizeof(out)))
+            atomic_fetch_add(&shared->failures, 1);
+        frit_release(mine);
+        if (i == ROUNDS / 2)
+            frit_release(shared->weight);
+    }
+    return NULL;
+}
+
+static void test_racing_releases(void **state)
+{
+    struct shared shared = {0};
+
+    (void)state;
+    rig_open(&shared.rig, NULL, 0);
+    shared.weight = rig_f32(&shared.rig, FRIT_SHAPE(4), four);
+    run_threads(&shared, fight);
+    assert_int_equal(frit_tensor_status(shared.weight), FRIT_INVALID);
+    frit_sync_all(shared.rig.dev);
+    rig_close(&shared.rig);
+}
+
+/* A reader sees either the old or the new elements, whole. */
+static void *rewrite(void *arg)
+{
+    struct shared *shared = arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        float in[4], out[4];
+
+        for (int k = 0; k < 4; k++)
+            in[k] = (float)i;
+        if (frit_write(shared->weight, in, sizeof(in)) ||
+            frit_read(shared->weight, out, sizeof(out)) || out[0] != out[3])
+            atomic_fetch_add(&shared->failures, 1);
+    }
+    return NULL;
+}
+
+static void test_racing_writes(void **state)
+{
+    struct shared shared = {0};
+
+    (void)state;
+    rig_open(&shared.rig, NULL, 0);
+    shared.weight = rig_f32(&shared.rig, FRIT_SHAPE(4), (float[]){7, 7, 7, 7});
+    run_threads(&shared, rewrite);
+    frit_release(shared.weight);
+    rig_close(&shared.rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_share_a_weight),
+        cmocka_unit_test(test_threads_share_a_pending_value),
+        cmocka_unit_test(test_orphaned_values_can_be_read),
+        cmocka_unit_test(test_sync_all_runs_orphans),
+        cmocka_unit_test(test_racing_releases),
+        cmocka_unit_test(test_racing_writes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
