@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 500 handwritten digits through two trained networks (tools/models) on every device that is found.
+ *
+ *   frit-digits [ROOT]     ROOT: top of the source tree, by default the working directory
+ *
+ * Ends with 1 if a network gives other answers than it should, or logits further than 1e-3 from the
+ * expected. */
+#include <frit/frit.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { IMAGES = 500, SIDE = 8, CLASSES = 10, SHOWN = 5, MAX_INPUTS = 16 };
+#define MAX_DIFFERENCE 1e-3
+
+static const struct model {
+    const char *name;
+    int right;
+} models[] = {{"mlp", 485}, {"cnn", 495}};
+
+/* What the devices are asked and should answer. */
+struct truth {
+    float images[IMAGES][SIDE][SIDE];
+    int64_t labels[IMAGES];
+    float logits[IMAGES][CLASSES]; /* of the model at hand */
+};
+
+struct outcome {
+    float logits[IMAGES][CLASSES];
+    int64_t answers[IMAGES];
+    double seconds;
+    frit_stats before, after;
+};
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static int complain(frit_tensor *tensor)
+{
+    fprintf(stderr, "%s\n", frit_tensor_error(tensor));
+    return 1;
+}
+
+/* Reads a file of the data folder into memory of its size. */
+static int load(frit_device *dev, const char *root, const char *name, void *out, size_t bytes)
+{
+    char path[4096];
+    frit_tensor *tensor;
+    int status;
+
+    snprintf(path, sizeof(path), "%s/tests/data/digits/%s.npy", root, name);
+    tensor = frit_load_npy(dev, path);
+    status = frit_read(tensor, out, bytes) ? complain(tensor) : 0;
+    frit_release(tensor);
+    return status;
+}
+
+/* The default files of the inputs as tensors; binds the graph to them. */
+static int feed(frit_graph *graph, frit_device *dev, frit_tensor **inputs, uint64_t *n)
+{
+    frit_port ports[MAX_INPUTS];
+    frit_err err = {.struct_size = sizeof(err)};
+
+    for (*n = 0; *n < MAX_INPUTS; ++*n) {
+        frit_port *port = &ports[*n];
+
+        *port = (frit_port){.struct_size = sizeof(*port)};
+        if (frit_graph_input_at(graph, *n, port))
+            break;
+        inputs[*n] = frit_load_npy(dev, port->file);
+        if (frit_tensor_status(inputs[*n]))
+            return complain(inputs[*n]);
+        port->dtype = frit_dtype(inputs[*n]);
+        port->dims = frit_dims_of(inputs[*n]);
+    }
+    if (!frit_graph_bind(graph, ports, *n, &err))
+        return 0;
+    fprintf(stderr, "%s\n", err.text);
+    return 1;
+}
+
+static int classify(frit_graph *graph, frit_device *dev, struct outcome *out)
+{
+    frit_tensor *inputs[MAX_INPUTS] = {0}, *results[2] = {0};
+    frit_err err = {.struct_size = sizeof(err)};
+    uint64_t n;
+    double start;
+    int status = feed(graph, dev, inputs, &n);
+
+    if (!status) {
+        out->before = out->after = (frit_stats){.struct_size = sizeof(frit_stats)};
+        frit_stats_get(dev, &out->before);
+        start = now();
+        status = frit_graph_run(graph, dev, inputs, n, results, 2, &err);
+        if (status)
+            fprintf(stderr, "%s\n", err.text);
+        else if (frit_read(results[0], out->logits, sizeof(out->logits)))
+            status = complain(results[0]);
+        else if (frit_read(results[1], out->answers, sizeof(out->answers)))
+            status = complain(results[1]);
+        out->seconds = now() - start;
+        frit_stats_get(dev, &out->after);
+    }
+    for (int i = 0; i < MAX_INPUTS; i++)
+        frit_release(inputs[i]);
+    frit_release(results[0]);
+    frit_release(results[1]);
+    return status ? 1 : 0;
+}
+
+/* Digits side by side, the answers below them. */
+static void show(const struct truth *truth, const struct outcome *out)
+{
+    static const char shades[] = " .:-=+*#%@";
+
+    putchar('\n');
+    for (int row = 0; row < SIDE; row++) {
+        for (int i = 0; i < SHOWN; i++) {
+            fputs("  ", stdout);
+            for (int column = 0; column < SIDE; column++) {
+                char shade = shades[(int)(truth->images[i][row][column] * (sizeof(shades) - 2))];
+
+                putchar(shade);
+                putchar(shade);
+            }
+        }
+        putchar('\n');
+    }
+    for (int i = 0; i < SHOWN; i++)
+        printf("  %6s is a %-4d", "", (int)out->answers[i]);
+    fputs("\n\n", stdout);
+}
+
+/* Tells how it went; not 0 where it is not as it should be. */
+static int judge(const struct model *model, const char *device, const struct truth *truth,
+                 const struct outcome *out)
+{
+    double largest = 0;
+    int right = 0, good;
+
+    for (int i = 0; i < IMAGES; i++) {
+        right += out->answers[i] == truth->labels[i];
+        for (int k = 0; k < CLASSES; k++) {
+            double difference = fabs((double)out->logits[i][k] - (double)truth->logits[i][k]);
+
+            largest = difference <= largest ? largest : difference; /* also NaN */
+        }
+    }
+    good = right == model->right && largest <= MAX_DIFFERENCE;
+    printf("digits-%s on %s: %d images, %d/%d right, %.1f ms, %llu programs, %llu launches, "
+           "largest logit difference %.2g%s\n",
+           model->name, device, IMAGES, right, IMAGES, out->seconds * 1e3,
+           (unsigned long long)(out->after.programs - out->before.programs),
+           (unsigned long long)(out->after.launches - out->before.launches), largest,
+           good ? "" : "  WRONG");
+    return !good;
+}
+
+static int run_model(const struct model *model, frit_device *dev, const char *root,
+                     struct truth *truth, struct outcome *out)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    frit_graph *graph = NULL;
+    char path[4096], name[32];
+    int status;
+
+    snprintf(path, sizeof(path), "%s/tools/models/digits-%s.frit", root, model->name);
+    snprintf(name, sizeof(name), "%s_logits", model->name);
+    if (frit_graph_load(path, &graph, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+    }
+    status = load(dev, root, name, truth->logits, sizeof(truth->logits)) ||
+             classify(graph, dev, out) || judge(model, frit_device_name(dev), truth, out);
+    frit_graph_free(graph);
+    return status;
+}
+
+static int run_device(frit_device *dev, const char *root, int shown, struct truth *truth,
+                      struct outcome *out)
+{
+    int status = load(dev, root, "images", truth->images, sizeof(truth->images)) ||
+                 load(dev, root, "labels", truth->labels, sizeof(truth->labels));
+
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]) && !status; i++) {
+        status = run_model(&models[i], dev, root, truth, out);
+        if (!status && !shown && i == 0)
+            show(truth, out);
+    }
+    return status;
+}
+
+static int run_all(frit_host *host, const char *root, struct truth *truth, struct outcome *out)
+{
+    frit_device_desc desc = {.struct_size = sizeof(desc)};
+    int status = 0, devices = 0;
+
+    for (uint64_t i = 0; frit_device_at(host, i, &desc) == FRIT_OK; i++) {
+        frit_device *dev = NULL;
+
+        if (desc.reason) {
+            printf("%s is not usable: see `frit doctor why %s`\n", desc.name, desc.name);
+        } else if (frit_device_open(host, desc.name, &dev)) {
+            fprintf(stderr, "%s\n", frit_host_error(host));
+            status = 1;
+        } else {
+            status |= run_device(dev, root, devices++, truth, out);
+            frit_device_close(dev);
+        }
+    }
+    if (devices == 0) {
+        fprintf(stderr, "no device was found; see `frit devices`\n");
+        status = 1;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct truth *truth = calloc(1, sizeof(*truth));
+    struct outcome *out = calloc(1, sizeof(*out));
+    frit_host *host = NULL;
+    int status = 1;
+
+    if (argc > 2)
+        fprintf(stderr, "usage: %s [ROOT]\n", argv[0]);
+    else if (!truth || !out)
+        fprintf(stderr, "no memory\n");
+    else if (frit_host_open(NULL, &host))
+        fprintf(stderr, "%s\n", frit_host_error(host));
+    else
+        status = run_all(host, argc > 1 ? argv[1] : ".", truth, out);
+    frit_host_close(host);
+    free(out);
+    free(truth);
+    return status;
+}
