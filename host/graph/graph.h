@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of ops over numbered values, in program order: what a text program becomes once its dims are known,
- * what a composite op decomposes into, and what a recorded segment is printed from.
+/* A list of ops over numbered values, in program order: what a text program becomes once its dims
+ * are known, what a composite op decomposes into, and what a recorded segment is printed from.
  *
- * Each value has one producer; every op passed op_check when it was appended.  Threads: one at a time. */
+ * Each value has one producer; every op passed op_check when it was appended.  Threads: one at a
+ * time. */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
 #include "base/arena.h"
 #include "graph/op.h"
 
-enum { GRAPH_NO_VALUE = UINT32_MAX };
+#define GRAPH_NO_VALUE UINT32_MAX
 
 enum graph_kind { GRAPH_INPUT = 1, GRAPH_CONST, GRAPH_RESULT };
 
@@ -17,9 +18,7 @@ struct graph_value {
     enum graph_kind kind;
     struct op_type type;
     const char *name; /* NULL: print %N */
-    const char *file; /* INPUT, CONST: where the value comes from by default, as written; NULL if nowhere */
-    uint32_t line;    /* of the text it came from, 0 if none */
-    uint32_t column;
+    const char *file; /* INPUT, CONST: where the value comes from by default, as written, or NULL */
 };
 
 struct graph_operand {
@@ -33,9 +32,9 @@ struct graph_op {
     uint32_t op;
     uint32_t n_in;
     uint32_t n_out;
-    uint32_t line;
+    uint32_t line; /* of the text it came from, 0 if none */
     struct graph_operand *in;
-    void *attrs; /* record as op_check left it, NULL for `none` */
+    void *attrs;                   /* record as op_check left it, NULL for `none` */
     uint32_t out[FRIT_OP_MAX_OUT]; /* GRAPH_NO_VALUE: not wanted */
 };
 
@@ -52,8 +51,8 @@ struct graph {
 void graph_fini(struct graph *graph);
 
 /* The name is copied; NULL for none. */
-frit_status graph_input(struct graph *graph, enum graph_kind kind, const char *name, const struct op_type *type,
-                        uint32_t *value, frit_err *err);
+frit_status graph_input(struct graph *graph, enum graph_kind kind, const char *name,
+                        const struct op_type *type, uint32_t *value, frit_err *err);
 
 /* What to append.  `attrs` is the row's record and is copied; NULL means all defaults. */
 struct graph_call {
@@ -65,14 +64,20 @@ struct graph_call {
     const void *attrs;
 };
 
-/* Checks and appends; `out` gets a value (or GRAPH_NO_VALUE) per output of the row.  On failure the graph is
- * as before. */
-frit_status graph_append(struct graph *graph, const struct graph_call *call, uint32_t out[FRIT_OP_MAX_OUT],
-                         frit_err *err);
+/* Checks and appends; `out` gets a value (or GRAPH_NO_VALUE) per output of the row.  On failure the
+ * graph is as before. */
+frit_status graph_append(struct graph *graph, const struct graph_call *call,
+                         uint32_t out[FRIT_OP_MAX_OUT], frit_err *err);
+/* A value may be an output more than once. */
 frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err);
 
-/* Checks what append guarantees, for graphs from elsewhere and in tests: producers before users, types as
- * op_check infers them, one producer per value. */
+/* Operands as op_check wants them; their values must exist. */
+void graph_operands(const struct graph *graph, const struct graph_operand *in, uint32_t n_in,
+                    struct op_input *out);
+
+/* Checks what append guarantees, for graphs from elsewhere and in tests: producers before users,
+ * one producer per value, types and attributes as op_check leaves them, names that parse and are
+ * there once. */
 frit_status graph_verify(const struct graph *graph, frit_err *err);
 
 #endif
