@@ -1,1 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` puts where.  The result may be moved as a whole: everything is found relative to
+# libfrit, to the command, or to the package files themselves.
+include(CMakePackageConfigHelpers)
+
+set(FRIT_INSTALLED_PLUGINS ${CMAKE_INSTALL_LIBDIR}/frit/plugins)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/frit)
+
+# Headers and the library.
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/abi/frit ${CMAKE_SOURCE_DIR}/host/include/frit
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+install(TARGETS frit frit_abi EXPORT fritTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
+# The plugins: every module that plugins/ builds.
+get_property(rooms DIRECTORY ${CMAKE_SOURCE_DIR}/plugins PROPERTY SUBDIRECTORIES)
+foreach(room IN LISTS rooms)
+  get_property(targets DIRECTORY ${room} PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL MODULE_LIBRARY)
+      install(TARGETS ${target} LIBRARY DESTINATION ${FRIT_INSTALLED_PLUGINS})
+    endif()
+  endforeach()
+endforeach()
+
+# The command, its manual, and the configuration with every option's default.
+install(TARGETS frit-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/man/*.1 ${CMAKE_SOURCE_DIR}/tools/man/*.3)
+foreach(page IN LISTS pages)
+  string(REGEX MATCH "[0-9]$" section ${page})
+  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()
+install(FILES ${CMAKE_SOURCE_DIR}/conf/frit.ini DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# pkg-config and find_package.
+file(RELATIVE_PATH FRIT_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" FRIT_PC_UP ${FRIT_PC_UP})
+configure_file(${CMAKE_CURRENT_LIST_DIR}/frit.pc.in ${CMAKE_BINARY_DIR}/frit.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/frit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/fritConfig.cmake.in ${CMAKE_BINARY_DIR}/fritConfig.cmake
+  INSTALL_DESTINATION ${package_dir} PATH_VARS FRIT_INSTALLED_PLUGINS)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/fritConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(EXPORT fritTargets NAMESPACE frit:: DESTINATION ${package_dir})
+install(FILES ${CMAKE_BINARY_DIR}/fritConfig.cmake ${CMAKE_BINARY_DIR}/fritConfigVersion.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FritPlugin.cmake ${CMAKE_CURRENT_LIST_DIR}/plugin.map DESTINATION ${package_dir})
