@@ -61,7 +61,9 @@ frit_scalar frit_scalar_u(uint64_t value)
 struct way {
     const frit_op_info *row;
     uint32_t op;
-    uint32_t n_in;
+    uint32_t n_in; /* `many` and `in` together */
+    frit_tensor *const *many;
+    uint64_t n_many;
     const frit_input *in;
     void *attrs;
     frit_device *device;
@@ -75,6 +77,11 @@ struct way {
     uint32_t wanted; /* outputs the caller has room for */
 };
 
+static frit_input way_in(const struct way *w, uint32_t i)
+{
+    return i < w->n_many ? api_tensor(w->many[i]) : w->in[i - w->n_many];
+}
+
 static const char *operand_name(const struct way *w, uint32_t i)
 {
     if (w->row->in[0].role == FRIT_ROLE_MANY || i >= op_n_slots(w->row))
@@ -86,6 +93,12 @@ static frit_status way_init(struct way *w, frit_err *err)
 {
     w->inputs = w->fixed_inputs;
     w->operands = w->fixed_operands;
+    if (w->n_many > INT32_MAX) {
+        fail(err, FRIT_INVALID, "%s: %llu operands are too many", w->row->name,
+             (unsigned long long)w->n_many);
+        w->n_many = w->n_in = 0;
+        return FRIT_INVALID;
+    }
     if (w->n_in > FIXED) {
         w->inputs = calloc(w->n_in, sizeof(*w->inputs));
         w->operands = calloc(w->n_in, sizeof(*w->operands));
@@ -96,11 +109,13 @@ static frit_status way_init(struct way *w, frit_err *err)
 /* An operand that stands twice is taken once. */
 static void consume(const struct way *w, uint32_t i)
 {
+    frit_tensor *tensor = way_in(w, i).tensor;
+
     for (uint32_t k = 0; k < i; k++) {
-        if (w->in[k].tensor == w->in[i].tensor)
+        if (way_in(w, k).tensor == tensor)
             return;
     }
-    tensor_consume(w->in[i].tensor);
+    tensor_consume(tensor);
 }
 
 static void way_fini(struct way *w)
@@ -119,7 +134,7 @@ static void way_fini(struct way *w)
 
 static frit_status resolve_tensor(struct way *w, uint32_t i, frit_err *err)
 {
-    struct slot *slot = slot_use(w->in[i].tensor, NULL, err);
+    struct slot *slot = slot_use(way_in(w, i).tensor, NULL, err);
     frit_device *device;
 
     if (!slot)
@@ -146,17 +161,18 @@ static frit_status resolve(struct way *w, frit_err *err)
     frit_status first = FRIT_OK;
 
     for (uint32_t i = 0; i < w->n_in; i++) {
+        const frit_input in = way_in(w, i);
         frit_err own = ERR_INIT;
         frit_status st = FRIT_OK;
 
-        if (w->in[i].tensor) {
+        if (in.tensor) {
             st = resolve_tensor(w, i, &own);
-        } else if (w->in[i].scalar.kind == INPUT_NULL) {
+        } else if (in.scalar.kind == INPUT_NULL) {
             st = fail(&own, FRIT_INVALID, "%s: %s (operand %u): is NULL", w->row->name,
                       operand_name(w, i), i);
-        } else if (w->in[i].scalar.kind != FRIT_SCALAR_NONE) {
+        } else if (in.scalar.kind != FRIT_SCALAR_NONE) {
             w->inputs[i].kind = w->operands[i].kind = FRIT_OPERAND_SCALAR;
-            w->inputs[i].scalar = w->in[i].scalar;
+            w->inputs[i].scalar = in.scalar;
         }
         if (st && !first) {
             first = st;
@@ -257,10 +273,13 @@ static void way_of(const struct api_call *call, struct way *w)
     *w = (struct way){.row = frit_op_info_at(call->op),
                       .op = call->op,
                       .n_in = call->n_in,
+                      .many = call->many,
+                      .n_many = call->many ? call->n_many : 0,
                       .in = call->in,
                       .attrs = call->attrs,
                       .device = call->device,
                       .wanted = 1};
+    w->n_in += (uint32_t)w->n_many;
     w->n_out = op_n_out(w->row);
     for (uint32_t i = 1; i < w->n_out; i++) {
         if (call->more[i - 1] || w->row->out[i].role == FRIT_ROLE_OUT)
@@ -293,8 +312,7 @@ frit_status api_op_status(const struct api_call *call)
     return run(&w, out);
 }
 
-/* ---- the generic call
- * ------------------------------------------------------------------------------------- */
+/* ---- the generic call ---- */
 
 /* The attributes of the caller, as much as it knows, in a record of our size. */
 static frit_status copy_attrs(const frit_call *call, const frit_op_info *row, unsigned char *out,

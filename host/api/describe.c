@@ -132,8 +132,7 @@ frit_status frit_config_at(frit_host *host, uint64_t index, frit_config_desc *ou
     return give(out, &desc, sizeof(desc));
 }
 
-/* ---- support
- * ---------------------------------------------------------------------------------------------- */
+/* ---- support ---- */
 
 /* A type that a letter of the table allows. */
 static uint32_t some_dtype(uint32_t letter)
@@ -194,8 +193,7 @@ uint32_t frit_op_support(frit_device *device, uint32_t op)
     return decompose_has(op) ? FRIT_SUPPORT_DECOMPOSED : FRIT_SUPPORT_NONE;
 }
 
-/* ---- counters
- * --------------------------------------------------------------------------------------------- */
+/* ---- counters ---- */
 
 void frit_stats_get(frit_device *device, frit_stats *out)
 {

@@ -19,8 +19,7 @@ struct frit_graph {
     const char **files;
 };
 
-/* ---- loading
- * ---------------------------------------------------------------------------------------------- */
+/* ---- loading ---- */
 
 /* A file named in the program, relative to where the program lies. */
 static const char *resolve(struct arena *arena, const char *program, const char *file)
@@ -198,8 +197,7 @@ char *frit_graph_print(const frit_graph *graph)
     return out.text;
 }
 
-/* ---- binding
- * ---------------------------------------------------------------------------------------------- */
+/* ---- binding ---- */
 
 static frit_status types_of_ports(const frit_port *ports, uint64_t count, struct op_type *types,
                                   frit_err *err)
@@ -247,8 +245,7 @@ frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t 
     return st;
 }
 
-/* ---- running
- * ---------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 static frit_status check_inputs(const frit_graph *graph, frit_tensor *const *inputs,
                                 uint64_t n_inputs, frit_err *err)

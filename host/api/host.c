@@ -10,6 +10,8 @@
 
 frit_status host_keep_error(frit_host *host, frit_status status, const frit_err *err)
 {
+    if (!host)
+        return status;
     pthread_mutex_lock(&host->lock);
     host->error = *err;
     pthread_mutex_unlock(&host->lock);
@@ -87,8 +89,7 @@ void frit_seed(frit_host *host, uint64_t seed)
     atomic_fetch_add(&host->epoch, 1);
 }
 
-/* ---- devices
- * ------------------------------------------------------------------------------------------ */
+/* ---- devices ---- */
 
 static frit_device *find_open(frit_host *host, const struct device_entry *entry)
 {
@@ -175,8 +176,7 @@ const char *frit_device_name(const frit_device *device)
     return device ? device->entry->name : "";
 }
 
-/* ---- running queues
- * ------------------------------------------------------------------------------------ */
+/* ---- running queues ---- */
 
 frit_status frit_flush(frit_device *device)
 {

@@ -14,7 +14,7 @@ struct frit_host {
     frit_err error; /* of the last failed call */
 };
 
-/* Keeps `err` for frit_host_error; returns `status`. */
+/* Keeps `err` for frit_host_error; returns `status`.  NULL host: nothing to keep it in. */
 frit_status host_keep_error(frit_host *host, frit_status status, const frit_err *err);
 
 /* A tensor that is an error; `device` may be NULL.  Belongs to the innermost scope like any other.

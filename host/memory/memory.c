@@ -72,8 +72,7 @@ void memory_destroy(struct memory *memory)
     free(memory);
 }
 
-/* ---- blocks
- * ---------------------------------------------------------------------------------------- */
+/* ---- blocks ---- */
 
 /* Takes idle blocks out until at most `keep` bytes of them are left; returns them as a list. */
 static struct block *unlink_idle(struct memory *memory, uint64_t keep, bool persistent)
@@ -175,8 +174,7 @@ static frit_status block_from_driver(struct memory *memory, enum block_kind kind
     return FRIT_OK;
 }
 
-/* ---- buffers
- * --------------------------------------------------------------------------------------- */
+/* ---- buffers ---- */
 
 static enum block_kind kind_for(const struct memory *memory, uint64_t bytes, bool persistent)
 {

@@ -92,8 +92,7 @@ void device_destroy(frit_device *device)
     free(device);
 }
 
-/* ---- the timeline
- * ----------------------------------------------------------------------------------- */
+/* ---- the timeline ---- */
 
 /* Everything written from the failed command to the newest submitted one is spoiled.  Without
  * memory for one more entry the last one is widened, which spoils too much rather than too little.

@@ -8,8 +8,7 @@
 #include "graph/decompose.h"
 #include "stream/program.h"
 
-/* ---- one call
- * --------------------------------------------------------------------------------------- */
+/* ---- one call ---- */
 
 static void drop_outputs(struct value *out, uint32_t n_out)
 {
@@ -86,8 +85,7 @@ frit_status exec_dense(frit_device *device, const struct value *value, struct va
     return exec_relayout(device, value, NULL, out, err);
 }
 
-/* ---- composite ops
- * ---------------------------------------------------------------------------------- */
+/* ---- composite ops ---- */
 
 /* The values of a decomposition while it runs; a value goes after its last use. */
 struct unfolding {
@@ -272,8 +270,7 @@ frit_status exec_call(const struct exec_call *call, frit_err *err)
     return st;
 }
 
-/* ---- one record
- * ------------------------------------------------------------------------------------- */
+/* ---- one record ---- */
 
 static bool record_wanted(const struct op_record *record)
 {

@@ -25,8 +25,7 @@ struct launch {
     struct buffer *derived[FRIT_MAX_DERIVED];
 };
 
-/* ---- scalars and bounds
- * ----------------------------------------------------------------------------------- */
+/* ---- scalars and bounds ---- */
 
 static uint8_t class_of_real(double x)
 {
@@ -125,8 +124,7 @@ static frit_status gather_words(struct launch *l, frit_err *err)
     return FRIT_OK;
 }
 
-/* ---- the signature
- * -------------------------------------------------------------------------------------- */
+/* ---- the signature ---- */
 
 /* The bytes a value's elements lie in. */
 struct extent {
@@ -239,8 +237,7 @@ static frit_status prepare(struct launch *l, frit_err *err)
                 l->call->device->entry->name);
 }
 
-/* ---- memory
- * ---------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static frit_status scratch(struct launch *l, uint64_t bytes, uint64_t align, struct buffer **out,
                            frit_err *err)
@@ -281,8 +278,7 @@ static frit_status allocate(struct launch *l, frit_err *err)
     return FRIT_OK;
 }
 
-/* ---- the command
- * ----------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static void bind_value(const frit_device *device, const struct value *value, uint64_t flags,
                        frit_arg *out)

@@ -28,8 +28,7 @@ struct programs {
     struct map entries; /* relative op -> struct program_entry */
 };
 
-/* ---- the relative op
- * ----------------------------------------------------------------------------------- */
+/* ---- the relative op ---- */
 
 /* Extents 0 and 1 are themselves; every other gets the number of its first appearance. */
 struct extents {
@@ -133,8 +132,7 @@ static bool relative_key(const struct relative_op *relative, struct str *key)
     return !key->failed;
 }
 
-/* ---- programs
- * ------------------------------------------------------------------------------------------ */
+/* ---- programs ---- */
 
 frit_status programs_create(struct programs **out, frit_err *err)
 {
@@ -264,8 +262,7 @@ frit_status programs_get(frit_device *device, const struct exec_call *call,
     return FRIT_OK;
 }
 
-/* ---- signatures
- * ---------------------------------------------------------------------------------------- */
+/* ---- signatures ---- */
 
 static bool signature_key(const frit_signature *sig, struct str *key)
 {

@@ -7,8 +7,7 @@
 #include "base/fail.h"
 #include "stream/exec.h"
 
-/* ---- the calling thread's streams
- * --------------------------------------------------------------------- */
+/* ---- the calling thread's streams ---- */
 
 struct thread_streams {
     struct stream **streams;
@@ -125,8 +124,7 @@ frit_status stream_current(frit_device *device, struct stream **out, frit_err *e
     return FRIT_OK;
 }
 
-/* ---- the queue
- * ------------------------------------------------------------------------------------------ */
+/* ---- the queue ---- */
 
 /* Counter words of a random op, taken when it is recorded. */
 static void seed_record(struct stream *stream, struct op_record *record)
@@ -263,8 +261,7 @@ void stream_settle(struct slot *slot, enum drain_cause cause)
         stream_drain(slot->home, cause);
 }
 
-/* ---- errors
- * --------------------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 void stream_note_error(struct stream *stream, struct failure *failure)
 {
@@ -285,8 +282,7 @@ struct failure *stream_take_error(struct stream *stream)
     return failure;
 }
 
-/* ---- all streams of a device
- * ---------------------------------------------------------------------------- */
+/* ---- all streams of a device ---- */
 
 void streams_each(frit_device *device, void (*fn)(struct stream *stream, void *ctx), void *ctx)
 {

@@ -46,8 +46,7 @@ static struct slot *slot_at(size_t index)
                                    index * SLOT_BYTES);
 }
 
-/* ---- the table
- * -------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static bool reserve(void)
 {
@@ -141,8 +140,7 @@ static void recycle(struct slot *slot)
     pthread_mutex_unlock(&table.lock);
 }
 
-/* ---- handles
- * ---------------------------------------------------------------------------------------- */
+/* ---- handles ---- */
 
 static frit_tensor *handle_of(const struct slot *slot, uint64_t generation)
 {
@@ -285,8 +283,7 @@ frit_tensor *handle_immortal(frit_status status)
     return handle_of(slot_at((size_t)-failure->status), 0);
 }
 
-/* ---- state
- * ------------------------------------------------------------------------------------------ */
+/* ---- state ---- */
 
 enum slot_state slot_state(const struct slot *slot)
 {
@@ -343,8 +340,7 @@ void slot_swap_buffer(struct slot *slot, struct buffer *buffer)
     buffer_disown(old);
 }
 
-/* ---- all slots of a device
- * ---------------------------------------------------------------------------- */
+/* ---- all slots of a device ---- */
 
 uint64_t slot_count(const frit_device *device)
 {

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A driver inside the test: host memory, two ops (copy and neg of f32), and a script of what it
+ * asks for and what fails. */
+#ifndef TESTS_STREAM_DRIVER_H
+#define TESTS_STREAM_DRIVER_H
+
+#include "unit.h"
+
+#include <frit/backend.h>
+
+#include "load/registry.h"
+#include "stream/device.h"
+
+struct driver {
+    /* Script. */
+    bool refuse_neg;             /* supports says no */
+    bool refuse_prepare;         /* prepare of neg is FRIT_UNSUPPORTED */
+    bool needs_compile;          /* prepare of neg asks for compile */
+    bool wants_dense;            /* prepare of neg asks for dense strides */
+    uint64_t workspace;          /* bytes that neg wants zeroed; checked at launch */
+    uint64_t derived;            /* bytes that neg derives from its operand */
+    int64_t *out_strides;        /* strides neg gives its output, NULL: dense */
+    frit_status submit_status;   /* of the next submit with a launch */
+    frit_status complete_status; /* told by the next wait after such a submit */
+    bool inline_queue;
+
+    /* What happened. */
+    uint32_t prepares, compiles, launches, programs_alive;
+    bool workspace_was_zero;
+    uint32_t derived_fills;
+    frit_launch_spec last_spec;
+
+    uint64_t timeline;
+    frit_failure failure;
+    struct plugin plugin;
+    frit_device_info info;
+    struct device_entry entry;
+    atomic_uint_least64_t seed, epoch;
+};
+
+/* Opens a device on it; device_destroy ends it. */
+frit_device *driver_device(struct driver *driver, int64_t max_ops);
+
+#endif
