@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one device: the process itself, which is always there. */
+#include <unistd.h>
+
+#include "reference.h"
+
+#define TEXT(literal)                  \
+    {                                  \
+        (literal), sizeof(literal) - 1 \
+    }
+
+/* 0 where the system does not say. */
+static uint64_t physical_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride, uint32_t capacity,
+                             uint32_t *count, frit_driver_info *driver, frit_err *err)
+{
+    const struct instance *instance = self;
+    uint64_t bytes = instance->memory_bytes ? instance->memory_bytes : physical_memory();
+
+    (void)stride;
+    *count = 1;
+    driver->reason = 0;
+    if (capacity == 0)
+        return FRIT_OK;
+    if (!FRIT_HAS(out, frit_device_info, dtype_use))
+        return ref_fail(instance, err, FRIT_INCOMPATIBLE, "device info of %u bytes, %zu needed",
+                        out->struct_size, sizeof *out);
+    *out = (frit_device_info){
+        .struct_size = sizeof *out,
+        .type = FRIT_DEVICE_SOFTWARE,
+        .stable_id = TEXT("reference-0"),
+        .name = TEXT("reference loops on one thread"),
+        .driver_version = TEXT("0.1.0"),
+        .fingerprint = TEXT("reference"),
+        .caps = FRIT_CAP_INLINE_QUEUE | FRIT_CAP_HOST_VISIBLE | FRIT_CAP_F64 | FRIT_CAP_I64,
+        .heap = {.bytes = bytes, .budget = bytes},
+    };
+    for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++)
+        out->dtype_use[dtype] = value_has(dtype) ? FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC : 0;
+    return FRIT_OK;
+}
+
+frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
+{
+    const struct instance *instance = self;
+    struct device *device;
+
+    *out = NULL;
+    if (index != 0)
+        return ref_fail(instance, err, FRIT_INVALID, "there is no reference:%u, only reference:0",
+                        index);
+    device =
+        instance->core->mem_alloc(instance->host->self, sizeof *device, _Alignof(struct device));
+    if (!device)
+        return ref_fail(instance, err, FRIT_NO_HOST_MEMORY, "no memory to open reference:0");
+    device->instance = instance;
+    atomic_init(&device->in_use, 0);
+    atomic_init(&device->timeline, 0);
+    *out = device;
+    return FRIT_OK;
+}
+
+void device_close(void *self)
+{
+    struct device *device = self;
+
+    device->instance->core->mem_free(device->instance->host->self, device);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs: one op each, with one candidate that takes any layout.
+ *
+ * A program is one piece of memory: the struct, a copy of the op's attributes, what is known of its
+ * inputs. Constant once made, so that it may be prepared and run from any thread. */
+#include "reference.h"
+
+#include <string.h>
+
+#include <frit/op_table.h>
+
+/* ---- from an op to a program ---- */
+
+static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
+{
+    return (const frit_operand *)(const void *)((const char *)first +
+                                                (size_t)i * op->operand_stride);
+}
+
+static bool operands_fit(const frit_op_desc *op, const frit_operand *first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const frit_operand *operand = operand_at(op, first, i);
+
+        if (operand->kind != FRIT_OPERAND_ABSENT && (!value_has(operand->dtype) || operand->quant))
+            return false;
+    }
+    return true;
+}
+
+/* Whether the op has as many operands as its row; rows that take many tensors take nothing else. */
+static bool arity_fits(const frit_op_desc *op, const frit_op_info *info)
+{
+    uint32_t n_in = 0, n_out = 0;
+
+    while (info->in[n_in].name)
+        n_in++;
+    while (info->out[n_out].name)
+        n_out++;
+    return op->n_out == n_out && (op->n_in == n_in || info->in[0].role == FRIT_ROLE_MANY);
+}
+
+/* The row of an op that can become a program, else NULL. */
+static const struct row *claim(const frit_op_desc *op)
+{
+    const frit_op_info *info = frit_op_info_at(op->id);
+    const struct row *row = row_of(op->id);
+
+    if (!info || !row || op->rev != info->rev || op->flags & FRIT_MUST_UNDERSTAND ||
+        !arity_fits(op, info))
+        return NULL;
+    return operands_fit(op, op->in, op->n_in) && operands_fit(op, op->out, op->n_out) ? row : NULL;
+}
+
+frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
+                             uint64_t *bits, frit_err *err)
+{
+    (void)self;
+    (void)err;
+    memset(bits, 0, (count + 63) / 64 * sizeof *bits);
+    for (uint32_t i = 0; i < count; i++) {
+        const void *op = (const char *)ops + (size_t)i * stride;
+
+        if (claim(op))
+            bits[i / 64] |= 1ull << i % 64;
+    }
+    return FRIT_OK;
+}
+
+static frit_status program_describe(void *self, frit_program_info *out, frit_err *err)
+{
+    const struct program *program = self;
+
+    (void)err;
+    out->n_candidates = 1;
+    out->candidate_stride = sizeof program->candidate;
+    out->generation = 0;
+    out->n_ops = 1;
+    out->flags = 0;
+    out->name = (frit_str){program->row->name, strlen(program->row->name)};
+    out->candidates = &program->candidate;
+    return FRIT_OK;
+}
+
+static void program_destroy(void *self)
+{
+    struct program *program = self;
+
+    program->instance->core->mem_free(program->instance->host->self, program);
+}
+
+/* ---- preparing ---- */
+
+static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
+{
+    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
+                                                (size_t)i * sig->arg_stride);
+}
+
+/* Whether the input's elements lie one for one where those of a dense result of these dims would.
+ */
+static bool lies_like(const frit_arg_sig *in, const frit_arg_sig *out)
+{
+    int64_t dense = 1;
+
+    if (in->dtype == FRIT_NO_DTYPE || in->rank != out->rank ||
+        frit_dtype_bits(in->dtype) != frit_dtype_bits(out->dtype))
+        return false;
+    for (uint32_t d = in->rank; d-- > 0;) {
+        if (in->dims[d] != out->dims[d] || (in->dims[d] != 1 && in->strides[d] != dense))
+            return false;
+        dense *= in->dims[d];
+    }
+    return true;
+}
+
+static uint64_t alias_set(const frit_signature *sig)
+{
+    uint64_t set = 0;
+
+    for (uint32_t i = 0; i < sig->n_in; i++)
+        if (lies_like(sig_arg(sig, i), sig_arg(sig, sig->n_in)))
+            set |= 1ull << i;
+    return set;
+}
+
+/* Bytes of the doubles in which a WIDE row gathers its result; 0 where the result's type is as
+ * good. */
+static uint64_t wide_bytes(const frit_arg_sig *out)
+{
+    uint64_t bytes = sizeof(double);
+
+    if (value_kind(out->dtype) != VALUE_REAL || out->dtype == FRIT_F64)
+        return 0;
+    for (uint32_t d = 0; d < out->rank; d++)
+        bytes *= (uint64_t)out->dims[d];
+    return bytes;
+}
+
+static frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
+                                   frit_launch_spec *out, frit_variant *variant, frit_err *err)
+{
+    const struct program *program = self;
+
+    if (candidate != 0 || sig->n_in != program->n_in || sig->n_out != program->n_out)
+        return ref_fail(
+            program->instance, err, FRIT_INVALID,
+            "reference: %s has candidate 0, %u inputs, %u outputs; asked for candidate %u, %u, %u",
+            program->row->name, program->n_in, program->n_out, candidate, sig->n_in, sig->n_out);
+    if (sig->flags & FRIT_MUST_UNDERSTAND)
+        return ref_fail(program->instance, err, FRIT_UNSUPPORTED,
+                        "reference: unknown flags in the signature of %s", program->row->name);
+    if (program->row->needs & ROW_INPLACE)
+        out->outputs[0].alias = alias_set(sig);
+    if (program->row->needs & ROW_WIDE) {
+        out->workspace_bytes = wide_bytes(sig_arg(sig, sig->n_in));
+        out->workspace_align = _Alignof(double);
+    }
+    variant->n_bytes = 0;
+    return FRIT_OK;
+}
+
+/* ---- launching ---- */
+
+static const frit_program_table program_table = {
+    .struct_size = sizeof(frit_program_table),
+    .describe = program_describe,
+    .prepare = program_prepare,
+    .destroy = program_destroy,
+};
+
+static bool args_fit(const frit_launch *launch)
+{
+    for (uint32_t i = 0; i < launch->n_args; i++) {
+        const char *at = (const char *)launch->args + (size_t)i * launch->arg_stride;
+        const frit_arg *arg = (const frit_arg *)(const void *)at;
+
+        if (arg->memory && !buffer_holds(arg->memory, arg->offset, arg->extent))
+            return false;
+    }
+    return true;
+}
+
+frit_status program_check(const struct instance *instance, const frit_launch *launch, frit_err *err)
+{
+    uint64_t workspace = launch->spec->workspace_bytes;
+    const struct program *program;
+
+    if (launch->program->table != &program_table)
+        return ref_fail(instance, err, FRIT_INVALID, "reference: a program of another driver");
+    program = launch->program->self;
+    if (launch->n_args != program->n_in + program->n_out)
+        return ref_fail(instance, err, FRIT_INVALID, "reference: %s takes %u arguments, not %u",
+                        program->row->name, program->n_in + program->n_out, launch->n_args);
+    if (launch->n_scalars != program->n_launch_scalars)
+        return ref_fail(instance, err, FRIT_INVALID, "reference: %s takes %u scalars, not %u",
+                        program->row->name, program->n_launch_scalars, launch->n_scalars);
+    if (!args_fit(launch))
+        return ref_fail(instance, err, FRIT_INVALID,
+                        "reference: an argument of %s leaves its buffer", program->row->name);
+    if (workspace && (!launch->workspace ||
+                      !buffer_holds(launch->workspace, launch->workspace_offset, workspace)))
+        return ref_fail(instance, err, FRIT_INVALID, "reference: %s lacks its workspace",
+                        program->row->name);
+    return FRIT_OK;
+}
+
+void program_run(const frit_launch *launch)
+{
+    const struct program *program = launch->program->self;
+    const struct call call = {program, launch};
+
+    program->row->run(&call);
+}
+
+/* ---- making ---- */
+
+/* The op's record in the size this driver knows: a shorter one is filled up with zeros. */
+static void copy_attrs(void *to, uint64_t bytes, const void *from)
+{
+    uint64_t given;
+
+    memset(to, 0, bytes);
+    if (!from)
+        return;
+    memcpy(&given, from, sizeof given);
+    memcpy(to, from, given < bytes ? given : bytes);
+}
+
+/* REAL attributes of a record that are given at launch. */
+static uint32_t launch_reals(const frit_record_info *record)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < record->n_fields; i++)
+        n += record->field[i].type == FRIT_ATTR_REAL && record->field[i].use == FRIT_USE_LAUNCH;
+    return n;
+}
+
+static void copy_operands(struct program *program, const frit_op_desc *op)
+{
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const frit_operand *operand = operand_at(op, op->in, i);
+
+        program->operand_kind[i] = (uint8_t)operand->kind;
+        program->operand_dtype[i] =
+            operand->kind == FRIT_OPERAND_ABSENT ? FRIT_NO_DTYPE : operand->dtype;
+        program->n_scalars += operand->kind == FRIT_OPERAND_SCALAR;
+    }
+}
+
+frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)
+{
+    const struct instance *instance = ((const struct device *)self)->instance;
+    const frit_op_info *info = frit_op_info_at(op->id);
+    const struct row *row = claim(op);
+    struct program *program;
+    const frit_record_info *record;
+    uint64_t bytes;
+    char *rest;
+
+    if (!row)
+        return ref_fail(instance, err, FRIT_UNSUPPORTED,
+                        "reference: no program for op %u %s, rev %u", op->id,
+                        info ? info->name : "of unknown name", op->rev);
+    record = frit_record_info_at(info->record);
+    bytes = sizeof *program + record->size +
+            op->n_in * (sizeof *program->operand_dtype + sizeof *program->operand_kind);
+    program = instance->core->mem_alloc(instance->host->self, bytes, _Alignof(max_align_t));
+    if (!program)
+        return ref_fail(instance, err, FRIT_NO_HOST_MEMORY, "no memory for a program of %s",
+                        row->name);
+    rest = (char *)(program + 1);
+    *program = (struct program){
+        .instance = instance,
+        .row = row,
+        .candidate = {.struct_size = sizeof(frit_candidate),
+                      .version = 1,
+                      .identity = FRIT_STR("reference")},
+        .n_in = op->n_in,
+        .n_out = op->n_out,
+        .attrs = rest,
+        .operand_dtype = (uint32_t *)(void *)(rest + record->size),
+        .operand_kind = (uint8_t *)rest + record->size + op->n_in * sizeof(uint32_t),
+    };
+    copy_attrs(program->attrs, record->size, op->attrs);
+    copy_operands(program, op);
+    program->n_launch_scalars = program->n_scalars + launch_reals(record) + op->n_extra;
+    out->table = &program_table;
+    out->self = program;
+    return FRIT_OK;
+}
