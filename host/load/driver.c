@@ -12,8 +12,7 @@
 
 enum { FIRST_DEVICES = 8, MAX_DEVICES = 1024, MAX_TEXT = 4096, DEFAULT_ALIGN = 64 };
 
-/* ---- the table
- * ----------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static const struct {
     const char *name;
@@ -70,8 +69,7 @@ frit_status driver_take(struct plugin *plugin, const frit_backend *table)
     return FRIT_OK;
 }
 
-/* ---- devices
- * ------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 static FRIT_PRINTF(2, 3) void no_devices(struct plugin *plugin, const char *format, ...)
 {

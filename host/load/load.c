@@ -35,8 +35,7 @@ void plugin_text(frit_str text, char *out, size_t size)
     out[length] = '\0';
 }
 
-/* ---- the file
- * ------------------------------------------------------------------------------------ */
+/* ---- the file ---- */
 
 static frit_status map_file(struct plugin *plugin, frit_plugin_entry *entry)
 {
@@ -56,8 +55,7 @@ static frit_status map_file(struct plugin *plugin, frit_plugin_entry *entry)
     return FRIT_OK;
 }
 
-/* ---- negotiation
- * --------------------------------------------------------------------------------- */
+/* ---- negotiation ---- */
 
 static const char *sanitizer_name(uint32_t sanitizer)
 {
@@ -131,8 +129,7 @@ static frit_status negotiate(struct plugin *plugin, frit_plugin_entry entry)
     return FRIT_OK;
 }
 
-/* ---- who it is
- * ----------------------------------------------------------------------------------- */
+/* ---- who it is ---- */
 
 static bool id_is_valid(frit_str id)
 {
@@ -208,8 +205,7 @@ static frit_status check_place(struct registry *registry, const struct candidate
     return FRIT_OK;
 }
 
-/* ---- opening
- * ------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static frit_status open_instance(struct registry *registry, struct plugin *plugin)
 {

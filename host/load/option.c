@@ -32,8 +32,7 @@ static const frit_option *schema_at(const frit_plugin *root, uint32_t index)
                                                (size_t)index * root->option_stride);
 }
 
-/* ---- values
- * -------------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 static bool parse_i64(const char *text, int64_t *out)
 {
@@ -114,8 +113,7 @@ static const char *option_wants(const frit_option *schema, char *text, size_t si
     return text;
 }
 
-/* ---- the schema
- * ---------------------------------------------------------------------------------- */
+/* ---- the schema ---- */
 
 static bool text_is_sane(frit_str text)
 {
@@ -178,8 +176,7 @@ static frit_status take_schemas(struct arena *arena, struct plugin *plugin, stru
     return FRIT_OK;
 }
 
-/* ---- merging
- * ------------------------------------------------------------------------------------- */
+/* ---- merging ---- */
 
 static frit_status unknown_option(struct plugin *plugin, const struct conf_value *value,
                                   const struct option *options)

@@ -12,8 +12,7 @@
 
 static const char uuid_word[] = "uuid=";
 
-/* ---- entries
- * ------------------------------------------------------------------------------------- */
+/* ---- entries ---- */
 
 static bool parse_driver(const char *text, size_t length, char *out, size_t size)
 {
@@ -67,8 +66,7 @@ frit_status request_parse(const char *text, size_t length, struct device_request
     return FRIT_OK;
 }
 
-/* ---- looking
- * ------------------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 static void print_drivers(const struct registry *registry, const char *wanted, struct str *out)
 {
@@ -197,8 +195,7 @@ uint32_t request_find(const struct registry *registry, const struct device_reque
     return FRIT_REASON_NONE;
 }
 
-/* ---- lists
- * --------------------------------------------------------------------------------------- */
+/* ---- lists ---- */
 
 /* Cuts the first entry, without blanks around it, from the list; the rest is NULL after the last.
  */

@@ -10,8 +10,7 @@
 #include "base/log.h"
 #include "load/load.h"
 
-/* ---- plugins
- * ------------------------------------------------------------------------------------- */
+/* ---- plugins ---- */
 
 static void log_plugin(const struct plugin *plugin)
 {
@@ -102,8 +101,7 @@ static frit_status check_critical(const struct registry *registry,
                                                             : reason_meaning(reason));
 }
 
-/* ---- devices
- * ------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 static int compare_devices(const void *left, const void *right)
 {
@@ -146,8 +144,7 @@ static frit_status order_devices(struct registry *registry)
     return FRIT_OK;
 }
 
-/* ---- the registry
- * -------------------------------------------------------------------------------- */
+/* ---- the registry ---- */
 
 static frit_status fill(struct registry *registry, frit_err *err)
 {

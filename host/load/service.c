@@ -20,8 +20,7 @@ struct service {
     const struct option *options;
 };
 
-/* ---- frit.host.core/1
- * ---------------------------------------------------------------------------- */
+/* ---- frit.host.core/1 ---- */
 
 static const char *topic_text(frit_str topic, char text[TOPIC_BYTES])
 {
@@ -94,8 +93,7 @@ static const frit_host_core core_table = {
     .now_ns = core_now_ns,
 };
 
-/* ---- frit.host.options/1
- * ------------------------------------------------------------------------- */
+/* ---- frit.host.options/1 ---- */
 
 /* `type` 0: any. */
 static frit_status option_get(const struct service *service, frit_str key, uint32_t type,
@@ -121,7 +119,7 @@ static frit_status option_get(const struct service *service, frit_str key, uint3
 
 static frit_status options_get_str(void *self, frit_str key, frit_str *out, frit_err *err)
 {
-    const struct option *option;
+    const struct option *option = NULL;
 
     TRY(option_get(self, key, 0, &option, err));
     *out = str_of(option->text);
@@ -130,7 +128,7 @@ static frit_status options_get_str(void *self, frit_str key, frit_str *out, frit
 
 static frit_status options_get_i64(void *self, frit_str key, int64_t *out, frit_err *err)
 {
-    const struct option *option;
+    const struct option *option = NULL;
 
     TRY(option_get(self, key, FRIT_OPTION_I64, &option, err));
     *out = option->i64;
@@ -139,7 +137,7 @@ static frit_status options_get_i64(void *self, frit_str key, int64_t *out, frit_
 
 static frit_status options_get_f64(void *self, frit_str key, double *out, frit_err *err)
 {
-    const struct option *option;
+    const struct option *option = NULL;
 
     TRY(option_get(self, key, FRIT_OPTION_F64, &option, err));
     *out = option->f64;
@@ -148,7 +146,7 @@ static frit_status options_get_f64(void *self, frit_str key, double *out, frit_e
 
 static frit_status options_get_bool(void *self, frit_str key, uint32_t *out, frit_err *err)
 {
-    const struct option *option;
+    const struct option *option = NULL;
 
     TRY(option_get(self, key, FRIT_OPTION_BOOL, &option, err));
     *out = (uint32_t)option->i64;
