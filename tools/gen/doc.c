@@ -198,10 +198,11 @@ bool gen_ops_md(FILE *out)
           "same element "
           "type:\n\n",
           out);
+    fputs("| letter | element type |\n|---|---|\n", out);
     for (uint32_t i = FRIT_LETTER_T; i <= FRIT_LETTER_P; i++)
-        fprintf(out, "%s%s %s", i == FRIT_LETTER_T ? "" : ", ", gen_letter(i),
+        fprintf(out, "| %s | %s |\n", gen_letter(i),
                 i == FRIT_LETTER_D ? "the attribute `dtype`" : gen_letter_text(i));
-    fputs(".\n\nAttributes without a default are positional in C. Traits: *commutes* operands may "
+    fputs("\nAttributes without a default are positional in C. Traits: *commutes* operands may "
           "be swapped, "
           "*assoc* may be\nregrouped where rounding allows, *scalars* an operand may be a number "
           "if another of "

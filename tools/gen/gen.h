@@ -15,8 +15,7 @@
 
 enum { GEN_COLUMNS = 100, GEN_MAX_PARAMS = 16 };
 
-/* ---- rows
- * ---------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 /* Every row once, class by class, by id inside a class; NULL starts, NULL comes after the last. */
 const frit_op_info *gen_next(const frit_op_info *row);
@@ -34,8 +33,7 @@ const char *gen_letter_text(uint32_t letter);
 /* The type of a field in C: "int64_t ", "frit_axes ". */
 const char *gen_field_type(uint32_t type);
 
-/* ---- C functions
- * --------------------------------------------------------------------------------- */
+/* ---- C functions ---- */
 
 /* The C functions of one row differ in what stands for its scalars. */
 enum gen_form { GEN_PLAIN, GEN_REAL, GEN_INTEGER };
@@ -66,8 +64,7 @@ void gen_describe(const frit_op_info *row, char *text, size_t size);
 /* Meaning of a field, for an enumeration with its words. */
 void gen_field_meaning(const frit_field_info *field, char *text, size_t size);
 
-/* ---- text
- * ---------------------------------------------------------------------------------------- */
+/* ---- text ---- */
 
 /* Words of `text` between `first` and, on later lines, `next`; each line ends where GEN_COLUMNS
  * would be passed.  Writes no newline at the end. */
@@ -84,8 +81,7 @@ struct gen_item {
 void gen_list(FILE *out, const char *head, const struct gen_item *items, uint32_t count,
               const char *end, const char *tail);
 
-/* ---- the outputs
- * --------------------------------------------------------------------------------- */
+/* ---- the outputs ---- */
 
 /* False, with a line on standard error, where the tables do not fit together. */
 bool gen_ops_h(FILE *out);

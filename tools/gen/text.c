@@ -2,6 +2,7 @@
 /* Text that stays inside the column limit.  A word longer than a line stands alone on its line. */
 #include "gen.h"
 
+#include <assert.h>
 #include <string.h>
 
 void gen_wrap(FILE *out, const char *first, const char *next, const char *text, int room)
@@ -29,6 +30,7 @@ void gen_add(char *text, size_t size, const char *more)
 {
     size_t length = strlen(text);
 
+    assert(length + strlen(more) < size);
     snprintf(text + length, size - length, "%s", more);
 }
 
