@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every unit test includes first: cmocka with what it needs, without its macro `fail`, which is the
- * name of a function of ours. */
+ * name of a function of ours; `fail_msg` does without it. */
 #ifndef TESTS_UNIT_H
 #define TESTS_UNIT_H
 
@@ -12,5 +12,7 @@
 #include <cmocka.h>
 
 #undef fail
+#undef fail_msg
+#define fail_msg(...) (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
 
 #endif

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the cases and packs of this folder: python3 tests/data/rows/make.py (needs numpy and torch)."""
+import pathlib
+import warnings
+
+import numpy as np
+
+import contracting
+import creating
+import elementwise
+import indexing
+import moving
+import reducing
+from book import Book
+
+
+def main():
+    book = Book()
+    warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is one of the cases
+    with np.errstate(all="ignore"):
+        for family in (moving, creating, elementwise, reducing, indexing, contracting):
+            family.write(book)
+    book.write(pathlib.Path(__file__).parent)
+
+
+if __name__ == "__main__":
+    main()
