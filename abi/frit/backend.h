@@ -178,8 +178,8 @@ typedef struct frit_backend {
     frit_status (*read)(void *self, const frit_transfer *from, void *into, uint64_t *value,
                         frit_err *err);
 
-    /* [device] +nonblock (INLINE_QUEUE: +mayblock)  required.  Negative: nothing was enqueued;
-     * what fails later is told by wait. */
+    /* [device] +nonblock (INLINE_QUEUE: +mayblock)  required.  May wait for room in
+     * its own queue.  Negative: nothing was enqueued; what fails later is told by wait. */
     frit_status (*submit)(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
                           const frit_point *waits, uint32_t n_waits, uint64_t *value,
                           frit_err *err);

@@ -98,7 +98,7 @@ typedef struct frit_launch_spec {
 typedef struct frit_variant {
     uint32_t struct_size;
     uint32_t n_bytes;
-    uint8_t bytes[248];
+    uint8_t bytes[1016];
 } frit_variant;
 
 /* Positive answers of prepare. */
@@ -139,6 +139,7 @@ typedef struct frit_program_info {
 #define FRIT_ARG_IMPORTED    0x08u
 #define FRIT_ARG_PREASSIGNED 0x10u
 #define FRIT_ARG_NOALIAS     0x20u
+#define FRIT_ARG_START       0x40u /* the range starts at the beginning of its memory */
 
 /* A tensor argument of a launch. */
 typedef struct frit_arg {

@@ -161,6 +161,8 @@ static void sign_value(const frit_device *device, const struct value *value, uin
     out->dtype = value->type.dtype;
     out->rank = value->type.rank;
     out->flags = flags;
+    if (buffer && buffer->offset + extent.first == 0)
+        out->flags |= FRIT_ARG_START;
     out->align_log2 = align_log2(device, buffer ? buffer->offset + extent.first : 0);
     if (buffer && extent.first + extent.bytes == buffer->bytes)
         out->tail = buffer->tail;
@@ -295,6 +297,8 @@ static void bind_value(const frit_device *device, const struct value *value, uin
                       .align_log2 = align_log2(device, buffer->offset + extent.first),
                       .tail = extent.first + extent.bytes == buffer->bytes ? buffer->tail : 0,
                       .flags = flags};
+    if (out->offset == 0)
+        out->flags |= FRIT_ARG_START;
     memcpy(out->dims, value->type.dims, sizeof(out->dims));
     memcpy(out->strides, value->layout.strides, sizeof(out->strides));
 }
