@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "host/load/rig.h"
 
 #define END              \
@@ -208,6 +210,43 @@ static void critical_plugins(void **state)
     expect_critical(off, NULL); /* the user's own wish */
 }
 
+static void *open_and_close(void *arg)
+{
+    struct conf *conf = arg;
+
+    for (int i = 0; i < 50; i++) {
+        struct registry *registry = NULL;
+
+        if (registry_open(conf, &registry, NULL) || registry_n_devices(registry) != 2)
+            return "a registry differs";
+        registry_close(registry);
+    }
+    return NULL;
+}
+
+/* Hosts of several threads do not meet. */
+static void threads(void **state)
+{
+    const frit_setting settings[] = {
+        {"plugin.fake-other", "library", other}, {"plugin.fake-good", "library", good}, END};
+    pthread_t thread[4];
+    struct rig rig;
+
+    (void)state;
+    assert_int_equal(rig_open(&rig, settings), FRIT_OK);
+    assert_int_equal(log_configure("off", NULL), FRIT_OK); /* the rig collects for one thread */
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, open_and_close, rig.conf), 0);
+    for (int i = 0; i < 4; i++) {
+        void *trouble = NULL;
+
+        assert_int_equal(pthread_join(thread[i], &trouble), 0);
+        assert_null(trouble);
+    }
+    assert_int_equal(log_configure("warn", NULL), FRIT_OK);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +256,7 @@ int main(void)
         cmocka_unit_test(sections_and_ids),
         cmocka_unit_test(disabled_in_a_directory),
         cmocka_unit_test(critical_plugins),
+        cmocka_unit_test(threads),
     };
 
     return cmocka_run_group_tests(tests, setup, rig_teardown);

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables that the host lends, as a plugin sees them, and schemas that break the contract. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/load/rig.h"
+#include "load/load.h"
+
+static struct arena arena;
+
+static int teardown(void **state)
+{
+    arena_fini(&arena);
+    return rig_teardown(state);
+}
+
+/* The root for a plugin with this schema; NULL if it is refused. */
+static const frit_host_root *lend(struct plugin *plugin, frit_plugin *root)
+{
+    struct service *service = NULL;
+
+    *plugin = (struct plugin){.id = "test", .root = root};
+    if (service_create(&arena, plugin, NULL, &service) == FRIT_OK)
+        return service_root(service);
+    assert_int_equal(plugin->reason, FRIT_REASON_BAD_TABLE);
+    return NULL;
+}
+
+static const frit_host_core *core_of(const frit_host_root *root)
+{
+    const frit_host_core *core = root->get_interface(root->self, FRIT_STR(FRIT_HOST_CORE));
+
+    assert_non_null(core);
+    assert_true(FRIT_HAS(core, frit_host_core, now_ns));
+    return core;
+}
+
+static void interfaces(void **state)
+{
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_root *root = lend(&plugin, &schema);
+
+    (void)state;
+    assert_non_null(root);
+    assert_non_null(root->get_interface(root->self, FRIT_STR(FRIT_HOST_OPTIONS)));
+    assert_null(root->get_interface(root->self, FRIT_STR("frit.host.core/2")));
+    assert_null(root->get_interface(root->self, FRIT_STR("frit.host.core/11")));
+    assert_null(root->get_interface(root->self, (frit_str){NULL, 0}));
+}
+
+static void memory(void **state)
+{
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_root *root = lend(&plugin, &schema);
+    const frit_host_core *core = core_of(root);
+
+    (void)state;
+    for (uint64_t align = 1; align <= 1u << 16; align *= 2) {
+        char *bytes = core->mem_alloc(root->self, 3, align);
+
+        assert_non_null(bytes);
+        assert_int_equal((uintptr_t)bytes % align, 0);
+        memset(bytes, 1, 3);
+        core->mem_free(root->self, bytes);
+    }
+    assert_null(core->mem_alloc(root->self, UINT64_MAX, 64));
+    assert_null(core->mem_alloc(root->self, UINT64_MAX, 1));
+    assert_null(core->mem_alloc(root->self, 64, 3));
+    core->mem_free(root->self, NULL);
+}
+
+static void errors_and_log(void **state)
+{
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_root *root = lend(&plugin, &schema);
+    const frit_host_core *core = core_of(root);
+    char longer[2000];
+    frit_err err = {.struct_size = sizeof(err)};
+    struct rig rig;
+
+    (void)state;
+    memset(longer, 'x', sizeof(longer));
+    assert_int_equal(core->err_set(root->self, NULL, FRIT_IO, 5, FRIT_STR("lost")), FRIT_IO);
+    assert_int_equal(core->err_set(root->self, &err, FRIT_IO, 5, (frit_str){longer, 2000}),
+                     FRIT_IO);
+    assert_int_equal(err.status, FRIT_IO);
+    assert_int_equal(err.native_code, 5);
+    assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+
+    assert_int_equal(rig_open(&rig, NULL), FRIT_OK); /* empties the log */
+    assert_int_equal(core->log_enabled(root->self, FRIT_LOG_TRACE, FRIT_STR("gpu")), 0);
+    assert_int_equal(core->log_enabled(root->self, FRIT_LOG_ERROR, FRIT_STR("gpu")), 1);
+    core->log(root->self, FRIT_LOG_TRACE, FRIT_STR("gpu"), FRIT_STR("quiet"));
+    core->log(root->self, 0, FRIT_STR("gpu"), FRIT_STR("two\nlines"));
+    assert_string_equal(rig_log(), "1 gpu: test: two lines\n");
+    core->log(root->self, FRIT_LOG_WARN, (frit_str){longer, 2000}, (frit_str){longer, 2000});
+    rig_close(&rig);
+}
+
+static void the_clock_runs(void **state)
+{
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_root *root = lend(&plugin, &schema);
+    const frit_host_core *core = core_of(root);
+    uint64_t first = core->now_ns(root->self), second = first;
+
+    (void)state;
+    for (int i = 0; i < 1000000 && second == first; i++)
+        second = core->now_ns(root->self);
+    assert_true(second > first);
+}
+
+/* One option that is right, for the tests to break. */
+static frit_option right(void)
+{
+    return (frit_option){.struct_size = sizeof(frit_option),
+                         .type = FRIT_OPTION_STR,
+                         .name = {"mode", 4},
+                         .default_value = {"b", 1},
+                         .choices = {"a b", 3}};
+}
+
+static void expect_schema(frit_option option, int is_right)
+{
+    frit_plugin schema = {.n_options = 1, .option_stride = sizeof(option), .options = &option};
+    struct plugin plugin;
+
+    assert_int_equal(lend(&plugin, &schema) != NULL, is_right);
+}
+
+static void schemas(void **state)
+{
+    frit_option option = right();
+    frit_plugin schema = {.n_options = 1, .option_stride = sizeof(option), .options = NULL};
+    struct plugin plugin;
+
+    (void)state;
+    expect_schema(option, 1);
+    option.struct_size = FRIT_END_OF(frit_option, max);
+    expect_schema(option, 0);
+    option = right();
+    option.type = 0;
+    expect_schema(option, 0);
+    option.type = FRIT_OPTION_BOOL + 1;
+    expect_schema(option, 0);
+    option = right();
+    option.name = FRIT_STR("Mode");
+    expect_schema(option, 0);
+    option.name = FRIT_STR("");
+    expect_schema(option, 0);
+    option = right();
+    option.default_value = FRIT_STR("c");
+    expect_schema(option, 0);
+    option.default_value = (frit_str){NULL, 1};
+    expect_schema(option, 0);
+
+    assert_null(lend(&plugin, &schema)); /* no array */
+    option = right();
+    schema.options = &option;
+    schema.option_stride = sizeof(option) - 8;
+    assert_null(lend(&plugin, &schema));
+    schema.option_stride = sizeof(option);
+    schema.n_options = UINT32_MAX;
+    assert_null(lend(&plugin, &schema));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(interfaces),     cmocka_unit_test(memory),
+        cmocka_unit_test(errors_and_log), cmocka_unit_test(the_clock_runs),
+        cmocka_unit_test(schemas),
+    };
+
+    return cmocka_run_group_tests(tests, rig_setup, teardown);
+}
