@@ -170,10 +170,14 @@ struct frit_program;
 
 /* Borrowed for the call of submit.
  *
+ * args: of a program for one op, argument i is operand i of the row, then its outputs; a scalar or
+ * absent operand and an output that nobody wants keep their places with dtype 0 and no memory.
+ * Operands come with their own dims: those of a MAP row broadcast to the output's, aligned right.
  * scalars: for each op in order, its scalar operands in the row's order, then its LAUNCH fields of
  * type REAL in the record's order, then for a SEEDED row the seed and op counter | stream ordinal
- * << 32 (U64). bounds: for each op in order, its other LAUNCH fields in the record's order, each
- * flattened over the operand's rank: SLICES to {start, stop, step} per dim, all resolved and in
+ * << 32 (U64). Operands are F64 for a float type, U64 for an unsigned one, else I64; one in the place
+ * of a tensor is already rounded to its type. bounds: for each op in order, its other LAUNCH fields in the record's order, each
+ * flattened over operand 0's rank: SLICES to {start, stop, step} per dim, all resolved and in
  * range (for a negative step stop may be -1); DIMS to one number per dim. */
 typedef struct frit_launch {
     uint32_t struct_size;

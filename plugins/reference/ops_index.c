@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading at index operands: select, gather, gather_nd, embedding.  Elements are moved as they are.
  *
- * An index outside reads the nearest element that exists; of an extent of 0 there is none, and the
- * result is 0. */
+ * An index outside reads the nearest element that exists.  Where an extent of 0 leaves none, the
+ * host has seen to it that the result is empty. */
 #include "rows.h"
 
 static int64_t index_get(const struct view *index, int64_t at)
@@ -17,25 +17,12 @@ static int64_t nearest(int64_t i, int64_t extent)
     return i < extent ? i : extent - 1;
 }
 
-/* Whether there is nothing to read along some of the first `n` dims; then y is zeroed. */
-static bool nothing_to_read(const struct view *x, uint32_t n, const struct view *y)
-{
-    for (uint32_t d = 0; d < n; d++)
-        if (x->dims[d] == 0) {
-            view_fill(y, (union value){.uint = 0});
-            return true;
-        }
-    return false;
-}
-
 void ref_select(const struct call *call)
 {
     const struct view x = call_in(call, 0), index = call_in(call, 1), y = call_out(call, 0);
     uint32_t axis = (uint32_t)((const frit_attrs_axis *)call_attrs(call))->axis;
     struct view from = view_without(&x, axis), to = view_without(&y, axis);
 
-    if (nothing_to_read(&x, axis + 1, &y))
-        return;
     for (int64_t i = 0; i < index.dims[0]; i++) {
         from.data = x.data + nearest(index_get(&index, i * index.strides[0]), x.dims[axis]) *
                                  x.strides[axis];
@@ -54,8 +41,6 @@ void ref_gather(const struct call *call)
     int64_t size = value_size(x.dtype);
     struct walk walk;
 
-    if (nothing_to_read(&x, x.rank, &y))
-        return;
     view_walk(&walk, WALK_ELEMENTS, views, 3);
     for (bool more = walk_first(&walk); more; more = walk_next(&walk))
         for (int64_t i = 0; i < index.dims[axis]; i++) {
@@ -77,8 +62,6 @@ void ref_gather_nd(const struct call *call)
     const struct view *views[] = {&points, &heads};
     struct walk walk;
 
-    if (nothing_to_read(&x, n, &y))
-        return;
     heads.rank = last;
     view_walk(&walk, WALK_ELEMENTS, views, 2);
     for (bool more = walk_first(&walk); more; more = walk_next(&walk)) {
@@ -100,8 +83,6 @@ void ref_embedding(const struct call *call)
     int64_t size = value_size(table.dtype), width = table.dims[1];
     struct walk walk;
 
-    if (nothing_to_read(&table, 1, &y))
-        return;
     heads.rank--;
     view_walk(&walk, WALK_ELEMENTS, views, 2);
     for (bool more = walk_first(&walk); more; more = walk_next(&walk)) {

@@ -47,7 +47,7 @@ static void map_run(const struct call *call, const struct map *map)
         views[1 + i] = call_in(call, i);
         if (views[1 + i].data)
             continue;
-        lanes.in[i][0] = value_round(call_dtype(call, i), call_scalar(call, i));
+        lanes.in[i][0] = call_scalar(call, i);
         for (uint32_t lane = 1; lane < VALUE_LANES; lane++)
             lanes.in[i][lane] = lanes.in[i][0];
     }

@@ -122,12 +122,9 @@ void ref_avg_pool(const struct call *call)
     const frit_attrs_avg_pool *attrs = call_attrs(call);
     struct pool pool = {
         .x = call_in(call, 0), .y = call_out(call, 0), .exclude_pad = attrs->exclude_pad != 0};
-    int64_t stride[WINDOW_DIMS];
 
-    for (int i = 0; i < WINDOW_DIMS; i++)
-        stride[i] = attrs->stride[i] ? attrs->stride[i] : attrs->kernel[i];
     window_init(&pool.window, &pool.x, &pool.y,
-                &(const struct window_attrs){attrs->kernel, stride, attrs->padding, NULL});
+                &(const struct window_attrs){attrs->kernel, attrs->stride, attrs->padding, NULL});
     pool_run(&pool, window_mean);
 }
 
@@ -135,12 +132,9 @@ void ref_max_pool(const struct call *call)
 {
     const frit_attrs_max_pool *attrs = call_attrs(call);
     struct pool pool = {.x = call_in(call, 0), .y = call_out(call, 0), .index = call_out(call, 1)};
-    int64_t stride[WINDOW_DIMS];
 
-    for (int i = 0; i < WINDOW_DIMS; i++)
-        stride[i] = attrs->stride[i] ? attrs->stride[i] : attrs->kernel[i];
-    window_init(
-        &pool.window, &pool.x, &pool.y,
-        &(const struct window_attrs){attrs->kernel, stride, attrs->padding, attrs->dilation});
+    window_init(&pool.window, &pool.x, &pool.y,
+                &(const struct window_attrs){attrs->kernel, attrs->stride, attrs->padding,
+                                             attrs->dilation});
     pool_run(&pool, window_max);
 }

@@ -162,15 +162,8 @@ void ref_select_assign(const struct call *call)
     update_end(&update);
 }
 
-/* Elements of a resolved slice. */
-static int64_t range_extent(const frit_range *range)
-{
-    int64_t length = range->step > 0 ? range->stop - range->start : range->start - range->stop;
-    int64_t step = range->step > 0 ? range->step : -range->step;
-
-    return length > 0 ? (length + step - 1) / step : 0;
-}
-
+/* The slice has the dims of the values, so that its bounds need say only where it begins and how it
+ * steps. */
 void ref_slice_assign(const struct call *call)
 {
     const struct view x = call_in(call, 0), values = call_in(call, 1), y = call_out(call, 0);
@@ -179,11 +172,11 @@ void ref_slice_assign(const struct call *call)
 
     view_copy(&y, &x);
     for (uint32_t d = 0; d < y.rank; d++) {
-        const frit_range range = {bounds[3 * d], bounds[3 * d + 1], bounds[3 * d + 2]};
+        const int64_t *range = bounds + 3 * d; /* start, stop, step */
 
-        slice.dims[d] = range_extent(&range);
-        slice.data += range.start * y.strides[d];
-        slice.strides[d] = range.step * y.strides[d];
+        slice.dims[d] = values.dims[d];
+        slice.data += range[0] * y.strides[d];
+        slice.strides[d] = range[2] * y.strides[d];
     }
     view_copy(&slice, &values);
 }

@@ -2,11 +2,6 @@
 /* Tap t of the window at place p lies at p * stride - padding + t * dilation. */
 #include "window.h"
 
-static int64_t entry(const int64_t *values, uint32_t i, int64_t standard)
-{
-    return values && values[i] ? values[i] : standard;
-}
-
 void window_init(struct window *window, const struct view *x, const struct view *y,
                  const struct window_attrs *attrs)
 {
@@ -19,10 +14,10 @@ void window_init(struct window *window, const struct view *x, const struct view 
         window->dim[i + missing] = (struct window_dim){
             .x_extent = x->dims[i + 2],
             .y_extent = y->dims[i + 2],
-            .kernel = entry(attrs->kernel, i, 1),
-            .stride = entry(attrs->stride, i, 1),
-            .padding = entry(attrs->padding, i, 0),
-            .dilation = entry(attrs->dilation, i, 1),
+            .kernel = attrs->kernel[i],
+            .stride = attrs->stride[i],
+            .padding = attrs->padding[i],
+            .dilation = attrs->dilation ? attrs->dilation[i] : 1,
             .x_stride = x->strides[i + 2],
             .y_stride = y->strides[i + 2],
         };

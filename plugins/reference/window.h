@@ -20,8 +20,7 @@ struct window {
     struct window_dim dim[WINDOW_DIMS];
 };
 
-/* The attributes of a row, entry i for spatial dim i; NULL: all 0.  0 in kernel, stride and
- * dilation is 1. */
+/* The attributes of a row, entry i for spatial dim i; dilation NULL: 1. */
 struct window_attrs {
     const int64_t *kernel, *stride, *padding, *dilation;
 };
