@@ -12,8 +12,7 @@
 #include "graph/scalar.h"
 #include "graph/shape.h"
 
-/* ---- rows
- * ---------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 static const char *const names[] = {
 #define FRIT_OP(id, name, cls, level, in, out, attrs, shape, traits, rev, meaning) #name,
@@ -71,8 +70,7 @@ const frit_slot_info *op_slot(const frit_op_info *row, uint32_t n_in, uint32_t i
     return &row->in[index > extra ? index - extra : 0];
 }
 
-/* ---- types of values
- * ----------------------------------------------------------------------------- */
+/* ---- types of values ---- */
 
 int64_t op_elements(const struct op_type *type)
 {
@@ -128,8 +126,7 @@ frit_status op_type_check(const struct op_type *type, frit_err *err)
     return FRIT_OK;
 }
 
-/* ---- operands
- * ------------------------------------------------------------------------------------ */
+/* ---- operands ---- */
 
 /* A call under check. */
 struct check {
@@ -304,8 +301,7 @@ static frit_status check_scalars(const struct check *c)
     return FRIT_OK;
 }
 
-/* ---- results
- * ------------------------------------------------------------------------------------- */
+/* ---- results ---- */
 
 static frit_status check_outputs(const struct check *c, struct op_type *out)
 {

@@ -22,8 +22,7 @@ typedef frit_status (*shape_rule)(struct shape_call *s);
 frit_status shape_infer(const frit_op_info *row, struct op_call *call, struct op_type *out,
                         frit_err *err);
 
-/* ---- what rules are written with
- * ------------------------------------------------------------------ */
+/* ---- what rules are written with ---- */
 
 /* FRIT_INVALID with "op: the text; x f32[2, 3], w f32[4]". */
 frit_status shape_fail(const struct shape_call *s, const char *format, ...) FRIT_PRINTF(2, 3);
@@ -65,8 +64,7 @@ frit_status shape_indexable(const struct shape_call *s, int64_t extent);
 frit_status shape_mul(const struct shape_call *s, int64_t a, int64_t b, int64_t *out);
 frit_status shape_add(const struct shape_call *s, int64_t a, int64_t b, int64_t *out);
 
-/* ---- rules, by file
- * -------------------------------------------------------------------------------- */
+/* ---- rules, by file ---- */
 
 /* shape_view.c */
 frit_status shape_rule_reshape(struct shape_call *s);

@@ -124,8 +124,7 @@ frit_status shape_rule_attention(struct shape_call *s)
     return FRIT_OK;
 }
 
-/* ---- spectra
- * ---------------------------------------------------------------------------------------- */
+/* ---- spectra ---- */
 
 static frit_status spectrum(struct shape_call *s, int64_t n, int64_t extent)
 {
@@ -159,8 +158,7 @@ frit_status shape_rule_irfft(struct shape_call *s)
     return spectrum(s, a->n, a->n);
 }
 
-/* ---- losses
- * ----------------------------------------------------------------------------------------- */
+/* ---- losses ---- */
 
 /* log_probs [t, n, classes], targets [n, length], lengths [n]. */
 frit_status shape_rule_ctc_loss(struct shape_call *s)

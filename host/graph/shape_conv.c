@@ -186,8 +186,7 @@ frit_status shape_rule_conv_transpose_grad_w(struct shape_call *s)
     return shape_set_like(s, 0, 1);
 }
 
-/* ---- two spatial dims
- * ------------------------------------------------------------------------------- */
+/* ---- two spatial dims ---- */
 
 /* x [n, c, h, w], offset [n, 2 * offset_groups * kh * kw, ..], w [o, c / groups, kh, kw],
  * mask [n, offset_groups * kh * kw, ..], bias [o]. */

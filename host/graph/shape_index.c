@@ -155,8 +155,7 @@ frit_status shape_rule_embedding_grad(struct shape_call *s)
     return shape_set_like(s, 0, 0);
 }
 
-/* ---- joining and filling
- * --------------------------------------------------------------------------- */
+/* ---- joining and filling ---- */
 
 frit_status shape_rule_cat(struct shape_call *s)
 {

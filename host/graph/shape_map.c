@@ -85,8 +85,7 @@ frit_status shape_rule_nothing(struct shape_call *s)
     return FRIT_OK;
 }
 
-/* ---- rows without tensor operands
- * ------------------------------------------------------------------ */
+/* ---- rows without tensor operands ---- */
 
 static frit_status dtype_must(const struct shape_call *s, bool holds, const char *what)
 {
@@ -169,8 +168,7 @@ frit_status shape_rule_integers(struct shape_call *s)
     return shape_rule_init(s);
 }
 
-/* ---- packed types
- * ----------------------------------------------------------------------------------- */
+/* ---- packed types ---- */
 
 frit_status shape_rule_quantize(struct shape_call *s)
 {

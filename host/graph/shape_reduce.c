@@ -84,8 +84,7 @@ frit_status shape_rule_topk(struct shape_call *s)
     return FRIT_OK;
 }
 
-/* ---- normalisation
- * --------------------------------------------------------------------------------- */
+/* ---- normalisation ---- */
 
 /* 0 means 1e-5; it is added in f32 or f64. */
 static frit_status fill_eps(const struct shape_call *s, double *eps)
