@@ -178,7 +178,7 @@ struct frit_program;
  * << 32 (U64). Operands are F64 for a float type, U64 for an unsigned one, else I64; one in the place
  * of a tensor is already rounded to its type. bounds: for each op in order, its other LAUNCH fields in the record's order, each
  * flattened over operand 0's rank: SLICES to {start, stop, step} per dim, all resolved and in
- * range (for a negative step stop may be -1); DIMS to one number per dim. */
+ * range (a negative step that runs to the front stops at FRIT_SLICE_END); DIMS to one number per dim. */
 typedef struct frit_launch {
     uint32_t struct_size;
     uint32_t n_args;
