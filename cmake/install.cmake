@@ -25,12 +25,13 @@ endforeach()
 
 # The command, its manual, and the configuration with every option's default.
 install(TARGETS frit-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/man/*.1 ${CMAKE_SOURCE_DIR}/tools/man/*.3)
+file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/man/*.[0-9])
 foreach(page IN LISTS pages)
   string(REGEX MATCH "[0-9]$" section ${page})
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()
-install(FILES ${CMAKE_SOURCE_DIR}/conf/frit.ini DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${CMAKE_SOURCE_DIR}/conf/frit.ini ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/LICENSE-MIT
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # pkg-config and find_package.
 file(RELATIVE_PATH FRIT_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

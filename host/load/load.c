@@ -30,29 +30,34 @@ void plugin_text(frit_str text, char *out, size_t size)
 
     if (length >= size)
         length = size - 1;
-    for (size_t i = 0; i < length; i++)
-        out[i] = (unsigned char)text.ptr[i] < ' ' ? ' ' : text.ptr[i];
+    for (size_t i = 0; i < length; i++) {
+        out[i] = text.ptr[i];
+        if ((unsigned char)out[i] < ' ')
+            out[i] = ' ';
+    }
     out[length] = '\0';
 }
 
 /* ---- the file ---- */
 
-static frit_status map_file(struct plugin *plugin, frit_plugin_entry *entry)
+/* NULL where the plugin is refused. */
+static frit_plugin_entry map_file(struct plugin *plugin)
 {
-    uint32_t reason = elf_check(plugin->path, plugin->detail, sizeof(plugin->detail));
-    void *object, *symbol;
+    frit_plugin_entry entry = NULL;
+    void *object;
 
-    plugin->reason = reason;
-    if (reason)
-        return FRIT_UNSUPPORTED;
+    plugin->reason = elf_check(plugin->path, plugin->detail, sizeof(plugin->detail));
+    if (plugin->reason)
+        return NULL;
     object = dlopen(plugin->path, RTLD_NOW | RTLD_LOCAL);
-    if (!object)
-        return plugin_refuse(plugin, FRIT_REASON_LOAD_FAILED, "%s", dlerror());
-    symbol = dlsym(object, FRIT_PLUGIN_ENTRY);
-    if (!symbol)
-        return plugin_refuse(plugin, FRIT_REASON_NO_ENTRY, "%s", plugin->path);
-    memcpy(entry, &symbol, sizeof(symbol)); /* an object pointer by name, a function by contract */
-    return FRIT_OK;
+    if (!object) {
+        (void)plugin_refuse(plugin, FRIT_REASON_LOAD_FAILED, "%s", dlerror());
+        return NULL;
+    }
+    *(void **)(&entry) = dlsym(object, FRIT_PLUGIN_ENTRY); /* a function by contract */
+    if (!entry)
+        (void)plugin_refuse(plugin, FRIT_REASON_NO_ENTRY, "%s", plugin->path);
+    return entry;
 }
 
 /* ---- negotiation ---- */
@@ -258,13 +263,15 @@ void plugin_close(struct plugin *plugin)
 static frit_status load_stages(struct registry *registry, const struct candidate *candidate,
                                struct plugin *plugin)
 {
-    frit_plugin_entry entry = NULL;
+    frit_plugin_entry entry;
 
     if (candidate->section && !candidate->section->enabled) {
         plugin_text(str_of(candidate->section->id), plugin->id, sizeof(plugin->id));
         return plugin_refuse(plugin, FRIT_REASON_DISABLED, "%s", candidate->origin);
     }
-    TRY(map_file(plugin, &entry));
+    entry = map_file(plugin);
+    if (!entry)
+        return FRIT_UNSUPPORTED;
     TRY(negotiate(plugin, entry));
     TRY(check_root(plugin));
     TRY(check_place(registry, candidate, plugin));

@@ -157,23 +157,18 @@ static frit_status take_schema(struct arena *arena, struct plugin *plugin, uint3
     return FRIT_OK;
 }
 
-static frit_status take_schemas(struct arena *arena, struct plugin *plugin, struct option **out)
+static frit_status check_array(struct plugin *plugin)
 {
     const frit_plugin *root = plugin->root;
+    bool fits = root->option_stride >= sizeof(frit_option) &&
+                root->option_stride % _Alignof(frit_option) == 0;
 
-    if (root->n_options > MAX_OPTIONS ||
-        (root->n_options && (!root->options || root->option_stride < sizeof(frit_option) ||
-                             root->option_stride % _Alignof(frit_option))))
-        return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
-                             "the plugin's schema of %" PRIu32 " options at %" PRIu32
-                             " bytes is malformed",
-                             root->n_options, root->option_stride);
-    *out = arena_array(arena, (size_t)root->n_options + 1, sizeof(**out));
-    if (!*out)
-        return FRIT_NO_HOST_MEMORY;
-    for (uint32_t i = 0; i < root->n_options; i++)
-        TRY(take_schema(arena, plugin, i, &(*out)[i]));
-    return FRIT_OK;
+    if (root->n_options == 0 || (root->n_options <= MAX_OPTIONS && root->options && fits))
+        return FRIT_OK;
+    return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
+                         "the plugin's schema of %" PRIu32 " options at %" PRIu32
+                         " bytes is malformed",
+                         root->n_options, root->option_stride);
 }
 
 /* ---- merging ---- */
@@ -225,9 +220,14 @@ static frit_status merge_value(struct arena *arena, struct plugin *plugin,
 frit_status options_merge(struct arena *arena, struct plugin *plugin,
                           const struct conf_plugin *section, const struct option **out)
 {
-    struct option *options = NULL;
+    struct option *options;
 
-    TRY(take_schemas(arena, plugin, &options));
+    TRY(check_array(plugin));
+    options = arena_array(arena, (size_t)plugin->root->n_options + 1, sizeof(*options));
+    if (!options)
+        return FRIT_NO_HOST_MEMORY;
+    for (uint32_t i = 0; i < plugin->root->n_options; i++)
+        TRY(take_schema(arena, plugin, i, &options[i]));
     for (uint32_t i = 0; section && i < section->n_options; i++)
         TRY(merge_value(arena, plugin, &section->options[i], options));
     *out = options;

@@ -95,9 +95,9 @@ static const frit_host_core core_table = {
 
 /* ---- frit.host.options/1 ---- */
 
-/* `type` 0: any. */
-static frit_status option_get(const struct service *service, frit_str key, uint32_t type,
-                              const struct option **out, frit_err *err)
+/* `type` 0: any.  NULL, and err written, where there is no such option. */
+static const struct option *option_get(const struct service *service, frit_str key, uint32_t type,
+                                       frit_err *err)
 {
     char word[48];
 
@@ -106,49 +106,54 @@ static frit_status option_get(const struct service *service, frit_str key, uint3
 
         if (!str_is(key, option->name))
             continue;
-        if (type && option->type != type)
-            return fail(err, FRIT_INVALID, "option '%s' of plugin %s is declared as %s, not as %s",
-                        option->name, service->id, option_type_name(option->type),
-                        option_type_name(type));
-        *out = option;
-        return FRIT_OK;
+        if (!type || option->type == type)
+            return option;
+        (void)fail(err, FRIT_INVALID, "option '%s' of plugin %s is declared as %s, not as %s",
+                   option->name, service->id, option_type_name(option->type),
+                   option_type_name(type));
+        return NULL;
     }
     plugin_text(key, word, sizeof(word));
-    return fail(err, FRIT_INVALID, "plugin %s did not declare an option '%s'", service->id, word);
+    (void)fail(err, FRIT_INVALID, "plugin %s did not declare an option '%s'", service->id, word);
+    return NULL;
 }
 
 static frit_status options_get_str(void *self, frit_str key, frit_str *out, frit_err *err)
 {
-    const struct option *option = NULL;
+    const struct option *option = option_get(self, key, 0, err);
 
-    TRY(option_get(self, key, 0, &option, err));
+    if (!option)
+        return FRIT_INVALID;
     *out = str_of(option->text);
     return FRIT_OK;
 }
 
 static frit_status options_get_i64(void *self, frit_str key, int64_t *out, frit_err *err)
 {
-    const struct option *option = NULL;
+    const struct option *option = option_get(self, key, FRIT_OPTION_I64, err);
 
-    TRY(option_get(self, key, FRIT_OPTION_I64, &option, err));
+    if (!option)
+        return FRIT_INVALID;
     *out = option->i64;
     return FRIT_OK;
 }
 
 static frit_status options_get_f64(void *self, frit_str key, double *out, frit_err *err)
 {
-    const struct option *option = NULL;
+    const struct option *option = option_get(self, key, FRIT_OPTION_F64, err);
 
-    TRY(option_get(self, key, FRIT_OPTION_F64, &option, err));
+    if (!option)
+        return FRIT_INVALID;
     *out = option->f64;
     return FRIT_OK;
 }
 
 static frit_status options_get_bool(void *self, frit_str key, uint32_t *out, frit_err *err)
 {
-    const struct option *option = NULL;
+    const struct option *option = option_get(self, key, FRIT_OPTION_BOOL, err);
 
-    TRY(option_get(self, key, FRIT_OPTION_BOOL, &option, err));
+    if (!option)
+        return FRIT_INVALID;
     *out = (uint32_t)option->i64;
     return FRIT_OK;
 }
