@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The examples say what they should; the README's code is the example.
+. "$(dirname "$0")/expect.sh"
+# gelu(-2), gelu(-1), gelu(0) average to -0.0681; of 1, 2, 3: 1.9306 (PyTorch).
+expect 0 '^reference:0: -0\.0681 1\.9306$' '' env FRIT_DEVICE=reference "$build/bin/frit-readme"
+expect 0 'the plate holds ([0-9.]+), and \1 flowed in' '' "$build/bin/frit-heat"
+expect 0 '^@:? ' '' "$build/bin/frit-heat"
+expect 0 '^digits-mlp on reference:0: 500 images, 485/500 right' '' "$build/bin/frit-digits"
+expect 0 '^digits-cnn on reference:0: 500 images, 495/500 right' '' "$build/bin/frit-digits"
+expect 0 'is a 3 ' '*' "$build/bin/frit-digits"
+expect 1 '*' 'digits-mlp.frit' "$build/bin/frit-digits" /no/such/tree
+
+# Other labels are wrong answers.
+cp -r tests/data/digits "$scratch/digits"
+mkdir -p "$scratch/tests/data" "$scratch/tools"
+mv "$scratch/digits" "$scratch/tests/data/digits"
+cp -r tools/models "$scratch/tools/models"
+cp tests/data/digits/cnn_logits.npy "$scratch/tests/data/digits/mlp_logits.npy"
+expect 1 'digits-mlp on .*WRONG' '*' "$build/bin/frit-digits" "$scratch"
+finish

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# frit check and frit run: results, files, numbers for machines, and what is told when something is wrong.
+. "$(dirname "$0")/expect.sh"
+data=tests/data/digits
+mlp=tools/models/digits-mlp.frit
+cnn=tools/models/digits-cnn.frit
+
+expect 0 '^tools/models/digits-mlp.frit: ok, 11 ops, 7 inputs, 2 outputs$' '' "$frit" check $mlp $cnn
+
+# ---- results
+# Expected logits: tests/data/digits; -37.5464 and 27.1247 are their extremes.
+expect 0 'logits +f32\[500, 10\]  min -37\.5464  max 27\.1247' '' "$frit" run $mlp
+expect 0 'answer +i64\[500\]  min 0  max 9' '' "$frit" run $cnn
+expect 0 'median of 3 runs' '' "$frit" run $mlp --repeat 3
+expect 0 '*' '' "$frit" run $mlp --json --out logits="$scratch/logits.npy" --repeat 2
+expect_json
+for key in file device runs ops programs launches compiles driver_allocs bytes_moved seconds first_seconds outputs \
+  name dtype dims count nan min max mean first; do
+  grep -q "\"$key\":" "$scratch/out" || complain "no key $key" "run --json"
+done
+grep -q '"ops": 22,' "$scratch/out" || complain "11 ops in two runs are 22" "run --json"
+grep -q '"dims": \[500, 10\]' "$scratch/out" || complain "dims of the logits" "run --json"
+cat >"$scratch/compare.frit" <<END
+input a : f32[n, k] = "logits.npy"
+input b : f32[n, k] = "$PWD/$data/mlp_logits.npy"
+d = sub a, b
+output worst = max_abs d
+END
+expect 0 'worst +f32\[\]  min [0-9.e-]*e-0[5-9] ' '' "$frit" run "$scratch/compare.frit"
+
+# ---- inputs
+cat >"$scratch/two.frit" <<END
+input a : f32[n, 3]
+input b : f32[n, 3]
+output c = add a, b
+END
+expect 2 '' '^  a +f32\[\?, 3\] +no value$' "$frit" run "$scratch/two.frit"
+expect 2 '' '^  b +f32\[\?, 3\] +random$' "$frit" run "$scratch/two.frit" --in b=random
+expect 0 'c +f32\[2, 3\]  min 0  max 0 ' '' "$frit" run "$scratch/two.frit" --in a=zeros --in b=zeros
+expect 0 'c +f32\[2, 3\]  min 0\.[0-9]+ ' '' "$frit" run "$scratch/two.frit" --in a=zeros --in=b=random
+expect 2 '' "no input 'aa'; did you mean 'a'\?" "$frit" run "$scratch/two.frit" --in aa=zeros
+expect 2 '' "input 'a' is given twice" "$frit" run "$scratch/two.frit" --in a=zeros --in a=random
+for value in a a= =; do
+  expect 2 '' "'$value' is not NAME=FILE.npy" "$frit" run "$scratch/two.frit" --in "$value"
+done
+expect 2 '' "no output 'd'; did you mean 'c'\?" "$frit" run "$scratch/two.frit" --in a=zeros --in b=zeros --out d=x.npy
+expect 2 '' "'c' is not NAME=FILE.npy" "$frit" run "$scratch/two.frit" --in a=zeros --in b=zeros --out c
+expect 1 '' 'input a: .*none.npy: No such file' "$frit" run "$scratch/two.frit" --in a=none.npy --in b=zeros
+expect 1 '' 'input a: .*bad-object.npy: .*Python objects' "$frit" run "$scratch/two.frit" \
+  --in a=tests/data/npy/bad-object.npy --in b=zeros
+head -c 200 $data/images.npy >"$scratch/cut.npy"
+expect 1 '' 'cut.npy: truncated' "$frit" run "$scratch/two.frit" --in a="$scratch/cut.npy" --in b=zeros
+expect 1 '' 'two.frit:1:[0-9]+: ' "$frit" run "$scratch/two.frit" --in a=$data/images.npy --in b=zeros
+expect 1 '' 'no/such/c.npy: No such file' "$frit" run "$scratch/two.frit" --in a=zeros --in b=zeros --out c=/no/such/c.npy
+
+# ---- broken programs: FILE:LINE:COLUMN
+broken() { # WHERE TEXT PROGRAM
+  printf '%b' "$3" >"$scratch/broken.frit"
+  for command in check run; do
+    expect 1 '' "^$scratch/broken.frit:$1: .*$2" "$frit" $command "$scratch/broken.frit"
+  done
+}
+broken '2:[0-9]+' "did you mean 'gelu'|gelu" 'const x : f32[2]\noutput y = gelo x\n'
+broken '1:[0-9]+' '' 'output y = gelu z\n'
+broken '2:[0-9]+' '' 'input x : f32[2] = "x.npy"\noutput y = add x, \n'
+broken '1:[0-9]+' '' 'input x : f33[2]\n'
+broken '1:[0-9]+' '' '\x01\n'
+printf 'input a : f32[2, 3]\ninput b : f32[4]\noutput c = add a, b\n' >"$scratch/shapes.frit"
+expect 1 '' 'shapes.frit:3:[0-9]+: .*add.*f32\[2, 3\].*f32\[4\]' "$frit" check "$scratch/shapes.frit"
+expect 1 '' 'cannot be opened: No such file' "$frit" check "$scratch/none.frit"
+expect 1 'digits-mlp.frit: ok' 'none.frit' "$frit" check "$scratch/none.frit" $mlp
+finish

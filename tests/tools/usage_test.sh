@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The command line itself: help, wrong use, what is derived from the table.
+. "$(dirname "$0")/expect.sh"
+
+commands="devices run check ops doctor help"
+
+expect 2 '' '^Usage: frit COMMAND' "$frit"
+expect 0 '^Usage: frit COMMAND' '' "$frit" --help
+expect 0 '^Usage: frit COMMAND' '' "$frit" help
+expect 0 '^frit 0\.1\.0$' '' "$frit" --version
+for command in $commands; do
+  expect 0 "^  $command " '' "$frit" help
+  expect 0 "^Usage: frit $command" '' "$frit" help "$command"
+  expect 0 "^  frit $command" '' "$frit" "$command" --help
+  expect 0 "^Usage: frit $command" '' "$frit" "$command" -h
+done
+
+expect 2 '' "no command 'rnu'; did you mean 'run'\?" "$frit" rnu
+expect 2 '' "no command 'xyzzy'$" "$frit" xyzzy
+expect 2 '' "no command 'devics'; did you mean 'devices'\?" "$frit" help devics
+expect 2 '' 'unknown option --devise; did you mean --device\?' "$frit" run x.frit --devise cpu
+expect 2 '' 'unknown option -z$' "$frit" devices -z
+expect 2 '' '--json takes no value' "$frit" devices --json=1
+expect 2 '' '--device needs a value: --device D' "$frit" run x.frit --device
+expect 2 '' '--device is given twice' "$frit" run x.frit --device a --device=b
+expect 2 '' 'something is missing: frit run FILE' "$frit" run
+expect 2 '' "'b.frit' is too much: frit run FILE" "$frit" run a.frit b.frit
+expect 2 '' 'Try `frit help run`' "$frit" run
+for n in 0 -1 x 3x 99999999999999999999; do
+  expect 2 '' '--repeat .*wants a number' "$frit" run a.frit "--repeat=$n"
+done
+expect 1 '' '--json: cannot be opened' "$frit" check -- --json
+expect 2 '' "no 'whi' here; there are: why, config" "$frit" doctor whi
+expect 2 '' 'why what\?' "$frit" doctor why
+expect 2 '' "no op 'gelo'; did you mean 'gelu'\?" "$frit" ops gelo
+
+# A full disk is not success.
+"$frit" help >/dev/full 2>"$scratch/err" && complain "wrote to a full disk and called it fine" help
+grep -q 'cannot write the output' "$scratch/err" || complain "no word about the full disk" help
+
+# No colours in a pipe.
+expect 0 '*' '' env TERM=xterm "$frit" help run
+! grep -q $'\033' "$scratch/out" || complain "colours in a pipe" "help run"
+
+expect 0 '*' '' "$frit" help --man
+diff -u man/frit.1 "$scratch/out" || complain "man/frit.1 is stale: frit help --man > man/frit.1" man
+expect 0 'complete .*frit' '' "$frit" help --completions
+bash -n "$scratch/out" || complain "completions are not bash" completions
+expect 0 '^run$' '' bash -c "source $scratch/out; COMP_WORDS=(frit ru); COMP_CWORD=1; _frit; echo \"\${COMPREPLY[@]}\""
+finish
