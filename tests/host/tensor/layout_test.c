@@ -37,7 +37,7 @@ static void test_reshape_keeps_the_order(void **state)
 {
     struct op_type in = TYPE(4, 6, 5), out = TYPE(2, 2, 3, 2, 1, 5);
     struct layout from, to;
-    int64_t a[8], b[8];
+    int64_t a[8] = {0}, b[8] = {0};
 
     (void)state;
     layout_dense(&in, &from);
@@ -55,7 +55,7 @@ static void test_reshape_of_strided(void **state)
 {
     struct op_type in = TYPE(4, 1, 6), merged = TYPE(24), split = TYPE(2, 2, 3, 2);
     struct layout from = {.offset = 3, .strides = {10, 999, 1}}, to;
-    int64_t a[8], b[8];
+    int64_t a[8] = {0}, b[8] = {0};
 
     (void)state;
     assert_false(layout_view(FRIT_OP_reshape, NULL, &in, &from, &merged, &to));
@@ -96,7 +96,7 @@ static void test_permute(void **state)
     layout_dense(&in, &from);
     assert_true(layout_view(FRIT_OP_permute, &attrs, &in, &from, &out, &to));
     for (int64_t n = 0; n < 24; n++) {
-        int64_t a[8], b[3];
+        int64_t a[8] = {0}, b[3];
 
         unravel(&in, n, a);
         b[0] = a[2], b[1] = a[0], b[2] = a[1];
@@ -113,7 +113,7 @@ static void test_expand_repeats_without_moving(void **state)
     layout_dense(&in, &from);
     assert_true(layout_view(FRIT_OP_expand, NULL, &in, &from, &out, &to));
     for (int64_t n = 0; n < 24; n++) {
-        int64_t b[8];
+        int64_t b[8] = {0};
 
         unravel(&out, n, b);
         assert_int_equal(place(&out, &to, b), b[1]);
@@ -164,7 +164,7 @@ static void test_unfold_overlaps(void **state)
     layout_dense(&in, &from);
     assert_true(layout_view(FRIT_OP_unfold, &attrs, &in, &from, &out, &to));
     for (int64_t n = 0; n < 30; n++) {
-        int64_t b[8];
+        int64_t b[8] = {0};
 
         unravel(&out, n, b);
         assert_int_equal(place(&out, &to, b), b[0] * 9 + b[1] * 2 + b[2]);
