@@ -39,8 +39,7 @@ extern const struct command devices_command, run_command, check_command, ops_com
 const struct command *command_at(size_t index);
 const struct command *command_find(const char *name);
 
-/* ---- a parsed command line
- * ------------------------------------------------------------------------ */
+/* ---- a parsed command line ---- */
 
 struct given {
     const struct option *option;
@@ -71,8 +70,7 @@ int failed(const struct invocation *in, const char *format, ...)
 int misused(const struct invocation *in, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- derived from the table
- * ------------------------------------------------------------------------ */
+/* ---- derived from the table ---- */
 
 void help_all(FILE *out);
 void help_of(FILE *out, const struct command *command);

@@ -85,8 +85,7 @@ void help_of(FILE *out, const struct command *command)
         fprintf(out, "  frit %s\n", *example);
 }
 
-/* ---- manual page
- * --------------------------------------------------------------------------------- */
+/* ---- manual page ---- */
 
 /* Text as roff wants it: hyphens that stay hyphens, no line that looks like a request. */
 static void put_roff(FILE *out, const char *text)
@@ -167,8 +166,7 @@ void help_manual(FILE *out)
     fputs(".SH SEE ALSO\n\\fBfrit.h\\fR(3)\n", out);
 }
 
-/* ---- completions
- * --------------------------------------------------------------------------------- */
+/* ---- completions ---- */
 
 void help_completions(FILE *out)
 {
@@ -195,8 +193,7 @@ void help_completions(FILE *out)
           out);
 }
 
-/* ---- the command
- * --------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int run(const struct invocation *in)
 {

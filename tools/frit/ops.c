@@ -103,8 +103,7 @@ static int unknown_row(const struct invocation *in, const char *name)
     return misused(in, "there is no op '%s'", name);
 }
 
-/* ---- for people
- * ---------------------------------------------------------------------------------- */
+/* ---- for people ---- */
 
 static void show_list(frit_device *device)
 {
@@ -205,8 +204,7 @@ static void show_row(const frit_op_info *row, const struct session *session)
         show_support(session->host, row);
 }
 
-/* ---- for machines
- * -------------------------------------------------------------------------------- */
+/* ---- for machines ---- */
 
 static void print_slots(struct json *json, const char *key, const frit_slot_info *slot)
 {
@@ -265,8 +263,7 @@ static void print_json(const frit_op_info *only, frit_device *device)
     json_end(&json);
 }
 
-/* ---- the command
- * --------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int run(const struct invocation *in)
 {

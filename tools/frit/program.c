@@ -70,8 +70,7 @@ frit_status program_bind(struct program *program, frit_err *err)
     return FRIT_OK;
 }
 
-/* ---- sources
- * ------------------------------------------------------------------------------------- */
+/* ---- sources ---- */
 
 static bool is_name(const char *name, const char *word, size_t length)
 {
@@ -212,8 +211,7 @@ int64_t program_output(const struct program *program, const struct invocation *i
     return found;
 }
 
-/* ---- tensors
- * ------------------------------------------------------------------------------------- */
+/* ---- tensors ---- */
 
 /* Uniform in 0..1 for floats, 0..99 for integers, either for bool. */
 static frit_tensor *random_tensor(frit_device *device, uint32_t dtype, frit_dims dims)

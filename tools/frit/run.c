@@ -148,8 +148,7 @@ static int collect(const struct program *program, const struct invocation *in, f
     return CLI_FINE;
 }
 
-/* ---- telling
- * ------------------------------------------------------------------------------------- */
+/* ---- telling ---- */
 
 static void show(const struct program *program, const struct result *result)
 {
@@ -207,8 +206,7 @@ static void print_json(const struct program *program, const struct invocation *i
     json_end(&json);
 }
 
-/* ---- the command
- * --------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int run_on(struct program *program, const struct invocation *in, frit_device *device,
                   struct result *result)
