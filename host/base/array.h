@@ -3,28 +3,33 @@
 #ifndef BASE_ARRAY_H
 #define BASE_ARRAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* The array with room for `more` items beyond `count`, doubling; `item` in bytes.  NULL without
- * memory, and the array is as it was. */
-static inline void *array_grow(void *items, uint32_t *room, uint32_t count, uint32_t more,
-                               size_t item)
+/* Makes room for `more` items beyond `count`, doubling.  `array` is the address of the pointer,
+ * `item` in bytes.  False without memory, and nothing changed. */
+static inline bool array_grow(void *array, uint32_t *room, uint32_t count, uint32_t more,
+                              size_t item)
 {
     uint64_t wanted = *room ? *room : 8;
-    void *grown;
+    void *items;
 
     while (wanted < (uint64_t)count + more)
         wanted *= 2;
-    if (items && wanted == *room)
-        return items;
+    if (wanted == *room)
+        return true;
     if (wanted > UINT32_MAX || wanted > SIZE_MAX / item)
-        return NULL;
-    grown = realloc(items, (size_t)wanted * item);
-    if (grown)
-        *room = (uint32_t)wanted;
-    return grown;
+        return false;
+    memcpy(&items, array, sizeof(items));
+    items = realloc(items, (size_t)wanted * item);
+    if (!items)
+        return false;
+    memcpy(array, &items, sizeof(items));
+    *room = (uint32_t)wanted;
+    return true;
 }
 
 #endif

@@ -22,22 +22,16 @@ void graph_fini(struct graph *graph)
 
 static frit_status reserve_values(struct graph *graph, uint32_t more, frit_err *err)
 {
-    void *values = array_grow(graph->values, &graph->values_room, graph->n_values, more,
-                              sizeof(*graph->values));
-
-    if (!values)
-        return fail_memory(err, (graph->n_values + more) * sizeof(*graph->values));
-    graph->values = values;
+    if (!array_grow(&graph->values, &graph->values_room, graph->n_values, more,
+                    sizeof(*graph->values)))
+        return fail_memory(err, ((size_t)graph->n_values + more) * sizeof(*graph->values));
     return FRIT_OK;
 }
 
 static frit_status reserve_op(struct graph *graph, frit_err *err)
 {
-    void *ops = array_grow(graph->ops, &graph->ops_room, graph->n_ops, 1, sizeof(*graph->ops));
-
-    if (!ops)
-        return fail_memory(err, (graph->n_ops + 1) * sizeof(*graph->ops));
-    graph->ops = ops;
+    if (!array_grow(&graph->ops, &graph->ops_room, graph->n_ops, 1, sizeof(*graph->ops)))
+        return fail_memory(err, ((size_t)graph->n_ops + 1) * sizeof(*graph->ops));
     return FRIT_OK;
 }
 
@@ -160,16 +154,12 @@ frit_status graph_append(struct graph *graph, const struct graph_call *call,
 
 frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err)
 {
-    void *outputs;
-
     if (value >= graph->n_values)
         return fail(err, FRIT_INVALID, "output is value %u, the graph has %u", value,
                     graph->n_values);
-    outputs = array_grow(graph->outputs, &graph->outputs_room, graph->n_outputs, 1,
-                         sizeof(*graph->outputs));
-    if (!outputs)
-        return fail_memory(err, (graph->n_outputs + 1) * sizeof(*graph->outputs));
-    graph->outputs = outputs;
+    if (!array_grow(&graph->outputs, &graph->outputs_room, graph->n_outputs, 1,
+                    sizeof(*graph->outputs)))
+        return fail_memory(err, ((size_t)graph->n_outputs + 1) * sizeof(*graph->outputs));
     graph->outputs[graph->n_outputs++] = value;
     return FRIT_OK;
 }

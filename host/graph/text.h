@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text programs: parsing, binding of named dims, printing.
  *
- * A script is the parsed text; its dims and attributes may be named.  Once every named dim has a number it
- * becomes a graph, and that is when ops and shapes are checked.  Messages begin with file:line:column. */
+ * A script is the parsed text; its dims and attributes may be named.  Once every named dim has a
+ * number it becomes a graph, and that is when ops and shapes are checked.  Messages begin with
+ * file:line:column. */
 #ifndef GRAPH_TEXT_H
 #define GRAPH_TEXT_H
 
@@ -11,12 +12,11 @@
 
 struct script;
 
-/* `name` stands in messages and is what relative file names are relative to.  The text may hold anything;
- * it is not kept. */
-frit_status script_parse(const char *name, const char *text, size_t length, struct script **out, frit_err *err);
+/* `name` stands in messages and is what relative file names are relative to.  The text may hold
+ * anything; it is not kept. */
+frit_status script_parse(const char *name, const char *text, size_t length, struct script **out,
+                         frit_err *err);
 void script_destroy(struct script *script);
-/* The name given to script_parse. */
-const char *script_name(const struct script *script);
 
 /* An input or constant as declared. */
 struct script_input {
@@ -24,20 +24,22 @@ struct script_input {
     const char *file; /* NULL: none; relative to the program */
     uint32_t dtype;   /* a const without a type: FRIT_NO_DTYPE, any */
     bool is_const;
-    bool has_dims;    /* a const without dims takes its file's */
+    bool has_dims; /* a const without dims takes its file's */
     uint32_t rank;
-    uint32_t line, column;
-    int64_t dims[FRIT_MAX_RANK];           /* where dim_names is NULL; -1 for ? */
-    const char *dim_names[FRIT_MAX_RANK];  /* NULL: a number, or ? */
+    uint32_t line, column; /* of the name */
+    uint32_t dim_columns[FRIT_MAX_RANK];
+    const char *dim_names[FRIT_MAX_RANK]; /* NULL: a number, or ? */
+    int64_t dims[FRIT_MAX_RANK];          /* -1: ?; of a named dim: its number among them */
 };
 
 uint32_t script_n_inputs(const struct script *script);
 const struct script_input *script_input_at(const struct script *script, uint32_t index);
 
-/* Makes the graph.  `types` has one entry per input: the type of the value that will be given, or all zero
- * where none is known (named and ? dims are then 2).  Named dims must agree over the inputs.  Graph inputs
- * stand in the script's order. */
-frit_status script_bind(const struct script *script, const struct op_type *types, struct graph *out, frit_err *err);
+/* Makes the graph.  `types` has one entry per input: the type of the value that will be given, or
+ * all zero where none is known (named and ? dims are then 2).  Named dims must agree over the
+ * inputs.  Graph inputs stand in the script's order. */
+frit_status script_bind(const struct script *script, const struct op_type *types, struct graph *out,
+                        frit_err *err);
 
 /* The text form of a graph; what it prints parses and binds to an equal graph. */
 void graph_print(const struct graph *graph, struct str *out);

@@ -70,7 +70,7 @@ static const char *parse_float(const char *text, bool negative, frit_scalar *out
     return NULL;
 }
 
-bool parse_word_number(frit_str word, frit_scalar *out)
+bool number_parse_word(frit_str word, frit_scalar *out)
 {
     if (str_is(word, "inf"))
         *out = scalar_f((double)INFINITY);
@@ -89,7 +89,7 @@ const char *number_parse(frit_str text, frit_scalar *out)
     char copy[MAX_NUMBER + 1];
     int integer;
 
-    if (parse_word_number(digits, out)) {
+    if (number_parse_word(digits, out)) {
         *out = scalar_f(negative ? -scalar_number(out) : scalar_number(out));
         return NULL;
     }
