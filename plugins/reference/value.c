@@ -55,9 +55,10 @@ static double widen(uint16_t bits, unsigned frac)
 {
     unsigned top = (1u << (15 - frac)) - 1; /* exponent field of infinity and NaN */
     unsigned bias = top >> 1;
-    unsigned exponent = bits >> frac & top;
-    uint64_t fraction = bits & ((1u << frac) - 1);
-    uint64_t sign = (uint64_t)(bits >> 15) << 63;
+    uint64_t wide = bits;
+    uint64_t exponent = wide >> frac & top;
+    uint64_t fraction = wide & ((1u << frac) - 1);
+    uint64_t sign = wide >> 15 << 63;
     uint64_t wide_exponent = exponent == top ? 0x7ff : exponent + 1023 - bias;
 
     if (exponent == 0) {
