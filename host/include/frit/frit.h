@@ -18,6 +18,9 @@
 #include <frit/op.h>
 #include <frit/status.h>
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default) /* until the end, ops.h included */
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -344,5 +347,9 @@ void frit_trim(frit_device *device);
 #endif
 
 #include <frit/ops.h>
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #endif
