@@ -76,8 +76,7 @@ static const char *printable(frit_str text, char out[32])
     return out;
 }
 
-/* ---- element type
- * -------------------------------------------------------------------------------- */
+/* ---- element type ---- */
 
 static uint32_t dtype_of_descr(frit_str name)
 {
@@ -143,8 +142,7 @@ static frit_status parse_descr(struct cursor *cursor, struct npy *out, frit_err 
     return FRIT_OK;
 }
 
-/* ---- dims
- * ---------------------------------------------------------------------------------------- */
+/* ---- dims ---- */
 
 static bool take_number(struct cursor *cursor, int64_t *out)
 {
@@ -207,8 +205,7 @@ static frit_status measure(struct npy *out, frit_err *err)
     return FRIT_OK;
 }
 
-/* ---- header
- * -------------------------------------------------------------------------------------- */
+/* ---- header ---- */
 
 static frit_status parse_order(struct cursor *cursor, struct npy *out, frit_err *err)
 {
