@@ -62,7 +62,9 @@ static const char *check_list(void *list, size_t item)
     int64_t count;
 
     memcpy(&count, list, sizeof(count));
-    if (count < 0 || count > FRIT_MAX_RANK)
+    if (count < 0)
+        return "has a negative count";
+    if (count > FRIT_MAX_RANK)
         return "has more entries than the 8 dims that a tensor can have";
     memset((char *)list + sizeof(count) + (size_t)count * item, 0,
            (size_t)(FRIT_MAX_RANK - count) * item);

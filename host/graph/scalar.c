@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/op.h"
@@ -37,6 +38,16 @@ double scalar_number(const frit_scalar *scalar)
     return value;
 }
 
+/* 17 digits tell any two doubles apart, most need fewer. */
+static void shortest(double value, char *text, size_t size)
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, size, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            return;
+    }
+}
+
 const char *scalar_text(const frit_scalar *scalar, char *text, size_t size)
 {
     if (scalar->kind == FRIT_SCALAR_I64)
@@ -44,7 +55,7 @@ const char *scalar_text(const frit_scalar *scalar, char *text, size_t size)
     else if (scalar->kind == FRIT_SCALAR_U64)
         snprintf(text, size, "%llu", (unsigned long long)scalar->bits);
     else
-        snprintf(text, size, "%.17g", scalar_number(scalar));
+        shortest(scalar_number(scalar), text, size);
     return text;
 }
 

@@ -204,8 +204,8 @@ frit_status shape_rule_unfold(struct shape_call *s)
                           (long long)a->size, (long long)x->dims[a->axis], (long long)a->axis);
     memcpy(dims, x->dims, sizeof(x->dims));
     dims[a->axis] = (x->dims[a->axis] - a->size) / a->step + 1;
-    if (dims[a->axis] == 1)
-        a->step = 1;
+    if (dims[a->axis] == 1) /* any step that leads out of the axis; the smallest */
+        a->step = x->dims[a->axis] - a->size + 1;
     dims[x->rank] = a->size;
     return shape_set(s, 0, x->rank + 1, dims);
 }
