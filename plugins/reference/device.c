@@ -4,11 +4,6 @@
 
 #include "reference.h"
 
-#define TEXT(literal)                  \
-    {                                  \
-        (literal), sizeof(literal) - 1 \
-    }
-
 /* 0 where the system does not say. */
 static uint64_t physical_memory(void)
 {
@@ -34,10 +29,10 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     *out = (frit_device_info){
         .struct_size = sizeof *out,
         .type = FRIT_DEVICE_SOFTWARE,
-        .stable_id = TEXT("reference-0"),
-        .name = TEXT("reference loops on one thread"),
-        .driver_version = TEXT("0.1.0"),
-        .fingerprint = TEXT("reference"),
+        .stable_id = FRIT_STR("reference-0"),
+        .name = FRIT_STR("reference loops on one thread"),
+        .driver_version = FRIT_STR(REF_VERSION),
+        .fingerprint = FRIT_STR("reference"),
         .caps = FRIT_CAP_INLINE_QUEUE | FRIT_CAP_HOST_VISIBLE | FRIT_CAP_F64 | FRIT_CAP_I64,
         .heap = {.bytes = bytes, .budget = bytes},
     };

@@ -8,7 +8,11 @@
 
 #include "reference.h"
 
-#define VERSION "0.1.0"
+/* FRIT_STR for static storage. */
+#define TEXT(literal)                  \
+    {                                  \
+        (literal), sizeof(literal) - 1 \
+    }
 
 frit_status ref_fail(const struct instance *instance, frit_err *err, frit_status status,
                      const char *format, ...)
@@ -70,7 +74,7 @@ static const void *plugin_interface(void *instance, frit_str id)
 {
     static const frit_backend backend = {
         .struct_size = FRIT_END_OF(frit_backend, op_program),
-        .driver_name = {"reference", sizeof "reference" - 1},
+        .driver_name = TEXT("reference"),
         .enumerate = device_enumerate,
         .device_open = device_open,
         .device_close = device_close,
@@ -94,10 +98,9 @@ static const void *plugin_interface(void *instance, frit_str id)
 static const frit_option options[] = {{
     .struct_size = sizeof(frit_option),
     .type = FRIT_OPTION_I64,
-    .name = {"memory_bytes", sizeof "memory_bytes" - 1},
-    .default_value = {"0", 1},
-    .meaning = {"bytes that its device may hold; 0: no cap",
-                sizeof "bytes that its device may hold; 0: no cap" - 1},
+    .name = TEXT("memory_bytes"),
+    .default_value = TEXT("0"),
+    .meaning = TEXT("bytes that its device may hold; 0: no cap"),
     .min = 0,
     .max = INT64_MAX,
 }};
@@ -106,13 +109,13 @@ static const frit_plugin plugin = {
     .struct_size = sizeof(frit_plugin),
     .n_options = sizeof options / sizeof options[0],
     .option_stride = sizeof options[0],
-    .id = {"reference", sizeof "reference" - 1},
-    .version = {VERSION, sizeof VERSION - 1},
-    .license = {"Apache-2.0", sizeof "Apache-2.0" - 1},
+    .id = TEXT("reference"),
+    .version = TEXT(REF_VERSION),
+    .license = TEXT("Apache-2.0"),
     .options = options,
     .open = plugin_open,
     .close = plugin_close,
     .get_interface = plugin_interface,
 };
 
-FRIT_DEFINE_PLUGIN("reference", VERSION, "", &plugin)
+FRIT_DEFINE_PLUGIN("reference", REF_VERSION, "", &plugin)

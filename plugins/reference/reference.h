@@ -10,6 +10,8 @@
 
 #include "rows.h"
 
+#define REF_VERSION "0.1.0"
+
 /* One per host. */
 struct instance {
     const frit_host_root *host;
