@@ -369,8 +369,11 @@ void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, 
             w.wanted |= (uint32_t)(i < n_outputs || w.row->out[i].role == FRIT_ROLE_OUT) << i;
         run(&w, out);
     }
+    if (!st && n_outputs > w.n_out)
+        fail(&err, FRIT_INVALID, "%s: has %u outputs, room was given for %llu", w.row->name,
+             w.n_out, (unsigned long long)n_outputs);
     for (uint64_t i = 0; i < n_outputs; i++)
-        outputs[i] = i < FRIT_OP_MAX_OUT && out[i] ? out[i] : tensor_error(device, &err);
+        outputs[i] = i < w.n_out && out[i] ? out[i] : tensor_error(device, &err);
     for (uint64_t i = n_outputs; i < w.n_out; i++)
         slot_disown(out[i]);
 }

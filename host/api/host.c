@@ -45,6 +45,7 @@ static frit_status host_init(frit_host *host, const frit_host_params *params, fr
     TRY(conf_load(params ? params->settings : NULL, params ? params->n_settings : 0, &host->conf,
                   err));
     TRY(log_configure(conf_options(host->conf)->log, err));
+    conf_warn(host->conf);
     atomic_store(&host->seed, (uint64_t)conf_options(host->conf)->seed);
     return registry_open(host->conf, &host->registry, err);
 }

@@ -36,8 +36,10 @@ static inline frit_stats rig_stats(const struct rig *rig)
 /* Every test ends with nothing left over. */
 static inline void rig_close(struct rig *rig)
 {
-    frit_stats stats = rig_stats(rig);
+    frit_stats stats;
 
+    frit_sync_all(rig->dev);
+    stats = rig_stats(rig);
     assert_int_equal(stats.tensors_now, 0);
     assert_int_equal(stats.queued_now, 0);
     assert_int_equal(stats.buffers_now, 0);
