@@ -143,7 +143,7 @@ typedef struct frit_program_info {
 
 /* A tensor argument of a launch. */
 typedef struct frit_arg {
-    void *memory;    /* of the driver, from alloc; NULL for an absent operand */
+    void *memory;    /* of the driver, from alloc; NULL: an absent operand, or no elements */
     uint64_t offset; /* bytes from the start of memory to the range */
     uint64_t extent; /* bytes of the range that the elements lie in */
     uint64_t

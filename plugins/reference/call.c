@@ -17,11 +17,15 @@ static struct view view_of(const struct call *call, uint32_t argument)
     const frit_launch *launch = call->launch;
     const frit_arg *arg = (const frit_arg *)(const void *)((const char *)launch->args +
                                                            (size_t)argument * launch->arg_stride);
+    const struct buffer *buffer = arg->memory;
     struct view view = {.dtype = arg->dtype, .rank = arg->rank};
 
-    if (!arg->memory)
-        return view;
-    view.data = ((const struct buffer *)arg->memory)->data + arg->offset + arg->origin;
+    /* A tensor without elements may have no memory.  Positions are computed for it all the same,
+     * from an address that is never read. */
+    if (buffer)
+        view.data = buffer->data + arg->offset + arg->origin;
+    else if (arg->dtype != FRIT_NO_DTYPE)
+        view.data = (char *)(uintptr_t)arg;
     memcpy(view.dims, arg->dims, sizeof view.dims);
     for (uint32_t d = 0; d < arg->rank; d++)
         view.strides[d] = arg->strides[d] * value_size(arg->dtype);

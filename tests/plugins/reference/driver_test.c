@@ -368,6 +368,22 @@ static void pools_count_padding(void **state)
     assert_memory_equal(y, expected, sizeof expected);
 }
 
+/* An operand without elements has no memory, its result has: the sum of nothing. */
+static void nothing_to_add_up(void **state)
+{
+    const frit_attrs_reduce attrs = {.struct_size = sizeof attrs,
+                                     .axes = {.count = 1, .axis = {0}}};
+    float y[] = {1, 2, 3};
+    static const float zeros[3];
+    const struct tensor tx = {.dtype = FRIT_F32, .rank = 2, .dims = {0, 3}, .strides = {3, 1}};
+    const struct tensor ty = {FRIT_F32, 1, {3}, {1}, 0, y, sizeof y};
+
+    run_op(*state,
+           &(struct op_run){
+               .id = FRIT_OP_sum, .attrs = &attrs, .n_in = 1, .in = {{.tensor = &tx}}, .out = &ty});
+    assert_memory_equal(y, zeros, sizeof zeros);
+}
+
 /* Key, counter and words as ops.def places them. */
 static void random_words(void **state)
 {
@@ -438,6 +454,7 @@ int main(void)
         cmocka_unit_test(long_rows),
         cmocka_unit_test(updates_round_once),
         cmocka_unit_test(pools_count_padding),
+        cmocka_unit_test(nothing_to_add_up),
         cmocka_unit_test(random_words),
         cmocka_unit_test(places_that_may_be_shared),
     };

@@ -157,7 +157,7 @@ void run_op(struct rig *rig, const struct op_run *run)
     for (uint32_t i = 0; i <= run->n_in; i++) {
         const struct tensor *tensor = i < run->n_in ? run->in[i].tensor : run->out;
 
-        if (tensor)
+        if (tensor && tensor->bytes) /* without elements, without memory */
             launch.args[i].memory = new_buffer(rig, tensor->bytes, tensor->data);
     }
     if (launch.spec.workspace_bytes)
