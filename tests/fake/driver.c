@@ -17,8 +17,7 @@ frit_status fake_fail(const struct fake *fake, frit_err *err, frit_status status
     return fake->core->err_set(fake->host->self, err, status, 0, (frit_str){text, strlen(text)});
 }
 
-/* ---- devices
- * ------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 frit_status fake_enumerate(void *instance, frit_device_info *out, uint64_t stride,
                            uint32_t capacity, uint32_t *count, frit_driver_info *driver,
@@ -74,8 +73,7 @@ static void device_close(void *self)
     device->fake->core->mem_free(device->fake->host->self, self);
 }
 
-/* ---- memory and transfers
- * ------------------------------------------------------------------------ */
+/* ---- memory and transfers ---- */
 
 static frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                                 frit_err *err)
@@ -121,8 +119,7 @@ static frit_status memory_read(void *self, const frit_transfer *from, void *into
     return FRIT_OK;
 }
 
-/* ---- the queue
- * ----------------------------------------------------------------------------------- */
+/* ---- the queue ---- */
 
 static void fill(const frit_cmd *cmd)
 {
@@ -173,8 +170,7 @@ static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, f
     return fake_fail(device->fake, err, FRIT_TIMEOUT, "nothing is on its way to that value");
 }
 
-/* ---- ops
- * ----------------------------------------------------------------------------------------- */
+/* ---- ops ---- */
 
 static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                             uint64_t *bits, frit_err *err)
@@ -211,8 +207,7 @@ static const frit_backend backend = {
     .op_program = op_program,
 };
 
-/* ---- the instance
- * -------------------------------------------------------------------------------- */
+/* ---- the instance ---- */
 
 frit_status fake_open(const frit_host_root *host, const char *driver_name, struct fake **out,
                       frit_err *err)

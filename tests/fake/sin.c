@@ -20,8 +20,7 @@ static const char *const ids[] = {
 #include "sins.def"
 };
 
-/* ---- devices
- * ------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 /* What a plugin of a later version has: the same fields and more behind them. */
 struct future_device {
@@ -83,8 +82,7 @@ static frit_status enumerate(void *instance, frit_device_info *out, uint64_t str
     return status;
 }
 
-/* ---- the backend's table
- * ------------------------------------------------------------------------- */
+/* ---- the backend's table ---- */
 
 /* The table at the very end of a page behind which nothing may be read. */
 static const void *at_cliff(const frit_backend *table)
@@ -125,13 +123,16 @@ static const void *get_interface(void *instance, frit_str id)
         fake->backend.struct_size = FRIT_END_OF(frit_backend, supports);
     if (SIN == SIN_NULL_SUBMIT)
         fake->backend.submit = NULL;
+    if (SIN == SIN_HALF_SLOT) {
+        fake->backend.struct_size = FRIT_END_OF(frit_backend, op_program) + 4;
+        memset(&fake->backend.memory_cleanup, 0xa5, sizeof(fake->backend.memory_cleanup));
+    }
     if (SIN == SIN_POISONED_TAIL)
         return at_cliff(&fake->backend);
     return SIN == SIN_FUTURE ? with_more_slots(&fake->backend) : table;
 }
 
-/* ---- the plugin's table
- * -------------------------------------------------------------------------- */
+/* ---- the plugin's table ---- */
 
 static frit_status plugin_open(const frit_host_root *host, void **instance, frit_err *err)
 {
@@ -195,8 +196,7 @@ static const frit_plugin *sinful_plugin(void)
     return SIN == SIN_NULL_PLUGIN ? NULL : &plugin;
 }
 
-/* ---- the entry
- * ----------------------------------------------------------------------------------- */
+/* ---- the entry ---- */
 
 static void set_range(frit_welcome *welcome, uint32_t low, uint32_t high)
 {

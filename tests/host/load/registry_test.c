@@ -128,6 +128,30 @@ static void a_missing_directory_is_told(void **state)
     setenv("FRIT_PLUGIN_PATH", rig_dir(), 1);
 }
 
+static int searches_builtin(void)
+{
+    struct rig rig;
+    struct str text = {0};
+    int found;
+
+    assert_int_equal(rig_open(&rig, NULL), FRIT_OK);
+    registry_why(rig.registry, "nope", &text);
+    found = strstr(text.text, "/frit/plugins (built in)") != NULL;
+    str_fini(&text);
+    rig_close(&rig);
+    return found;
+}
+
+/* Looked into, unless the environment names directories. */
+static void the_builtin_directory(void **state)
+{
+    (void)state;
+    assert_false(searches_builtin());
+    unsetenv("FRIT_PLUGIN_PATH");
+    assert_true(searches_builtin());
+    setenv("FRIT_PLUGIN_PATH", rig_dir(), 1);
+}
+
 static void sections_and_ids(void **state)
 {
     struct rig rig;
@@ -253,6 +277,7 @@ int main(void)
         cmocka_unit_test(type_then_priority_then_id_then_number),
         cmocka_unit_test(directories),
         cmocka_unit_test(a_missing_directory_is_told),
+        cmocka_unit_test(the_builtin_directory),
         cmocka_unit_test(sections_and_ids),
         cmocka_unit_test(disabled_in_a_directory),
         cmocka_unit_test(critical_plugins),
