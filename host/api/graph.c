@@ -7,6 +7,7 @@
 
 #include "api/host.h"
 #include "base/fail.h"
+#include "file/npy.h"
 #include "graph/text.h"
 
 enum { MAX_TEXT_BYTES = 64 << 20 };
@@ -15,8 +16,9 @@ struct frit_graph {
     struct script *script;
     struct graph graph; /* after binding */
     bool bound;
-    struct arena arena; /* file paths of the inputs */
-    const char **files;
+    struct arena arena; /* of the texts below */
+    const char *name;   /* for messages */
+    const char **files; /* paths of the inputs' files, NULL: none */
 };
 
 /* ---- loading ---- */
@@ -40,8 +42,9 @@ static frit_status resolve_files(struct frit_graph *graph, const char *name, fri
 {
     uint32_t n = script_n_inputs(graph->script);
 
+    graph->name = arena_text(&graph->arena, name, strlen(name));
     graph->files = arena_array(&graph->arena, n, sizeof(char *));
-    if (!graph->files)
+    if (!graph->name || !graph->files)
         return fail_memory(err, n * sizeof(char *));
     for (uint32_t i = 0; i < n; i++) {
         const char *file = script_input_at(graph->script, i)->file;
@@ -218,6 +221,25 @@ static frit_status types_of_ports(const frit_port *ports, uint64_t count, struct
     return FRIT_OK;
 }
 
+/* An input without a declared type takes its file's where no port tells it. */
+static frit_status types_of_files(const struct frit_graph *graph, struct op_type *types,
+                                  frit_err *err)
+{
+    for (uint32_t i = 0; i < script_n_inputs(graph->script); i++) {
+        const struct script_input *input = script_input_at(graph->script, i);
+        frit_status st;
+
+        if (types[i].dtype != FRIT_NO_DTYPE || input->dtype != FRIT_NO_DTYPE || !graph->files[i])
+            continue;
+        st = npy_read_type(graph->files[i], &types[i], err);
+        if (st) {
+            fail_context(err, "%s:%u:%u", graph->name, input->line, input->column);
+            return st;
+        }
+    }
+    return FRIT_OK;
+}
+
 frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t count,
                             frit_err *err)
 {
@@ -232,6 +254,8 @@ frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t 
     if (!types)
         return fail_memory(err, count * sizeof(*types));
     st = types_of_ports(ports, count, types, err);
+    if (!st)
+        st = types_of_files(graph, types, err);
     if (!st)
         st = script_bind(graph->script, types, &fresh, err);
     if (st) {

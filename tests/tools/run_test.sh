@@ -6,7 +6,7 @@ data=tests/data/digits
 mlp=tools/models/digits-mlp.frit
 cnn=tools/models/digits-cnn.frit
 
-expect 0 '^tools/models/digits-mlp.frit: ok, 11 ops, 7 inputs, 2 outputs$' '' "$frit" check $mlp $cnn
+expect 0 '^tools/models/digits-mlp.frit: ok, 10 ops, 7 inputs, 2 outputs$' '' "$frit" check $mlp $cnn
 
 # ---- results
 # Expected logits: tests/data/digits; -37.5464 and 27.1247 are their extremes.
@@ -19,7 +19,7 @@ for key in file device runs ops programs launches compiles driver_allocs bytes_m
   name dtype dims count nan min max mean first; do
   grep -q "\"$key\":" "$scratch/out" || complain "no key $key" "run --json"
 done
-grep -q '"ops": 22,' "$scratch/out" || complain "11 ops in two runs are 22" "run --json"
+grep -q '"ops": 20,' "$scratch/out" || complain "10 ops in two runs are 20" "run --json"
 grep -q '"dims": \[500, 10\]' "$scratch/out" || complain "dims of the logits" "run --json"
 cat >"$scratch/compare.frit" <<END
 input a : f32[n, k] = "logits.npy"
@@ -54,6 +54,13 @@ expect 1 '' 'cut.npy: truncated' "$frit" run "$scratch/two.frit" --in a="$scratc
 expect 1 '' 'two.frit:1:[0-9]+: ' "$frit" run "$scratch/two.frit" --in a=$data/images.npy --in b=zeros
 expect 1 '' 'no/such/c.npy: No such file' "$frit" run "$scratch/two.frit" --in a=zeros --in b=zeros --out c=/no/such/c.npy
 
+# A constant without a type has its file's, also where nothing runs.
+printf 'const w = "%s"\ninput x : f32[n, 64]\noutput y = matmul x, w\n' "$PWD/$data/mlp_w1.npy" >"$scratch/untyped.frit"
+expect 0 'ok, 1 ops, 2 inputs, 1 outputs' '' "$frit" check "$scratch/untyped.frit"
+expect 0 'y +f32\[2, 128\]' '' "$frit" run "$scratch/untyped.frit" --in x=random
+sed -i 's/mlp_w1/none/' "$scratch/untyped.frit"
+expect 1 '' 'untyped.frit:1:[0-9]+: .*none.npy: No such file' "$frit" check "$scratch/untyped.frit"
+
 # ---- broken programs: FILE:LINE:COLUMN
 broken() { # WHERE TEXT PROGRAM
   printf '%b' "$3" >"$scratch/broken.frit"
@@ -61,7 +68,7 @@ broken() { # WHERE TEXT PROGRAM
     expect 1 '' "^$scratch/broken.frit:$1: .*$2" "$frit" $command "$scratch/broken.frit"
   done
 }
-broken '2:[0-9]+' "did you mean 'gelu'|gelu" 'const x : f32[2]\noutput y = gelo x\n'
+broken '2:[0-9]+' 'gelu' 'input x : f32[2] = "x.npy"\noutput y = gelo x\n'
 broken '1:[0-9]+' '' 'output y = gelu z\n'
 broken '2:[0-9]+' '' 'input x : f32[2] = "x.npy"\noutput y = add x, \n'
 broken '1:[0-9]+' '' 'input x : f33[2]\n'

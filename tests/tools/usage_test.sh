@@ -46,6 +46,7 @@ expect 0 '*' '' env TERM=xterm "$frit" help run
 expect 0 '*' '' "$frit" help --man
 diff -u man/frit.1 "$scratch/out" || complain "man/frit.1 is stale: frit help --man > man/frit.1" man
 expect 0 'complete .*frit' '' "$frit" help --completions
-bash -n "$scratch/out" || complain "completions are not bash" completions
-expect 0 '^run$' '' bash -c "source $scratch/out; COMP_WORDS=(frit ru); COMP_CWORD=1; _frit; echo \"\${COMPREPLY[@]}\""
+mv "$scratch/out" "$scratch/completions"
+bash -n "$scratch/completions" || complain "completions are not bash" completions
+expect 0 '^run$' '' bash -c "source $scratch/completions; COMP_WORDS=(frit ru); COMP_CWORD=1; _frit; echo \"\${COMPREPLY[@]}\""
 finish

@@ -68,7 +68,7 @@ static void show_plugin(const frit_plugin_desc *plugin, bool verbose)
     printf("%s%s\n", *plugin->detail ? ": " : "", plugin->detail);
     if (verbose || plugin->reason) {
         line("file", plugin->path);
-        line("looked at for", plugin->origin);
+        line("origin", plugin->origin);
     }
 }
 

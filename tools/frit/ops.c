@@ -105,6 +105,22 @@ static int unknown_row(const struct invocation *in, const char *name)
 
 /* ---- for people ---- */
 
+/* As much of a meaning as stands on the rest of a line. */
+static void show_short(const char *meaning)
+{
+    enum { ROOM = 72 };
+    size_t length = strlen(meaning);
+
+    if (length <= ROOM) {
+        printf(" %s\n", meaning);
+        return;
+    }
+    length = ROOM - 3;
+    while (length && meaning[length] != ' ')
+        length--;
+    printf(" %.*s...\n", (int)length, meaning);
+}
+
 static void show_list(frit_device *device)
 {
     for (uint32_t cls = 1; cls < N_CLASSES; cls++) {
@@ -123,7 +139,7 @@ static void show_list(frit_device *device)
             printf("  %-26s %-10s", row->name, level_name(row));
             if (device)
                 printf(" %-11s", support_of(device, row));
-            printf(" %s\n", row->meaning);
+            show_short(row->meaning);
         }
     }
 }

@@ -133,8 +133,9 @@ static int run_all(const struct program *program, const struct invocation *in, f
     return status;
 }
 
-static int collect(const struct program *program, const struct invocation *in, frit_device *device,
-                   struct result *result)
+/* Reads and saves the outputs.  A value that failed tells why itself, a file through the host. */
+static int collect(const struct program *program, const struct invocation *in,
+                   const struct session *session, struct result *result)
 {
     for (uint64_t i = 0; i < program->n_outputs; i++) {
         frit_tensor *tensor = result->tensors[i];
@@ -142,9 +143,10 @@ static int collect(const struct program *program, const struct invocation *in, f
         if (summary_of(tensor, &result->summaries[i]) ||
             (result->files[i] && frit_save_npy(tensor, result->files[i])))
             return failed(in, "%s",
-                          *frit_tensor_error(tensor) ? frit_tensor_error(tensor) : "no memory");
+                          *frit_tensor_error(tensor) ? frit_tensor_error(tensor)
+                                                     : frit_host_error(session->host));
     }
-    frit_stats_get(device, &result->cost.after);
+    frit_stats_get(session->device, &result->cost.after);
     return CLI_FINE;
 }
 
@@ -208,14 +210,14 @@ static void print_json(const struct program *program, const struct invocation *i
 
 /* ---- the command ---- */
 
-static int run_on(struct program *program, const struct invocation *in, frit_device *device,
-                  struct result *result)
+static int run_on(struct program *program, const struct invocation *in,
+                  const struct session *session, struct result *result)
 {
-    int status = program_feed(program, in, device);
+    int status = program_feed(program, in, session->device);
 
     if (status)
         return status;
-    result->device = frit_device_name(device);
+    result->device = frit_device_name(session->device);
     result->tensors = calloc(program->n_outputs + 1, sizeof(frit_tensor *));
     result->summaries = calloc(program->n_outputs + 1, sizeof(*result->summaries));
     result->files = calloc(program->n_outputs + 1, sizeof(*result->files));
@@ -223,9 +225,9 @@ static int run_on(struct program *program, const struct invocation *in, frit_dev
         return failed(in, "no memory");
     status = take_outputs(program, in, result);
     if (status == CLI_FINE)
-        status = run_all(program, in, device, result);
+        status = run_all(program, in, session->device, result);
     if (status == CLI_FINE)
-        status = collect(program, in, device, result);
+        status = collect(program, in, session, result);
     if (status == CLI_FINE && invocation_has(in, "--json"))
         print_json(program, in, result);
     else if (status == CLI_FINE)
@@ -241,7 +243,7 @@ static int run_session(struct program *program, const struct invocation *in, str
     if (status == CLI_FINE)
         status = session_device(&session, in);
     if (status == CLI_FINE)
-        status = run_on(program, in, session.device, result);
+        status = run_on(program, in, &session, result);
     if (result->tensors)
         drop_outputs(program, result);
     program_close(program);

@@ -296,7 +296,8 @@ frit_status frit_graph_output_at(const frit_graph *graph, uint64_t index, frit_p
 uint64_t frit_graph_op_count(const frit_graph *graph);
 
 /* Fixes the dims and checks every op: one port per input, of which dtype and dims are used (dtype
- * FRIT_NO_DTYPE: not known, unbound dims become 2).  May be called again. */
+ * FRIT_NO_DTYPE: not known: an input without a declared type takes that of its file, unbound dims become 2).
+ * May be called again. */
 FRIT_NODISCARD frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t count, frit_err *err);
 /* Records all ops, in one scope: `inputs` as many as declared, dims as bound; `outputs` gets a tensor per
  * output that the caller owns.  Op failures are in the outputs. */
