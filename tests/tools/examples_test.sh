@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The examples say what they should; the README's code is the example.
+# The examples say what they should, and notice what is wrong.
 . "$(dirname "$0")/expect.sh"
-# gelu(-2), gelu(-1), gelu(0) average to -0.0681; of 1, 2, 3: 1.9306 (PyTorch).
-expect 0 '^reference:0: -0\.0681 1\.9306$' '' env FRIT_DEVICE=reference "$build/bin/frit-readme"
 expect 0 'the plate holds ([0-9.]+), and \1 flowed in' '' "$build/bin/frit-heat"
 expect 0 '^@:? ' '' "$build/bin/frit-heat"
 expect 0 '^digits-mlp on reference:0: 500 images, 485/500 right' '' "$build/bin/frit-digits"
