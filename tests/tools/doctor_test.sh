@@ -44,8 +44,8 @@ bad() { # LINE TEXT CONFIGURATION
 bad 2 'devise' '[frit]\ndevise = cpu\n'
 bad 2 'many' '[stream]\nmax_ops = many\n'
 bad 3 'device' '[frit]\ndevice = cpu\ndevice = cpu\n'
-bad 2 '' "[frit]\ndevice = $(printf 'x%.0s' $(seq 300))\n"
-bad 2 'NUL' '[frit]\ndevice = c\0pu\n'
+bad 2 '198|long' "[frit]\ndevice = $(printf 'x%.0s' $(seq 300))\n"
+bad 2 '0x00' '[frit]\ndevice = c\0pu\n'
 
 # ---- a plugin named by path, from any folder; then taken away
 cp "$plugin" "$scratch/libfrit-reference.so"
