@@ -47,6 +47,19 @@ frit_status fail_context(frit_err *err, const char *format, ...)
     return err->status;
 }
 
+void fail_append(frit_err *err, const char *format, ...)
+{
+    size_t used;
+    va_list args;
+
+    if (!err)
+        return;
+    used = strlen(err->text);
+    va_start(args, format);
+    vsnprintf(err->text + used, sizeof(err->text) - used, format, args);
+    va_end(args);
+}
+
 const char *status_name(frit_status status)
 {
     switch (status) {

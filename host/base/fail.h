@@ -18,6 +18,9 @@ frit_status fail_memory(frit_err *err, size_t bytes);
 /* Puts "context: " in front of a text that is already there; returns err's status. */
 frit_status fail_context(frit_err *err, const char *format, ...) FRIT_PRINTF(2, 3);
 
+/* Puts more behind a text that is already there, cut to the room. */
+void fail_append(frit_err *err, const char *format, ...) FRIT_PRINTF(2, 3);
+
 /* "invalid" and so on; never NULL. */
 const char *status_name(frit_status status);
 

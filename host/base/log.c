@@ -56,21 +56,28 @@ static frit_status parse(const char *text, struct log_config *out, frit_err *err
 
         if (!level_parse(word, length - (size_t)(word - text), &level))
             return fail(err, FRIT_INVALID,
-                        "log: '%.*s' is none of off, error, warn, info, debug, trace",
+                        "'%.*s' is no level; allowed: off error warn info debug trace",
                         (int)(length - (size_t)(word - text)), word);
         if (!equals) {
             out->level = level;
         } else {
             if (topic_length == 0 || topic_length >= TOPIC_BYTES || out->n_topics == MAX_TOPICS)
-                return fail(err, FRIT_INVALID,
-                            "log: topic '%.*s' is empty, too long, or one too many",
+                return fail(err, FRIT_INVALID, "topic '%.*s' is empty, too long, or one too many",
                             (int)topic_length, text);
             memcpy(out->topic[out->n_topics].name, text, topic_length);
             out->topic[out->n_topics++].level = level;
         }
         text += length + (text[length] == ',');
+        text += strspn(text, " ");
     }
     return FRIT_OK;
+}
+
+frit_status log_check(const char *text, frit_err *err)
+{
+    struct log_config config;
+
+    return parse(text, &config, err);
 }
 
 frit_status log_configure(const char *text, frit_err *err)
@@ -84,8 +91,8 @@ frit_status log_configure(const char *text, frit_err *err)
         most = config.topic[i].level > most ? config.topic[i].level : most;
     pthread_mutex_lock(&state.lock);
     state.config = config;
-    pthread_mutex_unlock(&state.lock);
     atomic_store(&state.most, most);
+    pthread_mutex_unlock(&state.lock);
     return FRIT_OK;
 }
 

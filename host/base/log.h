@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log: one sink per process, lines of "frit level topic: text" on standard error unless
- * redirected. Threads: any.  Topics are words such as load, conf, stream, memory; level and topics
- * come from FRIT_LOG
- * ("warn" or "info,load=debug") through the configuration. */
+ * redirected.  Topics are words such as load, conf, stream, memory; level and topics come from
+ * FRIT_LOG ("warn" or "info,load=debug") through the configuration.  Threads: any. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -14,6 +13,8 @@ typedef void (*log_sink)(void *ctx, uint32_t level, const char *topic, const cha
 
 /* NULL: standard error. */
 void log_set_sink(log_sink sink, void *ctx);
+/* Whether log_configure would take the text. */
+frit_status log_check(const char *text, frit_err *err);
 /* Takes "LEVEL[,TOPIC=LEVEL]..."; FRIT_INVALID with the allowed words otherwise, and nothing
  * changes. */
 frit_status log_configure(const char *text, frit_err *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration: defaults, system files, user file, environment and program, merged in this order, each
- * value with where it came from.  Immutable after conf_load.  Threads: any. */
+/* The configuration: program, environment, user file, system files and defaults, merged in this
+ * order of precedence, each value with where it came from.  Immutable after conf_load.  Threads:
+ * any. */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
 
@@ -10,12 +11,16 @@
 
 /* Typed values of the rows of conf/options.def. */
 struct conf_options {
-#define CONF_OPTION(section, key, TYPE, field, default_text, low, high, choices, meaning) CONF_##TYPE field;
-#define CONF_STR  const char *
-#define CONF_I64  int64_t
-#define CONF_BOOL bool
+#define CONF_OPTION(section, key, TYPE, field, default_text, low, high, meaning) CONF_##TYPE field;
+#define CONF_STR                                                                 const char *
+#define CONF_LOG                                                                 const char *
+#define CONF_DIRS                                                                const char *
+#define CONF_I64                                                                 int64_t
+#define CONF_BOOL                                                                bool
 #include "conf/options.def"
 #undef CONF_STR
+#undef CONF_LOG
+#undef CONF_DIRS
 #undef CONF_I64
 #undef CONF_BOOL
 };
@@ -25,14 +30,13 @@ struct conf_value {
     const char *key;
     const char *value;
     const char *origin; /* "built in", "environment FRIT_DEVICE", "FILE:LINE", "program" */
-    const char *base;   /* directory that relative paths in it start from; NULL: the working directory */
 };
 
 /* A [plugin.ID] section. */
 struct conf_plugin {
     const char *id;
     const char *library; /* absolute where the section names one, else NULL */
-    const char *origin;  /* of the section's first line */
+    const char *origin;  /* of `library`, else of the section */
     bool enabled;
     bool critical;
     int64_t priority;
@@ -43,24 +47,33 @@ struct conf_plugin {
 
 struct conf;
 
-/* `settings` beat everything else.  On failure the text begins with file:line (or names the variable) and
- * says what is allowed; nothing is half loaded. */
-frit_status conf_load(const frit_setting *settings, uint64_t n_settings, struct conf **out, frit_err *err);
+/* `settings` beat everything else.  A failure's text begins with "FILE:LINE:", "FILE:",
+ * "environment NAME:" or "program:" and says what is allowed; *out is NULL then. */
+FRIT_NODISCARD frit_status conf_load(const frit_setting *settings, uint64_t n_settings,
+                                     struct conf **out, frit_err *err);
 void conf_destroy(struct conf *conf);
 
+/* Logs what was odd but no error: variables FRIT_* that mean nothing.  Not part of conf_load, so
+ * that the log can be set up in between. */
+void conf_warn(const struct conf *conf);
+
 const struct conf_options *conf_options(const struct conf *conf);
+
+/* Sections in order of precedence, then as they stand in their file. */
 uint32_t conf_n_plugins(const struct conf *conf);
 const struct conf_plugin *conf_plugin_at(const struct conf *conf, uint32_t index);
 /* The section of an id, NULL if there is none. */
 const struct conf_plugin *conf_plugin_find(const struct conf *conf, frit_str id);
-/* Directories to search for plugins in order (absolute), from FRIT_PLUGIN_PATH or else [search] dirs; the built-in ones are
- * the loader's.  `origin` says where each came from. */
+
+/* Directories to search for plugins, absolute, in order: from [search] dirs or FRIT_PLUGIN_PATH;
+ * the built-in ones are the loader's. */
 uint32_t conf_n_dirs(const struct conf *conf);
 const struct conf_value *conf_dir_at(const struct conf *conf, uint32_t index);
-/* Whether FRIT_PLUGIN_PATH replaces the built-in directories. */
+/* Whether they come from FRIT_PLUGIN_PATH, which replaces the built-in directories. */
 bool conf_dirs_replace(const struct conf *conf);
 
-/* Every effective value, sections in order; false beyond the last.  Strings live as long as `conf`. */
+/* Every effective value as it was written: all options in the order of their rows, then what plugin
+ * sections set.  False beyond the last.  Strings live as long as `conf`. */
 bool conf_at(const struct conf *conf, uint64_t index, frit_config_desc *out);
 
 #endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conf/conf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "conf/source.h"
+
+static frit_status put_setting(struct conf *conf, const frit_setting *setting, frit_err *err)
+{
+    struct conf_item item = {.section = setting->section,
+                             .key = setting->key,
+                             .value = setting->value,
+                             .origin = "program",
+                             .layer = conf->layer};
+
+    if (!setting->section || !setting->key || !setting->value)
+        return fail(err, FRIT_INVALID,
+                    "program: section, key or value of a setting is NULL; give all three");
+    return conf_put(conf, &item, err);
+}
+
+static frit_status load(struct conf *conf, const struct conf_sources *sources, frit_err *err)
+{
+    conf->sections_end = &conf->sections;
+    for (uint64_t i = 0; i < sources->n_settings; i++)
+        TRY(put_setting(conf, &sources->settings[i], err));
+    conf->layer++;
+    TRY(env_read(conf, sources->environment, err));
+    TRY(files_read(conf, sources, err));
+    return conf_complete(conf, err);
+}
+
+frit_status conf_load_from(const struct conf_sources *sources, struct conf **out, frit_err *err)
+{
+    struct conf *conf = calloc(1, sizeof(*conf));
+    frit_status status = conf ? load(conf, sources, err) : fail_memory(err, sizeof(*conf));
+
+    if (status) {
+        conf_destroy(conf);
+        conf = NULL;
+    }
+    *out = conf;
+    return status;
+}
+
+frit_status conf_load(const frit_setting *settings, uint64_t n_settings, struct conf **out,
+                      frit_err *err)
+{
+    struct conf_sources sources = {.settings = settings,
+                                   .n_settings = n_settings,
+                                   .environment = env_of_process(),
+                                   .root = ""};
+
+    return conf_load_from(&sources, out, err);
+}
+
+void conf_destroy(struct conf *conf)
+{
+    if (!conf)
+        return;
+    map_fini(&conf->slots, NULL);
+    arena_fini(&conf->arena);
+    free(conf);
+}
+
+void conf_warn(const struct conf *conf)
+{
+    for (const struct conf_stranger *s = conf->strangers; s; s = s->next) {
+        if (s->nearest)
+            log_write(FRIT_LOG_WARN, "conf", "environment %s means nothing; did you mean FRIT_%s?",
+                      s->name, s->nearest);
+        else
+            log_write(FRIT_LOG_WARN, "conf", "environment %s means nothing", s->name);
+    }
+}
+
+const struct conf_options *conf_options(const struct conf *conf)
+{
+    return &conf->options;
+}
+
+uint32_t conf_n_plugins(const struct conf *conf)
+{
+    return conf->n_sections;
+}
+
+const struct conf_plugin *conf_plugin_at(const struct conf *conf, uint32_t index)
+{
+    return &conf->section[index]->plugin;
+}
+
+const struct conf_plugin *conf_plugin_find(const struct conf *conf, frit_str id)
+{
+    for (uint32_t i = 0; i < conf->n_sections; i++) {
+        if (str_is(id, conf->section[i]->plugin.id))
+            return &conf->section[i]->plugin;
+    }
+    return NULL;
+}
+
+uint32_t conf_n_dirs(const struct conf *conf)
+{
+    return conf->n_dirs;
+}
+
+const struct conf_value *conf_dir_at(const struct conf *conf, uint32_t index)
+{
+    return &conf->dirs[index];
+}
+
+bool conf_dirs_replace(const struct conf *conf)
+{
+    return conf->dirs_replace;
+}
+
+bool conf_at(const struct conf *conf, uint64_t index, frit_config_desc *out)
+{
+    if (index >= conf->n_values)
+        return false;
+    out->section = conf->values[index].section;
+    out->key = conf->values[index].value->key;
+    out->value = conf->values[index].value->value;
+    out->origin = conf->values[index].value->origin;
+    return true;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment: the one file that reads it. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/str.h"
+#include "conf/source.h"
+
+static const char prefix[] = "FRIT_";
+static const char test_prefix[] = "FRIT_TEST_"; /* of the tests' own */
+
+/* Variables that are no option. */
+static const char path_variable[] = "FRIT_PLUGIN_PATH";
+static const char *const others[] = {"FRIT_CONFIG", path_variable};
+
+enum { N_OTHERS = sizeof(others) / sizeof(others[0]), N_NAMES = RULE_N_OPTIONS + N_OTHERS };
+
+const char *const *env_of_process(void)
+{
+    static const char *const nothing[] = {NULL};
+
+    return getauxval(AT_SECURE) ? nothing : (const char *const *)environ;
+}
+
+const char *env_get(const char *const *environment, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (; *environment; environment++) {
+        if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+            return (*environment)[length + 1] ? *environment + length + 1 : NULL;
+    }
+    return NULL;
+}
+
+static frit_status put_variable(struct conf *conf, const char *const *environment, const char *name,
+                                const struct rule *rule, frit_err *err)
+{
+    char origin[RULE_VARIABLE_BYTES + 16];
+    struct conf_item item = {.section = rule->section,
+                             .key = rule->key,
+                             .value = env_get(environment, name),
+                             .origin = origin,
+                             .layer = conf->layer};
+
+    snprintf(origin, sizeof(origin), "environment %s", name);
+    return item.value ? conf_put(conf, &item, err) : FRIT_OK;
+}
+
+/* ---- variables that mean nothing ---- */
+
+static frit_status add_stranger(struct conf *conf, const char *name, size_t length,
+                                const char *const *names, frit_err *err)
+{
+    struct conf_stranger *stranger = arena_alloc(&conf->arena, sizeof(*stranger));
+    const char *nearest;
+
+    if (!stranger)
+        return fail_memory(err, sizeof(*stranger));
+    stranger->name = arena_text(&conf->arena, name, length);
+    if (!stranger->name)
+        return fail_memory(err, length + 1);
+    nearest = str_nearest(stranger->name + sizeof(prefix) - 1, names, N_NAMES);
+    if (nearest) {
+        stranger->nearest = arena_text(&conf->arena, nearest, strlen(nearest));
+        if (!stranger->nearest)
+            return fail_memory(err, strlen(nearest) + 1);
+    }
+    stranger->next = conf->strangers;
+    conf->strangers = stranger;
+    return FRIT_OK;
+}
+
+static bool is_name(const char *name, size_t length, const char *const *names)
+{
+    for (size_t i = 0; i < N_NAMES; i++) {
+        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static frit_status find_strangers(struct conf *conf, const char *const *environment, frit_err *err)
+{
+    char variable[RULE_N_OPTIONS][RULE_VARIABLE_BYTES];
+    const char *names[N_NAMES]; /* without the prefix, which would make all of them alike */
+    size_t skip = sizeof(prefix) - 1;
+
+    for (size_t i = 0; i < RULE_N_OPTIONS; i++) {
+        rule_variable(&rule_options[i], variable[i]);
+        names[i] = variable[i] + skip;
+    }
+    for (size_t i = 0; i < N_OTHERS; i++)
+        names[RULE_N_OPTIONS + i] = others[i] + skip;
+    for (; *environment; environment++) {
+        const char *name = *environment;
+        size_t length = strcspn(name, "=");
+
+        if (strncmp(name, prefix, skip) != 0 ||
+            strncmp(name, test_prefix, sizeof(test_prefix) - 1) == 0)
+            continue;
+        if (!is_name(name + skip, length - skip, names))
+            TRY(add_stranger(conf, name, length, names, err));
+    }
+    return FRIT_OK;
+}
+
+frit_status env_read(struct conf *conf, const char *const *environment, frit_err *err)
+{
+    TRY(put_variable(conf, environment, path_variable, &rule_options[RULE_search_dirs], err));
+    conf->layer++;
+    for (size_t i = 0; i < RULE_N_OPTIONS; i++) {
+        char name[RULE_VARIABLE_BYTES];
+
+        rule_variable(&rule_options[i], name);
+        TRY(put_variable(conf, environment, name, &rule_options[i], err));
+    }
+    conf->layer++;
+    return find_strangers(conf, environment, err);
+}
