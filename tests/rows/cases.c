@@ -78,8 +78,9 @@ static void add_input(const struct reader *r, const char *text)
     const char *type = text + strlen(in->name) + 1;
     char line[256];
 
-    snprintf(line, sizeof(line), "input %s : %.*s", in->name, (int)(strchr(type, '@') - type - 1),
-             type);
+    if (snprintf(line, sizeof(line), "input %s : %.*s", in->name,
+                 (int)(strchr(type, '@') - type - 1), type) >= (int)sizeof(line))
+        refuse(r, "a type of too many characters", text);
     add_line(r, line);
 }
 

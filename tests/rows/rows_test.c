@@ -8,6 +8,7 @@
 #include "unit.h"
 
 #include <frit/frit.h>
+#include <frit/op_table.h>
 
 #include "rows/cases.h"
 #include "rows/compare.h"
@@ -102,10 +103,30 @@ static bool record(struct run *run, const struct row_case *one, frit_tensor *con
     return good;
 }
 
+static uint64_t decomposed(const struct run *run)
+{
+    frit_stats stats = {.struct_size = sizeof(stats)};
+
+    frit_stats_get(run->device, &stats);
+    return stats.decomposed;
+}
+
+static bool is_composite(const char *name)
+{
+    for (uint32_t id = 1; id < FRIT_OP_LIMIT; id++) {
+        const frit_op_info *row = frit_op_info_at(id);
+
+        if (row && strcmp(row->name, name) == 0)
+            return row->level == FRIT_LEVEL_COMPOSITE;
+    }
+    return false;
+}
+
 static void run_case(const struct row_case *one, void *ctx)
 {
     struct run *run = ctx;
     frit_tensor *inputs[CASE_TENSORS], *outputs[CASE_TENSORS];
+    uint64_t before = decomposed(run);
 
     if (one->has_seed)
         frit_seed(run->host, one->seed);
@@ -124,6 +145,8 @@ static void run_case(const struct row_case *one, void *ctx)
     }
     for (unsigned i = 0; i < one->n_in; i++)
         frit_release(inputs[i]);
+    if (run->decompose && is_composite(one->row) && decomposed(run) == before)
+        complain(run, one, "program", "the row did not run as core ops");
 }
 
 static void open_device(struct run *run)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases and packs: what the other files of this folder fill and make.py writes.
 
-A case is a text program with its inputs and the results it must give.  All elements lie in one pack per
-element type, the same bytes only once; a case names them by their place.  Values are computed wide (float64,
-long double where a library function is at work) from inputs that the element type can hold, and rounded once.
+A case is a text program with its inputs and the results it must give.  All elements lie in one pack
+per element type, the same bytes only once; a case names them by their place.  Values are computed
+wide (float64, long double where a library function is at work) from inputs that the element type
+can hold, and rounded once.
 """
+
 import pathlib
 
 import numpy as np
@@ -16,12 +18,29 @@ INTS = SIGNED + UNSIGNED
 NUMBERS = FLOATS + INTS
 REALS = NUMBERS + ["bool"]
 
-NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.float32,
-         "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8,
-         "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "bool": np.bool_}
+NUMPY = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": np.float32,
+    "i64": np.int64,
+    "i32": np.int32,
+    "i16": np.int16,
+    "i8": np.int8,
+    "u64": np.uint64,
+    "u32": np.uint32,
+    "u16": np.uint16,
+    "u8": np.uint8,
+    "bool": np.bool_,
+}
 
 # Bits of precision, exponents of the smallest and the largest normal number.
-FORMATS = {"f64": (53, -1022, 1023), "f32": (24, -126, 127), "f16": (11, -14, 15), "bf16": (8, -126, 127)}
+FORMATS = {
+    "f64": (53, -1022, 1023),
+    "f32": (24, -126, 127),
+    "f16": (11, -14, 15),
+    "bf16": (8, -126, 127),
+}
 
 
 def epsilon(dtype):
@@ -31,6 +50,7 @@ def epsilon(dtype):
 def round_float(dtype, wide):
     """To nearest, ties to even, in one step from float64 or long double."""
     wide = np.asarray(wide)
+    wide = wide.astype(np.promote_types(wide.dtype, np.float64))
     if dtype == "f64":
         return wide.astype(np.float64)
     precision, low, high = FORMATS[dtype]
@@ -102,7 +122,7 @@ class Pack:
 
 
 class Tolerance:
-    """Bit for bit (any NaN for a NaN), or units in the last place, or if that fails an absolute distance."""
+    """Bit for bit (any NaN for a NaN), or units in the last place or an absolute distance."""
 
     def __init__(self, ulp=None, absolute=0.0):
         self.ulp = ulp
@@ -125,21 +145,45 @@ class Operand:
         self.name = name
         self.tensor = tensor
 
-    def __str__(self):
-        return self.name
+
+# Views that stand before a row: their text and the same on a NumPy array.
+
+
+def permuted(*order):
+    return "permute {}, order=%s" % list(order), lambda a: a.transpose(order)
+
+
+def sliced(text):
+    place = eval("numpy.s_[%s]" % text, {"numpy": np})
+    return "slice {}, slices=[%s]" % text, lambda a: a[place]
+
+
+def flipped(*axes):
+    return "flip {}, axes=%s" % list(axes), lambda a: np.flip(a, axes)
+
+
+def expanded(*dims):
+    return "expand {}, dims=%s" % list(dims), lambda a: np.broadcast_to(a, dims)
+
+
+def attribute(name, value):
+    """As the text form has it; a string stands as it is."""
+    return ", %s=%s" % (name, list(value) if isinstance(value, tuple) else value)
 
 
 class Case:
-    """One program.  `loose` is the tolerance where the row runs as several core rows."""
+    """One program for one row and element type.  `loose` holds where the row runs as core ops."""
 
-    def __init__(self, book, row, dtype, tight, loose=None, seed=None):
+    def __init__(self, book, row, dtype, tight=EXACT, loose=None, seed=None):
         self.book = book
+        self.row = row
+        self.dtype = dtype
         self.head = ["case %s %s" % (row, dtype), "tight " + tight.text()]
         if loose:
             self.head.append("loose " + loose.text())
         if seed is not None:
             self.head.append("seed %d" % seed)
-        self.row = row
+        self.inputs = {}
         self.places = []
         self.program = []
         self.names = 0
@@ -148,30 +192,52 @@ class Case:
         self.names += 1
         return "%s%d" % (letter, self.names)
 
-    def place(self, word, name, tensor):
-        self.places.append("%s %s %s @%d" % (word, name, tensor.text(), self.book.pack(tensor).place(tensor)))
+    def place(self, tensor):
+        """Type, dims and place of the elements, as text."""
+        return "%s @%d" % (tensor.text(), self.book.pack(tensor).place(tensor))
 
-    def input(self, tensor):
-        operand = Operand(self.fresh("x"), tensor)
-        self.place("in", operand.name, tensor)
+    def input(self, tensor, *views):
+        """An operand, seen through views; the same elements in the same dims are the same input."""
+        place = self.place(tensor)
+        if place not in self.inputs:
+            self.inputs[place] = Operand(self.fresh("x"), tensor)
+            self.places.append("in %s %s" % (self.inputs[place].name, place))
+        return self.view(self.inputs[place], *views)
+
+    def view(self, operand, *views):
+        for text, move in views:
+            name = self.fresh("v")
+            self.program.append("  %s = %s" % (name, text.format(operand.name)))
+            operand = Operand(name, operand.tensor.moved(move))
         return operand
 
-    def step(self, operand, view):
-        """A view op before the row under test: its text and the same on a NumPy array."""
-        name = self.fresh("v")
-        self.program.append("  %s = %s" % (name, view[0].format(operand)))
-        return Operand(name, operand.tensor.moved(view[1]))
+    def call(self, operands, attrs):
+        """The row under test; operands are tensors, operands or numbers as text."""
+        names = []
+        for operand in operands:
+            if isinstance(operand, Tensor):
+                operand = self.input(operand)
+            names.append(operand.name if isinstance(operand, Operand) else operand)
+        text = ", ".join(names) + "".join(attribute(*item) for item in attrs.items())
+        return "%s %s" % (self.row, text.removeprefix(", "))
 
-    def output(self, name, call, tensor):
-        self.program.append("  output %s = %s" % (name, call))
-        self.place("out", name, tensor)
+    def result(self, name, result):
+        tensor = result if isinstance(result, Tensor) else Tensor(self.dtype, result)
+        self.places.append("out %s %s" % (name, self.place(tensor)))
 
-    def outputs(self, call, **tensors):
-        """Several results of one op."""
-        self.program.append("  %s = %s" % (", ".join(tensors), call))
-        for name, tensor in tensors.items():
+    def give(self, name, operands, result, **attrs):
+        """One call and its result: a tensor, or an array for the case's element type."""
+        name = name or self.fresh("y")
+        self.program.append("  output %s = %s" % (name, self.call(operands, attrs)))
+        self.result(name, result)
+
+    def give_two(self, operands, first, second, **attrs):
+        """The same of a row with two results."""
+        names = self.fresh("y"), self.fresh("y")
+        self.program.append("  %s, %s = %s" % (*names, self.call(operands, attrs)))
+        for name, result in zip(names, (first, second)):
             self.program.append("  output %s" % name)
-            self.place("out", name, tensor)
+            self.result(name, result)
 
     def text(self):
         return "\n".join(self.head + self.places + self.program) + "\n"

@@ -1,201 +1,216 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the class INDEX.  Beyond the extent a read takes the nearest element and a write does nothing."""
+"""Rows of the class INDEX.  Beyond the extent a read takes the nearest, a write does nothing."""
+
 import numpy as np
 
 from book import EQUAL, EXACT, FLOATS, REALS, Tensor
-from samples import mixed, randoms, spread
+from book import flipped, permuted, sliced
+from samples import mixed, randoms, smooth
 
 UPDATES = {"assign": None, "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-def kinds(dtype):
-    """Both index types once, then by turns."""
+def index_types(dtype):
+    """Both once, then by turns."""
     return ["i64", "i32"] if dtype == "f32" else [["i64", "i32"][REALS.index(dtype) % 2]]
 
 
-def indices(rng, shape, extent, beyond=True):
+def places(kind, rng, shape, extent):
     """Random, some of them twice, some below 0 and some too large."""
     index = rng.integers(0, extent, shape)
-    if beyond and index.size >= 4:
-        flat = index.reshape(-1)
-        flat[0], flat[-1], flat[1], flat[2] = -1, extent, extent + 1000, -(2 ** 31)
-    return index
+    if index.size >= 4:
+        index.reshape(-1)[[0, 1, 2, -1]] = -1, extent + 1000, -(2**31), extent
+    return Tensor(kind, index)
 
 
-def update(function, target, place, value):
-    """One element or slice of `target`; None: replaced."""
-    target[place] = value if function is None else function(target[place], value)
-
-
-def inside(coordinates, shape):
-    return all(0 <= c < n for c, n in zip(coordinates, shape))
-
-
-def updates_of(dtype):
-    """Truth values have nothing to add."""
-    return ["assign"] if dtype == "bool" else list(UPDATES)
-
-
-def values_for(dtype, shape, rng):
-    return Tensor(dtype, spread(dtype, int(np.prod(shape)), rng, -2, 2).reshape(shape))
+def coordinates(kind, rng, shape, extents):
+    """The last dim holds one coordinate per extent."""
+    return Tensor(kind, np.stack([places(kind, rng, shape, extent).data for extent in extents], -1))
 
 
 def clipped(index, extent):
     return np.clip(index, 0, extent - 1)
 
 
-def read_rows(book):
-    for dtype in REALS:
-        for kind in kinds(dtype):
-            rng = randoms("read", dtype, kind)
-            x = mixed(dtype, (4, 5, 6), rng)
-            turned_view = ("permute {}, order=[2, 0, 1]", lambda a: a.transpose(2, 0, 1))
-            back_view = ("slice {}, slices=[::-1, ::2]", lambda a: a[::-1, ::2])
-
-            case = book.case("index", "select", dtype, EXACT)
-            operand = case.input(x)
-            for axis, count in ((0, 7), (1, 4), (-1, 9), (0, 1), (1, 0)):
-                index = indices(rng, (count,), x.shape[axis])
-                taken = np.take(x.data, index, axis=axis, mode="clip")
-                case.output(case.fresh("select"), "select %s, %s, axis=%d" % (operand, case.input(Tensor(kind, index)), axis),
-                            Tensor(dtype, taken))
-            turned, index = case.step(operand, turned_view), Tensor(kind, indices(rng, (8,), 6))
-            backwards = case.step(case.input(index), ("slice {}, slices=[::-1]", lambda a: a[::-1]))
-            case.output("turned", "select %s, %s, axis=0" % (turned, backwards),
-                        Tensor(dtype, np.take(turned.tensor.data, index.data[::-1], axis=0, mode="clip")))
-
-            case = book.case("index", "gather", dtype, EXACT)
-            operand = case.input(x)
-            for axis, shape in ((0, (7, 5, 6)), (1, (4, 2, 6)), (-1, (4, 5, 9)), (1, (2, 3, 4)), (2, (4, 0, 2))):
-                index = indices(rng, shape, x.shape[axis])
-                part = x.data[tuple(slice(None) if i == axis % 3 else slice(0, n) for i, n in enumerate(shape))]
-                taken = np.take_along_axis(part, clipped(index, x.shape[axis]), axis)
-                case.output(case.fresh("gather"), "gather %s, %s, axis=%d" % (operand, case.input(Tensor(kind, index)), axis),
-                            Tensor(dtype, taken))
-            back = case.step(operand, back_view)
-            index = Tensor(kind, indices(rng, (2, 4, 3), 3))
-            turned = case.step(case.input(index), ("permute {}, order=[1, 2, 0]", lambda a: a.transpose(1, 2, 0)))
-            taken = np.take_along_axis(back.tensor.data[:, :, :2], clipped(turned.tensor.data, 3), 1)
-            case.output("turned", "gather %s, %s, axis=1" % (back, turned), Tensor(dtype, taken))
-
-            case = book.case("index", "gather_nd", dtype, EXACT)
-            operand = case.input(x)
-            for shape in ((3, 1), (2, 4, 2), (5, 3), (2,), (0, 2)):
-                depth = shape[-1]
-                index = np.stack([indices(rng, shape[:-1], x.shape[i]) for i in range(depth)], -1)
-                place = tuple(clipped(index[..., i], x.shape[i]) for i in range(depth))
-                case.output(case.fresh("gather"), "gather_nd %s, %s" % (operand, case.input(Tensor(kind, index))),
-                            Tensor(dtype, x.data[place]))
-
-            case = book.case("index", "embedding", dtype, EXACT)
-            table = mixed(dtype, (9, 5), rng)
-            operand = case.input(table)
-            for shape in ((6,), (2, 3, 4), (), (0,)):
-                index = indices(rng, shape, 9)
-                case.output(case.fresh("rows"), "embedding %s, %s" % (operand, case.input(Tensor(kind, index))),
-                            Tensor(dtype, table.data[clipped(index, 9)]))
-            turned = case.step(operand, ("permute {}, order=[1, 0]", np.transpose))
-            index = indices(rng, (4, 2), 5)
-            case.output("turned", "embedding %s, %s" % (turned, case.input(Tensor(kind, index))),
-                        Tensor(dtype, table.data.T[clipped(index, 5)]))
+# ---- reading ----
 
 
-def scatter(x, axis, index, values, function):
-    """In row-major order of values."""
+def select_row(book, dtype, kind, rng):
+    case = book.case("index", "select", dtype)
+    x = mixed(dtype, (4, 5, 6), rng)
+    for axis, count in ((0, 7), (1, 4), (-1, 9), (0, 1), (1, 0)):
+        index = places(kind, rng, (count,), x.shape[axis])
+        case.give(None, [x, index], np.take(x.data, index.data, axis, mode="clip"), axis=axis)
+    turned = case.input(x, permuted(2, 0, 1))
+    back = case.input(places(kind, rng, (8,), 6), sliced("::-1"))
+    case.give(
+        "strided",
+        [turned, back],
+        np.take(turned.tensor.data, back.tensor.data, 0, mode="clip"),
+        axis=0,
+    )
+
+
+def gathered(x, index, axis):
+    """NumPy wants the other extents to be equal; here index may be smaller."""
+    part = x[
+        tuple(slice(None) if i == axis % x.ndim else slice(0, n) for i, n in enumerate(index.shape))
+    ]
+    return np.take_along_axis(part, clipped(index, x.shape[axis]), axis)
+
+
+def gather_row(book, dtype, kind, rng):
+    case = book.case("index", "gather", dtype)
+    x = mixed(dtype, (4, 5, 6), rng)
+    for axis, shape in (
+        (0, (7, 5, 6)),
+        (1, (4, 2, 6)),
+        (-1, (4, 5, 9)),
+        (1, (2, 3, 4)),
+        (2, (4, 0, 2)),
+    ):
+        index = places(kind, rng, shape, x.shape[axis])
+        case.give(None, [x, index], gathered(x.data, index.data, axis), axis=axis)
+    back = case.input(x, sliced("::-1, ::2"))
+    turned = case.input(places(kind, rng, (2, 4, 3), 3), permuted(1, 2, 0))
+    case.give("strided", [back, turned], gathered(back.tensor.data, turned.tensor.data, 1), axis=1)
+
+
+def gather_nd_row(book, dtype, kind, rng):
+    case = book.case("index", "gather_nd", dtype)
+    x = mixed(dtype, (4, 5, 6), rng)
+    for shape, depth in (((3,), 1), ((2, 4), 2), ((5,), 3), ((), 2), ((0,), 2)):
+        index = coordinates(kind, rng, shape, x.shape[:depth])
+        place = tuple(clipped(index.data[..., i], x.shape[i]) for i in range(depth))
+        case.give(None, [x, index], x.data[place])
+
+
+def embedding_row(book, dtype, kind, rng):
+    case = book.case("index", "embedding", dtype)
+    table = mixed(dtype, (9, 5), rng)
+    for shape in ((6,), (2, 3, 4), (), (0,)):
+        index = places(kind, rng, shape, 9)
+        case.give(None, [table, index], table.data[clipped(index.data, 9)])
+    turned, index = case.input(table, permuted(1, 0)), places(kind, rng, (4, 2), 5)
+    case.give("strided", [turned, index], table.data.T[clipped(index.data, 5)])
+
+
+# ---- writing: one after another, in row-major order of values ----
+
+
+def update(mode, target, place, value):
+    target[place] = value if mode == "assign" else UPDATES[mode](target[place], value)
+
+
+def inside(place, shape):
+    return all(0 <= c < n for c, n in zip(place, shape))
+
+
+def scatter(x, index, values, axis, mode):
     result = x.copy()
-    for place in np.ndindex(*values.shape):
-        target = list(place)
-        target[axis] = int(index[place])
-        if inside(target, x.shape):
-            update(function, result, tuple(target), values[place])
+    for source in np.ndindex(*values.shape):
+        place = list(source)
+        place[axis] = int(index[source])
+        if inside(place, x.shape):
+            update(mode, result, tuple(place), values[source])
     return result
 
 
-def scatter_nd(x, index, values, function):
-    result, depth = x.copy(), index.shape[-1]
-    for place in np.ndindex(*index.shape[:-1]):
-        target = tuple(int(c) for c in index[place])
-        if inside(target, x.shape[:depth]):
-            update(function, result, target, values[place])
+def scatter_nd(x, index, values, mode):
+    result = x.copy()
+    for source in np.ndindex(*index.shape[:-1]):
+        place = tuple(int(c) for c in index[source])
+        if inside(place, x.shape):
+            update(mode, result, place, values[source])
     return result
 
 
-def select_assign(x, axis, index, values, function):
-    result = np.moveaxis(x.copy(), axis, 0)
-    slices = np.moveaxis(values, axis, 0)
-    for i, target in enumerate(index):
-        if 0 <= target < result.shape[0]:
-            update(function, result, int(target), slices[i])
+def select_assign(x, index, values, axis, mode):
+    result, parts = np.moveaxis(x.copy(), axis, 0), np.moveaxis(values, axis, 0)
+    for place, value in zip(index, parts):
+        if inside((place,), result.shape):
+            update(mode, result, int(place), value)
     return np.moveaxis(result, 0, axis)
 
 
-def write_rows(book):
-    for dtype in REALS:
-        for kind in kinds(dtype):
-            rng = randoms("write", dtype, kind)
-            x = values_for(dtype, (4, 5, 3), rng)
-            tight = EQUAL if dtype in FLOATS else EXACT
-            scatters = book.case("index", "scatter", dtype, tight)
-            nd = book.case("index", "scatter_nd", dtype, tight)
-            selects = book.case("index", "select_assign", dtype, tight)
-            for mode in updates_of(dtype):
-                function = UPDATES[mode]
-                for axis, shape in ((0, (6, 5, 3)), (1, (4, 3, 2)), (-1, (4, 5, 7)), (1, (4, 0, 3))):
-                    index, values = indices(rng, shape, x.shape[axis]), values_for(dtype, shape, rng)
-                    names = scatters.input(x), scatters.input(Tensor(kind, index)), scatters.input(values)
-                    scatters.output(scatters.fresh(mode), "scatter %s, %s, %s, axis=%d, update=%s" % (*names, axis, mode),
-                                    Tensor(dtype, scatter(x.wide(), axis, index, values.wide(), function)))
-                for shape in ((6, 1), (3, 4, 2), (9, 3)):
-                    depth = shape[-1]
-                    index = np.stack([indices(rng, shape[:-1], x.shape[i]) for i in range(depth)], -1)
-                    values = values_for(dtype, shape[:-1] + x.shape[depth:], rng)
-                    names = nd.input(x), nd.input(Tensor(kind, index)), nd.input(values)
-                    nd.output(nd.fresh(mode), "scatter_nd %s, %s, %s, update=%s" % (*names, mode),
-                              Tensor(dtype, scatter_nd(x.wide(), index, values.wide(), function)))
-                for axis, count in ((0, 6), (1, 4), (-1, 5), (0, 0)):
-                    index = indices(rng, (count,), x.shape[axis])
-                    shape = tuple(count if i == axis % 3 else n for i, n in enumerate(x.shape))
-                    values = values_for(dtype, shape, rng)
-                    names = selects.input(x), selects.input(Tensor(kind, index)), selects.input(values)
-                    selects.output(selects.fresh(mode), "select_assign %s, %s, %s, axis=%d, update=%s" % (*names, axis, mode),
-                                   Tensor(dtype, select_assign(x.wide(), axis, index, values.wide(), function)))
-            strided_scatter(scatters, dtype, kind, rng)
+def modes(dtype):
+    """Truth values have nothing to add."""
+    return ["assign"] if dtype == "bool" else list(UPDATES)
 
 
-def strided_scatter(case, dtype, kind, rng):
-    """All three operands through views."""
-    turn = ("permute {}, order=[1, 0]", np.transpose)
-    back = ("slice {}, slices=[::-1, ::2]", lambda a: a[::-1, ::2])
-    x = case.step(case.input(values_for(dtype, (5, 4), rng)), turn)
-    index = case.step(case.input(Tensor(kind, indices(rng, (3, 9), 4))), back)
-    values = case.step(case.input(values_for(dtype, (5, 3), rng)), turn)
-    result = scatter(x.tensor.wide(), 0, index.tensor.data, values.tensor.wide(), None)
-    case.output("strided", "scatter %s, %s, %s, axis=0" % (x, index, values), Tensor(dtype, result))
+def tolerance(dtype):
+    return EQUAL if dtype in FLOATS else EXACT
 
 
-SLICES = [((4, 5, 3), "[1:3, ::2]", np.s_[1:3, ::2]), ((4, 5, 3), "[::-1, 4:0:-2, -2:]", np.s_[::-1, 4:0:-2, -2:]),
-          ((7,), "[5:1:-1]", np.s_[5:1:-1]), ((4, 5), "[:, 2:2]", np.s_[:, 2:2]), ((4, 5), "[-9:9, 1:99:3]", np.s_[-9:9, 1:99:3])]
+def scatter_row(book, dtype, kind, rng):
+    case = book.case("index", "scatter", dtype, tolerance(dtype))
+    x = smooth(dtype, (4, 5, 3), rng)
+    for mode in modes(dtype):
+        for axis, shape in ((0, (6, 5, 3)), (1, (4, 3, 2)), (-1, (4, 5, 7)), (1, (4, 0, 3))):
+            index, values = places(kind, rng, shape, x.shape[axis]), smooth(dtype, shape, rng)
+            result = scatter(x.wide(), index.data, values.wide(), axis, mode)
+            case.give(None, [x, index, values], result, axis=axis, update=mode)
+    turned = case.input(smooth(dtype, (5, 4), rng), permuted(1, 0))
+    index = case.input(places(kind, rng, (3, 9), 4), sliced("::-1, ::2"))
+    values = case.input(smooth(dtype, (5, 3), rng), permuted(1, 0))
+    result = scatter(turned.tensor.wide(), index.tensor.data, values.tensor.wide(), 0, "assign")
+    case.give("strided", [turned, index, values], result, axis=0)
 
 
-def slice_rows(book):
-    for dtype in REALS:
-        rng = randoms("slice_assign", dtype)
-        case = book.case("index", "slice_assign", dtype, EXACT)
-        for shape, text, place in SLICES:
-            x = mixed(dtype, shape, rng)
-            result = x.data.copy()
-            values = values_for(dtype, result[place].shape, rng)
-            result[place] = values.data
-            case.output(case.fresh("slice"), "slice_assign %s, %s, slices=%s" % (case.input(x), case.input(values), text),
-                        Tensor(dtype, result))
-        x = case.step(case.input(mixed(dtype, (5, 4), rng)), ("permute {}, order=[1, 0]", np.transpose))
-        values = case.step(case.input(values_for(dtype, (2, 5), rng)), ("flip {}, axes=[1]", lambda a: a[:, ::-1]))
+def scatter_nd_row(book, dtype, kind, rng):
+    case = book.case("index", "scatter_nd", dtype, tolerance(dtype))
+    x = smooth(dtype, (4, 5, 3), rng)
+    for mode in modes(dtype):
+        for shape, depth in (((6,), 1), ((3, 4), 2), ((9,), 3)):
+            index = coordinates(kind, rng, shape, x.shape[:depth])
+            values = smooth(dtype, shape + x.shape[depth:], rng)
+            result = scatter_nd(x.wide(), index.data, values.wide(), mode)
+            case.give(None, [x, index, values], result, update=mode)
+
+
+def select_assign_row(book, dtype, kind, rng):
+    case = book.case("index", "select_assign", dtype, tolerance(dtype))
+    x = smooth(dtype, (4, 5, 3), rng)
+    for mode in modes(dtype):
+        for axis, count in ((0, 6), (1, 4), (-1, 5), (0, 0)):
+            index = places(kind, rng, (count,), x.shape[axis])
+            shape = [count if i == axis % 3 else n for i, n in enumerate(x.shape)]
+            values = smooth(dtype, shape, rng)
+            result = select_assign(x.wide(), index.data, values.wide(), axis, mode)
+            case.give(None, [x, index, values], result, axis=axis, update=mode)
+
+
+SLICES = [
+    ((4, 5, 3), "1:3, ::2"),
+    ((4, 5, 3), "::-1, 4:0:-2, -2:"),
+    ((7,), "5:1:-1"),
+    ((4, 5), ":, 2:2"),
+    ((4, 5), "-9:9, 1:99:3"),
+]
+
+
+def slice_assign_row(book, dtype):
+    rng = randoms("slice_assign", dtype)
+    case = book.case("index", "slice_assign", dtype)
+
+    def give(name, x, values, text):
         result = x.tensor.data.copy()
-        result[1:3] = values.tensor.data
-        case.output("strided", "slice_assign %s, %s, slices=[1:3]" % (x, values), Tensor(dtype, result))
+        sliced(text)[1](result)[...] = values.tensor.data
+        case.give(name, [x, values], result, slices="[%s]" % text)
+
+    for shape, text in SLICES:
+        x = case.input(mixed(dtype, shape, rng))
+        values = smooth(dtype, sliced(text)[1](x.tensor.data).shape, rng)
+        give(None, x, case.input(values), text)
+    turned = case.input(mixed(dtype, (5, 4), rng), permuted(1, 0))
+    give("strided", turned, case.input(smooth(dtype, (2, 5), rng), flipped(1)), "1:3")
 
 
 def write(book):
-    read_rows(book)
-    write_rows(book)
-    slice_rows(book)
+    rows = [select_row, gather_row, gather_nd_row, embedding_row]
+    rows += [scatter_row, scatter_nd_row, select_assign_row]
+    for dtype in REALS:
+        for kind in index_types(dtype):
+            for row in rows:
+                row(book, dtype, kind, randoms(row.__name__, dtype, kind))
+        slice_assign_row(book, dtype)

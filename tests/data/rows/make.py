@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the cases and packs of this folder: python3 tests/data/rows/make.py (needs numpy and torch)."""
+"""Writes the cases and packs of this folder: python3 tests/data/rows/make.py (numpy, torch)."""
+
 import pathlib
 import warnings
 
@@ -8,18 +9,22 @@ import numpy as np
 
 import contracting
 import creating
+import drawing
 import elementwise
 import indexing
 import moving
+import normalizing
 import reducing
 from book import Book
+
+FAMILIES = [moving, creating, drawing, elementwise, reducing, indexing, contracting, normalizing]
 
 
 def main():
     book = Book()
     warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is one of the cases
     with np.errstate(all="ignore"):
-        for family in (moving, creating, elementwise, reducing, indexing, contracting):
+        for family in FAMILIES:
             family.write(book)
     book.write(pathlib.Path(__file__).parent)
 

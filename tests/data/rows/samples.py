@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs: the numbers at which things break, and random ones in between."""
+
 import zlib
 
 import numpy as np
@@ -18,17 +19,47 @@ def edges(dtype):
         return np.array([0, 1])
     if dtype in FLOATS:
         precision, low, high = FORMATS[dtype]
-        tiny, largest = np.ldexp(1.0, low), np.ldexp(2.0 - 2.0 ** (1 - precision), high)
-        least, below = np.ldexp(1.0, low - precision + 1), tiny - np.ldexp(1.0, low - precision + 1)
-        corners = [np.inf, largest, tiny, below, least, 0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 1.0 + 2.0 ** (1 - precision)]
-        return np.array([np.nan] + [sign * x for x in corners for sign in (1, -1)])
-    info, bits = np.iinfo(NUMPY[dtype]), np.iinfo(NUMPY[dtype]).bits
-    corners = [info.min, info.min + 1, info.max, info.max - 1, 0, 1, 2, 3, 7, bits - 1, bits]
+        unit = 2.0 ** (1 - precision)
+        tiny, least = np.ldexp(1.0, low), np.ldexp(unit, low)
+        sizes = [
+            np.inf,
+            largest(dtype),
+            tiny,
+            tiny - least,
+            least,
+            0.0,
+            0.5,
+            1.0,
+            1.5,
+            2.5,
+            3.0,
+            1.0 + unit,
+        ]
+        return np.array([np.nan] + [sign * size for size in sizes for sign in (1, -1)])
+    info = np.iinfo(NUMPY[dtype])
+    corners = [
+        info.min,
+        info.min + 1,
+        info.max,
+        info.max - 1,
+        0,
+        1,
+        2,
+        3,
+        7,
+        info.bits - 1,
+        info.bits,
+    ]
     return np.array(corners + ([-1, -2, -7] if info.min else []), dtype=NUMPY[dtype])
 
 
+def largest(dtype):
+    precision, low, high = FORMATS[dtype]
+    return np.ldexp(2.0 - 2.0 ** (1 - precision), high)
+
+
 def spread(dtype, count, rng, low=-4.0, high=4.0):
-    """`count` numbers: floats from low..high, integers from half of the range and near 0 by turns."""
+    """`count` numbers: floats from low..high, integers by turns from half the range and near 0."""
     if dtype == "bool":
         return rng.integers(0, 2, count)
     if dtype in FLOATS:
@@ -50,3 +81,9 @@ def mixed(dtype, shape, rng, low=-4.0, high=4.0, turn=0):
 def smooth(dtype, shape, rng, low=-4.0, high=4.0):
     """Random numbers without corners."""
     return Tensor(dtype, spread(dtype, int(np.prod(shape)), rng, low, high).reshape(shape))
+
+
+def number(tensor):
+    """A single element as the text form has it; repr gives back every float64."""
+    value = tensor.data.item()
+    return {True: "true", False: "false"}[value] if tensor.dtype == "bool" else repr(value)
