@@ -52,12 +52,11 @@ static bool take_word(struct cursor *cursor, const char *word)
 /* A text in either kind of quotes; none of the keys and types holds an escape. */
 static bool take_text(struct cursor *cursor, frit_str *out)
 {
-    char quote = take(cursor, '\'') ? '\'' : take(cursor, '"') ? '"' : '\0';
     const char *end;
 
-    if (!quote)
+    if (!take(cursor, '\'') && !take(cursor, '"'))
         return false;
-    end = memchr(cursor->at, quote, (size_t)(cursor->end - cursor->at));
+    end = memchr(cursor->at, cursor->at[-1], (size_t)(cursor->end - cursor->at));
     if (!end)
         return false;
     *out = (frit_str){cursor->at, (uint64_t)(end - cursor->at)};
@@ -94,8 +93,8 @@ static uint32_t dtype_of_descr(frit_str name)
     return FRIT_NO_DTYPE;
 }
 
-/* What a NumPy kind that Frit does not hold is called. */
-static const char *kind_words(char kind)
+/* What a NumPy type that Frit does not hold is called. */
+static const char *kind_words(frit_str name)
 {
     static const struct {
         char kind;
@@ -107,9 +106,14 @@ static const char *kind_words(char kind)
     };
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (kinds[i].kind == kind)
+        if (name.len && kinds[i].kind == *name.ptr)
             return kinds[i].words;
     return "not an element type of Frit";
+}
+
+static bool is_order(char sign)
+{
+    return sign == '<' || sign == '>' || sign == '=' || sign == '|';
 }
 
 static frit_status parse_descr(struct cursor *cursor, struct npy *out, frit_err *err)
@@ -127,14 +131,14 @@ static frit_status parse_descr(struct cursor *cursor, struct npy *out, frit_err 
     if (!take_text(cursor, &descr) || descr.len == 0)
         return fail(err, FRIT_INVALID, "not a NumPy file: its 'descr' is not a text");
     name = descr;
-    if (memchr("<>=|", *descr.ptr, 4)) {
+    if (is_order(*descr.ptr)) {
         order = *descr.ptr;
         name = (frit_str){descr.ptr + 1, descr.len - 1};
     }
     out->type.dtype = dtype_of_descr(name);
     if (out->type.dtype == FRIT_NO_DTYPE)
         return fail(err, FRIT_UNSUPPORTED, "element type '%s' (%s) is not supported",
-                    printable(descr, shown), kind_words(name.len ? *name.ptr : '\0'));
+                    printable(descr, shown), kind_words(name));
     if (order == '>' && frit_dtype_bits(out->type.dtype) > 8)
         return fail(err, FRIT_UNSUPPORTED,
                     "element type '%s' is big-endian; save with .astype('<%.*s')",
@@ -287,7 +291,7 @@ static frit_status parse_frame(const unsigned char *head, size_t count, struct c
 frit_status npy_parse(const void *head, size_t count, uint64_t file_bytes, struct npy *out,
                       frit_err *err)
 {
-    struct cursor dict;
+    struct cursor dict = {0};
 
     *out = (struct npy){0};
     TRY(parse_frame(head, count, &dict, err));
@@ -305,7 +309,7 @@ frit_status npy_parse(const void *head, size_t count, uint64_t file_bytes, struc
 size_t npy_format(const struct op_type *type, char head[NPY_HEAD_OUT])
 {
     static const char *const names[FRIT_DTYPE_LIMIT] = {
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) [id] = npy,
+#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) [id] = (npy),
 #include <frit/dtypes.def>
     };
     const char *name = type->dtype < FRIT_DTYPE_LIMIT ? names[type->dtype] : NULL;

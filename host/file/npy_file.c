@@ -124,7 +124,7 @@ static frit_status read_file(const char *path, struct op_type *type, void **data
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block before fstat */
     frit_status status;
-    struct npy npy;
+    struct npy npy = {0};
 
     if (fd < 0)
         return fail(err, FRIT_IO, "%s: %s", path, strerror(errno));

@@ -25,7 +25,7 @@ void session_close(struct session *session)
 const char *session_reason(uint32_t reason)
 {
     static const char *const names[] = {
-#define FRIT_REASON(value, NAME, name, meaning) [value] = name,
+#define FRIT_REASON(value, NAME, name, meaning) [value] = (name),
 #include <frit/reasons.def>
     };
 
