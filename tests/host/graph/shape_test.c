@@ -131,6 +131,9 @@ static const struct shape_case good[] = {
     /* the fourth window would begin in the padding */
     {"avg_pool", "f32[1, 1, 5]",
      ATTRS(avg_pool, .kernel = {2}, .stride = {2}, .padding = {1}, .ceil = 1), "f32[1, 1, 3]"},
+    /* nothing is left over */
+    {"avg_pool", "f32[1, 1, 5]",
+     ATTRS(avg_pool, .kernel = {3}, .stride = {1}, .padding = {1}, .ceil = 1), "f32[1, 1, 5]"},
     {"avg_pool_backward", "f32[1, 2, 7]; f32[1, 2, 3]", ATTRS(avg_pool, .kernel = {2}),
      "f32[1, 2, 7]"},
     {"max_pool", "f32[1, 2, 8, 8]",
