@@ -124,11 +124,8 @@ term decompose_cosh(struct build *b)
     return exp_pair(b, b_in(b, 0), 1);
 }
 
-/* From here on sqrt(x^2 + 1) and sqrt(x^2 - 1) are x to the last bit. */
-static term huge(const struct build *b)
-{
-    return b_n(b->dtype == FRIT_F64 ? 0x1p28 : 0x1p14);
-}
+/* From here on sqrt(x^2 + 1) and sqrt(x^2 - 1) are x to the last bit, in f64 too. */
+static const double huge = 0x1p28;
 
 /* log(2 x) without the product's overflow. */
 static term log_twice(struct build *b, term x)
@@ -144,7 +141,7 @@ term decompose_asinh(struct build *b)
     term near = b_log1p(b, b_add(b, a, b_mul(b, a, b_div(b, a, root))));
     term far = log_twice(b, a);
 
-    return odd(b, x, b_where(b, b_lt(b, a, huge(b)), near, far));
+    return odd(b, x, b_where(b, b_lt(b, a, b_n(huge)), near, far));
 }
 
 /* log1p(t + sqrt(t) sqrt(t + 2)), t = x - 1. */
@@ -154,7 +151,7 @@ term decompose_acosh(struct build *b)
     term product = b_mul(b, root, b_sqrt(b, b_add(b, t, b_n(2))));
     term near = b_log1p(b, b_add(b, t, product)), far = log_twice(b, x);
 
-    return b_where(b, b_lt(b, x, huge(b)), near, far);
+    return b_where(b, b_lt(b, x, b_n(huge)), near, far);
 }
 
 /* log1p(2 a / (1 - a)) / 2, a = |x|. */

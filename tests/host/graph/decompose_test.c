@@ -479,18 +479,18 @@ static void test_gradients(void **state)
 static void test_uniform(void **state)
 {
     static const uint32_t dtypes[] = {FRIT_F32, FRIT_F16, FRIT_BF16, FRIT_F64};
-    volatile float low = -0.3f, span = 1.7f - low; /* each step is an f32 */
+    volatile float low = 0.1f, span = 7.3f - low; /* each step is an f32 */
 
     (void)state;
     for (size_t k = 0; k < 4; k++) {
-        struct array y = call_run("random_uniform", "-0.3; 1.7", DRAWN(dtypes[k]), NULL);
+        struct array y = call_run("random_uniform", "0.1; 7.3", DRAWN(dtypes[k]), NULL);
 
         for (int64_t i = 0; i < 15; i++) {
             volatile float u = (float)(eval_word32(i) >> 8) * 0x1p-24f, step = u * span;
             volatile double u64 = (double)(eval_word64(i) >> 11) * 0x1p-53,
-                            step64 = u64 * (1.7 + 0.3);
+                            step64 = u64 * (7.3 - 0.1);
             volatile float y32 = step + low;
-            double expected = dtypes[k] == FRIT_F64 ? step64 + -0.3 : (double)y32;
+            double expected = dtypes[k] == FRIT_F64 ? step64 + 0.1 : (double)y32;
 
             assert_true(y.cells[i].f == scalar_round(expected, dtypes[k]));
         }
