@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gen NAME: writes one of the texts that derive from the op table to standard output. */
+/* gen NAME: writes one of the texts that derive from the tables to standard output. */
 #include "gen.h"
 
 #include <stdlib.h>
@@ -13,6 +13,7 @@ static const struct {
     {"ops.c", gen_ops_c},
     {"OPS.md", gen_ops_md},
     {"frit.h.3", gen_man},
+    {"frit.ini", gen_frit_ini},
 };
 
 int main(int argc, char **argv)

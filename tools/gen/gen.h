@@ -88,5 +88,6 @@ bool gen_ops_h(FILE *out);
 bool gen_ops_c(FILE *out);
 bool gen_ops_md(FILE *out);
 bool gen_man(FILE *out);
+bool gen_frit_ini(FILE *out);
 
 #endif
