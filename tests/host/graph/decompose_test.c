@@ -240,9 +240,10 @@ static const struct {
 /* Places where forms change or overflow, and an even spread of sizes. */
 static int64_t fill_places(double *x, double low, double high)
 {
-    static const double special[] = {
-        0,  1,   0.5, 2,     0.999999, 1.000001, 16383, 16384, 16385, 88,  88.7, 89, 89.4,
-        90, 104, 709, 709.5, 710,      711,      745,   1e-5,  0.125, 0.9, 1.1,  3,  20};
+    static const double special[] = {3e38,     1.7e308, 0,     1,     0.5,   2,    0.999999,
+                                     1.000001, 16383,   16384, 16385, 88,    88.7, 89,
+                                     89.4,     90,      104,   709,   709.5, 710,  711,
+                                     745,      1e-5,    0.125, 0.9,   1.1,   3,    20};
     int64_t n = 0;
 
     for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
