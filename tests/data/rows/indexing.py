@@ -24,8 +24,9 @@ def places(kind, rng, shape, extent):
 
 
 def coordinates(kind, rng, shape, extents):
-    """The last dim holds one coordinate per extent."""
-    return Tensor(kind, np.stack([places(kind, rng, shape, extent).data for extent in extents], -1))
+    """The last dim holds one coordinate per extent; they leave theirs at different points."""
+    columns = [places(kind, rng, shape, extent).data for extent in extents]
+    return Tensor(kind, np.stack([np.roll(column, 2 * i) for i, column in enumerate(columns)], -1))
 
 
 def clipped(index, extent):

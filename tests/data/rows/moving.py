@@ -129,10 +129,12 @@ def ties():
     )
 
 
-def odd_powers(dtype):
-    """Integers halfway between floats, and beside them."""
-    bits = 31 if dtype.endswith("32") else 63
-    return np.add.outer(2 ** np.arange(24, bits, dtype=np.int64), [1, 3, -1])
+def halfway(dtype):
+    """Integers between two floats: halfway, or so near that float64 does not see the side."""
+    powers = 2 ** np.arange(24, 31 if dtype.endswith("32") else 63, dtype=np.int64)
+    return np.concatenate(
+        [np.add.outer(powers + powers // 2**bits, [0, 1, -1]) for bits in (8, 24, 53)]
+    )
 
 
 def cast_row(book):
@@ -151,7 +153,7 @@ def cast_row(book):
             give("border", Tensor(dtype, borders()), INTS)
             give("tie", Tensor(dtype, ties()), FLOATS)
         elif dtype in ("i64", "u64", "i32", "u32"):
-            give("tie", Tensor(dtype, odd_powers(dtype)), FLOATS)
+            give("tie", Tensor(dtype, halfway(dtype)), FLOATS)
         give(
             "turned",
             case.input(mixed(dtype, (4, 6), rng), permuted(1, 0), sliced("::-2")),
