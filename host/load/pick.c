@@ -224,9 +224,9 @@ static frit_status check_list(const char *list, frit_err *err)
     return FRIT_OK;
 }
 
-/* Adds "; ENTRY: why" to the text for each entry that is skipped. */
+/* Adds "; ENTRY: why" to the text for each entry that is skipped, and logs it unless `quiet`. */
 static const struct device_entry *pick(const struct registry *registry, const char *list,
-                                       struct str *text)
+                                       bool quiet, struct str *text)
 {
     const struct device_entry *device = NULL;
 
@@ -238,8 +238,9 @@ static const struct device_entry *pick(const struct registry *registry, const ch
 
         (void)request_parse(entry, length, &request, NULL);
         if (request_find(registry, &request, &device, &why)) {
-            log_write(FRIT_LOG_WARN, "load", "device '%.*s' is skipped: %s", (int)length, entry,
-                      why.failed ? "no memory to say why" : why.text);
+            if (!quiet)
+                log_write(FRIT_LOG_WARN, "load", "device '%.*s' is skipped: %s", (int)length, entry,
+                          why.failed ? "no memory to say why" : why.text);
             str_addf(text, "; %.*s: %s", (int)length, entry, why.failed ? "" : why.text);
             text->failed |= why.failed;
         }
@@ -256,7 +257,7 @@ frit_status registry_pick(const struct registry *registry, const char *list,
 
     *out = NULL;
     TRY(check_list(list, err));
-    *out = pick(registry, list, &text);
+    *out = pick(registry, list, !err, &text);
     if (!*out && text.failed)
         status = fail_memory(err, text.length);
     else if (!*out)

@@ -74,7 +74,7 @@ const struct device_entry *registry_device_at(const struct registry *registry, u
  * order of preference where only the driver is named, the start of a stable id if no other device
  * of the driver has it.  Each skipped entry is logged at warn with its reason.  A malformed list is
  * FRIT_INVALID, a list without a usable device FRIT_UNSUPPORTED; the text has every entry with its
- * reason and what to do. */
+ * reason and what to do.  Without `err` it is only a question, and nothing is logged. */
 frit_status registry_pick(const struct registry *registry, const char *list,
                           const struct device_entry **out, frit_err *err);
 /* Says in words, a line per finding, why a device, driver or plugin is usable or not. */
