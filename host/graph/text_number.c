@@ -14,6 +14,8 @@
 
 enum { MAX_NUMBER = 127 };
 
+#define PLAIN_BELOW 1e15 /* whole numbers below are printed without an exponent */
+
 static int digit_of(char c)
 {
     if (c >= '0' && c <= '9')
@@ -118,7 +120,15 @@ static void add_with_point(struct str *out, const char *text)
         str_add(out, ".0", 2);
 }
 
-static void print_float(struct str *out, double value)
+/* Whether the digits are taken for the value where the type's precision is put on them. */
+static bool is_same(const char *text, double value, uint32_t dtype)
+{
+    double read = strtod(text, NULL);
+
+    return read == value || scalar_round(read, dtype) == value;
+}
+
+static void print_float(struct str *out, double value, uint32_t dtype)
 {
     char text[64];
 
@@ -130,18 +140,22 @@ static void print_float(struct str *out, double value)
         str_addf(out, "%sinf", value < 0 ? "-" : "");
         return;
     }
-    for (int digits = 15; digits <= 17; digits++) {
+    for (int digits = 1; digits <= 17; digits++) {
         snprintf(text, sizeof(text), "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
+        if (is_same(text, value, dtype))
             break;
     }
+    if (strchr(text, 'e') && fabs(value) >= 1 && fabs(value) < PLAIN_BELOW)
+        snprintf(text, sizeof(text), "%.0f", value);
     add_with_point(out, text);
 }
 
-void number_print(struct str *out, const frit_scalar *scalar)
+void number_print(struct str *out, const frit_scalar *scalar, uint32_t dtype)
 {
-    if (scalar->kind == FRIT_SCALAR_F64)
-        print_float(out, scalar_number(scalar));
+    if (dtype == FRIT_BOOL)
+        str_addf(out, "%s", scalar->bits ? "true" : "false");
+    else if (scalar->kind == FRIT_SCALAR_F64)
+        print_float(out, scalar_number(scalar), dtype);
     else if (scalar->kind == FRIT_SCALAR_U64)
         str_addf(out, "%" PRIu64, scalar->bits);
     else

@@ -102,7 +102,7 @@ static void print_real(const struct field *f, const void *at)
 {
     frit_scalar scalar = scalar_f(*(const double *)at);
 
-    number_print(f->out, &scalar);
+    number_print(f->out, &scalar, FRIT_F64);
 }
 
 static void (*const printers[])(const struct field *f, const void *at) = {
@@ -138,13 +138,24 @@ static void print_attr(const struct field *f, const void *at)
 
 /* ---- lines ---- */
 
-static void print_operand(const struct graph *graph, const struct graph_operand *operand,
+/* Only a scalar in the place of a tensor has the tensor's precision. */
+static uint32_t precision_of(const struct graph_op *op, uint32_t index)
+{
+    uint32_t dtype = op->in[index].dtype;
+    bool number = op_slot(op_row(op->op), op->n_in, index)->role == FRIT_ROLE_NUM;
+
+    return number && dtype_class(dtype) == FRIT_DTYPE_FLOAT ? FRIT_F64 : dtype;
+}
+
+static void print_operand(const struct graph *graph, const struct graph_op *op, uint32_t index,
                           struct str *out)
 {
+    const struct graph_operand *operand = &op->in[index];
+
     if (operand->kind == FRIT_OPERAND_TENSOR)
         print_name(graph, operand->value, out);
     else if (operand->kind == FRIT_OPERAND_SCALAR)
-        number_print(out, &operand->scalar);
+        number_print(out, &operand->scalar, precision_of(op, index));
     else
         print_text(out, "none");
 }
@@ -181,7 +192,7 @@ void graph_print_op(const struct graph *graph, const struct graph_op *op, struct
         n--;
     for (uint32_t i = 0; i < n; i++, before = ", ") {
         print_text(out, before);
-        print_operand(graph, &op->in[i], out);
+        print_operand(graph, op, i, out);
     }
     for (uint32_t i = 0; i < record->n_fields; i++) {
         struct field field = {graph, op, &record->field[i], out};

@@ -97,9 +97,9 @@ bool number_parse_word(frit_str word, frit_scalar *out);
 /* An integer or float in C's spelling, inf and nan with a sign or without; NULL, or why it is none.
  */
 const char *number_parse(frit_str text, frit_scalar *out);
-/* The shortest of 15 to 17 digits that gives the same number; floats keep a point.  NaN has one
- * form. */
-void number_print(struct str *out, const frit_scalar *scalar);
+/* The fewest digits that give the same number once they have the precision of `dtype`: F64 unless
+ * op_check puts a lower one on it.  Floats keep a point; NaN has one form; of bool a word. */
+void number_print(struct str *out, const frit_scalar *scalar, uint32_t dtype);
 
 /* ---- the parser ---- */
 

@@ -26,7 +26,7 @@ static void assert_number_survives(const frit_scalar *scalar)
     struct str text = {0};
     frit_scalar back = {0};
 
-    number_print(&text, scalar);
+    number_print(&text, scalar, FRIT_F64);
     assert_null(number_parse((frit_str){text.text, text.length}, &back));
     assert_int_equal(back.kind, scalar->kind);
     if (back.bits != scalar->bits)
@@ -130,6 +130,32 @@ static void test_spellings_of_numbers(void **state)
         if (!number_parse(str_of(bad[i]), &scalar))
             fail_msg("'%s' is taken for a number", bad[i]);
     }
+}
+
+/* As few digits as the precision that a scalar gets needs, all of them where it keeps its own. */
+static void test_digits_by_precision(void **state)
+{
+    struct str text = {0};
+    struct graph graph;
+
+    (void)state;
+    must("input x : f32[2]\ninput y : f64[2]\ninput h : f16[2]\ninput m : bool[2]\n"
+         "a = add x, 0.1\nb = add y, 0.1\nc = add h, 0.33333\nd = full 0.1, dtype=f32, dims=[]\n"
+         "e = full 0.10000000149011612, dtype=f32, dims=[]\nf = and m, 1\n"
+         "g = mul x, 300\nk = mul y, 1e20\n",
+         &graph);
+    graph_print(&graph, &text);
+    assert_non_null(strstr(text.text, "a = add x, 0.1\n"));
+    assert_non_null(strstr(text.text, "b = add y, 0.1\n"));
+    assert_non_null(strstr(text.text, "c = add h, 0.3333\n"));
+    assert_non_null(strstr(text.text, "d = full 0.1,"));
+    assert_non_null(strstr(text.text, "e = full 0.10000000149011612,"));
+    assert_non_null(strstr(text.text, "f = and m, true\n"));
+    assert_non_null(strstr(text.text, "g = mul x, 300.0\n"));
+    assert_non_null(strstr(text.text, "k = mul y, 1e+20\n"));
+    str_fini(&text);
+    rig_assert_round_trip(&graph);
+    graph_fini(&graph);
 }
 
 /* ---- statements ---- */
@@ -413,6 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_survive),
         cmocka_unit_test(test_spellings_of_numbers),
+        cmocka_unit_test(test_digits_by_precision),
         cmocka_unit_test(test_inputs_are_numbered_first),
         cmocka_unit_test(test_results_are_wanted_if_named),
         cmocka_unit_test(test_results_left_out_in_the_middle),
