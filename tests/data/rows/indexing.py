@@ -26,7 +26,7 @@ def places(kind, rng, shape, extent):
 def coordinates(kind, rng, shape, extents):
     """The last dim holds one coordinate per extent; they leave theirs at different points."""
     columns = [places(kind, rng, shape, extent).data for extent in extents]
-    return Tensor(kind, np.stack([np.roll(column, 2 * i) for i, column in enumerate(columns)], -1))
+    return Tensor(kind, np.stack([np.roll(column, 4 * i) for i, column in enumerate(columns)], -1))
 
 
 def clipped(index, extent):
@@ -80,7 +80,7 @@ def gather_row(book, dtype, kind, rng):
 def gather_nd_row(book, dtype, kind, rng):
     case = book.case("index", "gather_nd", dtype)
     x = mixed(dtype, (4, 5, 6), rng)
-    for shape, depth in (((3,), 1), ((2, 4), 2), ((5,), 3), ((), 2), ((0,), 2)):
+    for shape, depth in (((3,), 1), ((2, 4), 2), ((13,), 3), ((), 2), ((0,), 2)):
         index = coordinates(kind, rng, shape, x.shape[:depth])
         place = tuple(clipped(index.data[..., i], x.shape[i]) for i in range(depth))
         case.give(None, [x, index], x.data[place])
@@ -162,7 +162,7 @@ def scatter_nd_row(book, dtype, kind, rng):
     case = book.case("index", "scatter_nd", dtype, tolerance(dtype))
     x = smooth(dtype, (4, 5, 3), rng)
     for mode in modes(dtype):
-        for shape, depth in (((6,), 1), ((3, 4), 2), ((9,), 3)):
+        for shape, depth in (((6,), 1), ((3, 4), 2), ((13,), 3)):
             index = coordinates(kind, rng, shape, x.shape[:depth])
             values = smooth(dtype, shape + x.shape[depth:], rng)
             result = scatter_nd(x.wide(), index.data, values.wide(), mode)
