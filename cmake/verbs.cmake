@@ -53,8 +53,8 @@ function(frit_test name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE frit_flags frit_twin cmocka)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  frit_test_case(${name} ${CMAKE_BINARY_DIR}/tests/${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bin)
+  frit_test_case(${name} ${CMAKE_BINARY_DIR}/tests/bin/${name})
 endfunction()
 
 # frit_test_case(NAME COMMAND...): any command as a test, in the same surroundings.
