@@ -269,7 +269,7 @@ def where_rows(book):
         with_scalars(case, row, [a, mask, b], (2,))
 
 
-def clamp_rows(book):
+def clamp_row(book):
     row = Row("clamp", lambda x, low, high: np.minimum(np.maximum(x, low), high))
     for dtype in NUMBERS:
         rng = randoms("clamp", dtype)
@@ -277,6 +277,9 @@ def clamp_rows(book):
         operands = [mixed(dtype, BASE, rng, turn=turn) for turn in (0, 9, 40)]
         shape_classes(case, row, operands)
         with_scalars(case, row, operands, (0, 1, 2))
+
+
+def hard_sigmoid_row(book):
     row = Row("hard_sigmoid", lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1))
     for dtype in FLOATS:
         rng = randoms("hard_sigmoid", dtype)
@@ -313,5 +316,6 @@ def write(book):
     unary_rows(book)
     binary_rows(book)
     where_rows(book)
-    clamp_rows(book)
+    clamp_row(book)
+    hard_sigmoid_row(book)
     cross_row(book)
