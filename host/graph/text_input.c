@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of values, and the statements `input` and `const`. */
-#include <stdlib.h>
-
 #include "base/fail.h"
 #include "graph/text_script.h"
 
@@ -17,19 +15,19 @@ uint32_t parse_find_value(const struct parser *p, frit_str name)
     return entry ? (uint32_t)(uintptr_t)entry - 1 : GRAPH_NO_VALUE;
 }
 
+/* The latest names only, so that a long text costs no more. */
+enum { MAX_NEAR = 4096 };
+
 frit_status parse_fail_value(const struct parser *p, const struct token *at)
 {
-    uint32_t n = p->script->n_values;
-    const char **names = calloc((size_t)n + 1, sizeof(*names));
-    const char *nearest = NULL;
+    uint32_t n = p->script->n_values < MAX_NEAR ? p->script->n_values : MAX_NEAR;
+    const struct script_value *values = p->script->values + (p->script->n_values - n);
+    const char *names[MAX_NEAR], *nearest;
     char word[TEXT_MAX_NAME + 1];
 
-    parse_word(at->text, word);
-    for (uint32_t i = 0; names && i < n; i++)
-        names[i] = p->script->values[i].name;
-    if (names)
-        nearest = str_nearest(word, names, n);
-    free(names);
+    for (uint32_t i = 0; i < n; i++)
+        names[i] = values[i].name;
+    nearest = str_nearest(parse_word(at->text, word), names, n);
     if (nearest)
         return parse_fail(p, at, "unknown name '%s'; did you mean '%s'?", word, nearest);
     return parse_fail(p, at, "unknown name '%s'; a name is defined before it is used", word);
