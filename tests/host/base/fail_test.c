@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fail.h"
+
+#include "unit.h"
+
+#include <string.h>
+
+static void writes_the_slot(void **state)
+{
+    frit_err err = {.native_code = 7, .text = "before"};
+
+    (void)state;
+    assert_int_equal(fail(&err, FRIT_IO, "%s %d", "a", 5), FRIT_IO);
+    assert_int_equal(err.struct_size, sizeof(err));
+    assert_int_equal(err.status, FRIT_IO);
+    assert_int_equal(err.native_code, 0);
+    assert_string_equal(err.text, "a 5");
+    assert_int_equal(fail_memory(&err, 12), FRIT_NO_HOST_MEMORY);
+    assert_string_equal(err.text, "no host memory for 12 bytes");
+}
+
+static void puts_text_around(void **state)
+{
+    frit_err err = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(fail(&err, FRIT_IO, "middle"), FRIT_IO);
+    assert_int_equal(fail_context(&err, "row %d", 3), FRIT_IO);
+    fail_append(&err, "; %s", "end");
+    assert_string_equal(err.text, "row 3: middle; end");
+}
+
+static void cuts_what_is_too_long(void **state)
+{
+    frit_err err = ERR_INIT;
+    char long_text[1000];
+
+    (void)state;
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    long_text[sizeof(long_text) - 1] = '\0';
+    assert_int_equal(fail(&err, FRIT_INVALID, "%s", long_text), FRIT_INVALID);
+    assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+    fail_append(&err, "more");
+    assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+    assert_int_equal(fail_context(&err, "in front"), FRIT_INVALID);
+    assert_int_equal(strncmp(err.text, "in front: xxx", 13), 0);
+    assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+    assert_int_equal(fail_context(&err, "%s", long_text), FRIT_INVALID);
+    assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+}
+
+static void needs_no_slot(void **state)
+{
+    (void)state;
+    assert_int_equal(fail(NULL, FRIT_BUSY, "a"), FRIT_BUSY);
+    assert_int_equal(fail_memory(NULL, 1), FRIT_NO_HOST_MEMORY);
+    fail_append(NULL, "a");
+}
+
+static void every_status_has_a_name(void **state)
+{
+    (void)state;
+    for (frit_status status = FRIT_BUSY; status <= FRIT_OK; status++)
+        assert_true(status_name(status)[0] != '\0');
+    assert_string_equal(status_name(FRIT_OK), "ok");
+    assert_string_equal(status_name(FRIT_NO_DEVICE_MEMORY), "no-device-memory");
+    assert_string_equal(status_name(-1000), "internal");
+    assert_string_equal(status_name(5), "ok");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes_the_slot),         cmocka_unit_test(puts_text_around),
+        cmocka_unit_test(cuts_what_is_too_long),   cmocka_unit_test(needs_no_slot),
+        cmocka_unit_test(every_status_has_a_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
