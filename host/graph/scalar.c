@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/scalar.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +87,13 @@ double scalar_round(double value, uint32_t dtype)
     return value;
 }
 
+/* The largest of the unsigned numbers of so many bits. */
+static uint64_t largest_of(uint32_t bits)
+{
+    assert(bits >= 1 && bits <= 64);
+    return UINT64_MAX >> (64 - bits);
+}
+
 const char *scalar_range(uint32_t dtype, char *text, size_t size)
 {
     static const double largest[FRIT_DTYPE_LIMIT] = {
@@ -96,16 +104,17 @@ const char *scalar_range(uint32_t dtype, char *text, size_t size)
     };
     uint32_t bits = frit_dtype_bits(dtype);
 
+    assert(bits > 0);
     if (dtype_class(dtype) == FRIT_DTYPE_FLOAT)
         snprintf(text, size, "numbers up to %g in size", largest[dtype]);
     else if (dtype_class(dtype) == FRIT_DTYPE_BOOL)
         snprintf(text, size, "0 and 1");
     else if (dtype_class(dtype) == FRIT_DTYPE_UINT)
         snprintf(text, size, "whole numbers from 0 to %llu",
-                 (unsigned long long)(UINT64_MAX >> (64 - bits)));
+                 (unsigned long long)largest_of(bits));
     else
         snprintf(text, size, "whole numbers from %lld to %lld",
-                 (long long)(INT64_MIN >> (64 - bits)), (long long)(INT64_MAX >> (64 - bits)));
+                 -(long long)largest_of(bits - 1) - 1, (long long)largest_of(bits - 1));
     return text;
 }
 
@@ -133,6 +142,7 @@ static const char *fit_integer(frit_scalar *scalar, uint32_t dtype)
     uint32_t bits = frit_dtype_bits(dtype) - is_signed;
     uint64_t magnitude, max;
 
+    assert(bits > 0 && bits <= 64);
     if (!whole(scalar, &negative, &magnitude)) {
         bool beyond = scalar->kind == FRIT_SCALAR_F64 && isfinite(scalar_number(scalar)) &&
                       fabs(scalar_number(scalar)) >= 0x1p64;
@@ -141,7 +151,7 @@ static const char *fit_integer(frit_scalar *scalar, uint32_t dtype)
     }
     if (negative && !is_signed)
         return "is negative";
-    max = dtype_class(dtype) == FRIT_DTYPE_BOOL ? 1 : UINT64_MAX >> (64 - bits);
+    max = dtype_class(dtype) == FRIT_DTYPE_BOOL ? 1 : largest_of(bits);
     if (magnitude > max + negative)
         return dtype == FRIT_BOOL ? "is neither 0 nor 1" : "is out of range";
     scalar->bits = negative ? 0 - magnitude : magnitude;

@@ -90,7 +90,7 @@ static frit_status conv_dims(const struct shape_call *s, int64_t *dims)
     dims[1] = w->dims[0];
     for (uint32_t i = 0; i < spatial; i++) {
         const struct shape_window window = {.stride = a->stride[i], .padding = a->padding[i]};
-        int64_t span;
+        int64_t span = 0;
 
         TRY(shape_span(s, w->dims[2 + i], a->dilation[i], &span));
         TRY(shape_windows(s, i, span, &window, &dims[2 + i]));
@@ -130,7 +130,7 @@ frit_status shape_rule_conv_grad_w(struct shape_call *s)
 static frit_status transposed_extent(const struct shape_call *s, uint32_t i, int64_t *extent)
 {
     const frit_attrs_conv_transpose *a = s->call->attrs;
-    int64_t n = shape_in(s, 0)->dims[2 + i], span;
+    int64_t n = shape_in(s, 0)->dims[2 + i], span = 0;
 
     if (n < 1)
         return shape_fail(s, "dim %u of x is empty", 2 + i);
@@ -194,7 +194,7 @@ static frit_status deform_dims(const struct shape_call *s, int64_t *dims)
 {
     frit_attrs_deform *a = s->call->attrs;
     const struct op_type *x = shape_in(s, 0), *w = shape_in(s, 2);
-    int64_t samples[4], span;
+    int64_t samples[4], span = 0;
 
     TRY(shape_rank(s, 0, 4, 4));
     TRY(shape_rank(s, 2, 4, 4));
@@ -250,7 +250,7 @@ frit_status shape_rule_unfold4d(struct shape_call *s)
 {
     frit_attrs_window *a = s->call->attrs;
     const struct op_type *x = shape_in(s, 0);
-    int64_t dims[3] = {0, 1, 1}, span, count;
+    int64_t dims[3] = {0, 1, 1}, span = 0, count = 0;
 
     TRY(shape_rank(s, 0, 4, 4));
     TRY(shape_vec(s, a->kernel, 2, 0));

@@ -103,7 +103,7 @@ static frit_status slices_at(const struct shape_call *s, uint32_t *rank, int64_t
 frit_status shape_rule_gather_nd(struct shape_call *s)
 {
     int64_t dims[2 * FRIT_MAX_RANK];
-    uint32_t rank, k;
+    uint32_t rank = 0, k = 0;
 
     TRY(slices_at(s, &rank, dims, &k));
     TRY(shape_set(s, 0, rank, dims));
@@ -116,7 +116,7 @@ frit_status shape_rule_scatter_nd(struct shape_call *s)
 {
     const frit_attrs_update *a = s->call->attrs;
     int64_t dims[2 * FRIT_MAX_RANK];
-    uint32_t rank, k;
+    uint32_t rank = 0, k = 0;
 
     TRY(slices_at(s, &rank, dims, &k));
     TRY(shape_dims(s, 2, rank, dims));
@@ -138,7 +138,7 @@ static frit_status rows_at(const struct shape_call *s, uint32_t index, uint32_t 
 frit_status shape_rule_embedding(struct shape_call *s)
 {
     int64_t dims[FRIT_MAX_RANK + 1];
-    uint32_t rank;
+    uint32_t rank = 0;
 
     TRY(rows_at(s, 1, &rank, dims));
     TRY(shape_set(s, 0, rank, dims));
@@ -148,7 +148,7 @@ frit_status shape_rule_embedding(struct shape_call *s)
 frit_status shape_rule_embedding_grad(struct shape_call *s)
 {
     int64_t dims[FRIT_MAX_RANK + 1];
-    uint32_t rank;
+    uint32_t rank = 0;
 
     TRY(rows_at(s, 2, &rank, dims));
     TRY(shape_dims(s, 1, rank, dims));

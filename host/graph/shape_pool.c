@@ -17,7 +17,7 @@ static frit_status pool_extent(const struct shape_call *s, const struct pool *p,
                                int64_t *extent)
 {
     const struct shape_window window = {.stride = p->stride[i], .padding = p->padding[i]};
-    int64_t n = shape_in(s, 0)->dims[2 + i], left, span;
+    int64_t n = shape_in(s, 0)->dims[2 + i], left, span = 0;
 
     TRY(shape_span(s, p->kernel[i], p->dilation[i], &span));
     if (p->padding[i] > p->kernel[i] / 2)
