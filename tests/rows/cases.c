@@ -68,8 +68,7 @@ static void add_line(const struct reader *r, const char *line)
 
     if (used + more + 2 > sizeof(r->now->program))
         refuse(r, "no room for this line", line);
-    memcpy(program + used, line, more);
-    strcpy(program + used + more, "\n");
+    snprintf(program + used, sizeof(r->now->program) - used, "%s\n", line);
 }
 
 static void add_input(const struct reader *r, const char *text)

@@ -34,9 +34,12 @@ static char *read_file(const char *path, size_t *size)
 static void pack_open(struct pack *pack, uint32_t dtype)
 {
     char path[64];
+    uint64_t element = frit_storage_bytes(dtype, 1);
     size_t size, header;
 
     snprintf(path, sizeof(path), "tests/data/rows/%s.npy", frit_dtype_name(dtype));
+    if (element == 0)
+        fail_msg("%s: no such element type", path);
     pack->file = read_file(path, &size);
     if (size < PREFIX || memcmp(pack->file, "\x93NUMPY\x01\x00", 8) != 0)
         fail_msg("%s: not in NumPy format 1.0", path);
@@ -44,7 +47,7 @@ static void pack_open(struct pack *pack, uint32_t dtype)
     if (PREFIX + header > size)
         fail_msg("%s: cut in its header", path);
     pack->elements = pack->file + PREFIX + header;
-    pack->count = (size - PREFIX - header) / frit_storage_bytes(dtype, 1);
+    pack->count = (size - PREFIX - header) / element;
 }
 
 const void *packs_at(struct packs *packs, uint32_t dtype, uint64_t place, uint64_t count)

@@ -125,7 +125,7 @@ static bool is_composite(const char *name)
 static void run_case(const struct row_case *one, void *ctx)
 {
     struct run *run = ctx;
-    frit_tensor *inputs[CASE_TENSORS], *outputs[CASE_TENSORS];
+    frit_tensor *inputs[CASE_TENSORS] = {NULL}, *outputs[CASE_TENSORS] = {NULL};
     uint64_t before = decomposed(run);
 
     if (one->has_seed)
