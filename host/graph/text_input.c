@@ -21,12 +21,12 @@ enum { MAX_NEAR = 4096 };
 frit_status parse_fail_value(const struct parser *p, const struct token *at)
 {
     uint32_t n = p->script->n_values < MAX_NEAR ? p->script->n_values : MAX_NEAR;
-    const struct script_value *values = p->script->values + (p->script->n_values - n);
+    uint32_t first = p->script->n_values - n;
     const char *names[MAX_NEAR], *nearest;
     char word[TEXT_MAX_NAME + 1];
 
     for (uint32_t i = 0; i < n; i++)
-        names[i] = values[i].name;
+        names[i] = p->script->values[first + i].name;
     nearest = str_nearest(parse_word(at->text, word), names, n);
     if (nearest)
         return parse_fail(p, at, "unknown name '%s'; did you mean '%s'?", word, nearest);
