@@ -48,7 +48,7 @@ static void print(const struct conf *conf, struct str *out)
 
     for (uint64_t i = 0; conf_at(conf, i, &desc); i++)
         str_addf(out, "[%s]\n%s=%s\n", desc.section, desc.key, desc.value);
-    check(!out->failed);
+    check(out->text && !out->failed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -54,14 +54,15 @@ static void a_usual_file_that_is_there_must_be_readable(void **state)
 
 static void at_most_a_mebibyte(void **state)
 {
+    static const char tail[] = "[stream]\nmax_ops=7";
     char *bytes = malloc(MOST + 1);
     struct conf *conf;
 
     (void)state;
     assert_non_null(bytes);
     memset(bytes, '\n', MOST + 1);
-    memcpy(bytes + MOST - 17, "[stream]\n", 9);
-    memcpy(bytes + MOST - 8, "max_ops=7", 9);
+    for (size_t i = 0; i + 1 < sizeof(tail); i++) /* to the last byte */
+        bytes[MOST + 2 - sizeof(tail) + i] = tail[i];
     world_write_bytes(SYSTEM, bytes, MOST + 1);
     world_refuses(FRIT_INVALID,
                   "%s" SYSTEM ": is larger than 1048576 bytes, the most that is allowed");
