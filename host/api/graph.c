@@ -33,7 +33,7 @@ static const char *resolve(struct arena *arena, const char *program, const char 
 
     if (path) {
         memcpy(path, program, dir);
-        memcpy(path + dir, file, length);
+        memcpy(path + dir, file, length + 1);
     }
     return path;
 }

@@ -15,7 +15,7 @@ frit_status fail_v(frit_err *err, frit_status status, const char *format, va_lis
     return status;
 }
 
-frit_status fail(frit_err *err, frit_status status, const char *format, ...)
+frit_status(fail)(frit_err *err, frit_status status, const char *format, ...)
 {
     va_list args;
 
@@ -25,7 +25,7 @@ frit_status fail(frit_err *err, frit_status status, const char *format, ...)
     return status;
 }
 
-frit_status fail_memory(frit_err *err, size_t bytes)
+frit_status(fail_memory)(frit_err *err, size_t bytes)
 {
     return fail(err, FRIT_NO_HOST_MEMORY, "no host memory for %zu bytes", bytes);
 }

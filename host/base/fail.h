@@ -30,6 +30,12 @@ const char *status_name(frit_status status);
         .struct_size = sizeof(frit_err) \
     }
 
+/* The analyzer reads one file at a time: it has to be told that a failure is never FRIT_OK. */
+#ifdef __clang_analyzer__
+#define fail(err, status, ...)  (fail(err, status, __VA_ARGS__), status)
+#define fail_memory(err, bytes) (fail_memory(err, bytes), FRIT_NO_HOST_MEMORY)
+#endif
+
 #define TRY(expression)                        \
     do {                                       \
         frit_status try_status = (expression); \

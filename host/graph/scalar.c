@@ -104,14 +104,12 @@ const char *scalar_range(uint32_t dtype, char *text, size_t size)
     };
     uint32_t bits = frit_dtype_bits(dtype);
 
-    assert(bits > 0);
     if (dtype_class(dtype) == FRIT_DTYPE_FLOAT)
         snprintf(text, size, "numbers up to %g in size", largest[dtype]);
     else if (dtype_class(dtype) == FRIT_DTYPE_BOOL)
         snprintf(text, size, "0 and 1");
     else if (dtype_class(dtype) == FRIT_DTYPE_UINT)
-        snprintf(text, size, "whole numbers from 0 to %llu",
-                 (unsigned long long)largest_of(bits));
+        snprintf(text, size, "whole numbers from 0 to %llu", (unsigned long long)largest_of(bits));
     else
         snprintf(text, size, "whole numbers from %lld to %lld",
                  -(long long)largest_of(bits - 1) - 1, (long long)largest_of(bits - 1));
@@ -142,7 +140,6 @@ static const char *fit_integer(frit_scalar *scalar, uint32_t dtype)
     uint32_t bits = frit_dtype_bits(dtype) - is_signed;
     uint64_t magnitude, max;
 
-    assert(bits > 0 && bits <= 64);
     if (!whole(scalar, &negative, &magnitude)) {
         bool beyond = scalar->kind == FRIT_SCALAR_F64 && isfinite(scalar_number(scalar)) &&
                       fabs(scalar_number(scalar)) >= 0x1p64;

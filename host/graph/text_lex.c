@@ -63,7 +63,7 @@ static frit_status lex_name(struct lexer *lexer, struct token *token, frit_err *
 /* Everything that C's numbers are made of; number_parse says whether it is one. */
 static frit_status lex_number(struct lexer *lexer, struct token *token, frit_err *err)
 {
-    const char *start = lexer->at;
+    char before = '\0';
     bool hex = false;
 
     token->kind = TOKEN_NUMBER;
@@ -72,13 +72,14 @@ static frit_status lex_number(struct lexer *lexer, struct token *token, frit_err
     if (lexer->at == lexer->end || (!continues_name(*lexer->at)))
         return lex_fail(lexer, token, err, "a sign stands before a number only");
     while (lexer->at < lexer->end) {
-        char c = *lexer->at, before = lexer->at > start ? lexer->at[-1] : '\0';
+        char c = *lexer->at;
         bool sign = (c == '-' || c == '+') &&
                     (hex ? before == 'p' || before == 'P' : before == 'e' || before == 'E');
 
         if (!continues_name(c) && !sign)
             break;
         hex = hex || c == 'x' || c == 'X';
+        before = c;
         lexer->at++;
     }
     return FRIT_OK;

@@ -52,7 +52,7 @@ static bool view_reshape(const void *attrs, const struct op_type *in, const stru
                          const struct op_type *out, struct layout *to)
 {
     struct op_type packed = {0};
-    int64_t strides[FRIT_MAX_RANK];
+    int64_t strides[FRIT_MAX_RANK] = {0};
     uint32_t i = 0, j = 0;
 
     (void)attrs;
