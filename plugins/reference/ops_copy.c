@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copy and cast. */
+#include <assert.h>
 #include <math.h>
 
 #include "rows.h"
@@ -18,6 +19,7 @@ static int64_t to_signed(double real, uint32_t bits)
 {
     double limit = ldexp(1, (int)bits - 1);
 
+    assert(bits >= 1 && bits <= 64);
     if (isnan(real))
         return 0;
     if (real >= limit)
@@ -27,6 +29,7 @@ static int64_t to_signed(double real, uint32_t bits)
 
 static uint64_t to_unsigned(double real, uint32_t bits)
 {
+    assert(bits >= 1 && bits <= 64);
     if (real >= ldexp(1, (int)bits))
         return UINT64_MAX >> (64 - bits);
     return real > 0 ? (uint64_t)real : 0;

@@ -68,7 +68,7 @@ static void draw(const struct call *call, draw_fn fn)
 {
     const struct view y = call_out(call, 0);
     const struct view *views[] = {&y};
-    struct source source;
+    struct source source = {0};
     struct walk walk;
     uint64_t i = 0;
 

@@ -150,7 +150,7 @@ void value_load(uint32_t dtype, const char *from, int64_t step, int64_t n, union
     case FRIT_I16:
         LOAD(int16_t, sint, );
     case FRIT_I8:
-        LOAD(int8_t, sint, );
+        LOAD(int8_t, sint, (int64_t));
     case FRIT_U64:
         LOAD(uint64_t, uint, );
     case FRIT_U32:
