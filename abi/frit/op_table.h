@@ -82,6 +82,8 @@ enum {
     FRIT_RECORD_COUNT
 };
 
+/* The macros below make initialisers and case labels, which take no parentheses. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
 static inline const frit_record_info *frit_record_info_at(uint32_t record)
 {
     enum {
@@ -173,5 +175,6 @@ static inline const frit_op_info *frit_op_info_at(uint32_t id)
         return NULL;
     }
 }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif
