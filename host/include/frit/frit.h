@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frit: tensors on whatever device a plugin offers, written op by op, run as if fused by hand.
  *
- * Calls are recorded and run later: at frit_read, frit_sync, frit_flush, at the end of a scope, or when a
- * queue is long enough.  Every function that makes a tensor returns one, also when it fails: then the tensor
- * carries the error, further ops on it return it unchanged, and frit_tensor_status tells.
+ * Calls are recorded and run later: at frit_read, frit_sync, frit_flush, at the end of a scope, or
+ * when a queue is long enough.  Every function that makes a tensor returns one, also when it fails:
+ * then the tensor carries the error, further ops on it return it unchanged, and frit_tensor_status
+ * tells.
  *
- * Ownership.  A new tensor belongs to the open scope of the calling thread on its device, or without one to
- * the caller, who ends it with frit_release.  Ending a handle twice, or using it afterwards, is an error
- * that is reported, not a crash.
- * Threads.  Any function may be called from any thread and a tensor used from any thread; scopes belong to
- * the thread that opened them.  Only frit_host_close and frit_device_close want to be alone with what they
- * close.
- * Sizes are in bytes, dims in elements.  Texts that are returned live as long as the object they come from. */
+ * Ownership.  A new tensor belongs to the open scope of the calling thread on its device, or
+ * without one to the caller, who ends it with frit_release.  Ending a handle twice, or using it
+ * afterwards, is an error that is reported, not a crash.
+ *
+ * Threads.  Any function may be called from any thread and a tensor used from any thread; scopes
+ * belong to the thread that opened them.  Only frit_host_close and frit_device_close want to be
+ * alone with what they close.
+ *
+ * Sizes are in bytes, dims in elements.  Texts that are returned live as long as the object they
+ * come from. */
 #ifndef FRIT_FRIT_H
 #define FRIT_FRIT_H
 
@@ -44,10 +48,10 @@ uint32_t frit_dtype_of_name(const char *name);
 
 #ifndef __cplusplus
 #define FRIT_COUNT_OF(type, ...) ((int64_t)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)))
-#define FRIT_SHAPE(...)  ((frit_dims){FRIT_COUNT_OF(int64_t, __VA_ARGS__), {__VA_ARGS__}})
-#define FRIT_AXES(...)   ((frit_axes){FRIT_COUNT_OF(int64_t, __VA_ARGS__), {__VA_ARGS__}})
-#define FRIT_SLICES(...) ((frit_slices){FRIT_COUNT_OF(frit_range, __VA_ARGS__), {__VA_ARGS__}})
-#define FRIT_RANK0       ((frit_dims){0, {0}})
+#define FRIT_SHAPE(...)          ((frit_dims){FRIT_COUNT_OF(int64_t, __VA_ARGS__), {__VA_ARGS__}})
+#define FRIT_AXES(...)           ((frit_axes){FRIT_COUNT_OF(int64_t, __VA_ARGS__), {__VA_ARGS__}})
+#define FRIT_SLICES(...)         ((frit_slices){FRIT_COUNT_OF(frit_range, __VA_ARGS__), {__VA_ARGS__}})
+#define FRIT_RANK0               ((frit_dims){0, {0}})
 #else
 } /* extern "C" */
 template <typename... T> inline frit_dims frit_shape_of(T... dims)
@@ -93,17 +97,17 @@ typedef struct frit_host_params {
     void *log_ctx;
 } frit_host_params;
 
-/* Reads the configuration and finds plugins.  NULL params: all defaults.  A host is given also on failure
- * (for frit_host_error; close it), NULL only where there is no memory at all.  A plugin that fails is not a
- * failure here unless its section says `critical = yes`. */
+/* Reads the configuration and finds plugins.  NULL params: all defaults.  A host is given also on
+ * failure (for frit_host_error; close it), NULL only where there is no memory at all.  A plugin
+ * that fails is not a failure here unless its section says `critical = yes`. */
 FRIT_NODISCARD frit_status frit_host_open(const frit_host_params *params, frit_host **out);
-/* Closes devices that are still open; all their tensors are stale afterwards.  NULL does nothing. */
+/* Closes devices still open; all their tensors are stale afterwards.  NULL does nothing. */
 void frit_host_close(frit_host *host);
 /* Text of the last failed call on this host, "" if none; valid until the next failing call. */
 const char *frit_host_error(frit_host *host);
 
-/* `name`: a list as in the configuration ("vulkan:0, cpu"; first usable wins), NULL: what the configuration
- * says.  Opening a device twice gives the same one; each open wants its close. */
+/* `name`: a list as in the configuration ("vulkan:0, cpu"; first usable wins), NULL: what the
+ * configuration says.  Opening a device twice gives the same one; each open wants its close. */
 FRIT_NODISCARD frit_status frit_device_open(frit_host *host, const char *name, frit_device **out);
 /* The last close ends the device; its tensors are stale afterwards.  NULL does nothing. */
 void frit_device_close(frit_device *device);
@@ -113,10 +117,10 @@ const char *frit_device_name(const frit_device *device);
 /* A device that was found, usable or not. */
 typedef struct frit_device_desc {
     uint64_t struct_size;
-    const char *name;      /* "reference:0" */
-    const char *label;     /* for people */
-    const char *plugin;    /* id */
-    const char *type;      /* "discrete" "accelerator" "integrated" "processor" "software" "unknown" */
+    const char *name;   /* "reference:0" */
+    const char *label;  /* for people */
+    const char *plugin; /* id */
+    const char *type;   /* "discrete" "accelerator" "integrated" "processor" "software" "unknown" */
     const char *stable_id;
     const char *driver_version;
     const char *runtime_path;
@@ -133,11 +137,11 @@ frit_status frit_device_at(frit_host *host, uint64_t index, frit_device_desc *ou
 /* A plugin file that was looked at. */
 typedef struct frit_plugin_desc {
     uint64_t struct_size;
-    const char *id;      /* "" while unknown */
+    const char *id; /* "" while unknown */
     const char *path;
     const char *version;
-    const char *origin;  /* why it was looked at: search directory, file:line, environment */
-    uint32_t reason;     /* reasons.def; 0 = loaded */
+    const char *origin; /* why it was looked at: search directory, file:line, environment */
+    uint32_t reason;    /* reasons.def; 0 = loaded */
     uint32_t n_devices;
     const char *reason_name; /* "abi-mismatch" */
     const char *detail;      /* in words, "" if there is nothing to add */
@@ -145,8 +149,8 @@ typedef struct frit_plugin_desc {
 
 frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out);
 
-/* Says in words why `name` (a device, driver or plugin) is usable or not, a line per finding; the text is
- * malloc'd for the caller. */
+/* Says in words why `name` (a device, driver or plugin) is usable or not, a line per finding; the
+ * text is malloc'd for the caller. */
 FRIT_NODISCARD frit_status frit_why(frit_host *host, const char *name, char **text);
 
 /* One effective configuration value and where it came from. */
@@ -155,18 +159,24 @@ typedef struct frit_config_desc {
     const char *section;
     const char *key;
     const char *value;
-    const char *origin; /* "built in", "environment FRIT_DEVICE", "/etc/frit/frit.ini:12", "program" */
+    /* "built in", "environment FRIT_DEVICE", "/etc/frit/frit.ini:12" or "program" */
+    const char *origin;
 } frit_config_desc;
 
 frit_status frit_config_at(frit_host *host, uint64_t index, frit_config_desc *out);
 
 /* How a device runs a row. */
-enum { FRIT_SUPPORT_NONE = 0, FRIT_SUPPORT_NATIVE = 1, FRIT_SUPPORT_DECOMPOSED = 2, FRIT_SUPPORT_HOST = 3 };
+enum {
+    FRIT_SUPPORT_NONE = 0,
+    FRIT_SUPPORT_NATIVE = 1,
+    FRIT_SUPPORT_DECOMPOSED = 2,
+    FRIT_SUPPORT_HOST = 3
+};
 /* For f32 (or the row's first type) and rank 2 where it matters; HOST: a view. */
 uint32_t frit_op_support(frit_device *device, uint32_t op);
 
-/* Runs what the calling thread queued on the device and waits.  Returns the first error of the thread's
- * calls on it since the last frit_sync, and forgets it. */
+/* Runs what the calling thread queued on the device and waits.  Returns the first error of the
+ * thread's calls on it since the last frit_sync, and forgets it. */
 frit_status frit_sync(frit_device *device);
 /* The same for all threads' queues. */
 frit_status frit_sync_all(frit_device *device);
@@ -178,11 +188,13 @@ void frit_seed(frit_host *host, uint64_t seed);
 /* ---- tensors from and to the program ---- */
 
 /* Copies `bytes` from `data`; they must be exactly those of the dense tensor. */
-frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data, uint64_t bytes);
-/* Lends memory: `release(ctx)` is called once, from any thread, when it is no longer needed (at once where
- * the device cannot use it in place; also on failure).  The program does not write it until then. */
-frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data, uint64_t bytes,
-                            void (*release)(void *ctx), void *ctx);
+frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
+                            uint64_t bytes);
+/* Lends memory: `release(ctx)` is called once, from any thread, when it is no longer needed (at
+ * once where the device cannot use it in place; also on failure).  The program does not write it
+ * until then. */
+frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
+                            uint64_t bytes, void (*release)(void *ctx), void *ctx);
 /* A NumPy file; see host/file/npy.h for what is accepted. */
 frit_tensor *frit_load_npy(frit_device *device, const char *path);
 FRIT_NODISCARD frit_status frit_save_npy(frit_tensor *tensor, const char *path);
@@ -200,8 +212,8 @@ typedef struct frit_read_item {
 
 /* Several reads with one wait; the first failure is returned, each item has its own. */
 FRIT_NODISCARD frit_status frit_read_many(frit_read_item *items, uint64_t count);
-/* Replaces the elements; the tensor must be the only user of its memory's values that matters to the
- * program: views and results made before keep the old ones. */
+/* Replaces the elements; the tensor must be the only user of its memory's values that matters to
+ * the program: views and results made before keep the old ones. */
 FRIT_NODISCARD frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes);
 /* The same values on another device; also where it is the same device. */
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device);
@@ -216,8 +228,8 @@ typedef struct frit_scope {
 
 /* From here on new tensors of this thread on this device belong to the scope. */
 frit_scope frit_scope_begin(frit_device *device);
-/* Releases them but for the kept ones and runs what is queued, without waiting.  End the scope before you
- * read: what is still alive must be stored.  Inner scopes still open are ended too. */
+/* Releases them but for the kept ones and runs what is queued, without waiting.  End the scope
+ * before you read: what is still alive must be stored.  Inner scopes still open are ended too. */
 void frit_scope_end(frit_scope scope);
 /* Moves the tensor to the enclosing scope, or to the caller; returns it. */
 frit_tensor *frit_keep(frit_tensor *tensor);
@@ -226,12 +238,12 @@ frit_tensor *frit_keep(frit_tensor *tensor);
 void frit_release(frit_tensor *tensor);
 /* Adds an owner, who must release too; returns the same handle. */
 frit_tensor *frit_ref(frit_tensor *tensor);
-/* As an operand: the call releases it.  `f(frit_take(a))` is f(a) followed by frit_release(a), also if f
- * fails; an operand that stands twice is released once. */
+/* As an operand: the call releases it.  `f(frit_take(a))` is f(a) followed by frit_release(a), also
+ * if f fails; an operand that stands twice is released once. */
 frit_tensor *frit_take(frit_tensor *tensor);
 
-/* Tensors made in between get device blocks of their own size that pools never split or give back before
- * the device closes, such as weights.  Of the calling thread on one device; nests. */
+/* Tensors made in between get device blocks of their own size that pools never split or give back
+ * before the device closes, such as weights.  Of the calling thread on one device; nests. */
 void frit_persistent_begin(frit_device *device);
 void frit_persistent_end(frit_device *device);
 
@@ -241,7 +253,7 @@ void frit_persistent_end(frit_device *device);
 frit_status frit_tensor_status(frit_tensor *tensor);
 /* "" if there is none; lives as long as the tensor. */
 const char *frit_tensor_error(frit_tensor *tensor);
-uint32_t frit_dtype(frit_tensor *tensor);   /* FRIT_NO_DTYPE on an error tensor */
+uint32_t frit_dtype(frit_tensor *tensor); /* FRIT_NO_DTYPE on an error tensor */
 frit_dims frit_dims_of(frit_tensor *tensor);
 /* Strides in elements as stored; runs what is queued for it. */
 FRIT_NODISCARD frit_status frit_strides_of(frit_tensor *tensor, frit_dims *out);
@@ -250,7 +262,8 @@ uint64_t frit_bytes(frit_tensor *tensor);         /* of the dense tensor, what f
 
 /* ---- ops ---- */
 
-/* One operand of frit_op: a tensor, or where `tensor` is NULL and the kind is set, a scalar; both empty: absent. */
+/* One operand of frit_op: a tensor, or where `tensor` is NULL and the kind is set, a scalar; both
+ * empty: absent. */
 typedef struct frit_input {
     frit_tensor *tensor;
     frit_scalar scalar;
@@ -258,14 +271,15 @@ typedef struct frit_input {
 
 typedef struct frit_call {
     uint64_t struct_size;
-    uint32_t op;       /* FRIT_OP_<row> */
+    uint32_t op; /* FRIT_OP_<row> */
     uint32_t n_in;
     const frit_input *in;
     const void *attrs; /* frit_attrs_<record> with struct_size set; NULL: all defaults */
 } frit_call;
 
-/* Any row by its number.  `outputs` has room for `n_outputs`; NULL-able rows (XOUT) are computed if there is
- * room.  Each gets a tensor, also on failure.  `device` may be NULL where an operand is a tensor. */
+/* Any row by its number.  `outputs` has room for `n_outputs`; NULL-able rows (XOUT) are computed if
+ * there is room.  Each gets a tensor, also on failure.  `device` may be NULL where an operand is a
+ * tensor. */
 void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, uint64_t n_outputs);
 
 frit_scalar frit_scalar_f(double value);
@@ -276,17 +290,17 @@ frit_scalar frit_scalar_u(uint64_t value);
 
 /* A text program with known dims.  `err` may be NULL; its text begins with file:line:column. */
 FRIT_NODISCARD frit_status frit_graph_load(const char *path, frit_graph **out, frit_err *err);
-FRIT_NODISCARD frit_status frit_graph_parse(const char *name, const char *text, uint64_t length, frit_graph **out,
-                                            frit_err *err);
+FRIT_NODISCARD frit_status frit_graph_parse(const char *name, const char *text, uint64_t length,
+                                            frit_graph **out, frit_err *err);
 void frit_graph_free(frit_graph *graph);
 
 typedef struct frit_port {
     uint64_t struct_size;
     const char *name;
-    const char *file;  /* inputs: path of the default file, resolved against the program; NULL if none */
-    uint32_t dtype;    /* FRIT_NO_DTYPE: any, or not bound yet */
+    const char *file; /* inputs: the default file's path, resolved against the program, or NULL */
+    uint32_t dtype;   /* FRIT_NO_DTYPE: any, or not bound yet */
     uint32_t is_const;
-    frit_dims dims;    /* -1: not bound yet */
+    frit_dims dims; /* -1: not bound yet */
 } frit_port;
 
 /* Inputs and constants in the order of the text; FRIT_INVALID beyond the last. */
@@ -296,13 +310,15 @@ frit_status frit_graph_output_at(const frit_graph *graph, uint64_t index, frit_p
 uint64_t frit_graph_op_count(const frit_graph *graph);
 
 /* Fixes the dims and checks every op: one port per input, of which dtype and dims are used (dtype
- * FRIT_NO_DTYPE: not known: an input without a declared type takes that of its file, unbound dims become 2).
- * May be called again. */
-FRIT_NODISCARD frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports, uint64_t count, frit_err *err);
-/* Records all ops, in one scope: `inputs` as many as declared, dims as bound; `outputs` gets a tensor per
- * output that the caller owns.  Op failures are in the outputs. */
-FRIT_NODISCARD frit_status frit_graph_run(const frit_graph *graph, frit_device *device, frit_tensor *const *inputs,
-                                          uint64_t n_inputs, frit_tensor **outputs, uint64_t n_outputs, frit_err *err);
+ * FRIT_NO_DTYPE: not known: an input without a declared type takes that of its file, unbound dims
+ * become 2).  May be called again. */
+FRIT_NODISCARD frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports,
+                                           uint64_t count, frit_err *err);
+/* Records all ops, in one scope: `inputs` as many as declared, dims as bound; `outputs` gets a
+ * tensor per output that the caller owns.  Op failures are in the outputs. */
+FRIT_NODISCARD frit_status frit_graph_run(const frit_graph *graph, frit_device *device,
+                                          frit_tensor *const *inputs, uint64_t n_inputs,
+                                          frit_tensor **outputs, uint64_t n_outputs, frit_err *err);
 /* The text form of the bound graph, malloc'd for the caller; NULL without memory. */
 char *frit_graph_print(const frit_graph *graph);
 
@@ -311,31 +327,31 @@ char *frit_graph_print(const frit_graph *graph);
 /* Counters of one device since it was opened; each only grows but for the `_now` ones. */
 typedef struct frit_stats {
     uint64_t struct_size;
-    uint64_t ops;            /* recorded */
-    uint64_t views;          /* of these, done by changing a layout */
-    uint64_t decomposed;     /* composite ops that ran as core ops */
-    uint64_t programs;       /* made by the driver */
+    uint64_t ops;        /* recorded */
+    uint64_t views;      /* of these, done by changing a layout */
+    uint64_t decomposed; /* composite ops that ran as core ops */
+    uint64_t programs;   /* made by the driver */
     uint64_t launches;
     uint64_t submits;
     uint64_t compiles;
-    uint64_t drains_read;    /* queue runs by cause */
+    uint64_t drains_read; /* queue runs by cause */
     uint64_t drains_sync;
-    uint64_t drains_share;   /* another thread or device needed a value */
+    uint64_t drains_share; /* another thread or device needed a value */
     uint64_t drains_full;
     uint64_t drains_scope;
-    uint64_t driver_allocs;  /* calls of the driver */
+    uint64_t driver_allocs; /* calls of the driver */
     uint64_t driver_frees;
-    uint64_t trims;          /* pools emptied because the device had no memory left */
+    uint64_t trims; /* pools emptied because the device had no memory left */
     uint64_t alloc_retries;
-    uint64_t bytes_in;       /* copied from the program */
+    uint64_t bytes_in; /* copied from the program */
     uint64_t bytes_out;
-    uint64_t bytes_now;      /* in buffers */
+    uint64_t bytes_now; /* in buffers */
     uint64_t bytes_peak;
-    uint64_t reserved_now;   /* in driver blocks */
+    uint64_t reserved_now; /* in driver blocks */
     uint64_t reserved_peak;
     uint64_t buffers_now;
-    uint64_t tensors_now;    /* handles alive */
-    uint64_t queued_now;     /* ops not run yet */
+    uint64_t tensors_now; /* handles alive */
+    uint64_t queued_now;  /* ops not run yet */
 } frit_stats;
 
 /* FRIT_SIZE-style: `out->struct_size` says how much the caller knows. */
