@@ -175,10 +175,11 @@ struct frit_program;
  * Operands come with their own dims: those of a MAP row broadcast to the output's, aligned right.
  * scalars: for each op in order, its scalar operands in the row's order, then its LAUNCH fields of
  * type REAL in the record's order, then for a SEEDED row the seed and op counter | stream ordinal
- * << 32 (U64). Operands are F64 for a float type, U64 for an unsigned one, else I64; one in the place
- * of a tensor is already rounded to its type. bounds: for each op in order, its other LAUNCH fields in the record's order, each
- * flattened over operand 0's rank: SLICES to {start, stop, step} per dim, all resolved and in
- * range (a negative step that runs to the front stops at FRIT_SLICE_END); DIMS to one number per dim. */
+ * << 32 (U64). Operands are F64 for a float type, U64 for an unsigned one, else I64; one in the
+ * place of a tensor is already rounded to its type.
+ * bounds: for each op in order, its other LAUNCH fields in the record's order, each flattened over
+ * operand 0's rank: SLICES to {start, stop, step} per dim, all resolved and in range (a negative
+ * step that runs to the front stops at FRIT_SLICE_END); DIMS to one number per dim. */
 typedef struct frit_launch {
     uint32_t struct_size;
     uint32_t n_args;
