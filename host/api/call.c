@@ -336,15 +336,43 @@ static frit_status copy_attrs(const frit_call *call, const frit_op_info *row, un
     return FRIT_OK;
 }
 
-static frit_status check_generic(const frit_call *call, frit_err *err)
+static bool call_is_sized(const frit_call *call)
 {
-    if (!call || call->struct_size < FRIT_END_OF(frit_call, attrs))
+    return call && call->struct_size >= FRIT_END_OF(frit_call, attrs);
+}
+
+static frit_status check_generic(const frit_call *call, frit_tensor **outputs, uint64_t n_outputs,
+                                 frit_err *err)
+{
+    if (!call_is_sized(call))
         return fail(err, FRIT_INVALID, "frit_op: the call is NULL or its struct_size is not set");
     if (!frit_op_info_at(call->op))
         return fail(err, FRIT_INVALID, "frit_op: there is no op %u", call->op);
     if (call->n_in && !call->in)
         return fail(err, FRIT_INVALID, "frit_op: %u operands at NULL", call->n_in);
+    if (n_outputs && !outputs)
+        return fail(err, FRIT_INVALID, "%s: room for %llu outputs at NULL",
+                    frit_op_info_at(call->op)->name, (unsigned long long)n_outputs);
     return FRIT_OK;
+}
+
+/* Of a call that is refused before it runs. */
+static void consume_operands(const frit_call *call)
+{
+    struct way w = {.in = call->in, .n_in = call->n_in};
+
+    for (uint32_t i = 0; i < w.n_in && w.in; i++)
+        consume(&w, i);
+}
+
+/* The outputs beyond those of the row, or all of a call that was refused, tell why. */
+static void give_outputs(frit_device *device, frit_tensor **out, uint64_t n_out,
+                         const frit_err *err, frit_tensor **outputs, uint64_t n_outputs)
+{
+    for (uint64_t i = 0; i < n_outputs; i++)
+        outputs[i] = i < n_out && out[i] ? out[i] : tensor_error(device, err);
+    for (uint64_t i = n_outputs; i < n_out; i++)
+        slot_disown(out[i]);
 }
 
 void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, uint64_t n_outputs)
@@ -353,27 +381,30 @@ void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, 
     frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
     frit_err err = ERR_INIT;
     struct way w = {.device = device};
-    frit_status st = check_generic(call, &err);
+    frit_status st = check_generic(call, outputs, n_outputs, &err);
 
-    if (!st) {
-        w.row = frit_op_info_at(call->op);
-        w.n_out = op_n_out(w.row);
-        st = copy_attrs(call, w.row, (unsigned char *)attrs, sizeof(attrs), &err);
+    if (!st)
+        st = copy_attrs(call, frit_op_info_at(call->op), (unsigned char *)attrs, sizeof(attrs),
+                        &err);
+    if (st) {
+        if (call_is_sized(call))
+            consume_operands(call);
+        if (!outputs || !n_outputs)
+            slot_disown(tensor_error(device, &err)); /* frit_sync tells */
+        give_outputs(device, out, 0, &err, outputs, outputs ? n_outputs : 0);
+        return;
     }
-    if (!st) {
-        w.op = call->op;
-        w.n_in = call->n_in;
-        w.in = call->in;
-        w.attrs = attrs;
-        for (uint32_t i = 0; i < w.n_out; i++)
-            w.wanted |= (uint32_t)(i < n_outputs || w.row->out[i].role == FRIT_ROLE_OUT) << i;
-        run(&w, out);
-    }
-    if (!st && n_outputs > w.n_out)
+    w.row = frit_op_info_at(call->op);
+    w.n_out = op_n_out(w.row);
+    w.op = call->op;
+    w.n_in = call->n_in;
+    w.in = call->in;
+    w.attrs = attrs;
+    for (uint32_t i = 0; i < w.n_out; i++)
+        w.wanted |= (uint32_t)(i < n_outputs || w.row->out[i].role == FRIT_ROLE_OUT) << i;
+    run(&w, out);
+    if (n_outputs > w.n_out)
         fail(&err, FRIT_INVALID, "%s: has %u outputs, room was given for %llu", w.row->name,
              w.n_out, (unsigned long long)n_outputs);
-    for (uint64_t i = 0; i < n_outputs; i++)
-        outputs[i] = i < w.n_out && out[i] ? out[i] : tensor_error(device, &err);
-    for (uint64_t i = n_outputs; i < w.n_out; i++)
-        slot_disown(out[i]);
+    give_outputs(device, out, w.n_out, &err, outputs, n_outputs);
 }

@@ -130,6 +130,11 @@ static frit_status read_items(frit_read_item *items, uint64_t count, struct tran
             *err = own;
         }
     }
+    return first;
+}
+
+static void consume_items(const frit_read_item *items, uint64_t count)
+{
     for (uint64_t i = 0; i < count; i++) {
         bool again = false;
 
@@ -138,7 +143,6 @@ static frit_status read_items(frit_read_item *items, uint64_t count, struct tran
         if (!again)
             tensor_consume(items[i].tensor);
     }
-    return first;
 }
 
 frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes)
@@ -146,24 +150,26 @@ frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes)
     frit_read_item item = {.tensor = tensor, .data = data, .bytes = bytes};
     struct transfer_read read;
     frit_err err = ERR_INIT;
+    frit_status st = tensor_report(tensor, read_items(&item, 1, &read, &err), &err);
 
-    return tensor_report(tensor, read_items(&item, 1, &read, &err), &err);
+    tensor_consume(tensor);
+    return st;
 }
 
 frit_status frit_read_many(frit_read_item *items, uint64_t count)
 {
     struct transfer_read *reads;
     frit_err err = ERR_INIT;
-    frit_status st;
+    frit_status st = FRIT_NO_HOST_MEMORY;
 
     if (count == 0)
         return FRIT_OK;
     if (!items)
         return FRIT_INVALID;
     reads = calloc(count, sizeof(*reads));
-    if (!reads)
-        return FRIT_NO_HOST_MEMORY;
-    st = tensor_report(items[0].tensor, read_items(items, count, reads, &err), &err);
+    if (reads)
+        st = tensor_report(items[0].tensor, read_items(items, count, reads, &err), &err);
+    consume_items(items, count);
     free(reads);
     return st;
 }
@@ -175,17 +181,17 @@ frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes)
     struct slot *slot;
     frit_status st = tensor_settle(tensor, "write", &slot, &err);
 
-    if (st)
-        return tensor_report(tensor, st, &err);
-    value.type = slot->value.type;
-    st = tensor_check_data(&value.type, data, bytes, &err);
-    if (st)
-        fail_context(&err, "write");
-    else
-        st = transfer_in(atomic_load(&slot->device), data, false, &value, &err);
-    if (!st)
-        slot_swap_buffer(slot, value.buffer);
-    slot_unuse(slot);
+    if (!st) {
+        value.type = slot->value.type;
+        st = tensor_check_data(&value.type, data, bytes, &err);
+        if (st)
+            fail_context(&err, "write");
+        else
+            st = transfer_in(atomic_load(&slot->device), data, false, &value, &err);
+        if (!st)
+            slot_swap_buffer(slot, value.buffer);
+        slot_unuse(slot);
+    }
     st = tensor_report(tensor, st, &err);
     tensor_consume(tensor);
     return st;
@@ -239,28 +245,33 @@ frit_tensor *frit_load_npy(frit_device *device, const char *path)
     return tensor;
 }
 
-frit_status frit_save_npy(frit_tensor *tensor, const char *path)
+static frit_status save_npy(frit_tensor *tensor, const char *path, frit_err *err)
 {
     uint64_t bytes = frit_bytes(tensor);
-    void *data = malloc(bytes ? bytes : 1);
-    frit_err err = ERR_INIT;
-    struct op_type type = {.dtype = frit_dtype(tensor)};
     frit_dims dims = frit_dims_of(tensor);
+    struct op_type type = {.dtype = frit_dtype(tensor), .rank = (uint32_t)dims.rank};
+    frit_read_item item = {.tensor = tensor, .bytes = bytes};
+    struct transfer_read read;
     frit_status st;
 
-    type.rank = (uint32_t)dims.rank;
-    memcpy(type.dims, dims.dim, sizeof(type.dims));
-    if (!data)
-        return tensor_report(tensor, fail_memory(&err, bytes), &err);
     if (!path)
-        st = tensor_report(tensor, fail(&err, FRIT_INVALID, "save_npy: the path is NULL"), &err);
-    else
-        st = frit_read(frit_ref(tensor), data, bytes);
-    if (path)
-        frit_release(tensor);
+        return fail(err, FRIT_INVALID, "save_npy: the path is NULL");
+    memcpy(type.dims, dims.dim, sizeof(type.dims));
+    item.data = malloc(bytes ? bytes : 1);
+    if (!item.data)
+        return fail_memory(err, bytes);
+    st = read_items(&item, 1, &read, err);
     if (!st)
-        st = tensor_report(tensor, npy_write_file(path, &type, data, &err), &err);
-    free(data);
+        st = npy_write_file(path, &type, item.data, err);
+    free(item.data);
+    return st;
+}
+
+frit_status frit_save_npy(frit_tensor *tensor, const char *path)
+{
+    frit_err err = ERR_INIT;
+    frit_status st = tensor_report(tensor, save_npy(tensor, path, &err), &err);
+
     tensor_consume(tensor);
     return st;
 }

@@ -139,6 +139,55 @@ static void test_takes_are_consumed_once_also_on_failure(void **state)
     rig_close(&rig);
 }
 
+/* Of two owners one is left, whatever comes of the call. */
+static void expect_one_left(frit_tensor *tensor)
+{
+    assert_int_equal(frit_tensor_status(tensor), FRIT_OK);
+    frit_release(tensor);
+    assert_int_equal(frit_tensor_status(tensor), FRIT_INVALID);
+}
+
+static void test_reads_and_writes_consume_takes_once(void **state)
+{
+    struct rig rig;
+    float out[6];
+    uint64_t none = 0;
+
+    (void)state;
+    rig_open(&rig, NULL, 0);
+#define TWO_OWNERS() frit_ref(rig_f32(&rig, FRIT_SHAPE(2, 3), six))
+    frit_tensor *x = TWO_OWNERS();
+
+    assert_int_equal(frit_read(frit_take(x), out, 1), FRIT_INVALID);
+    assert_non_null(strstr(frit_host_error(rig.host), "1 bytes given"));
+    expect_one_left(x);
+    x = TWO_OWNERS();
+    assert_int_equal(frit_write(frit_take(x), six, sizeof(six)), FRIT_OK);
+    expect_one_left(x);
+    x = TWO_OWNERS();
+    assert_int_equal(frit_save_npy(frit_take(x), NULL), FRIT_INVALID);
+    expect_one_left(x);
+    x = TWO_OWNERS();
+    assert_int_equal(frit_save_npy(frit_take(x), "/nowhere/at/all.npy"), FRIT_IO);
+    expect_one_left(x);
+    x = TWO_OWNERS();
+    {
+        const frit_input in = {.tensor = frit_take(x)};
+        const frit_call call = {
+            .struct_size = sizeof(call), .op = FRIT_OP_sum, .n_in = 1, .in = &in, .attrs = &none};
+        frit_tensor *sum;
+
+        frit_op(rig.dev, &call, &sum, 1);
+        assert_non_null(strstr(frit_tensor_error(sum), "struct_size"));
+        frit_release(sum);
+    }
+    expect_one_left(x);
+    x = frit_reshape(frit_take(rig_f32(&rig, FRIT_SHAPE(2, 3), six)), FRIT_SHAPE(4));
+    assert_int_equal(frit_write(frit_take(x), six, sizeof(six)), FRIT_INVALID); /* a failed one */
+#undef TWO_OWNERS
+    rig_close(&rig);
+}
+
 static void test_scopes_release_and_keep(void **state)
 {
     struct rig rig;
@@ -424,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_wrong_operands_are_named),
         cmocka_unit_test(test_errors_travel_with_their_origin),
         cmocka_unit_test(test_takes_are_consumed_once_also_on_failure),
+        cmocka_unit_test(test_reads_and_writes_consume_takes_once),
         cmocka_unit_test(test_scopes_release_and_keep),
         cmocka_unit_test(test_scopes_end_together),
         cmocka_unit_test(test_what_nobody_sees_does_not_run),
