@@ -37,6 +37,19 @@ static frit_status check_params(const frit_host_params *params, frit_err *err)
     return FRIT_OK;
 }
 
+/* The one option whose form only the loader knows. */
+static frit_status check_device_option(const struct conf *conf, frit_err *err)
+{
+    frit_status st = registry_check_list(conf_options(conf)->device, err);
+    frit_config_desc desc;
+
+    for (uint64_t i = 0; st && conf_at(conf, i, &desc); i++) {
+        if (strcmp(desc.section, "frit") == 0 && strcmp(desc.key, "device") == 0)
+            fail_context(err, "%s: [frit] device", desc.origin);
+    }
+    return st;
+}
+
 static frit_status host_init(frit_host *host, const frit_host_params *params, frit_err *err)
 {
     TRY(check_params(params, err));
@@ -45,6 +58,7 @@ static frit_status host_init(frit_host *host, const frit_host_params *params, fr
     TRY(conf_load(params ? params->settings : NULL, params ? params->n_settings : 0, &host->conf,
                   err));
     TRY(log_configure(conf_options(host->conf)->log, err));
+    TRY(check_device_option(host->conf, err));
     conf_warn(host->conf);
     atomic_store(&host->seed, (uint64_t)conf_options(host->conf)->seed);
     return registry_open(host->conf, &host->registry, err);
@@ -149,10 +163,13 @@ frit_status frit_device_open(frit_host *host, const char *name, frit_device **ou
     return st ? host_keep_error(host, st, &err) : FRIT_OK;
 }
 
-static bool unlink_device(frit_host *host, frit_device *device)
+void frit_device_close(frit_device *device)
 {
-    bool last = false;
+    frit_host *host = device ? device->config.host : NULL;
 
+    if (!device)
+        return;
+    /* Under the lock: the driver must not see the next open before this close is done. */
     pthread_mutex_lock(&host->lock);
     if (--device->opens == 0) {
         frit_device **at = &host->devices;
@@ -160,16 +177,9 @@ static bool unlink_device(frit_host *host, frit_device *device)
         while (*at != device)
             at = &(*at)->next;
         *at = device->next;
-        last = true;
+        device_destroy(device);
     }
     pthread_mutex_unlock(&host->lock);
-    return last;
-}
-
-void frit_device_close(frit_device *device)
-{
-    if (device && unlink_device(device->config.host, device))
-        device_destroy(device);
 }
 
 const char *frit_device_name(const frit_device *device)
@@ -190,11 +200,39 @@ frit_status frit_flush(frit_device *device)
     return FRIT_OK;
 }
 
-static frit_status finish_sync(frit_device *device, struct failure *failure)
+/* A wait may tell of a failure, so errors are taken after it. */
+static void take_error(struct stream *stream, void *ctx)
 {
-    frit_err err = ERR_INIT;
-    frit_status st = device_wait(device, atomic_load(&device->last_value), &err);
+    struct failure **first = ctx, *failure = stream_take_error(stream);
 
+    if (*first)
+        failure_unref(failure);
+    else
+        *first = failure;
+}
+
+static void drain_for_sync(struct stream *stream, void *unused)
+{
+    (void)unused;
+    stream_drain(stream, DRAIN_SYNC);
+}
+
+/* Waits for one stream's work, NULL: for all of them. */
+static frit_status sync_streams(frit_device *device, struct stream *only)
+{
+    struct failure *failure = NULL;
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    if (only)
+        drain_for_sync(only, NULL);
+    else
+        streams_each(device, drain_for_sync, NULL);
+    st = device_wait(device, atomic_load(&device->last_value), &err);
+    if (only)
+        take_error(only, &failure);
+    else
+        streams_each(device, take_error, &failure);
     if (failure) {
         st = fail(&err, failure->status, "%s", failure->text);
         failure_unref(failure);
@@ -204,34 +242,17 @@ static frit_status finish_sync(frit_device *device, struct failure *failure)
 
 frit_status frit_sync(frit_device *device)
 {
-    struct stream *stream = device ? stream_peek(device) : NULL;
+    struct stream *stream = NULL;
+    frit_err err = ERR_INIT;
 
     if (!device)
         return FRIT_INVALID;
-    if (stream)
-        stream_drain(stream, DRAIN_SYNC);
-    return finish_sync(device, stream ? stream_take_error(stream) : NULL);
-}
-
-/* Runs a stream and keeps the first failure of all. */
-static void sync_stream(struct stream *stream, void *ctx)
-{
-    struct failure **first = ctx, *failure;
-
-    stream_drain(stream, DRAIN_SYNC);
-    failure = stream_take_error(stream);
-    if (*first)
-        failure_unref(failure);
-    else
-        *first = failure;
+    if (stream_current(device, &stream, &err))
+        return host_keep_error(device->config.host, err.status, &err);
+    return sync_streams(device, stream);
 }
 
 frit_status frit_sync_all(frit_device *device)
 {
-    struct failure *first = NULL;
-
-    if (!device)
-        return FRIT_INVALID;
-    streams_each(device, sync_stream, &first);
-    return finish_sync(device, first);
+    return device ? sync_streams(device, NULL) : FRIT_INVALID;
 }

@@ -102,8 +102,8 @@ uint32_t request_find(const struct registry *registry, const struct device_reque
 void reason_print(uint32_t reason, const char *detail, struct str *out);
 /* The loaded plugin of a driver name, NULL if there is none. */
 const struct plugin *driver_find(const struct registry *registry, const char *driver);
-/* A plugin of this id, or from file libfrit-NAME.so, loaded or not; from `*index` on, which moves.
- */
+/* A plugin of this id, or from the file of section [plugin.NAME], or from file libfrit-NAME.so,
+ * loaded or not; from `*index` on, which moves. */
 const struct plugin *plugin_next(const struct registry *registry, const char *name,
                                  uint32_t *index);
 

@@ -211,8 +211,7 @@ static const char *next_entry(const char **list, size_t *length)
     return begin;
 }
 
-/* Whether every entry is well formed, so that a slip is told whatever devices there are. */
-static frit_status check_list(const char *list, frit_err *err)
+frit_status registry_check_list(const char *list, frit_err *err)
 {
     while (list) {
         struct device_request request;
@@ -256,7 +255,7 @@ frit_status registry_pick(const struct registry *registry, const char *list,
     frit_status status = FRIT_OK;
 
     *out = NULL;
-    TRY(check_list(list, err));
+    TRY(registry_check_list(list, err));
     *out = pick(registry, list, !err, &text);
     if (!*out && text.failed)
         status = fail_memory(err, text.length);

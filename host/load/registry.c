@@ -216,8 +216,16 @@ const struct plugin *driver_find(const struct registry *registry, const char *dr
     return NULL;
 }
 
+/* Whether a file that did not get to tell its id stands in the section. */
+static bool is_named_by(const struct plugin *plugin, const struct conf_plugin *section)
+{
+    return section && section->library && !plugin->id[0] &&
+           strcmp(plugin->origin, section->origin) == 0;
+}
+
 const struct plugin *plugin_next(const struct registry *registry, const char *name, uint32_t *index)
 {
+    const struct conf_plugin *section = conf_plugin_find(registry->conf, str_of(name));
     char file[96];
 
     snprintf(file, sizeof(file), "libfrit-%s.so", name);
@@ -225,7 +233,8 @@ const struct plugin *plugin_next(const struct registry *registry, const char *na
         const struct plugin *plugin = &registry->plugins[(*index)++];
         const char *slash = strrchr(plugin->path, '/');
 
-        if (strcmp(plugin->id, name) == 0 || strcmp(slash ? slash + 1 : plugin->path, file) == 0)
+        if (strcmp(plugin->id, name) == 0 || is_named_by(plugin, section) ||
+            strcmp(slash ? slash + 1 : plugin->path, file) == 0)
             return plugin;
     }
     return NULL;

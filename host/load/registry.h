@@ -77,6 +77,8 @@ const struct device_entry *registry_device_at(const struct registry *registry, u
  * reason and what to do.  Without `err` it is only a question, and nothing is logged. */
 frit_status registry_pick(const struct registry *registry, const char *list,
                           const struct device_entry **out, frit_err *err);
+/* FRIT_INVALID for a malformed list, whatever devices there are. */
+frit_status registry_check_list(const char *list, frit_err *err);
 /* Says in words, a line per finding, why a device, driver or plugin is usable or not. */
 void registry_why(const struct registry *registry, const char *name, struct str *out);
 

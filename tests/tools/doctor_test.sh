@@ -44,6 +44,7 @@ bad() { # LINE TEXT CONFIGURATION
 bad 2 'devise' '[frit]\ndevise = cpu\n'
 bad 2 'many' '[stream]\nmax_ops = many\n'
 bad 3 'device' '[frit]\ndevice = cpu\ndevice = cpu\n'
+bad 2 'DRIVER:INDEX' '[frit]\ndevice = cpu:x\n'
 bad 2 '198|long' "[frit]\ndevice = $(printf 'x%.0s' $(seq 300))\n"
 bad 2 '0x00' '[frit]\ndevice = c\0pu\n'
 
@@ -58,4 +59,6 @@ rm "$scratch/libfrit-reference.so"
 expect 0 'not-found' '*' env FRIT_PLUGIN_PATH="$scratch/empty" FRIT_CONFIG="$scratch/plugin.ini" "$frit" devices
 expect 1 '' 'libfrit-reference.so|reference' env FRIT_PLUGIN_PATH="$scratch/empty" FRIT_CONFIG="$scratch/plugin.ini" "$frit" run "$mlp"
 expect 0 'not-found' '*' env FRIT_PLUGIN_PATH="$scratch/empty" FRIT_CONFIG="$scratch/plugin.ini" "$frit" doctor why reference
+printf '[plugin.reference]\nlibrary = other-name.so\n' >"$scratch/plugin.ini"
+expect 0 'plugin.ini:2.*not-found' '*' env FRIT_PLUGIN_PATH="$scratch/empty" FRIT_CONFIG="$scratch/plugin.ini" "$frit" doctor why reference
 finish
