@@ -33,6 +33,8 @@ done
 expect 1 '' '--json: cannot be opened' "$frit" check -- --json
 expect 2 '' "no 'whi' here; there are: why, config" "$frit" doctor whi
 expect 2 '' 'why what\?' "$frit" doctor why
+expect 2 '' 'why what\?' "$frit" doctor why ''
+expect 2 '' "'x' is too much: frit devices$" "$frit" devices x
 expect 2 '' "no op 'gelo'; did you mean 'gelu'\?" "$frit" ops gelo
 
 # A full disk is not success.

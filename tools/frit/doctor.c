@@ -74,7 +74,7 @@ static int run(const struct invocation *in)
 
     if (!why && !config)
         return misused(in, "there is no '%s' here; there are: why, config", topic);
-    if (why && in->n_args < 2)
+    if (why && (in->n_args < 2 || !*in->args[1]))
         return misused(in, "why what? frit doctor why NAME, with a device, driver or plugin");
     if (config && in->n_args > 1)
         return misused(in, "'%s' is too much: frit doctor config", in->args[1]);

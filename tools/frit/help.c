@@ -64,6 +64,11 @@ static void option_text(const struct option *option, char *text, size_t room)
              option->value ? option->value : "");
 }
 
+static const char *many_text(const struct option *option)
+{
+    return option->many ? "; may be repeated" : "";
+}
+
 void help_of(FILE *out, const struct command *command)
 {
     fprintf(out, "frit %s: %s.\n\nUsage: frit %s%s%s%s\n", command->name, command->summary,
@@ -77,8 +82,7 @@ void help_of(FILE *out, const struct command *command)
         char text[64];
 
         option_text(option, text, sizeof(text));
-        fprintf(out, "  %-24s %s%s\n", text, option->meaning,
-                option->many ? "; may be repeated" : "");
+        fprintf(out, "  %-24s %s%s\n", text, option->meaning, many_text(option));
     }
     head(out, "Examples");
     for (const char *const *example = command->examples; *example; example++)
@@ -105,18 +109,19 @@ static void put_roff(FILE *out, const char *text)
     }
 }
 
-static void put_entry(FILE *out, const char *name, const char *meaning)
+/* `more` stands behind the meaning. */
+static void put_entry(FILE *out, const char *name, const char *meaning, const char *more)
 {
     fputs(".TP\n\\fB", out);
     put_roff(out, name);
     fputs("\\fR\n", out);
     put_roff(out, meaning);
-    fputc('\n', out);
+    fprintf(out, "%s\n", more);
 }
 
 static void manual_command(FILE *out, const struct command *command)
 {
-    fprintf(out, ".SS frit %s %s\n", command->name, command->args);
+    fprintf(out, ".SS frit %s%s%s\n", command->name, *command->args ? " " : "", command->args);
     fputc(toupper((unsigned char)command->summary[0]), out);
     put_roff(out, command->summary + 1);
     fputs(".\n", out);
@@ -129,7 +134,7 @@ static void manual_command(FILE *out, const struct command *command)
         char text[64];
 
         option_text(option, text, sizeof(text));
-        put_entry(out, text, option->meaning);
+        put_entry(out, text, option->meaning, many_text(option));
     }
     fputs(".PP\nExamples:\n.nf\n", out);
     for (const char *const *example = command->examples; *example; example++) {
@@ -156,13 +161,14 @@ void help_manual(FILE *out)
         manual_command(out, command);
     fputs(".SH EXIT STATUS\n", out);
     for (size_t i = 0; i < COUNT_OF(exits); i++)
-        put_entry(out, exits[i].name, exits[i].meaning);
+        put_entry(out, exits[i].name, exits[i].meaning, "");
     fputs(".SH ENVIRONMENT\n", out);
     for (size_t i = 0; i < COUNT_OF(variables); i++)
-        put_entry(out, variables[i].name, variables[i].meaning);
+        put_entry(out, variables[i].name, variables[i].meaning, "");
     fputs(".SH FILES\n", out);
-    put_entry(out, "~/.config/frit/frit.ini", "configuration of the user");
-    put_entry(out, "/etc/frit/frit.ini", "configuration of the system");
+    put_entry(out, "~/.config/frit/frit.ini", "configuration of the user", "");
+    put_entry(out, "/etc/frit/frit.ini", "configuration of the system", "");
+    put_entry(out, "/etc/frit/plugins.d/*.ini", "what installed plugins add to it", "");
     fputs(".SH SEE ALSO\n\\fBfrit.h\\fR(3)\n", out);
 }
 

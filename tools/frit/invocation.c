@@ -95,8 +95,8 @@ static int check_args(const struct invocation *in)
     if (in->n_args < command->min_args)
         return misused(in, "something is missing: frit %s %s", command->name, command->args);
     if (in->n_args > command->max_args)
-        return misused(in, "'%s' is too much: frit %s %s", in->args[command->max_args],
-                       command->name, command->args);
+        return misused(in, "'%s' is too much: frit %s%s%s", in->args[command->max_args],
+                       command->name, *command->args ? " " : "", command->args);
     return CLI_FINE;
 }
 

@@ -199,7 +199,9 @@ frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims,
 frit_tensor *frit_load_npy(frit_device *device, const char *path);
 FRIT_NODISCARD frit_status frit_save_npy(frit_tensor *tensor, const char *path);
 
-/* Copies the dense row-major elements; `bytes` must be exactly theirs.  Waits for the value. */
+/* Copies the dense row-major elements; `bytes` must be exactly theirs.  Waits for the value.  What
+ * went wrong stands in frit_host_error, and in frit_tensor_error where it is the value that failed.
+ */
 FRIT_NODISCARD frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes);
 
 typedef struct frit_read_item {
