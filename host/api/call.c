@@ -99,6 +99,12 @@ static frit_status way_init(struct way *w, frit_err *err)
         w->n_many = w->n_in = 0;
         return FRIT_INVALID;
     }
+    if (w->n_many && !w->many) {
+        fail(err, FRIT_INVALID, "%s: %llu operands at NULL", w->row->name,
+             (unsigned long long)w->n_many);
+        w->n_many = w->n_in = 0;
+        return FRIT_INVALID;
+    }
     if (w->n_in > FIXED) {
         w->inputs = calloc(w->n_in, sizeof(*w->inputs));
         w->operands = calloc(w->n_in, sizeof(*w->operands));
@@ -180,7 +186,9 @@ static frit_status resolve(struct way *w, frit_err *err)
         }
     }
     if (!first && !w->device && !w->failure)
-        first = fail(err, FRIT_INVALID, "%s: the device is NULL", w->row->name);
+        first = fail(err, FRIT_INVALID, "%s: %s", w->row->name,
+                     w->row->in[0].role == FRIT_ROLE_MANY ? "there are no operands"
+                                                          : "the device is NULL");
     return first;
 }
 
@@ -274,7 +282,7 @@ static void way_of(const struct api_call *call, struct way *w)
                       .op = call->op,
                       .n_in = call->n_in,
                       .many = call->many,
-                      .n_many = call->many ? call->n_many : 0,
+                      .n_many = call->n_many,
                       .in = call->in,
                       .attrs = call->attrs,
                       .device = call->device,

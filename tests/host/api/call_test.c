@@ -71,6 +71,8 @@ static void test_wrong_operands_are_named(void **state)
 
         rig_expect_error(bad, FRIT_INVALID, "full: the device is NULL");
     }
+    rig_expect_error(frit_cat(NULL, 0, 0), FRIT_INVALID, "cat: there are no operands");
+    rig_expect_error(frit_cat(NULL, 2, 0), FRIT_INVALID, "cat: 2 operands at NULL");
     frit_release(x);
     frit_release(narrow);
     frit_release(i);
