@@ -31,11 +31,13 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
 uint64_t memory_block_bytes(const frit_device_info *info, uint64_t wanted)
 {
     uint64_t budget = info->heap.budget ? info->heap.budget : info->heap.bytes;
+    uint64_t unit = info->heap.granularity ? info->heap.granularity : 1;
 
     if (budget && wanted > budget / 8)
         wanted = budget / 8;
+    wanted = round_up(wanted, unit);
     if (info->heap.max_block && wanted > info->heap.max_block)
-        wanted = info->heap.max_block;
+        wanted = info->heap.max_block / unit * unit;
     return wanted;
 }
 
@@ -81,8 +83,8 @@ static struct block *unlink_idle(struct memory *memory, uint64_t keep, bool pers
 
     for (struct block *block = memory->pool.blocks, *next; block; block = next) {
         next = block->next;
-        if (block->n_used || (block->kind == BLOCK_PERSISTENT && !persistent) ||
-            memory->pool.idle_bytes <= keep)
+        if (block->n_used ||
+            (block->kind == BLOCK_PERSISTENT ? !persistent : memory->pool.idle_bytes <= keep))
             continue;
         pool_remove(&memory->pool, block);
         memory->stats.reserved_now -= block->bytes;
@@ -128,7 +130,7 @@ static frit_status driver_alloc(struct memory *memory, uint64_t bytes, frit_allo
     pthread_mutex_lock(&memory->lock);
     memory->stats.driver_allocs++;
     pthread_mutex_unlock(&memory->lock);
-    return memory->backend->alloc(memory->self, &desc, out, err);
+    return fail_from(err, memory->backend->alloc(memory->self, &desc, out, err), "alloc");
 }
 
 static frit_status alloc_or_trim(struct memory *memory, uint64_t bytes, frit_allocation *out,
@@ -159,8 +161,6 @@ static frit_status block_from_driver(struct memory *memory, enum block_kind kind
 {
     frit_allocation a;
 
-    if (memory->info->heap.granularity)
-        bytes = round_up(bytes, memory->info->heap.granularity);
     if (memory->info->heap.max_block && bytes > memory->info->heap.max_block)
         return fail(err, FRIT_NO_DEVICE_MEMORY,
                     "%llu bytes are more than the device allocates in one piece (%llu)",
@@ -228,8 +228,12 @@ static frit_status segment_get(struct memory *memory, uint64_t bytes, bool persi
                                struct segment **out, frit_err *err)
 {
     enum block_kind kind = kind_for(memory, bytes, persistent);
+    uint64_t granularity = memory->info->heap.granularity;
     struct block *block;
 
+    /* What the driver would round up, rounded before the search for a block of nearly this size. */
+    if (kind != BLOCK_POOL && granularity)
+        bytes = round_up(bytes, granularity);
     *out = take(memory, kind, bytes);
     if (*out)
         return FRIT_OK;
@@ -323,6 +327,11 @@ void buffer_unpin(struct buffer *buffer)
 uint32_t buffer_owners(const struct buffer *buffer)
 {
     return (uint32_t)atomic_load_explicit(&buffer->counts, memory_order_acquire);
+}
+
+bool buffer_is_persistent(const struct buffer *buffer)
+{
+    return buffer->segment && buffer->segment->block->kind == BLOCK_PERSISTENT;
 }
 
 void memory_stats(struct memory *memory, struct memory_stats *out)

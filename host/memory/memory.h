@@ -4,8 +4,8 @@
  * Ordinary buffers share pool blocks; a buffer that is too large for one, or on a device without
  * sub-allocation, gets a block of its own, which later serves buffers of nearly the same size; a
  * persistent buffer gets a block of exactly its size, which later serves only that size.  When the
- * driver has no memory, every block without buffers goes back and the allocation is tried once
- * more. Threads: any.  The lock is never held during a driver call. */
+ * driver has no memory, every block without buffers goes back, but for persistent ones, and the
+ * allocation is tried once more.  Threads: any.  The lock is never held during a driver call. */
 #ifndef MEMORY_MEMORY_H
 #define MEMORY_MEMORY_H
 
@@ -34,7 +34,7 @@ struct buffer {
 
 struct memory_limits {
     uint64_t block_bytes; /* of a pool block; already within the device's limits */
-    uint64_t keep_bytes;  /* in blocks without buffers */
+    uint64_t keep_bytes;  /* in blocks without buffers, persistent ones not counted */
 };
 
 struct memory_stats {
@@ -62,13 +62,15 @@ void buffer_disown(struct buffer *buffer); /* NULL does nothing */
 void buffer_pin(struct buffer *buffer);
 void buffer_unpin(struct buffer *buffer);
 uint32_t buffer_owners(const struct buffer *buffer);
+bool buffer_is_persistent(const struct buffer *buffer);
 
 /* Gives blocks without buffers back, persistent ones too only on `all`. */
 void memory_trim(struct memory *memory, bool all);
 void memory_stats(struct memory *memory, struct memory_stats *out);
 
-/* The size of a pool block: `wanted`, but at most what the device takes in one piece, and an eighth
- * of its budget, so that a small device is not taken by one block. */
+/* The size of a pool block: `wanted`, but at most an eighth of the device's budget, so that a small
+ * device is not taken by one block, in whole units of what it allocates, and at most what it takes
+ * in one piece. */
 uint64_t memory_block_bytes(const frit_device_info *info, uint64_t wanted);
 
 #endif

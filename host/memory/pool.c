@@ -64,6 +64,12 @@ void block_destroy(struct block *block)
     free(block);
 }
 
+static void count_idle(struct pool *pool, const struct block *block, bool idle)
+{
+    if (block->kind != BLOCK_PERSISTENT)
+        pool->idle_bytes += idle ? block->bytes : -block->bytes;
+}
+
 void pool_insert(struct pool *pool, struct block *block)
 {
     block->prev = NULL;
@@ -71,7 +77,7 @@ void pool_insert(struct pool *pool, struct block *block)
     if (pool->blocks)
         pool->blocks->prev = block;
     pool->blocks = block;
-    pool->idle_bytes += block->bytes;
+    count_idle(pool, block, true);
     if (block->kind == BLOCK_POOL)
         list_push(pool, block->first);
 }
@@ -84,7 +90,7 @@ void pool_remove(struct pool *pool, struct block *block)
         pool->blocks = block->next;
     if (block->next)
         block->next->prev = block->prev;
-    pool->idle_bytes -= block->bytes;
+    count_idle(pool, block, false);
     if (block->kind == BLOCK_POOL)
         list_remove(pool, block->first);
 }
@@ -154,7 +160,7 @@ struct segment *pool_take(struct pool *pool, enum block_kind kind, uint64_t byte
     }
     segment->used = true;
     if (segment->block->n_used++ == 0)
-        pool->idle_bytes -= segment->block->bytes;
+        count_idle(pool, segment->block, false);
     return segment;
 }
 
@@ -176,7 +182,7 @@ void pool_return(struct pool *pool, struct segment *segment)
 
     segment->used = false;
     if (--block->n_used == 0)
-        pool->idle_bytes += block->bytes;
+        count_idle(pool, block, true);
     if (block->kind != BLOCK_POOL)
         return;
     if (segment->after && !segment->after->used) {

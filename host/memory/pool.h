@@ -35,7 +35,7 @@ enum { POOL_CLASSES = 64 };
 struct pool {
     struct block *blocks;
     struct segment *free[POOL_CLASSES]; /* of pool blocks, by the logarithm of the size */
-    uint64_t idle_bytes;                /* in blocks without used segments */
+    uint64_t idle_bytes;                /* in blocks without used segments, but persistent ones */
 };
 
 /* A block of driver memory with one free segment; NULL without host memory. */

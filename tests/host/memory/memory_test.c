@@ -218,6 +218,43 @@ static void test_idle_memory_over_the_limit_goes_back(void **state)
     rig_close(&rig);
 }
 
+/* Kept persistent blocks leave the pools what they may keep. */
+static void test_persistent_memory_is_not_counted_as_idle(void **state)
+{
+    struct rig rig = {.limits = {1 << 20, 1 << 20}};
+    struct buffer *a, *b;
+
+    (void)state;
+    rig_open(&rig);
+    assert_int_equal(buffer_create(rig.memory, 3 << 20, true, &a, NULL), FRIT_OK);
+    assert_true(buffer_is_persistent(a));
+    b = get(&rig, 100);
+    assert_false(buffer_is_persistent(b));
+    buffer_disown(a);
+    buffer_disown(b);
+    assert_int_equal(rig.driver.frees, 0);
+    rig_close(&rig);
+}
+
+/* Sizes that the device rounds up find their block again. */
+static void test_coarse_blocks_are_found_again(void **state)
+{
+    struct rig rig = {.info = {.caps = FRIT_CAP_NO_SUBALLOC, .heap.granularity = 64 << 10}};
+    struct buffer *a;
+
+    (void)state;
+    rig_open(&rig);
+    for (int round = 0; round < 2; round++) {
+        a = get(&rig, 100);
+        buffer_disown(a);
+        assert_int_equal(buffer_create(rig.memory, 100, true, &a, NULL), FRIT_OK);
+        buffer_disown(a);
+    }
+    assert_int_equal(rig.driver.allocs, 2);
+    assert_int_equal(rig.driver.largest, 64 << 10);
+    rig_close(&rig);
+}
+
 static void test_tail_lies_in_the_buffer(void **state)
 {
     struct rig rig = {.info = {.tail_bytes = 256, .align_bytes = 128}};
@@ -259,6 +296,9 @@ static void test_block_bytes_fit_the_device(void **state)
     assert_int_equal(memory_block_bytes(&info, 32 << 20), 512 << 10);
     info.heap.max_block = 1000;
     assert_int_equal(memory_block_bytes(&info, 32 << 20), 1000);
+    info.heap = (frit_heap){.max_block = 1000, .granularity = 300};
+    assert_int_equal(memory_block_bytes(&info, 32 << 20), 900);
+    assert_int_equal(memory_block_bytes(&info, 100), 300);
     info.heap = (frit_heap){0};
     assert_int_equal(memory_block_bytes(&info, 32 << 20), 32 << 20);
 }
@@ -288,6 +328,8 @@ int main(void)
         cmocka_unit_test(test_out_of_memory_trims_once_and_retries_once),
         cmocka_unit_test(test_persistent_memory_survives_trims),
         cmocka_unit_test(test_idle_memory_over_the_limit_goes_back),
+        cmocka_unit_test(test_persistent_memory_is_not_counted_as_idle),
+        cmocka_unit_test(test_coarse_blocks_are_found_again),
         cmocka_unit_test(test_tail_lies_in_the_buffer),
         cmocka_unit_test(test_empty_buffers_have_no_memory),
         cmocka_unit_test(test_block_bytes_fit_the_device),
