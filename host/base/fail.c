@@ -30,6 +30,13 @@ frit_status(fail_memory)(frit_err *err, size_t bytes)
     return fail(err, FRIT_NO_HOST_MEMORY, "no host memory for %zu bytes", bytes);
 }
 
+frit_status fail_from(frit_err *err, frit_status status, const char *slot)
+{
+    if (status < 0 && err && err->status != status)
+        fail(err, status, "%s failed and gave no reason (%s)", slot, status_name(status));
+    return status;
+}
+
 frit_status fail_context(frit_err *err, const char *format, ...)
 {
     char text[sizeof(((frit_err *)0)->text)];

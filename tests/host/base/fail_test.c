@@ -57,6 +57,22 @@ static void needs_no_slot(void **state)
     fail_append(NULL, "a");
 }
 
+static void names_a_slot_that_gave_no_reason(void **state)
+{
+    frit_err err = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(fail_from(&err, FRIT_OK, "submit"), FRIT_OK);
+    assert_int_equal(err.status, FRIT_OK);
+    assert_int_equal(fail_from(&err, FRIT_BUSY, "submit"), FRIT_BUSY);
+    assert_int_equal(err.status, FRIT_BUSY);
+    assert_string_equal(err.text, "submit failed and gave no reason (busy)");
+    fail(&err, FRIT_IO, "a reason");
+    assert_int_equal(fail_from(&err, FRIT_IO, "submit"), FRIT_IO);
+    assert_string_equal(err.text, "a reason");
+    assert_int_equal(fail_from(NULL, FRIT_IO, "submit"), FRIT_IO);
+}
+
 static void every_status_has_a_name(void **state)
 {
     (void)state;
@@ -71,9 +87,12 @@ static void every_status_has_a_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes_the_slot),         cmocka_unit_test(puts_text_around),
-        cmocka_unit_test(cuts_what_is_too_long),   cmocka_unit_test(needs_no_slot),
+        cmocka_unit_test(writes_the_slot),
+        cmocka_unit_test(puts_text_around),
+        cmocka_unit_test(cuts_what_is_too_long),
+        cmocka_unit_test(needs_no_slot),
         cmocka_unit_test(every_status_has_a_name),
+        cmocka_unit_test(names_a_slot_that_gave_no_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
