@@ -117,7 +117,7 @@ static void consume(const struct way *w, uint32_t i)
 {
     frit_tensor *tensor = way_in(w, i).tensor;
 
-    for (uint32_t k = 0; k < i; k++) {
+    for (uint32_t k = 0; k < i && handle_taken(tensor); k++) {
         if (way_in(w, k).tensor == tensor)
             return;
     }
@@ -140,7 +140,7 @@ static void way_fini(struct way *w)
 
 static frit_status resolve_tensor(struct way *w, uint32_t i, frit_err *err)
 {
-    struct slot *slot = slot_use(way_in(w, i).tensor, NULL, err);
+    struct slot *slot = slot_use(way_in(w, i).tensor, err);
     frit_device *device;
 
     if (!slot)

@@ -66,7 +66,7 @@ frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims,
     return tensor;
 }
 
-/* ---- reading and writing */
+/* ---- reading and writing ---- */
 
 static frit_status read_begin(frit_read_item *item, struct transfer_read *read, frit_err *err)
 {
@@ -90,7 +90,7 @@ static frit_status read_begin(frit_read_item *item, struct transfer_read *read, 
 
 static void item_failed(const frit_read_item *item, const frit_err *err)
 {
-    struct slot *slot = slot_use(item->tensor, NULL, NULL);
+    struct slot *slot = slot_use(item->tensor, NULL);
 
     if (!slot)
         return;
@@ -133,10 +133,11 @@ static frit_status read_items(frit_read_item *items, uint64_t count, struct tran
     return first;
 }
 
+/* A tensor that stands twice is taken once. */
 static void consume_items(const frit_read_item *items, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        bool again = false;
+        bool again = !handle_taken(items[i].tensor);
 
         for (uint64_t k = 0; k < i && !again; k++)
             again = items[k].tensor == items[i].tensor;
@@ -174,22 +175,39 @@ frit_status frit_read_many(frit_read_item *items, uint64_t count)
     return st;
 }
 
+static void run_stream(struct stream *stream, void *unused)
+{
+    (void)unused;
+    stream_drain(stream, DRAIN_READ);
+}
+
+static frit_status write_slot(struct slot *slot, const void *data, uint64_t bytes, frit_err *err)
+{
+    frit_device *device = atomic_load(&slot->device);
+    struct value old, value = {.type = slot->value.type};
+    bool persistent;
+
+    if (tensor_check_data(&value.type, data, bytes, err))
+        return fail_context(err, "write");
+    /* Whatever was recorded with the old elements runs with them. */
+    if (slot_shared(slot))
+        streams_each(device, run_stream, NULL);
+    slot_pin_value(slot, &old);
+    persistent = buffer_is_persistent(old.buffer);
+    buffer_unpin(old.buffer);
+    TRY(transfer_in(device, data, persistent, &value, err));
+    slot_swap_buffer(slot, value.buffer);
+    return FRIT_OK;
+}
+
 frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes)
 {
-    struct value value = {0};
     frit_err err = ERR_INIT;
     struct slot *slot;
     frit_status st = tensor_settle(tensor, "write", &slot, &err);
 
     if (!st) {
-        value.type = slot->value.type;
-        st = tensor_check_data(&value.type, data, bytes, &err);
-        if (st)
-            fail_context(&err, "write");
-        else
-            st = transfer_in(atomic_load(&slot->device), data, false, &value, &err);
-        if (!st)
-            slot_swap_buffer(slot, value.buffer);
+        st = write_slot(slot, data, bytes, &err);
         slot_unuse(slot);
     }
     st = tensor_report(tensor, st, &err);
@@ -201,8 +219,8 @@ frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device)
 {
     struct value pinned, value;
     frit_err err = ERR_INIT;
+    struct stream *stream;
     struct slot *slot;
-    frit_device *from;
     frit_status st;
 
     if (!device) {
@@ -212,18 +230,20 @@ frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device)
     }
     if (frit_device_of(tensor) == device)
         return frit_copy(tensor);
-    st = tensor_settle(tensor, "to_device", &slot, &err);
+    st = stream_current(device, &stream, &err);
+    if (!st)
+        st = tensor_settle(tensor, "to_device", &slot, &err);
     if (!st) {
-        from = atomic_load(&slot->device);
         slot_pin_value(slot, &pinned);
-        st = transfer_across(from, &pinned, device, false, &value, &err);
+        st = transfer_across(atomic_load(&slot->device), &pinned, device, stream->persistent > 0,
+                             &value, &err);
         slot_unuse(slot);
     }
     tensor_consume(tensor);
     return st ? tensor_error(device, &err) : tensor_ready(device, &value, &err);
 }
 
-/* ---- files */
+/* ---- files ---- */
 
 frit_tensor *frit_load_npy(frit_device *device, const char *path)
 {

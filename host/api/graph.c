@@ -126,9 +126,7 @@ void frit_graph_free(frit_graph *graph)
     free(graph);
 }
 
-/* ---- ports
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- ports ---- */
 
 static frit_status give_port(frit_port *out, const frit_port *port)
 {
@@ -322,7 +320,7 @@ static void record_op(frit_device *device, const struct graph_op *op, frit_input
     }
 }
 
-/* A value may stand twice among the outputs, or be an input: each output is an owner of its own. */
+/* A value may stand twice among the outputs, or be an input: each output is a tensor of its own. */
 static void keep_outputs(const struct graph *graph, frit_tensor **tensors, frit_tensor **outputs)
 {
     for (uint32_t i = 0; i < graph->n_outputs; i++) {
@@ -331,19 +329,47 @@ static void keep_outputs(const struct graph *graph, frit_tensor **tensors, frit_
 
         for (uint32_t k = 0; k < i && !again; k++)
             again = graph->outputs[k] == graph->outputs[i];
-        outputs[i] = again ? frit_ref(tensor) : frit_keep(tensor);
+        outputs[i] = frit_keep(again ? frit_reshape(tensor, frit_dims_of(tensor)) : tensor);
     }
 }
 
-frit_status frit_graph_run(const frit_graph *graph, frit_device *device, frit_tensor *const *inputs,
-                           uint64_t n_inputs, frit_tensor **outputs, uint64_t n_outputs,
-                           frit_err *err)
+/* Records all ops; `tensors` holds the inputs and has room for every value. */
+static frit_status record_ops(const struct graph *g, frit_device *device, frit_tensor **tensors,
+                              frit_input *in, frit_tensor **outputs, frit_err *err)
+{
+    frit_scope scope = frit_scope_begin(device);
+
+    if (!scope.depth)
+        return fail(err, FRIT_NO_HOST_MEMORY, "graph_run: no memory for a queue");
+    for (uint32_t i = 0; i < g->n_ops; i++)
+        record_op(device, &g->ops[i], in, tensors);
+    keep_outputs(g, tensors, outputs);
+    frit_scope_end(scope);
+    return FRIT_OK;
+}
+
+/* Inputs that are taken stay alive until the end: several ops may use one. */
+static void consume_inputs(frit_tensor *const *inputs, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        bool again = !handle_taken(inputs[i]);
+
+        for (uint64_t k = 0; k < i && !again; k++)
+            again = inputs[k] == inputs[i];
+        if (!again)
+            tensor_consume(inputs[i]);
+    }
+}
+
+static frit_status run(const frit_graph *graph, frit_device *device, frit_tensor *const *inputs,
+                       uint64_t n_inputs, frit_tensor **outputs, uint64_t n_outputs, frit_err *err)
 {
     const struct graph *g;
     struct arena arena = {0};
     frit_tensor **tensors;
     frit_input *in;
     uint32_t most = 1;
+    frit_status st;
 
     if (!graph || !device)
         return fail(err, FRIT_INVALID, "graph_run: the %s is NULL", graph ? "device" : "graph");
@@ -360,13 +386,20 @@ frit_status frit_graph_run(const frit_graph *graph, frit_device *device, frit_te
         arena_fini(&arena);
         return fail_memory(err, g->n_values * sizeof(frit_tensor *));
     }
-    if (n_inputs)
-        memcpy(tensors, inputs, n_inputs * sizeof(frit_tensor *));
-    frit_scope scope = frit_scope_begin(device);
-    for (uint32_t i = 0; i < g->n_ops; i++)
-        record_op(device, &g->ops[i], in, tensors);
-    keep_outputs(g, tensors, outputs);
-    frit_scope_end(scope);
+    for (uint64_t i = 0; i < n_inputs; i++)
+        tensors[i] = handle_plain(inputs[i]);
+    st = record_ops(g, device, tensors, in, outputs, err);
     arena_fini(&arena);
-    return FRIT_OK;
+    return st;
+}
+
+frit_status frit_graph_run(const frit_graph *graph, frit_device *device, frit_tensor *const *inputs,
+                           uint64_t n_inputs, frit_tensor **outputs, uint64_t n_outputs,
+                           frit_err *err)
+{
+    frit_status st = run(graph, device, inputs, n_inputs, outputs, n_outputs, err);
+
+    if (inputs)
+        consume_inputs(inputs, n_inputs);
+    return st;
 }

@@ -25,7 +25,7 @@ void frit_scope_end(frit_scope scope)
 
 frit_tensor *frit_keep(frit_tensor *tensor)
 {
-    struct slot *slot = slot_use(tensor, NULL, NULL);
+    struct slot *slot = slot_use(tensor, NULL);
     struct stream *scope = slot ? atomic_load_explicit(&slot->scope, memory_order_relaxed) : NULL;
 
     if (scope && stream_is_mine(scope))
@@ -67,13 +67,11 @@ void frit_persistent_end(frit_device *device)
         stream->persistent--;
 }
 
-/* ---- asking
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- asking ---- */
 
 frit_status frit_tensor_status(frit_tensor *tensor)
 {
-    struct slot *slot = slot_use(tensor, NULL, NULL);
+    struct slot *slot = slot_use(tensor, NULL);
     frit_status st = FRIT_INVALID;
 
     if (slot) {
@@ -85,7 +83,7 @@ frit_status frit_tensor_status(frit_tensor *tensor)
 
 const char *frit_tensor_error(frit_tensor *tensor)
 {
-    struct slot *slot = slot_use(tensor, NULL, NULL);
+    struct slot *slot = slot_use(tensor, NULL);
     const char *text = "not a tensor: NULL, or released or taken before";
 
     if (slot) {
@@ -98,7 +96,7 @@ const char *frit_tensor_error(frit_tensor *tensor)
 /* The type, all zero on an error tensor. */
 static struct op_type type_of(frit_tensor *tensor)
 {
-    struct slot *slot = slot_use(tensor, NULL, NULL);
+    struct slot *slot = slot_use(tensor, NULL);
     struct op_type type = {0};
 
     if (slot) {
@@ -152,7 +150,7 @@ frit_status frit_strides_of(frit_tensor *tensor, frit_dims *out)
 
 frit_device *frit_device_of(frit_tensor *tensor)
 {
-    struct slot *slot = slot_use(tensor, NULL, NULL);
+    struct slot *slot = slot_use(tensor, NULL);
     frit_device *device = slot ? atomic_load(&slot->device) : NULL;
 
     if (slot)

@@ -69,7 +69,7 @@ frit_tensor *tensor_ready(frit_device *device, struct value *value, frit_err *er
 
 frit_status tensor_settle(frit_tensor *tensor, const char *what, struct slot **out, frit_err *err)
 {
-    struct slot *slot = slot_use(tensor, NULL, err);
+    struct slot *slot = slot_use(tensor, err);
 
     *out = slot;
     if (!slot) {
@@ -90,7 +90,7 @@ frit_status tensor_settle(frit_tensor *tensor, const char *what, struct slot **o
 
 void tensor_consume(frit_tensor *tensor)
 {
-    if ((uintptr_t)tensor & 1)
+    if (handle_taken(tensor))
         slot_disown(tensor);
 }
 
@@ -110,7 +110,7 @@ frit_status tensor_check_data(const struct op_type *type, const void *data, uint
 
 frit_status tensor_report(frit_tensor *tensor, frit_status st, const frit_err *err)
 {
-    struct slot *slot = st ? slot_use(tensor, NULL, NULL) : NULL;
+    struct slot *slot = st ? slot_use(tensor, NULL) : NULL;
     frit_device *device = slot ? atomic_load(&slot->device) : NULL;
 
     if (device)

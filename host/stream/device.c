@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "graph/op.h"
@@ -55,8 +56,13 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     device->opens = 1;
     pthread_mutex_init(&device->submit, NULL);
     pthread_mutex_init(&device->lock, NULL);
+    if (!array_grow(&device->poisons, &device->poison_room, 0, 1, sizeof(struct poison))) {
+        st = fail_memory(err, sizeof(struct poison));
+        goto out;
+    }
     st = device->backend->device_open(entry->plugin->instance, entry->info->index, &device->self,
                                       err);
+    fail_from(err, st, "device_open");
     if (st) {
         fail_context(err, "%s", entry->name);
         goto out;
@@ -94,34 +100,45 @@ void device_destroy(frit_device *device)
 
 /* ---- the timeline ---- */
 
-/* Everything written from the failed command to the newest submitted one is spoiled.  Without
- * memory for one more entry the last one is widened, which spoils too much rather than too little.
- */
+static void note_failure(struct stream *stream, void *failure)
+{
+    stream_note_error(stream, failure);
+}
+
+/* Everything written from the failed command to the newest submitted one is spoiled.  The entry can
+ * be seen before the newest is asked for: whoever submits looks for poison afterwards, so that no
+ * command escapes between the two.  Without memory for one more entry the last one is widened,
+ * which spoils too much rather than too little. */
+static void add_poison(frit_device *device, uint64_t from, struct failure *failure)
+{
+    uint32_t n;
+
+    pthread_mutex_lock(&device->lock);
+    n = atomic_load(&device->n_poisons);
+    if (array_grow(&device->poisons, &device->poison_room, n, 1, sizeof(struct poison))) {
+        device->poisons[n] = (struct poison){.from = from, .failure = failure_ref(failure)};
+        atomic_store(&device->n_poisons, ++n);
+    }
+    device->poisons[n - 1].to = atomic_load(&device->last_value);
+    pthread_mutex_unlock(&device->lock);
+}
+
+/* Which thread's call it was is not known, so every queue has the error, but where work runs inside
+ * submit: there the op that submitted fails. */
 static void remember_failure(frit_device *device, const frit_failure *failure,
                              const frit_err *detail)
 {
     const frit_op_info *row = frit_op_info_at((uint32_t)failure->cookie);
-    struct poison poison = {.from = failure->value, .to = atomic_load(&device->last_value)};
-    struct poison *grown;
+    struct failure *known;
     frit_err err = ERR_INIT;
-    uint32_t n;
 
     fail(&err, failure->status, "%s failed on %s: %s", row ? row->name : "a command",
          device->entry->name, detail->text[0] ? detail->text : status_name(failure->status));
-    poison.failure = failure_create(&err);
-    pthread_mutex_lock(&device->lock);
-    n = atomic_load(&device->n_poisons);
-    grown = realloc(device->poisons, (n + 1) * sizeof(*grown));
-    if (grown) {
-        device->poisons = grown;
-        grown[n] = poison;
-        atomic_store(&device->n_poisons, n + 1);
-    } else {
-        failure_unref(poison.failure);
-        if (n)
-            device->poisons[n - 1].to = poison.to;
-    }
-    pthread_mutex_unlock(&device->lock);
+    known = failure_create(&err);
+    add_poison(device, failure->value, known);
+    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))
+        streams_each(device, note_failure, known);
+    failure_unref(known);
 }
 
 frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
@@ -137,7 +154,7 @@ frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
         remember_failure(device, &failure, &detail);
     if (st < 0 && err)
         *err = detail;
-    return st < 0 ? st : FRIT_OK;
+    return st < 0 ? fail_from(err, st, "wait") : FRIT_OK;
 }
 
 void device_reached(frit_device *device, uint64_t value)
@@ -159,7 +176,7 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
         device_reached(device, *value);
     pthread_mutex_unlock(&device->submit);
     if (st < 0)
-        return st;
+        return fail_from(err, st, "submit");
     atomic_fetch_add(&device->count.submits, 1);
     /* Work that ran inside submit has failed by now or never. */
     return device->info->caps & FRIT_CAP_INLINE_QUEUE ? device_wait(device, *value, err) : FRIT_OK;
@@ -169,7 +186,7 @@ struct failure *device_poison_of(frit_device *device, uint64_t written_at)
 {
     struct failure *found = NULL;
 
-    if (!atomic_load_explicit(&device->n_poisons, memory_order_acquire))
+    if (!atomic_load(&device->n_poisons))
         return NULL;
     pthread_mutex_lock(&device->lock);
     for (uint32_t i = 0; i < atomic_load(&device->n_poisons) && !found; i++) {

@@ -57,6 +57,7 @@ struct frit_device {
     atomic_uint next_ordinal; /* of streams, in order of their first op */
     pthread_mutex_t lock;     /* of the rest */
     struct poison *poisons;
+    uint32_t poison_room; /* at least 1 */
     struct stream *streams;
     frit_device *next; /* in the host's list, under the host's lock */
     uint32_t opens;    /* likewise */

@@ -318,7 +318,7 @@ static struct failure *input_failure(frit_device *device, const struct record_in
     return device_poison_of(device, atomic_load(&value->buffer->last_write));
 }
 
-/* Fills `in` with pinned values; a failed operand gives its failure, and nothing stays pinned. */
+/* Fills `in` with pinned values; the first failed operand gives its failure. */
 static struct failure *pin_inputs(frit_device *device, const struct op_record *record,
                                   struct exec_input *in)
 {

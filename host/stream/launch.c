@@ -241,8 +241,8 @@ static frit_status prepare(struct launch *l, frit_err *err)
 
 /* ---- memory ---- */
 
-static frit_status scratch(struct launch *l, uint64_t bytes, uint64_t align, struct buffer **out,
-                           frit_err *err)
+static frit_status claim(struct launch *l, uint64_t bytes, uint64_t align, bool persistent,
+                         struct buffer **out, frit_err *err)
 {
     uint64_t have = l->call->device->info->align_bytes ? l->call->device->info->align_bytes : 64;
 
@@ -250,7 +250,7 @@ static frit_status scratch(struct launch *l, uint64_t bytes, uint64_t align, str
         return fail(
             err, FRIT_INTERNAL, "%s: a launch asks for alignment %llu, the device declared %llu",
             l->call->device->entry->name, (unsigned long long)align, (unsigned long long)have);
-    return buffer_create(l->call->device->memory, bytes, false, out, err);
+    return buffer_create(l->call->device->memory, bytes, persistent, out, err);
 }
 
 static frit_status output_memory(struct launch *l, uint32_t index, frit_err *err)
@@ -264,7 +264,7 @@ static frit_status output_memory(struct launch *l, uint32_t index, frit_err *err
     bytes = value_extent(out).bytes;
     if (spec->bytes > bytes)
         bytes = spec->bytes;
-    return buffer_create(l->call->device->memory, bytes, l->call->persistent, &out->buffer, err);
+    return claim(l, bytes, spec->align, l->call->persistent, &out->buffer, err);
 }
 
 static frit_status allocate(struct launch *l, frit_err *err)
@@ -274,9 +274,9 @@ static frit_status allocate(struct launch *l, frit_err *err)
             TRY(output_memory(l, i, err));
     }
     if (l->spec.workspace_bytes)
-        TRY(scratch(l, l->spec.workspace_bytes, l->spec.workspace_align, &l->workspace, err));
+        TRY(claim(l, l->spec.workspace_bytes, l->spec.workspace_align, false, &l->workspace, err));
     for (uint32_t i = 0; i < l->spec.n_derived && i < FRIT_MAX_DERIVED; i++)
-        TRY(scratch(l, l->spec.derived[i].bytes, 0, &l->derived[i], err));
+        TRY(claim(l, l->spec.derived[i].bytes, 0, false, &l->derived[i], err));
     return FRIT_OK;
 }
 
@@ -324,7 +324,7 @@ static frit_status submit(struct launch *l, const frit_launch *launch, uint64_t 
     return device_submit(l->call->device, cmds, n, value, err);
 }
 
-/* Work that ran inside submit may have failed by now. */
+/* Fails if a write is known to have failed. */
 static frit_status spoiled(frit_device *device, uint64_t value, frit_err *err)
 {
     struct failure *failure = device_poison_of(device, value);
@@ -377,6 +377,10 @@ static frit_status launch_bound(struct launch *l, frit_err *err)
     TRY(submit(l, &launch, &value, err));
     atomic_fetch_add(&call->device->count.launches, 1);
     TRY(spoiled(call->device, value, err));
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        if (l->in[i].buffer)
+            TRY(spoiled(call->device, atomic_load(&l->in[i].buffer->last_write), err));
+    }
     for (uint32_t i = 0; i < call->n_out; i++) {
         if (call->out[i].buffer)
             atomic_store(&call->out[i].buffer->last_write, value);

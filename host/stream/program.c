@@ -32,22 +32,19 @@ struct programs {
 
 /* Extents 0 and 1 are themselves; every other gets the number of its first appearance. */
 struct extents {
-    int64_t seen[(FRIT_OP_MAX_IN + FRIT_OP_MAX_OUT) * FRIT_MAX_RANK];
+    int64_t *seen;
     uint32_t count;
 };
 
 static uint32_t extent_number(struct extents *extents, int64_t extent)
 {
-    const uint32_t room = sizeof(extents->seen) / sizeof(extents->seen[0]);
-
     if (extent <= 1)
         return (uint32_t)extent;
     for (uint32_t i = 0; i < extents->count; i++) {
         if (extents->seen[i] == extent)
             return i + 2;
     }
-    if (extents->count < room)
-        extents->seen[extents->count++] = extent;
+    extents->seen[extents->count++] = extent;
     return extents->count + 1;
 }
 
@@ -78,15 +75,21 @@ static void relative_attrs(const frit_op_info *row, const void *attrs, unsigned 
 frit_status relative_init(const struct exec_call *call, struct relative_op *out, frit_err *err)
 {
     const frit_op_info *row = frit_op_info_at(call->op);
-    struct extents extents = {.count = 0};
+    int64_t fixed[sizeof(out->fixed) / sizeof(out->fixed[0]) * FRIT_MAX_RANK];
+    struct extents extents = {.seen = fixed};
     uint32_t n = call->n_in + call->n_out, values = 0, scalars = 0;
 
     memset(out, 0, sizeof(*out));
     out->operands = out->fixed;
-    if (n > sizeof(out->fixed) / sizeof(out->fixed[0]))
+    if (n > sizeof(out->fixed) / sizeof(out->fixed[0])) {
         out->operands = calloc(n, sizeof(*out->operands));
-    if (!out->operands)
-        return fail_memory(err, n * sizeof(*out->operands));
+        extents.seen = calloc(n, FRIT_MAX_RANK * sizeof(*extents.seen));
+        if (!out->operands || !extents.seen) {
+            free(out->operands);
+            free(extents.seen);
+            return fail_memory(err, n * sizeof(*out->operands));
+        }
+    }
     for (uint32_t i = 0; i < call->n_in; i++) {
         const struct exec_input *in = &call->in[i];
 
@@ -112,6 +115,8 @@ frit_status relative_init(const struct exec_call *call, struct relative_op *out,
                                .in = out->operands,
                                .out = out->operands + call->n_in,
                                .attrs = out->attrs};
+    if (extents.seen != fixed)
+        free(extents.seen);
     return FRIT_OK;
 }
 
@@ -181,12 +186,16 @@ static frit_status entry_create(frit_device *device, const frit_op_desc *op,
         return fail_memory(err, sizeof(*entry));
     entry->program.struct_size = sizeof(entry->program);
     st = device->backend->supports(device->self, op, 1, sizeof(*op), &claimed, err);
+    fail_from(err, st, "supports");
     if (!st && claimed & 1) {
         st = device->backend->op_program(device->self, op, &entry->program, err);
+        fail_from(err, st, "op_program");
         if (!st && !table_is_whole(entry->program.table))
             st = fail(err, FRIT_INTERNAL, "%s: op_program gave a table that lacks required slots",
                       device->entry->name);
-        if (!st)
+        if (st)
+            entry->program.table = NULL;
+        else
             atomic_fetch_add(&device->count.programs, 1);
     }
     if (st && st != FRIT_UNSUPPORTED) {
@@ -282,7 +291,7 @@ static frit_status compile(frit_device *device, const frit_program *program,
                     "%s: prepare wants a compile that the program does not have",
                     device->entry->name);
     atomic_fetch_add(&device->count.compiles, 1);
-    return program->table->compile(program->self, 0, variant, NULL, err);
+    return fail_from(err, program->table->compile(program->self, 0, variant, NULL, err), "compile");
 }
 
 static struct prepared *prepared_create(frit_device *device, const frit_program *program,
@@ -297,6 +306,7 @@ static struct prepared *prepared_create(frit_device *device, const frit_program 
     p->spec.struct_size = sizeof(p->spec);
     p->variant.struct_size = sizeof(p->variant);
     p->status = program->table->prepare(program->self, 0, sig, &p->spec, &p->variant, err);
+    fail_from(err, p->status, "prepare");
     if (p->status == FRIT_PREPARE_NEEDS_COMPILE)
         p->status = compile(device, program, &p->variant, err);
     return p;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The programs of one device: made once per relative op, prepared once per signature.
  *
- * Both answers are remembered, refusals too.  Threads: any; the lock is never held during a driver
- * call. */
+ * Both answers are remembered, but for a prepare that failed.  Threads: any; the lock is never held
+ * during a driver call. */
 #ifndef STREAM_PROGRAM_H
 #define STREAM_PROGRAM_H
 
@@ -13,7 +13,7 @@ struct programs;
 /* A relative op with the memory it points to. */
 struct relative_op {
     frit_op_desc desc;
-    frit_operand *operands; /* inputs, then outputs; FRIT_INLINE_ARGS of them lie in `fixed` */
+    frit_operand *operands; /* inputs, then outputs; in `fixed` where they fit */
     frit_operand fixed[FRIT_OP_MAX_IN + FRIT_OP_MAX_OUT];
     uint64_t attrs[64]; /* the record, KEY fields only */
 };

@@ -3,8 +3,7 @@
  * tensor stays where it is with a smaller depth, and the end of a scope closes the gaps. */
 #include "stream/stream.h"
 
-#include <stdlib.h>
-
+#include "base/array.h"
 #include "base/fail.h"
 
 uint64_t scope_begin(struct stream *stream)
@@ -14,19 +13,11 @@ uint64_t scope_begin(struct stream *stream)
 
 frit_status scope_add(struct stream *stream, struct slot *slot, frit_err *err)
 {
-    struct scoped *grown;
-
     if (stream->depth == 0)
         return FRIT_OK;
-    if (stream->n_scoped == stream->scoped_room) {
-        uint32_t room = stream->scoped_room ? stream->scoped_room * 2 : 64;
-
-        grown = realloc(stream->scoped, room * sizeof(*grown));
-        if (!grown)
-            return fail_memory(err, room * sizeof(*grown));
-        stream->scoped = grown;
-        stream->scoped_room = room;
-    }
+    if (!array_grow(&stream->scoped, &stream->scoped_room, stream->n_scoped, 1,
+                    sizeof(struct scoped)))
+        return fail_memory(err, sizeof(struct scoped));
     atomic_store_explicit(&slot->scope, stream, memory_order_relaxed);
     slot->scope_index = stream->n_scoped;
     stream->scoped[stream->n_scoped++] = (struct scoped){slot_handle(slot), stream->depth};
@@ -51,7 +42,7 @@ void scope_keep(struct stream *stream, struct slot *slot)
 /* Moves an entry that stays to its new place. */
 static void move_entry(struct stream *stream, uint32_t from, uint32_t to)
 {
-    struct slot *slot = slot_use(stream->scoped[from].handle, NULL, NULL);
+    struct slot *slot = slot_use(stream->scoped[from].handle, NULL);
 
     stream->scoped[to] = stream->scoped[from];
     if (slot) {
@@ -60,19 +51,31 @@ static void move_entry(struct stream *stream, uint32_t from, uint32_t to)
     }
 }
 
-void scope_end(struct stream *stream, uint64_t depth)
+/* Gives the scope's owner back.  With other owners the tensor lives on, outside of any scope. */
+static void release_entry(const struct scoped *entry)
+{
+    struct slot *slot = slot_use(entry->handle, NULL);
+
+    if (!slot)
+        return;
+    atomic_store_explicit(&slot->scope, NULL, memory_order_relaxed);
+    slot_disown(entry->handle);
+    slot_unuse(slot);
+}
+
+bool scope_leave(struct stream *stream, uint64_t depth)
 {
     uint32_t kept = 0;
 
     if (depth == 0 || depth > stream->depth)
-        return;
+        return false;
     for (uint32_t i = 0; i < stream->n_scoped; i++) {
         const struct scoped *entry = &stream->scoped[i];
 
         if (!entry->handle)
             continue;
         if (entry->depth >= depth) {
-            slot_disown(entry->handle);
+            release_entry(entry);
         } else {
             if (kept != i)
                 move_entry(stream, i, kept);
@@ -81,5 +84,11 @@ void scope_end(struct stream *stream, uint64_t depth)
     }
     stream->n_scoped = kept;
     stream->depth = (uint32_t)(depth - 1);
-    stream_drain(stream, DRAIN_SCOPE);
+    return true;
+}
+
+void scope_end(struct stream *stream, uint64_t depth)
+{
+    if (scope_leave(stream, depth))
+        stream_drain(stream, DRAIN_SCOPE);
 }

@@ -96,6 +96,52 @@ static bool mine_reserve(void)
     return true;
 }
 
+/* One reference for the thread, one for the device. */
+static struct stream *stream_create(frit_device *device)
+{
+    struct stream *stream = calloc(1, sizeof(*stream));
+
+    if (!stream)
+        return NULL;
+    atomic_init(&stream->refs, 2);
+    stream->device = device;
+    stream->device_id = device->id;
+    pthread_mutex_init(&stream->lock, NULL);
+    pthread_mutex_init(&stream->baton, NULL);
+    pthread_mutex_lock(&device->lock);
+    stream->next = device->streams;
+    device->streams = stream;
+    pthread_mutex_unlock(&device->lock);
+    return stream;
+}
+
+/* The stream of a thread that is gone, NULL if there is none: so a device has as many streams as
+ * threads at once, not as threads ever.  What the old one queued stays, its error and its random
+ * numbers do not; with a scope still open it is left alone, since nobody may end that. */
+static struct stream *stream_adopt(frit_device *device)
+{
+    struct stream *stream;
+
+    pthread_mutex_lock(&device->lock);
+    for (stream = device->streams; stream; stream = stream->next) {
+        unsigned only_device = 1;
+
+        if (!atomic_compare_exchange_strong(&stream->refs, &only_device, 2))
+            continue;
+        if (stream->depth == 0)
+            break;
+        atomic_store(&stream->refs, 1);
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (!stream)
+        return NULL;
+    failure_unref(stream_take_error(stream));
+    stream->persistent = 0;
+    stream->has_ordinal = false;
+    stream->op_counter = 0;
+    return stream;
+}
+
 frit_status stream_current(frit_device *device, struct stream **out, frit_err *err)
 {
     struct stream *stream = stream_peek(device);
@@ -106,20 +152,13 @@ frit_status stream_current(frit_device *device, struct stream **out, frit_err *e
     pthread_once(&key_once, make_key);
     if (!mine_reserve())
         return fail_memory(err, sizeof(stream));
-    stream = calloc(1, sizeof(*stream));
+    stream = stream_adopt(device);
+    if (!stream)
+        stream = stream_create(device);
     if (!stream)
         return fail_memory(err, sizeof(*stream));
     pthread_setspecific(at_thread_end, &mine);
-    atomic_init(&stream->refs, 2);
-    stream->device = device;
-    stream->device_id = device->id;
-    pthread_mutex_init(&stream->lock, NULL);
-    pthread_mutex_init(&stream->baton, NULL);
     mine.streams[mine.count++] = stream;
-    pthread_mutex_lock(&device->lock);
-    stream->next = device->streams;
-    device->streams = stream;
-    pthread_mutex_unlock(&device->lock);
     *out = stream;
     return FRIT_OK;
 }
@@ -319,6 +358,7 @@ void streams_close(frit_device *device)
     while (stream) {
         struct stream *next = stream->next;
 
+        scope_leave(stream, 1);
         for (struct op_record *record = stream->queue.first; record; record = record->next)
             exec_drop(record);
         stream->queue.first = stream->queue.last = NULL;

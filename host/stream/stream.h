@@ -4,8 +4,8 @@
  * A stream has a lock (its queue) and a baton (who executes).  To run: take the baton, detach the
  * queue under the lock, unlock, execute.  A queue holds no pending tensor of another stream, so
  * executing one stream never waits for another, and nobody waits for a baton while holding a lock.
- * A stream outlives its device while its thread still knows it, and its thread while the device
- * does. */
+ * A stream outlives its device while its thread still knows it.  The device keeps the stream of a
+ * thread that is gone, with what it queued, and gives it to the next thread that comes. */
 #ifndef STREAM_STREAM_H
 #define STREAM_STREAM_H
 
@@ -120,6 +120,8 @@ uint64_t streams_queued(frit_device *device);
 /* Scopes; owning thread only. */
 uint64_t scope_begin(struct stream *stream);
 void scope_end(struct stream *stream, uint64_t depth);
+/* The same without running what is queued; false for a scope that is not open. */
+bool scope_leave(struct stream *stream, uint64_t depth);
 /* Registers a new slot with the innermost scope, if there is one. */
 frit_status scope_add(struct stream *stream, struct slot *slot, frit_err *err);
 /* Moves it one scope out. */

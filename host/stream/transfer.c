@@ -27,7 +27,7 @@ frit_status transfer_in(frit_device *device, const void *data, bool persistent, 
     if (st < 0) {
         buffer_disown(value->buffer);
         value->buffer = NULL;
-        return st;
+        return fail_from(err, st, "write");
     }
     device_reached(device, at);
     atomic_store(&value->buffer->last_write, at);
@@ -56,7 +56,7 @@ frit_status transfer_start(frit_device *device, const struct value *pinned, void
                   frit_storage_bytes(pinned->type.dtype, read->value.layout.offset);
     st = device->backend->read(device->self, &from, data, &read->at, err);
     if (st < 0)
-        return st;
+        return fail_from(err, st, "read");
     device_reached(device, read->at);
     atomic_fetch_add(&device->count.bytes_out, from.bytes);
     return FRIT_OK;

@@ -28,6 +28,7 @@ _Static_assert(sizeof(struct slot) <= SLOT_BYTES, "slots have a fixed size");
 #define OWNERS(life)     ((life) >> 21 & (OWNER - 1))
 #define GENERATION_OF(l) ((l) >> 42 & (OWNER - 1))
 #define MOST             (OWNER - 2)
+#define MOST_USES        (OWNER / 2 - 1) /* half: each use by a call may become one by its record */
 
 static struct {
     pthread_mutex_t lock;
@@ -161,6 +162,16 @@ frit_tensor *handle_take(frit_tensor *tensor)
     return tensor ? (frit_tensor *)((uintptr_t)tensor | 1) : NULL;
 }
 
+bool handle_taken(const frit_tensor *tensor)
+{
+    return (uintptr_t)tensor & 1;
+}
+
+frit_tensor *handle_plain(frit_tensor *tensor)
+{
+    return (frit_tensor *)((uintptr_t)tensor & ~(uintptr_t)1);
+}
+
 /* The slot a handle may name and the generation it means; NULL for what never was a handle. */
 static struct slot *decode(frit_tensor *tensor, uint64_t *generation)
 {
@@ -183,28 +194,28 @@ static bool life_add(struct slot *slot, uint64_t generation, uint64_t what)
 
     do {
         if (GENERATION_OF(life) != generation || OWNERS(life) == 0 || OWNERS(life) >= MOST ||
-            USES(life) >= MOST)
+            USES(life) >= MOST_USES)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&slot->life, &life, life + what,
                                                     memory_order_acquire, memory_order_relaxed));
     return true;
 }
 
-struct slot *slot_use(frit_tensor *tensor, bool *taken, frit_err *err)
+struct slot *slot_use(frit_tensor *tensor, frit_err *err)
 {
     uint64_t generation;
     struct slot *slot = decode(tensor, &generation);
 
-    if (taken)
-        *taken = (uintptr_t)tensor & 1;
     if (!tensor)
         fail(err, FRIT_INVALID, "is NULL");
     else if (!slot)
         fail(err, FRIT_INVALID, "is not a tensor (%p)", (void *)tensor);
-    else if (!life_add(slot, generation, USE))
-        fail(err, FRIT_INVALID, "is a stale tensor: it was released or taken before");
-    else
+    else if (life_add(slot, generation, USE))
         return slot;
+    else if (USES(atomic_load_explicit(&slot->life, memory_order_relaxed)) >= MOST_USES)
+        fail(err, FRIT_INVALID, "is used by too many queued ops; call frit_flush before");
+    else
+        fail(err, FRIT_INVALID, "is a stale tensor: it was released or taken before");
     return NULL;
 }
 
@@ -262,11 +273,14 @@ bool slot_owned(const struct slot *slot)
     return OWNERS(atomic_load_explicit(&slot->life, memory_order_acquire)) != 0;
 }
 
+bool slot_shared(const struct slot *slot)
+{
+    return USES(atomic_load_explicit(&slot->life, memory_order_acquire)) > 1;
+}
+
 bool slot_wanted(const struct slot *slot)
 {
-    uint64_t life = atomic_load_explicit(&slot->life, memory_order_acquire);
-
-    return OWNERS(life) != 0 || USES(life) > 1;
+    return slot_owned(slot) || slot_shared(slot);
 }
 
 frit_tensor *handle_immortal(frit_status status)

@@ -52,9 +52,8 @@ struct slot {
 frit_status slot_create(frit_device *device, struct stream *home, struct slot **out, frit_err *err);
 frit_tensor *slot_handle(const struct slot *slot);
 
-/* Resolves a handle and adds a use.  NULL: `err` says whether it is stale, foreign or NULL. `taken`
- * (may be NULL): whether the take bit is set. */
-struct slot *slot_use(frit_tensor *tensor, bool *taken, frit_err *err);
+/* Resolves a handle and adds a use.  NULL: `err` says whether it is stale, foreign or NULL. */
+struct slot *slot_use(frit_tensor *tensor, frit_err *err);
 /* Adds a use to a slot that is already in use. */
 void slot_use_again(struct slot *slot);
 void slot_unuse(struct slot *slot);
@@ -62,8 +61,9 @@ void slot_unuse(struct slot *slot);
 /* Adds and gives back an owner through a handle; false for a handle that names nothing. */
 bool slot_own(frit_tensor *tensor);
 bool slot_disown(frit_tensor *tensor);
-/* Whether some handle of it is alive, and whether something beside one use is. */
+/* Whether some handle of it is alive; whether there are more uses than one; either. */
 bool slot_owned(const struct slot *slot);
+bool slot_shared(const struct slot *slot);
 bool slot_wanted(const struct slot *slot);
 
 enum slot_state slot_state(const struct slot *slot);
@@ -76,8 +76,10 @@ void slot_pin_value(struct slot *slot, struct value *out);
 /* Replaces the buffer of a READY slot by one with a dense layout, taking it over. */
 void slot_swap_buffer(struct slot *slot, struct buffer *buffer);
 
-/* The handle with the take bit. */
+/* The handle with the take bit, whether it is set, and the handle without. */
 frit_tensor *handle_take(frit_tensor *tensor);
+bool handle_taken(const frit_tensor *tensor);
+frit_tensor *handle_plain(frit_tensor *tensor);
 /* An error tensor that needs no memory and survives any release. */
 frit_tensor *handle_immortal(frit_status status);
 

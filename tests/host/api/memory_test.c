@@ -99,6 +99,26 @@ static void test_persistent_tensors_keep_their_blocks(void **state)
     rig_close(&rig);
 }
 
+static void test_persistent_tensors_stay_so(void **state)
+{
+    static const float zeros[1000] = {0};
+    struct rig rig, other;
+
+    (void)state;
+    rig_open(&rig, NULL, 0);
+    rig_open(&other, NULL, 0);
+    frit_tensor *far = rig_f32(&other, FRIT_SHAPE(1000), zeros);
+
+    frit_persistent_begin(rig.dev);
+    frit_tensor *moved = frit_to_device(frit_take(far), rig.dev);
+    frit_persistent_end(rig.dev);
+    assert_int_equal(frit_write(moved, zeros, sizeof(zeros)), FRIT_OK);
+    assert_true(rig_stats(&rig).reserved_now < 10000);
+    frit_release(moved);
+    rig_close(&other);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +126,7 @@ int main(void)
         cmocka_unit_test(test_a_repeated_workload_allocates_nothing),
         cmocka_unit_test(test_a_small_device_says_so),
         cmocka_unit_test(test_persistent_tensors_keep_their_blocks),
+        cmocka_unit_test(test_persistent_tensors_stay_so),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,9 @@ struct driver {
     uint64_t workspace;          /* bytes that neg wants zeroed; checked at launch */
     uint64_t derived;            /* bytes that neg derives from its operand */
     int64_t *out_strides;        /* strides neg gives its output, NULL: dense */
+    uint64_t out_align;          /* alignment neg wants for its output */
     frit_status submit_status;   /* of the next submit with a launch */
+    bool silent;                 /* a refused submit gives no reason */
     frit_status complete_status; /* told by the next wait after such a submit */
     bool inline_queue;
 

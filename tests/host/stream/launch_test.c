@@ -6,7 +6,7 @@
 
 #include <frit/frit.h>
 
-#include "stream/exec.h"
+#include "stream/program.h"
 
 static const float six[6] = {1, 2, 3, 4, 5, 6};
 
@@ -159,6 +159,53 @@ static void test_a_refused_submit_spoils_only_its_op(void **state)
     device_destroy(device);
 }
 
+static void test_a_refusal_without_a_reason_is_an_error_too(void **state)
+{
+    struct driver driver = {.submit_status = FRIT_BUSY, .silent = true};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *y = frit_neg(frit_take(make(device)));
+    float out[6];
+
+    (void)state;
+    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_BUSY);
+    assert_string_equal(frit_tensor_error(y), "neg: submit failed and gave no reason (busy)");
+    frit_release(y);
+    device_destroy(device);
+}
+
+static void test_no_alignment_beyond_what_was_declared(void **state)
+{
+    struct driver driver = {.out_align = 4096};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *y = frit_neg(frit_take(make(device)));
+    float out[6];
+
+    (void)state;
+    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_INTERNAL);
+    assert_non_null(strstr(frit_tensor_error(y), "asks for alignment 4096"));
+    frit_release(y);
+    device_destroy(device);
+}
+
+/* Different extents have different numbers, however many operands there are. */
+static void test_a_long_relative_op_tells_extents_apart(void **state)
+{
+    struct exec_input in[100] = {0};
+    struct value out = {.type = {.dtype = FRIT_F32, .rank = 1, .dims = {5000}}};
+    struct exec_call call = {.op = FRIT_OP_cat, .n_in = 100, .n_out = 1, .in = in, .out = &out};
+    struct relative_op relative;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        in[i].kind = FRIT_OPERAND_TENSOR;
+        in[i].value.type = (struct op_type){.dtype = FRIT_F32, .rank = 1, .dims = {i + 2}};
+    }
+    assert_int_equal(relative_init(&call, &relative, NULL), FRIT_OK);
+    for (uint32_t i = 0; i < 101; i++)
+        assert_int_equal(relative.operands[i].extent[0], i + 2);
+    relative_fini(&relative);
+}
+
 /* The command fails after submit returned: what it wrote is spoiled, and what was made from that.
  */
 static void test_a_late_failure_reaches_dependents(void **state)
@@ -210,6 +257,9 @@ int main(void)
         cmocka_unit_test(test_an_op_nobody_has_fails_with_its_name),
         cmocka_unit_test(test_a_refusal_at_prepare_is_told),
         cmocka_unit_test(test_a_refused_submit_spoils_only_its_op),
+        cmocka_unit_test(test_a_refusal_without_a_reason_is_an_error_too),
+        cmocka_unit_test(test_no_alignment_beyond_what_was_declared),
+        cmocka_unit_test(test_a_long_relative_op_tells_extents_apart),
         cmocka_unit_test(test_a_late_failure_reaches_dependents),
         cmocka_unit_test(test_a_failure_inside_submit_is_known_at_once),
     };

@@ -27,7 +27,7 @@ static void test_a_released_handle_is_stale(void **state)
     (void)state;
     slot_unuse(slot);
     assert_true(slot_disown(handle));
-    assert_null(slot_use(handle, NULL, &err));
+    assert_null(slot_use(handle, &err));
     assert_non_null(strstr(err.text, "stale"));
     assert_false(slot_disown(handle));
     assert_false(slot_own(handle));
@@ -35,8 +35,8 @@ static void test_a_released_handle_is_stale(void **state)
     slot = make(); /* the same slot again */
     other = slot_handle(slot);
     assert_ptr_not_equal(other, handle);
-    assert_null(slot_use(handle, NULL, &err));
-    assert_ptr_equal(slot_use(other, NULL, &err), slot);
+    assert_null(slot_use(handle, &err));
+    assert_ptr_equal(slot_use(other, &err), slot);
     slot_unuse(slot);
     slot_unuse(slot);
     slot_disown(other);
@@ -83,12 +83,12 @@ static void test_foreign_handles_are_refused(void **state)
     int local = 0;
 
     (void)state;
-    assert_null(slot_use((frit_tensor *)&local, NULL, &err));
+    assert_null(slot_use((frit_tensor *)&local, &err));
     assert_non_null(strstr(err.text, "is not a tensor"));
-    assert_null(slot_use((frit_tensor *)(address + 128), NULL, &err)); /* inside a slot */
-    assert_null(slot_use((frit_tensor *)((uintptr_t)slot + ((uintptr_t)1 << 31)), NULL, &err));
-    assert_null(slot_use((frit_tensor *)8, NULL, &err));
-    assert_null(slot_use(NULL, NULL, &err));
+    assert_null(slot_use((frit_tensor *)(address + 128), &err)); /* inside a slot */
+    assert_null(slot_use((frit_tensor *)((uintptr_t)slot + ((uintptr_t)1 << 31)), &err));
+    assert_null(slot_use((frit_tensor *)8, &err));
+    assert_null(slot_use(NULL, &err));
     assert_string_equal(err.text, "is NULL");
     slot_disown(slot_handle(slot));
     slot_unuse(slot);
@@ -98,17 +98,15 @@ static void test_the_take_bit_names_the_same_tensor(void **state)
 {
     struct slot *slot = make();
     frit_tensor *handle = slot_handle(slot);
-    bool taken = false;
 
     (void)state;
     slot_unuse(slot);
     assert_ptr_not_equal(handle_take(handle), handle);
     assert_ptr_equal(handle_take(handle_take(handle)), handle_take(handle));
-    assert_ptr_equal(slot_use(handle_take(handle), &taken, NULL), slot);
-    assert_true(taken);
-    slot_unuse(slot);
-    assert_ptr_equal(slot_use(handle, &taken, NULL), slot);
-    assert_false(taken);
+    assert_true(handle_taken(handle_take(handle)));
+    assert_false(handle_taken(handle));
+    assert_ptr_equal(handle_plain(handle_take(handle)), handle);
+    assert_ptr_equal(slot_use(handle_take(handle), NULL), slot);
     slot_unuse(slot);
     assert_null(handle_take(NULL));
     slot_disown(handle_take(handle));
@@ -132,6 +130,26 @@ static void test_generations_tell_many_lives_apart(void **state)
         assert_ptr_not_equal(seen[i], seen[i - 64]);
 }
 
+/* As many as a call and its record may add never run into the owners. */
+static void test_uses_have_an_end(void **state)
+{
+    struct slot *slot = make();
+    frit_tensor *handle = slot_handle(slot);
+    frit_err err = ERR_INIT;
+    uint32_t uses = 1;
+
+    (void)state;
+    while (slot_use(handle, &err))
+        uses++;
+    assert_non_null(strstr(err.text, "too many queued ops"));
+    for (uint32_t i = 0; i < uses; i++)
+        slot_use_again(slot);
+    for (uint32_t i = 0; i < 2 * uses; i++)
+        slot_unuse(slot);
+    assert_true(slot_disown(handle));
+    assert_false(slot_disown(handle));
+}
+
 static void test_immortal_errors_survive_releases(void **state)
 {
     frit_tensor *handle = handle_immortal(FRIT_NO_HOST_MEMORY);
@@ -140,7 +158,7 @@ static void test_immortal_errors_survive_releases(void **state)
     (void)state;
     for (int i = 0; i < 3; i++)
         assert_true(slot_disown(handle));
-    slot = slot_use(handle, NULL, NULL);
+    slot = slot_use(handle, NULL);
     assert_non_null(slot);
     assert_int_equal(slot_state(slot), SLOT_FAILED);
     assert_int_equal(slot->failure->status, FRIT_NO_HOST_MEMORY);
@@ -159,7 +177,7 @@ static void test_closing_a_device_ends_its_handles(void **state)
     assert_int_equal(slot_count(device), 2);
     slot_end_device(device);
     assert_int_equal(slot_count(device), 0);
-    assert_null(slot_use(handle, NULL, NULL));
+    assert_null(slot_use(handle, NULL));
     assert_true(slot_owned(other));
     slot_unuse(queued);
     slot_disown(slot_handle(other));
@@ -175,6 +193,7 @@ int main(void)
         cmocka_unit_test(test_foreign_handles_are_refused),
         cmocka_unit_test(test_the_take_bit_names_the_same_tensor),
         cmocka_unit_test(test_generations_tell_many_lives_apart),
+        cmocka_unit_test(test_uses_have_an_end),
         cmocka_unit_test(test_immortal_errors_survive_releases),
         cmocka_unit_test(test_closing_a_device_ends_its_handles),
     };

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running text programs: who owns inputs and outputs afterwards. */
+#include "api/rig.h"
+
+static const float two[2] = {1, 2};
+
+/* y uses the input twice; the outputs are the input itself, and y twice. */
+static frit_graph *make_graph(void)
+{
+    static const char text[] = "input x : f32[2]\n"
+                               "y = add x, x\n"
+                               "z = mul y, x\n"
+                               "output x, y, y\n";
+    const frit_port port = {.struct_size = sizeof(port), .dtype = FRIT_F32, .dims = FRIT_SHAPE(2)};
+    frit_graph *graph;
+    frit_err err = {.struct_size = sizeof(err)};
+
+    if (frit_graph_parse("test", text, sizeof(text) - 1, &graph, &err) ||
+        frit_graph_bind(graph, &port, 1, &err))
+        fail_msg("%s", err.text);
+    return graph;
+}
+
+static void test_outputs_are_tensors_of_their_own(void **state)
+{
+    frit_graph *graph = make_graph();
+    frit_tensor *out[3];
+    struct rig rig;
+    float read[2];
+
+    (void)state;
+    rig_open(&rig, NULL, 0);
+    frit_tensor *x = rig_f32(&rig, FRIT_SHAPE(2), two);
+
+    assert_int_equal(frit_graph_run(graph, rig.dev, &x, 1, out, 3, NULL), FRIT_OK);
+    assert_ptr_not_equal(out[0], x);
+    assert_ptr_not_equal(out[1], out[2]);
+    frit_release(x);
+    assert_int_equal(frit_read(frit_take(out[0]), read, sizeof(read)), FRIT_OK);
+    assert_true(read[1] == 2);
+    assert_int_equal(frit_read(frit_take(out[1]), read, sizeof(read)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(out[2]), read, sizeof(read)), FRIT_OK);
+    assert_true(read[1] == 4);
+    frit_graph_free(graph);
+    rig_close(&rig);
+}
+
+static void test_outputs_belong_to_the_open_scope(void **state)
+{
+    frit_graph *graph = make_graph();
+    frit_tensor *out[3];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, NULL, 0);
+    frit_scope scope = frit_scope_begin(rig.dev);
+    frit_tensor *x = rig_f32(&rig, FRIT_SHAPE(2), two);
+
+    assert_int_equal(frit_graph_run(graph, rig.dev, &x, 1, out, 3, NULL), FRIT_OK);
+    frit_scope_end(scope);
+    assert_int_equal(rig_stats(&rig).tensors_now, 0);
+    frit_graph_free(graph);
+    rig_close(&rig);
+}
+
+/* A taken input serves every op that uses it, and is released at the end, also on failure. */
+static void test_inputs_may_be_taken(void **state)
+{
+    frit_graph *graph = make_graph();
+    frit_tensor *out[3];
+    struct rig rig;
+    float read[2];
+
+    (void)state;
+    rig_open(&rig, NULL, 0);
+    frit_tensor *x = frit_take(rig_f32(&rig, FRIT_SHAPE(2), two));
+
+    assert_int_equal(frit_graph_run(graph, rig.dev, &x, 1, out, 3, NULL), FRIT_OK);
+    assert_int_equal(frit_tensor_status(x), FRIT_INVALID);
+    assert_int_equal(frit_read(out[1], read, sizeof(read)), FRIT_OK);
+    assert_true(read[1] == 4);
+    for (int i = 0; i < 3; i++)
+        frit_release(out[i]);
+    x = frit_take(rig_f32(&rig, FRIT_SHAPE(2), two));
+    assert_int_equal(frit_graph_run(graph, rig.dev, &x, 1, out, 2, NULL), FRIT_INVALID);
+    assert_int_equal(frit_tensor_status(x), FRIT_INVALID);
+    frit_graph_free(graph);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_outputs_are_tensors_of_their_own),
+        cmocka_unit_test(test_outputs_belong_to_the_open_scope),
+        cmocka_unit_test(test_inputs_may_be_taken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

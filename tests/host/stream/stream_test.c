@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queues and their threads: who gets what a thread left, which elements a queued op sees, what a
+ * sync tells, which tensors a scope ends. */
+#include "stream/driver.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include <frit/frit.h>
+
+#include "stream/stream.h"
+
+static const float six[6] = {1, 2, 3, 4, 5, 6};
+
+static frit_tensor *make(frit_device *device)
+{
+    return frit_from_host(device, FRIT_F32, FRIT_SHAPE(2, 3), six, sizeof(six));
+}
+
+static void expect_negative(frit_tensor *tensor)
+{
+    float out[6];
+
+    assert_int_equal(frit_read(tensor, out, sizeof(out)), FRIT_OK);
+    for (int i = 0; i < 6; i++)
+        assert_true(out[i] == -six[i]);
+}
+
+/* ---- threads ---- */
+
+static uint32_t count_streams(const frit_device *device)
+{
+    uint32_t count = 0;
+
+    for (const struct stream *s = device->streams; s; s = s->next)
+        count++;
+    return count;
+}
+
+struct job {
+    frit_device *device;
+    frit_tensor *result;
+};
+
+static void in_thread(struct job *job, void *(*fn)(void *))
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, fn, job), 0);
+    pthread_join(thread, NULL);
+}
+
+static void *queue_neg(void *arg)
+{
+    struct job *job = arg;
+
+    job->result = frit_neg(frit_take(make(job->device)));
+    return NULL;
+}
+
+static void *queue_wrong(void *arg)
+{
+    struct job *job = arg;
+
+    job->result = frit_reshape(frit_take(make(job->device)), FRIT_SHAPE(5));
+    return NULL;
+}
+
+static void *sync_it(void *arg)
+{
+    struct job *job = arg;
+
+    assert_int_equal(frit_sync(job->device), FRIT_OK);
+    return NULL;
+}
+
+static void *open_scope(void *arg)
+{
+    struct job *job = arg;
+
+    frit_scope_begin(job->device);
+    return queue_neg(arg);
+}
+
+static void test_threads_one_after_another_share_a_stream(void **state)
+{
+    struct driver driver = {0};
+    struct job first = {.device = driver_device(&driver, 100)}, second = first;
+
+    (void)state;
+    in_thread(&first, queue_neg);
+    in_thread(&second, queue_neg);
+    assert_int_equal(count_streams(first.device), 1);
+    assert_int_equal(streams_queued(first.device), 2);
+    expect_negative(frit_take(second.result));
+    expect_negative(frit_take(first.result));
+    device_destroy(first.device);
+}
+
+static void test_a_new_thread_does_not_get_old_errors(void **state)
+{
+    struct driver driver = {0};
+    struct job job = {.device = driver_device(&driver, 100)};
+
+    (void)state;
+    in_thread(&job, queue_wrong);
+    in_thread(&job, sync_it);
+    assert_int_equal(count_streams(job.device), 1);
+    frit_release(job.result);
+    device_destroy(job.device);
+}
+
+/* Nobody may end the scope that the thread left open, so what it holds lives until the device
+ * closes. */
+static void test_an_open_scope_is_not_handed_on(void **state)
+{
+    struct driver driver = {0};
+    struct job scoped = {.device = driver_device(&driver, 100)}, other = scoped;
+
+    (void)state;
+    in_thread(&scoped, open_scope);
+    in_thread(&other, queue_neg);
+    assert_int_equal(count_streams(scoped.device), 2);
+    expect_negative(scoped.result);
+    expect_negative(frit_take(other.result));
+    device_destroy(scoped.device);
+    assert_int_equal(frit_tensor_status(scoped.result), FRIT_INVALID);
+}
+
+/* ---- writes ---- */
+
+static void test_queued_ops_keep_the_old_elements(void **state)
+{
+    static const float zeros[6] = {0};
+    struct driver driver = {0};
+    struct job job = {.device = driver_device(&driver, 100)};
+    frit_tensor *x = make(job.device), *y = frit_neg(x), *view = frit_reshape(x, FRIT_SHAPE(6));
+    float out[6];
+
+    (void)state;
+    assert_int_equal(frit_write(x, zeros, sizeof(zeros)), FRIT_OK);
+    expect_negative(frit_take(y));
+    assert_int_equal(frit_read(frit_take(view), out, sizeof(out)), FRIT_OK);
+    assert_memory_equal(out, six, sizeof(six));
+    assert_int_equal(frit_read(frit_take(x), out, sizeof(out)), FRIT_OK);
+    assert_memory_equal(out, zeros, sizeof(zeros));
+    device_destroy(job.device);
+}
+
+static void *queue_neg_of(void *arg)
+{
+    struct job *job = arg;
+
+    job->result = frit_neg(job->result);
+    return NULL;
+}
+
+static void test_another_queue_keeps_them_too(void **state)
+{
+    static const float zeros[6] = {0};
+    struct driver driver = {0};
+    struct job job = {.device = driver_device(&driver, 100)};
+    frit_tensor *x = make(job.device);
+
+    (void)state;
+    job.result = x;
+    in_thread(&job, queue_neg_of);
+    assert_int_equal(frit_write(x, zeros, sizeof(zeros)), FRIT_OK);
+    expect_negative(frit_take(job.result));
+    frit_release(x);
+    device_destroy(job.device);
+}
+
+/* ---- failures ---- */
+
+static void test_sync_tells_a_late_failure_once(void **state)
+{
+    struct driver driver = {.complete_status = FRIT_TIMEOUT};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *bad = frit_neg(frit_take(make(device)));
+
+    (void)state;
+    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device), FRIT_OK);
+    driver.complete_status = FRIT_TIMEOUT;
+    frit_tensor *again = frit_neg(frit_take(make(device)));
+    assert_int_equal(frit_sync_all(device), FRIT_TIMEOUT);
+    frit_release(bad);
+    frit_release(again);
+    device_destroy(device);
+}
+
+/* What is made of spoiled elements after the failure is known is spoiled too. */
+static void test_a_copy_of_spoiled_elements_fails(void **state)
+{
+    struct driver driver = {.complete_status = FRIT_TIMEOUT};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *bad = frit_neg(frit_take(make(device)));
+    frit_tensor *view = frit_permute(bad, FRIT_AXES(1, 0));
+    float out[6];
+
+    (void)state;
+    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(view, out, sizeof(out)), FRIT_TIMEOUT);
+    frit_release(bad);
+    frit_release(view);
+    device_destroy(device);
+}
+
+/* ---- scopes ---- */
+
+/* A tensor that another owner keeps is no scope's any more: keeping it moves nothing. */
+static void test_what_outlives_its_scope_has_none(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_scope scope = frit_scope_begin(device);
+    frit_tensor *kept = frit_ref(make(device)), *scoped;
+
+    (void)state;
+    frit_scope_end(scope);
+    assert_int_equal(frit_tensor_status(kept), FRIT_OK);
+    scope = frit_scope_begin(device);
+    scoped = make(device);
+    frit_keep(kept);
+    frit_scope_end(scope);
+    assert_int_equal(frit_tensor_status(scoped), FRIT_INVALID);
+    assert_int_equal(frit_tensor_status(kept), FRIT_OK);
+    frit_release(kept);
+    assert_int_equal(slot_count(device), 0);
+    device_destroy(device);
+}
+
+/* An error without a device belongs to a scope as well, and ends with the device of that. */
+static void test_closing_ends_open_scopes(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *error;
+
+    (void)state;
+    frit_scope_begin(device);
+    error = frit_add(NULL, NULL);
+    assert_non_null(strstr(frit_tensor_error(error), "add: a"));
+    device_destroy(device);
+    assert_non_null(strstr(frit_tensor_error(error), "not a tensor"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_one_after_another_share_a_stream),
+        cmocka_unit_test(test_a_new_thread_does_not_get_old_errors),
+        cmocka_unit_test(test_an_open_scope_is_not_handed_on),
+        cmocka_unit_test(test_queued_ops_keep_the_old_elements),
+        cmocka_unit_test(test_another_queue_keeps_them_too),
+        cmocka_unit_test(test_sync_tells_a_late_failure_once),
+        cmocka_unit_test(test_a_copy_of_spoiled_elements_fails),
+        cmocka_unit_test(test_what_outlives_its_scope_has_none),
+        cmocka_unit_test(test_closing_ends_open_scopes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
