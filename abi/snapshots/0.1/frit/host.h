@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What the host lends a plugin.  Tables are constant and valid until the process ends.
+ *
+ * Thread tags, one per slot, here and in every table of the contract:
+ *   [any]     from any thread, also at once on one object
+ *   [object]  from any thread; the host never makes two calls on one object at once
+ *   [device]  from any thread; the host makes one call per device at a time
+ *   [init]    while a plugin is opened or closed, from one thread
+ *   +nonblock never waits for a device, allocates no device memory
+ *   +mayblock may wait; the host holds no lock of its own
+ * The state of the calling thread (current vendor device, FP environment, locale, signal mask) is
+ * the same after every call. */
+#ifndef FRIT_HOST_H
+#define FRIT_HOST_H
+
+#include <frit/status.h>
+
+enum {
+    FRIT_LOG_ERROR = 1,
+    FRIT_LOG_WARN = 2,
+    FRIT_LOG_INFO = 3,
+    FRIT_LOG_DEBUG = 4,
+    FRIT_LOG_TRACE = 5
+};
+
+/* Asks a long call to stop; the caller owns it. */
+typedef struct frit_cancel {
+    uint32_t struct_size;
+    uint32_t requested; /* read atomically; not 0: stop soon and return FRIT_CANCELLED */
+} frit_cancel;
+
+#define FRIT_HOST_CORE "frit.host.core/1"
+
+typedef struct frit_host_core {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [any] +nonblock  `topic` is a word chosen by the plugin; the host adds the plugin's id. */
+    void (*log)(void *self, uint32_t level, frit_str topic, frit_str text);
+    /* [any] +nonblock  0 if a message of this level would go nowhere. */
+    uint32_t (*log_enabled)(void *self, uint32_t level, frit_str topic);
+    /* [any] +nonblock  Fills the caller's slot (`err` NULL: nothing) and returns `status`. */
+    frit_status (*err_set)(void *self, frit_err *err, frit_status status, int64_t native_code,
+                           frit_str text);
+    /* [any] +nonblock  Host memory aligned to `align` (a power of two), NULL when there is none.
+     * Freed by mem_free only; freeing NULL does nothing. */
+    void *(*mem_alloc)(void *self, uint64_t bytes, uint64_t align);
+    void (*mem_free)(void *self, void *ptr);
+    /* [any] +nonblock  Monotonic nanoseconds. */
+    uint64_t (*now_ns)(void *self);
+} frit_host_core;
+
+#define FRIT_HOST_OPTIONS "frit.host.options/1"
+
+/* The plugin's own options, merged by precedence and checked against the schema it declared.  A key
+ * that was not declared gives FRIT_INVALID. */
+typedef struct frit_host_options {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [init] +nonblock  The text lives as long as the plugin is open. */
+    frit_status (*get_str)(void *self, frit_str key, frit_str *out, frit_err *err);
+    /* [init] +nonblock */
+    frit_status (*get_i64)(void *self, frit_str key, int64_t *out, frit_err *err);
+    /* [init] +nonblock */
+    frit_status (*get_f64)(void *self, frit_str key, double *out, frit_err *err);
+    /* [init] +nonblock  0 or 1. */
+    frit_status (*get_bool)(void *self, frit_str key, uint32_t *out, frit_err *err);
+} frit_host_options;
+
+/* The root through which a plugin reaches the tables.  Frozen for the whole major version. */
+typedef struct frit_host_root {
+    uint32_t struct_size;
+    uint32_t reserved;
+    void *self; /* first argument of every slot of every host table */
+    /* [any] +nonblock  NULL for an id that this host does not know. */
+    const void *(*get_interface)(void *self, frit_str id);
+} frit_host_root;
+
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_core, now_ns) == 56, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_options, get_bool) == 40, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_root, get_interface) == 24, "frozen");
+
+#endif
