@@ -7,6 +7,8 @@
 
 enum { THREADS = 4, ROUNDS = 200 };
 
+static const float four[4] = {1, 2, 3, 4};
+
 struct shared {
     struct rig rig;
     frit_tensor *weight; /* used by all */
@@ -42,7 +44,40 @@ static void run_threads(struct shared *shared, void *(*fn)(void *))
     assert_int_equal(atomic_load(&shared->failures), 0);
 }
 
-static const float four[4] = {1, 2, 3, 4};
+/* One op, left in the queue for whoever comes next. */
+static void *pass_by(void *arg)
+{
+    struct shared *shared = arg;
+
+    frit_release(frit_sub(shared->weight, shared->weight));
+    return frit_neg(shared->weight);
+}
+
+/* Threads come and go while others sync what they left. */
+static void test_threads_come_and_go(void **state)
+{
+    struct shared shared = {0};
+    pthread_t threads[THREADS];
+
+    (void)state;
+    rig_open(&shared.rig, NULL, 0);
+    shared.weight = rig_f32(&shared.rig, FRIT_SHAPE(4), four);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, pass_by, &shared), 0);
+        assert_int_equal(frit_sync_all(shared.rig.dev), FRIT_OK);
+        for (int i = 0; i < THREADS; i++) {
+            void *left;
+            float out[4];
+
+            pthread_join(threads[i], &left);
+            assert_int_equal(frit_read(frit_take(left), out, sizeof(out)), FRIT_OK);
+            assert_true(out[3] == -4);
+        }
+    }
+    frit_release(shared.weight);
+    rig_close(&shared.rig);
+}
 
 static void test_threads_share_a_weight(void **state)
 {
@@ -180,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_threads_share_a_pending_value),
         cmocka_unit_test(test_orphaned_values_can_be_read),
         cmocka_unit_test(test_sync_all_runs_orphans),
+        cmocka_unit_test(test_threads_come_and_go),
         cmocka_unit_test(test_racing_releases),
         cmocka_unit_test(test_racing_writes),
     };
