@@ -57,6 +57,7 @@ static void relative_tensor(struct extents *extents, const struct op_type *type,
         out->extent[d] = extent_number(extents, type->dims[d]);
 }
 
+/* `attrs` NULL: a record without fields. */
 static void relative_attrs(const frit_op_info *row, const void *attrs, unsigned char *out)
 {
     const frit_record_info *record = frit_record_info_at(row->record);
@@ -64,7 +65,7 @@ static void relative_attrs(const frit_op_info *row, const void *attrs, unsigned 
 
     memset(out, 0, record->size);
     memcpy(out, &size, sizeof(size));
-    for (uint32_t i = 0; i < record->n_fields; i++) {
+    for (uint32_t i = 0; i < record->n_fields && attrs; i++) {
         const frit_field_info *field = &record->field[i];
 
         if (field->use == FRIT_USE_KEY)
@@ -103,8 +104,7 @@ frit_status relative_init(const struct exec_call *call, struct relative_op *out,
         if (call->out[i].type.dtype != FRIT_NO_DTYPE)
             relative_tensor(&extents, &call->out[i].type, values++, &out->operands[call->n_in + i]);
     }
-    if (call->attrs)
-        relative_attrs(row, call->attrs, (unsigned char *)out->attrs);
+    relative_attrs(row, call->attrs, (unsigned char *)out->attrs);
     out->desc = (frit_op_desc){.struct_size = FRIT_END_OF(frit_op_desc, dead),
                                .id = call->op,
                                .rev = row->rev,

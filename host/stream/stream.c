@@ -192,8 +192,9 @@ static struct op_record *record_create(struct arena *arena, const struct stream_
     record->n_in = call->n_in;
     record->n_out = call->n_out;
     record->in = arena_array(arena, call->n_in, sizeof(*record->in));
-    record->attrs = arena_alloc(arena, attrs_bytes);
-    if (!record->in || !record->attrs)
+    if (call->attrs)
+        record->attrs = arena_alloc(arena, attrs_bytes);
+    if (!record->in || (call->attrs && !record->attrs))
         return NULL;
     if (call->n_in)
         memcpy(record->in, call->in, call->n_in * sizeof(*record->in));

@@ -46,6 +46,9 @@ static frit_status write_bytes(void *self, const frit_transfer *to, const void *
     (void)err;
     memcpy((char *)to->memory + to->offset, from, to->bytes);
     *value = ++driver->timeline;
+    if (driver->fail_writes)
+        driver->failure = (frit_failure){0, FRIT_TIMEOUT, *value, 0};
+    driver->fail_writes = false;
     return FRIT_OK;
 }
 
@@ -64,7 +67,7 @@ static frit_status read_bytes(void *self, const frit_transfer *from, void *into,
 
 struct program {
     struct driver *driver;
-    bool negates;
+    uint32_t op;
 };
 
 static frit_status describe(void *self, frit_program_info *out, frit_err *err)
@@ -107,10 +110,13 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
 
     (void)candidate;
     driver->prepares++;
-    if (!program->negates)
-        return FRIT_OK;
-    if (driver->refuse_prepare)
+    driver->last_in = sig->args[0];
+    if (sig->n_scalars)
+        driver->last_class = sig->scalar_classes[0];
+    if (program->op == driver->refuse_prepare)
         return fail(err, FRIT_UNSUPPORTED, "not this shape");
+    if (program->op != FRIT_OP_neg)
+        return FRIT_OK;
     if (driver->wants_dense && !is_dense(&sig->args[0]))
         return ask_relayout(&sig->args[0], out);
     out->workspace_bytes = driver->workspace;
@@ -120,6 +126,7 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
         out->derived[0].bytes = driver->derived;
     }
     out->outputs[0].align = driver->out_align;
+    out->outputs[0].bytes = driver->out_bytes;
     if (driver->out_strides) {
         out->outputs[0].flags = 1;
         memcpy(out->outputs[0].strides, driver->out_strides, sig->args[1].rank * sizeof(int64_t));
@@ -151,6 +158,7 @@ static void destroy(void *self)
 }
 
 static const frit_program_table table = {sizeof(table), 0, describe, prepare, compile, destroy};
+static const frit_program_table bad_table = {sizeof(table), 0, describe, NULL, compile, destroy};
 
 static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                             uint64_t *bits, frit_err *err)
@@ -160,18 +168,23 @@ static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count,
     (void)err;
     assert_int_equal(count, 1);
     assert_true(stride >= sizeof(frit_op_desc));
-    *bits = ops->id == FRIT_OP_copy || (ops->id == FRIT_OP_neg && !driver->refuse_neg);
+    *bits = ops->id == FRIT_OP_copy || ops->id == FRIT_OP_add || ops->id == FRIT_OP_floor ||
+            ops->id == FRIT_OP_ceil || (ops->id == FRIT_OP_neg && !driver->refuse_neg);
     return FRIT_OK;
 }
 
 static frit_status op_program(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)
 {
-    struct program *program = malloc(sizeof(*program));
+    struct driver *driver = self;
+    struct program *program;
 
     (void)err;
-    *program = (struct program){self, op->id == FRIT_OP_neg};
-    program->driver->programs_alive++;
-    out->table = &table;
+    out->table = driver->bad_table ? &bad_table : &table;
+    if (driver->bad_table)
+        return FRIT_OK;
+    program = malloc(sizeof(*program));
+    *program = (struct program){driver, op->id};
+    driver->programs_alive++;
     out->self = program;
     return FRIT_OK;
 }
@@ -189,7 +202,7 @@ static float *element(const frit_arg *arg, const int64_t *at)
 
 static void run(const struct program *program, const frit_launch *launch)
 {
-    const frit_arg *in = &launch->args[0], *out = &launch->args[1];
+    const frit_arg *in = &launch->args[0], *out = &launch->args[launch->n_args - 1];
     int64_t count = 1, at[FRIT_MAX_RANK];
 
     for (uint32_t d = 0; d < out->rank; d++)
@@ -201,7 +214,7 @@ static void run(const struct program *program, const frit_launch *launch)
             at[d] = rest % out->dims[d];
             rest /= out->dims[d];
         }
-        *element(out, at) = program->negates ? -*element(in, at) : *element(in, at);
+        *element(out, at) = program->op == FRIT_OP_neg ? -*element(in, at) : *element(in, at);
     }
 }
 
@@ -212,7 +225,7 @@ static void launch_one(struct driver *driver, const frit_launch *launch)
     driver->launches++;
     driver->last_spec = *launch->spec;
     driver->workspace_was_zero = true;
-    for (uint64_t i = 0; program->negates && i < driver->workspace; i++) {
+    for (uint64_t i = 0; program->op == FRIT_OP_neg && i < driver->workspace; i++) {
         if (((char *)launch->workspace)[launch->workspace_offset + i] != 0)
             driver->workspace_was_zero = false;
     }
@@ -269,6 +282,7 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
     struct device_config config = {.max_ops = max_ops,
                                    .block_bytes = 1 << 16,
                                    .keep_bytes = 1 << 20,
+                                   .decompose = driver->decompose,
                                    .seed = &driver->seed,
                                    .epoch = &driver->epoch};
     frit_device *device;

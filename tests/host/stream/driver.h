@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A driver inside the test: host memory, two ops (copy and neg of f32), and a script of what it
- * asks for and what fails. */
+/* A driver inside the test: host memory, a few ops of f32 (copy, neg, add of a scalar; floor and
+ * ceil of what is whole), and a script of what it asks for and what fails. */
 #ifndef TESTS_STREAM_DRIVER_H
 #define TESTS_STREAM_DRIVER_H
 
@@ -14,13 +14,17 @@
 struct driver {
     /* Script. */
     bool refuse_neg;             /* supports says no */
-    bool refuse_prepare;         /* prepare of neg is FRIT_UNSUPPORTED */
+    uint32_t refuse_prepare;     /* prepare of this op is FRIT_UNSUPPORTED */
+    bool decompose;              /* composite ops run as core ops */
+    bool bad_table;              /* op_program gives a table without prepare */
+    bool fail_writes;            /* told by the next wait */
     bool needs_compile;          /* prepare of neg asks for compile */
     bool wants_dense;            /* prepare of neg asks for dense strides */
     uint64_t workspace;          /* bytes that neg wants zeroed; checked at launch */
     uint64_t derived;            /* bytes that neg derives from its operand */
     int64_t *out_strides;        /* strides neg gives its output, NULL: dense */
     uint64_t out_align;          /* alignment neg wants for its output */
+    uint64_t out_bytes;          /* and bytes */
     frit_status submit_status;   /* of the next submit with a launch */
     bool silent;                 /* a refused submit gives no reason */
     frit_status complete_status; /* told by the next wait after such a submit */
@@ -28,6 +32,8 @@ struct driver {
 
     /* What happened. */
     uint32_t prepares, compiles, launches, programs_alive;
+    frit_arg_sig last_in; /* operand 0 of the last prepare */
+    uint8_t last_class;   /* of its scalar */
     bool workspace_was_zero;
     uint32_t derived_fills;
     frit_launch_spec last_spec;

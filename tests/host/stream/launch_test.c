@@ -123,11 +123,10 @@ static void test_an_op_nobody_has_fails_with_its_name(void **state)
     device_destroy(device);
 }
 
-/* A composite op whose native program is refused at prepare runs as core ops: here it has none
- * either. */
+/* Of a core op: there is no other way. */
 static void test_a_refusal_at_prepare_is_told(void **state)
 {
-    struct driver driver = {.refuse_prepare = true};
+    struct driver driver = {.refuse_prepare = FRIT_OP_neg};
     frit_device *device = driver_device(&driver, 100);
     frit_tensor *y = frit_neg(frit_take(make(device)));
     float out[6];
@@ -138,6 +137,173 @@ static void test_a_refusal_at_prepare_is_told(void **state)
     frit_release(y);
     device_destroy(device);
 }
+
+/* ceil is neg(floor(neg)); of its values no more than two are alive at once. */
+static void expect_three_launches(struct driver *driver)
+{
+    frit_device *device = driver_device(driver, 100);
+    frit_tensor *x = make(device);
+    struct memory_stats stats;
+    float out[6];
+
+    frit_persistent_begin(device);
+    frit_tensor *y = frit_ceil(x);
+    frit_persistent_end(device);
+
+    assert_int_equal(frit_read(frit_take(y), out, sizeof(out)), FRIT_OK);
+    assert_memory_equal(out, six, sizeof(six));
+    assert_int_equal(driver->launches, 3);
+    memory_stats(device->memory, &stats);
+    assert_int_equal(stats.bytes_peak, 3 * 64);
+    assert_int_equal(stats.driver_allocs, 2); /* a pool block, and one for what is persistent */
+    frit_release(x);
+    device_destroy(device);
+}
+
+static void test_a_refused_composite_runs_as_core_ops(void **state)
+{
+    struct driver driver = {.refuse_prepare = FRIT_OP_ceil};
+
+    (void)state;
+    expect_three_launches(&driver);
+}
+
+static void test_composites_run_as_core_ops_on_request(void **state)
+{
+    struct driver driver = {.decompose = true};
+
+    (void)state;
+    expect_three_launches(&driver);
+}
+
+static void test_a_table_with_holes_is_refused(void **state)
+{
+    struct driver driver = {.bad_table = true};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *y = frit_neg(frit_take(make(device)));
+    float out[6];
+
+    (void)state;
+    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_INTERNAL);
+    assert_non_null(strstr(frit_tensor_error(y), "lacks required slots"));
+    frit_release(y);
+    device_destroy(device);
+}
+
+/* ---- signatures ---- */
+
+static void run_add(frit_device *device, double scalar)
+{
+    float out[6];
+
+    assert_int_equal(
+        frit_read(frit_take(frit_add_f(frit_take(make(device)), scalar)), out, sizeof(out)),
+        FRIT_OK);
+}
+
+static void test_scalars_are_known_by_class(void **state)
+{
+    static const struct {
+        double value;
+        uint8_t cls;
+    } cases[] = {{0, FRIT_SCALAR_CLASS_ZERO},    {-0.0, FRIT_SCALAR_CLASS_OTHER},
+                 {1, FRIT_SCALAR_CLASS_ONE},     {-1, FRIT_SCALAR_CLASS_MINUS_ONE},
+                 {2, FRIT_SCALAR_CLASS_TWO},     {0.5, FRIT_SCALAR_CLASS_HALF},
+                 {3, FRIT_SCALAR_CLASS_INTEGER}, {0.25, FRIT_SCALAR_CLASS_OTHER}};
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        run_add(device, cases[i].value);
+        /* -0 and 0.25 are of one class: the last is not asked about again. */
+        if (i != 7)
+            assert_int_equal(driver.last_class, cases[i].cls);
+    }
+    assert_int_equal(driver.prepares, 7);
+    device_destroy(device);
+}
+
+static void test_the_tail_is_of_the_last_bytes(void **state)
+{
+    struct driver driver = {.info.tail_bytes = 256};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device);
+    float out[3];
+
+    (void)state;
+    for (int64_t row = 0; row < 2; row++) {
+        frit_tensor *part = frit_slice(x, FRIT_SLICES({row, row + 1, 1}));
+
+        assert_int_equal(frit_read(frit_take(frit_neg(frit_take(part))), out, sizeof(out)),
+                         FRIT_OK);
+        assert_int_equal(driver.last_in.tail, row == 1 ? 256 : 0);
+    }
+    frit_release(x);
+    device_destroy(device);
+}
+
+static void test_a_program_may_want_more_bytes(void **state)
+{
+    struct driver driver = {.out_bytes = 4096};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *y = frit_neg(frit_take(make(device)));
+    struct memory_stats stats;
+
+    (void)state;
+    assert_int_equal(frit_sync(device), FRIT_OK);
+    memory_stats(device->memory, &stats);
+    assert_int_equal(stats.bytes_now, 4096);
+    frit_release(y);
+    device_destroy(device);
+}
+
+/* Many shapes do not fill the memory: what was answered first is forgotten and asked again. */
+static void test_old_signatures_are_forgotten(void **state)
+{
+    static const float zeros[302] = {0};
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+
+    (void)state;
+    for (int i = 0; i < 600; i++) {
+        int64_t n = 2 + i % 300;
+        frit_tensor *y = frit_neg(frit_take(
+            frit_from_host(device, FRIT_F32, FRIT_SHAPE(n), zeros, (uint64_t)n * sizeof(float))));
+
+        assert_int_equal(frit_flush(device), FRIT_OK);
+        frit_release(y);
+    }
+    assert_true(driver.prepares > 300);
+    device_destroy(device);
+}
+
+/* What is given at launch only is not in the op that programs are made for. */
+static void test_a_relative_op_has_no_launch_fields(void **state)
+{
+    const frit_attrs_pad attrs = {
+        .struct_size = sizeof(attrs), .low = {1, {3}}, .high = {1, {3}}, .inner = {1, {3}}};
+    struct exec_input in = {.kind = FRIT_OPERAND_TENSOR,
+                            .value.type = {.dtype = FRIT_F32, .rank = 3, .dims = {1, 4, 0}}};
+    struct value out = {.type = {.dtype = FRIT_F32, .rank = 1, .dims = {4}}};
+    struct exec_call call = {
+        .op = FRIT_OP_pad, .n_in = 1, .n_out = 1, .attrs = &attrs, .in = &in, .out = &out};
+    struct relative_op relative;
+    frit_attrs_pad seen;
+
+    (void)state;
+    assert_int_equal(relative_init(&call, &relative, NULL), FRIT_OK);
+    memcpy(&seen, relative.desc.attrs, sizeof(seen));
+    assert_int_equal(seen.low.dim[0], 0);
+    assert_int_equal(seen.inner.rank, 0);
+    assert_int_equal(relative.operands[0].extent[0], 1);
+    assert_int_equal(relative.operands[0].extent[1], 2);
+    assert_int_equal(relative.operands[0].extent[2], 0);
+    assert_int_equal(relative.operands[1].extent[0], 2);
+    relative_fini(&relative);
+}
+
+/* ---- failures ---- */
 
 static void test_a_refused_submit_spoils_only_its_op(void **state)
 {
@@ -222,12 +388,48 @@ static void test_a_late_failure_reaches_dependents(void **state)
     assert_string_equal(frit_tensor_error(bad), "neg failed on scripted:0: smoke came out");
     frit_tensor *after = frit_neg(bad);
     assert_int_equal(frit_read(after, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(driver.launches, 0);
     frit_tensor *good = frit_neg(x);
     assert_int_equal(frit_read(good, out, sizeof(out)), FRIT_OK);
     frit_release(x);
     frit_release(bad);
     frit_release(after);
     frit_release(good);
+    device_destroy(device);
+}
+
+/* Both are queued before anybody knows; then a third after. */
+static void test_a_late_failure_reaches_what_was_submitted(void **state)
+{
+    struct driver driver = {.complete_status = FRIT_TIMEOUT};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *bad = frit_neg(frit_take(make(device))), *next = frit_neg(bad), *last;
+    float out[6];
+
+    (void)state;
+    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(driver.launches, 1);
+    last = frit_neg(next);
+    assert_int_equal(frit_read(next, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(last, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(driver.launches, 1); /* known: not even tried */
+    frit_release(bad);
+    frit_release(next);
+    frit_release(last);
+    device_destroy(device);
+}
+
+static void test_a_failed_write_spoils_the_tensor(void **state)
+{
+    struct driver driver = {.fail_writes = true};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device);
+    float out[6];
+
+    (void)state;
+    assert_int_equal(frit_read(x, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_string_equal(frit_tensor_error(x), "a command failed on scripted:0: smoke came out");
+    frit_release(x);
     device_destroy(device);
 }
 
@@ -260,7 +462,17 @@ int main(void)
         cmocka_unit_test(test_a_refusal_without_a_reason_is_an_error_too),
         cmocka_unit_test(test_no_alignment_beyond_what_was_declared),
         cmocka_unit_test(test_a_long_relative_op_tells_extents_apart),
+        cmocka_unit_test(test_a_refused_composite_runs_as_core_ops),
+        cmocka_unit_test(test_composites_run_as_core_ops_on_request),
+        cmocka_unit_test(test_a_table_with_holes_is_refused),
+        cmocka_unit_test(test_scalars_are_known_by_class),
+        cmocka_unit_test(test_the_tail_is_of_the_last_bytes),
+        cmocka_unit_test(test_a_program_may_want_more_bytes),
+        cmocka_unit_test(test_old_signatures_are_forgotten),
+        cmocka_unit_test(test_a_relative_op_has_no_launch_fields),
         cmocka_unit_test(test_a_late_failure_reaches_dependents),
+        cmocka_unit_test(test_a_late_failure_reaches_what_was_submitted),
+        cmocka_unit_test(test_a_failed_write_spoils_the_tensor),
         cmocka_unit_test(test_a_failure_inside_submit_is_known_at_once),
     };
 
