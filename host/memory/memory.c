@@ -166,7 +166,7 @@ static frit_status block_from_driver(struct memory *memory, enum block_kind kind
                     "%llu bytes are more than the device allocates in one piece (%llu)",
                     (unsigned long long)bytes, (unsigned long long)memory->info->heap.max_block);
     TRY(alloc_or_trim(memory, bytes, &a, err));
-    *out = block_create(kind, a.memory, a.host_pointer, bytes);
+    *out = block_create(kind, a.memory, bytes);
     if (!*out) {
         memory->backend->free(memory->self, a.memory);
         return fail_memory(err, sizeof(**out));
@@ -271,9 +271,6 @@ frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent
         buffer->handle = buffer->segment->block->handle;
         buffer->offset = buffer->segment->offset;
         buffer->tail = tail;
-        if (buffer->segment->block->host_pointer)
-            buffer->host_pointer =
-                (unsigned char *)buffer->segment->block->host_pointer + buffer->offset;
     }
     *out = buffer;
     return FRIT_OK;

@@ -24,7 +24,6 @@ struct buffer {
     struct memory *memory;
     struct segment *segment;
     void *handle;                     /* the driver's name of the block */
-    void *host_pointer;               /* of the first byte, NULL if not host-visible */
     uint64_t offset;                  /* in the block */
     uint64_t bytes;                   /* asked for */
     uint64_t tail;                    /* usable past them, at most the device's tail_bytes */

@@ -32,7 +32,7 @@ static void list_remove(struct pool *pool, struct segment *segment)
         segment->next->prev = segment->prev;
 }
 
-struct block *block_create(enum block_kind kind, void *handle, void *host_pointer, uint64_t bytes)
+struct block *block_create(enum block_kind kind, void *handle, uint64_t bytes)
 {
     struct block *block = malloc(sizeof(*block));
     struct segment *segment = malloc(sizeof(*segment));
@@ -43,11 +43,7 @@ struct block *block_create(enum block_kind kind, void *handle, void *host_pointe
         return NULL;
     }
     *segment = (struct segment){.block = block, .bytes = bytes};
-    *block = (struct block){.first = segment,
-                            .handle = handle,
-                            .host_pointer = host_pointer,
-                            .bytes = bytes,
-                            .kind = kind};
+    *block = (struct block){.first = segment, .handle = handle, .bytes = bytes, .kind = kind};
     return block;
 }
 

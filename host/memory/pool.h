@@ -23,7 +23,6 @@ struct block {
     struct block *prev, *next;
     struct segment *first;
     void *handle;
-    void *host_pointer;
     uint64_t bytes;
     uint32_t n_used;
     enum block_kind kind;
@@ -39,7 +38,7 @@ struct pool {
 };
 
 /* A block of driver memory with one free segment; NULL without host memory. */
-struct block *block_create(enum block_kind kind, void *handle, void *host_pointer, uint64_t bytes);
+struct block *block_create(enum block_kind kind, void *handle, uint64_t bytes);
 void block_destroy(struct block *block);
 void pool_insert(struct pool *pool, struct block *block);
 /* The block must have no used segment. */

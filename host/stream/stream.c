@@ -67,7 +67,7 @@ bool stream_is_mine(const struct stream *stream)
 struct stream *stream_scoped(void)
 {
     for (uint32_t i = mine.count; i-- > 0;) {
-        if (mine.streams[i]->depth > 0 && !atomic_load(&mine.streams[i]->closed))
+        if (mine.streams[i]->depth > 0)
             return mine.streams[i];
     }
     return NULL;
@@ -286,7 +286,7 @@ void stream_drain(struct stream *stream, enum drain_cause cause)
     stream->queue = (struct segment_queue){.arena = stream->spare};
     stream->spare = (struct arena){0};
     pthread_mutex_unlock(&stream->lock);
-    if (queue.first && !atomic_load(&stream->closed)) {
+    if (queue.first) {
         atomic_fetch_add(&stream->device->count.drains[cause], 1);
         exec_queue(stream, &queue);
     }

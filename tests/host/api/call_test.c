@@ -134,7 +134,12 @@ static void test_takes_are_consumed_once_also_on_failure(void **state)
     frit_release(y);
 
     x = frit_ref(rig_f32(&rig, FRIT_SHAPE(2, 3), six)); /* two owners */
-    frit_release(frit_neg(frit_take(x)));
+    frit_release(frit_mul(frit_take(x), frit_take(x)));
+    assert_int_equal(frit_tensor_status(x), FRIT_OK);
+    frit_ref(x);
+    frit_read_item items[2] = {{.tensor = frit_take(x), .data = out, .bytes = sizeof(out)},
+                               {.tensor = frit_take(x), .data = out, .bytes = sizeof(out)}};
+    assert_int_equal(frit_read_many(items, 2), FRIT_OK);
     assert_int_equal(frit_tensor_status(x), FRIT_OK);
     frit_release(x);
     assert_int_equal(frit_tensor_status(x), FRIT_INVALID);
@@ -423,6 +428,22 @@ static void test_a_full_queue_runs(void **state)
     rig_close(&rig);
 }
 
+static void test_each_open_wants_its_close(void **state)
+{
+    struct rig rig;
+    frit_device *again;
+
+    (void)state;
+    rig_open(&rig, NULL, 0);
+    assert_int_equal(frit_device_open(rig.host, "reference:0", &again), FRIT_OK);
+    assert_ptr_equal(again, rig.dev);
+    frit_tensor *x = rig_f32(&rig, FRIT_SHAPE(6), six);
+    frit_device_close(again);
+    assert_int_equal(frit_tensor_status(x), FRIT_OK);
+    frit_release(x);
+    rig_close(&rig);
+}
+
 static void test_closing_makes_handles_stale(void **state)
 {
     struct rig rig;
@@ -486,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_devices_do_not_mix),
         cmocka_unit_test(test_same_seed_same_numbers),
         cmocka_unit_test(test_a_full_queue_runs),
+        cmocka_unit_test(test_each_open_wants_its_close),
         cmocka_unit_test(test_closing_makes_handles_stale),
         cmocka_unit_test(test_generic_calls),
     };

@@ -79,6 +79,39 @@ static void test_threads_come_and_go(void **state)
     rig_close(&shared.rig);
 }
 
+static void *draw(void *arg)
+{
+    struct shared *shared = arg;
+
+    return frit_random_uniform(shared->rig.dev, FRIT_F32, FRIT_SHAPE(4), 0, 1);
+}
+
+/* Also a thread that comes after another is gone. */
+static void test_threads_draw_different_numbers(void **state)
+{
+    struct shared shared = {0};
+    float out[3][4];
+    frit_tensor *drawn[3];
+
+    (void)state;
+    rig_open(&shared.rig, NULL, 0);
+    drawn[0] = draw(&shared);
+    for (int i = 1; i < 3; i++) {
+        pthread_t thread;
+        void *result;
+
+        assert_int_equal(pthread_create(&thread, NULL, draw, &shared), 0);
+        pthread_join(thread, &result);
+        drawn[i] = result;
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(frit_read(frit_take(drawn[i]), out[i], sizeof(out[i])), FRIT_OK);
+    assert_memory_not_equal(out[0], out[1], sizeof(out[0]));
+    assert_memory_not_equal(out[1], out[2], sizeof(out[0]));
+    assert_memory_not_equal(out[0], out[2], sizeof(out[0]));
+    rig_close(&shared.rig);
+}
+
 static void test_threads_share_a_weight(void **state)
 {
     struct shared shared = {0};
@@ -216,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_orphaned_values_can_be_read),
         cmocka_unit_test(test_sync_all_runs_orphans),
         cmocka_unit_test(test_threads_come_and_go),
+        cmocka_unit_test(test_threads_draw_different_numbers),
         cmocka_unit_test(test_racing_releases),
         cmocka_unit_test(test_racing_writes),
     };

@@ -8,7 +8,7 @@ enum { BLOCK = 1 << 20, UNIT = 64 };
 
 static struct block *insert(struct pool *pool, enum block_kind kind, uint64_t bytes)
 {
-    struct block *block = block_create(kind, (void *)1, NULL, bytes);
+    struct block *block = block_create(kind, (void *)1, bytes);
 
     assert_non_null(block);
     pool_insert(pool, block);

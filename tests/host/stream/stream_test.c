@@ -58,6 +58,14 @@ static void *queue_neg(void *arg)
     return NULL;
 }
 
+static void *leave_persistent(void *arg)
+{
+    struct job *job = arg;
+
+    frit_persistent_begin(job->device);
+    return NULL;
+}
+
 static void *queue_wrong(void *arg)
 {
     struct job *job = arg;
@@ -106,6 +114,23 @@ static void test_a_new_thread_does_not_get_old_errors(void **state)
     in_thread(&job, queue_wrong);
     in_thread(&job, sync_it);
     assert_int_equal(count_streams(job.device), 1);
+    frit_release(job.result);
+    device_destroy(job.device);
+}
+
+static void test_a_new_thread_makes_ordinary_tensors(void **state)
+{
+    struct driver driver = {0};
+    struct job job = {.device = driver_device(&driver, 100)};
+    struct slot *slot;
+
+    (void)state;
+    in_thread(&job, leave_persistent);
+    in_thread(&job, queue_neg);
+    assert_int_equal(frit_sync_all(job.device), FRIT_OK);
+    slot = slot_use(job.result, NULL);
+    assert_false(buffer_is_persistent(slot->value.buffer));
+    slot_unuse(slot);
     frit_release(job.result);
     device_destroy(job.device);
 }
@@ -251,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_one_after_another_share_a_stream),
         cmocka_unit_test(test_a_new_thread_does_not_get_old_errors),
+        cmocka_unit_test(test_a_new_thread_makes_ordinary_tensors),
         cmocka_unit_test(test_an_open_scope_is_not_handed_on),
         cmocka_unit_test(test_queued_ops_keep_the_old_elements),
         cmocka_unit_test(test_another_queue_keeps_them_too),

@@ -152,6 +152,10 @@ static void test_flip(void **state)
     layout_span(&in, &to, &low, &high);
     assert_int_equal(low, 0);
     assert_int_equal(high, 11);
+    in.dims[1] = 0;
+    layout_span(&in, &to, &low, &high);
+    assert_int_equal(low, 0);
+    assert_int_equal(high, 0);
 }
 
 static void test_unfold_overlaps(void **state)

@@ -130,6 +130,19 @@ static void test_generations_tell_many_lives_apart(void **state)
         assert_ptr_not_equal(seen[i], seen[i - 64]);
 }
 
+static void test_the_first_failure_stays(void **state)
+{
+    frit_err first = {.status = FRIT_IO, .text = "first"}, second = {.status = FRIT_BUSY};
+    struct slot *slot = make();
+
+    (void)state;
+    slot_set_failed(slot, failure_create(&first));
+    slot_set_failed(slot, failure_create(&second));
+    assert_string_equal(slot->failure->text, "first");
+    slot_disown(slot_handle(slot));
+    slot_unuse(slot);
+}
+
 /* As many as a call and its record may add never run into the owners. */
 static void test_uses_have_an_end(void **state)
 {
@@ -193,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_foreign_handles_are_refused),
         cmocka_unit_test(test_the_take_bit_names_the_same_tensor),
         cmocka_unit_test(test_generations_tell_many_lives_apart),
+        cmocka_unit_test(test_the_first_failure_stays),
         cmocka_unit_test(test_uses_have_an_end),
         cmocka_unit_test(test_immortal_errors_survive_releases),
         cmocka_unit_test(test_closing_a_device_ends_its_handles),
