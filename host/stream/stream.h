@@ -70,7 +70,7 @@ struct op_record {
     uint32_t n_out;
     bool persistent;
     bool dropped; /* nobody wants its outputs */
-    void *attrs; /* NULL: the row has none */
+    void *attrs;  /* NULL: the row has none */
     struct record_input *in;
     struct slot *out[FRIT_OP_MAX_OUT]; /* NULL: not wanted */
     uint64_t seed, counter;            /* SEEDED rows */

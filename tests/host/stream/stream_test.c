@@ -256,6 +256,28 @@ static void test_what_outlives_its_scope_has_none(void **state)
     device_destroy(device);
 }
 
+static void *keep_it(void *arg)
+{
+    struct job *job = arg;
+
+    assert_ptr_equal(frit_keep(job->result), job->result);
+    return NULL;
+}
+
+static void test_only_its_thread_moves_out_of_a_scope(void **state)
+{
+    struct driver driver = {0};
+    struct job job = {.device = driver_device(&driver, 100)};
+    frit_scope scope = frit_scope_begin(job.device);
+
+    (void)state;
+    job.result = make(job.device);
+    in_thread(&job, keep_it);
+    frit_scope_end(scope);
+    assert_int_equal(frit_tensor_status(job.result), FRIT_INVALID);
+    device_destroy(job.device);
+}
+
 /* An error without a device belongs to a scope as well, and ends with the device of that. */
 static void test_closing_ends_open_scopes(void **state)
 {
@@ -283,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_sync_tells_a_late_failure_once),
         cmocka_unit_test(test_a_copy_of_spoiled_elements_fails),
         cmocka_unit_test(test_what_outlives_its_scope_has_none),
+        cmocka_unit_test(test_only_its_thread_moves_out_of_a_scope),
         cmocka_unit_test(test_closing_ends_open_scopes),
     };
 
