@@ -190,9 +190,9 @@ void frit_seed(frit_host *host, uint64_t seed);
 /* Copies `bytes` from `data`; they must be exactly those of the dense tensor. */
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes);
-/* Lends memory: `release(ctx)` is called once, from any thread, when it is no longer needed (at
- * once where the device cannot use it in place; also on failure).  The program does not write it
- * until then. */
+/* Lends memory: `release(ctx)` is called once, also on failure, from any thread, when it is no
+ * longer needed; the program does not write it until then.  In this version every device copies,
+ * and release is called before the function returns. */
 frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx);
 /* A NumPy file; see host/file/npy.h for what is accepted. */
@@ -214,8 +214,7 @@ typedef struct frit_read_item {
 
 /* Several reads with one wait; the first failure is returned, each item has its own. */
 FRIT_NODISCARD frit_status frit_read_many(frit_read_item *items, uint64_t count);
-/* Replaces the elements; the tensor must be the only user of its memory's values that matters to
- * the program: views and results made before keep the old ones. */
+/* Replaces the elements.  Views, and ops recorded before, keep the old ones. */
 FRIT_NODISCARD frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes);
 /* The same values on another device; also where it is the same device. */
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device);
@@ -356,7 +355,7 @@ typedef struct frit_stats {
     uint64_t queued_now;  /* ops not run yet */
 } frit_stats;
 
-/* FRIT_SIZE-style: `out->struct_size` says how much the caller knows. */
+/* Fills as much of `out` as its struct_size says the caller knows. */
 void frit_stats_get(frit_device *device, frit_stats *out);
 /* Gives unused driver memory back now. */
 void frit_trim(frit_device *device);
