@@ -219,6 +219,38 @@ static frit_status prepare_once(struct launch *l, frit_err *err)
     return programs_prepare(call->device, l->program, &signature, &l->spec, &l->variant, err);
 }
 
+static bool any_negative(const int64_t *strides, uint32_t rank)
+{
+    for (uint32_t d = 0; d < rank; d++) {
+        if (strides[d] < 0)
+            return true;
+    }
+    return false;
+}
+
+/* A driver is not trusted: what it asks for must be something the host can give. */
+static frit_status check_spec(const struct launch *l, frit_status answer, frit_err *err)
+{
+    const char *name = l->call->device->entry->name;
+
+    if (answer < 0)
+        return answer;
+    if (answer > 0)
+        return fail(err, FRIT_INTERNAL, "%s: prepare answered %d, which means nothing", name,
+                    answer);
+    if (l->spec.n_derived > FRIT_MAX_DERIVED)
+        return fail(err, FRIT_INTERNAL, "%s: prepare asks for %u derived memories, at most %d",
+                    name, l->spec.n_derived, FRIT_MAX_DERIVED);
+    for (uint32_t i = 0; i < l->call->n_out; i++) {
+        const frit_output_spec *out = &l->spec.outputs[i];
+
+        if (out->flags & 1 && any_negative(out->strides, l->call->out[i].type.rank))
+            return fail(err, FRIT_INTERNAL, "%s: prepare gives output %u a negative stride", name,
+                        i);
+    }
+    return FRIT_OK;
+}
+
 /* Until the program is content with its operands' strides; each may be asked for once. */
 static frit_status prepare(struct launch *l, frit_err *err)
 {
@@ -228,14 +260,16 @@ static frit_status prepare(struct launch *l, frit_err *err)
         struct value copy;
 
         if (st != FRIT_PREPARE_RELAYOUT)
-            return st;
-        if (arg >= l->call->n_in || l->copied[arg] || l->call->op == FRIT_OP_copy)
+            return check_spec(l, st, err);
+        if (arg >= l->call->n_in || l->copied[arg] || l->call->op == FRIT_OP_copy ||
+            any_negative(l->spec.wanted_strides, l->in[arg].type.rank))
             break;
         TRY(exec_relayout(l->call->device, &l->in[arg], l->spec.wanted_strides, &copy, err));
         l->in[arg] = copy;
         l->copied[arg] = true;
     }
-    return fail(err, FRIT_INTERNAL, "%s: prepare asks for one relayout after another",
+    return fail(err, FRIT_INTERNAL,
+                "%s: prepare asks for a relayout again, or for one that cannot be",
                 l->call->device->entry->name);
 }
 

@@ -122,7 +122,7 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     out->workspace_bytes = driver->workspace;
     out->workspace_zeroed = driver->workspace > 0;
     if (driver->derived) {
-        out->n_derived = 1;
+        out->n_derived = driver->n_derived ? driver->n_derived : 1;
         out->derived[0].bytes = driver->derived;
     }
     out->outputs[0].align = driver->out_align;
@@ -133,7 +133,7 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     }
     variant->n_bytes = 1;
     variant->bytes[0] = 7;
-    return driver->needs_compile ? FRIT_PREPARE_NEEDS_COMPILE : FRIT_OK;
+    return driver->needs_compile ? FRIT_PREPARE_NEEDS_COMPILE : driver->odd_answer;
 }
 
 static frit_status compile(void *self, uint32_t candidate, const frit_variant *variant,

@@ -22,6 +22,8 @@ struct driver {
     bool wants_dense;            /* prepare of neg asks for dense strides */
     uint64_t workspace;          /* bytes that neg wants zeroed; checked at launch */
     uint64_t derived;            /* bytes that neg derives from its operand */
+    uint32_t n_derived;          /* how many memories of that size, 0: one */
+    frit_status odd_answer;      /* of prepare of neg, where it would be FRIT_OK */
     int64_t *out_strides;        /* strides neg gives its output, NULL: dense */
     uint64_t out_align;          /* alignment neg wants for its output */
     uint64_t out_bytes;          /* and bytes */

@@ -447,9 +447,51 @@ static void test_a_failure_inside_submit_is_known_at_once(void **state)
     device_destroy(device);
 }
 
+static void expect_internal(struct driver *driver, const char *text)
+{
+    frit_device *device = driver_device(driver, 100);
+    frit_tensor *y = neg_transposed(device);
+    float out[6];
+
+    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_INTERNAL);
+    assert_string_equal(frit_tensor_error(y), text);
+    assert_int_equal(driver->launches, 0);
+    frit_release(y);
+    device_destroy(device);
+}
+
+static void test_senseless_answers_are_refused(void **state)
+{
+    int64_t strides[2] = {-1, 4};
+    struct driver negative = {.out_strides = strides};
+    struct driver greedy = {.derived = 64, .n_derived = FRIT_MAX_DERIVED + 1};
+    struct driver unknown = {.odd_answer = 77};
+
+    (void)state;
+    expect_internal(&negative, "neg: scripted:0: prepare gives output 0 a negative stride");
+    expect_internal(&greedy, "neg: scripted:0: prepare asks for 5 derived memories, at most 4");
+    expect_internal(&unknown, "neg: scripted:0: prepare answered 77, which means nothing");
+}
+
+static void test_support_is_told_per_row(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+
+    (void)state;
+    assert_int_equal(frit_op_support(device, FRIT_OP_neg), FRIT_SUPPORT_NATIVE);
+    assert_int_equal(frit_op_support(device, FRIT_OP_gelu), FRIT_SUPPORT_DECOMPOSED);
+    assert_int_equal(frit_op_support(device, FRIT_OP_reshape), FRIT_SUPPORT_HOST);
+    assert_int_equal(frit_op_support(device, FRIT_OP_sort), FRIT_SUPPORT_NONE);
+    assert_int_equal(frit_op_support(device, 9999), FRIT_SUPPORT_NONE);
+    device_destroy(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_senseless_answers_are_refused),
+        cmocka_unit_test(test_support_is_told_per_row),
         cmocka_unit_test(test_prepare_is_asked_once_per_signature),
         cmocka_unit_test(test_compile_when_asked),
         cmocka_unit_test(test_relayout_copies_the_operand),
