@@ -167,6 +167,7 @@ typedef struct frit_derived {
 } frit_derived;
 
 struct frit_program;
+struct frit_cmd; /* backend.h */
 
 /* Borrowed for the call of submit.
  *
@@ -219,6 +220,14 @@ typedef struct frit_program_table {
                            const frit_cancel *cancel, frit_err *err);
     /* [object] +nonblock  required; no launch of it is pending */
     void (*destroy)(void *self);
+    /* [any] +nonblock  NULL: it is not saved.  Writes at most *n_bytes bytes and sets the true
+     * number; from_state of its fuser takes them in another process. */
+    frit_status (*to_state)(void *self, void *bytes, uint64_t *n_bytes, frit_err *err);
+    /* [any] +nonblock  Required where the program is not of the device's own driver, else NULL:
+     * writes at most `capacity` commands (DISPATCH, BARRIER) that do what `launch` says, and their
+     * true count.  They may point into `launch`, which lives until submit has returned. */
+    frit_status (*record)(void *self, const frit_launch *launch, struct frit_cmd *cmds,
+                          uint32_t capacity, uint32_t *count, frit_err *err);
 } frit_program_table;
 
 /* A program as it crosses the border: filled by its maker, owned by the host until destroy. */

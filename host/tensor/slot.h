@@ -17,22 +17,14 @@
 
 #include <frit/frit.h>
 
-#include "memory/memory.h"
 #include "tensor/failure.h"
-#include "tensor/layout.h"
+#include "tensor/value.h"
 
 struct stream;
 
 /* EMPTY -> PENDING -> READY or FAILED; the last two are final but for frit_write, which keeps
  * READY. */
 enum slot_state { SLOT_EMPTY, SLOT_PENDING, SLOT_READY, SLOT_FAILED };
-
-/* What a tensor holds once it is computed. */
-struct value {
-    struct op_type type;
-    struct layout layout;
-    struct buffer *buffer; /* owned */
-};
 
 struct slot {
     _Alignas(128) atomic_uint_least64_t life;

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan: what to run for a relative segment.
+ *
+ * Steps in the order in which they run; each covers ops of the expanded segment (composite ops that
+ * no driver claims replaced by what they stand for) with one program, or is one op that runs by
+ * itself.  Every op of the segment is in exactly one step, and the order passed plan_verify.
+ * Immutable once made, shared by streams, counted.  Threads: any. */
+#ifndef PLAN_PLAN_H
+#define PLAN_PLAN_H
+
+#include <stdatomic.h>
+
+#include <frit/fuser.h>
+
+#include "base/str.h"
+#include "plan/relative.h"
+
+/* Why a block got no more ops. */
+enum plan_end {
+    PLAN_END_ALL,    /* there were no more */
+    PLAN_END_CLOSED, /* its fusers take no more */
+    PLAN_END_SPLIT,  /* the next op that shares a value could not join without a cycle */
+    PLAN_END_BLOCKS, /* more blocks than fusion.max_blocks */
+    PLAN_END_SHORT,  /* the fuser covers less than the block had */
+    PLAN_END_SINGLE, /* an op that no fuser wants */
+    PLAN_ENDS
+};
+const char *plan_end_name(enum plan_end end);
+
+/* A program that covers a block, shared by the plans and steps that use it. */
+struct plan_program {
+    atomic_uint refs;
+    atomic_bool disabled; /* it failed: its ops run by themselves from now on */
+    uint32_t fuser;       /* index among the device's fusers */
+    frit_program program; /* destroyed with the last reference */
+    void *prepared;       /* of the stream layer: what prepare answered; freed by the next */
+    void (*prepared_free)(void *prepared);
+};
+
+/* Takes the program over; NULL without memory (then the caller still has it). */
+struct plan_program *plan_program_create(const frit_program *program, uint32_t fuser);
+void plan_program_ref(struct plan_program *program);
+void plan_program_unref(struct plan_program *program); /* NULL does nothing */
+
+/* What a search found: ops in the order of their step. */
+struct plan_block {
+    struct plan_program *program; /* NULL: each op runs by itself */
+    uint32_t n_ops;
+    const uint32_t *ops; /* numbers in the segment */
+    uint32_t score;
+    enum plan_end end;
+};
+
+struct plan_step {
+    struct plan_program *program; /* NULL: one op that runs by itself */
+    const char *label;            /* "map: add mul exp" or the op's name; for people and failures */
+    uint32_t score;
+    enum plan_end end;
+    uint32_t n_ops, n_in, n_out, n_dead;
+    uint32_t *ops;  /* in the order of the program */
+    uint32_t *in;   /* values, as fuser.h orders a program's arguments; of a single op, its tensor
+                       operands in order, repeated ones repeated */
+    uint32_t *out;  /* likewise; of a single op every wanted output */
+    uint32_t *dead; /* values made in the segment whose last use is this step and that nobody sees
+                       later, stored or not */
+};
+
+struct plan {
+    atomic_uint refs;
+    struct arena arena;
+    uint32_t n_calls; /* recorded ops covered: a composite is one */
+    uint32_t n_ops;   /* of the expanded segment */
+    uint32_t n_values;
+    uint32_t n_steps;
+    frit_op_desc *ops; /* deep copies, deaths included */
+    struct plan_step *steps;
+    uint32_t *last_step; /* per value: the last step that uses or makes it */
+    uint64_t bytes;      /* of host memory, programs not counted */
+    uint64_t serial;     /* unique in the process */
+    _Atomic(void *)
+        warm[4]; /* of the stream layer: what the last runs learnt; freed by warm_free */
+    void (*warm_free)(void *warm);
+};
+
+/* The blocks must hold each op of `relative` once.  References to programs are taken by the plan.
+ */
+frit_status plan_create(const struct relative *relative, uint32_t n_calls,
+                        const struct plan_block *blocks, uint32_t n_blocks, struct plan **out,
+                        frit_err *err);
+/* Each op by itself in program order. */
+frit_status plan_unfused(const struct relative *relative, uint32_t n_calls, struct plan **out,
+                         frit_err *err);
+struct plan *plan_ref(struct plan *plan);
+void plan_unref(struct plan *plan); /* NULL does nothing */
+
+/* Lifetime simulation: every op once, no value used before it is made or after it died, values
+ * that share memory (a view and its base) kept until the last use of either, ORDERED ops in order.
+ * plan_create calls it and fails with FRIT_INTERNAL. */
+frit_status plan_verify(const struct plan *plan, frit_err *err);
+
+/* For people, tests and goldens: a line per step (label, ops, values in and out, score, end). */
+void plan_print(const struct plan *plan, struct str *out);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The disk form of an automaton: one SQLite file for all devices, rows under a namespace that names
+ * everything a plan depends on (the host's build, contract version, driver and its build, device
+ * fingerprint, fusers with versions).  What does not fit is ignored with one debug line; a damaged
+ * file is set aside and begun anew.  Several processes may use one file at once.
+ *
+ * Threads: one call at a time per automaton. */
+#ifndef PLAN_STORE_H
+#define PLAN_STORE_H
+
+#include "plan/automaton.h"
+
+struct store_fuser {
+    const char *plugin; /* id */
+    const char *name;
+    uint32_t version;
+    const frit_fuser_table *table;
+    void *instance;
+    const frit_fuser_device *device;
+};
+
+struct store_context {
+    const char *path;  /* of the file; its folder is made */
+    const char *space; /* namespace, exact text */
+    const struct store_fuser *fusers;
+    uint32_t n_fusers;
+};
+
+/* Adds every path and answer that can be rebuilt: a plan whose programs cannot all be is left out.
+ * FRIT_OK also where there was nothing; `n_plans` counts what came. */
+frit_status store_load(const struct store_context *context, struct automaton *automaton,
+                       uint32_t *n_plans, frit_err *err);
+/* Writes all paths of the current generation, in one transaction. */
+frit_status store_save(const struct store_context *context, struct automaton *automaton,
+                       frit_err *err);
+
+#endif

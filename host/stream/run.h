@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a plan over concrete values.
+ *
+ * The caller (a stream) holds its baton and no lock.  Steps run in order; what one needs is
+ * allocated, bound and put into a batch of commands; a batch is submitted when it is long enough,
+ * when a step must see memory that the batch still holds, and at the end.  A program that refuses
+ * or fails is replaced: next candidate, then its ops one by one, then their decomposition, then
+ * another device (option `fallback`); each is counted.  Nothing here knows slots or handles. */
+#ifndef STREAM_RUN_H
+#define STREAM_RUN_H
+
+#include "plan/plan.h"
+#include "stream/device.h"
+#include "tensor/value.h"
+
+/* One value of the expanded segment. */
+struct run_value {
+    struct value value; /* EXTERNAL: type, layout, buffer, kept alive by the caller.  MADE: filled;
+                           the buffer has one owner for the caller; stays NULL where it failed or
+                           was not wanted */
+    struct failure *failure; /* EXTERNAL, borrowed: it has no value.  MADE: set with a reference */
+    bool external;
+    bool wanted; /* MADE: somebody may see it after the segment */
+    bool last;   /* EXTERNAL: nobody sees it after the segment, so that its buffer may be
+                    overwritten after its last use if it has one owner and no pin */
+};
+
+/* What a recorded op has beside its operands; an op that stands for a part of a composite has that
+ * of the composite. */
+struct run_op {
+    uint64_t seed, counter; /* SEEDED rows */
+    bool persistent;
+};
+
+struct run {
+    frit_device *device;
+    const struct plan *plan;   /* its ops are those of the graph */
+    const struct graph *graph; /* concrete, expanded; value numbers are those of the plan */
+    struct run_value *values;  /* graph->n_values */
+    const struct run_op *ops;  /* graph->n_ops */
+    uint32_t stream;           /* ordinal, for cookies */
+    struct failure *first;     /* written: the first failure, one reference, or NULL */
+};
+
+/* Leaves every MADE value with a buffer, with a failure, or (not wanted) with nothing.  When it
+ * returns, all commands are submitted or their values have failed. */
+void run_plan(struct run *run);
+
+/* A copy of a value with these strides (NULL: dense); `out` owns its buffer. */
+frit_status run_relayout(frit_device *device, const struct value *value, const int64_t *strides,
+                         struct value *out, frit_err *err);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a tensor holds once it is computed. */
+#ifndef TENSOR_VALUE_H
+#define TENSOR_VALUE_H
+
+#include "memory/memory.h"
+#include "tensor/layout.h"
+
+struct value {
+    struct op_type type;
+    struct layout layout;
+    struct buffer *buffer; /* owned; NULL: none yet */
+};
+
+#endif
