@@ -6,16 +6,18 @@
  * extent, no scalar value, so that its programs serve every size.
  *
  * What the host relies on:
- *  1. push never fails.  An op that the fuser cannot take closes it, and is not counted; after that
- *     pushes are ignored.
+ *  1. push never fails.  An op that the fuser cannot take, or has no memory for, closes it and is
+ *     not counted; after that pushes are ignored.
  *  2. state is pure and takes the same short time whatever was pushed.  A fuser that is not ready,
  *     or whose quality is 0, is never chosen.
- *  3. `accepted` is the prefix of what was pushed that finish covers; finish does not change it.
- *  4. clone is deep in any state; reset brings back the prototype's state.
+ *  3. `accepted` is the prefix of what was pushed that finish covers, and `n_ops` of the program;
+ *     finish does not change it.
+ *  4. clone is deep in any state and leaves its argument as it is; reset brings back the
+ *     prototype's state.  A clone may outlive what it was cloned from, a prototype included.
  *  5. The program's arguments are, in this order: each value that the covered ops use and none of
- *     them makes, in order of first use (operands in the row's order); then each value that they
- *     make and that does not die in them, in order of making.  A value dies in them if a covered
- *     op lists it in `dead`.  `scalars` and `bounds` are those of the covered ops one after the
+ *     them makes, in order of first use (operands in the row's order), once; then each value that
+ *     they make and that does not die in them, in order of making.  A value dies in them if a
+ * covered op lists it in `dead`.  `scalars` and `bounds` are those of the covered ops one after the
  *     other, as frit_launch says.
  *
  * Ops are pushed in the order in which the program must seem to run them; between two of them the
@@ -25,29 +27,30 @@
 
 #include <frit/backend.h>
 
-/* What a fuser knows of the device its programs are for.  Lives as long as the prototypes. */
+/* What a fuser knows of the device its programs are for.  Lives as long as the prototypes, their
+ * clones and the programs made for it. */
 typedef struct frit_fuser_device {
     uint32_t struct_size;
     uint32_t same_plugin; /* 1: the device's driver is this plugin; LAUNCH reaches its submit */
     const frit_device_info *info;
     void *device; /* what device_open returned; only to be used where same_plugin */
     void *self;   /* first argument of the slots below */
-    /* For plugins other than the driver's; see backend.h.  NULL where the driver lacks them.
-     * [any] +mayblock */
+    /* [any] +mayblock  As in backend.h, for plugins other than the driver's too; both NULL where
+     * the driver takes no kernels (`info` lists its formats). */
     frit_status (*kernel_load)(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
                                void **kernel, frit_err *err);
     void (*kernel_unload)(void *self, void *kernel);
-    /* [any] +nonblock  The driver's object behind `object` (an allocation's memory, or NULL for the
-     * device) under a name such as "host.ptr"; NULL if there is none. */
+    /* [any] +nonblock  `get` of native.h for this device; NULL where the driver does not offer it.
+     */
     void *(*native_get)(void *self, void *object, frit_str name);
 } frit_fuser_device;
 
-/* One fuser of a plugin, filled by prototypes. */
+/* One fuser of a plugin, filled by prototypes into the host's zeroed struct. */
 typedef struct frit_fuser {
     uint32_t struct_size;
     uint32_t version; /* a saved program of another version is not offered to from_state */
     frit_str name;    /* a word, unique in the plugin; lives as long as the instance */
-    void *prototype;  /* freed by destroy */
+    void *prototype;  /* not NULL; the host's until it calls destroy; never pushed to */
 } frit_fuser;
 
 typedef struct frit_fuser_state {
@@ -66,10 +69,11 @@ typedef struct frit_fuser_table {
     uint32_t struct_size;
     uint32_t reserved;
     /* [init] +mayblock  Writes up to `capacity` fusers at `stride` bytes, best first, and the true
-     * count; a device that the plugin has no fusers for is FRIT_OK with none. */
+     * count; a device that the plugin has no fusers for is FRIT_OK with none.  Each call makes new
+     * ones; a failing call has made none. */
     frit_status (*prototypes)(void *instance, const frit_fuser_device *device, frit_fuser *out,
                               uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err);
-    /* [object] +nonblock */
+    /* [any] +nonblock  Several threads may clone one prototype at once. */
     frit_status (*clone)(const void *fuser, void **out, frit_err *err);
     /* [object] +nonblock  NULL does nothing. */
     void (*destroy)(void *fuser);
@@ -79,7 +83,8 @@ typedef struct frit_fuser_table {
     void (*push)(void *fuser, const frit_op_desc *ops, uint32_t count, uint32_t stride);
     /* [object] +nonblock */
     void (*state)(const void *fuser, frit_fuser_state *out);
-    /* [object] +mayblock  Once, only when ready.  The program outlives the fuser, not the device.
+    /* [object] +mayblock  Once, only when ready; then only state, reset and destroy follow.  The
+     * program outlives the fuser, not the device.  A failure leaves the ops to run by themselves.
      */
     frit_status (*finish)(void *fuser, frit_program *out, frit_err *err);
     /* [any] +mayblock  NULL: programs are not saved.  A program from what its to_state gave in
