@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin's backend: the table copied over its declared size, then the devices it lists.  What a
- * driver says about its devices is copied, so that later code meets checked numbers and terminated
- * texts only. */
+/* A plugin's backend: its table, then the devices it lists.  What a driver says about its devices
+ * is copied, so that later code meets checked numbers and terminated texts only. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,23 +9,15 @@
 #include "base/fail.h"
 #include "load/load.h"
 
-enum { FIRST_DEVICES = 8, MAX_DEVICES = 1024, MAX_TEXT = 4096, DEFAULT_ALIGN = 64 };
+enum {
+    FIRST_DEVICES = 8,
+    MAX_DEVICES = 1024,
+    MAX_TEXT = 4096,
+    MAX_FORMATS = 64,
+    DEFAULT_ALIGN = 64
+};
 
 /* ---- the table ---- */
-
-static const struct {
-    const char *name;
-    size_t offset;
-} required[] = {
-#define SLOT(field)                           \
-    {                                         \
-#field, offsetof(frit_backend, field) \
-    }
-    SLOT(enumerate), SLOT(device_open), SLOT(device_close), SLOT(alloc),
-    SLOT(free),      SLOT(write),       SLOT(read),         SLOT(submit),
-    SLOT(wait),      SLOT(supports),    SLOT(op_program)
-#undef SLOT
-};
 
 static bool driver_name_is_valid(frit_str name, size_t room)
 {
@@ -42,25 +33,9 @@ static bool driver_name_is_valid(frit_str name, size_t room)
     return !str_is(name, "auto");
 }
 
-frit_status driver_take(struct plugin *plugin, const frit_backend *table)
+frit_status driver_take(struct plugin *plugin, const void *table)
 {
-    static const unsigned char null_slot[sizeof(void (*)(void))];
-    size_t size = table->struct_size < sizeof(*table) ? table->struct_size : sizeof(*table);
-
-    if (!FRIT_HAS(table, frit_backend, op_program))
-        return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
-                             "%s has %" PRIu32 " bytes, its required slots need %u", FRIT_BACKEND,
-                             table->struct_size, FRIT_END_OF(frit_backend, op_program));
-    size -= size % sizeof(null_slot); /* no half of a slot */
-    memcpy(&plugin->backend, table, size);
-    plugin->backend.struct_size = (uint32_t)size;
-    for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
-        const unsigned char *slot = (const unsigned char *)&plugin->backend + required[i].offset;
-
-        if (memcmp(slot, null_slot, sizeof(null_slot)) == 0)
-            return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE, "slot '%s' of %s is NULL",
-                                 required[i].name, FRIT_BACKEND);
-    }
+    TRY(table_take_backend(plugin, table));
     plugin_text(plugin->backend.driver_name, plugin->driver, sizeof(plugin->driver));
     if (!driver_name_is_valid(plugin->backend.driver_name, sizeof(plugin->driver)))
         return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
@@ -105,10 +80,36 @@ static frit_status copy_texts(struct arena *arena, frit_device_info *info)
     return copy_text(arena, &info->fingerprint);
 }
 
+static frit_status copy_formats(struct arena *arena, frit_device_info *info)
+{
+    frit_str *copies = arena_array(arena, (size_t)info->n_formats + 1, sizeof(*copies));
+
+    if (!copies)
+        return FRIT_NO_HOST_MEMORY;
+    for (uint32_t i = 0; i < info->n_formats; i++) {
+        copies[i] = info->formats[i];
+        TRY(copy_text(arena, &copies[i]));
+    }
+    info->formats = copies;
+    return FRIT_OK;
+}
+
+static const char *formats_trouble(const struct plugin *plugin, const frit_device_info *info)
+{
+    if (info->n_formats == 0)
+        return NULL;
+    if (info->n_formats > MAX_FORMATS)
+        return "more than 64";
+    if (!info->formats)
+        return "but no array of them";
+    return plugin->backend.kernel_load ? NULL : "but slot 'kernel_load' is NULL";
+}
+
 /* Whether device `i` is as the contract wants it; says otherwise why not. */
 static bool check_device(struct plugin *plugin, uint32_t i)
 {
     frit_device_info *info = &plugin->devices[i];
+    const char *formats;
 
     if (!FRIT_HAS(info, frit_device_info, dtype_use)) {
         no_devices(plugin,
@@ -123,6 +124,12 @@ static bool check_device(struct plugin *plugin, uint32_t i)
     if (info->align_bytes & (info->align_bytes - 1)) {
         no_devices(plugin, "device %" PRIu32 ": align_bytes %" PRIu64 " is not a power of two", i,
                    info->align_bytes);
+        return false;
+    }
+    formats = formats_trouble(plugin, info);
+    if (formats) {
+        no_devices(plugin, "device %" PRIu32 " lists %" PRIu32 " kernel formats, %s", i,
+                   info->n_formats, formats);
         return false;
     }
     return true;
@@ -193,6 +200,7 @@ frit_status driver_list(struct arena *arena, struct plugin *plugin)
         if (!check_device(plugin, i))
             return FRIT_OK;
         TRY(copy_texts(arena, &plugin->devices[i]));
+        TRY(copy_formats(arena, &plugin->devices[i]));
         plain_device(&plugin->devices[i]);
     }
     return FRIT_OK;

@@ -230,26 +230,43 @@ static frit_status open_instance(struct registry *registry, struct plugin *plugi
     return FRIT_OK;
 }
 
-static frit_status take_tables(struct registry *registry, struct plugin *plugin)
+/* A plugin's table, NULL if it does not offer it. */
+static const void *table_of(const struct plugin *plugin, const char *id)
 {
-    static const char *const others[] = {"frit.fuser/1", "frit.ops/1", "frit.collective/1"};
-    const frit_backend *backend =
-        plugin->root->get_interface(plugin->instance, FRIT_STR(FRIT_BACKEND));
+    return plugin->root->get_interface(plugin->instance, str_of(id));
+}
+
+static frit_status take_driver(struct registry *registry, struct plugin *plugin,
+                               const void *backend)
+{
+    const void *native = table_of(plugin, FRIT_NATIVE_TABLE);
     const struct plugin *other;
 
-    if (!backend) {
-        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-            if (plugin->root->get_interface(plugin->instance, str_of(others[i])))
-                return FRIT_OK;
-        }
-        return plugin_refuse(plugin, FRIT_REASON_NO_INTERFACE, "%s", "");
-    }
     TRY(driver_take(plugin, backend));
+    if (native)
+        TRY(table_take_native(plugin, native));
     other = taken_by(registry, plugin);
     if (other)
         return plugin_refuse(plugin, FRIT_REASON_SHADOWED,
                              "driver name '%s' is taken by plugin '%s'", plugin->driver, other->id);
     return driver_list(&registry->arena, plugin);
+}
+
+static frit_status take_tables(struct registry *registry, struct plugin *plugin)
+{
+    const void *backend = table_of(plugin, FRIT_BACKEND);
+    const void *fusers = table_of(plugin, FRIT_FUSER_TABLE);
+
+    if (!backend && !fusers && !table_of(plugin, "frit.ops/1") &&
+        !table_of(plugin, "frit.collective/1"))
+        return plugin_refuse(plugin, FRIT_REASON_NO_INTERFACE, "%s", "");
+    if (fusers)
+        TRY(table_take_fusers(plugin, fusers));
+    if (backend)
+        return take_driver(registry, plugin, backend);
+    snprintf(plugin->driver_detail, sizeof(plugin->driver_detail), "%s",
+             fusers ? "offers fusers" : "offers neither driver nor fusers");
+    return FRIT_OK;
 }
 
 void plugin_close(struct plugin *plugin)
@@ -290,6 +307,8 @@ frit_status plugin_load(struct registry *registry, const struct candidate *candi
     if (status) {
         plugin_close(plugin);
         plugin->backend = (frit_backend){0};
+        plugin->fusers = (frit_fuser_table){0};
+        plugin->native = (frit_native_table){0};
         plugin->driver[0] = '\0';
         plugin->n_devices = 0;
     }

@@ -75,9 +75,14 @@ frit_status service_create(struct arena *arena, struct plugin *plugin,
                            const struct conf_plugin *section, struct service **out);
 const frit_host_root *service_root(const struct service *service);
 
-/* driver.c: copies and checks the backend's table; then lists its devices, which sets driver_reason
- * and refuses nothing. */
-frit_status driver_take(struct plugin *plugin, const frit_backend *table);
+/* table.c: copies and checks one table of a plugin. */
+frit_status table_take_backend(struct plugin *plugin, const void *table);
+frit_status table_take_fusers(struct plugin *plugin, const void *table);
+frit_status table_take_native(struct plugin *plugin, const void *table);
+
+/* driver.c: takes the backend's table and the driver's name; then lists its devices, which sets
+ * driver_reason and refuses nothing. */
+frit_status driver_take(struct plugin *plugin, const void *table);
 frit_status driver_list(struct arena *arena, struct plugin *plugin);
 
 /* Copies a plugin's text into `out`, cut to fit, control characters as blanks. */

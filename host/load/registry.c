@@ -24,9 +24,13 @@ static void log_plugin(const struct plugin *plugin)
                   plugin->path[0] ? plugin->path : plugin->id, plugin->origin,
                   reason_name(plugin->reason),
                   plugin->detail[0] ? plugin->detail : reason_meaning(plugin->reason));
+    else if (!plugin->driver[0])
+        log_write(level, "load", "plugin %s %s from %s: %s", plugin->id, plugin->version,
+                  plugin->path, plugin->driver_detail);
     else
-        log_write(level, "load", "plugin %s %s from %s: %" PRIu32 " devices", plugin->id,
-                  plugin->version, plugin->path, plugin->n_devices);
+        log_write(level, "load", "plugin %s %s from %s: %" PRIu32 " devices%s", plugin->id,
+                  plugin->version, plugin->path, plugin->n_devices,
+                  plugin->fusers.push ? " and fusers" : "");
 }
 
 /* A plugin entry for each section that names no library and met no plugin. */

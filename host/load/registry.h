@@ -8,7 +8,8 @@
 
 #include <stdbool.h>
 
-#include <frit/backend.h>
+#include <frit/fuser.h>
+#include <frit/native.h>
 #include <frit/plugin.h>
 
 #include "base/str.h"
@@ -23,14 +24,17 @@ struct plugin {
     uint32_t reason;    /* FRIT_REASON_*; 0 = loaded */
     uint32_t driver_reason; /* why there are no devices */
     char detail[512];       /* `reason` in words, "" if there is nothing to add */
-    char driver_detail[512];
+    char
+        driver_detail[512]; /* `driver_reason` in words, or what a plugin without a driver offers */
     int64_t priority;
     const frit_plugin *root; /* NULL until both sides agreed */
     bool opened;             /* `instance` is meant; it may be NULL */
     void *instance;
-    /* The driver's table, copied over its declared size, absent optional slots NULL; all zero
-     * without a backend. */
+    /* The plugin's tables, checked, copied over their declared sizes, absent optional slots NULL;
+     * all zero where the plugin does not offer them. */
     frit_backend backend;
+    frit_fuser_table fusers;
+    frit_native_table native;
     char driver[48]; /* driver name, "" without a backend */
     /* What the driver said, checked and made plain: numbers 0.., alignment and heap defaults filled
      * in, unknown types FRIT_DEVICE_UNKNOWN, texts copied and terminated with a ptr that is never

@@ -59,7 +59,10 @@ static void print_plugin(const struct plugin *plugin, struct str *out)
     if (plugin->path[0])
         str_addf(out, ", %s", plugin->path);
     str_addf(out, " (%s): ", plugin->origin);
-    print_verdict(plugin->reason, plugin->detail, out);
+    if (!plugin->reason && !plugin->driver[0])
+        str_addf(out, "usable, %s\n", plugin->driver_detail);
+    else
+        print_verdict(plugin->reason, plugin->detail, out);
 }
 
 static void print_device(const struct device_entry *device, struct str *out)

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies of a plugin's tables.  A table is copied over its declared size and no further, in whole
+ * slots; what it does not have is NULL; what it must have is checked by name. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "load/load.h"
+
+/* ---- shapes ---- */
+
+struct slot {
+    const char *name;
+    size_t offset;
+};
+
+struct shape {
+    const char *id;
+    size_t bytes;    /* as this host knows it */
+    uint32_t needed; /* up to its last required slot */
+    uint32_t n_required;
+    const struct slot *required;
+};
+
+#define SLOT(table, field)             \
+    {                                  \
+#field, offsetof(table, field) \
+    }
+
+static const struct slot backend_slots[] = {
+    SLOT(frit_backend, enumerate),    SLOT(frit_backend, device_open),
+    SLOT(frit_backend, device_close), SLOT(frit_backend, alloc),
+    SLOT(frit_backend, free),         SLOT(frit_backend, write),
+    SLOT(frit_backend, read),         SLOT(frit_backend, submit),
+    SLOT(frit_backend, wait),         SLOT(frit_backend, supports),
+    SLOT(frit_backend, op_program)};
+
+static const struct slot fuser_slots[] = {
+    SLOT(frit_fuser_table, prototypes), SLOT(frit_fuser_table, clone),
+    SLOT(frit_fuser_table, destroy),    SLOT(frit_fuser_table, reset),
+    SLOT(frit_fuser_table, push),       SLOT(frit_fuser_table, state),
+    SLOT(frit_fuser_table, finish)};
+
+static const struct slot native_slots[] = {SLOT(frit_native_table, get)};
+
+#undef SLOT
+
+#define SHAPE(table, id, last, slots)                                                          \
+    {                                                                                          \
+        id, sizeof(table), FRIT_END_OF(table, last), sizeof(slots) / sizeof((slots)[0]), slots \
+    }
+
+static const struct shape backend_shape =
+    SHAPE(frit_backend, FRIT_BACKEND, op_program, backend_slots);
+static const struct shape fuser_shape =
+    SHAPE(frit_fuser_table, FRIT_FUSER_TABLE, finish, fuser_slots);
+static const struct shape native_shape =
+    SHAPE(frit_native_table, FRIT_NATIVE_TABLE, get, native_slots);
+
+#undef SHAPE
+
+/* ---- taking ---- */
+
+/* `into` has shape->bytes zero bytes; every table begins with its struct_size. */
+static frit_status take(struct plugin *plugin, const struct shape *shape, const void *table,
+                        void *into)
+{
+    static const unsigned char null_slot[sizeof(void (*)(void))];
+    uint32_t size;
+
+    memcpy(&size, table, sizeof(size));
+    if (size < shape->needed)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
+                             "%s has %" PRIu32 " bytes, its required slots need %" PRIu32,
+                             shape->id, size, shape->needed);
+    if (size > shape->bytes)
+        size = (uint32_t)shape->bytes;
+    size -= size % (uint32_t)sizeof(null_slot); /* no half of a slot */
+    memcpy(into, table, size);
+    memcpy(into, &size, sizeof(size));
+    for (uint32_t i = 0; i < shape->n_required; i++) {
+        const unsigned char *slot = (const unsigned char *)into + shape->required[i].offset;
+
+        if (memcmp(slot, null_slot, sizeof(null_slot)) == 0)
+            return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE, "slot '%s' of %s is NULL",
+                                 shape->required[i].name, shape->id);
+    }
+    return FRIT_OK;
+}
+
+frit_status table_take_backend(struct plugin *plugin, const void *table)
+{
+    frit_backend *backend = &plugin->backend;
+    frit_status status = take(plugin, &backend_shape, table, backend);
+
+    if (!status && !backend->kernel_load != !backend->kernel_unload)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
+                             "%s has one of the slots 'kernel_load' and 'kernel_unload'",
+                             FRIT_BACKEND);
+    return status;
+}
+
+frit_status table_take_fusers(struct plugin *plugin, const void *table)
+{
+    return take(plugin, &fuser_shape, table, &plugin->fusers);
+}
+
+frit_status table_take_native(struct plugin *plugin, const void *table)
+{
+    return take(plugin, &native_shape, table, &plugin->native);
+}
