@@ -123,6 +123,7 @@ static frit_status open_entry(frit_host *host, const struct device_entry *entry,
                                    .block_bytes = options->memory_block_bytes,
                                    .keep_bytes = options->memory_keep_bytes,
                                    .decompose = options->decompose,
+                                   .poison = options->poison,
                                    .host = host,
                                    .seed = &host->seed,
                                    .epoch = &host->epoch};

@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
-#include "graph/op.h"
+#include "stream/label.h"
 #include "stream/program.h"
 #include "stream/stream.h"
 #include "tensor/slot.h"
@@ -71,6 +71,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     if (!st)
         st = programs_create(&device->programs, err);
     if (!st)
+        st = labels_create(&device->labels, err);
+    if (!st)
         *out = device;
 out:
     if (st)
@@ -87,6 +89,7 @@ void device_destroy(frit_device *device)
     if (device->self)
         wait_idle(device);
     programs_destroy(device->programs);
+    labels_destroy(device->labels);
     memory_destroy(device->memory);
     if (device->self)
         device->backend->device_close(device->self);
@@ -128,11 +131,11 @@ static void add_poison(frit_device *device, uint64_t from, struct failure *failu
 static void remember_failure(frit_device *device, const frit_failure *failure,
                              const frit_err *detail)
 {
-    const frit_op_info *row = frit_op_info_at((uint32_t)failure->cookie);
+    const char *label = label_failed(device->labels, (uint32_t)failure->cookie);
     struct failure *known;
     frit_err err = ERR_INIT;
 
-    fail(&err, failure->status, "%s failed on %s: %s", row ? row->name : "a command",
+    fail(&err, failure->status, "%s failed on %s: %s", label ? label : "a command",
          device->entry->name, detail->text[0] ? detail->text : status_name(failure->status));
     known = failure_create(&err);
     add_poison(device, failure->value, known);

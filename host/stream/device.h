@@ -13,6 +13,7 @@
 #include "memory/memory.h"
 #include "tensor/failure.h"
 
+struct labels;
 struct programs;
 struct stream;
 
@@ -23,14 +24,30 @@ struct device_config {
     int64_t max_ops; /* queued ops that make a stream run */
     int64_t block_bytes, keep_bytes;
     bool decompose;                     /* composite ops run as core ops even where claimed */
+    bool poison;                        /* memory is filled with NaN before each use */
     const atomic_uint_least64_t *seed;  /* of the host */
     const atomic_uint_least64_t *epoch; /* grows with each frit_seed */
 };
 
 enum drain_cause { DRAIN_READ, DRAIN_SYNC, DRAIN_SHARE, DRAIN_FULL, DRAIN_SCOPE, DRAIN_CAUSES };
 
+/* What ran instead of a program that refused or failed. */
+enum fallback {
+    FALLBACK_CANDIDATE,  /* the program's next candidate */
+    FALLBACK_OPS,        /* the ops of a block, one by one */
+    FALLBACK_DECOMPOSED, /* what a composite op stands for */
+    FALLBACK_DEVICE,     /* another device */
+    FALLBACKS
+};
+
 struct device_counters {
     atomic_uint_least64_t ops, views, decomposed, programs, launches, submits, compiles;
+    atomic_uint_least64_t fused;    /* launches of programs for blocks */
+    atomic_uint_least64_t barriers; /* between commands of one submit */
+    atomic_uint_least64_t in_place; /* outputs in the memory of an input */
+    atomic_uint_least64_t skipped;  /* steps whose results nobody wanted */
+    atomic_uint_least64_t disabled; /* programs that failed and are not run again */
+    atomic_uint_least64_t fallbacks[FALLBACKS];
     atomic_uint_least64_t drains[DRAIN_CAUSES];
     atomic_uint_least64_t bytes_in, bytes_out;
 };
@@ -50,6 +67,8 @@ struct frit_device {
     void *self; /* the driver's */
     struct memory *memory;
     struct programs *programs;
+    struct labels *labels;
+    frit_device *fallback; /* runs what this one cannot, NULL: nothing does */
     struct device_counters count;
     pthread_mutex_t submit;           /* baton: the contract wants one submit at a time */
     atomic_uint_least64_t last_value; /* of the timeline, submitted */
