@@ -5,6 +5,7 @@
  * before the memory and given back if there is none, so that threads that allocate at once cannot
  * pass the cap together. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "reference.h"
 
@@ -66,4 +67,15 @@ void buffer_free(void *self, void *memory)
 bool buffer_holds(const struct buffer *buffer, uint64_t offset, uint64_t bytes)
 {
     return offset <= buffer->bytes && bytes <= buffer->bytes - offset;
+}
+
+void *native_get(void *device, void *object, frit_str name)
+{
+    const frit_str pointer = FRIT_STR("host.ptr");
+    const struct buffer *buffer = object;
+
+    (void)device;
+    if (!buffer || name.len != pointer.len || memcmp(name.ptr, pointer.ptr, pointer.len) != 0)
+        return NULL;
+    return buffer->data;
 }

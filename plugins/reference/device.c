@@ -15,6 +15,9 @@ static uint64_t physical_memory(void)
 frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride, uint32_t capacity,
                              uint32_t *count, frit_driver_info *driver, frit_err *err)
 {
+    static const frit_str formats[] = {
+        {FRIT_FORMAT_HOST_FN, sizeof FRIT_FORMAT_HOST_FN - 1},
+    };
     const struct instance *instance = self;
     uint64_t bytes = instance->memory_bytes ? instance->memory_bytes : physical_memory();
 
@@ -34,6 +37,8 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
         .driver_version = FRIT_STR(REF_VERSION),
         .fingerprint = FRIT_STR("reference"),
         .caps = FRIT_CAP_INLINE_QUEUE | FRIT_CAP_HOST_VISIBLE | FRIT_CAP_F64 | FRIT_CAP_I64,
+        .n_formats = sizeof formats / sizeof formats[0],
+        .formats = formats,
         .heap = {.bytes = bytes, .budget = bytes},
     };
     for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++)
@@ -56,7 +61,7 @@ frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
         return ref_fail(instance, err, FRIT_NO_HOST_MEMORY, "no memory to open reference:0");
     device->instance = instance;
     atomic_init(&device->in_use, 0);
-    atomic_init(&device->timeline, 0);
+    progress_init(&device->progress);
     *out = device;
     return FRIT_OK;
 }
@@ -65,5 +70,6 @@ void device_close(void *self)
 {
     struct device *device = self;
 
+    progress_fini(&device->progress);
     device->instance->core->mem_free(device->instance->host->self, device);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin: its options, its instance, and the one table it offers. */
+/* The plugin: its options, its instance, and the tables it offers. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <frit/native.h>
 #include <frit/plugin.h>
 
 #include "reference.h"
@@ -58,7 +59,13 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
     if (!instance)
         return core->err_set(host->self, err, FRIT_NO_HOST_MEMORY, 0,
                              FRIT_STR("no memory for the instance of plugin reference"));
-    *instance = (struct instance){host, core, (uint64_t)memory_bytes};
+    *instance = (struct instance){
+        .host = host,
+        .core = core,
+        .trace =
+            host_table(host, FRIT_STR(FRIT_HOST_TRACE), FRIT_END_OF(frit_host_trace, span_end)),
+        .memory_bytes = (uint64_t)memory_bytes,
+    };
     *out = instance;
     return FRIT_OK;
 }
@@ -70,10 +77,15 @@ static void plugin_close(void *self)
     instance->core->mem_free(instance->host->self, instance);
 }
 
+static bool is(frit_str id, frit_str name)
+{
+    return id.len == name.len && memcmp(id.ptr, name.ptr, name.len) == 0;
+}
+
 static const void *plugin_interface(void *instance, frit_str id)
 {
     static const frit_backend backend = {
-        .struct_size = FRIT_END_OF(frit_backend, op_program),
+        .struct_size = sizeof(frit_backend),
         .driver_name = TEXT("reference"),
         .enumerate = device_enumerate,
         .device_open = device_open,
@@ -86,13 +98,18 @@ static const void *plugin_interface(void *instance, frit_str id)
         .wait = queue_wait,
         .supports = program_supports,
         .op_program = program_create,
+        .kernel_load = kernel_load,
+        .kernel_unload = kernel_unload,
     };
-    const frit_str name = FRIT_STR(FRIT_BACKEND);
+    static const frit_native_table native = {
+        .struct_size = sizeof(frit_native_table),
+        .get = native_get,
+    };
 
     (void)instance;
-    if (id.len != name.len || memcmp(id.ptr, name.ptr, name.len) != 0)
-        return NULL;
-    return &backend;
+    if (is(id, FRIT_STR(FRIT_BACKEND)))
+        return &backend;
+    return is(id, FRIT_STR(FRIT_NATIVE_TABLE)) ? &native : NULL;
 }
 
 static const frit_option options[] = {{

@@ -181,9 +181,22 @@ static bool args_fit(const frit_launch *launch)
     return true;
 }
 
-frit_status program_check(const struct instance *instance, const frit_launch *launch, frit_err *err)
+frit_status launch_check(const struct instance *instance, const char *name,
+                         const frit_launch *launch, frit_err *err)
 {
     uint64_t workspace = launch->spec->workspace_bytes;
+
+    if (!args_fit(launch))
+        return ref_fail(instance, err, FRIT_INVALID,
+                        "reference: an argument of %s leaves its buffer", name);
+    if (workspace && (!launch->workspace ||
+                      !buffer_holds(launch->workspace, launch->workspace_offset, workspace)))
+        return ref_fail(instance, err, FRIT_INVALID, "reference: %s lacks its workspace", name);
+    return FRIT_OK;
+}
+
+frit_status program_check(const struct instance *instance, const frit_launch *launch, frit_err *err)
+{
     const struct program *program;
 
     if (launch->program->table != &program_table)
@@ -195,14 +208,7 @@ frit_status program_check(const struct instance *instance, const frit_launch *la
     if (launch->n_scalars != program->n_launch_scalars)
         return ref_fail(instance, err, FRIT_INVALID, "reference: %s takes %u scalars, not %u",
                         program->row->name, program->n_launch_scalars, launch->n_scalars);
-    if (!args_fit(launch))
-        return ref_fail(instance, err, FRIT_INVALID,
-                        "reference: an argument of %s leaves its buffer", program->row->name);
-    if (workspace && (!launch->workspace ||
-                      !buffer_holds(launch->workspace, launch->workspace_offset, workspace)))
-        return ref_fail(instance, err, FRIT_INVALID, "reference: %s lacks its workspace",
-                        program->row->name);
-    return FRIT_OK;
+    return launch_check(instance, program->row->name, launch, err);
 }
 
 void program_run(const frit_launch *launch)
@@ -211,6 +217,11 @@ void program_run(const frit_launch *launch)
     const struct call call = {program, launch};
 
     program->row->run(&call);
+}
+
+const char *program_name(const frit_launch *launch)
+{
+    return ((const struct program *)launch->program->self)->row->name;
 }
 
 /* ---- making ---- */

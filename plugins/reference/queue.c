@@ -2,8 +2,8 @@
 /* The queue: everything runs inside the call that asks for it, in order.
  *
  * What could be wrong with a command is found before the first one of its submit runs; after that
- * nothing can fail.  So every value that was ever handed out is reached, and wait has no failure to
- * tell. */
+ * only a kernel of another plugin can fail, which the timeline keeps for wait.  Every value that
+ * was ever handed out is reached. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 static frit_status check_waits(struct device *device, const frit_point *waits, uint32_t n,
                                frit_err *err)
 {
-    uint64_t reached = atomic_load(&device->timeline);
+    uint64_t reached = progress_value(&device->progress);
 
     for (uint32_t i = 0; i < n; i++)
         if (waits[i].queue != 0 || waits[i].value > reached)
@@ -59,7 +59,7 @@ frit_status queue_write(void *self, const frit_transfer *to, const void *from, u
     if (status)
         return status;
     memcpy(address(to->memory, to->offset), from, to->bytes);
-    *value = atomic_fetch_add(&device->timeline, 1) + 1;
+    *value = progress_advance(&device->progress, NULL);
     return FRIT_OK;
 }
 
@@ -72,7 +72,7 @@ frit_status queue_read(void *self, const frit_transfer *from, void *into, uint64
     if (status)
         return status;
     memcpy(into, address(from->memory, from->offset), from->bytes);
-    *value = atomic_fetch_add(&device->timeline, 1) + 1;
+    *value = progress_advance(&device->progress, NULL);
     return FRIT_OK;
 }
 
@@ -106,6 +106,8 @@ static frit_status check_command(struct device *device, const frit_cmd *cmd, fri
         return check_fill(device, cmd, err);
     case FRIT_CMD_LAUNCH:
         return program_check(device->instance, cmd->launch, err);
+    case FRIT_CMD_DISPATCH:
+        return kernel_check(device->instance, cmd, err);
     case FRIT_CMD_BARRIER:
         return FRIT_OK;
     default:
@@ -129,14 +131,50 @@ static void run_copy(const frit_cmd *cmd)
     memmove(address(cmd->dst, cmd->dst_offset), from->data + cmd->src_offset, cmd->bytes);
 }
 
-static void run_command(const frit_cmd *cmd)
+static const char *command_name(const frit_cmd *cmd)
 {
+    switch (cmd->kind) {
+    case FRIT_CMD_COPY:
+        return "copy";
+    case FRIT_CMD_FILL:
+        return "fill";
+    case FRIT_CMD_LAUNCH:
+        return program_name(cmd->launch);
+    default:
+        return "kernel";
+    }
+}
+
+static frit_status run_command(const frit_cmd *cmd, frit_err *err)
+{
+    if (cmd->kind == FRIT_CMD_DISPATCH)
+        return kernel_run(cmd, err);
     if (cmd->kind == FRIT_CMD_COPY)
         run_copy(cmd);
     else if (cmd->kind == FRIT_CMD_FILL)
         run_fill(cmd);
     else if (cmd->kind == FRIT_CMD_LAUNCH)
         program_run(cmd->launch);
+    return FRIT_OK;
+}
+
+/* Runs it inside a span of its name, and keeps the first failure. */
+static void run_traced(const struct instance *instance, const frit_cmd *cmd, struct fault *fault)
+{
+    uint64_t begun = instance->trace ? instance->trace->span_begin(instance->host->self) : 0;
+    frit_err err = {.struct_size = sizeof err};
+    frit_status status = run_command(cmd, &err);
+
+    if (begun) {
+        const char *name = command_name(cmd);
+
+        instance->trace->span_end(instance->host->self, begun, (frit_str){name, strlen(name)});
+    }
+    if (status >= 0 || fault->err.status < 0)
+        return;
+    err.status = status;
+    err.text[sizeof err.text - 1] = '\0';
+    *fault = (struct fault){.cookie = cmd->launch->cookie, .err = err};
 }
 
 static const frit_cmd *command(const frit_cmd *cmds, uint32_t stride, uint32_t i)
@@ -149,25 +187,31 @@ frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint3
 {
     struct device *device = self;
     frit_status status = check_waits(device, waits, n_waits, err);
+    struct fault fault = {0};
 
     for (uint32_t i = 0; i < count && !status; i++)
         status = check_command(device, command(cmds, stride, i), err);
     if (status)
         return status;
     for (uint32_t i = 0; i < count; i++)
-        run_command(command(cmds, stride, i));
-    *value = atomic_fetch_add(&device->timeline, 1) + 1;
+        if (command(cmds, stride, i)->kind != FRIT_CMD_BARRIER)
+            run_traced(device->instance, command(cmds, stride, i), &fault);
+    *value = progress_advance(&device->progress, fault.err.status < 0 ? &fault : NULL);
     return FRIT_OK;
 }
 
-frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *out,
+frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
                        frit_err *err)
 {
+    struct device *device = self;
+    const frit_host_core *core = device->instance->core;
     const frit_point point = {0, value};
+    frit_err told = {0};
 
     (void)timeout_ns;
-    out->status = FRIT_OK;
-    out->value = 0;
-    out->cookie = 0;
-    return check_waits(self, &point, 1, err);
+    progress_tell(&device->progress, value, failure, &told);
+    if (failure->status < 0)
+        (void)core->err_set(device->instance->host->self, err, told.status, told.native_code,
+                            (frit_str){told.text, strlen(told.text)});
+    return check_waits(device, &point, 1, err);
 }

@@ -8,6 +8,7 @@
 
 #include <frit/backend.h>
 
+#include "progress.h"
 #include "rows.h"
 
 #define REF_VERSION "0.1.0"
@@ -16,13 +17,14 @@
 struct instance {
     const frit_host_root *host;
     const frit_host_core *core;
-    uint64_t memory_bytes; /* option: what a device may hold, 0 = no cap */
+    const frit_host_trace *trace; /* NULL: the host records nothing */
+    uint64_t memory_bytes;        /* option: what a device may hold, 0 = no cap */
 };
 
 struct device {
     const struct instance *instance;
-    _Atomic uint64_t in_use;   /* bytes in buffers */
-    _Atomic uint64_t timeline; /* last value handed out; everything up to it is done */
+    _Atomic uint64_t in_use; /* bytes in buffers */
+    struct progress progress;
 };
 
 /* The header of a block of memory; the bytes follow, aligned as asked for. */
@@ -67,16 +69,32 @@ frit_status queue_read(void *self, const frit_transfer *from, void *into, uint64
                        frit_err *err);
 frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
-frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *out,
+frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
                        frit_err *err);
 
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err);
 frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
+frit_status kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
+                        void **kernel, frit_err *err);
+void kernel_unload(void *self, void *kernel);
+
+/* Slot of frit.native/1. */
+void *native_get(void *device, void *object, frit_str name);
+
+/* FRIT_INVALID with a text where an argument or the workspace leaves its buffer. */
+frit_status launch_check(const struct instance *instance, const char *name,
+                         const frit_launch *launch, frit_err *err);
 /* FRIT_INVALID with a text where the launch is not one that program_run can take. */
 frit_status program_check(const struct instance *instance, const frit_launch *launch,
                           frit_err *err);
 /* Runs a launch that passed program_check; cannot fail. */
 void program_run(const frit_launch *launch);
+/* The name of the program of a launch that passed program_check. */
+const char *program_name(const frit_launch *launch);
+
+/* The same for a DISPATCH, which can fail. */
+frit_status kernel_check(const struct instance *instance, const frit_cmd *cmd, frit_err *err);
+frit_status kernel_run(const frit_cmd *cmd, frit_err *err);
 
 #endif
