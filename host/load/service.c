@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plugin gets from its host: the root, frit.host.core/1 and frit.host.options/1.
+/* What a plugin gets from its host: the root, frit.host.core/1, frit.host.options/1 and
+ * frit.host.trace/1.
  *
  * `self` of every slot is the plugin's own service.  Options are parsed once, before `open`, so
  * that every wrong value is told with its origin whether the plugin reads it or not. */
@@ -9,6 +10,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/timeline.h"
 #include "load/load.h"
 
 enum { TOPIC_BYTES = 24 };
@@ -166,12 +168,45 @@ static const frit_host_options options_table = {
     .get_bool = options_get_bool,
 };
 
+/* ---- frit.host.trace/1 ---- */
+
+static uint64_t trace_span_begin(void *self)
+{
+    (void)self;
+    return timeline_begin();
+}
+
+static void trace_span_end(void *self, uint64_t begun, frit_str name)
+{
+    const struct service *service = self;
+
+    timeline_end(begun, service->id, name);
+}
+
+static void trace_counter(void *self, frit_str name, double value)
+{
+    const struct service *service = self;
+
+    timeline_counter(service->id, name, value);
+}
+
+static const frit_host_trace trace_table = {
+    .struct_size = sizeof(frit_host_trace),
+    .span_begin = trace_span_begin,
+    .span_end = trace_span_end,
+    .counter = trace_counter,
+};
+
+/* ---- the root ---- */
+
 static const void *root_get_interface(void *self, frit_str id)
 {
     (void)self;
     if (str_is(id, FRIT_HOST_CORE))
         return &core_table;
-    return str_is(id, FRIT_HOST_OPTIONS) ? &options_table : NULL;
+    if (str_is(id, FRIT_HOST_OPTIONS))
+        return &options_table;
+    return str_is(id, FRIT_HOST_TRACE) ? &trace_table : NULL;
 }
 
 frit_status service_create(struct arena *arena, struct plugin *plugin,
