@@ -6,12 +6,14 @@
  * node has two answers.  `lazy`: nothing known, go on, or run a plan over the first plan->n_calls
  * ops.  `sync`: the plan over all ops, or nothing known.  Answers are set once.
  *
- * Two generations: when the current trie passes half of `store_bytes`, a new one begins; a path of
- * the old one moves over when it is next walked, and the old one is freed when the next begins and
- * no walker stands in it.
+ * Two generations, each with its nodes, answers and interned bytes: when the current one passes
+ * half of `store_bytes`, a new one begins.  A node that is made in it takes the answers that the
+ * same path has in the one before, and interned bytes keep their number, so what is still used
+ * moves over.  A generation is freed when it is neither of the two newest and no walker needs it.
  *
- * Threads: any number of walkers, each used by one thread at a time; a warm step takes no lock and
- * writes no shared memory.  Growth takes the automaton's lock. */
+ * Threads: any number of walkers, each used by one thread at a time; a step to a node that is
+ * there, a restart and a question take no lock and write no shared memory, but for a restart that
+ * changes the generation.  Growth takes the automaton's lock. */
 #ifndef PLAN_AUTOMATON_H
 #define PLAN_AUTOMATON_H
 
@@ -25,27 +27,36 @@ struct automaton;
 struct automaton_node;
 
 frit_status automaton_create(uint64_t store_bytes, struct automaton **out, frit_err *err);
-void automaton_destroy(struct automaton *automaton); /* no walker is left */
+void automaton_destroy(struct automaton *automaton); /* no walker is left; NULL does nothing */
 
-/* The number of a byte string, the same for the same bytes as long as the automaton lives; from 1.
- * 0 without memory. */
-uint32_t automaton_intern(struct automaton *automaton, const void *bytes, size_t n_bytes);
+struct automaton_stats {
+    uint64_t nodes, plans, bytes; /* of the two newest generations; a plan counts per node */
+    uint64_t generations;         /* begun */
+};
+void automaton_stats(struct automaton *automaton, struct automaton_stats *out);
 
 /* A place in the trie.  All zero: not begun. */
 struct walker {
     struct automaton *automaton;
-    struct automaton_generation *generation; /* kept alive by this walker */
+    struct automaton_generation *generation; /* kept alive by this walker, as is the one before */
     struct automaton_node *node;             /* NULL: off the trie for want of memory */
-    struct automaton_node *old;              /* the same path in the generation before, or NULL */
     uint32_t depth;                          /* ops since the root */
 };
 
+/* At the root of the newest generation. */
 void walker_init(struct walker *walker, struct automaton *automaton);
 void walker_fini(struct walker *walker);
 /* Back to the root, of the newest generation. */
 void walker_restart(struct walker *walker);
 /* One op further; makes the node where there is none. */
 void walker_step(struct walker *walker, const struct op_key *key);
+
+/* The number of a byte string, from 1: never that of other bytes as long as the automaton lives,
+ * and the same for the same bytes as long as they are asked for in each generation.  0 without
+ * memory. */
+uint32_t walker_intern(struct walker *walker, const void *bytes, size_t n_bytes);
+/* The bytes of a number, as long as the walker stays in this generation; NULL if they are gone. */
+const void *walker_interned(const struct walker *walker, uint32_t id, size_t *n_bytes);
 
 enum lazy_kind { LAZY_UNKNOWN, LAZY_GO_ON, LAZY_RUN };
 
@@ -56,9 +67,21 @@ struct plan *walker_sync(const struct walker *walker);
 void walker_set_lazy(struct walker *walker, struct plan *plan);
 void walker_set_sync(struct walker *walker, struct plan *plan);
 
-struct automaton_stats {
-    uint64_t nodes, plans, bytes, generations;
+/* A node as automaton_visit shows it, valid for the call. */
+struct automaton_place {
+    uint32_t depth; /* of the node: 1 = its parent is the root */
+    const struct op_key *key;
+    enum lazy_kind lazy;
+    struct plan *plan; /* LAZY_RUN */
+    struct plan *sync; /* or NULL */
 };
-void automaton_stats(struct automaton *automaton, struct automaton_stats *out);
+
+/* Shows each node of the walker's generation but the root, parents first, the whole way under one
+ * before the next.  Nodes that are made meanwhile may be left out.  Ends with what `visit` returns
+ * if that is not FRIT_OK. */
+frit_status automaton_visit(const struct walker *walker,
+                            frit_status (*visit)(void *ctx, const struct automaton_place *place,
+                                                 frit_err *err),
+                            void *ctx, frit_err *err);
 
 #endif

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node is one cache line and has its first child at hand, which is the only one on most ways; the
+ * others are in a table.  A node is filled before it is published and never changes but by answers,
+ * each written once, and by children.
+ *
+ * Generations are counted under the lock and freed after it, because freeing a plan calls plugins.
+ * A walker holds its generation and the one before, so a node's `twin` is there as long as a walker
+ * stands in the node's generation, and nobody else looks at it. */
+#include "plan/automaton.h"
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/fail.h"
+#include "plan/intern.h"
+#include "plan/table.h"
+
+enum { SLAB_NODES = 32, NODE_ALIGN = 64 };
+
+/* In the place of a plan. */
+#define GO_ON ((uintptr_t)1)
+
+/* What few nodes have. */
+struct node_more {
+    _Atomic(struct plan *) sync;
+    struct table children; /* all but the first */
+};
+
+struct automaton_node {
+    struct op_key key;
+    _Atomic(struct automaton_node *) child; /* the first that was made */
+    _Atomic(uintptr_t) lazy;                /* 0, GO_ON or the plan */
+    _Atomic(struct node_more *) more;       /* or NULL */
+    struct automaton_node *twin;            /* the same path in the generation before, or NULL */
+};
+_Static_assert(sizeof(struct automaton_node) == NODE_ALIGN, "one cache line");
+
+struct node_slab {
+    struct node_slab *older;
+    struct automaton_node *nodes;
+    uint32_t used;
+};
+
+struct automaton_generation {
+    struct automaton_generation *before; /* valid while a walker stands here or this is current */
+    struct automaton_node *root;
+    struct node_slab *slab; /* newest */
+    struct arena arena;
+    struct intern intern;
+    uint64_t refs; /* walkers here, walkers in the one after, and the automaton */
+    uint64_t nodes, plans, bytes;
+};
+
+struct automaton {
+    pthread_mutex_t lock;
+    _Atomic(struct automaton_generation *) current;
+    uint64_t store_bytes;
+    uint64_t generations;
+    uint32_t last_id;
+};
+
+static struct automaton_generation *newest(struct automaton *automaton)
+{
+    return atomic_load_explicit(&automaton->current, memory_order_acquire);
+}
+
+/* ---- nodes ---- */
+
+static struct automaton_node *node_create(struct automaton_generation *generation)
+{
+    struct node_slab *slab = generation->slab;
+
+    if (!slab || slab->used == SLAB_NODES) {
+        size_t size = sizeof(*slab) + NODE_ALIGN + SLAB_NODES * sizeof(struct automaton_node);
+        unsigned char *nodes;
+
+        slab = arena_alloc(&generation->arena, size);
+        if (!slab)
+            return NULL;
+        nodes = (unsigned char *)(slab + 1);
+        nodes += -(uintptr_t)nodes & (NODE_ALIGN - 1);
+        slab->nodes = (struct automaton_node *)(void *)nodes;
+        slab->older = generation->slab;
+        generation->slab = slab;
+        generation->bytes += size;
+    }
+    generation->nodes++;
+    return &slab->nodes[slab->used++];
+}
+
+static struct node_more *node_more(struct automaton_generation *generation,
+                                   struct automaton_node *node)
+{
+    struct node_more *more = atomic_load_explicit(&node->more, memory_order_relaxed);
+
+    if (!more && (more = arena_alloc(&generation->arena, sizeof(*more)))) {
+        generation->bytes += sizeof(*more);
+        atomic_store_explicit(&node->more, more, memory_order_release);
+    }
+    return more;
+}
+
+static inline bool same_key(const struct op_key *a, const struct op_key *b)
+{
+    return ((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1]) | (a->word[2] ^ b->word[2]) |
+            (a->word[3] ^ b->word[3])) == 0;
+}
+
+static uint64_t hash_key(const struct op_key *key)
+{
+    uint64_t hash = 0;
+
+    for (int i = 0; i < 4; i++) {
+        hash = (hash ^ key->word[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static struct automaton_node *find_in_table(const struct automaton_node *node,
+                                            const struct op_key *key)
+{
+    const struct node_more *more = atomic_load_explicit(&node->more, memory_order_acquire);
+    const struct table_rows *rows = more ? table_rows(&more->children) : NULL;
+    uint64_t hash = rows ? hash_key(key) : 0;
+    struct automaton_node *child;
+    uint32_t probe = 0;
+
+    while ((child = table_next(rows, hash, &probe)) && !same_key(&child->key, key))
+        continue;
+    return child;
+}
+
+static inline struct automaton_node *find_child(const struct automaton_node *node,
+                                                const struct op_key *key)
+{
+    struct automaton_node *child = atomic_load_explicit(&node->child, memory_order_acquire);
+
+    if (!child || same_key(&child->key, key))
+        return child;
+    return find_in_table(node, key);
+}
+
+static uintptr_t lazy_of(const struct automaton_node *node)
+{
+    return atomic_load_explicit(&node->lazy, memory_order_acquire);
+}
+
+static struct plan *sync_of(const struct automaton_node *node)
+{
+    const struct node_more *more = atomic_load_explicit(&node->more, memory_order_acquire);
+
+    return more ? atomic_load_explicit(&more->sync, memory_order_acquire) : NULL;
+}
+
+/* Counts a plan that the generation now holds. */
+static void hold_plan(struct automaton_generation *generation, struct plan *plan)
+{
+    plan_ref(plan);
+    generation->plans++;
+    generation->bytes += plan->bytes;
+}
+
+static void put_lazy(struct automaton_generation *generation, struct automaton_node *node,
+                     uintptr_t lazy)
+{
+    if (lazy > GO_ON)
+        hold_plan(generation, (struct plan *)lazy);
+    atomic_store_explicit(&node->lazy, lazy, memory_order_release);
+}
+
+static void put_sync(struct automaton_generation *generation, struct automaton_node *node,
+                     struct plan *plan)
+{
+    struct node_more *more = node_more(generation, node);
+
+    if (!more)
+        return; /* it stays unknown */
+    hold_plan(generation, plan);
+    atomic_store_explicit(&more->sync, plan, memory_order_release);
+}
+
+/* ---- generations ---- */
+
+static struct automaton_generation *generation_create(struct automaton_generation *before)
+{
+    struct automaton_generation *generation = calloc(1, sizeof(*generation));
+
+    if (!generation)
+        return NULL;
+    generation->root = node_create(generation);
+    if (!generation->root) {
+        free(generation);
+        return NULL;
+    }
+    generation->nodes = 0; /* the root is none */
+    generation->refs = 1;
+    generation->before = before;
+    if (before)
+        generation->root->twin = before->root;
+    return generation;
+}
+
+static void generation_free(struct automaton_generation *generation)
+{
+    if (!generation)
+        return;
+    for (const struct node_slab *slab = generation->slab; slab; slab = slab->older) {
+        for (uint32_t i = 0; i < slab->used; i++) {
+            uintptr_t lazy = lazy_of(&slab->nodes[i]);
+
+            if (lazy > GO_ON)
+                plan_unref((struct plan *)lazy);
+            plan_unref(sync_of(&slab->nodes[i]));
+        }
+    }
+    intern_fini(&generation->intern);
+    arena_fini(&generation->arena);
+    free(generation);
+}
+
+/* Under the lock.  What is returned is to be freed after it. */
+static struct automaton_generation *drop_ref(struct automaton_generation *generation)
+{
+    return generation && --generation->refs == 0 ? generation : NULL;
+}
+
+static uint64_t generation_bytes(const struct automaton_generation *generation)
+{
+    return generation ? generation->bytes + generation->intern.bytes : 0;
+}
+
+/* Under the lock, after the generation grew: begins the next one if it is time.  Without memory for
+ * that the current one goes on.  What is returned is to be freed after the lock. */
+static struct automaton_generation *turn_over(struct automaton *automaton,
+                                              struct automaton_generation *grown)
+{
+    struct automaton_generation *current = newest(automaton), *next;
+
+    if (grown != current || generation_bytes(current) <= automaton->store_bytes / 2)
+        return NULL;
+    next = generation_create(current);
+    if (!next)
+        return NULL;
+    automaton->generations++;
+    atomic_store_explicit(&automaton->current, next, memory_order_release);
+    return drop_ref(current->before);
+}
+
+frit_status automaton_create(uint64_t store_bytes, struct automaton **out, frit_err *err)
+{
+    struct automaton_generation *first = generation_create(NULL);
+    struct automaton *automaton = calloc(1, sizeof(*automaton));
+
+    *out = NULL;
+    if (!first || !automaton) {
+        generation_free(first);
+        free(automaton);
+        return fail_memory(err, sizeof(*automaton));
+    }
+    pthread_mutex_init(&automaton->lock, NULL);
+    atomic_init(&automaton->current, first);
+    automaton->store_bytes = store_bytes;
+    automaton->generations = 1;
+    *out = automaton;
+    return FRIT_OK;
+}
+
+void automaton_destroy(struct automaton *automaton)
+{
+    if (!automaton)
+        return;
+    generation_free(newest(automaton)->before);
+    generation_free(newest(automaton));
+    pthread_mutex_destroy(&automaton->lock);
+    free(automaton);
+}
+
+void automaton_stats(struct automaton *automaton, struct automaton_stats *out)
+{
+    const struct automaton_generation *generation;
+
+    *out = (struct automaton_stats){0};
+    pthread_mutex_lock(&automaton->lock);
+    out->generations = automaton->generations;
+    generation = newest(automaton);
+    for (int i = 0; i < 2 && generation; i++) {
+        out->nodes += generation->nodes;
+        out->plans += generation->plans;
+        out->bytes += generation_bytes(generation);
+        generation = generation->before;
+    }
+    pthread_mutex_unlock(&automaton->lock);
+}
+
+/* ---- walkers ---- */
+
+static void enter(struct walker *walker)
+{
+    struct automaton *automaton = walker->automaton;
+
+    pthread_mutex_lock(&automaton->lock);
+    walker->generation = newest(automaton);
+    walker->generation->refs++;
+    if (walker->generation->before)
+        walker->generation->before->refs++;
+    pthread_mutex_unlock(&automaton->lock);
+}
+
+static void leave(struct walker *walker)
+{
+    struct automaton_generation *generation = walker->generation, *before = generation->before;
+
+    pthread_mutex_lock(&walker->automaton->lock);
+    before = drop_ref(before);
+    generation = drop_ref(generation);
+    pthread_mutex_unlock(&walker->automaton->lock);
+    generation_free(generation);
+    generation_free(before);
+    walker->generation = NULL;
+}
+
+void walker_init(struct walker *walker, struct automaton *automaton)
+{
+    *walker = (struct walker){.automaton = automaton};
+    enter(walker);
+    walker->node = walker->generation->root;
+}
+
+void walker_fini(struct walker *walker)
+{
+    if (walker->generation)
+        leave(walker);
+    *walker = (struct walker){0};
+}
+
+void walker_restart(struct walker *walker)
+{
+    if (walker->generation != newest(walker->automaton)) {
+        leave(walker);
+        enter(walker);
+    }
+    walker->node = walker->generation->root;
+    walker->depth = 0;
+}
+
+/* Under the lock. */
+static struct automaton_node *make_child(struct automaton_generation *generation,
+                                         struct automaton_node *node, const struct op_key *key)
+{
+    struct automaton_node *twin = node->twin ? find_child(node->twin, key) : NULL;
+    struct automaton_node *child = node_create(generation);
+    struct node_more *more;
+
+    if (!child)
+        return NULL;
+    child->key = *key;
+    child->twin = twin;
+    if (twin) {
+        put_lazy(generation, child, lazy_of(twin));
+        if (sync_of(twin))
+            put_sync(generation, child, sync_of(twin));
+    }
+    if (!atomic_load_explicit(&node->child, memory_order_relaxed)) {
+        atomic_store_explicit(&node->child, child, memory_order_release);
+        return child;
+    }
+    more = node_more(generation, node);
+    if (!more ||
+        !table_add(&more->children, &generation->arena, hash_key(key), child, &generation->bytes))
+        return NULL; /* the child is lost until its generation ends */
+    return child;
+}
+
+static struct automaton_node *grow(struct walker *walker, const struct op_key *key)
+{
+    struct automaton *automaton = walker->automaton;
+    struct automaton_generation *gone = NULL;
+    struct automaton_node *child;
+
+    pthread_mutex_lock(&automaton->lock);
+    child = find_child(walker->node, key);
+    if (!child) {
+        child = make_child(walker->generation, walker->node, key);
+        gone = turn_over(automaton, walker->generation);
+    }
+    pthread_mutex_unlock(&automaton->lock);
+    generation_free(gone);
+    return child;
+}
+
+void walker_step(struct walker *walker, const struct op_key *key)
+{
+    struct automaton_node *child;
+
+    walker->depth++;
+    if (!walker->node)
+        return;
+    child = find_child(walker->node, key);
+    walker->node = child ? child : grow(walker, key);
+}
+
+enum lazy_kind walker_lazy(const struct walker *walker, struct plan **plan)
+{
+    uintptr_t lazy = walker->node ? lazy_of(walker->node) : 0;
+
+    *plan = lazy > GO_ON ? (struct plan *)lazy : NULL;
+    if (!lazy)
+        return LAZY_UNKNOWN;
+    return *plan ? LAZY_RUN : LAZY_GO_ON;
+}
+
+struct plan *walker_sync(const struct walker *walker)
+{
+    return walker->node ? sync_of(walker->node) : NULL;
+}
+
+void walker_set_lazy(struct walker *walker, struct plan *plan)
+{
+    struct automaton_generation *gone;
+
+    if (!walker->node)
+        return;
+    pthread_mutex_lock(&walker->automaton->lock);
+    if (!lazy_of(walker->node))
+        put_lazy(walker->generation, walker->node, plan ? (uintptr_t)plan : GO_ON);
+    gone = turn_over(walker->automaton, walker->generation);
+    pthread_mutex_unlock(&walker->automaton->lock);
+    generation_free(gone);
+}
+
+void walker_set_sync(struct walker *walker, struct plan *plan)
+{
+    struct automaton_generation *gone;
+
+    if (!walker->node)
+        return;
+    pthread_mutex_lock(&walker->automaton->lock);
+    if (!sync_of(walker->node))
+        put_sync(walker->generation, walker->node, plan);
+    gone = turn_over(walker->automaton, walker->generation);
+    pthread_mutex_unlock(&walker->automaton->lock);
+    generation_free(gone);
+}
+
+/* ---- interned bytes ---- */
+
+/* Under the lock. */
+static uint32_t intern_here(struct walker *walker, const void *bytes, size_t n_bytes)
+{
+    struct automaton_generation *generation = walker->generation;
+    const struct intern_entry *entry = intern_find(&generation->intern, bytes, n_bytes);
+    uint32_t id;
+
+    if (entry)
+        return entry->id;
+    if (generation->before)
+        entry = intern_find(&generation->before->intern, bytes, n_bytes);
+    if (!entry && walker->automaton->last_id == UINT32_MAX)
+        return 0;
+    id = entry ? entry->id : ++walker->automaton->last_id;
+    return intern_add(&generation->intern, bytes, n_bytes, id) ? id : 0;
+}
+
+uint32_t walker_intern(struct walker *walker, const void *bytes, size_t n_bytes)
+{
+    const struct intern_entry *entry = intern_find(&walker->generation->intern, bytes, n_bytes);
+    struct automaton_generation *gone;
+    uint32_t id;
+
+    if (entry)
+        return entry->id;
+    pthread_mutex_lock(&walker->automaton->lock);
+    id = intern_here(walker, bytes, n_bytes);
+    gone = turn_over(walker->automaton, walker->generation);
+    pthread_mutex_unlock(&walker->automaton->lock);
+    generation_free(gone);
+    return id;
+}
+
+const void *walker_interned(const struct walker *walker, uint32_t id, size_t *n_bytes)
+{
+    const struct automaton_generation *generation = walker->generation;
+    const struct intern_entry *entry = intern_find_id(&generation->intern, id);
+
+    if (!entry && generation->before)
+        entry = intern_find_id(&generation->before->intern, id);
+    *n_bytes = entry ? entry->n_bytes : 0;
+    return entry ? entry->bytes : NULL;
+}
+
+/* ---- all nodes ---- */
+
+/* Nodes that are still to be shown, the next one last. */
+struct way {
+    struct {
+        const struct automaton_node *node;
+        uint32_t depth;
+    } * places;
+    uint32_t count, room;
+};
+
+static bool way_add(struct way *way, const struct automaton_node *node, uint32_t depth)
+{
+    if (!array_grow(&way->places, &way->room, way->count, 1, sizeof(*way->places)))
+        return false;
+    way->places[way->count].node = node;
+    way->places[way->count++].depth = depth;
+    return true;
+}
+
+static bool way_add_children(struct way *way, const struct automaton_node *node, uint32_t depth)
+{
+    const struct automaton_node *child = atomic_load_explicit(&node->child, memory_order_acquire);
+    const struct node_more *more = atomic_load_explicit(&node->more, memory_order_acquire);
+    const struct table_rows *rows = more ? table_rows(&more->children) : NULL;
+
+    if (child && !way_add(way, child, depth))
+        return false;
+    for (uint32_t i = 0; rows && i <= rows->mask; i++) {
+        child = atomic_load_explicit(&rows->slot[i].item, memory_order_acquire);
+        if (child && !way_add(way, child, depth))
+            return false;
+    }
+    return true;
+}
+
+frit_status automaton_visit(const struct walker *walker,
+                            frit_status (*visit)(void *ctx, const struct automaton_place *place,
+                                                 frit_err *err),
+                            void *ctx, frit_err *err)
+{
+    const struct automaton_node *node = walker->generation->root;
+    frit_status status = FRIT_OK;
+    struct way way = {0};
+    uint32_t depth = 0;
+
+    while (way_add_children(&way, node, depth + 1)) {
+        uintptr_t lazy;
+
+        if (status || !way.count)
+            goto out;
+        node = way.places[--way.count].node;
+        depth = way.places[way.count].depth;
+        lazy = lazy_of(node);
+        status = visit(ctx,
+                       &(struct automaton_place){
+                           .depth = depth,
+                           .key = &node->key,
+                           .lazy = lazy > GO_ON ? LAZY_RUN : (enum lazy_kind)lazy,
+                           .plan = lazy > GO_ON ? (struct plan *)lazy : NULL,
+                           .sync = sync_of(node),
+                       },
+                       err);
+    }
+    status = fail_memory(err, way.count * sizeof(*way.places));
+out:
+    free(way.places);
+    return status;
+}
