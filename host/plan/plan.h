@@ -61,9 +61,11 @@ struct plan_step {
     uint32_t *in;   /* values, as fuser.h orders a program's arguments; of a single op, its tensor
                        operands in order, repeated ones repeated */
     uint32_t *out;  /* likewise; of a single op every wanted output */
-    uint32_t *dead; /* values made in the segment whose last use is this step and that nobody sees
-                       later, stored or not */
+    uint32_t *dead; /* values made in the segment that nobody sees later, stored or not, where this
+                       step is the last that uses them or a view of them */
 };
+
+#define PLAN_NO_STEP UINT32_MAX
 
 struct plan {
     atomic_uint refs;
@@ -72,9 +74,10 @@ struct plan {
     uint32_t n_ops;   /* of the expanded segment */
     uint32_t n_values;
     uint32_t n_steps;
-    frit_op_desc *ops; /* deep copies, deaths included */
+    frit_op_desc *ops; /* deep copies; each death stands at the op that uses the value last */
     struct plan_step *steps;
-    uint32_t *last_step; /* per value: the last step that uses or makes it */
+    uint32_t *last_step; /* per value: the last step that uses or makes it or a view of it;
+                            PLAN_NO_STEP if there is none */
     uint64_t bytes;      /* of host memory, programs not counted */
     uint64_t serial;     /* unique in the process */
     _Atomic(void *)
@@ -82,8 +85,9 @@ struct plan {
     void (*warm_free)(void *warm);
 };
 
-/* The blocks must hold each op of `relative` once.  References to programs are taken by the plan.
- */
+/* The blocks must hold each of the first ops of `relative` once.  What later ops say counts where
+ * it is about these: a death that stands there, a use that keeps a value alive.  References to
+ * programs are taken by the plan. */
 frit_status plan_create(const struct relative *relative, uint32_t n_calls,
                         const struct plan_block *blocks, uint32_t n_blocks, struct plan **out,
                         frit_err *err);
@@ -93,9 +97,14 @@ frit_status plan_unfused(const struct relative *relative, uint32_t n_calls, stru
 struct plan *plan_ref(struct plan *plan);
 void plan_unref(struct plan *plan); /* NULL does nothing */
 
-/* Lifetime simulation: every op once, no value used before it is made or after it died, values
- * that share memory (a view and its base) kept until the last use of either, ORDERED ops in order.
- * plan_create calls it and fails with FRIT_INTERNAL. */
+/* Lifetime simulation of ops in an order of running: each of `n_ops` ops once, no value used before
+ * it is made or after it died, ORDERED ops in order.  FRIT_INTERNAL says which op breaks it. */
+frit_status plan_simulate(const frit_op_desc *ops, uint32_t n_ops, uint32_t n_values,
+                          const uint32_t *order, frit_err *err);
+
+/* plan_simulate over the steps, and that these fit together: values that cross steps are stored,
+ * memory that a view shares with its base is kept until the last use of either.  plan_create calls
+ * it and fails with FRIT_INTERNAL. */
 frit_status plan_verify(const struct plan *plan, frit_err *err);
 
 /* For people, tests and goldens: a line per step (label, ops, values in and out, score, end). */

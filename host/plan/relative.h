@@ -20,6 +20,7 @@ struct relative {
     int64_t *extents;  /* extents[k] is number k + 2 */
     uint32_t n_extents, extents_room;
     uint32_t n_scalars; /* SCALAR operands so far: their numbers */
+    uint32_t n_deaths;  /* over all ops */
 };
 
 void relative_fini(struct relative *relative);
@@ -27,11 +28,22 @@ void relative_fini(struct relative *relative);
 void relative_reset(struct relative *relative);
 
 /* Appends the relative form of graph->ops[op], which must be the next op.  `dead`: values that die
- * with it. */
+ * with it.  On failure nothing has changed. */
 frit_status relative_append(struct relative *relative, const struct graph *graph, uint32_t op,
                             const uint32_t *dead, uint32_t n_dead, frit_err *err);
 /* Adds a death to an op that is there already. */
 frit_status relative_bury(struct relative *relative, uint32_t op, uint32_t value, frit_err *err);
+
+/* Deaths, each moved to the last op that uses or makes the value: those of op i are
+ * values[first[i]] to before values[first[i + 1]]. */
+struct relative_deaths {
+    uint32_t *first; /* n_ops + 1 */
+    uint32_t *values;
+};
+/* Into the arena.  A death of a value that no op has is left out.  Values must be below n_values.
+ */
+frit_status relative_last_uses(const struct relative *relative, struct arena *arena,
+                               struct relative_deaths *out, frit_err *err);
 
 /* Whether the two are the same ops: ids, operands, KEY attributes; deaths are not compared. */
 bool relative_same_op(const frit_op_desc *a, const frit_op_desc *b);
