@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs: a block and the kernel under which the device's driver knows it.  One candidate, any
+ * layout of the inputs.  Constant once made. */
+#include <string.h>
+
+#include "blocks.h"
+
+static frit_status program_describe(void *self, frit_program_info *out, frit_err *err)
+{
+    const struct program *program = self;
+
+    (void)err;
+    out->n_candidates = 1;
+    out->candidate_stride = sizeof(program->candidate);
+    out->generation = 0;
+    out->n_ops = program->block.n_ops;
+    out->name = program->kind == FUSER_MAP ? FRIT_STR("map") : FRIT_STR("row");
+    out->candidates = &program->candidate;
+    return FRIT_OK;
+}
+
+/* ---- what may take an input's memory ---- */
+
+/* The last op that reads a value by itself, and the last that reads it through a view; -1: none.
+ * A view that is an output is read from when it is stored. */
+struct reads {
+    int32_t direct, viewed;
+};
+
+static int32_t later(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+static struct reads reads_of(const struct block *block, uint16_t value)
+{
+    bool seen[BLOCK_ARGS] = {false}; /* the value and its views */
+    struct reads reads = {-1, -1};
+
+    seen[value] = true;
+    for (uint32_t k = 0; k < block->n_ops; k++) {
+        const struct block_op *op = &block->ops[k];
+
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            if (op->in[i] == BLOCK_NONE || !seen[op->in[i]])
+                continue;
+            if (op->row->cls == FRIT_CLASS_VIEW)
+                seen[op->out] = block->values[op->out].dies != BLOCK_NONE;
+            if (op->row->cls == FRIT_CLASS_VIEW || op->in[i] != value)
+                reads.viewed = later(reads.viewed, (int32_t)k);
+            else
+                reads.direct = (int32_t)k;
+        }
+    }
+    return reads;
+}
+
+/* Whether the input's elements lie one for one where those of the dense output do. */
+static bool lies_like(const frit_arg_sig *in, const frit_arg_sig *out)
+{
+    int64_t dense = 1;
+
+    if (in->rank != out->rank || frit_dtype_bits(in->dtype) != frit_dtype_bits(out->dtype))
+        return false;
+    for (uint32_t d = in->rank; d-- > 0;) {
+        if (in->dims[d] != out->dims[d] || (in->dims[d] != 1 && in->strides[d] != dense))
+            return false;
+        dense *= in->dims[d];
+    }
+    return true;
+}
+
+static const frit_arg_sig *sig_at(const frit_signature *sig, uint32_t i)
+{
+    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
+                                                (size_t)i * sig->arg_stride);
+}
+
+/* An output is stored by the op that makes it.  It may take the memory of an input that nothing
+ * reads from that op on, or that only this op reads, each element just before it is written. */
+static uint64_t alias_set(const struct program *program, const frit_signature *sig, uint32_t out)
+{
+    const struct block *block = &program->block;
+    int32_t maker = block->values[program->args[out]].maker;
+    uint32_t cls = block->ops[maker].row->cls;
+    bool in_step = cls == FRIT_CLASS_MAP || cls == FRIT_CLASS_CAST || cls == FRIT_CLASS_COPY;
+    uint64_t set = 0;
+
+    for (uint32_t i = 0; i < program->n_in && i < 64; i++) {
+        struct reads reads = reads_of(block, program->args[i]);
+
+        if (reads.viewed >= maker || reads.direct > maker)
+            continue;
+        if (reads.direct < maker || (in_step && lies_like(sig_at(sig, i), sig_at(sig, out))))
+            set |= 1ull << i;
+    }
+    return set;
+}
+
+static frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
+                                   frit_launch_spec *out, frit_variant *variant, frit_err *err)
+{
+    const struct program *program = self;
+    int64_t extents[BLOCK_EXTENTS];
+
+    if (candidate != 0 || sig->n_in != program->n_in || sig->n_in + sig->n_out != program->n_args)
+        return blocks_fail(program->instance, err, FRIT_INVALID,
+                           "blocks: a program is asked for arguments that it has not");
+    if (sig->flags & FRIT_MUST_UNDERSTAND)
+        return blocks_fail(program->instance, err, FRIT_UNSUPPORTED,
+                           "blocks: unknown flags in a signature");
+    machine_extents(program, sig->args->dims, sig->arg_stride, extents);
+    out->workspace_bytes = machine_workspace(program, extents);
+    out->workspace_align = 8;
+    for (uint32_t k = 0; k < sig->n_out; k++)
+        out->outputs[k].alias = alias_set(program, sig, sig->n_in + k);
+    variant->n_bytes = 0;
+    return FRIT_OK;
+}
+
+static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
+{
+    const struct program *program = self;
+
+    (void)err;
+    *n_bytes = state_write(&program->block, program->kind, bytes, *n_bytes);
+    return FRIT_OK;
+}
+
+static frit_status program_record(void *self, const frit_launch *launch, struct frit_cmd *cmds,
+                                  uint32_t capacity, uint32_t *count, frit_err *err)
+{
+    const struct program *program = self;
+
+    (void)err;
+    *count = 1;
+    if (capacity < 1)
+        return FRIT_OK;
+    cmds[0] = (frit_cmd){.struct_size = sizeof(frit_cmd),
+                         .kind = FRIT_CMD_DISPATCH,
+                         .launch = launch,
+                         .kernel = program->kernel,
+                         .grid = {1, 1, 1},
+                         .group = {1, 1, 1}};
+    return FRIT_OK;
+}
+
+static void program_destroy(void *self)
+{
+    struct program *program = self;
+
+    program->kernel_unload(program->device, program->kernel);
+    program->instance->core->mem_free(program->instance->host->self, program);
+}
+
+const frit_program_table program_table = {
+    .struct_size = sizeof(program_table),
+    .describe = program_describe,
+    .prepare = program_prepare,
+    .destroy = program_destroy,
+    .to_state = program_to_state,
+    .record = program_record,
+};
+
+frit_status program_create(const struct instance *instance, const frit_fuser_device *device,
+                           enum fuser_kind kind, const struct block *block, frit_program *out,
+                           frit_err *err)
+{
+    struct program *program = instance->core->mem_alloc(instance->host->self, sizeof(*program), 64);
+    frit_host_fn function = {.struct_size = sizeof(function), .run = machine_run, .ctx = program};
+    frit_status status;
+
+    if (!program)
+        return blocks_fail(instance, err, FRIT_NO_HOST_MEMORY, "blocks: no memory for a program");
+    *program = (struct program){
+        .instance = instance,
+        .kind = kind,
+        .device = device->self,
+        .kernel_unload = device->kernel_unload,
+        .native_get = device->native_get,
+        .candidate = {.struct_size = sizeof(frit_candidate),
+                      .version = 1,
+                      .identity = FRIT_STR("interpreter")},
+    };
+    block_copy(&program->block, block);
+    program->n_args = block_args(block, program->args, &program->n_in);
+    status = device->kernel_load(device->self, FRIT_STR(FRIT_FORMAT_HOST_FN), &function,
+                                 sizeof(function), &program->kernel, err);
+    if (status) {
+        instance->core->mem_free(instance->host->self, program);
+        return status;
+    }
+    out->table = &program_table;
+    out->self = program;
+    return FRIT_OK;
+}
