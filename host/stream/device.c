@@ -108,22 +108,33 @@ static void note_failure(struct stream *stream, void *failure)
     stream_note_error(stream, failure);
 }
 
-/* Everything written from the failed command to the newest submitted one is spoiled.  The entry can
- * be seen before the newest is asked for: whoever submits looks for poison afterwards, so that no
- * command escapes between the two.  Without memory for one more entry the last one is widened,
- * which spoils too much rather than too little. */
-static void add_poison(frit_device *device, uint64_t from, struct failure *failure)
+/* Everything written from the failed command to the newest submitted one is spoiled, so that the
+ * driver need not tell of failures up to there: `told`, set when the poison can be seen.  False if
+ * another thread that was told the same was here first.
+ *
+ * The entry can be seen before the newest is asked for: whoever submits looks for poison
+ * afterwards, so that no command escapes between the two.  Without memory for one more entry the
+ * last one is widened, which spoils too much rather than too little. */
+static bool add_poison(frit_device *device, uint64_t from, struct failure *failure)
 {
+    uint64_t newest;
+    bool is_new;
     uint32_t n;
 
     pthread_mutex_lock(&device->lock);
-    n = atomic_load(&device->n_poisons);
-    if (array_grow(&device->poisons, &device->poison_room, n, 1, sizeof(struct poison))) {
-        device->poisons[n] = (struct poison){.from = from, .failure = failure_ref(failure)};
-        atomic_store(&device->n_poisons, ++n);
+    is_new = from > atomic_load(&device->told);
+    if (is_new) {
+        n = atomic_load(&device->n_poisons);
+        if (array_grow(&device->poisons, &device->poison_room, n, 1, sizeof(struct poison))) {
+            device->poisons[n] = (struct poison){.from = from, .failure = failure_ref(failure)};
+            atomic_store(&device->n_poisons, ++n);
+        }
+        newest = atomic_load(&device->last_value);
+        device->poisons[n - 1].to = newest > from ? newest : from;
+        atomic_store(&device->told, device->poisons[n - 1].to);
     }
-    device->poisons[n - 1].to = atomic_load(&device->last_value);
     pthread_mutex_unlock(&device->lock);
+    return is_new;
 }
 
 /* Which thread's call it was is not known, so every queue has the error, but where work runs inside
@@ -138,23 +149,27 @@ static void remember_failure(frit_device *device, const frit_failure *failure,
     fail(&err, failure->status, "%s failed on %s: %s", label ? label : "a command",
          device->entry->name, detail->text[0] ? detail->text : status_name(failure->status));
     known = failure_create(&err);
-    add_poison(device, failure->value, known);
-    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))
+    if (add_poison(device, failure->value, known) && !(device->info->caps & FRIT_CAP_INLINE_QUEUE))
         streams_each(device, note_failure, known);
     failure_unref(known);
 }
 
 frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
 {
-    frit_failure failure = {.struct_size = sizeof(failure)};
+    uint64_t told = atomic_load(&device->told);
+    frit_failure failure = {.struct_size = sizeof(failure), .value = told};
     frit_err detail = ERR_INIT;
     frit_status st;
 
     if (value == 0)
         return FRIT_OK;
     st = device->backend->wait(device->self, value, UINT64_MAX, &failure, &detail);
-    if (failure.status < 0)
+    if (failure.status < 0) {
+        /* A driver that names no command it may have meant may mean any that is not known. */
+        if (failure.value == told || failure.value > value)
+            failure.value = told < value ? told + 1 : value;
         remember_failure(device, &failure, &detail);
+    }
     if (st < 0 && err)
         *err = detail;
     return st < 0 ? fail_from(err, st, "wait") : FRIT_OK;

@@ -72,6 +72,7 @@ struct frit_device {
     struct device_counters count;
     pthread_mutex_t submit;           /* baton: the contract wants one submit at a time */
     atomic_uint_least64_t last_value; /* of the timeline, submitted */
+    atomic_uint_least64_t told;       /* failures up to this value are among the poisons */
     atomic_uint n_poisons;
     atomic_uint next_ordinal; /* of streams, in order of their first op */
     pthread_mutex_t lock;     /* of the rest */
@@ -87,7 +88,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
 /* All tensors of it become stale.  No other call on it is under way. */
 void device_destroy(frit_device *device);
 
-/* Waits until the timeline reaches `value`.  Failed commands are remembered as poison. */
+/* Waits until the timeline reaches `value`.  When it returns, in any thread, device_poison_of knows
+ * of every command up to there that failed. */
 frit_status device_wait(frit_device *device, uint64_t value, frit_err *err);
 /* One call of the driver's submit: hands `cmds` over and gives the timeline value. */
 frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,

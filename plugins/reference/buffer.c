@@ -22,6 +22,15 @@ static bool reserve(struct device *device, uint64_t bytes)
     return true;
 }
 
+static void trace_use(struct device *device)
+{
+    const struct instance *instance = device->instance;
+
+    if (instance->trace)
+        instance->trace->counter(instance->host->self, FRIT_STR("bytes in use"),
+                                 (double)atomic_load(&device->in_use));
+}
+
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err)
 {
@@ -50,6 +59,7 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
     out->memory = buffer;
     out->address = (uint64_t)(uintptr_t)buffer->data;
     out->host_pointer = buffer->data;
+    trace_use(device);
     return FRIT_OK;
 }
 
@@ -61,6 +71,7 @@ void buffer_free(void *self, void *memory)
     if (!buffer)
         return;
     atomic_fetch_sub(&device->in_use, buffer->bytes);
+    trace_use(device);
     device->instance->core->mem_free(device->instance->host->self, buffer);
 }
 

@@ -62,8 +62,7 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
     *instance = (struct instance){
         .host = host,
         .core = core,
-        .trace =
-            host_table(host, FRIT_STR(FRIT_HOST_TRACE), FRIT_END_OF(frit_host_trace, span_end)),
+        .trace = host_table(host, FRIT_STR(FRIT_HOST_TRACE), FRIT_END_OF(frit_host_trace, counter)),
         .memory_bytes = (uint64_t)memory_bytes,
     };
     *out = instance;

@@ -157,8 +157,13 @@ static void destroy(void *self)
     free(program);
 }
 
-static const frit_program_table table = {sizeof(table), 0, describe, prepare, compile, destroy};
-static const frit_program_table bad_table = {sizeof(table), 0, describe, NULL, compile, destroy};
+static const frit_program_table table = {.struct_size = sizeof(table),
+                                         .describe = describe,
+                                         .prepare = prepare,
+                                         .compile = compile,
+                                         .destroy = destroy};
+static const frit_program_table bad_table = {
+    .struct_size = sizeof(table), .describe = describe, .compile = compile, .destroy = destroy};
 
 static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                             uint64_t *bits, frit_err *err)
@@ -264,15 +269,17 @@ static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, f
                               frit_err *err)
 {
     struct driver *driver = self;
+    const frit_failure *known = &driver->failure;
 
     (void)timeout_ns;
     assert_true(value <= driver->timeline);
-    if (driver->failure.status && driver->failure.value <= value) {
-        out->status = driver->failure.status;
-        out->value = driver->failure.value;
-        out->cookie = driver->failure.cookie;
-        driver->failure.status = FRIT_OK;
+    if (known->status && known->value > out->value && known->value <= value) {
+        out->status = known->status;
+        out->value = driver->nameless ? out->value : known->value;
+        out->cookie = known->cookie;
         fail(err, out->status, "smoke came out");
+        if (driver->on_tell)
+            driver->on_tell(driver);
     }
     return FRIT_OK;
 }
