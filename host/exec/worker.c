@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/worker.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/fail.h"
+
+struct job {
+    struct job *next;
+    void (*fn)(void *ctx);
+    void *ctx;
+};
+
+struct worker {
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* a job came, or it is time to end */
+    pthread_cond_t idle; /* the last job is done */
+    pthread_t thread;
+    struct job *first, **last; /* the one that runs stays first */
+    bool started, ending;
+};
+
+static void *work(void *ctx)
+{
+    struct worker *worker = ctx;
+
+    pthread_mutex_lock(&worker->lock);
+    for (;;) {
+        struct job *job = worker->first;
+
+        if (!job && worker->ending)
+            break;
+        if (!job) {
+            pthread_cond_wait(&worker->work, &worker->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&worker->lock);
+        job->fn(job->ctx);
+        pthread_mutex_lock(&worker->lock);
+        worker->first = job->next;
+        if (!worker->first) {
+            worker->last = &worker->first;
+            pthread_cond_broadcast(&worker->idle);
+        }
+        free(job);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
+}
+
+/* Signals are for the threads of the program. */
+static frit_status start(struct worker *worker, frit_err *err)
+{
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&worker->thread, NULL, work, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error)
+        return fail(err, FRIT_NO_HOST_MEMORY, "the background thread cannot be started: error %d",
+                    error);
+    worker->started = true;
+    return FRIT_OK;
+}
+
+frit_status worker_create(struct worker **out, frit_err *err)
+{
+    struct worker *worker = calloc(1, sizeof(*worker));
+
+    *out = worker;
+    if (!worker)
+        return fail_memory(err, sizeof(*worker));
+    pthread_mutex_init(&worker->lock, NULL);
+    pthread_cond_init(&worker->work, NULL);
+    pthread_cond_init(&worker->idle, NULL);
+    worker->last = &worker->first;
+    return FRIT_OK;
+}
+
+frit_status worker_spawn(struct worker *worker, void (*fn)(void *ctx), void *ctx, frit_err *err)
+{
+    struct job *job = malloc(sizeof(*job));
+    frit_status status = FRIT_OK;
+
+    if (!job)
+        return fail_memory(err, sizeof(*job));
+    *job = (struct job){.fn = fn, .ctx = ctx};
+    pthread_mutex_lock(&worker->lock);
+    if (!worker->started)
+        status = start(worker, err);
+    if (!status) {
+        *worker->last = job;
+        worker->last = &job->next;
+        pthread_cond_signal(&worker->work);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    if (status)
+        free(job);
+    return status;
+}
+
+void worker_wait(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    while (worker->first)
+        pthread_cond_wait(&worker->idle, &worker->lock);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+void worker_destroy(struct worker *worker)
+{
+    if (!worker)
+        return;
+    pthread_mutex_lock(&worker->lock);
+    worker->ending = true;
+    pthread_cond_signal(&worker->work);
+    pthread_mutex_unlock(&worker->lock);
+    if (worker->started)
+        pthread_join(worker->thread, NULL);
+    pthread_cond_destroy(&worker->idle);
+    pthread_cond_destroy(&worker->work);
+    pthread_mutex_destroy(&worker->lock);
+    free(worker);
+}
