@@ -326,6 +326,11 @@ uint32_t buffer_owners(const struct buffer *buffer)
     return (uint32_t)atomic_load_explicit(&buffer->counts, memory_order_acquire);
 }
 
+uint32_t buffer_pins(const struct buffer *buffer)
+{
+    return (uint32_t)(atomic_load_explicit(&buffer->counts, memory_order_acquire) / PIN);
+}
+
 bool buffer_is_persistent(const struct buffer *buffer)
 {
     return buffer->segment && buffer->segment->block->kind == BLOCK_PERSISTENT;

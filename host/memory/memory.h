@@ -61,6 +61,7 @@ void buffer_disown(struct buffer *buffer); /* NULL does nothing */
 void buffer_pin(struct buffer *buffer);
 void buffer_unpin(struct buffer *buffer);
 uint32_t buffer_owners(const struct buffer *buffer);
+uint32_t buffer_pins(const struct buffer *buffer);
 bool buffer_is_persistent(const struct buffer *buffer);
 
 /* Gives blocks without buffers back, persistent ones too only on `all`. */
