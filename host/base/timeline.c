@@ -175,12 +175,12 @@ static void print(struct str *out)
     uint64_t n = taken < state.max_events ? taken : state.max_events;
 
     str_addf(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"lost\":%" PRIu64 "},", taken - n);
-    str_addf(out, "\"traceEvents\":[");
+    str_addf(out, "\"traceEvents\":[\n");
     for (uint64_t i = 0; i < n; i++) {
-        str_addf(out, i ? ",\n" : "\n");
         print_event(out, &state.events[i]);
+        str_addf(out, i + 1 < n ? ",\n" : "\n");
     }
-    str_addf(out, "\n]}\n");
+    str_addf(out, "]}\n");
 }
 
 void timeline_stop(struct str *out)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One broken rule per shared object: -DSIN=SIN_<row of sins.def> says which.  All else is right, so
  * that nothing but the sin can be what the host complains about. */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <frit/fuser.h>
+#include <frit/native.h>
 
 #include "driver.h"
 
@@ -54,6 +58,7 @@ static frit_status enumerate(void *instance, frit_device_info *out, uint64_t str
                              uint32_t capacity, uint32_t *count, frit_driver_info *driver,
                              frit_err *err)
 {
+    static const frit_str formats[] = {{"host-fn/1", 9}, {"ptx/1", 5}};
     struct fake *fake = instance;
     frit_status status;
 
@@ -79,21 +84,25 @@ static frit_status enumerate(void *instance, frit_device_info *out, uint64_t str
         out[0].align_bytes = 96;
     if (SIN == SIN_SHORT_DEVICE)
         out[0].struct_size = 16;
+    if (SIN == SIN_NULL_FORMATS || SIN == SIN_DEAF_FORMATS)
+        out[0].n_formats = 2;
+    if (SIN == SIN_DEAF_FORMATS)
+        out[0].formats = formats;
     return status;
 }
 
 /* ---- the backend's table ---- */
 
 /* The table at the very end of a page behind which nothing may be read. */
-static const void *at_cliff(const frit_backend *table)
+static const void *at_cliff(const void *table, uint32_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char *place = pages + page - table->struct_size;
+    char *place = pages + page - bytes;
 
     if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE))
         return NULL;
-    memcpy(place, table, table->struct_size);
+    memcpy(place, table, bytes);
     return place;
 }
 
@@ -111,13 +120,26 @@ static const void *with_more_slots(const frit_backend *table)
     return &larger;
 }
 
-static const void *get_interface(void *instance, frit_str id)
+static frit_status load_kernel(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
+                               void **kernel, frit_err *err)
 {
-    struct fake *fake = instance;
-    const void *table = fake_get_interface(instance, id);
+    (void)self;
+    (void)format;
+    (void)bytes;
+    (void)n_bytes;
+    (void)err;
+    *kernel = NULL;
+    return FRIT_UNSUPPORTED;
+}
 
-    if (!table || SIN == SIN_NO_INTERFACE)
-        return NULL;
+static void unload_kernel(void *self, void *kernel)
+{
+    (void)self;
+    (void)kernel;
+}
+
+static const void *backend_table(struct fake *fake)
+{
     fake->backend.enumerate = enumerate;
     if (SIN == SIN_SHORT_BACKEND)
         fake->backend.struct_size = FRIT_END_OF(frit_backend, supports);
@@ -127,9 +149,104 @@ static const void *get_interface(void *instance, frit_str id)
         fake->backend.struct_size = FRIT_END_OF(frit_backend, op_program) + 4;
         memset(&fake->backend.memory_cleanup, 0xa5, sizeof(fake->backend.memory_cleanup));
     }
+    if (SIN == SIN_HALF_KERNELS || SIN == SIN_NULL_FORMATS) {
+        fake->backend.struct_size = sizeof(fake->backend);
+        fake->backend.kernel_load = load_kernel;
+        fake->backend.kernel_unload = SIN == SIN_HALF_KERNELS ? NULL : unload_kernel;
+    }
     if (SIN == SIN_POISONED_TAIL)
-        return at_cliff(&fake->backend);
-    return SIN == SIN_FUTURE ? with_more_slots(&fake->backend) : table;
+        return at_cliff(&fake->backend, fake->backend.struct_size);
+    return SIN == SIN_FUTURE ? with_more_slots(&fake->backend) : &fake->backend;
+}
+
+/* ---- the fusers' table: fusers for no device ---- */
+
+static frit_status prototypes(void *instance, const frit_fuser_device *device, frit_fuser *out,
+                              uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err)
+{
+    (void)instance;
+    (void)device;
+    (void)out;
+    (void)stride;
+    (void)capacity;
+    (void)err;
+    *count = 0;
+    return FRIT_OK;
+}
+
+static frit_status clone(const void *fuser, void **out, frit_err *err)
+{
+    (void)fuser;
+    (void)err;
+    *out = NULL;
+    return FRIT_UNSUPPORTED;
+}
+
+static void destroy(void *fuser)
+{
+    (void)fuser;
+}
+
+static void push(void *fuser, const frit_op_desc *ops, uint32_t count, uint32_t stride)
+{
+    (void)fuser;
+    (void)ops;
+    (void)count;
+    (void)stride;
+}
+
+static void get_state(const void *fuser, frit_fuser_state *out)
+{
+    (void)fuser;
+    out->open = out->ready = 0;
+}
+
+static frit_status finish(void *fuser, frit_program *out, frit_err *err)
+{
+    (void)fuser;
+    (void)out;
+    (void)err;
+    return FRIT_UNSUPPORTED;
+}
+
+static const void *fuser_table(void)
+{
+    frit_fuser_table table = {
+        .struct_size = FRIT_END_OF(frit_fuser_table, finish),
+        .prototypes = prototypes,
+        .clone = clone,
+        .destroy = destroy,
+        .reset = destroy,
+        .push = push,
+        .state = get_state,
+        .finish = finish,
+    };
+
+    if (SIN == SIN_SHORT_FUSERS)
+        table.struct_size = FRIT_END_OF(frit_fuser_table, state);
+    if (SIN == SIN_NULL_PUSH)
+        table.push = NULL;
+    return at_cliff(&table, table.struct_size);
+}
+
+/* ---- all tables ---- */
+
+static bool is(frit_str id, const char *name)
+{
+    return id.len == strlen(name) && memcmp(id.ptr, name, id.len) == 0;
+}
+
+static const void *get_interface(void *instance, frit_str id)
+{
+    static const frit_native_table no_native = {.struct_size = sizeof(no_native)};
+    bool has_backend = SIN != SIN_NO_INTERFACE && SIN != SIN_FUSERS_ALONE;
+    bool has_fusers = SIN == SIN_FUSERS_ALONE || SIN == SIN_SHORT_FUSERS || SIN == SIN_NULL_PUSH;
+
+    if (is(id, FRIT_BACKEND))
+        return has_backend ? backend_table(instance) : NULL;
+    if (is(id, FRIT_FUSER_TABLE))
+        return has_fusers ? fuser_table() : NULL;
+    return is(id, FRIT_NATIVE_TABLE) && SIN == SIN_NULL_GET ? &no_native : NULL;
 }
 
 /* ---- the plugin's table ---- */

@@ -23,7 +23,7 @@
         NULL, NULL, NULL \
     }
 
-static char good[PATH_MAX], other[PATH_MAX], future[PATH_MAX], hollow[PATH_MAX];
+static char good[PATH_MAX], other[PATH_MAX], future[PATH_MAX], hollow[PATH_MAX], fusers[PATH_MAX];
 
 static int setup(void **state)
 {
@@ -31,6 +31,7 @@ static int setup(void **state)
     snprintf(other, sizeof(other), "%s", rig_fake("libfrit-fake-other.so"));
     snprintf(future, sizeof(future), "%s", rig_fake("libfrit-fake-future.so"));
     snprintf(hollow, sizeof(hollow), "%s", rig_fake("libfrit-fake-no-devices.so"));
+    snprintf(fusers, sizeof(fusers), "%s", rig_fake("libfrit-fake-fusers-alone.so"));
     return rig_setup(state);
 }
 
@@ -234,6 +235,38 @@ static void critical_plugins(void **state)
     expect_critical(off, NULL); /* the user's own wish */
 }
 
+/* A plugin without devices of its own is usable, also where it is critical. */
+static void fusers_alone(void **state)
+{
+    const frit_setting settings[] = {{"plugin.fake-fusers-alone", "library", fusers},
+                                     {"plugin.fake-fusers-alone", "critical", "yes"},
+                                     {"plugin.fake-good", "library", good},
+                                     END};
+    const struct plugin *plugin;
+    struct str text = {0};
+    struct rig rig;
+
+    (void)state;
+    assert_int_equal(log_configure("info", NULL), FRIT_OK);
+    assert_int_equal(rig_open(&rig, settings), FRIT_OK);
+    assert_int_equal(log_configure("warn", NULL), FRIT_OK);
+    rig_contains(rig_log(), "libfrit-fake-fusers-alone.so: offers fusers");
+    plugin = rig_plugin(&rig, "fake-fusers-alone");
+    assert_non_null(plugin->fusers.prototypes);
+    assert_null(plugin->fusers.from_state); /* behind the end of the table */
+    assert_int_equal(plugin->backend.struct_size, 0);
+    assert_int_equal(plugin->n_devices, 0);
+    assert_string_equal(plugin->driver, "");
+    assert_int_equal(registry_n_devices(rig.registry), 1);
+    registry_why(rig.registry, "fake-fusers-alone", &text);
+    rig_contains(text.text, "usable, offers fusers");
+    str_fini(&text);
+    registry_why(rig.registry, "fake", &text);
+    assert_null(strstr(text.text, "fusers"));
+    str_fini(&text);
+    rig_close(&rig);
+}
+
 static void *open_and_close(void *arg)
 {
     struct conf *conf = arg;
@@ -281,6 +314,7 @@ int main(void)
         cmocka_unit_test(sections_and_ids),
         cmocka_unit_test(disabled_in_a_directory),
         cmocka_unit_test(critical_plugins),
+        cmocka_unit_test(fusers_alone),
         cmocka_unit_test(threads),
     };
 

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/timeline.h"
 #include "host/load/rig.h"
 #include "load/load.h"
 
@@ -123,6 +124,26 @@ static void the_clock_runs(void **state)
     assert_true(second > first);
 }
 
+static void spans_and_counters(void **state)
+{
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_root *root = lend(&plugin, &schema);
+    const frit_host_trace *trace = root->get_interface(root->self, FRIT_STR(FRIT_HOST_TRACE));
+    struct str text = {0};
+
+    (void)state;
+    assert_non_null(trace);
+    assert_int_equal(trace->span_begin(root->self), 0);
+    assert_int_equal(timeline_start(8, NULL), FRIT_OK);
+    trace->span_end(root->self, trace->span_begin(root->self), FRIT_STR("work"));
+    trace->counter(root->self, FRIT_STR("level"), 0.5);
+    timeline_stop(&text);
+    rig_contains(text.text, "{\"name\":\"work\",\"cat\":\"test\",\"ph\":\"X\"");
+    rig_contains(text.text, "{\"name\":\"level\",\"cat\":\"test\",\"ph\":\"C\"");
+    str_fini(&text);
+}
+
 /* One option that is right, for the tests to break. */
 static frit_option right(void)
 {
@@ -180,9 +201,9 @@ static void schemas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(interfaces),     cmocka_unit_test(memory),
-        cmocka_unit_test(errors_and_log), cmocka_unit_test(the_clock_runs),
-        cmocka_unit_test(schemas),
+        cmocka_unit_test(interfaces),         cmocka_unit_test(memory),
+        cmocka_unit_test(errors_and_log),     cmocka_unit_test(the_clock_runs),
+        cmocka_unit_test(spans_and_counters), cmocka_unit_test(schemas),
     };
 
     return cmocka_run_group_tests(tests, rig_setup, teardown);

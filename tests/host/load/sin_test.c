@@ -33,9 +33,16 @@ static void check_sin(const struct rig *rig, const struct sin *sin)
                  plugin->detail, reason_name(plugin->driver_reason), plugin->driver_detail);
     rig_contains(plugin->reason ? plugin->detail : plugin->driver_detail, sin->words);
     assert_int_equal(plugin->opened, plugin->reason == FRIT_REASON_NONE);
-    assert_int_equal(plugin->driver[0] != 0, plugin->reason == FRIT_REASON_NONE);
+    assert_int_equal(plugin->driver[0] || plugin->fusers.push, plugin->reason == FRIT_REASON_NONE);
     if (plugin->reason || plugin->driver_reason)
         assert_int_equal(plugin->n_devices, 0);
+    if (plugin->reason) { /* nothing of a refused plugin can be called */
+        const struct plugin empty = {0};
+
+        assert_memory_equal(&plugin->backend, &empty.backend, sizeof(empty.backend));
+        assert_memory_equal(&plugin->fusers, &empty.fusers, sizeof(empty.fusers));
+        assert_memory_equal(&plugin->native, &empty.native, sizeof(empty.native));
+    }
 }
 
 /* The good driver's device keeps what is written to it. */
