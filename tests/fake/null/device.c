@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one device, its memory (blocks of host memory, or only their names), and the kernels that
+ * other plugins load. */
+#include <string.h>
+
+#include "null.h"
+
+frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride, uint32_t capacity,
+                             uint32_t *count, frit_driver_info *driver, frit_err *err)
+{
+    static const frit_str formats[] = {{FRIT_FORMAT_HOST_FN, sizeof FRIT_FORMAT_HOST_FN - 1}};
+    const struct options *options = &((const struct instance *)self)->options;
+
+    (void)stride;
+    *count = 1;
+    driver->reason = 0;
+    if (capacity == 0)
+        return FRIT_OK;
+    if (!FRIT_HAS(out, frit_device_info, dtype_use))
+        return null_fail(self, err, FRIT_INCOMPATIBLE, "device info of %u bytes, %zu needed",
+                         out->struct_size, sizeof *out);
+    *out = (frit_device_info){
+        .struct_size = sizeof *out,
+        .type = FRIT_DEVICE_SOFTWARE,
+        .stable_id = FRIT_STR("null-0"),
+        .name = FRIT_STR("accepts everything and computes nothing"),
+        .driver_version = FRIT_STR(NULL_VERSION),
+        .fingerprint = FRIT_STR("null"),
+        .caps = FRIT_CAP_F64 | FRIT_CAP_I64 | (options->no_suballoc ? FRIT_CAP_NO_SUBALLOC : 0) |
+                (options->static_shapes ? FRIT_CAP_STATIC_SHAPES : 0) |
+                (options->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0) |
+                (options->opaque || !options->has_memory ? FRIT_CAP_OPAQUE_MEMORY
+                                                         : FRIT_CAP_HOST_VISIBLE),
+        .align_bytes = NULL_ALIGN,
+        .n_formats = options->opaque || !options->has_memory ? 0 : 1,
+        .formats = formats,
+        .heap = {.bytes = 1ull << 40},
+    };
+    for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++)
+        out->dtype_use[dtype] =
+            frit_dtype_bits(dtype) ? FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC : 0;
+    return FRIT_OK;
+}
+
+frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
+{
+    struct instance *instance = self;
+    struct device *device;
+    frit_status status = null_called(instance, NULL_CALL_device_open, err);
+
+    *out = NULL;
+    if (status)
+        return status;
+    if (index != 0)
+        return null_fail(instance, err, FRIT_INVALID, "there is no null:%u, only null:0", index);
+    device = null_alloc(instance, sizeof *device);
+    if (!device)
+        return null_fail(instance, err, FRIT_NO_HOST_MEMORY, "no memory to open null:0");
+    *device = (struct device){.instance = instance};
+    status = queue_open(&device->queue, device, err);
+    if (status) {
+        null_free(instance, device);
+        return status;
+    }
+    *out = device;
+    return FRIT_OK;
+}
+
+void device_close(void *self)
+{
+    struct device *device = self;
+
+    queue_close(&device->queue, device);
+    null_free(device->instance, device);
+}
+
+frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
+                         frit_err *err)
+{
+    struct instance *instance = ((struct device *)self)->instance;
+    bool has_memory = instance->options.has_memory;
+    uint64_t align = desc->align > NULL_ALIGN ? desc->align : NULL_ALIGN; /* room for the header */
+    uint64_t bytes = has_memory ? desc->bytes : 0;
+    frit_status status = null_called(instance, NULL_CALL_alloc, err);
+    struct buffer *buffer;
+
+    if (status)
+        return status;
+    buffer = bytes <= UINT64_MAX - align
+                 ? instance->core->mem_alloc(instance->host->self, align + bytes, align)
+                 : NULL;
+    if (!buffer)
+        return null_fail(instance, err, FRIT_NO_DEVICE_MEMORY, "null: no memory for %llu bytes",
+                         (unsigned long long)desc->bytes);
+    buffer->data = has_memory ? (char *)buffer + align : NULL;
+    buffer->bytes = desc->bytes;
+    out->memory = buffer;
+    out->host_pointer = instance->options.opaque ? NULL : buffer->data;
+    out->address = (uint64_t)(uintptr_t)out->host_pointer;
+    null_count(instance, NULL_COUNT_memory_now, 1);
+    return FRIT_OK;
+}
+
+void buffer_free(void *self, void *memory)
+{
+    struct instance *instance = ((struct device *)self)->instance;
+
+    if (!memory)
+        return;
+    null_uncount(instance, NULL_COUNT_memory_now);
+    null_free(instance, memory);
+}
+
+bool buffer_holds(const struct buffer *buffer, uint64_t offset, uint64_t bytes)
+{
+    return buffer && offset <= buffer->bytes && bytes <= buffer->bytes - offset;
+}
+
+void *native_get(void *self, void *object, frit_str name)
+{
+    const struct instance *instance = ((const struct device *)self)->instance;
+    const frit_str known = FRIT_STR("host.ptr");
+
+    if (!object || instance->options.opaque || name.len != known.len ||
+        memcmp(name.ptr, known.ptr, known.len) != 0)
+        return NULL;
+    return ((struct buffer *)object)->data;
+}
+
+frit_status kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
+                        void **kernel, frit_err *err)
+{
+    struct instance *instance = ((struct device *)self)->instance;
+    const frit_str known = FRIT_STR(FRIT_FORMAT_HOST_FN);
+    frit_status status = null_called(instance, NULL_CALL_kernel_load, err);
+
+    *kernel = NULL;
+    if (status)
+        return status;
+    if (format.len != known.len || memcmp(format.ptr, known.ptr, known.len) != 0 ||
+        n_bytes < sizeof(frit_host_fn))
+        return null_fail(instance, err, FRIT_UNSUPPORTED, "null: no kernels of format %.*s",
+                         (int)format.len, format.ptr);
+    *kernel = null_alloc(instance, n_bytes);
+    if (!*kernel)
+        return null_fail(instance, err, FRIT_NO_HOST_MEMORY, "null: no memory for a kernel");
+    memcpy(*kernel, bytes, n_bytes);
+    null_count(instance, NULL_COUNT_kernels_now, 1);
+    return FRIT_OK;
+}
+
+void kernel_unload(void *self, void *kernel)
+{
+    struct instance *instance = ((struct device *)self)->instance;
+
+    if (!kernel)
+        return;
+    null_uncount(instance, NULL_COUNT_kernels_now);
+    null_free(instance, kernel);
+}

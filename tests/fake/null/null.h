@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the plugin `null` share: the instance with its options and counters, the
+ * device with its queue, buffers, programs. */
+#ifndef NULL_H
+#define NULL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <frit/backend.h>
+#include <frit/fuser.h>
+#include <frit/plugin.h>
+
+#define NULL_VERSION "1.0"
+
+enum { NULL_MAX_FUSERS = 8, NULL_ALIGN = 64 };
+
+/* Calls first, then the other counts. */
+enum null_counter {
+#define NULL_CALL(name) NULL_CALL_##name,
+#include "calls.def"
+    NULL_N_CALLS,
+    NULL_COUNTS = NULL_N_CALLS - 1,
+#define NULL_COUNT(name, meaning) NULL_COUNT_##name,
+#include "counts.def"
+    NULL_N_COUNTERS
+};
+
+enum {
+#define NULL_OPTION(name, TYPE, standard, low, high, words, meaning) NULL_OPTION_##name,
+#include "options.def"
+    NULL_N_OPTIONS
+};
+
+/* The `nth` of something fails with `status`; nth 0: none does. */
+struct fault {
+    uint32_t call; /* NULL_CALL_*, of fail_call */
+    frit_status status;
+    uint64_t nth; /* from 1 on */
+};
+
+struct options {
+    bool has_memory; /* no: buffers hold nothing, what is read is 0 */
+    bool opaque;
+    bool no_suballoc;
+    bool static_shapes;
+    bool inline_queue;
+    bool permute;
+    bool check;
+    uint64_t seed;
+    uint64_t latency_ns;
+    int64_t compile_ms; /* below 0: nothing is ever compiled */
+    uint32_t fuse_ops;
+    uint32_t n_fusers;
+    struct fault call;
+    struct fault launch;
+};
+
+/* One per host. */
+struct instance {
+    const frit_host_root *host;
+    const frit_host_core *core;
+    struct options options;
+    atomic_uint_least64_t counters[NULL_N_COUNTERS];
+};
+
+/* Reads the plugin's options; a text in `err` for what has no meaning. */
+frit_status options_read(struct instance *instance, frit_err *err);
+extern const frit_option null_options[NULL_N_OPTIONS];
+
+/* Writes the caller's slot and returns `status`. */
+frit_status null_fail(const struct instance *instance, frit_err *err, frit_status status,
+                      const char *format, ...) FRIT_PRINTF(4, 5);
+/* Counts a call; the status of the fault that the options plant in it, else FRIT_OK. */
+frit_status null_called(struct instance *instance, uint32_t call, frit_err *err);
+void null_count(struct instance *instance, enum null_counter counter, uint64_t n);
+void null_uncount(struct instance *instance, enum null_counter counter);
+/* The counter of this name, NULL_N_COUNTERS if there is none. */
+uint32_t null_counter_find(frit_str name);
+
+void *null_alloc(const struct instance *instance, uint64_t bytes);
+void null_free(const struct instance *instance, void *ptr);
+
+/* ---- device and memory ---- */
+
+/* The header of a block of memory; the bytes follow, aligned as asked for. */
+struct buffer {
+    char *data; /* NULL without memory */
+    uint64_t bytes;
+};
+
+struct node;
+
+struct queue {
+    pthread_t thread;     /* of a queue that is not inline */
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t change;
+    struct node *first;
+    struct node *last;
+    uint64_t issued; /* last value handed out */
+    uint64_t done;   /* last value reached */
+    bool stop;
+    frit_failure failure; /* value 0: none */
+};
+
+struct device {
+    struct instance *instance;
+    struct queue queue;
+    uint64_t n_launches; /* taken; only submit uses it */
+};
+
+/* Slots of frit.backend/1; contracts there. */
+frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t stride,
+                             uint32_t capacity, uint32_t *count, frit_driver_info *driver,
+                             frit_err *err);
+frit_status device_open(void *instance, uint32_t index, void **out, frit_err *err);
+void device_close(void *self);
+frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
+                         frit_err *err);
+void buffer_free(void *self, void *memory);
+/* Foreign kernels are kept and counted; a DISPATCH runs nothing. */
+frit_status kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
+                        void **kernel, frit_err *err);
+void kernel_unload(void *self, void *kernel);
+/* "host.ptr" of memory that has one. */
+void *native_get(void *self, void *object, frit_str name);
+/* Whether the range lies in the buffer. */
+bool buffer_holds(const struct buffer *buffer, uint64_t offset, uint64_t bytes);
+
+/* ---- the queue ---- */
+
+frit_status queue_open(struct queue *queue, struct device *device, frit_err *err);
+/* Runs what is queued and ends the thread. */
+void queue_close(struct queue *queue, struct device *device);
+
+frit_status queue_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
+                        frit_err *err);
+frit_status queue_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
+                       frit_err *err);
+frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
+                         const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
+frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
+                       frit_err *err);
+
+const frit_cmd *cmd_at(const frit_cmd *cmds, uint32_t stride, uint32_t i);
+/* Refuses commands of which two between BARRIERs touch common bytes that one of them writes, or
+ * that leave their buffers, or that are no launches of ours.  option.check */
+frit_status check_commands(struct device *device, const frit_cmd *cmds, uint32_t count,
+                           uint32_t stride, frit_err *err);
+
+/* ---- programs and fusers ---- */
+
+/* What a program knows of the ops that it covers. */
+struct cover {
+    uint32_t n_ops;
+    uint32_t n_in;
+    uint32_t n_out;
+    uint32_t n_scalars;
+    uint32_t n_bounds;
+};
+
+struct program {
+    struct instance *instance;
+    frit_candidate candidate;
+    struct cover cover;
+    bool fused;
+    atomic_bool compiled;
+    uint32_t dtypes[]; /* inputs, then outputs; 0 for what is no tensor */
+};
+
+frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
+                             uint64_t *bits, frit_err *err);
+frit_status program_for_op(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
+/* A program with room for n_in + n_out types, which the caller fills. */
+frit_status program_create(struct instance *instance, const struct cover *cover, bool fused,
+                           frit_program *out, struct program **made, frit_err *err);
+/* FRIT_INVALID with a text for a launch that does not fit its program. */
+frit_status program_check(struct instance *instance, const frit_launch *launch, frit_err *err);
+frit_status program_from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                               const void *bytes, uint64_t n_bytes, frit_program *out,
+                               frit_err *err);
+
+/* Launch scalars and bounds that the host adds for the op. */
+void op_extras(const frit_op_desc *op, uint32_t *n_scalars, uint32_t *n_bounds);
+/* Whether this plugin knows the op in this meaning. */
+bool op_known(const frit_op_desc *op);
+const frit_operand *op_operand(const frit_op_desc *op, const frit_operand *first, uint32_t i);
+
+frit_status fuser_prototypes(void *instance, const frit_fuser_device *device, frit_fuser *out,
+                             uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err);
+frit_status fuser_clone(const void *self, void **out, frit_err *err);
+void fuser_destroy(void *self);
+void fuser_reset(void *self);
+void fuser_push(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride);
+void fuser_state(const void *self, frit_fuser_state *out);
+frit_status fuser_finish(void *self, frit_program *out, frit_err *err);
+/* The name of fuser `index`. */
+frit_str fuser_name(uint32_t index);
+
+#endif

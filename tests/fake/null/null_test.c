@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plugin `null` through its tables, as the loader gives them: it does what its README says. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fake/null/stats.h"
+#include "host/load/rig.h"
+
+enum { MAX_SETTINGS = 8 };
+
+struct rig_null {
+    struct rig rig;
+    const struct plugin *plugin;
+    const frit_backend *backend;
+    const null_stats *stats;
+    void *device;
+    frit_err err;
+};
+
+static const char *null_path(void)
+{
+    static char path[4096];
+
+    snprintf(path, sizeof(path), "%s/null/libfrit-null.so", rig_fake_dir());
+    return path;
+}
+
+/* `options`: pairs of name and value, NULL after the last. */
+static const struct plugin *load(struct rig_null *n, const char *const *options)
+{
+    frit_setting settings[MAX_SETTINGS + 2] = {{"plugin.null", "library", null_path()}};
+    static char keys[MAX_SETTINGS][64];
+
+    for (int i = 0; options[2 * i]; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "option.%s", options[2 * i]);
+        settings[i + 1] = (frit_setting){"plugin.null", keys[i], options[2 * i + 1]};
+    }
+    memset(n, 0, sizeof(*n));
+    n->err.struct_size = sizeof(n->err);
+    assert_int_equal(rig_open(&n->rig, settings), FRIT_OK);
+    n->plugin = rig_plugin(&n->rig, "null");
+    return n->plugin;
+}
+
+static void begin(struct rig_null *n, const char *const *options)
+{
+    load(n, options);
+    assert_int_equal(n->plugin->reason, FRIT_REASON_NONE);
+    n->backend = &n->plugin->backend;
+    n->stats = n->plugin->root->get_interface(n->plugin->instance, FRIT_STR(NULL_STATS));
+    assert_non_null(n->stats);
+    assert_int_equal(n->backend->device_open(n->plugin->instance, 0, &n->device, &n->err), FRIT_OK);
+}
+
+/* Names and values, then NULL. */
+#define BEGIN(n, ...) begin(n, (const char *const[]){__VA_ARGS__})
+
+static uint64_t stat(const struct rig_null *n, const char *name)
+{
+    return n->stats->get(n->plugin->instance, (frit_str){name, strlen(name)});
+}
+
+static void end(struct rig_null *n)
+{
+    n->backend->device_close(n->device);
+    assert_int_equal(stat(n, "memory_now"), 0);
+    assert_int_equal(stat(n, "programs_now"), 0);
+    assert_int_equal(stat(n, "fusers_now"), 0);
+    assert_int_equal(stat(n, "kernels_now"), 0);
+    rig_close(&n->rig);
+}
+
+static void *memory(struct rig_null *n, uint64_t bytes)
+{
+    frit_alloc_desc desc = {.struct_size = sizeof(desc), .bytes = bytes, .align = 64};
+    frit_allocation out = {.struct_size = sizeof(out)};
+
+    assert_int_equal(n->backend->alloc(n->device, &desc, &out, &n->err), FRIT_OK);
+    return out.memory;
+}
+
+static frit_status submit(struct rig_null *n, const frit_cmd *cmds, uint32_t count, uint64_t *value)
+{
+    return n->backend->submit(n->device, cmds, count, sizeof(*cmds), NULL, 0, value, &n->err);
+}
+
+static void await(struct rig_null *n, uint64_t value)
+{
+    frit_failure failure = {.struct_size = sizeof(failure)};
+
+    assert_int_equal(n->backend->wait(n->device, value, UINT64_MAX, &failure, &n->err), FRIT_OK);
+    assert_int_equal(failure.status, FRIT_OK);
+}
+
+static uint64_t read_word(struct rig_null *n, void *buffer, uint64_t offset)
+{
+    frit_transfer from = {
+        .struct_size = sizeof(from), .memory = buffer, .offset = offset, .bytes = 8};
+    uint64_t word = 1, value = 0;
+
+    assert_int_equal(n->backend->read(n->device, &from, &word, &value, &n->err), FRIT_OK);
+    await(n, value);
+    return word;
+}
+
+static frit_cmd fill(void *buffer, uint64_t offset, uint64_t pattern)
+{
+    return (frit_cmd){.struct_size = sizeof(frit_cmd),
+                      .kind = FRIT_CMD_FILL,
+                      .dst = buffer,
+                      .dst_offset = offset,
+                      .bytes = 8,
+                      .pattern = pattern,
+                      .pattern_bytes = 8};
+}
+
+static const frit_cmd barrier = {.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_BARRIER};
+
+/* ---- ops, blocks, launches ---- */
+
+enum { DIM = 4, N_OPS = 4 };
+
+/* %2 = add %0 %1; %3 = mul %2 scalar, %2 dies; %4 = reshape %3; %5 = matmul %3 %1 */
+struct block {
+    frit_operand operands[N_OPS][3];
+    frit_op_desc ops[N_OPS];
+    uint32_t dead;
+};
+
+static frit_operand tensor(uint32_t value)
+{
+    return (frit_operand){
+        .kind = FRIT_OPERAND_TENSOR, .dtype = FRIT_F32, .value = value, .rank = 1, .extent = {2}};
+}
+
+static void block_init(struct block *b)
+{
+    static const struct {
+        uint32_t id, n_in, in[2], out;
+    } rows[N_OPS] = {{FRIT_OP_add, 2, {0, 1}, 2},
+                     {FRIT_OP_mul, 2, {2, 0}, 3},
+                     {FRIT_OP_reshape, 1, {3, 0}, 4},
+                     {FRIT_OP_matmul, 2, {3, 1}, 5}};
+
+    memset(b, 0, sizeof(*b));
+    b->dead = 2;
+    for (int i = 0; i < N_OPS; i++) {
+        frit_operand *at = b->operands[i];
+
+        for (uint32_t k = 0; k < rows[i].n_in; k++)
+            at[k] = tensor(rows[i].in[k]);
+        at[2] = tensor(rows[i].out);
+        b->ops[i] = (frit_op_desc){.struct_size = sizeof(frit_op_desc),
+                                   .id = rows[i].id,
+                                   .rev = 1,
+                                   .n_in = rows[i].n_in,
+                                   .n_out = 1,
+                                   .operand_stride = sizeof(frit_operand),
+                                   .in = at,
+                                   .out = at + 2};
+    }
+    b->operands[1][1] = (frit_operand){.kind = FRIT_OPERAND_SCALAR, .dtype = FRIT_F32};
+    b->ops[1].n_dead = 1;
+    b->ops[1].dead = &b->dead;
+}
+
+struct prepared {
+    frit_arg_sig sigs[4];
+    frit_launch_spec spec;
+    frit_variant variant;
+};
+
+/* As many f32 inputs and outputs as given, all alike. */
+static frit_status prepare(struct rig_null *n, const frit_program *program, uint32_t n_in,
+                           uint32_t n_out, uint32_t n_scalars, struct prepared *out)
+{
+    static const uint8_t classes[4];
+    frit_signature sig = {.struct_size = sizeof(sig),
+                          .n_in = n_in,
+                          .n_out = n_out,
+                          .arg_stride = sizeof(frit_arg_sig),
+                          .n_scalars = n_scalars,
+                          .index_width = 32,
+                          .args = out->sigs,
+                          .scalar_classes = classes};
+
+    memset(out, 0, sizeof(*out));
+    for (uint32_t i = 0; i < n_in + n_out; i++)
+        out->sigs[i] = (frit_arg_sig){.dtype = FRIT_F32, .rank = 1, .dims = {DIM}, .strides = {1}};
+    return program->table->prepare(program->self, 0, &sig, &out->spec, &out->variant, &n->err);
+}
+
+static frit_program op_program(struct rig_null *n, const frit_op_desc *op)
+{
+    frit_program program = {.struct_size = sizeof(program)};
+
+    assert_int_equal(n->backend->op_program(n->device, op, &program, &n->err), FRIT_OK);
+    return program;
+}
+
+struct launch {
+    frit_arg args[3];
+    frit_launch launch;
+    frit_cmd cmd;
+};
+
+/* A launch of the op `add` over 16 bytes at 0, 16 and 32 of the buffer. */
+static void launch_init(struct launch *l, const frit_program *program, const struct prepared *p,
+                        void *buffer)
+{
+    memset(l, 0, sizeof(*l));
+    for (uint32_t i = 0; i < 3; i++)
+        l->args[i] = (frit_arg){.memory = buffer,
+                                .offset = 16ull * i,
+                                .extent = 16,
+                                .dtype = FRIT_F32,
+                                .rank = 1,
+                                .flags = i < 2 ? FRIT_ARG_READ : FRIT_ARG_WRITE,
+                                .dims = {DIM},
+                                .strides = {1}};
+    l->launch = (frit_launch){.struct_size = sizeof(l->launch),
+                              .n_args = 3,
+                              .arg_stride = sizeof(frit_arg),
+                              .cookie = 77,
+                              .program = program,
+                              .spec = &p->spec,
+                              .variant = &p->variant,
+                              .args = l->args};
+    l->cmd =
+        (frit_cmd){.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_LAUNCH, .launch = &l->launch};
+}
+
+/* ---- tests ---- */
+
+static void commands_run_late(void **state)
+{
+    struct rig_null n;
+    frit_failure failure = {.struct_size = sizeof(failure)};
+    frit_cmd cmds[3];
+    uint64_t value = 0;
+    void *buffer;
+
+    (void)state;
+    BEGIN(&n, "latency", "30000000", NULL);
+    buffer = memory(&n, 64);
+    cmds[0] = fill(buffer, 0, 5);
+    cmds[1] = barrier;
+    cmds[2] = (frit_cmd){.struct_size = sizeof(frit_cmd),
+                         .kind = FRIT_CMD_COPY,
+                         .dst = buffer,
+                         .dst_offset = 8,
+                         .src = buffer,
+                         .bytes = 8};
+    assert_int_equal(submit(&n, cmds, 3, &value), FRIT_OK);
+    assert_int_equal(n.backend->wait(n.device, value, 0, &failure, &n.err), FRIT_TIMEOUT);
+    assert_int_equal(n.backend->wait(n.device, value, 1000000, &failure, &n.err), FRIT_TIMEOUT);
+    assert_int_equal(n.backend->wait(n.device, value + 1, 0, &failure, &n.err), FRIT_INVALID);
+    assert_int_equal(read_word(&n, buffer, 8), 5);
+    await(&n, value);
+    assert_int_equal(stat(&n, "copies"), 1);
+    assert_int_equal(stat(&n, "fills"), 1);
+    assert_int_equal(stat(&n, "barriers"), 1);
+    assert_int_equal(stat(&n, "no such"), UINT64_MAX);
+    n.backend->free(n.device, buffer);
+    end(&n);
+}
+
+/* How many of 64 submissions of two fills of the same bytes end with the second. */
+static int last_wins(struct rig_null *n, const frit_cmd *between)
+{
+    void *buffer = memory(n, 64);
+    int wins = 0;
+
+    for (uint64_t i = 0; i < 64; i++) {
+        frit_cmd cmds[3] = {fill(buffer, 0, 2 * i)};
+        uint32_t count = 1;
+        uint64_t value = 0;
+
+        if (between)
+            cmds[count++] = *between;
+        cmds[count++] = fill(buffer, 0, 2 * i + 1);
+        assert_int_equal(submit(n, cmds, count, &value), FRIT_OK);
+        wins += read_word(n, buffer, 0) == 2 * i + 1;
+    }
+    n->backend->free(n->device, buffer);
+    return wins;
+}
+
+static void barriers_order(void **state)
+{
+    static const char *const queues[] = {"yes", "no"};
+    struct rig_null n;
+    int wins;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        BEGIN(&n, "permute", "yes", "check", "no", "seed", "3", "inline", queues[i], NULL);
+        wins = last_wins(&n, NULL);
+        assert_true(wins > 8 && wins < 56);
+        assert_int_equal(last_wins(&n, &barrier), 64);
+        end(&n);
+        BEGIN(&n, "check", "no", "inline", queues[i], NULL);
+        assert_int_equal(last_wins(&n, NULL), 64);
+        end(&n);
+    }
+}
+
+static void races_are_refused(void **state)
+{
+    struct rig_null n;
+    struct block b;
+    struct prepared p;
+    struct launch l[2];
+    frit_program program;
+    frit_cmd cmds[3];
+    uint64_t value = 0;
+    void *buffer;
+
+    (void)state;
+    BEGIN(&n, NULL);
+    block_init(&b);
+    buffer = memory(&n, 64);
+    program = op_program(&n, &b.ops[0]);
+    assert_int_equal(prepare(&n, &program, 2, 1, 0, &p), FRIT_OK);
+    launch_init(&l[0], &program, &p, buffer);
+    launch_init(&l[1], &program, &p, buffer);
+    l[1].args[2].offset = 48;
+    cmds[0] = l[0].cmd;
+    cmds[1] = l[1].cmd;
+    assert_int_equal(submit(&n, cmds, 2, &value), FRIT_OK); /* both only read 0 and 16 */
+    l[1].args[1].offset = 40;
+    assert_int_equal(submit(&n, cmds, 2, &value), FRIT_INVALID);
+    assert_int_equal(stat(&n, "hazards"), 1);
+    cmds[1] = barrier;
+    cmds[2] = l[1].cmd;
+    assert_int_equal(submit(&n, cmds, 3, &value), FRIT_OK);
+    l[1].args[2].offset = 56;
+    assert_int_equal(submit(&n, cmds, 3, &value), FRIT_INVALID); /* leaves the buffer */
+    l[0].launch.n_scalars = 1;
+    assert_int_equal(submit(&n, cmds, 1, &value), FRIT_INVALID);
+    await(&n, value);
+    assert_int_equal(stat(&n, "launches"), 4);
+    program.table->destroy(program.self);
+    n.backend->free(n.device, buffer);
+    end(&n);
+}
+
+static void calls_fail_as_told(void **state)
+{
+    frit_alloc_desc desc = {.struct_size = sizeof(desc), .bytes = 8, .align = 64};
+    frit_allocation out = {.struct_size = sizeof(out)};
+    struct rig_null n;
+    void *buffers[2];
+
+    (void)state;
+    BEGIN(&n, "fail_call", "alloc:2:no-device-memory", NULL);
+    buffers[0] = memory(&n, 8);
+    assert_int_equal(n.backend->alloc(n.device, &desc, &out, &n.err), FRIT_NO_DEVICE_MEMORY);
+    rig_contains(n.err.text, "call 2 of alloc");
+    buffers[1] = memory(&n, 8);
+    assert_int_equal(stat(&n, "alloc"), 3);
+    for (int i = 0; i < 2; i++)
+        n.backend->free(n.device, buffers[i]);
+    end(&n);
+}
+
+static void senseless_faults_are_refused(void **state)
+{
+    static const char *const values[] = {"alloc",  "alloc:0",      "alloc:x",
+                                         "free:1", "alloc:1:fine", "alloc:-1"};
+    struct rig_null n;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        load(&n, (const char *const[]){"fail_call", values[i], NULL});
+        assert_int_not_equal(n.plugin->reason, FRIT_REASON_NONE);
+        rig_contains(n.plugin->detail, "no fault that can be planted");
+        rig_close(&n.rig);
+    }
+}
+
+static void launches_fail_when_they_run(void **state)
+{
+    frit_failure failure = {.struct_size = sizeof(failure)};
+    struct rig_null n;
+    struct block b;
+    struct prepared p;
+    struct launch l;
+    frit_program program;
+    uint64_t values[3];
+    void *buffer;
+
+    (void)state;
+    BEGIN(&n, "fail_launch", "2:device-lost", NULL);
+    block_init(&b);
+    buffer = memory(&n, 64);
+    program = op_program(&n, &b.ops[0]);
+    assert_int_equal(prepare(&n, &program, 2, 1, 0, &p), FRIT_OK);
+    launch_init(&l, &program, &p, buffer);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(submit(&n, &l.cmd, 1, &values[i]), FRIT_OK);
+    await(&n, values[0]);
+    for (int i = 0; i < 2; i++) { /* every waiter that does not know yet */
+        failure.value = 0;
+        assert_int_equal(n.backend->wait(n.device, values[2], UINT64_MAX, &failure, &n.err),
+                         FRIT_OK);
+        assert_int_equal(failure.status, FRIT_DEVICE_LOST);
+        assert_int_equal(failure.value, values[1]);
+        assert_int_equal(failure.cookie, 77);
+    }
+    assert_int_equal(n.backend->wait(n.device, values[2], UINT64_MAX, &failure, &n.err), FRIT_OK);
+    assert_int_equal(failure.status, FRIT_OK);
+    assert_int_equal(failure.value, values[1]);
+    program.table->destroy(program.self);
+    n.backend->free(n.device, buffer);
+    end(&n);
+}
+
+/* The block but for its last op, which no fuser takes. */
+static void *pushed(struct rig_null *n, const frit_fuser_table *table, const frit_fuser *fuser,
+                    const struct block *b)
+{
+    frit_fuser_state state = {.struct_size = sizeof(state)};
+    void *clone = NULL;
+
+    assert_int_equal(table->clone(fuser->prototype, &clone, &n->err), FRIT_OK);
+    table->state(clone, &state);
+    assert_false(state.ready);
+    table->push(clone, b->ops, N_OPS, sizeof(b->ops[0]));
+    table->push(clone, b->ops, 1, sizeof(b->ops[0]));
+    table->state(clone, &state);
+    assert_false(state.open);
+    assert_true(state.ready);
+    assert_int_equal(state.accepted, N_OPS - 1);
+    assert_int_equal(state.quality, 900);
+    return clone;
+}
+
+static frit_program resaved(struct rig_null *n, const frit_fuser_table *table,
+                            const frit_fuser_device *device, const frit_fuser *fuser,
+                            const frit_program *from)
+{
+    frit_program to = {.struct_size = sizeof(to)};
+    unsigned char bytes[128];
+    uint64_t size = 0;
+
+    assert_int_equal(from->table->to_state(from->self, NULL, &size, &n->err), FRIT_OK);
+    assert_in_range(size, 1, sizeof(bytes));
+    assert_int_equal(from->table->to_state(from->self, bytes, &size, &n->err), FRIT_OK);
+    assert_int_equal(
+        table->from_state(n->plugin->instance, device, fuser->name, bytes, size - 1, &to, &n->err),
+        FRIT_INCOMPATIBLE);
+    assert_int_equal(table->from_state(n->plugin->instance, device, FRIT_STR("other"), bytes, size,
+                                       &to, &n->err),
+                     FRIT_INCOMPATIBLE);
+    assert_int_equal(
+        table->from_state(n->plugin->instance, device, fuser->name, bytes, size, &to, &n->err),
+        FRIT_OK);
+    bytes[0] ^= 1;
+    size = sizeof(bytes);
+    assert_int_equal(
+        table->from_state(n->plugin->instance, device, fuser->name, bytes, size, &to, &n->err),
+        FRIT_INCOMPATIBLE);
+    return to;
+}
+
+static void fusers_keep_the_rules(void **state)
+{
+    frit_fuser fusers[8] = {{0}};
+    struct rig_null n;
+    const frit_fuser_table *table;
+    frit_fuser_device device = {.struct_size = sizeof(device), .same_plugin = 1};
+    frit_program programs[2] = {{.struct_size = sizeof(frit_program)}};
+    frit_program_info info = {.struct_size = sizeof(info)};
+    struct block b;
+    struct prepared p;
+    uint32_t count = 0;
+    void *first, *clone;
+
+    (void)state;
+    BEGIN(&n, "fusers", "2", NULL);
+    block_init(&b);
+    table = n.plugin->root->get_interface(n.plugin->instance, FRIT_STR(FRIT_FUSER_TABLE));
+    device.device = n.device;
+    assert_int_equal(table->prototypes(n.plugin->instance, &device, fusers, sizeof(fusers[0]), 8,
+                                       &count, &n.err),
+                     FRIT_OK);
+    assert_int_equal(count, 2);
+    first = pushed(&n, table, &fusers[1], &b);
+    assert_int_equal(table->clone(first, &clone, &n.err), FRIT_OK);
+    table->reset(first);
+    table->destroy(first);
+    assert_int_equal(table->finish(clone, &programs[0], &n.err), FRIT_OK);
+    table->destroy(clone);
+    programs[1] = resaved(&n, table, &device, &fusers[1], &programs[0]);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(programs[i].table->describe(programs[i].self, &info, &n.err), FRIT_OK);
+        assert_int_equal(info.n_ops, N_OPS - 1);
+        /* %0 %1 and a scalar in, %3 %4 out */
+        assert_int_equal(prepare(&n, &programs[i], 2, 2, 1, &p), FRIT_OK);
+        assert_int_equal(p.spec.outputs[0].alias, 3);
+        assert_int_equal(p.spec.outputs[1].alias, 3);
+        assert_int_equal(prepare(&n, &programs[i], 2, 1, 1, &p), FRIT_INVALID);
+        programs[i].table->destroy(programs[i].self);
+    }
+    for (int i = 0; i < 2; i++)
+        table->destroy(fusers[i].prototype);
+    end(&n);
+}
+
+static void fusers_may_be_small_or_absent(void **state)
+{
+    frit_fuser_device device = {.struct_size = sizeof(device), .same_plugin = 1};
+    frit_fuser_state fused = {.struct_size = sizeof(fused)};
+    const frit_fuser_table *table;
+    frit_fuser fuser = {0};
+    struct rig_null n;
+    struct block b;
+    uint32_t count = 7;
+
+    (void)state;
+    block_init(&b);
+    BEGIN(&n, "fuse_ops", "0", NULL);
+    table = n.plugin->root->get_interface(n.plugin->instance, FRIT_STR(FRIT_FUSER_TABLE));
+    assert_int_equal(
+        table->prototypes(n.plugin->instance, &device, &fuser, sizeof(fuser), 1, &count, &n.err),
+        FRIT_OK);
+    assert_int_equal(count, 0);
+    end(&n);
+    BEGIN(&n, "fuse_ops", "1", NULL);
+    assert_int_equal(
+        table->prototypes(n.plugin->instance, &device, &fuser, sizeof(fuser), 1, &count, &n.err),
+        FRIT_OK);
+    table->push(fuser.prototype, b.ops, 2, sizeof(b.ops[0]));
+    table->state(fuser.prototype, &fused);
+    assert_int_equal(fused.accepted, 1);
+    assert_false(fused.open);
+    table->destroy(fuser.prototype);
+    end(&n);
+}
+
+static void variants_and_compiling(void **state)
+{
+    struct rig_null n;
+    struct block b;
+    struct prepared p;
+    frit_program program;
+
+    (void)state;
+    BEGIN(&n, "compile_ms", "2", "static_shapes", "yes", NULL);
+    block_init(&b);
+    program = op_program(&n, &b.ops[0]);
+    assert_int_equal(prepare(&n, &program, 2, 1, 0, &p), FRIT_PREPARE_NEEDS_COMPILE);
+    assert_int_equal(p.variant.n_bytes, 3 * sizeof(int64_t));
+    assert_int_equal(program.table->compile(program.self, 0, &p.variant,
+                                            &(frit_cancel){sizeof(frit_cancel), 1}, &n.err),
+                     FRIT_CANCELLED);
+    assert_int_equal(program.table->compile(program.self, 0, &p.variant, NULL, &n.err), FRIT_OK);
+    program.table->destroy(program.self);
+    end(&n);
+}
+
+static void memory_may_be_hidden_or_absent(void **state)
+{
+    frit_alloc_desc desc = {.struct_size = sizeof(desc), .bytes = 1ull << 39, .align = 64};
+    frit_allocation out = {.struct_size = sizeof(out)};
+    struct rig_null n;
+    uint64_t value = 0;
+    frit_cmd cmd;
+    void *buffer;
+
+    (void)state;
+    BEGIN(&n, "memory", "none", NULL);
+    assert_int_equal(n.backend->alloc(n.device, &desc, &out, &n.err), FRIT_OK);
+    cmd = fill(out.memory, 1ull << 38, 9);
+    assert_int_equal(submit(&n, &cmd, 1, &value), FRIT_OK);
+    assert_int_equal(read_word(&n, out.memory, 1ull << 38), 0);
+    n.backend->free(n.device, out.memory);
+    end(&n);
+    BEGIN(&n, "opaque", "yes", "no_suballoc", "yes", NULL);
+    assert_true(n.plugin->devices[0].caps & FRIT_CAP_OPAQUE_MEMORY);
+    assert_true(n.plugin->devices[0].caps & FRIT_CAP_NO_SUBALLOC);
+    assert_int_equal(n.plugin->devices[0].n_formats, 0);
+    buffer = memory(&n, 8);
+    cmd = fill(buffer, 0, 9);
+    assert_int_equal(submit(&n, &cmd, 1, &value), FRIT_OK);
+    assert_int_equal(read_word(&n, buffer, 0), 9);
+    n.backend->free(n.device, buffer);
+    end(&n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(commands_run_late),
+        cmocka_unit_test(barriers_order),
+        cmocka_unit_test(races_are_refused),
+        cmocka_unit_test(calls_fail_as_told),
+        cmocka_unit_test(senseless_faults_are_refused),
+        cmocka_unit_test(launches_fail_when_they_run),
+        cmocka_unit_test(fusers_keep_the_rules),
+        cmocka_unit_test(fusers_may_be_small_or_absent),
+        cmocka_unit_test(variants_and_compiling),
+        cmocka_unit_test(memory_may_be_hidden_or_absent),
+    };
+
+    return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs: they know how many ops, arguments, scalars and bounds they have, so that what the host
+ * gives at prepare and launch can be compared, and nothing else.
+ *
+ * A program is one piece of memory and constant once made, but for `compiled`. */
+#include <string.h>
+#include <time.h>
+
+#include <frit/op_table.h>
+
+#include "null.h"
+
+/* ---- what an op has ---- */
+
+const frit_operand *op_operand(const frit_op_desc *op, const frit_operand *first, uint32_t i)
+{
+    return (const frit_operand *)(const void *)((const char *)first +
+                                                (size_t)i * op->operand_stride);
+}
+
+bool op_known(const frit_op_desc *op)
+{
+    const frit_op_info *info = frit_op_info_at(op->id);
+
+    return info && op->rev == info->rev && !(op->flags & FRIT_MUST_UNDERSTAND);
+}
+
+void op_extras(const frit_op_desc *op, uint32_t *n_scalars, uint32_t *n_bounds)
+{
+    const frit_op_info *info = frit_op_info_at(op->id);
+    const frit_record_info *record = frit_record_info_at(info->record);
+    uint32_t rank = op->n_in ? op_operand(op, op->in, 0)->rank : 0;
+
+    *n_scalars = op->n_extra;
+    *n_bounds = 0;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        *n_scalars += op_operand(op, op->in, i)->kind == FRIT_OPERAND_SCALAR;
+    for (uint32_t i = 0; i < record->n_fields; i++)
+        if (record->field[i].use == FRIT_USE_LAUNCH) {
+            *n_scalars += record->field[i].type == FRIT_ATTR_REAL;
+            *n_bounds += record->field[i].type == FRIT_ATTR_SLICES ? 3 * rank : 0;
+            *n_bounds += record->field[i].type == FRIT_ATTR_DIMS ? rank : 0;
+        }
+}
+
+/* ---- slots of frit.program/1 ---- */
+
+static frit_status program_describe(void *self, frit_program_info *out, frit_err *err)
+{
+    struct program *program = self;
+    frit_status status = null_called(program->instance, NULL_CALL_describe, err);
+
+    if (status)
+        return status;
+    out->n_candidates = 1;
+    out->candidate_stride = sizeof program->candidate;
+    out->generation = 0;
+    out->n_ops = program->cover.n_ops;
+    out->flags = 0;
+    out->name = program->fused ? FRIT_STR("null block") : FRIT_STR("null op");
+    out->candidates = &program->candidate;
+    return FRIT_OK;
+}
+
+static void program_destroy(void *self)
+{
+    struct program *program = self;
+
+    null_uncount(program->instance, NULL_COUNT_programs_now);
+    null_free(program->instance, program);
+}
+
+static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
+{
+    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
+                                                (size_t)i * sig->arg_stride);
+}
+
+/* Whether both lie densely, row by row, with the same dims. */
+static bool lie_alike(const frit_arg_sig *a, const frit_arg_sig *b)
+{
+    int64_t dense = 1;
+
+    if (a->dtype == FRIT_NO_DTYPE || a->dtype != b->dtype || a->rank != b->rank)
+        return false;
+    for (uint32_t d = a->rank; d-- > 0;) {
+        if (a->dims[d] != b->dims[d] || (a->dims[d] != 1 && a->strides[d] != dense))
+            return false;
+        dense *= a->dims[d];
+    }
+    return true;
+}
+
+static frit_status check_signature(const struct program *program, uint32_t candidate,
+                                   const frit_signature *sig, frit_err *err)
+{
+    const struct cover *cover = &program->cover;
+
+    if (candidate != 0 || sig->n_in != cover->n_in || sig->n_out != cover->n_out ||
+        sig->n_scalars != cover->n_scalars)
+        return null_fail(program->instance, err, FRIT_INVALID,
+                         "null: candidate %u, %u inputs, %u outputs, %u scalars for a program with "
+                         "1 candidate, %u inputs, %u outputs, %u scalars",
+                         candidate, sig->n_in, sig->n_out, sig->n_scalars, cover->n_in,
+                         cover->n_out, cover->n_scalars);
+    for (uint32_t i = 0; i < cover->n_in + cover->n_out; i++)
+        if (sig_arg(sig, i)->dtype != program->dtypes[i])
+            return null_fail(program->instance, err, FRIT_INVALID,
+                             "null: argument %u has element type %u where the op said %u", i,
+                             sig_arg(sig, i)->dtype, program->dtypes[i]);
+    return FRIT_OK;
+}
+
+/* All sizes, where they are part of the variant; false if there are too many. */
+static bool write_variant(const frit_signature *sig, frit_variant *variant)
+{
+    variant->n_bytes = 0;
+    for (uint32_t i = 0; i < sig->n_in + sig->n_out; i++) {
+        const frit_arg_sig *arg = sig_arg(sig, i);
+        uint32_t bytes = arg->rank * (uint32_t)sizeof arg->dims[0];
+
+        if (bytes > sizeof variant->bytes - variant->n_bytes)
+            return false;
+        memcpy(variant->bytes + variant->n_bytes, arg->dims, bytes);
+        variant->n_bytes += bytes;
+    }
+    return true;
+}
+
+static frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
+                                   frit_launch_spec *out, frit_variant *variant, frit_err *err)
+{
+    struct program *program = self;
+    const struct options *options = &program->instance->options;
+    uint32_t n_in = program->cover.n_in < 64 ? program->cover.n_in : 64;
+    frit_status status = null_called(program->instance, NULL_CALL_prepare, err);
+
+    if (!status)
+        status = check_signature(program, candidate, sig, err);
+    if (status)
+        return status;
+    variant->n_bytes = 0;
+    if (options->static_shapes && !write_variant(sig, variant))
+        return null_fail(program->instance, err, FRIT_UNSUPPORTED,
+                         "null: the sizes of %u arguments are too many for a variant",
+                         sig->n_in + sig->n_out);
+    for (uint32_t o = 0; o < program->cover.n_out; o++)
+        for (uint32_t i = 0; i < n_in; i++)
+            if (lie_alike(sig_arg(sig, i), sig_arg(sig, sig->n_in + o)))
+                out->outputs[o].alias |= 1ull << i;
+    if (options->compile_ms >= 0 && (options->static_shapes || !atomic_load(&program->compiled)))
+        return FRIT_PREPARE_NEEDS_COMPILE;
+    return FRIT_OK;
+}
+
+static frit_status program_compile(void *self, uint32_t candidate, const frit_variant *variant,
+                                   const frit_cancel *cancel, frit_err *err)
+{
+    static const struct timespec millisecond = {0, 1000000};
+    struct program *program = self;
+    frit_status status = null_called(program->instance, NULL_CALL_compile, err);
+
+    (void)candidate;
+    (void)variant;
+    for (int64_t left = program->instance->options.compile_ms; left > 0 && !status; left--) {
+        if (cancel && __atomic_load_n(&cancel->requested, __ATOMIC_ACQUIRE))
+            status = null_fail(program->instance, err, FRIT_CANCELLED, "null: compile cancelled");
+        else
+            nanosleep(&millisecond, NULL);
+    }
+    if (!status)
+        atomic_store(&program->compiled, true);
+    return status;
+}
+
+/* ---- state ---- */
+
+/* A saved program: this head, then a 32-bit type per argument. */
+struct state_head {
+    char magic[8];
+    struct cover cover;
+};
+
+static const char state_magic[8] = {'n', 'u', 'l', 'l', ' ', '1', '.', '0'};
+
+static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
+{
+    struct program *program = self;
+    uint64_t n_dtypes = (uint64_t)program->cover.n_in + program->cover.n_out;
+    uint64_t room = *n_bytes, dtype_bytes = n_dtypes * sizeof program->dtypes[0];
+    frit_status status = null_called(program->instance, NULL_CALL_to_state, err);
+    struct state_head head = {.cover = program->cover};
+
+    if (status)
+        return status;
+    memcpy(head.magic, state_magic, sizeof head.magic);
+    *n_bytes = sizeof head + dtype_bytes;
+    if (room < sizeof head)
+        return FRIT_OK;
+    memcpy(bytes, &head, sizeof head);
+    room -= sizeof head;
+    memcpy((char *)bytes + sizeof head, program->dtypes, room < dtype_bytes ? room : dtype_bytes);
+    return FRIT_OK;
+}
+
+static bool name_known(const struct instance *instance, frit_str name)
+{
+    for (uint32_t i = 0; i < instance->options.n_fusers; i++) {
+        frit_str known = fuser_name(i);
+
+        if (known.len == name.len && memcmp(known.ptr, name.ptr, name.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool state_fits(const struct state_head *head, uint64_t n_bytes)
+{
+    uint64_t n_dtypes = (uint64_t)head->cover.n_in + head->cover.n_out;
+
+    return memcmp(head->magic, state_magic, sizeof state_magic) == 0 &&
+           n_bytes == sizeof *head + n_dtypes * sizeof(uint32_t) && head->cover.n_ops > 0 &&
+           head->cover.n_out <= FRIT_MAX_OUTPUTS;
+}
+
+frit_status program_from_state(void *self, const frit_fuser_device *device, frit_str name,
+                               const void *bytes, uint64_t n_bytes, frit_program *out,
+                               frit_err *err)
+{
+    struct instance *instance = self;
+    frit_status status = null_called(instance, NULL_CALL_from_state, err);
+    struct state_head head;
+    struct program *program;
+
+    (void)device;
+    if (status)
+        return status;
+    if (n_bytes >= sizeof head)
+        memcpy(&head, bytes, sizeof head);
+    if (n_bytes < sizeof head || !state_fits(&head, n_bytes) || !name_known(instance, name))
+        return null_fail(instance, err, FRIT_INCOMPATIBLE,
+                         "null: %llu bytes that are no saved program of fuser %.*s",
+                         (unsigned long long)n_bytes, (int)name.len, name.ptr);
+    status = program_create(instance, &head.cover, true, out, &program, err);
+    if (!status)
+        memcpy(program->dtypes, (const char *)bytes + sizeof head, n_bytes - sizeof head);
+    return status;
+}
+
+/* ---- making ---- */
+
+static const frit_program_table program_table = {
+    .struct_size = sizeof(frit_program_table),
+    .describe = program_describe,
+    .prepare = program_prepare,
+    .compile = program_compile,
+    .destroy = program_destroy,
+    .to_state = program_to_state,
+};
+
+frit_status program_create(struct instance *instance, const struct cover *cover, bool fused,
+                           frit_program *out, struct program **made, frit_err *err)
+{
+    uint64_t n_dtypes = (uint64_t)cover->n_in + cover->n_out;
+    struct program *program =
+        null_alloc(instance, sizeof *program + n_dtypes * sizeof program->dtypes[0]);
+
+    if (!program)
+        return null_fail(instance, err, FRIT_NO_HOST_MEMORY, "null: no memory for a program");
+    *program = (struct program){.instance = instance,
+                                .candidate = {.struct_size = sizeof(frit_candidate),
+                                              .version = 1,
+                                              .identity = FRIT_STR("null")},
+                                .cover = *cover,
+                                .fused = fused};
+    out->table = &program_table;
+    out->self = program;
+    *made = program;
+    null_count(instance, NULL_COUNT_programs_now, 1);
+    return FRIT_OK;
+}
+
+frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
+                             uint64_t *bits, frit_err *err)
+{
+    struct instance *instance = ((struct device *)self)->instance;
+    frit_status status = null_called(instance, NULL_CALL_supports, err);
+
+    memset(bits, 0, (count + 63) / 64 * sizeof *bits);
+    if (status)
+        return status;
+    for (uint32_t i = 0; i < count; i++) {
+        const void *op = (const char *)ops + (size_t)i * stride;
+
+        if (op_known(op))
+            bits[i / 64] |= 1ull << i % 64;
+    }
+    return FRIT_OK;
+}
+
+frit_status program_for_op(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)
+{
+    struct instance *instance = ((struct device *)self)->instance;
+    struct cover cover = {.n_ops = 1, .n_in = op->n_in, .n_out = op->n_out};
+    frit_status status = null_called(instance, NULL_CALL_op_program, err);
+    struct program *program;
+
+    if (status)
+        return status;
+    if (!op_known(op))
+        return null_fail(instance, err, FRIT_UNSUPPORTED, "null: no program for op %u, rev %u",
+                         op->id, op->rev);
+    op_extras(op, &cover.n_scalars, &cover.n_bounds);
+    status = program_create(instance, &cover, false, out, &program, err);
+    for (uint32_t i = 0; i < op->n_in + op->n_out && !status; i++) {
+        const frit_operand *operand =
+            i < op->n_in ? op_operand(op, op->in, i) : op_operand(op, op->out, i - op->n_in);
+
+        program->dtypes[i] = operand->kind == FRIT_OPERAND_TENSOR ? operand->dtype : FRIT_NO_DTYPE;
+    }
+    return status;
+}
+
+/* ---- launching ---- */
+
+frit_status program_check(struct instance *instance, const frit_launch *launch, frit_err *err)
+{
+    const struct program *program = launch->program->self;
+    const struct cover *cover = &program->cover;
+
+    if (launch->program->table != &program_table)
+        return null_fail(instance, err, FRIT_INVALID, "null: a program of another driver");
+    if (launch->n_args != cover->n_in + cover->n_out || launch->n_scalars != cover->n_scalars ||
+        launch->n_bounds != cover->n_bounds)
+        return null_fail(instance, err, FRIT_INVALID,
+                         "null: launch with %u arguments, %u scalars, %u bounds of a program with "
+                         "%u, %u, %u",
+                         launch->n_args, launch->n_scalars, launch->n_bounds,
+                         cover->n_in + cover->n_out, cover->n_scalars, cover->n_bounds);
+    if (instance->options.compile_ms >= 0 && !atomic_load(&program->compiled))
+        return null_fail(instance, err, FRIT_INVALID, "null: a program that was never compiled");
+    return FRIT_OK;
+}

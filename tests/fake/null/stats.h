@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a test asks the plugin `null` what happened: its interface of this id. */
+#ifndef NULL_STATS_H
+#define NULL_STATS_H
+
+#include <frit/types.h>
+
+#define NULL_STATS "org.frit.null.stats/1"
+
+/* Of one instance, that is of one host. */
+typedef struct null_stats {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [any] +nonblock  A row of calls.def or counts.def; UINT64_MAX for a name that is none. */
+    uint64_t (*get)(void *instance, frit_str name);
+} null_stats;
+
+#endif
