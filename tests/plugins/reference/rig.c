@@ -50,6 +50,30 @@ static frit_status get_option(void *self, frit_str key, int64_t *out, frit_err *
     return FRIT_OK;
 }
 
+static uint64_t begin_span(void *self)
+{
+    const struct rig *rig = self;
+
+    return rig->tracing ? 7 : 0;
+}
+
+static void end_span(void *self, uint64_t begun, frit_str name)
+{
+    struct rig *rig = self;
+    size_t used = strlen(rig->spans);
+
+    assert_int_equal(begun, 7);
+    snprintf(rig->spans + used, sizeof rig->spans - used, " %.*s", (int)name.len, name.ptr);
+}
+
+static void count(void *self, frit_str name, double value)
+{
+    struct rig *rig = self;
+
+    assert_int_equal(name.len, strlen("bytes in use"));
+    rig->counter = value;
+}
+
 static const void *get_interface(void *self, frit_str id)
 {
     static const frit_host_core core = {.struct_size = sizeof core,
@@ -58,7 +82,14 @@ static const void *get_interface(void *self, frit_str id)
                                         .mem_free = give_memory};
     static const frit_host_options options = {.struct_size = sizeof options, .get_i64 = get_option};
 
+    static const frit_host_trace trace = {.struct_size = sizeof trace,
+                                          .span_begin = begin_span,
+                                          .span_end = end_span,
+                                          .counter = count};
+
     (void)self;
+    if (id.len == strlen(FRIT_HOST_TRACE) && memcmp(id.ptr, FRIT_HOST_TRACE, id.len) == 0)
+        return &trace;
     if (id.len == strlen(FRIT_HOST_CORE) && memcmp(id.ptr, FRIT_HOST_CORE, id.len) == 0)
         return &core;
     if (id.len == strlen(FRIT_HOST_OPTIONS) && memcmp(id.ptr, FRIT_HOST_OPTIONS, id.len) == 0)
@@ -91,6 +122,8 @@ static const frit_plugin *load_plugin(void)
 void rig_open(struct rig *rig)
 {
     rig->live = 0;
+    rig->tracing = false;
+    rig->spans[0] = '\0';
     rig->root = (frit_host_root){sizeof rig->root, 0, rig, get_interface};
     rig->err = (frit_err){.struct_size = sizeof rig->err};
     rig->plugin = load_plugin();

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest host that a driver can live in: memory, error texts, one option. */
+/* The smallest host that a driver can live in: memory, error texts, one option, a trace. */
 #ifndef REFERENCE_RIG_H
 #define REFERENCE_RIG_H
 
 #include "unit.h"
+
+#include <stdbool.h>
 
 #include <frit/backend.h>
 #include <frit/plugin.h>
@@ -15,6 +17,9 @@ struct rig {
     void *device;
     int64_t memory_bytes; /* answer to the option; set before rig_open */
     int64_t live;         /* pieces of host memory that the plugin holds */
+    bool tracing;         /* spans are wanted */
+    char spans[128];      /* names of those that ended, a blank before each */
+    double counter;       /* last value of any */
     frit_host_root root;
     frit_err err;
 };
