@@ -332,7 +332,10 @@ static void races_are_refused(void **state)
     assert_int_equal(submit(&n, cmds, 2, &value), FRIT_OK); /* both only read 0 and 16 */
     l[1].args[1].offset = 40;
     assert_int_equal(submit(&n, cmds, 2, &value), FRIT_INVALID);
-    assert_int_equal(stat(&n, "hazards"), 1);
+    l[1].args[1].offset = 16;
+    l[1].args[2].offset = 0;
+    assert_int_equal(submit(&n, cmds, 2, &value), FRIT_INVALID); /* written after it was read */
+    assert_int_equal(stat(&n, "hazards"), 2);
     cmds[1] = barrier;
     cmds[2] = l[1].cmd;
     assert_int_equal(submit(&n, cmds, 3, &value), FRIT_OK);
@@ -459,7 +462,6 @@ static frit_program resaved(struct rig_null *n, const frit_fuser_table *table,
         table->from_state(n->plugin->instance, device, fuser->name, bytes, size, &to, &n->err),
         FRIT_OK);
     bytes[0] ^= 1;
-    size = sizeof(bytes);
     assert_int_equal(
         table->from_state(n->plugin->instance, device, fuser->name, bytes, size, &to, &n->err),
         FRIT_INCOMPATIBLE);
@@ -498,6 +500,7 @@ static void fusers_keep_the_rules(void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(programs[i].table->describe(programs[i].self, &info, &n.err), FRIT_OK);
         assert_int_equal(info.n_ops, N_OPS - 1);
+        assert_memory_equal(info.name.ptr, "null block", info.name.len);
         /* %0 %1 and a scalar in, %3 %4 out */
         assert_int_equal(prepare(&n, &programs[i], 2, 2, 1, &p), FRIT_OK);
         assert_int_equal(p.spec.outputs[0].alias, 3);
