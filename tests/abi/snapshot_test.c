@@ -38,6 +38,9 @@ static void use_device(const struct plugin *plugin)
     assert_int_equal(backend->read(device, &from, &word, &value, NULL), FRIT_OK);
     assert_int_equal(backend->wait(device, value, UINT64_MAX, &failure, NULL), FRIT_OK);
     assert_true(word == fill.pattern);
+    if (plugin->native.get)
+        assert_memory_equal(plugin->native.get(device, memory.memory, FRIT_STR("host.ptr")), &word,
+                            sizeof(word));
     backend->free(device, memory.memory);
     backend->device_close(device);
 }

@@ -119,6 +119,12 @@ static frit_status memory_read(void *self, const frit_transfer *from, void *into
     return FRIT_OK;
 }
 
+static void *native_get(void *device, void *object, frit_str name)
+{
+    (void)device;
+    return name.len == 8 && memcmp(name.ptr, "host.ptr", 8) == 0 ? object : NULL;
+}
+
 /* ---- the queue ---- */
 
 static void fill(const frit_cmd *cmd)
@@ -158,13 +164,13 @@ static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint
     return FRIT_OK;
 }
 
-static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *out,
-                              frit_err *err)
+static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns,
+                              frit_failure *failure, frit_err *err)
 {
     struct fake_device *device = self;
 
     (void)timeout_ns;
-    out->status = FRIT_OK;
+    failure->status = FRIT_OK;
     if (value <= atomic_load(&device->value))
         return FRIT_OK;
     return fake_fail(device->fake, err, FRIT_TIMEOUT, "nothing is on its way to that value");
@@ -237,10 +243,17 @@ void fake_close(void *instance)
     fake->core->mem_free(fake->host->self, instance);
 }
 
+static bool is(frit_str id, frit_str name)
+{
+    return id.len == name.len && memcmp(id.ptr, name.ptr, name.len) == 0;
+}
+
 const void *fake_get_interface(void *instance, frit_str id)
 {
+    static const frit_native_table native = {.struct_size = sizeof(native), .get = native_get};
     const struct fake *fake = instance;
-    bool meant = id.len == sizeof(FRIT_BACKEND) - 1 && memcmp(id.ptr, FRIT_BACKEND, id.len) == 0;
 
-    return meant ? &fake->backend : NULL;
+    if (is(id, FRIT_STR(FRIT_BACKEND)))
+        return &fake->backend;
+    return is(id, FRIT_STR(FRIT_NATIVE_TABLE)) ? &native : NULL;
 }

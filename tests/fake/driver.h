@@ -5,6 +5,7 @@
 #define FAKE_DRIVER_H
 
 #include <frit/backend.h>
+#include <frit/native.h>
 #include <frit/plugin.h>
 
 /* An instance; every fake plugin's `open` makes one. */
@@ -24,7 +25,7 @@ void fake_close(void *instance);
 /* Writes the err slot through the host. */
 frit_status fake_fail(const struct fake *fake, frit_err *err, frit_status status, const char *text);
 
-/* frit.backend/1 of the instance; NULL for other ids. */
+/* frit.backend/1 and frit.native/1 of the instance; NULL for other ids. */
 const void *fake_get_interface(void *instance, frit_str id);
 frit_status fake_enumerate(void *instance, frit_device_info *out, uint64_t stride,
                            uint32_t capacity, uint32_t *count, frit_driver_info *driver,

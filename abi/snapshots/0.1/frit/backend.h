@@ -117,7 +117,8 @@ enum {
     FRIT_CMD_COPY = 1,
     FRIT_CMD_FILL = 2,
     FRIT_CMD_LAUNCH = 3,
-    FRIT_CMD_BARRIER = 4
+    FRIT_CMD_BARRIER = 4,
+    FRIT_CMD_DISPATCH = 5
 };
 
 /* One command.  Commands between two BARRIERs touch no common bytes that one of them writes;
@@ -126,7 +127,7 @@ typedef struct frit_cmd {
     uint32_t struct_size;
     uint32_t kind; /* FRIT_CMD_* */
     uint64_t flags;
-    const frit_launch *launch; /* LAUNCH */
+    const frit_launch *launch; /* LAUNCH; DISPATCH: its args, scalars, bounds, workspace, cookie */
     void *dst;                 /* COPY, FILL: memory */
     uint64_t dst_offset;
     const void *src; /* COPY: memory */
@@ -135,15 +136,39 @@ typedef struct frit_cmd {
     uint64_t pattern;       /* FILL: the low pattern_bytes bytes, repeated */
     uint32_t pattern_bytes; /* FILL: 1, 2, 4 or 8; divides dst_offset and bytes */
     uint32_t reserved;
+    void *kernel;      /* DISPATCH: from kernel_load */
+    uint32_t grid[3];  /* DISPATCH: groups per axis */
+    uint32_t group[3]; /* DISPATCH: lanes of a group per axis */
 } frit_cmd;
 
-/* What wait reports beside its status. */
+/* What wait reports beside its status: the first command that failed, of those with a timeline
+ * value above `value` as the caller gave it, up to the value waited for.  Every call that asks for
+ * a failure is told it; once a call gave its value or a larger one, a driver may forget it.  A
+ * driver without room for more failures may merge one into the last that it keeps: it then tells
+ * that one's status and cookie for all values from the first to the last merged, the smallest that
+ * was asked for. */
 typedef struct frit_failure {
     uint32_t struct_size;
-    frit_status status; /* of the first command that failed since the last report, or FRIT_OK */
-    uint64_t value;     /* the timeline value it was to reach */
+    frit_status status; /* of the command; FRIT_OK: none failed, and `value` is as it was given */
+    uint64_t value;     /* in: the caller knows of failures up to it; out: what the command was to
+                         * reach */
     uint64_t cookie;    /* of the launch, 0 if not a launch */
 } frit_failure;
+
+/* ---- foreign kernels ---- */
+
+/* Format of kernel_load: a function of this process, for devices that can give "host.ptr" of their
+ * memory (native.h).  The bytes are a frit_host_fn, copied by kernel_load; `ctx` lives until
+ * kernel_unload.  A DISPATCH calls it once, whatever grid and group say. */
+#define FRIT_FORMAT_HOST_FN "host-fn/1"
+
+typedef struct frit_host_fn {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [any] +nonblock  A negative status is the command's failure; `err` as everywhere. */
+    frit_status (*run)(void *ctx, const frit_launch *launch, frit_err *err);
+    void *ctx;
+} frit_host_fn;
 
 /* ---- the table ---- */
 
@@ -184,8 +209,9 @@ typedef struct frit_backend {
                           const frit_point *waits, uint32_t n_waits, uint64_t *value,
                           frit_err *err);
     /* [any] +mayblock  required.  FRIT_TIMEOUT after `timeout_ns` (0: only asks, UINT64_MAX: no
-     * limit); a failed command does not stop the timeline, it is told in `out`. */
-    frit_status (*wait)(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *out,
+     * limit); a failed command does not stop the timeline, it is told in `failure`, in words in
+     * `err`. */
+    frit_status (*wait)(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
                         frit_err *err);
 
     /* [any] +nonblock  required.  Bit i of `bits` (64 per word): ops[i] can become a program. */
@@ -196,10 +222,20 @@ typedef struct frit_backend {
 
     /* [any] +mayblock  NULL: the driver keeps no memory of its own.  Gives unused memory back. */
     void (*memory_cleanup)(void *self);
+
+    /* [any] +mayblock  NULL: takes no kernels, and frit_device_info has no formats.  A kernel for
+     * DISPATCH from bytes in one of the device's formats; FRIT_UNSUPPORTED for another format. */
+    frit_status (*kernel_load)(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
+                               void **kernel, frit_err *err);
+    /* [any] +mayblock  Required with kernel_load; no DISPATCH of it is pending.  NULL does nothing.
+     */
+    void (*kernel_unload)(void *self, void *kernel);
 } frit_backend;
 
 FRIT_STATIC_ASSERT(sizeof(frit_device_info) == 288, "0.1");
-FRIT_STATIC_ASSERT(sizeof(frit_cmd) == 80, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, memory_cleanup) == 120, "0.1");
+FRIT_STATIC_ASSERT(sizeof(frit_cmd) == 112, "0.1");
+FRIT_STATIC_ASSERT(sizeof(frit_failure) == 24, "0.1");
+FRIT_STATIC_ASSERT(sizeof(frit_host_fn) == 24, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, kernel_unload) == 136, "0.1");
 
 #endif

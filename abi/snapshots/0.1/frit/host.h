@@ -66,6 +66,22 @@ typedef struct frit_host_options {
     frit_status (*get_bool)(void *self, frit_str key, uint32_t *out, frit_err *err);
 } frit_host_options;
 
+#define FRIT_HOST_TRACE "frit.host.trace/1"
+
+/* Spans and counters of a timeline that a person asked for; nothing is recorded otherwise. */
+typedef struct frit_host_trace {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [any] +nonblock  The time now, to be given to span_end on the same thread; 0 if nothing is
+     * recorded. */
+    uint64_t (*span_begin)(void *self);
+    /* [any] +nonblock  Records a span from `begun` until now; nothing if that is 0.  Names are cut
+     * to 47 bytes. */
+    void (*span_end)(void *self, uint64_t begun, frit_str name);
+    /* [any] +nonblock  Records the value that a quantity has from now on. */
+    void (*counter)(void *self, frit_str name, double value);
+} frit_host_trace;
+
 /* The root through which a plugin reaches the tables.  Frozen for the whole major version. */
 typedef struct frit_host_root {
     uint32_t struct_size;
@@ -77,6 +93,7 @@ typedef struct frit_host_root {
 
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_core, now_ns) == 56, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_options, get_bool) == 40, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_trace, counter) == 32, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_root, get_interface) == 24, "frozen");
 
 #endif

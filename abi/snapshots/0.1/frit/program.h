@@ -167,6 +167,7 @@ typedef struct frit_derived {
 } frit_derived;
 
 struct frit_program;
+struct frit_cmd; /* backend.h */
 
 /* Borrowed for the call of submit.
  *
@@ -219,6 +220,17 @@ typedef struct frit_program_table {
                            const frit_cancel *cancel, frit_err *err);
     /* [object] +nonblock  required; no launch of it is pending */
     void (*destroy)(void *self);
+    /* [any] +nonblock  NULL: it is not saved.  Writes at most *n_bytes bytes (0: `bytes` may be
+     * NULL) and sets *n_bytes to the true number; from_state of its fuser takes them in another
+     * process. */
+    frit_status (*to_state)(void *self, void *bytes, uint64_t *n_bytes, frit_err *err);
+    /* [any] +nonblock  Required where the program is not of the device's own driver, else NULL:
+     * writes at most `capacity` commands (DISPATCH, BARRIER) of the host's zeroed ones that do what
+     * `launch` says, and their true count, which is the same for every launch of a spec.  They may
+     * point at `launch`, which lives until submit has returned, and at what lives as long as the
+     * program. */
+    frit_status (*record)(void *self, const frit_launch *launch, struct frit_cmd *cmds,
+                          uint32_t capacity, uint32_t *count, frit_err *err);
 } frit_program_table;
 
 /* A program as it crosses the border: filled by its maker, owned by the host until destroy. */
@@ -235,5 +247,6 @@ FRIT_STATIC_ASSERT(sizeof(frit_output_spec) == 96, "0.1");
 FRIT_STATIC_ASSERT(sizeof(frit_arg) == 200, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_launch, reserved) == 112, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_program_table, destroy) == 40, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_program_table, record) == 56, "0.1");
 
 #endif
