@@ -20,6 +20,7 @@ struct fuser {
     char plugin[48]; /* id */
     uint32_t version;
     void *instance;
+    const frit_fuser_device *device; /* what the plugin was told of it */
 };
 
 struct search_config {
@@ -37,7 +38,7 @@ void search_reset(struct search *search);
 
 /* Takes the ops of `relative` that it has not seen yet, in order, until it stops.  Deaths that came
  * later for ops already seen are looked at again.  `relative` only grows between calls and lives
- * until reset. */
+ * until reset.  After a failure, and after finish, only reset and destroy are left. */
 frit_status search_push(struct search *search, const struct relative *relative, frit_err *err);
 /* Whether more ops could change what finish finds for the first ones: false = run what is there. */
 bool search_open(const struct search *search);
@@ -45,7 +46,9 @@ bool search_open(const struct search *search);
 /* The blocks in a valid order.  Without `all`: over the first *n_ops ops, as many as the search
  * covers (at least 1); the rest stays for the next search.  With `all`: over every op of
  * `relative`, searching again over what is left as often as needed.  The array and the op lists
- * live until reset or destroy; programs hold one reference each for the caller. */
+ * live until reset or destroy; programs hold one reference each for the caller, who gives them back
+ * when plan_create has taken its own.  `relative` has at least one op; its ops that were not pushed
+ * yet are now.  On failure there are no blocks. */
 frit_status search_finish(struct search *search, const struct relative *relative, bool all,
                           const struct plan_block **blocks, uint32_t *n_blocks, uint32_t *n_ops,
                           frit_err *err);
@@ -54,8 +57,9 @@ struct search_stats {
     uint64_t pushes;     /* ops given to fusers */
     uint64_t merges;     /* blocks merged */
     uint64_t holes;      /* ops given up by a block and searched again */
-    uint64_t repairs;    /* cycles that were broken by splitting */
+    uint64_t repairs;    /* fusions given up because they depended on each other */
     uint64_t surrenders; /* segments left in program order */
+    uint64_t dropped;    /* fusers that broke their word, once per block */
 };
 void search_stats(const struct search *search, struct search_stats *out);
 

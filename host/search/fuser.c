@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/fuser.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/fail.h"
+#include "base/log.h"
+
+enum { MAX_FUSERS = 64 }; /* of one plugin */
+
+struct fuser_device {
+    frit_fuser_device info;
+    const struct plugin *driver;
+    void *self; /* the driver's device */
+    struct fuser_device *next;
+};
+
+/* ---- what fusers of other plugins may ask of the driver ---- */
+
+static frit_status load_kernel(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
+                               void **kernel, frit_err *err)
+{
+    const struct fuser_device *device = self;
+
+    return device->driver->backend.kernel_load(device->self, format, bytes, n_bytes, kernel, err);
+}
+
+static void unload_kernel(void *self, void *kernel)
+{
+    const struct fuser_device *device = self;
+
+    device->driver->backend.kernel_unload(device->self, kernel);
+}
+
+static void *get_native(void *self, void *object, frit_str name)
+{
+    const struct fuser_device *device = self;
+
+    return device->driver->native.get(device->self, object, name);
+}
+
+static struct fuser_device *device_for(struct fusers *fusers, const struct plugin *plugin,
+                                       const struct device_entry *entry, void *self)
+{
+    struct fuser_device *device = calloc(1, sizeof(*device));
+    bool same = plugin == entry->plugin;
+
+    if (!device)
+        return NULL;
+    device->driver = entry->plugin;
+    device->self = self;
+    device->info = (frit_fuser_device){.struct_size = FRIT_END_OF(frit_fuser_device, native_get),
+                                       .same_plugin = same,
+                                       .info = entry->info,
+                                       .device = same ? self : NULL,
+                                       .self = device};
+    if (entry->plugin->backend.kernel_load) {
+        device->info.kernel_load = load_kernel;
+        device->info.kernel_unload = unload_kernel;
+    }
+    if (entry->plugin->native.get)
+        device->info.native_get = get_native;
+    device->next = fusers->devices;
+    fusers->devices = device;
+    return device;
+}
+
+/* ---- prototypes ---- */
+
+static void drop_prototypes(const struct plugin *plugin, const frit_fuser *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        plugin->fusers.destroy(list[i].prototype);
+}
+
+static bool is_word(frit_str name)
+{
+    if (!name.ptr || name.len == 0 || name.len >= sizeof(((struct fuser *)0)->name))
+        return false;
+    for (uint64_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
+            return false;
+    }
+    return true;
+}
+
+static bool sensible(const frit_fuser *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!list[i].prototype || !is_word(list[i].name))
+            return false;
+        for (uint32_t k = 0; k < i; k++) {
+            if (list[k].name.len == list[i].name.len &&
+                memcmp(list[k].name.ptr, list[i].name.ptr, list[i].name.len) == 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+static frit_status add(struct fusers *fusers, const struct plugin *plugin,
+                       const frit_fuser_device *device, const frit_fuser *from, frit_err *err)
+{
+    struct fuser *fuser;
+
+    if (!array_grow(&fusers->list, &fusers->room, fusers->count, 1, sizeof(*fusers->list)))
+        return fail_memory(err, sizeof(*fusers->list));
+    fuser = &fusers->list[fusers->count++];
+    *fuser = (struct fuser){.table = &plugin->fusers,
+                            .prototype = from->prototype,
+                            .version = from->version,
+                            .instance = plugin->instance,
+                            .device = device};
+    memcpy(fuser->name, from->name.ptr, from->name.len);
+    memcpy(fuser->plugin, plugin->id, sizeof(fuser->plugin));
+    return FRIT_OK;
+}
+
+static frit_status take(struct fusers *fusers, const struct plugin *plugin,
+                        const struct device_entry *entry, void *self, frit_err *err)
+{
+    struct fuser_device *device = device_for(fusers, plugin, entry, self);
+    frit_fuser list[MAX_FUSERS] = {{0}};
+    frit_err why = ERR_INIT;
+    uint32_t count = 0;
+    frit_status st = FRIT_OK;
+
+    if (!device)
+        return fail_memory(err, sizeof(*device));
+    if (plugin->fusers.prototypes(plugin->instance, &device->info, list, sizeof(list[0]),
+                                  MAX_FUSERS, &count, &why)) {
+        log_write(FRIT_LOG_WARN, "fusion", "%s: no fusers for %s: %s", plugin->id, entry->name,
+                  why.text);
+        return FRIT_OK;
+    }
+    if (count > MAX_FUSERS) {
+        log_write(FRIT_LOG_WARN, "fusion", "%s: %u fusers for %s, the first %d are used",
+                  plugin->id, count, entry->name, MAX_FUSERS);
+        count = MAX_FUSERS;
+    }
+    if (!sensible(list, count)) {
+        log_write(FRIT_LOG_WARN, "fusion",
+                  "%s: its fusers for %s lack a prototype or a name of their own; none is used",
+                  plugin->id, entry->name);
+        drop_prototypes(plugin, list, count);
+        return FRIT_OK;
+    }
+    for (uint32_t i = 0; i < count && !st; i++) {
+        st = add(fusers, plugin, &device->info, &list[i], err);
+        if (st)
+            drop_prototypes(plugin, list + i, count - i);
+    }
+    return st;
+}
+
+/* Highest priority first, then by id. */
+static int by_preference(const void *a, const void *b)
+{
+    const struct plugin *x = *(const struct plugin *const *)a,
+                        *y = *(const struct plugin *const *)b;
+
+    if (x->priority != y->priority)
+        return x->priority > y->priority ? -1 : 1;
+    return strcmp(x->id, y->id);
+}
+
+frit_status fusers_init(struct fusers *fusers, const struct registry *registry,
+                        const struct device_entry *entry, void *self, frit_err *err)
+{
+    uint32_t n = registry_n_plugins(registry), count = 0;
+    const struct plugin **list = calloc((size_t)n + 1, sizeof(*list));
+    frit_status st = FRIT_OK;
+
+    *fusers = (struct fusers){0};
+    if (!list)
+        return fail_memory(err, n * sizeof(*list));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct plugin *plugin = registry_plugin_at(registry, i);
+
+        if (plugin->opened && plugin->fusers.prototypes)
+            list[count++] = plugin;
+    }
+    qsort(list, count, sizeof(*list), by_preference);
+    for (uint32_t i = 0; i < count && !st; i++)
+        st = take(fusers, list[i], entry, self, err);
+    free(list);
+    return st;
+}
+
+void fusers_fini(struct fusers *fusers)
+{
+    for (uint32_t i = 0; i < fusers->count; i++)
+        fusers->list[i].table->destroy(fusers->list[i].prototype);
+    free(fusers->list);
+    while (fusers->devices) {
+        struct fuser_device *next = fusers->devices->next;
+
+        free(fusers->devices);
+        fusers->devices = next;
+    }
+    *fusers = (struct fusers){0};
+}
