@@ -36,6 +36,8 @@ struct future_device {
 static void enumerate_future(const struct fake *fake, frit_device_info *out, uint64_t stride,
                              uint32_t capacity, uint32_t *count)
 {
+    static const frit_str formats[] = {{"new\nformat", 10}};
+
     *count = 2;
     for (uint32_t i = 0; i < 2 && i < capacity; i++) {
         frit_device_info *info =
@@ -49,6 +51,8 @@ static void enumerate_future(const struct fake *fake, frit_device_info *out, uin
         device.known.reason = i == 0 ? 0 : 999;
         device.known.stable_id = i == 0 ? FRIT_STR("one") : FRIT_STR("two");
         device.known.name = FRIT_STR("from the\nfuture");
+        device.known.n_formats = 1;
+        device.known.formats = formats;
         memcpy(info, &device, room < sizeof(device) ? room : sizeof(device));
     }
     (void)fake;
@@ -86,6 +90,8 @@ static frit_status enumerate(void *instance, frit_device_info *out, uint64_t str
         out[0].struct_size = 16;
     if (SIN == SIN_NULL_FORMATS || SIN == SIN_DEAF_FORMATS)
         out[0].n_formats = 2;
+    if (SIN == SIN_ENDLESS_FORMATS)
+        out[0].n_formats = UINT32_MAX;
     if (SIN == SIN_DEAF_FORMATS)
         out[0].formats = formats;
     return status;
@@ -149,7 +155,7 @@ static const void *backend_table(struct fake *fake)
         fake->backend.struct_size = FRIT_END_OF(frit_backend, op_program) + 4;
         memset(&fake->backend.memory_cleanup, 0xa5, sizeof(fake->backend.memory_cleanup));
     }
-    if (SIN == SIN_HALF_KERNELS || SIN == SIN_NULL_FORMATS) {
+    if (SIN == SIN_HALF_KERNELS || SIN == SIN_NULL_FORMATS || SIN == SIN_FUTURE) {
         fake->backend.struct_size = sizeof(fake->backend);
         fake->backend.kernel_load = load_kernel;
         fake->backend.kernel_unload = SIN == SIN_HALF_KERNELS ? NULL : unload_kernel;

@@ -120,6 +120,8 @@ static void the_future_is_cut_to_size(void **state)
         assert_string_equal(info->stable_id.ptr, i ? "two" : "one");
         assert_string_equal(info->name.ptr, "from the future"); /* no line end gets through */
         assert_string_equal(info->pci.ptr, "");                 /* NULL */
+        assert_int_equal(info->n_formats, 1);
+        assert_string_equal(info->formats[0].ptr, "new format");
     }
     assert_string_equal(reason_name(plugin->devices[1].reason), "unknown"); /* 999 */
     rig_close(&rig);

@@ -70,13 +70,20 @@ static void two_threads_both_know(void **state)
 
 /* ---- what is told ---- */
 
+static void count_tells(struct driver *driver)
+{
+    (void)driver;
+    atomic_fetch_add(&n_told, 1);
+}
+
 static void only_what_is_not_known(void **state)
 {
-    struct driver driver = {0};
+    struct driver driver = {.on_tell = count_tells};
     frit_device *device = driver_device(&driver, 16);
     frit_err err = ERR_INIT;
 
     (void)state;
+    atomic_store(&n_told, 0);
     a_failure(&driver, device, 3, 5);
     assert_int_equal(device_wait(device, 2, &err), FRIT_OK);
     expect_poison(device, 3, false);
@@ -87,6 +94,7 @@ static void only_what_is_not_known(void **state)
     expect_poison(device, 6, false);
     assert_int_equal(device_wait(device, 5, &err), FRIT_OK);
     assert_int_equal(atomic_load(&device->n_poisons), 1);
+    assert_int_equal(atomic_load(&n_told), 1); /* nobody asks again */
 
     a_failure(&driver, device, 7, 8);
     assert_int_equal(device_wait(device, 8, &err), FRIT_OK);

@@ -167,6 +167,28 @@ static void a_kernel_fails(void **state)
     assert_true(floats[4] == 2);
 }
 
+/* Of the commands of one submit the first that failed is told. */
+static void the_first_of_a_submit(void **state)
+{
+    struct setting *s = *state;
+    frit_failure failure = {.struct_size = sizeof failure};
+    double by = -1;
+    frit_scalar scalar = {.kind = FRIT_SCALAR_F64};
+    frit_launch second = s->launch;
+    frit_cmd cmds[] = {s->cmd, s->cmd};
+    uint64_t value;
+
+    memcpy(&scalar.bits, &by, sizeof by);
+    s->launch.scalars = second.scalars = &scalar;
+    second.cookie = 43;
+    cmds[1].launch = &second;
+    assert_int_equal(
+        s->rig.backend->submit(s->rig.device, cmds, 2, sizeof *cmds, NULL, 0, &value, &s->rig.err),
+        FRIT_OK);
+    assert_int_equal(s->rig.backend->wait(s->rig.device, value, 0, &failure, &s->rig.err), FRIT_OK);
+    assert_int_equal(failure.cookie, 42);
+}
+
 static void what_cannot_be_dispatched(void **state)
 {
     struct setting *s = *state;
@@ -242,13 +264,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_setting, close_setting)
     const struct CMUnitTest tests[] = {
-        TEST(the_format_is_declared),
-        TEST(native_objects),
-        TEST(a_kernel_runs),
-        TEST(a_kernel_fails),
-        TEST(what_cannot_be_dispatched),
-        TEST(what_is_no_kernel),
-        TEST(spans_of_commands),
+        TEST(the_format_is_declared), TEST(native_objects),        TEST(a_kernel_runs),
+        TEST(a_kernel_fails),         TEST(the_first_of_a_submit), TEST(what_cannot_be_dispatched),
+        TEST(what_is_no_kernel),      TEST(spans_of_commands),
     };
 #undef TEST
 
