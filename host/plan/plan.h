@@ -33,8 +33,8 @@ struct plan_program {
     atomic_bool disabled; /* it failed: its ops run by themselves from now on */
     uint32_t fuser;       /* index among the device's fusers */
     frit_program program; /* destroyed with the last reference */
-    void *prepared;       /* of the stream layer: what prepare answered; freed by the next */
-    void (*prepared_free)(void *prepared);
+    _Atomic(void *) prepared; /* of the stream layer, freed by the next */
+    void (*_Atomic prepared_free)(void *prepared);
 };
 
 /* Takes the program over; NULL without memory (then the caller still has it). */

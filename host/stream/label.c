@@ -108,7 +108,7 @@ bool label_has_failed(struct labels *labels, uint32_t number)
 bool label_first(struct labels *labels, uint32_t number, enum fallback kind)
 {
     struct label *label = label_at(labels, number);
-    uint32_t mark = MARK_LOGGED << kind;
+    uint32_t mark = (uint32_t)MARK_LOGGED << kind;
 
     return label && !(atomic_fetch_or(&label->marks, mark) & mark);
 }

@@ -1,127 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One launch: signature, prepare, outputs and workspace, arguments, submit.  Everything that is
- * only needed until submit returns lies in one arena; a workspace may go back to its pool at once,
- * since whatever gets its bytes next comes later on the same queue. */
-#include <math.h>
+/* Everything that is only needed until the submit returned lies in the batch's arena; a workspace
+ * is dead at once, so that the next launch of the batch may use it after a BARRIER. */
+#include "stream/launch.h"
+
 #include <string.h>
 
+#include "base/array.h"
 #include "base/fail.h"
+#include "base/log.h"
+#include "stream/label.h"
 #include "stream/program.h"
+#include "stream/words.h"
 
 struct launch {
-    const struct exec_call *call;
-    const frit_program *program;
-    struct arena arena;
-    struct value *in; /* per operand: the call's, or a copy under the strides the program wanted */
-    bool *copied;
-    frit_arg_sig *sigs;
-    frit_scalar *scalars;
-    uint8_t *classes;
-    int64_t *bounds;
-    uint32_t n_scalars, n_bounds;
-    frit_launch_spec spec;
-    frit_variant variant;
-    struct buffer *workspace;
-    struct buffer *derived[FRIT_MAX_DERIVED];
+    const struct launch_call *call;
+    struct frame *frame;
+    struct batch *batch;
+    const struct value *given; /* the only operand, where it is no value of the frame */
+    struct value *in;  /* the frame's, or a copy under the strides that the program wanted */
+    struct value *out; /* types and layouts; their buffers once they are placed */
+    bool *copied;      /* by input */
+    struct words words;
+    unsigned char *key; /* struct head, then the signature's arguments, then the scalar classes */
+    size_t key_bytes;
+    struct prepared *prepared; /* one reference */
+    frit_launch *launch;
+    frit_arg *args;
+    struct batch_range *ranges;
+    uint32_t n_ranges;
 };
 
-/* ---- scalars and bounds ---- */
+/* What of a signature is not an argument or a class. */
+struct head {
+    uint32_t candidate, n_in, n_out, n_scalars, index_width, reserved[3];
+};
 
-static uint8_t class_of_real(double x)
+static uint64_t device_align(const struct launch *l)
 {
-    if (x == 0)
-        return signbit(x) ? FRIT_SCALAR_CLASS_OTHER : FRIT_SCALAR_CLASS_ZERO;
-    if (x == 1)
-        return FRIT_SCALAR_CLASS_ONE;
-    if (x == -1)
-        return FRIT_SCALAR_CLASS_MINUS_ONE;
-    if (x == 2)
-        return FRIT_SCALAR_CLASS_TWO;
-    if (x == 0.5)
-        return FRIT_SCALAR_CLASS_HALF;
-    return isfinite(x) && x == nearbyint(x) && fabs(x) < 0x1p53 ? FRIT_SCALAR_CLASS_INTEGER
-                                                                : FRIT_SCALAR_CLASS_OTHER;
-}
+    const frit_device_info *info = l->frame->device->info;
 
-static uint8_t scalar_class(const frit_scalar *scalar)
-{
-    double real;
-
-    if (scalar->kind == FRIT_SCALAR_F64) {
-        memcpy(&real, &scalar->bits, sizeof(real));
-        return class_of_real(real);
-    }
-    switch (scalar->bits) {
-    case 0:
-        return FRIT_SCALAR_CLASS_ZERO;
-    case 1:
-        return FRIT_SCALAR_CLASS_ONE;
-    case 2:
-        return FRIT_SCALAR_CLASS_TWO;
-    default:
-        return scalar->kind == FRIT_SCALAR_I64 && scalar->bits == UINT64_MAX
-                   ? FRIT_SCALAR_CLASS_MINUS_ONE
-                   : FRIT_SCALAR_CLASS_INTEGER;
-    }
-}
-
-static void add_scalar(struct launch *l, frit_scalar scalar, uint8_t cls)
-{
-    l->classes[l->n_scalars] = cls;
-    l->scalars[l->n_scalars++] = scalar;
-}
-
-static void add_field(struct launch *l, const frit_field_info *field, const unsigned char *at,
-                      uint32_t rank)
-{
-    if (field->type == FRIT_ATTR_REAL) {
-        frit_scalar scalar = {.kind = FRIT_SCALAR_F64};
-
-        memcpy(&scalar.bits, at, sizeof(scalar.bits));
-        add_scalar(l, scalar, scalar_class(&scalar));
-    } else if (field->type == FRIT_ATTR_SLICES) {
-        const frit_slices *slices = (const frit_slices *)(const void *)at;
-
-        memcpy(l->bounds + l->n_bounds, slices->dim, rank * sizeof(frit_range));
-        l->n_bounds += rank * 3;
-    } else if (field->type == FRIT_ATTR_DIMS) {
-        const frit_dims *dims = (const frit_dims *)(const void *)at;
-
-        memcpy(l->bounds + l->n_bounds, dims->dim, rank * sizeof(int64_t));
-        l->n_bounds += rank;
-    }
-}
-
-/* In the order that the contract gives at frit_launch. */
-static frit_status gather_words(struct launch *l, frit_err *err)
-{
-    const struct exec_call *call = l->call;
-    const frit_op_info *row = frit_op_info_at(call->op);
-    const frit_record_info *record = frit_record_info_at(row->record);
-    uint32_t most = call->n_in + record->n_fields + 2;
-
-    l->scalars = arena_array(&l->arena, most, sizeof(*l->scalars));
-    l->classes = arena_alloc(&l->arena, most);
-    l->bounds =
-        arena_array(&l->arena, (size_t)record->n_fields * FRIT_MAX_RANK * 3, sizeof(int64_t));
-    if (!l->scalars || !l->classes || !l->bounds)
-        return fail_memory(err, most * sizeof(*l->scalars));
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        if (call->in[i].kind == FRIT_OPERAND_SCALAR)
-            add_scalar(l, call->in[i].scalar, scalar_class(&call->in[i].scalar));
-    }
-    for (uint32_t i = 0; i < record->n_fields && call->attrs; i++) {
-        const frit_field_info *field = &record->field[i];
-
-        if (field->use == FRIT_USE_LAUNCH)
-            add_field(l, field, (const unsigned char *)call->attrs + field->offset,
-                      call->in[0].value.type.rank);
-    }
-    if (row->traits & FRIT_OP_SEEDED) {
-        add_scalar(l, (frit_scalar){FRIT_SCALAR_U64, 0, call->seed}, FRIT_SCALAR_CLASS_OTHER);
-        add_scalar(l, (frit_scalar){FRIT_SCALAR_U64, 0, call->counter}, FRIT_SCALAR_CLASS_OTHER);
-    }
-    return FRIT_OK;
+    return info->align_bytes ? info->align_bytes : 64;
 }
 
 /* ---- the signature ---- */
@@ -145,14 +63,12 @@ static struct extent value_extent(const struct value *value)
                                frit_storage_bytes(value->type.dtype, value->layout.offset - low)};
 }
 
-static uint32_t align_log2(const frit_device *device, uint64_t offset)
+static uint32_t align_log2(const struct launch *l, uint64_t offset)
 {
-    uint64_t align = device->info->align_bytes ? device->info->align_bytes : 64;
-
-    return (uint32_t)__builtin_ctzll(offset | align);
+    return (uint32_t)__builtin_ctzll(offset | device_align(l));
 }
 
-static void sign_value(const frit_device *device, const struct value *value, uint64_t flags,
+static void sign_value(const struct launch *l, const struct value *value, uint64_t flags,
                        frit_arg_sig *out)
 {
     struct extent extent = value_extent(value);
@@ -163,7 +79,7 @@ static void sign_value(const frit_device *device, const struct value *value, uin
     out->flags = flags;
     if (buffer && buffer->offset + extent.first == 0)
         out->flags |= FRIT_ARG_START;
-    out->align_log2 = align_log2(device, buffer ? buffer->offset + extent.first : 0);
+    out->align_log2 = align_log2(l, buffer ? buffer->offset + extent.first : 0);
     if (buffer && extent.first + extent.bytes == buffer->bytes)
         out->tail = buffer->tail;
     for (uint32_t d = 0; d < value->type.rank; d++) {
@@ -172,17 +88,15 @@ static void sign_value(const frit_device *device, const struct value *value, uin
     }
 }
 
-static void plan_output(const struct exec_call *call, struct value *out)
+static const struct value *value_at(const struct launch *l, uint32_t index)
 {
-    layout_dense(&out->type, &out->layout);
-    if (call->out_strides)
-        memcpy(out->layout.strides, call->out_strides, out->type.rank * sizeof(int64_t));
+    return index < l->call->n_in ? &l->in[index] : &l->out[index - l->call->n_in];
 }
 
 static uint32_t index_width(const struct launch *l)
 {
     for (uint32_t i = 0; i < l->call->n_in + l->call->n_out; i++) {
-        const struct value *v = i < l->call->n_in ? &l->in[i] : &l->call->out[i - l->call->n_in];
+        const struct value *v = value_at(l, i);
         int64_t low, high;
 
         if (v->type.dtype == FRIT_NO_DTYPE)
@@ -194,275 +108,479 @@ static uint32_t index_width(const struct launch *l)
     return 32;
 }
 
-static frit_status prepare_once(struct launch *l, frit_err *err)
+/* Outputs are signed as the host would give them: dense, from the start of a buffer. */
+static void sign(struct launch *l, uint32_t candidate, frit_signature *out)
 {
-    const struct exec_call *call = l->call;
+    const struct launch_call *call = l->call;
     uint32_t n = call->n_in + call->n_out;
-    frit_signature signature = {.struct_size = sizeof(signature),
-                                .n_in = call->n_in,
-                                .n_out = call->n_out,
-                                .arg_stride = sizeof(frit_arg_sig),
-                                .n_scalars = l->n_scalars,
-                                .index_width = index_width(l),
-                                .args = l->sigs,
-                                .scalar_classes = l->classes};
+    struct head head = {.candidate = candidate,
+                        .n_in = call->n_in,
+                        .n_out = call->n_out,
+                        .n_scalars = l->words.n_scalars,
+                        .index_width = index_width(l)};
+    frit_arg_sig *args = (frit_arg_sig *)(void *)(l->key + sizeof(head));
 
-    memset(l->sigs, 0, n * sizeof(*l->sigs));
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        if (l->in[i].type.dtype != FRIT_NO_DTYPE)
-            sign_value(call->device, &l->in[i], FRIT_ARG_READ, &l->sigs[i]);
+    memset(args, 0, n * sizeof(*args));
+    for (uint32_t i = 0; i < n; i++) {
+        if (value_at(l, i)->type.dtype != FRIT_NO_DTYPE)
+            sign_value(l, value_at(l, i), i < call->n_in ? FRIT_ARG_READ : FRIT_ARG_WRITE,
+                       &args[i]);
     }
-    for (uint32_t i = 0; i < call->n_out; i++) {
-        if (call->out[i].type.dtype != FRIT_NO_DTYPE)
-            sign_value(call->device, &call->out[i], FRIT_ARG_WRITE, &l->sigs[call->n_in + i]);
-    }
-    return programs_prepare(call->device, l->program, &signature, &l->spec, &l->variant, err);
+    memcpy(l->key, &head, sizeof(head));
+    memcpy(args + n, l->words.classes, l->words.n_scalars);
+    *out = (frit_signature){.struct_size = sizeof(*out),
+                            .n_in = call->n_in,
+                            .n_out = call->n_out,
+                            .arg_stride = sizeof(frit_arg_sig),
+                            .n_scalars = l->words.n_scalars,
+                            .index_width = head.index_width,
+                            .args = args,
+                            .scalar_classes = l->words.classes};
 }
 
-static bool any_negative(const int64_t *strides, uint32_t rank)
+/* ---- prepare ---- */
+
+static frit_status ask(struct launch *l, uint32_t candidate, frit_err *err)
 {
-    for (uint32_t d = 0; d < rank; d++) {
-        if (strides[d] < 0)
-            return true;
-    }
-    return false;
+    frit_signature signature;
+    struct question question = {.candidate = candidate, .signature = &signature, .key = l->key};
+
+    prepared_unref(l->prepared);
+    l->prepared = NULL;
+    sign(l, candidate, &signature);
+    question.key_bytes = l->key_bytes;
+    TRY(answers_get(l->frame->device, l->call->answers, &question, &l->prepared, err));
+    if (l->prepared->status < 0)
+        return fail(err, l->prepared->status, "%s", l->prepared->text);
+    return l->prepared->status;
 }
 
-/* A driver is not trusted: what it asks for must be something the host can give. */
-static frit_status check_spec(const struct launch *l, frit_status answer, frit_err *err)
-{
-    const char *name = l->call->device->entry->name;
-
-    if (answer < 0)
-        return answer;
-    if (answer > 0)
-        return fail(err, FRIT_INTERNAL, "%s: prepare answered %d, which means nothing", name,
-                    answer);
-    if (l->spec.n_derived > FRIT_MAX_DERIVED)
-        return fail(err, FRIT_INTERNAL, "%s: prepare asks for %u derived memories, at most %d",
-                    name, l->spec.n_derived, FRIT_MAX_DERIVED);
-    for (uint32_t i = 0; i < l->call->n_out; i++) {
-        const frit_output_spec *out = &l->spec.outputs[i];
-
-        if (out->flags & 1 && any_negative(out->strides, l->call->out[i].type.rank))
-            return fail(err, FRIT_INTERNAL, "%s: prepare gives output %u a negative stride", name,
-                        i);
-    }
-    return FRIT_OK;
-}
-
-/* Until the program is content with its operands' strides; each may be asked for once. */
-static frit_status prepare(struct launch *l, frit_err *err)
+/* Until the candidate is content with its operands' strides; each may be asked for once. */
+static frit_status prepare_candidate(struct launch *l, uint32_t candidate, frit_err *err)
 {
     for (uint32_t round = 0; round <= l->call->n_in; round++) {
-        frit_status st = prepare_once(l, err);
-        uint32_t arg = l->spec.wanted_arg;
+        frit_status st = ask(l, candidate, err);
         struct value copy;
+        uint32_t arg;
 
         if (st != FRIT_PREPARE_RELAYOUT)
-            return check_spec(l, st, err);
-        if (arg >= l->call->n_in || l->copied[arg] || l->call->op == FRIT_OP_copy ||
-            any_negative(l->spec.wanted_strides, l->in[arg].type.rank))
+            return st;
+        arg = l->prepared->spec.wanted_arg;
+        if (l->copied[arg])
             break;
-        TRY(exec_relayout(l->call->device, &l->in[arg], l->spec.wanted_strides, &copy, err));
+        TRY(launch_copy(l->frame, &l->in[arg], l->prepared->spec.wanted_strides, &copy, err));
         l->in[arg] = copy;
         l->copied[arg] = true;
     }
     return fail(err, FRIT_INTERNAL,
                 "%s: prepare asks for a relayout again, or for one that cannot be",
-                l->call->device->entry->name);
+                l->frame->device->entry->name);
 }
 
-/* ---- memory ---- */
-
-static frit_status claim(struct launch *l, uint64_t bytes, uint64_t align, bool persistent,
-                         struct buffer **out, frit_err *err)
+static void take_operands(struct launch *l)
 {
-    uint64_t have = l->call->device->info->align_bytes ? l->call->device->info->align_bytes : 64;
-
-    if (align > have)
-        return fail(
-            err, FRIT_INTERNAL, "%s: a launch asks for alignment %llu, the device declared %llu",
-            l->call->device->entry->name, (unsigned long long)align, (unsigned long long)have);
-    return buffer_create(l->call->device->memory, bytes, persistent, out, err);
+    for (uint32_t i = 0; i < l->call->n_in; i++) {
+        if (l->given)
+            l->in[i] = *l->given;
+        else if (l->call->in[i] != GRAPH_NO_VALUE)
+            l->in[i] = l->frame->values[l->call->in[i]].value;
+        l->copied[i] = l->given;
+    }
 }
 
-static frit_status output_memory(struct launch *l, uint32_t index, frit_err *err)
+static frit_status prepare(struct launch *l, frit_err *err)
 {
-    struct value *out = &l->call->out[index];
-    const frit_output_spec *spec = &l->spec.outputs[index];
-    uint64_t bytes;
+    uint32_t n = answers_n_candidates(l->call->answers);
+    struct frame_mark mark = frame_mark(l->frame);
+    frit_err later = ERR_INIT;
+    frit_status st = FRIT_OK;
+
+    for (uint32_t candidate = 0; candidate < n; candidate++) {
+        take_operands(l);
+        st = prepare_candidate(l, candidate, candidate ? &later : err);
+        l->launch->candidate = candidate;
+        if (!st || launch_lacked_memory(st))
+            return st;
+        frame_undo(l->frame, &mark);
+        if (candidate + 1 < n)
+            launch_fell_back(l->frame, l->call->label, FALLBACK_CANDIDATE,
+                             candidate ? &later : err);
+    }
+    return st;
+}
+
+/* ---- arguments ---- */
+
+static void touch(struct launch *l, const void *memory, uint64_t begin, uint64_t bytes, bool write)
+{
+    l->ranges[l->n_ranges++] = (struct batch_range){memory, begin, begin + bytes, write};
+}
+
+/* A program may write the tail of what it writes. */
+static void bind(struct launch *l, uint32_t index, uint64_t flags)
+{
+    const struct value *value = value_at(l, index);
+    const struct buffer *buffer = value->buffer;
+    struct extent extent = value_extent(value);
+    frit_arg *arg = &l->args[index];
+    bool write = flags & FRIT_ARG_WRITE;
+
+    *arg = (frit_arg){.memory = buffer->handle,
+                      .offset = buffer->offset + extent.first,
+                      .extent = extent.bytes,
+                      .origin = extent.origin,
+                      .dtype = value->type.dtype,
+                      .rank = value->type.rank,
+                      .align_log2 = align_log2(l, buffer->offset + extent.first),
+                      .tail = extent.first + extent.bytes == buffer->bytes ? buffer->tail : 0,
+                      .flags = flags};
+    if (arg->offset == 0)
+        arg->flags |= FRIT_ARG_START;
+    memcpy(arg->dims, value->type.dims, sizeof(arg->dims));
+    memcpy(arg->strides, value->layout.strides, sizeof(arg->strides));
+    touch(l, arg->memory, arg->offset, arg->extent + (write ? arg->tail : 0), write);
+}
+
+static frit_status bind_inputs(struct launch *l, frit_err *err)
+{
+    struct run_scratch *s = l->frame->scratch;
+
+    if (!array_grow(&s->seen, &s->seen_room, s->n_seen, l->call->n_in, sizeof(*s->seen)))
+        return fail_memory(err, l->call->n_in * sizeof(*s->seen));
+    for (uint32_t i = 0; i < l->call->n_in; i++) {
+        if (l->in[i].type.dtype == FRIT_NO_DTYPE)
+            continue;
+        bind(l, i, FRIT_ARG_READ);
+        s->seen[s->n_seen++] = atomic_load(&l->in[i].buffer->last_write);
+    }
+    return FRIT_OK;
+}
+
+/* ---- outputs ---- */
+
+static bool op_makes(const struct graph_op *op, uint32_t value)
+{
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        if (op->out[k] == value)
+            return true;
+    }
+    return false;
+}
+
+static bool is_persistent(const struct launch *l, uint32_t value)
+{
+    for (uint32_t i = 0; i < l->call->n_ops; i++) {
+        if (op_makes(&l->frame->graph->ops[l->call->ops[i]], value))
+            return l->frame->ops[l->call->ops[i]].persistent;
+    }
+    return false;
+}
+
+/* Whether an output of so many bytes may take the memory of input `index`: it is the input's last
+ * use, nobody else has the memory, no other argument lies in it, and both begin at one place. */
+static bool may_take(const struct launch *l, uint32_t index, uint64_t bytes, bool persistent)
+{
+    uint32_t value = l->given ? GRAPH_NO_VALUE : l->call->in[index];
+    const struct buffer *buffer = l->in[index].buffer;
+    struct extent extent;
+
+    if (value == GRAPH_NO_VALUE || l->copied[index] || !buffer->handle ||
+        l->frame->values[value].value.buffer != buffer)
+        return false;
+    extent = value_extent(&l->in[index]);
+    if (extent.bytes == 0 || extent.first % device_align(l) ||
+        bytes > buffer->bytes - extent.first || buffer_is_persistent(buffer) != persistent)
+        return false;
+    for (uint32_t i = 0; i < l->call->n_in; i++) {
+        if (i != index && l->in[i].type.dtype != FRIT_NO_DTYPE && l->in[i].buffer == buffer)
+            return false;
+    }
+    for (uint32_t k = 0; k < l->call->n_out; k++) {
+        if (l->out[k].buffer == buffer)
+            return false;
+    }
+    return frame_dies(l->frame, value) && frame_is_sole_owner(l->frame, value);
+}
+
+/* The memory of an input that the program allows, if there is one. */
+static bool place_inside(struct launch *l, uint32_t k, const frit_output_spec *spec, uint64_t bytes,
+                         bool persistent)
+{
+    for (uint32_t i = 0; i < l->call->n_in && i < 64; i++) {
+        uint32_t dtype = l->out[k].type.dtype, from;
+        struct buffer *buffer;
+        uint64_t first;
+
+        if (!(spec->alias >> i & 1) || !may_take(l, i, bytes, persistent))
+            continue;
+        first = value_extent(&l->in[i]).first;
+        if (first * 8 % frit_dtype_bits(dtype))
+            continue;
+        buffer = frame_inherit(l->frame, l->call->in[i], &from);
+        l->out[k].layout.offset = (int64_t)(first * 8 / frit_dtype_bits(dtype));
+        l->out[k].buffer = buffer;
+        frame_make(l->frame, l->call->out[k], buffer, from);
+        atomic_fetch_add(&l->frame->device->count.in_place, 1);
+        return true;
+    }
+    return false;
+}
+
+static frit_status poison(struct launch *l, struct buffer *buffer, frit_err *err)
+{
+    return l->frame->device->config.poison ? batch_fill(l->batch, buffer, 0, 0xff, err) : FRIT_OK;
+}
+
+static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
+{
+    static const frit_output_spec dense;
+    const frit_output_spec *spec = k < FRIT_MAX_OUTPUTS ? &l->prepared->spec.outputs[k] : &dense;
+    bool persistent = !l->given && is_persistent(l, l->call->out[k]);
+    struct value *out = &l->out[k];
+    uint64_t flags = FRIT_ARG_WRITE, bytes;
+    uint32_t from;
 
     if (spec->flags & 1)
         memcpy(out->layout.strides, spec->strides, out->type.rank * sizeof(int64_t));
     bytes = value_extent(out).bytes;
     if (spec->bytes > bytes)
         bytes = spec->bytes;
-    return claim(l, bytes, spec->align, l->call->persistent, &out->buffer, err);
+    if (!place_inside(l, k, spec, bytes, persistent)) {
+        TRY(frame_claim(l->frame, bytes, persistent, &out->buffer, &from, err));
+        if (l->given)
+            frame_workspace(l->frame, out->buffer, from);
+        else
+            frame_make(l->frame, l->call->out[k], out->buffer, from);
+        TRY(poison(l, out->buffer, err));
+        flags |= FRIT_ARG_NOALIAS;
+    }
+    atomic_store(&out->buffer->last_write, 0);
+    bind(l, l->call->n_in + k, flags);
+    return batch_writes(l->batch, out->buffer, err);
 }
 
-static frit_status allocate(struct launch *l, frit_err *err)
+static frit_status workspace(struct launch *l, uint64_t bytes, bool zeroed, struct buffer **out,
+                             frit_err *err)
 {
-    for (uint32_t i = 0; i < l->call->n_out; i++) {
-        if (l->call->out[i].type.dtype != FRIT_NO_DTYPE)
-            TRY(output_memory(l, i, err));
+    uint32_t from;
+
+    TRY(frame_claim(l->frame, bytes, false, out, &from, err));
+    frame_workspace(l->frame, *out, from);
+    touch(l, (*out)->handle, (*out)->offset, bytes, true);
+    if (zeroed)
+        return batch_fill(l->batch, *out, bytes, 0, err);
+    return poison(l, *out, err);
+}
+
+static frit_status place(struct launch *l, frit_err *err)
+{
+    const frit_launch_spec *spec = &l->prepared->spec;
+    frit_derived *derived = arena_array(&l->batch->arena, FRIT_MAX_DERIVED, sizeof(*derived));
+    struct buffer *space;
+
+    if (!derived)
+        return fail_memory(err, sizeof(*derived));
+    TRY(frame_reserve(l->frame, 2 * l->call->n_out + 1 + spec->n_derived, err));
+    for (uint32_t k = 0; k < l->call->n_out; k++) {
+        if (l->out[k].type.dtype != FRIT_NO_DTYPE)
+            TRY(place_output(l, k, err));
     }
-    if (l->spec.workspace_bytes)
-        TRY(claim(l, l->spec.workspace_bytes, l->spec.workspace_align, false, &l->workspace, err));
-    for (uint32_t i = 0; i < l->spec.n_derived && i < FRIT_MAX_DERIVED; i++)
-        TRY(claim(l, l->spec.derived[i].bytes, 0, false, &l->derived[i], err));
+    if (spec->workspace_bytes) {
+        TRY(workspace(l, spec->workspace_bytes, spec->workspace_zeroed, &space, err));
+        l->launch->workspace = space->handle;
+        l->launch->workspace_offset = space->offset;
+    }
+    for (uint32_t i = 0; i < spec->n_derived; i++) {
+        TRY(workspace(l, spec->derived[i].bytes, false, &space, err));
+        derived[i] = (frit_derived){space->handle, space->offset, 1, 0};
+    }
+    l->launch->n_derived = spec->n_derived;
+    l->launch->derived = derived;
     return FRIT_OK;
 }
 
 /* ---- the command ---- */
 
-static void bind_value(const frit_device *device, const struct value *value, uint64_t flags,
-                       frit_arg *out)
+enum { MAX_RECORDED = 1024 };
+
+static bool recorded_kinds_are_known(const frit_cmd *cmds, uint32_t n)
 {
-    struct extent extent = value_extent(value);
-    const struct buffer *buffer = value->buffer;
-
-    *out = (frit_arg){.memory = buffer->handle,
-                      .offset = buffer->offset + extent.first,
-                      .extent = extent.bytes,
-                      .origin = extent.origin,
-                      .dtype = value->type.dtype,
-                      .rank = value->type.rank,
-                      .align_log2 = align_log2(device, buffer->offset + extent.first),
-                      .tail = extent.first + extent.bytes == buffer->bytes ? buffer->tail : 0,
-                      .flags = flags};
-    if (out->offset == 0)
-        out->flags |= FRIT_ARG_START;
-    memcpy(out->dims, value->type.dims, sizeof(out->dims));
-    memcpy(out->strides, value->layout.strides, sizeof(out->strides));
-}
-
-static frit_status submit(struct launch *l, const frit_launch *launch, uint64_t *value,
-                          frit_err *err)
-{
-    frit_cmd cmds[3];
-    uint32_t n = 0;
-
-    memset(cmds, 0, sizeof(cmds));
-    if (l->workspace && l->spec.workspace_zeroed) {
-        cmds[n++] = (frit_cmd){.struct_size = sizeof(frit_cmd),
-                               .kind = FRIT_CMD_FILL,
-                               .dst = l->workspace->handle,
-                               .dst_offset = l->workspace->offset,
-                               .bytes = l->spec.workspace_bytes,
-                               .pattern_bytes = 1};
-        cmds[n++] = (frit_cmd){.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_BARRIER};
+    for (uint32_t i = 0; i < n; i++) {
+        if (cmds[i].kind != FRIT_CMD_DISPATCH && cmds[i].kind != FRIT_CMD_BARRIER)
+            return false;
+        if (cmds[i].kind == FRIT_CMD_DISPATCH && (!cmds[i].kernel || !cmds[i].launch))
+            return false;
     }
-    cmds[n++] =
-        (frit_cmd){.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_LAUNCH, .launch = launch};
-    return device_submit(l->call->device, cmds, n, value, err);
+    return true;
 }
 
-/* Fails if a write is known to have failed. */
-static frit_status spoiled(frit_device *device, uint64_t value, frit_err *err)
+/* A program of another plugin writes its own commands. */
+static frit_status record(struct launch *l, frit_err *err)
 {
-    struct failure *failure = device_poison_of(device, value);
-    frit_status st;
+    const frit_program *program = l->call->program;
+    uint32_t capacity = 8, n = 0;
+    frit_cmd *cmds = NULL;
 
-    if (!failure)
-        return FRIT_OK;
-    st = fail(err, failure->status, "%s", failure->text);
-    failure_unref(failure);
-    return st;
+    for (int round = 0; round < 2 && (!cmds || n > capacity); round++) {
+        capacity = n > capacity ? n : capacity;
+        cmds = arena_array(&l->batch->arena, capacity, sizeof(*cmds));
+        if (!cmds)
+            return fail_memory(err, capacity * sizeof(*cmds));
+        for (uint32_t i = 0; i < capacity; i++)
+            cmds[i].struct_size = sizeof(*cmds);
+        TRY(fail_from(err,
+                      program->table->record(program->self, l->launch, cmds, capacity, &n, err),
+                      "record"));
+        if (n > MAX_RECORDED)
+            break;
+    }
+    if (n > capacity || !recorded_kinds_are_known(cmds, n))
+        return fail(err, FRIT_INTERNAL, "%s: record gives commands that no program may give",
+                    l->call->label);
+    return batch_add(l->batch, cmds, n, l->ranges, l->n_ranges, err);
 }
 
-static frit_status launch_bound(struct launch *l, frit_err *err)
+static frit_status command(struct launch *l, frit_err *err)
 {
-    const struct exec_call *call = l->call;
+    const frit_program_table *table = l->call->program->table;
+    frit_cmd cmd = {.struct_size = sizeof(cmd), .kind = FRIT_CMD_LAUNCH, .launch = l->launch};
+
+    if (FRIT_HAS(table, frit_program_table, record) && table->record)
+        return record(l, err);
+    return batch_add(l->batch, &cmd, 1, l->ranges, l->n_ranges, err);
+}
+
+static void fill_launch(struct launch *l)
+{
+    struct labels *labels = l->frame->device->labels;
+    frit_launch *launch = l->launch;
+
+    launch->struct_size = FRIT_END_OF(frit_launch, reserved);
+    launch->n_args = l->call->n_in + l->call->n_out;
+    launch->arg_stride = sizeof(*l->args);
+    launch->n_scalars = l->words.n_scalars;
+    launch->n_bounds = l->words.n_bounds;
+    launch->cookie = label_of(labels, l->call->label) | (uint64_t)l->frame->stream << 32;
+    launch->program = l->call->program;
+    launch->spec = &l->prepared->spec;
+    launch->variant = &l->prepared->variant;
+    launch->args = l->args;
+    launch->scalars = l->words.scalars;
+    launch->bounds = l->words.bounds;
+}
+
+static frit_status init(struct launch *l, frit_err *err)
+{
+    const struct launch_call *call = l->call;
+    struct arena *arena = &l->batch->arena;
     uint32_t n = call->n_in + call->n_out;
-    frit_arg *args = arena_array(&l->arena, n, sizeof(*args));
-    frit_derived derived[FRIT_MAX_DERIVED] = {0};
-    uint64_t value = 0;
 
-    if (!args)
-        return fail_memory(err, n * sizeof(*args));
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        if (l->in[i].type.dtype != FRIT_NO_DTYPE)
-            bind_value(call->device, &l->in[i], FRIT_ARG_READ, &args[i]);
-    }
-    for (uint32_t i = 0; i < call->n_out; i++) {
-        if (call->out[i].type.dtype != FRIT_NO_DTYPE)
-            bind_value(call->device, &call->out[i], FRIT_ARG_WRITE | FRIT_ARG_NOALIAS,
-                       &args[call->n_in + i]);
-    }
-    for (uint32_t i = 0; i < l->spec.n_derived && i < FRIT_MAX_DERIVED; i++)
-        derived[i] = (frit_derived){l->derived[i]->handle, l->derived[i]->offset, 1, 0};
-    frit_launch launch = {.struct_size = FRIT_END_OF(frit_launch, reserved),
-                          .n_args = n,
-                          .arg_stride = sizeof(*args),
-                          .n_scalars = l->n_scalars,
-                          .n_bounds = l->n_bounds,
-                          .n_derived = l->spec.n_derived,
-                          .cookie = call->op,
-                          .program = l->program,
-                          .spec = &l->spec,
-                          .variant = &l->variant,
-                          .args = args,
-                          .scalars = l->scalars,
-                          .bounds = l->bounds,
-                          .derived = derived,
-                          .workspace = l->workspace ? l->workspace->handle : NULL,
-                          .workspace_offset = l->workspace ? l->workspace->offset : 0};
-    TRY(submit(l, &launch, &value, err));
-    atomic_fetch_add(&call->device->count.launches, 1);
-    TRY(spoiled(call->device, value, err));
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        if (l->in[i].buffer)
-            TRY(spoiled(call->device, atomic_load(&l->in[i].buffer->last_write), err));
-    }
-    for (uint32_t i = 0; i < call->n_out; i++) {
-        if (call->out[i].buffer)
-            atomic_store(&call->out[i].buffer->last_write, value);
+    TRY(words_gather(l->frame->graph, call->ops, call->n_ops, l->frame->ops, arena, &l->words,
+                     err));
+    l->key_bytes = sizeof(struct head) + n * sizeof(frit_arg_sig) + l->words.n_scalars;
+    l->in = arena_array(arena, n, sizeof(*l->in));
+    l->copied = arena_array(arena, call->n_in, sizeof(*l->copied));
+    l->key = arena_alloc(arena, l->key_bytes);
+    l->launch = arena_alloc(arena, sizeof(*l->launch));
+    l->args = arena_array(arena, n, sizeof(*l->args));
+    l->ranges = arena_array(arena, n + 1 + FRIT_MAX_DERIVED, sizeof(*l->ranges));
+    if (!l->in || !l->copied || !l->key || !l->launch || !l->args || !l->ranges)
+        return fail_memory(err, l->key_bytes);
+    l->out = l->in + call->n_in;
+    for (uint32_t k = 0; k < call->n_out; k++) {
+        if (l->given)
+            l->out[k].type = l->given->type;
+        else if (call->out[k] != GRAPH_NO_VALUE)
+            l->out[k].type = l->frame->graph->values[call->out[k]].type;
+        layout_dense(&l->out[k].type, &l->out[k].layout);
+        if (call->strides)
+            memcpy(l->out[k].layout.strides, call->strides, l->out[k].type.rank * sizeof(int64_t));
     }
     return FRIT_OK;
 }
 
-static frit_status launch_init(struct launch *l, frit_err *err)
+/* What prepare said is kept with the batch, which takes the reference over. */
+static frit_status finish(struct launch *l, frit_err *err)
 {
-    const struct exec_call *call = l->call;
-    uint32_t n = call->n_in + call->n_out;
+    struct prepared *prepared = l->prepared;
 
-    l->in = arena_array(&l->arena, call->n_in, sizeof(*l->in));
-    l->copied = arena_array(&l->arena, call->n_in, sizeof(*l->copied));
-    l->sigs = arena_array(&l->arena, n, sizeof(*l->sigs));
-    if (!l->in || !l->copied || !l->sigs)
-        return fail_memory(err, n * sizeof(*l->sigs));
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        if (call->in[i].kind == FRIT_OPERAND_TENSOR)
-            l->in[i] = call->in[i].value;
+    TRY(bind_inputs(l, err));
+    TRY(place(l, err));
+    fill_launch(l);
+    TRY(command(l, err));
+    l->prepared = NULL;
+    TRY(batch_keep(l->batch, prepared, err));
+    for (uint32_t k = 0; k < l->call->n_out && !l->given; k++) {
+        if (l->call->out[k] != GRAPH_NO_VALUE)
+            l->frame->values[l->call->out[k]].value = l->out[k];
     }
-    for (uint32_t i = 0; i < call->n_out; i++)
-        plan_output(call, &call->out[i]);
-    return gather_words(l, err);
+    l->batch->n_launches++;
+    return FRIT_OK;
 }
 
-frit_status launch_run(const struct exec_call *call, const frit_program *program, frit_err *err)
+static frit_status launch(struct launch *l, frit_err *err)
 {
-    struct launch l = {.call = call, .program = program};
-    frit_status st = launch_init(&l, err);
+    struct frame_mark mark = frame_mark(l->frame);
+    frit_status st = init(l, err);
 
     if (!st)
-        st = prepare(&l, err);
+        st = prepare(l, err);
     if (!st)
-        st = allocate(&l, err);
-    if (!st)
-        st = launch_bound(&l, err);
-    buffer_disown(l.workspace);
-    for (uint32_t i = 0; i < FRIT_MAX_DERIVED; i++)
-        buffer_disown(l.derived[i]);
-    for (uint32_t i = 0; i < call->n_in && l.copied; i++) {
-        if (l.copied[i])
-            buffer_disown(l.in[i].buffer);
-    }
-    for (uint32_t i = 0; i < call->n_out && st; i++) {
-        buffer_disown(call->out[i].buffer);
-        call->out[i].buffer = NULL;
-    }
-    arena_fini(&l.arena);
+        st = finish(l, err);
+    prepared_unref(l->prepared);
+    if (st)
+        frame_undo(l->frame, &mark);
     return st;
+}
+
+frit_status launch_add(const struct launch_call *call, frit_err *err)
+{
+    struct launch l = {.call = call, .frame = call->frame, .batch = &call->frame->scratch->batch};
+
+    TRY(launch(&l, err));
+    if (call->block)
+        atomic_fetch_add(&call->frame->device->count.fused, 1);
+    return FRIT_OK;
+}
+
+frit_status launch_copy(struct frame *frame, const struct value *value, const int64_t *strides,
+                        struct value *out, frit_err *err)
+{
+    struct op_input in = {.kind = FRIT_OPERAND_TENSOR, .type = value->type};
+    struct program_call row = {
+        .op = FRIT_OP_copy, .n_in = 1, .n_out = 1, .in = &in, .out = &value->type};
+    struct launch_call call = {
+        .frame = frame, .label = "copy", .n_in = 1, .n_out = 1, .strides = strides};
+    struct launch l = {
+        .call = &call, .frame = frame, .batch = &frame->scratch->batch, .given = value};
+    const struct op_program *program;
+
+    TRY(programs_get(frame->device, &row, &program, err));
+    if (!program->program.table)
+        return fail(err, FRIT_UNSUPPORTED, "the driver of %s cannot copy this type",
+                    frame->device->entry->name);
+    call.program = &program->program;
+    call.answers = program->answers;
+    TRY(launch(&l, err));
+    *out = l.out[0];
+    return FRIT_OK;
+}
+
+bool launch_lacked_memory(frit_status status)
+{
+    return status == FRIT_NO_DEVICE_MEMORY || status == FRIT_NO_HOST_MEMORY;
+}
+
+void launch_fell_back(const struct frame *frame, const char *label, enum fallback kind,
+                      const frit_err *why)
+{
+    static const char *const instead[FALLBACKS] = {"its next candidate runs",
+                                                   "its ops run one by one", "it runs as core ops",
+                                                   "it runs on another device"};
+    frit_device *device = frame->device;
+
+    atomic_fetch_add(&device->count.fallbacks[kind], 1);
+    if (label_first(device->labels, label_of(device->labels, label), kind))
+        log_write(FRIT_LOG_DEBUG, "stream", "%s: %s: %s: %s", device->entry->name, label,
+                  instead[kind], why->text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys are exact bytes: the relative op with its operands and KEY attributes; a signature with its
- * arguments and scalar classes. */
+/* Programs for single ops.  A key is the exact bytes of the relative op: head, operands, KEY
+ * attributes. */
 #include "stream/program.h"
 
 #include <stdlib.h>
@@ -10,22 +10,9 @@
 #include "base/map.h"
 #include "base/str.h"
 
-enum { MAX_SIGNATURES = 256 }; /* remembered per program; then it begins anew */
-
-struct program_entry {
-    frit_program program; /* table NULL: the driver refuses the op */
-    struct map prepared;  /* signature -> struct prepared */
-};
-
-struct prepared {
-    frit_status status;
-    frit_launch_spec spec;
-    frit_variant variant;
-};
-
 struct programs {
     pthread_mutex_t lock;
-    struct map entries; /* relative op -> struct program_entry */
+    struct map entries; /* relative op -> struct op_program */
 };
 
 /* ---- the relative op ---- */
@@ -48,8 +35,8 @@ static uint32_t extent_number(struct extents *extents, int64_t extent)
     return extents->count + 1;
 }
 
-static void relative_tensor(struct extents *extents, const struct op_type *type, uint32_t value,
-                            frit_operand *out)
+static void form_tensor(struct extents *extents, const struct op_type *type, uint32_t value,
+                        frit_operand *out)
 {
     *out = (frit_operand){
         .kind = FRIT_OPERAND_TENSOR, .dtype = type->dtype, .value = value, .rank = type->rank};
@@ -57,8 +44,7 @@ static void relative_tensor(struct extents *extents, const struct op_type *type,
         out->extent[d] = extent_number(extents, type->dims[d]);
 }
 
-/* `attrs` NULL: a record without fields. */
-static void relative_attrs(const frit_op_info *row, const void *attrs, unsigned char *out)
+static void form_attrs(const frit_op_info *row, const void *attrs, unsigned char *out)
 {
     const frit_record_info *record = frit_record_info_at(row->record);
     uint64_t size = record->size;
@@ -73,12 +59,31 @@ static void relative_attrs(const frit_op_info *row, const void *attrs, unsigned 
     }
 }
 
-frit_status relative_init(const struct exec_call *call, struct relative_op *out, frit_err *err)
+static void form_operands(const struct program_call *call, struct extents *extents,
+                          frit_operand *out)
+{
+    uint32_t values = 0, scalars = 0;
+
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        const struct op_input *in = &call->in[i];
+
+        if (in->kind == FRIT_OPERAND_TENSOR)
+            form_tensor(extents, &in->type, values++, &out[i]);
+        else if (in->kind == FRIT_OPERAND_SCALAR)
+            out[i] = (frit_operand){.kind = in->kind, .dtype = in->type.dtype, .value = scalars++};
+    }
+    for (uint32_t i = 0; i < call->n_out; i++) {
+        if (call->out[i].dtype != FRIT_NO_DTYPE)
+            form_tensor(extents, &call->out[i], values++, &out[call->n_in + i]);
+    }
+}
+
+frit_status op_form_init(const struct program_call *call, struct op_form *out, frit_err *err)
 {
     const frit_op_info *row = frit_op_info_at(call->op);
     int64_t fixed[sizeof(out->fixed) / sizeof(out->fixed[0]) * FRIT_MAX_RANK];
     struct extents extents = {.seen = fixed};
-    uint32_t n = call->n_in + call->n_out, values = 0, scalars = 0;
+    uint32_t n = call->n_in + call->n_out;
 
     memset(out, 0, sizeof(*out));
     out->operands = out->fixed;
@@ -91,20 +96,8 @@ frit_status relative_init(const struct exec_call *call, struct relative_op *out,
             return fail_memory(err, n * sizeof(*out->operands));
         }
     }
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        const struct exec_input *in = &call->in[i];
-
-        if (in->kind == FRIT_OPERAND_TENSOR)
-            relative_tensor(&extents, &in->value.type, values++, &out->operands[i]);
-        else if (in->kind == FRIT_OPERAND_SCALAR)
-            out->operands[i] =
-                (frit_operand){.kind = in->kind, .dtype = in->dtype, .value = scalars++};
-    }
-    for (uint32_t i = 0; i < call->n_out; i++) {
-        if (call->out[i].type.dtype != FRIT_NO_DTYPE)
-            relative_tensor(&extents, &call->out[i].type, values++, &out->operands[call->n_in + i]);
-    }
-    relative_attrs(row, call->attrs, (unsigned char *)out->attrs);
+    form_operands(call, &extents, out->operands);
+    form_attrs(row, call->attrs, (unsigned char *)out->attrs);
     out->desc = (frit_op_desc){.struct_size = FRIT_END_OF(frit_op_desc, dead),
                                .id = call->op,
                                .rev = row->rev,
@@ -120,20 +113,20 @@ frit_status relative_init(const struct exec_call *call, struct relative_op *out,
     return FRIT_OK;
 }
 
-void relative_fini(struct relative_op *relative)
+void op_form_fini(struct op_form *form)
 {
-    if (relative->operands != relative->fixed)
-        free(relative->operands);
+    if (form->operands != form->fixed)
+        free(form->operands);
 }
 
-static bool relative_key(const struct relative_op *relative, struct str *key)
+static bool form_key(const struct op_form *form, struct str *key)
 {
-    const frit_op_desc *d = &relative->desc;
+    const frit_op_desc *d = &form->desc;
     uint32_t head[] = {d->id, d->n_in, d->n_out};
 
     str_add(key, (const char *)head, sizeof(head));
-    str_add(key, (const char *)relative->operands, (d->n_in + d->n_out) * sizeof(frit_operand));
-    str_add(key, (const char *)relative->attrs, (size_t)relative->attrs[0]);
+    str_add(key, (const char *)form->operands, (d->n_in + d->n_out) * sizeof(frit_operand));
+    str_add(key, (const char *)form->attrs, (size_t)form->attrs[0]);
     return !key->failed;
 }
 
@@ -150,9 +143,9 @@ frit_status programs_create(struct programs **out, frit_err *err)
 
 static void entry_destroy(void *value)
 {
-    struct program_entry *entry = value;
+    struct op_program *entry = value;
 
-    map_fini(&entry->prepared, free);
+    answers_destroy(entry->answers);
     if (entry->program.table)
         entry->program.table->destroy(entry->program.self);
     free(entry);
@@ -173,11 +166,29 @@ static bool table_is_whole(const frit_program_table *table)
            table->prepare && table->destroy;
 }
 
-/* Asks the driver.  A refusal is an entry without a table. */
-static frit_status entry_create(frit_device *device, const frit_op_desc *op,
-                                struct program_entry **out, frit_err *err)
+/* Asks the driver for a program of an op that it claims. */
+static frit_status ask(frit_device *device, const frit_op_desc *op, struct op_program *entry,
+                       frit_err *err)
 {
-    struct program_entry *entry = calloc(1, sizeof(*entry));
+    frit_status st = device->backend->op_program(device->self, op, &entry->program, err);
+
+    fail_from(err, st, "op_program");
+    if (!st && !table_is_whole(entry->program.table))
+        st = fail(err, FRIT_INTERNAL, "%s: op_program gave a table that lacks required slots",
+                  device->entry->name);
+    if (st) {
+        entry->program.table = NULL;
+        return st;
+    }
+    atomic_fetch_add(&device->count.programs, 1);
+    return answers_create(&entry->program, &entry->answers, err);
+}
+
+/* A refusal is an entry without a table. */
+static frit_status entry_create(frit_device *device, const frit_op_desc *op,
+                                struct op_program **out, frit_err *err)
+{
+    struct op_program *entry = calloc(1, sizeof(*entry));
     uint64_t claimed = 0;
     frit_status st;
 
@@ -187,19 +198,10 @@ static frit_status entry_create(frit_device *device, const frit_op_desc *op,
     entry->program.struct_size = sizeof(entry->program);
     st = device->backend->supports(device->self, op, 1, sizeof(*op), &claimed, err);
     fail_from(err, st, "supports");
-    if (!st && claimed & 1) {
-        st = device->backend->op_program(device->self, op, &entry->program, err);
-        fail_from(err, st, "op_program");
-        if (!st && !table_is_whole(entry->program.table))
-            st = fail(err, FRIT_INTERNAL, "%s: op_program gave a table that lacks required slots",
-                      device->entry->name);
-        if (st)
-            entry->program.table = NULL;
-        else
-            atomic_fetch_add(&device->count.programs, 1);
-    }
+    if (!st && claimed & 1)
+        st = ask(device, op, entry, err);
     if (st && st != FRIT_UNSUPPORTED) {
-        free(entry);
+        entry_destroy(entry);
         return st;
     }
     *out = entry;
@@ -208,10 +210,10 @@ static frit_status entry_create(frit_device *device, const frit_op_desc *op,
 
 /* Stores an entry unless another thread was faster; gives the one that counts. */
 static frit_status entry_store(struct programs *programs, const struct str *key,
-                               struct program_entry *entry, struct program_entry **out,
+                               struct op_program *entry, const struct op_program **out,
                                frit_err *err)
 {
-    struct program_entry *known;
+    struct op_program *known;
     bool stored = false;
 
     pthread_mutex_lock(&programs->lock);
@@ -226,23 +228,23 @@ static frit_status entry_store(struct programs *programs, const struct str *key,
     return known ? FRIT_OK : fail_memory(err, key->length);
 }
 
-static frit_status find_or_make(frit_device *device, const struct relative_op *relative,
-                                struct program_entry **out, frit_err *err)
+static frit_status find_or_make(frit_device *device, const struct op_form *form,
+                                const struct op_program **out, frit_err *err)
 {
     struct programs *programs = device->programs;
-    struct program_entry *entry;
+    struct op_program *entry;
     struct str key = {0};
     frit_status st = FRIT_OK;
 
-    if (!relative_key(relative, &key)) {
-        st = fail_memory(err, sizeof(*relative));
+    if (!form_key(form, &key)) {
+        st = fail_memory(err, sizeof(*form));
         goto out;
     }
     pthread_mutex_lock(&programs->lock);
     *out = map_get(&programs->entries, key.text, key.length);
     pthread_mutex_unlock(&programs->lock);
     if (!*out) {
-        st = entry_create(device, &relative->desc, &entry, err);
+        st = entry_create(device, &form->desc, &entry, err);
         if (!st)
             st = entry_store(programs, &key, entry, out, err);
     }
@@ -251,117 +253,38 @@ out:
     return st;
 }
 
-frit_status programs_get(frit_device *device, const struct exec_call *call,
-                         const frit_program **out, frit_err *err)
+frit_status programs_get(frit_device *device, const struct program_call *call,
+                         const struct op_program **out, frit_err *err)
 {
-    struct program_entry *entry = NULL;
-    struct relative_op relative;
+    struct op_form form;
     frit_status st;
 
     *out = NULL;
-    TRY(relative_init(call, &relative, err));
-    st = find_or_make(device, &relative, &entry, err);
-    relative_fini(&relative);
-    if (st)
-        return st;
-    if (!entry->program.table)
-        return fail(err, FRIT_UNSUPPORTED, "the driver of %s has no such op for these types",
-                    device->entry->name);
-    *out = &entry->program;
-    return FRIT_OK;
-}
-
-/* ---- signatures ---- */
-
-static bool signature_key(const frit_signature *sig, struct str *key)
-{
-    uint32_t head[] = {sig->n_in, sig->n_out, sig->n_scalars, sig->index_width};
-
-    str_add(key, (const char *)head, sizeof(head));
-    str_add(key, (const char *)sig->args, (sig->n_in + sig->n_out) * sizeof(*sig->args));
-    str_add(key, (const char *)sig->scalar_classes, sig->n_scalars);
-    return !key->failed;
-}
-
-static frit_status compile(frit_device *device, const frit_program *program,
-                           const frit_variant *variant, frit_err *err)
-{
-    if (!FRIT_HAS(program->table, frit_program_table, compile) || !program->table->compile)
-        return fail(err, FRIT_INTERNAL,
-                    "%s: prepare wants a compile that the program does not have",
-                    device->entry->name);
-    atomic_fetch_add(&device->count.compiles, 1);
-    return fail_from(err, program->table->compile(program->self, 0, variant, NULL, err), "compile");
-}
-
-static struct prepared *prepared_create(frit_device *device, const frit_program *program,
-                                        const frit_signature *sig, frit_err *err)
-{
-    struct prepared *p = calloc(1, sizeof(*p));
-
-    if (!p) {
-        fail_memory(err, sizeof(*p));
-        return NULL;
-    }
-    p->spec.struct_size = sizeof(p->spec);
-    p->variant.struct_size = sizeof(p->variant);
-    p->status = program->table->prepare(program->self, 0, sig, &p->spec, &p->variant, err);
-    fail_from(err, p->status, "prepare");
-    if (p->status == FRIT_PREPARE_NEEDS_COMPILE)
-        p->status = compile(device, program, &p->variant, err);
-    return p;
-}
-
-/* Only definite answers are remembered: a failure of memory or of a compiler may pass. */
-static void remember(struct programs *programs, struct program_entry *entry, const struct str *key,
-                     struct prepared *p)
-{
-    bool stored = false;
-
-    pthread_mutex_lock(&programs->lock);
-    if (entry->prepared.count >= MAX_SIGNATURES)
-        map_fini(&entry->prepared, free);
-    if (p->status >= 0 && !map_get(&entry->prepared, key->text, key->length))
-        stored = map_add(&entry->prepared, key->text, key->length, p);
-    pthread_mutex_unlock(&programs->lock);
-    if (!stored)
-        free(p);
-}
-
-frit_status programs_prepare(frit_device *device, const frit_program *program,
-                             const frit_signature *signature, frit_launch_spec *spec,
-                             frit_variant *variant, frit_err *err)
-{
-    struct program_entry *entry = (struct program_entry *)program; /* its first member */
-    struct prepared copy, *p;
-    struct str key = {0};
-    bool known = false;
-    frit_status st = FRIT_OK;
-
-    if (!signature_key(signature, &key)) {
-        st = fail_memory(err, sizeof(*signature));
-        goto out;
-    }
-    pthread_mutex_lock(&device->programs->lock);
-    p = map_get(&entry->prepared, key.text, key.length);
-    if (p) {
-        copy = *p;
-        known = true;
-    }
-    pthread_mutex_unlock(&device->programs->lock);
-    if (!known) {
-        p = prepared_create(device, program, signature, err);
-        if (!p) {
-            st = FRIT_NO_HOST_MEMORY;
-            goto out;
-        }
-        copy = *p;
-        remember(device->programs, entry, &key, p);
-    }
-    *spec = copy.spec;
-    *variant = copy.variant;
-    st = copy.status;
-out:
-    str_fini(&key);
+    TRY(op_form_init(call, &form, err));
+    st = find_or_make(device, &form, out, err);
+    op_form_fini(&form);
     return st;
+}
+
+/* ---- programs for blocks ---- */
+
+static void free_answers(void *answers)
+{
+    answers_destroy(answers);
+}
+
+frit_status programs_answers(struct plan_program *program, struct answers **out, frit_err *err)
+{
+    void *known = atomic_load_explicit(&program->prepared, memory_order_acquire);
+
+    *out = known;
+    if (known)
+        return FRIT_OK;
+    TRY(answers_create(&program->program, out, err));
+    atomic_store(&program->prepared_free, free_answers);
+    if (!atomic_compare_exchange_strong(&program->prepared, &known, *out)) {
+        answers_destroy(*out);
+        *out = known;
+    }
+    return FRIT_OK;
 }

@@ -1,38 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs of one device: made once per relative op, prepared once per signature.
- *
- * Both answers are remembered, but for a prepare that failed.  Threads: any; the lock is never held
- * during a driver call. */
+/* The programs of one device for single ops, made once per relative op.  Threads: any; the lock is
+ * never held during a driver call. */
 #ifndef STREAM_PROGRAM_H
 #define STREAM_PROGRAM_H
 
-#include "stream/exec.h"
+#include "graph/op.h"
+#include "plan/plan.h"
+#include "stream/answer.h"
 
 struct programs;
-
-/* A relative op with the memory it points to. */
-struct relative_op {
-    frit_op_desc desc;
-    frit_operand *operands; /* inputs, then outputs; in `fixed` where they fit */
-    frit_operand fixed[FRIT_OP_MAX_IN + FRIT_OP_MAX_OUT];
-    uint64_t attrs[64]; /* the record, KEY fields only */
-};
-
-/* Fills `out` from a call; relative_fini gives memory back. */
-frit_status relative_init(const struct exec_call *call, struct relative_op *out, frit_err *err);
-void relative_fini(struct relative_op *relative);
 
 frit_status programs_create(struct programs **out, frit_err *err);
 void programs_destroy(struct programs *programs);
 
-/* Whether the driver claims the op; then its program, which lives as long as the device. */
-frit_status programs_get(frit_device *device, const struct exec_call *call,
-                         const frit_program **out, frit_err *err);
+/* ---- the relative form of one op ---- */
 
-/* What prepare answered for a signature, compiled where it asked for it.  RELAYOUT is passed on as
- * a positive status.  `spec` and `variant` are copies. */
-frit_status programs_prepare(frit_device *device, const frit_program *program,
-                             const frit_signature *signature, frit_launch_spec *spec,
-                             frit_variant *variant, frit_err *err);
+/* An op with its operands; `in` and `out` as op_check left them (FRIT_NO_DTYPE: not wanted). */
+struct program_call {
+    uint32_t op, n_in, n_out;
+    const void *attrs; /* NULL: a record without fields */
+    const struct op_input *in;
+    const struct op_type *out;
+};
+
+/* A relative op with the memory it points to: values, extents and scalars numbered in order of
+ * appearance, KEY attributes only. */
+struct op_form {
+    frit_op_desc desc;
+    frit_operand *operands; /* inputs, then outputs; in `fixed` where they fit */
+    frit_operand fixed[FRIT_OP_MAX_IN + FRIT_OP_MAX_OUT];
+    uint64_t attrs[64];
+};
+
+frit_status op_form_init(const struct program_call *call, struct op_form *out, frit_err *err);
+void op_form_fini(struct op_form *form);
+
+/* ---- programs ---- */
+
+/* A program of the driver for one op; lives as long as the device. */
+struct op_program {
+    frit_program program;    /* table NULL: the driver refuses the op */
+    struct answers *answers; /* NULL likewise */
+};
+
+/* The program, or that there is none; asks the driver once per relative op. */
+frit_status programs_get(frit_device *device, const struct program_call *call,
+                         const struct op_program **out, frit_err *err);
+
+/* The answers of a program that covers a block, made at the first call, freed with it. */
+frit_status programs_answers(struct plan_program *program, struct answers **out, frit_err *err);
 
 #endif

@@ -3,9 +3,9 @@
  *
  * The caller (a stream) holds its baton and no lock.  Steps run in order; what one needs is
  * allocated, bound and put into a batch of commands; a batch is submitted when it is long enough,
- * when a step must see memory that the batch still holds, and at the end.  A program that refuses
- * or fails is replaced: next candidate, then its ops one by one, then their decomposition, then
- * another device (option `fallback`); each is counted.  Nothing here knows slots or handles. */
+ * when an allocation finds no memory, and at the end.  A program that refuses or fails is replaced:
+ * next candidate, then its ops one by one, then their decomposition, then another device (option
+ * `fallback`); each is counted.  Nothing here knows slots or handles. */
 #ifndef STREAM_RUN_H
 #define STREAM_RUN_H
 
@@ -22,7 +22,8 @@ struct run_value {
     bool external;
     bool wanted; /* MADE: somebody may see it after the segment */
     bool last;   /* EXTERNAL: nobody sees it after the segment, so that its buffer may be
-                    overwritten after its last use if it has one owner and no pin */
+                    overwritten after its last use if it has one owner, the caller's */
+    bool pinned; /* EXTERNAL: the caller keeps it alive with a pin, which does not hinder that */
 };
 
 /* What a recorded op has beside its operands; an op that stands for a part of a composite has that
@@ -32,14 +33,20 @@ struct run_op {
     bool persistent;
 };
 
+/* Memory that runs use one after the other; of one stream.  All zero is empty. */
+struct run_scratch;
+frit_status run_scratch_create(struct run_scratch **out, frit_err *err);
+void run_scratch_destroy(struct run_scratch *scratch); /* NULL does nothing */
+
 struct run {
     frit_device *device;
-    const struct plan *plan;   /* its ops are those of the graph */
-    const struct graph *graph; /* concrete, expanded; value numbers are those of the plan */
-    struct run_value *values;  /* graph->n_values */
-    const struct run_op *ops;  /* graph->n_ops */
-    uint32_t stream;           /* ordinal, for cookies */
-    struct failure *first;     /* written: the first failure, one reference, or NULL */
+    struct run_scratch *scratch; /* NULL: the run makes its own */
+    const struct plan *plan;     /* its ops are those of the graph */
+    const struct graph *graph;   /* concrete, expanded; value numbers are those of the plan */
+    struct run_value *values;    /* graph->n_values */
+    const struct run_op *ops;    /* graph->n_ops */
+    uint32_t stream;             /* ordinal, for cookies */
+    struct failure *first;       /* written: the first failure, one reference, or NULL */
 };
 
 /* Leaves every MADE value with a buffer, with a failure, or (not wanted) with nothing.  When it
@@ -49,5 +56,9 @@ void run_plan(struct run *run);
 /* A copy of a value with these strides (NULL: dense); `out` owns its buffer. */
 frit_status run_relayout(frit_device *device, const struct value *value, const int64_t *strides,
                          struct value *out, frit_err *err);
+
+/* What the command with this cookie was doing, "map: add mul exp" or the name of an op; NULL if it
+ * says nothing.  Lives as long as the device. */
+const char *run_label(frit_device *device, uint64_t cookie);
 
 #endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stream/answer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/map.h"
+
+enum {
+    MAX_ANSWERS = 256, /* remembered per program; then it begins anew */
+    LOOK_EVERY = 16    /* questions between two looks at the generation */
+};
+
+struct answers {
+    const frit_program *program;
+    uint32_t n_candidates;
+    pthread_mutex_t lock; /* of the rest */
+    struct map known;     /* key -> struct prepared */
+    uint32_t generation;
+    uint32_t asked;
+};
+
+void prepared_unref(struct prepared *prepared)
+{
+    if (prepared && atomic_fetch_sub_explicit(&prepared->refs, 1, memory_order_acq_rel) == 1)
+        free(prepared);
+}
+
+static void drop_prepared(void *value)
+{
+    prepared_unref(value);
+}
+
+static frit_status describe(const frit_program *program, frit_program_info *info, frit_err *err)
+{
+    *info = (frit_program_info){.struct_size = sizeof(*info)};
+    return fail_from(err, program->table->describe(program->self, info, err), "describe");
+}
+
+frit_status answers_create(const frit_program *program, struct answers **out, frit_err *err)
+{
+    struct answers *answers;
+    frit_program_info info;
+
+    *out = NULL;
+    TRY(describe(program, &info, err));
+    answers = calloc(1, sizeof(*answers));
+    if (!answers)
+        return fail_memory(err, sizeof(*answers));
+    answers->program = program;
+    answers->n_candidates = info.n_candidates ? info.n_candidates : 1;
+    answers->generation = info.generation;
+    pthread_mutex_init(&answers->lock, NULL);
+    *out = answers;
+    return FRIT_OK;
+}
+
+void answers_destroy(struct answers *answers)
+{
+    if (!answers)
+        return;
+    map_fini(&answers->known, drop_prepared);
+    pthread_mutex_destroy(&answers->lock);
+    free(answers);
+}
+
+uint32_t answers_n_candidates(const struct answers *answers)
+{
+    return answers->n_candidates;
+}
+
+/* ---- asking ---- */
+
+static frit_status compile(frit_device *device, const struct answers *answers, uint32_t candidate,
+                           const frit_variant *variant, frit_err *err)
+{
+    const frit_program *program = answers->program;
+
+    if (!FRIT_HAS(program->table, frit_program_table, compile) || !program->table->compile)
+        return fail(err, FRIT_INTERNAL,
+                    "%s: prepare wants a compile that the program does not have",
+                    device->entry->name);
+    atomic_fetch_add(&device->count.compiles, 1);
+    return fail_from(err, program->table->compile(program->self, candidate, variant, NULL, err),
+                     "compile");
+}
+
+/* Strides that the host can give a tensor of these dims: not negative, and the elements within what
+ * can be addressed. */
+static frit_status check_strides(const frit_device *device, const frit_arg_sig *arg,
+                                 const int64_t *strides, const char *what, frit_err *err)
+{
+    int64_t high = 0, reach;
+
+    for (uint32_t d = 0; d < arg->rank; d++) {
+        if (strides[d] < 0)
+            return fail(err, FRIT_INTERNAL, "%s: prepare gives %s a negative stride",
+                        device->entry->name, what);
+        if (arg->dims[d] < 2)
+            continue;
+        if (__builtin_mul_overflow(strides[d], arg->dims[d] - 1, &reach) ||
+            __builtin_add_overflow(high, reach, &high) || high > INT64_MAX / 64)
+            return fail(err, FRIT_INTERNAL, "%s: prepare gives %s strides beyond any memory",
+                        device->entry->name, what);
+    }
+    return FRIT_OK;
+}
+
+static frit_status check_output(const frit_device *device, const frit_arg_sig *arg, uint32_t index,
+                                const frit_output_spec *out, frit_err *err)
+{
+    uint64_t have = device->info->align_bytes ? device->info->align_bytes : 64;
+    char what[32];
+
+    if (out->align > have)
+        return fail(err, FRIT_INTERNAL,
+                    "%s: output %u asks for alignment %llu, the device declared "
+                    "%llu",
+                    device->entry->name, index, (unsigned long long)out->align,
+                    (unsigned long long)have);
+    if (!(out->flags & 1))
+        return FRIT_OK;
+    snprintf(what, sizeof(what), "output %u", index);
+    return check_strides(device, arg, out->strides, what, err);
+}
+
+/* A program is not trusted: what it asks for must be something the host can give. */
+static frit_status check(const frit_device *device, const frit_signature *sig,
+                         const struct prepared *p, frit_err *err)
+{
+    const char *name = device->entry->name;
+    const frit_launch_spec *spec = &p->spec;
+    uint64_t have = device->info->align_bytes ? device->info->align_bytes : 64;
+
+    if (p->status == FRIT_PREPARE_RELAYOUT) {
+        if (spec->wanted_arg >= sig->n_in || sig->args[spec->wanted_arg].dtype == FRIT_NO_DTYPE)
+            return fail(err, FRIT_INTERNAL, "%s: prepare wants a relayout of no operand", name);
+        return check_strides(device, &sig->args[spec->wanted_arg], spec->wanted_strides,
+                             "an operand", err);
+    }
+    if (p->status > 0)
+        return fail(err, FRIT_INTERNAL, "%s: prepare answered %d, which means nothing", name,
+                    p->status);
+    if (spec->n_derived > FRIT_MAX_DERIVED)
+        return fail(err, FRIT_INTERNAL, "%s: prepare asks for %u derived memories, at most %d",
+                    name, spec->n_derived, FRIT_MAX_DERIVED);
+    if (spec->workspace_align > have)
+        return fail(err, FRIT_INTERNAL,
+                    "%s: a workspace asks for alignment %llu, the device declared %llu", name,
+                    (unsigned long long)spec->workspace_align, (unsigned long long)have);
+    for (uint32_t i = 0; i < sig->n_out && i < FRIT_MAX_OUTPUTS; i++) {
+        if (sig->args[sig->n_in + i].dtype != FRIT_NO_DTYPE)
+            TRY(check_output(device, &sig->args[sig->n_in + i], i, &spec->outputs[i], err));
+    }
+    return FRIT_OK;
+}
+
+static struct prepared *prepared_create(frit_device *device, const struct answers *answers,
+                                        const struct question *asked)
+{
+    const frit_program *program = answers->program;
+    struct prepared *p = calloc(1, sizeof(*p));
+    frit_err err = ERR_INIT;
+
+    if (!p)
+        return NULL;
+    atomic_init(&p->refs, 1);
+    p->spec.struct_size = sizeof(p->spec);
+    p->variant.struct_size = sizeof(p->variant);
+    p->status = program->table->prepare(program->self, asked->candidate, asked->signature, &p->spec,
+                                        &p->variant, &err);
+    fail_from(&err, p->status, "prepare");
+    if (p->status == FRIT_PREPARE_NEEDS_COMPILE)
+        p->status = compile(device, answers, asked->candidate, &p->variant, &err);
+    if (p->status >= 0 && check(device, asked->signature, p, &err))
+        p->status = err.status;
+    if (p->status < 0)
+        snprintf(p->text, sizeof(p->text), "%s", err.text);
+    return p;
+}
+
+/* ---- remembering ---- */
+
+static bool may_pass(frit_status status)
+{
+    return status == FRIT_NO_HOST_MEMORY || status == FRIT_NO_DEVICE_MEMORY ||
+           status == FRIT_BUSY || status == FRIT_TIMEOUT || status == FRIT_CANCELLED;
+}
+
+static void remember(struct answers *answers, const struct question *asked, struct prepared *p)
+{
+    if (may_pass(p->status))
+        return;
+    pthread_mutex_lock(&answers->lock);
+    if (answers->known.count >= MAX_ANSWERS)
+        map_fini(&answers->known, drop_prepared);
+    if (!map_get(&answers->known, asked->key, asked->key_bytes)) {
+        atomic_fetch_add(&p->refs, 1);
+        if (!map_add(&answers->known, asked->key, asked->key_bytes, p))
+            atomic_fetch_sub(&p->refs, 1);
+    }
+    pthread_mutex_unlock(&answers->lock);
+}
+
+/* A new reference to what is known; `look` says that it is time to look at the generation. */
+static struct prepared *recall(struct answers *answers, const struct question *asked, bool *look)
+{
+    struct prepared *p;
+
+    pthread_mutex_lock(&answers->lock);
+    *look = ++answers->asked % LOOK_EVERY == 0;
+    p = map_get(&answers->known, asked->key, asked->key_bytes);
+    if (p)
+        atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&answers->lock);
+    return p;
+}
+
+/* Whether better code is ready; then everything is forgotten. */
+static bool has_grown(struct answers *answers)
+{
+    frit_program_info info;
+    bool grown;
+
+    if (describe(answers->program, &info, NULL))
+        return false;
+    pthread_mutex_lock(&answers->lock);
+    grown = info.generation > answers->generation;
+    if (grown) {
+        answers->generation = info.generation;
+        map_fini(&answers->known, drop_prepared);
+    }
+    pthread_mutex_unlock(&answers->lock);
+    return grown;
+}
+
+frit_status answers_get(frit_device *device, struct answers *answers, const struct question *asked,
+                        struct prepared **out, frit_err *err)
+{
+    bool look;
+
+    *out = recall(answers, asked, &look);
+    if (look && has_grown(answers)) {
+        prepared_unref(*out);
+        *out = NULL;
+    }
+    if (*out)
+        return FRIT_OK;
+    *out = prepared_create(device, answers, asked);
+    if (!*out)
+        return fail_memory(err, sizeof(**out));
+    remember(answers, asked, *out);
+    return FRIT_OK;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the prepare of one program answered, by candidate and signature.
+ *
+ * Refusals are remembered like answers, but for those that may pass (no memory, busy).  When the
+ * program's generation grows, everything is forgotten and asked again.  Threads: any; the lock is
+ * never held during a driver call. */
+#ifndef STREAM_ANSWER_H
+#define STREAM_ANSWER_H
+
+#include <stdatomic.h>
+
+#include "stream/device.h"
+
+/* One answer.  Counted; constant. */
+struct prepared {
+    atomic_uint refs;
+    frit_status status; /* FRIT_OK, FRIT_PREPARE_RELAYOUT or why not */
+    frit_launch_spec spec;
+    frit_variant variant;
+    char text[160]; /* of a refusal */
+};
+void prepared_unref(struct prepared *prepared); /* NULL does nothing */
+
+struct answers;
+
+/* Asks the program to describe itself; it outlives the answers. */
+frit_status answers_create(const frit_program *program, struct answers **out, frit_err *err);
+void answers_destroy(struct answers *answers); /* NULL does nothing */
+
+uint32_t answers_n_candidates(const struct answers *answers);
+
+/* What to ask: the signature, and exact bytes that stand for candidate and signature. */
+struct question {
+    uint32_t candidate;
+    const frit_signature *signature;
+    const void *key;
+    size_t key_bytes;
+};
+
+/* The answer, compiled where it asks for it and checked: a new reference.  Fails only where there
+ * is no memory; a refusal is an answer. */
+frit_status answers_get(frit_device *device, struct answers *answers, const struct question *asked,
+                        struct prepared **out, frit_err *err);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stream/words.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/fail.h"
+
+static uint8_t class_of_real(double x)
+{
+    if (x == 0)
+        return signbit(x) ? FRIT_SCALAR_CLASS_OTHER : FRIT_SCALAR_CLASS_ZERO;
+    if (x == 1)
+        return FRIT_SCALAR_CLASS_ONE;
+    if (x == -1)
+        return FRIT_SCALAR_CLASS_MINUS_ONE;
+    if (x == 2)
+        return FRIT_SCALAR_CLASS_TWO;
+    if (x == 0.5)
+        return FRIT_SCALAR_CLASS_HALF;
+    return isfinite(x) && x == nearbyint(x) && fabs(x) < 0x1p53 ? FRIT_SCALAR_CLASS_INTEGER
+                                                                : FRIT_SCALAR_CLASS_OTHER;
+}
+
+static uint8_t scalar_class(const frit_scalar *scalar)
+{
+    double real;
+
+    if (scalar->kind == FRIT_SCALAR_F64) {
+        memcpy(&real, &scalar->bits, sizeof(real));
+        return class_of_real(real);
+    }
+    switch (scalar->bits) {
+    case 0:
+        return FRIT_SCALAR_CLASS_ZERO;
+    case 1:
+        return FRIT_SCALAR_CLASS_ONE;
+    case 2:
+        return FRIT_SCALAR_CLASS_TWO;
+    default:
+        return scalar->kind == FRIT_SCALAR_I64 && scalar->bits == UINT64_MAX
+                   ? FRIT_SCALAR_CLASS_MINUS_ONE
+                   : FRIT_SCALAR_CLASS_INTEGER;
+    }
+}
+
+static void add_scalar(struct words *w, frit_scalar scalar, uint8_t cls)
+{
+    w->classes[w->n_scalars] = cls;
+    w->scalars[w->n_scalars++] = scalar;
+}
+
+static void add_bounds(struct words *w, const void *from, uint32_t count)
+{
+    memcpy(w->bounds + w->n_bounds, from, count * sizeof(int64_t));
+    w->n_bounds += count;
+}
+
+/* `rank`: of operand 0. */
+static void add_field(struct words *w, const frit_field_info *field, const void *at, uint32_t rank)
+{
+    frit_scalar scalar = {.kind = FRIT_SCALAR_F64};
+
+    if (field->type == FRIT_ATTR_REAL) {
+        memcpy(&scalar.bits, at, sizeof(scalar.bits));
+        add_scalar(w, scalar, scalar_class(&scalar));
+    } else if (field->type == FRIT_ATTR_SLICES) {
+        add_bounds(w, ((const frit_slices *)at)->dim, rank * 3);
+    } else if (field->type == FRIT_ATTR_DIMS) {
+        add_bounds(w, ((const frit_dims *)at)->dim, rank);
+    }
+}
+
+static void add_op(struct words *w, const struct graph *graph, const struct graph_op *op,
+                   const struct run_op *extra)
+{
+    const frit_op_info *row = frit_op_info_at(op->op);
+    const frit_record_info *record = frit_record_info_at(row->record);
+    uint32_t rank = 0;
+
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (op->in[i].kind == FRIT_OPERAND_SCALAR)
+            add_scalar(w, op->in[i].scalar, scalar_class(&op->in[i].scalar));
+    }
+    if (op->n_in && op->in[0].kind == FRIT_OPERAND_TENSOR)
+        rank = graph->values[op->in[0].value].type.rank;
+    for (uint32_t i = 0; i < record->n_fields && op->attrs; i++) {
+        if (record->field[i].use == FRIT_USE_LAUNCH)
+            add_field(w, &record->field[i],
+                      (const unsigned char *)op->attrs + record->field[i].offset, rank);
+    }
+    if (row->traits & FRIT_OP_SEEDED) {
+        add_scalar(w, (frit_scalar){FRIT_SCALAR_U64, 0, extra->seed}, FRIT_SCALAR_CLASS_OTHER);
+        add_scalar(w, (frit_scalar){FRIT_SCALAR_U64, 0, extra->counter}, FRIT_SCALAR_CLASS_OTHER);
+    }
+}
+
+/* More than there can be. */
+static void count_op(const struct graph_op *op, uint32_t *scalars, uint32_t *bounds)
+{
+    const frit_op_info *row = frit_op_info_at(op->op);
+    const frit_record_info *record = frit_record_info_at(row->record);
+
+    for (uint32_t i = 0; i < op->n_in; i++)
+        *scalars += op->in[i].kind == FRIT_OPERAND_SCALAR;
+    for (uint32_t i = 0; i < record->n_fields; i++) {
+        if (record->field[i].use != FRIT_USE_LAUNCH)
+            continue;
+        if (record->field[i].type == FRIT_ATTR_REAL)
+            ++*scalars;
+        else
+            *bounds += 3 * FRIT_MAX_RANK;
+    }
+    if (row->traits & FRIT_OP_SEEDED)
+        *scalars += 2;
+}
+
+frit_status words_gather(const struct graph *graph, const uint32_t *ops, uint32_t n_ops,
+                         const struct run_op *extra, struct arena *arena, struct words *out,
+                         frit_err *err)
+{
+    uint32_t scalars = 0, bounds = 0;
+
+    for (uint32_t i = 0; i < n_ops; i++)
+        count_op(&graph->ops[ops[i]], &scalars, &bounds);
+    *out = (struct words){.scalars = arena_array(arena, scalars + 1, sizeof(*out->scalars)),
+                          .classes = arena_alloc(arena, scalars + 1),
+                          .bounds = arena_array(arena, bounds + 1, sizeof(*out->bounds))};
+    if (!out->scalars || !out->classes || !out->bounds)
+        return fail_memory(err, scalars * sizeof(*out->scalars));
+    for (uint32_t i = 0; i < n_ops; i++)
+        add_op(out, graph, &graph->ops[ops[i]], &extra[ops[i]]);
+    return FRIT_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The numbers a launch takes beside its tensors: scalars with their classes, and bounds, of the
+ * covered ops one after the other, each in the order that frit_launch gives.  Pure. */
+#ifndef STREAM_WORDS_H
+#define STREAM_WORDS_H
+
+#include "base/arena.h"
+#include "graph/graph.h"
+#include "stream/run.h"
+
+/* Lies in the arena it was gathered into. */
+struct words {
+    frit_scalar *scalars;
+    uint8_t *classes; /* FRIT_SCALAR_CLASS_*, by scalar */
+    int64_t *bounds;
+    uint32_t n_scalars, n_bounds;
+};
+
+/* `extra` by op of the graph. */
+frit_status words_gather(const struct graph *graph, const uint32_t *ops, uint32_t n_ops,
+                         const struct run_op *extra, struct arena *arena, struct words *out,
+                         frit_err *err);
+
+#endif
