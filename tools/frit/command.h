@@ -32,7 +32,7 @@ struct command {
     int (*run)(const struct invocation *in);
 };
 
-extern const struct command devices_command, run_command, check_command, ops_command,
+extern const struct command devices_command, run_command, check_command, ops_command, bench_command,
     doctor_command, help_command;
 
 /* All commands in the order of help; NULL beyond the last. */

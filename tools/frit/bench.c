@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `frit bench`: measures, and prints what is aimed at beside it.  The figures decide nothing: the
+ * exit code is 0 whatever they are. */
+#include "bench.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "term.h"
+
+uint64_t bench_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const double *a = left, *b = right;
+
+    return (*a > *b) - (*a < *b);
+}
+
+double bench_median(double *samples, size_t n)
+{
+    qsort(samples, n, sizeof(*samples), compare);
+    return n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
+}
+
+/* ---- rows ---- */
+
+static void print_json(const struct bench_row *row)
+{
+    printf("{\"suite\":\"%s\",\"row\":\"%s\",\"case\":\"%s\",\"device\":\"%s\",\"threads\":%" PRIu64
+           ",\"ops\":%" PRIu64 ",\"streams\":%" PRIu64 ",\"plans\":%" PRIu64,
+           row->suite, row->row, row->what, row->device, row->streams, row->ops, row->streams,
+           row->plans);
+    for (uint32_t i = 0; i < row->n_figures; i++) {
+        const struct bench_figure *figure = &row->figures[i];
+
+        printf(",\"%s\":%.6g", figure->key, figure->value);
+        if (figure->target > 0)
+            printf(",\"%s_target\":%.6g", figure->key, figure->target);
+    }
+    puts("}");
+}
+
+static void print_figure(const struct bench_figure *figure)
+{
+    bool good =
+        figure->at_least ? figure->value >= figure->target : figure->value <= figure->target;
+    char text[48];
+
+    snprintf(text, sizeof(text), "%.4g %s", figure->value, figure->unit);
+    printf("    ");
+    if (figure->target <= 0) {
+        printf("%s\n", text);
+        return;
+    }
+    term_paint(stdout, good ? PAINT_GOOD : PAINT_BAD, 32, text);
+    printf(" %s %.4g\n", figure->at_least ? "at least" : "at most", figure->target);
+}
+
+void bench_print(const struct bench *bench, const struct bench_row *row)
+{
+    if (bench->json) {
+        print_json(row);
+    } else {
+        term_paint(stdout, PAINT_HEAD, 16, row->row);
+        printf(" %s, %" PRIu64 " %s, %" PRIu64 " other %s known\n", row->what, row->streams,
+               row->streams == 1 ? "thread" : "threads", row->plans,
+               row->plans == 1 ? "plan" : "plans");
+        for (uint32_t i = 0; i < row->n_figures; i++)
+            print_figure(&row->figures[i]);
+    }
+    fflush(stdout);
+}
+
+/* ---- the command line ---- */
+
+/* The plugin lies beside this program's bin/ in a build tree. */
+static void find_beside(char path[4096])
+{
+    static const char file[] = "tests/fake/null/libfrit-null.so";
+    ssize_t length = readlink("/proc/self/exe", path, 4096);
+
+    for (int up = 0; up < 2 && length > 0; up++)
+        while (length > 0 && path[--length] != '/')
+            ;
+    if (length <= 0 || (size_t)length + 1 + sizeof(file) > 4096) {
+        path[0] = 0;
+        return;
+    }
+    memcpy(path + length + 1, file, sizeof(file));
+    if (access(path, R_OK))
+        path[0] = 0;
+}
+
+static int find_null(struct bench *bench)
+{
+    const char *folder = invocation_value(bench->in, "--plugin");
+    char path[4096], *real;
+
+    if (!folder) {
+        find_beside(bench->null_path);
+        return CLI_FINE;
+    }
+    snprintf(path, sizeof(path), "%s/libfrit-null.so", folder);
+    real = realpath(path, NULL);
+    if (!real)
+        return failed(bench->in, "%s: %s", path, strerror(errno));
+    snprintf(bench->null_path, sizeof(bench->null_path), "%s", real);
+    free(real);
+    return CLI_FINE;
+}
+
+static int parse_rounds(struct bench *bench)
+{
+    const char *text = invocation_value(bench->in, "--rounds");
+    char *end;
+
+    bench->rounds = 400;
+    if (!text)
+        return CLI_FINE;
+    errno = 0;
+    bench->rounds = strtoull(text, &end, 10);
+    if (*end || end == text || *text == '-' || errno || bench->rounds == 0 ||
+        bench->rounds > 1000000)
+        return misused(bench->in, "--rounds %s: wants a number from 1 to 1000000", text);
+    return CLI_FINE;
+}
+
+static int run(const struct invocation *in)
+{
+    static struct bench bench;
+    int status;
+
+    bench = (struct bench){.in = in, .json = invocation_has(in, "--json")};
+    if (strcmp(in->args[0], "overhead") != 0)
+        return misused(in, "no suite '%s' here; there is: overhead", in->args[0]);
+    status = parse_rounds(&bench);
+    if (status == CLI_FINE)
+        status = find_null(&bench);
+    return status == CLI_FINE ? bench_overhead(&bench) : status;
+}
+
+const struct command bench_command = {
+    .name = "bench",
+    .summary = "what things cost, beside what they should cost",
+    .args = "SUITE",
+    .details =
+        "overhead     an op on a device that computes nothing: nanoseconds per op, with many\n"
+        "             plans known, on two threads; the time of a search for a plan\n"
+        "\n"
+        "The device `null` comes with the tests.  Exit code 0 whatever the figures are.\n"
+        "With --json an object a line: suite, row, case, device, threads, ops, streams,\n"
+        "plans, and the figures of the row, each with KEY_target where there is one.",
+    .options = (const struct option[]){{"--json", NULL, "for machines", 0, false},
+                                       {"--plugin", "DIR", "where libfrit-null.so lies", 0, false},
+                                       {"--rounds", "N", "how often each figure is taken (400)",
+                                        'n', false},
+                                       {0}},
+    .examples = (const char *const[]){"bench overhead", "bench overhead --json -n 1000", NULL},
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};

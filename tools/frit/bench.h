@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the suites of `frit bench` share: where rows go, medians, where the device without computing
+ * is found. */
+#ifndef CLI_BENCH_H
+#define CLI_BENCH_H
+
+#include <frit/frit.h>
+
+#include "command.h"
+
+struct bench {
+    const struct invocation *in;
+    uint64_t rounds;
+    bool json;
+    char null_path[4096]; /* of the plugin `null`, "" where the search has to find it */
+};
+
+/* One figure of a row; `target` 0 for none. */
+struct bench_figure {
+    const char *key;  /* in JSON */
+    const char *unit; /* for people */
+    double value;
+    double target;
+    bool at_least; /* the value should reach the target; else stay below it */
+};
+
+struct bench_row {
+    const char *suite;
+    const char *row;
+    const char *what; /* the case */
+    const char *device;
+    uint64_t ops, streams, plans;
+    uint32_t n_figures;
+    struct bench_figure figures[6];
+};
+
+/* One line for people, or one object in one line. */
+void bench_print(const struct bench *bench, const struct bench_row *row);
+
+/* Sorts; n > 0. */
+double bench_median(double *samples, size_t n);
+uint64_t bench_now(void);
+
+/* The suite `overhead`. */
+int bench_overhead(const struct bench *bench);
+
+#endif
