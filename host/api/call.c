@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way of one op call: resolve the operands, check, settle what is pending elsewhere, queue,
- * publish. Whatever happens, every taken operand is consumed once and every output gets a tensor.
- */
+/* The way of one op call: inside the lock of the calling thread's stream resolve the operands,
+ * check, record.  An operand of another stream that this one does not know yet is made known
+ * outside of the lock, and the way begins anew.  Whatever happens, every taken operand is consumed
+ * once and every output gets a tensor. */
 #include "api/call.h"
 
 #include <stdlib.h>
@@ -67,14 +68,17 @@ struct way {
     const frit_input *in;
     void *attrs;
     frit_device *device;
-    struct failure *failure; /* of an operand, borrowed from its slot */
+    struct seat *seat;
+    struct failure *failure; /* of an operand, a reference */
+    frit_tensor *unknown;    /* an operand that the stream does not know */
     struct op_input *inputs;
-    struct record_input *operands;
+    struct segment_input *operands;
     struct op_input fixed_inputs[FIXED];
-    struct record_input fixed_operands[FIXED];
+    struct segment_input fixed_operands[FIXED];
     struct op_type types[FRIT_OP_MAX_OUT];
     uint32_t n_out;
     uint32_t wanted; /* outputs the caller has room for */
+    bool full;       /* the queue is long enough */
 };
 
 static frit_input way_in(const struct way *w, uint32_t i)
@@ -106,8 +110,8 @@ static frit_status way_init(struct way *w, frit_err *err)
         return FRIT_INVALID;
     }
     if (w->n_in > FIXED) {
-        w->inputs = calloc(w->n_in, sizeof(*w->inputs));
-        w->operands = calloc(w->n_in, sizeof(*w->operands));
+        w->inputs = malloc(w->n_in * sizeof(*w->inputs));
+        w->operands = malloc(w->n_in * sizeof(*w->operands));
     }
     return w->inputs && w->operands ? FRIT_OK : fail_memory(err, w->n_in * sizeof(*w->inputs));
 }
@@ -126,39 +130,99 @@ static void consume(const struct way *w, uint32_t i)
 
 static void way_fini(struct way *w)
 {
-    for (uint32_t i = 0; i < w->n_in && w->operands; i++) {
-        if (w->operands[i].slot)
-            slot_unuse(w->operands[i].slot);
-    }
     for (uint32_t i = 0; i < w->n_in; i++)
         consume(w, i);
     if (w->inputs != w->fixed_inputs)
         free(w->inputs);
     if (w->operands != w->fixed_operands)
         free(w->operands);
+    failure_unref(w->failure);
 }
 
-static frit_status resolve_tensor(struct way *w, uint32_t i, frit_err *err)
-{
-    struct slot *slot = slot_use(way_in(w, i).tensor, err);
-    frit_device *device;
+/* ---- where the call goes ---- */
 
-    if (!slot)
-        return fail_context(err, "%s: %s (operand %u)", w->row->name, operand_name(w, i), i);
-    w->operands[i].slot = slot;
-    w->operands[i].kind = w->inputs[i].kind = FRIT_OPERAND_TENSOR;
-    w->inputs[i].type = slot->value.type;
-    device = atomic_load_explicit(&slot->device, memory_order_relaxed);
-    if (!w->device)
-        w->device = device;
-    if (slot_state(slot) == SLOT_FAILED) {
-        if (!w->failure)
-            w->failure = slot->failure;
-    } else if (device != w->device) {
-        return fail(err, FRIT_INVALID,
-                    "%s: operands live on %s and on %s; move one with frit_to_device", w->row->name,
-                    frit_device_name(w->device), frit_device_name(device));
+/* The device of the first tensor that has one. */
+static void find_device(struct way *w)
+{
+    for (uint32_t i = 0; i < w->n_in && !w->device; i++) {
+        frit_tensor *tensor = way_in(w, i).tensor;
+        struct slot *slot = tensor ? slot_enter(tensor, NULL) : NULL;
+
+        if (!slot)
+            continue;
+        w->device = slot->device;
+        if (slot->state == SLOT_FAILED && !w->failure)
+            w->failure = failure_ref(slot->failure);
+        slot_leave(slot);
     }
+}
+
+/* Every operand that names nothing, for a text that tells of the first one. */
+static frit_status check_handles(const struct way *w, frit_err *err)
+{
+    for (uint32_t i = 0; i < w->n_in; i++) {
+        const frit_input in = way_in(w, i);
+        bool null = !in.tensor && in.scalar.kind == INPUT_NULL;
+        struct slot *slot = in.tensor ? slot_enter(in.tensor, err) : NULL;
+
+        if (slot)
+            slot_leave(slot);
+        if (null)
+            slot_refuse(NULL, err);
+        if (null || (in.tensor && !slot))
+            return fail_context(err, "%s: %s (operand %u)", w->row->name, operand_name(w, i), i);
+    }
+    if (w->row->in[0].role == FRIT_ROLE_MANY && w->n_in == 0)
+        return fail(err, FRIT_INVALID, "%s: there are no operands", w->row->name);
+    return fail(err, FRIT_INVALID, "%s: the device is NULL", w->row->name);
+}
+
+static frit_status find_seat(struct way *w, frit_err *err)
+{
+    if (!w->device)
+        find_device(w);
+    if (!w->device)
+        return w->failure ? w->failure->status : check_handles(w, err);
+    return seat_current(w->device, &w->seat, err);
+}
+
+/* ---- inside the lock ---- */
+
+static void refuse(const struct way *w, uint32_t i, frit_err *err)
+{
+    slot_refuse(way_in(w, i).tensor, err);
+    fail_context(err, "%s: %s (operand %u)", w->row->name, operand_name(w, i), i);
+}
+
+/* FRIT_BUSY: the stream does not know it. */
+static frit_status resolve_tensor(struct way *w, uint32_t i, frit_tensor *tensor, frit_err *err)
+{
+    struct stream *stream = w->seat->stream;
+    struct segment_input *operand = &w->operands[i];
+    struct slot *slot = slot_of(tensor);
+
+    if (!slot || !slot_is(slot, tensor)) {
+        refuse(w, i, err);
+        return FRIT_INVALID;
+    }
+    operand->kind = w->inputs[i].kind = FRIT_OPERAND_TENSOR;
+    if (atomic_load_explicit(&slot->home, memory_order_relaxed) == &stream->home) {
+        if (slot->state == SLOT_FAILED) {
+            if (!w->failure)
+                w->failure = failure_ref(slot->failure);
+            return FRIT_OK;
+        }
+        operand->slot = slot;
+        operand->type = &slot->value.type;
+    } else {
+        operand->alias = alias_find(&stream->aliases, slot);
+        if (!operand->alias) {
+            w->unknown = tensor;
+            return FRIT_BUSY;
+        }
+        operand->type = &operand->alias->value.type;
+    }
+    w->inputs[i].type = *operand->type;
     return FRIT_OK;
 }
 
@@ -168,28 +232,26 @@ static frit_status resolve(struct way *w, frit_err *err)
 
     for (uint32_t i = 0; i < w->n_in; i++) {
         const frit_input in = way_in(w, i);
-        frit_err own = ERR_INIT;
         frit_status st = FRIT_OK;
 
+        w->inputs[i].kind = FRIT_OPERAND_ABSENT;
+        w->operands[i] = (struct segment_input){.kind = FRIT_OPERAND_ABSENT};
         if (in.tensor) {
-            st = resolve_tensor(w, i, &own);
+            st = resolve_tensor(w, i, in.tensor, first ? NULL : err);
         } else if (in.scalar.kind == INPUT_NULL) {
-            st = fail(&own, FRIT_INVALID, "%s: %s (operand %u): is NULL", w->row->name,
-                      operand_name(w, i), i);
+            st = FRIT_INVALID;
+            if (!first)
+                refuse(w, i, err);
         } else if (in.scalar.kind != FRIT_SCALAR_NONE) {
             w->inputs[i].kind = w->operands[i].kind = FRIT_OPERAND_SCALAR;
             w->inputs[i].scalar = in.scalar;
         }
-        if (st && !first) {
+        if (st == FRIT_BUSY)
+            return st;
+        if (st && !first)
             first = st;
-            *err = own;
-        }
     }
-    if (!first && !w->device && !w->failure)
-        first = fail(err, FRIT_INVALID, "%s: %s", w->row->name,
-                     w->row->in[0].role == FRIT_ROLE_MANY ? "there are no operands"
-                                                          : "the device is NULL");
-    return first;
+    return first ? first : w->failure ? w->failure->status : FRIT_OK;
 }
 
 /* After the check, scalars have their final kind and type. */
@@ -203,38 +265,61 @@ static void finish_operands(struct way *w)
     }
 }
 
-/* Values that other threads have queued are computed before they enter this queue. */
-static void settle_foreign(struct way *w, const struct stream *stream)
-{
-    for (uint32_t i = 0; i < w->n_in; i++) {
-        struct slot *slot = w->operands[i].slot;
-
-        if (slot && slot_state(slot) == SLOT_PENDING && slot->home != stream)
-            stream_settle(slot, DRAIN_SHARE);
-    }
-}
-
-static frit_status record(struct way *w, struct stream *stream, struct slot **out, frit_err *err)
+static frit_status record(struct way *w, struct slot **out, frit_err *err)
 {
     struct op_call checked = {
         .op = w->op, .n_in = w->n_in, .wanted = w->wanted, .in = w->inputs, .attrs = w->attrs};
-    struct stream_call call = {.op = w->op,
-                               .n_in = w->n_in,
-                               .n_out = w->n_out,
-                               .in = w->operands,
-                               .attrs = w->attrs,
-                               .types = w->types};
+    struct segment_call call = {.op = w->op,
+                                .n_in = w->n_in,
+                                .n_out = w->n_out,
+                                .in = w->operands,
+                                .attrs = w->attrs,
+                                .types = w->types};
+    struct segment *segment;
 
+    stream_settle(w->seat->stream);
+    TRY(resolve(w, err));
     TRY(op_check(&checked, w->types, err));
     finish_operands(w);
-    settle_foreign(w, stream);
-    return stream_push(stream, &call, out, err);
+    call.attrs_id = key_attrs(&w->seat->stream->walker, w->op, w->attrs);
+    if (!stream_append(w->seat, &call, out))
+        return fail(err, FRIT_NO_HOST_MEMORY, "%s: no memory to record it", w->row->name);
+    segment = &w->seat->stream->work->segment;
+    w->full = segment->n_records >= (uint64_t)w->device->config.max_ops;
+    return FRIT_OK;
 }
 
-static void publish(struct way *w, struct stream *stream, struct slot **slots, frit_tensor **out)
+static frit_status record_locked(struct way *w, frit_tensor **out, frit_err *err)
 {
+    struct slot *slots[FRIT_OP_MAX_OUT] = {0};
+    struct slot_home *home = &w->seat->stream->home;
+    frit_status st;
+
+    home_enter(home);
+    st = record(w, slots, err);
     for (uint32_t i = 0; i < w->n_out; i++)
-        out[i] = slots[i] ? tensor_publish(stream, slots[i]) : NULL;
+        out[i] = !st && slots[i] ? slot_handle(slots[i]) : NULL;
+    home_leave_drop(home);
+    return st;
+}
+
+/* Until every operand is known: each round makes one more known. */
+static frit_status run_known(struct way *w, frit_tensor **out, frit_err *err)
+{
+    frit_status st = record_locked(w, out, err);
+
+    while (st == FRIT_BUSY && w->unknown) {
+        frit_tensor *tensor = w->unknown;
+
+        w->unknown = NULL;
+        st = alias_make(w->seat->stream, tensor, &w->failure, err);
+        if (st && !w->failure)
+            return fail_context(err, "%s: an operand", w->row->name);
+        if (st)
+            return st;
+        st = record_locked(w, out, err);
+    }
+    return st;
 }
 
 static void publish_error(struct way *w, const frit_err *err, frit_tensor **out)
@@ -243,36 +328,26 @@ static void publish_error(struct way *w, const frit_err *err, frit_tensor **out)
 
     for (uint32_t i = 0; i < w->n_out; i++)
         out[i] = w->wanted >> i & 1 ? tensor_failed(w->device, failure) : NULL;
-    if (w->n_out == 0 && w->device) {
-        struct stream *stream = stream_peek(w->device);
-
-        if (stream)
-            stream_note_error(stream, failure);
-    }
+    if (w->n_out == 0 && w->seat)
+        stream_note_error(w->seat->stream, failure);
     failure_unref(failure);
 }
 
 /* `out` has room for FRIT_OP_MAX_OUT. */
 static frit_status run(struct way *w, frit_tensor **out)
 {
-    struct slot *slots[FRIT_OP_MAX_OUT] = {0};
-    struct stream *stream = NULL;
     frit_err err = ERR_INIT;
     frit_status st = way_init(w, &err);
 
     if (!st)
-        st = resolve(w, &err);
-    if (!st && w->failure)
-        st = w->failure->status;
+        st = find_seat(w, &err);
     if (!st)
-        st = stream_current(w->device, &stream, &err);
-    if (!st)
-        st = record(w, stream, slots, &err);
+        st = run_known(w, out, &err);
     if (st)
         publish_error(w, &err, out);
-    else
-        publish(w, stream, slots, out);
     way_fini(w);
+    if (w->full)
+        stream_drain(w->seat->stream, DRAIN_FULL);
     return st;
 }
 
@@ -306,7 +381,7 @@ frit_tensor *api_op(const struct api_call *call)
         if (call->more[i - 1])
             *call->more[i - 1] = out[i];
         else
-            slot_disown(out[i]);
+            stream_disown(out[i]);
     }
     return out[0];
 }
@@ -380,7 +455,7 @@ static void give_outputs(frit_device *device, frit_tensor **out, uint64_t n_out,
     for (uint64_t i = 0; i < n_outputs; i++)
         outputs[i] = i < n_out && out[i] ? out[i] : tensor_error(device, err);
     for (uint64_t i = n_outputs; i < n_out; i++)
-        slot_disown(out[i]);
+        stream_disown(out[i]);
 }
 
 void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, uint64_t n_outputs)
@@ -398,7 +473,7 @@ void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, 
         if (call_is_sized(call))
             consume_operands(call);
         if (!outputs || !n_outputs)
-            slot_disown(tensor_error(device, &err)); /* frit_sync tells */
+            stream_disown(tensor_error(device, &err)); /* frit_sync tells */
         give_outputs(device, out, 0, &err, outputs, outputs ? n_outputs : 0);
         return;
     }

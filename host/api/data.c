@@ -36,19 +36,19 @@ static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_t
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes)
 {
-    struct stream *stream = NULL;
+    struct seat *seat = NULL;
     struct value value = {0};
     frit_err err = ERR_INIT;
     frit_status st = device ? FRIT_OK : fail(&err, FRIT_INVALID, "the device is NULL");
 
     if (!st)
-        st = stream_current(device, &stream, &err);
+        st = seat_current(device, &seat, &err);
     if (!st)
         st = check_dims(dtype, &dims, &value.type, &err);
     if (!st)
         st = tensor_check_data(&value.type, data, bytes, &err);
     if (!st)
-        st = transfer_in(device, data, stream->persistent > 0, &value, &err);
+        st = transfer_in(device, data, seat->persistent > 0, &value, &err);
     if (st) {
         fail_context(&err, "from_host");
         return tensor_error(device, &err);
@@ -70,36 +70,38 @@ frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims,
 
 static frit_status read_begin(frit_read_item *item, struct transfer_read *read, frit_err *err)
 {
+    frit_device *device;
     struct value value;
     struct slot *slot;
     frit_status st;
 
     *read = (struct transfer_read){0};
-    TRY(tensor_settle(item->tensor, "read", &slot, err));
+    slot = tensor_enter(item->tensor, "read", err);
+    if (!slot)
+        return err->status;
     st = tensor_check_data(&slot->value.type, item->data, item->bytes, err);
-    if (st) {
-        fail_context(err, "read");
-        slot_unuse(slot);
-        return st;
-    }
-    slot_pin_value(slot, &value);
-    st = transfer_start(atomic_load(&slot->device), &value, item->data, read, err);
-    slot_unuse(slot);
-    return st;
+    value = slot->value;
+    device = slot->device;
+    if (!st)
+        buffer_pin(value.buffer);
+    slot_leave(slot);
+    if (st)
+        return fail_context(err, "read");
+    return transfer_start(device, &value, item->data, read, err);
 }
 
+/* A device failure that was only found now stays with the tensor, so that frit_tensor_error tells.
+ */
 static void item_failed(const frit_read_item *item, const frit_err *err)
 {
-    struct slot *slot = slot_use(item->tensor, NULL);
+    struct slot *slot = slot_enter(item->tensor, NULL);
 
     if (!slot)
         return;
-    /* A device failure that was only found now stays with the tensor, so that frit_tensor_error
-     * tells. */
-    if (slot_state(slot) == SLOT_READY && err->status != FRIT_INVALID &&
+    if (slot->state == SLOT_READY && err->status != FRIT_INVALID &&
         err->status != FRIT_NO_HOST_MEMORY)
         slot_set_failed(slot, failure_create(err));
-    slot_unuse(slot);
+    slot_leave(slot);
 }
 
 static frit_status read_items(frit_read_item *items, uint64_t count, struct transfer_read *reads,
@@ -175,52 +177,82 @@ frit_status frit_read_many(frit_read_item *items, uint64_t count)
     return st;
 }
 
-static void run_stream(struct stream *stream, void *unused)
+/* Resolves the handle when no queue holds the tensor: whatever was recorded with the old elements
+ * has run with them. */
+static struct slot *enter_unheld(frit_tensor *tensor, frit_err *err)
 {
-    (void)unused;
-    stream_drain(stream, DRAIN_READ);
+    struct slot *slot;
+
+    while ((slot = tensor_enter(tensor, "write", err)) && slot->holds) {
+        struct stream *home = (struct stream *)atomic_load(&slot->home);
+
+        slot_leave(slot);
+        stream_drain(home, DRAIN_READ);
+    }
+    return slot;
 }
 
-static frit_status write_slot(struct slot *slot, const void *data, uint64_t bytes, frit_err *err)
+static frit_status write_tensor(frit_tensor *tensor, const void *data, uint64_t bytes,
+                                frit_err *err)
 {
-    frit_device *device = atomic_load(&slot->device);
-    struct value old, value = {.type = slot->value.type};
+    struct slot *slot = enter_unheld(tensor, err);
+    struct buffer *old;
+    struct value value;
+    frit_device *device;
     bool persistent;
+    frit_status st;
 
-    if (tensor_check_data(&value.type, data, bytes, err))
+    if (!slot)
+        return err->status;
+    value = (struct value){.type = slot->value.type};
+    device = slot->device;
+    persistent = buffer_is_persistent(slot->value.buffer);
+    slot_leave(slot);
+    st = tensor_check_data(&value.type, data, bytes, err);
+    if (st)
         return fail_context(err, "write");
-    /* Whatever was recorded with the old elements runs with them. */
-    if (slot_shared(slot))
-        streams_each(device, run_stream, NULL);
-    slot_pin_value(slot, &old);
-    persistent = buffer_is_persistent(old.buffer);
-    buffer_unpin(old.buffer);
     TRY(transfer_in(device, data, persistent, &value, err));
-    slot_swap_buffer(slot, value.buffer);
-    return FRIT_OK;
+    slot = enter_unheld(tensor, err);
+    old = slot ? slot_swap_buffer(slot, value.buffer) : value.buffer;
+    if (slot)
+        slot_leave(slot);
+    buffer_disown(old);
+    return slot ? FRIT_OK : err->status;
 }
 
 frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes)
 {
     frit_err err = ERR_INIT;
-    struct slot *slot;
-    frit_status st = tensor_settle(tensor, "write", &slot, &err);
+    frit_status st = write_tensor(tensor, data, bytes, &err);
 
-    if (!st) {
-        st = write_slot(slot, data, bytes, &err);
-        slot_unuse(slot);
-    }
     st = tensor_report(tensor, st, &err);
     tensor_consume(tensor);
     return st;
 }
 
+static frit_status move_value(frit_tensor *tensor, frit_device *device, struct value *out,
+                              frit_err *err)
+{
+    frit_device *from;
+    struct value pinned;
+    struct seat *seat;
+    struct slot *slot;
+
+    TRY(seat_current(device, &seat, err));
+    slot = tensor_enter(tensor, "to_device", err);
+    if (!slot)
+        return err->status;
+    pinned = slot->value;
+    from = slot->device;
+    buffer_pin(pinned.buffer);
+    slot_leave(slot);
+    return transfer_across(from, &pinned, device, seat->persistent > 0, out, err);
+}
+
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device)
 {
-    struct value pinned, value;
+    struct value value;
     frit_err err = ERR_INIT;
-    struct stream *stream;
-    struct slot *slot;
     frit_status st;
 
     if (!device) {
@@ -230,15 +262,7 @@ frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device)
     }
     if (frit_device_of(tensor) == device)
         return frit_copy(tensor);
-    st = stream_current(device, &stream, &err);
-    if (!st)
-        st = tensor_settle(tensor, "to_device", &slot, &err);
-    if (!st) {
-        slot_pin_value(slot, &pinned);
-        st = transfer_across(atomic_load(&slot->device), &pinned, device, stream->persistent > 0,
-                             &value, &err);
-        slot_unuse(slot);
-    }
+    st = move_value(tensor, device, &value, &err);
     tensor_consume(tensor);
     return st ? tensor_error(device, &err) : tensor_ready(device, &value, &err);
 }

@@ -153,20 +153,20 @@ static uint32_t some_dtype(uint32_t letter)
     }
 }
 
-static struct value some_value(uint32_t letter)
+static struct op_type some_type(uint32_t letter)
 {
-    return (struct value){.type = {.dtype = some_dtype(letter), .rank = 2, .dims = {2, 2}}};
+    return (struct op_type){.dtype = some_dtype(letter), .rank = 2, .dims = {2, 2}};
 }
 
 /* Asks the driver about a row with operands of a usual kind; shapes need not fit together. */
 uint32_t frit_op_support(frit_device *device, uint32_t op)
 {
     const frit_op_info *row = frit_op_info_at(op);
-    struct exec_input in[FRIT_OP_MAX_IN] = {0};
-    struct value out[FRIT_OP_MAX_OUT] = {0};
+    struct op_input in[FRIT_OP_MAX_IN] = {0};
+    struct op_type out[FRIT_OP_MAX_OUT] = {0};
     uint64_t attrs[64] = {0}, claimed = 0;
-    struct exec_call call = {.device = device, .op = op, .attrs = attrs, .in = in, .out = out};
-    struct relative_op relative;
+    struct program_call call = {.op = op, .attrs = attrs, .in = in, .out = out};
+    struct op_form form;
 
     if (!device || !row)
         return FRIT_SUPPORT_NONE;
@@ -176,17 +176,15 @@ uint32_t frit_op_support(frit_device *device, uint32_t op)
     call.n_out = op_n_out(row);
     for (uint32_t i = 0; i < call.n_in; i++) {
         in[i].kind = row->in[i].role == FRIT_ROLE_NUM ? FRIT_OPERAND_SCALAR : FRIT_OPERAND_TENSOR;
-        in[i].dtype = some_dtype(row->in[i].letter);
-        if (in[i].kind == FRIT_OPERAND_TENSOR)
-            in[i].value = some_value(row->in[i].letter);
+        in[i].type = some_type(row->in[i].letter);
     }
     for (uint32_t i = 0; i < call.n_out; i++)
-        out[i] = some_value(row->out[i].letter);
-    if (!relative_init(&call, &relative, NULL)) {
-        if (device->backend->supports(device->self, &relative.desc, 1, sizeof(relative.desc),
-                                      &claimed, NULL))
+        out[i] = some_type(row->out[i].letter);
+    if (!op_form_init(&call, &form, NULL)) {
+        if (device->backend->supports(device->self, &form.desc, 1, sizeof(form.desc), &claimed,
+                                      NULL))
             claimed = 0;
-        relative_fini(&relative);
+        op_form_fini(&form);
     }
     if (claimed & 1)
         return FRIT_SUPPORT_NATIVE;
@@ -227,7 +225,7 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .reserved_now = memory.reserved_now,
                         .reserved_peak = memory.reserved_peak,
                         .buffers_now = memory.buffers_now,
-                        .tensors_now = slot_count(device),
+                        .tensors_now = streams_tensors(device),
                         .queued_now = streams_queued(device)};
 
     give(out, &stats, sizeof(stats));

@@ -122,6 +122,12 @@ static frit_status open_entry(frit_host *host, const struct device_entry *entry,
     struct device_config config = {.max_ops = options->stream_max_ops,
                                    .block_bytes = options->memory_block_bytes,
                                    .keep_bytes = options->memory_keep_bytes,
+                                   .single_stream = options->stream_single,
+                                   .fusion = options->fusion_enabled,
+                                   .max_blocks = (uint32_t)options->fusion_max_blocks,
+                                   .max_explorations = (uint64_t)options->fusion_max_explorations,
+                                   .store_bytes = (uint64_t)options->fusion_store_bytes,
+                                   .registry = host->registry,
                                    .decompose = options->decompose,
                                    .poison = options->poison,
                                    .host = host,
@@ -192,12 +198,12 @@ const char *frit_device_name(const frit_device *device)
 
 frit_status frit_flush(frit_device *device)
 {
-    struct stream *stream = device ? stream_peek(device) : NULL;
+    struct seat *seat = device ? seat_peek(device) : NULL;
 
     if (!device)
         return FRIT_INVALID;
-    if (stream)
-        stream_drain(stream, DRAIN_SYNC);
+    if (seat)
+        stream_drain(seat->stream, DRAIN_SYNC);
     return FRIT_OK;
 }
 
@@ -243,14 +249,14 @@ static frit_status sync_streams(frit_device *device, struct stream *only)
 
 frit_status frit_sync(frit_device *device)
 {
-    struct stream *stream = NULL;
+    struct seat *seat = NULL;
     frit_err err = ERR_INIT;
 
     if (!device)
         return FRIT_INVALID;
-    if (stream_current(device, &stream, &err))
+    if (seat_current(device, &seat, &err))
         return host_keep_error(device->config.host, err.status, &err);
-    return sync_streams(device, stream);
+    return sync_streams(device, seat->stream);
 }
 
 frit_status frit_sync_all(frit_device *device)

@@ -24,13 +24,12 @@ frit_tensor *tensor_error(frit_device *device, const frit_err *err);
 frit_tensor *tensor_failed(frit_device *device, struct failure *failure);
 /* A tensor with this value, which it takes over. */
 frit_tensor *tensor_ready(frit_device *device, struct value *value, frit_err *err);
-/* The handle of a slot that is in use by the caller once: gives it to the scope and the use back.
- */
-frit_tensor *tensor_publish(struct stream *stream, struct slot *slot);
+/* tensor_failed inside the lock of the place's stream; the error is not noted. */
+frit_tensor *tensor_failed_in(struct seat *seat, frit_device *device, struct failure *failure);
 
-/* Resolves a handle for a call named `what`; a failed tensor gives its own failure.  PENDING is
- * settled. */
-frit_status tensor_settle(frit_tensor *tensor, const char *what, struct slot **out, frit_err *err);
+/* Resolves a handle for a call named `what` and enters its home's lock, once it is READY; a failed
+ * tensor gives its own failure.  NULL, and no lock, where it has no value. */
+struct slot *tensor_enter(frit_tensor *tensor, const char *what, frit_err *err);
 /* Whether `bytes` at `data` are a dense tensor of the type. */
 frit_status tensor_check_data(const struct op_type *type, const void *data, uint64_t bytes,
                               frit_err *err);

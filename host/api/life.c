@@ -7,42 +7,47 @@
 
 frit_scope frit_scope_begin(frit_device *device)
 {
-    struct stream *stream;
+    struct seat *seat;
     frit_scope scope = {.device = device};
 
-    if (device && !stream_current(device, &stream, NULL))
-        scope.depth = scope_begin(stream);
+    if (device && !seat_current(device, &seat, NULL))
+        scope.depth = scope_begin(seat);
     return scope;
 }
 
 void frit_scope_end(frit_scope scope)
 {
-    struct stream *stream = scope.device ? stream_peek(scope.device) : NULL;
+    struct seat *seat = scope.device ? seat_peek(scope.device) : NULL;
 
-    if (stream)
-        scope_end(stream, scope.depth);
+    if (seat)
+        scope_end(seat, scope.depth);
 }
 
 frit_tensor *frit_keep(frit_tensor *tensor)
 {
-    struct slot *slot = slot_use(tensor, NULL);
-    struct stream *scope = slot ? atomic_load_explicit(&slot->scope, memory_order_relaxed) : NULL;
+    struct slot *slot = slot_enter(tensor, NULL);
 
-    if (scope && stream_is_mine(scope))
-        scope_keep(scope, slot);
-    if (slot)
-        slot_unuse(slot);
+    if (slot) {
+        scope_keep(slot);
+        slot_leave(slot);
+    }
     return tensor;
 }
 
 void frit_release(frit_tensor *tensor)
 {
-    slot_disown(tensor);
+    stream_disown(tensor);
 }
 
 frit_tensor *frit_ref(frit_tensor *tensor)
 {
-    slot_own(tensor);
+    struct slot *slot = slot_enter(tensor, NULL);
+
+    if (slot) {
+        if (!slot_is_immortal(slot) && slot->owners < UINT32_MAX)
+            slot->owners++;
+        slot_leave(slot);
+    }
     return tensor;
 }
 
@@ -53,42 +58,42 @@ frit_tensor *frit_take(frit_tensor *tensor)
 
 void frit_persistent_begin(frit_device *device)
 {
-    struct stream *stream;
+    struct seat *seat;
 
-    if (device && !stream_current(device, &stream, NULL))
-        stream->persistent++;
+    if (device && !seat_current(device, &seat, NULL))
+        seat->persistent++;
 }
 
 void frit_persistent_end(frit_device *device)
 {
-    struct stream *stream = device ? stream_peek(device) : NULL;
+    struct seat *seat = device ? seat_peek(device) : NULL;
 
-    if (stream && stream->persistent > 0)
-        stream->persistent--;
+    if (seat && seat->persistent > 0)
+        seat->persistent--;
 }
 
 /* ---- asking ---- */
 
 frit_status frit_tensor_status(frit_tensor *tensor)
 {
-    struct slot *slot = slot_use(tensor, NULL);
+    struct slot *slot = slot_enter(tensor, NULL);
     frit_status st = FRIT_INVALID;
 
     if (slot) {
-        st = slot_state(slot) == SLOT_FAILED ? slot->failure->status : FRIT_OK;
-        slot_unuse(slot);
+        st = slot->state == SLOT_FAILED ? slot->failure->status : FRIT_OK;
+        slot_leave(slot);
     }
     return st;
 }
 
 const char *frit_tensor_error(frit_tensor *tensor)
 {
-    struct slot *slot = slot_use(tensor, NULL);
+    struct slot *slot = slot_enter(tensor, NULL);
     const char *text = "not a tensor: NULL, or released or taken before";
 
     if (slot) {
-        text = slot_state(slot) == SLOT_FAILED ? slot->failure->text : "";
-        slot_unuse(slot);
+        text = slot->state == SLOT_FAILED ? slot->failure->text : "";
+        slot_leave(slot);
     }
     return text;
 }
@@ -96,13 +101,13 @@ const char *frit_tensor_error(frit_tensor *tensor)
 /* The type, all zero on an error tensor. */
 static struct op_type type_of(frit_tensor *tensor)
 {
-    struct slot *slot = slot_use(tensor, NULL);
+    struct slot *slot = slot_enter(tensor, NULL);
     struct op_type type = {0};
 
     if (slot) {
-        if (slot_state(slot) != SLOT_FAILED)
+        if (slot->state != SLOT_FAILED)
             type = slot->value.type;
-        slot_unuse(slot);
+        slot_leave(slot);
     }
     return type;
 }
@@ -130,30 +135,26 @@ uint64_t frit_bytes(frit_tensor *tensor)
 
 frit_status frit_strides_of(frit_tensor *tensor, frit_dims *out)
 {
-    struct value value;
     frit_err err = ERR_INIT;
     struct slot *slot;
-    frit_status st = tensor_settle(tensor, "strides_of", &slot, &err);
 
-    if (!out || st) {
-        if (!st)
-            slot_unuse(slot);
-        return st ? tensor_report(tensor, st, &err) : FRIT_INVALID;
-    }
-    slot_pin_value(slot, &value);
-    buffer_unpin(value.buffer);
-    slot_unuse(slot);
-    *out = (frit_dims){.rank = value.type.rank};
-    memcpy(out->dim, value.layout.strides, sizeof(out->dim));
+    if (!out)
+        return FRIT_INVALID;
+    slot = tensor_enter(tensor, "strides_of", &err);
+    if (!slot)
+        return tensor_report(tensor, err.status, &err);
+    *out = (frit_dims){.rank = slot->value.type.rank};
+    memcpy(out->dim, slot->value.layout.strides, sizeof(out->dim));
+    slot_leave(slot);
     return FRIT_OK;
 }
 
 frit_device *frit_device_of(frit_tensor *tensor)
 {
-    struct slot *slot = slot_use(tensor, NULL);
-    frit_device *device = slot ? atomic_load(&slot->device) : NULL;
+    struct slot *slot = slot_enter(tensor, NULL);
+    frit_device *device = slot ? slot->device : NULL;
 
     if (slot)
-        slot_unuse(slot);
+        slot_leave(slot);
     return device;
 }

@@ -4,41 +4,53 @@
 
 #include "base/fail.h"
 
-/* The stream whose scope a new tensor belongs to: this thread's on the device, or for an error
- * without a device the one with the innermost scope; NULL if there is none. */
-static struct stream *stream_for(frit_device *device)
+/* This thread's place on the device; for an error without a device the one with an open scope, NULL
+ * if there is none. */
+static struct seat *seat_for(frit_device *device)
 {
-    struct stream *stream = NULL;
+    struct seat *seat = NULL;
 
     if (!device)
-        return stream_scoped();
-    return stream_current(device, &stream, NULL) ? NULL : stream;
+        return seat_scoped();
+    return seat_current(device, &seat, NULL) ? NULL : seat;
 }
 
-frit_tensor *tensor_publish(struct stream *stream, struct slot *slot)
+/* Inside the lock: the handle of a new slot, which goes to the scope; NULL without memory. */
+static frit_tensor *publish(struct seat *seat, struct slot *slot)
 {
-    frit_tensor *handle = slot_handle(slot);
-    frit_err err = ERR_INIT;
+    if (scope_add(seat, slot))
+        return slot_handle(slot);
+    slot_disown(slot);
+    slot_end(slot);
+    return NULL;
+}
 
-    if (stream && scope_add(stream, slot, &err)) {
-        slot_disown(handle);
-        handle = handle_immortal(FRIT_NO_HOST_MEMORY);
+frit_tensor *tensor_failed_in(struct seat *seat, frit_device *device, struct failure *failure)
+{
+    struct slot *slot = slot_create(&seat->stream->home, device);
+    frit_tensor *handle = NULL;
+
+    if (slot) {
+        slot->value.type = (struct op_type){0};
+        slot_set_failed(slot, failure_ref(failure));
+        handle = publish(seat, slot);
     }
-    slot_unuse(slot);
-    return handle;
+    return handle ? handle : handle_immortal(failure->status);
 }
 
 frit_tensor *tensor_failed(frit_device *device, struct failure *failure)
 {
-    struct stream *stream = stream_for(device);
-    struct slot *slot;
+    struct seat *seat = seat_for(device);
+    frit_tensor *tensor;
 
-    if (stream && device)
-        stream_note_error(stream, failure);
-    if (slot_create(device, stream, &slot, NULL))
+    if (!seat)
         return handle_immortal(failure->status);
-    slot_set_failed(slot, failure_ref(failure));
-    return tensor_publish(stream, slot);
+    if (device)
+        stream_note_error(seat->stream, failure);
+    home_enter(&seat->stream->home);
+    tensor = tensor_failed_in(seat, device, failure);
+    home_leave_drop(&seat->stream->home);
+    return tensor;
 }
 
 frit_tensor *tensor_error(frit_device *device, const frit_err *err)
@@ -52,46 +64,51 @@ frit_tensor *tensor_error(frit_device *device, const frit_err *err)
 
 frit_tensor *tensor_ready(frit_device *device, struct value *value, frit_err *err)
 {
-    struct stream *stream;
-    struct slot *slot = NULL;
-    frit_status st = stream_current(device, &stream, err);
+    frit_tensor *tensor = NULL;
+    struct seat *seat;
 
-    if (!st)
-        st = slot_create(device, stream, &slot, err);
-    if (st) {
-        buffer_disown(value->buffer);
-        return tensor_error(device, err);
+    if (!seat_current(device, &seat, err)) {
+        struct slot *slot;
+
+        home_enter(&seat->stream->home);
+        slot = slot_create(&seat->stream->home, device);
+        if (slot) {
+            slot->value.type = value->type;
+            slot_set_ready(slot, value);
+            tensor = publish(seat, slot);
+        } else {
+            fail(err, FRIT_NO_HOST_MEMORY, "no memory for another tensor");
+        }
+        home_leave_drop(&seat->stream->home);
+        if (slot)
+            return tensor ? tensor : handle_immortal(FRIT_NO_HOST_MEMORY);
     }
-    slot->value.type = value->type;
-    slot_set_ready(slot, value);
-    return tensor_publish(stream, slot);
+    buffer_disown(value->buffer);
+    return tensor_error(device, err);
 }
 
-frit_status tensor_settle(frit_tensor *tensor, const char *what, struct slot **out, frit_err *err)
+struct slot *tensor_enter(frit_tensor *tensor, const char *what, frit_err *err)
 {
-    struct slot *slot = slot_use(tensor, err);
+    struct slot *slot = stream_enter_settled(tensor, DRAIN_READ, err);
 
-    *out = slot;
     if (!slot) {
         fail_context(err, "%s: the tensor", what);
-        return FRIT_INVALID;
+        return NULL;
     }
-    stream_settle(slot, DRAIN_READ);
-    if (slot_state(slot) == SLOT_READY)
-        return FRIT_OK;
-    if (slot_state(slot) == SLOT_FAILED)
+    if (slot->state == SLOT_READY)
+        return slot;
+    if (slot->state == SLOT_FAILED)
         fail(err, slot->failure->status, "%s", slot->failure->text);
     else
         fail(err, FRIT_INVALID, "%s: the tensor's device is closed", what);
-    slot_unuse(slot);
-    *out = NULL;
-    return err->status;
+    slot_leave(slot);
+    return NULL;
 }
 
 void tensor_consume(frit_tensor *tensor)
 {
     if (handle_taken(tensor))
-        slot_disown(tensor);
+        stream_disown(tensor);
 }
 
 frit_status tensor_check_data(const struct op_type *type, const void *data, uint64_t bytes,
@@ -110,12 +127,12 @@ frit_status tensor_check_data(const struct op_type *type, const void *data, uint
 
 frit_status tensor_report(frit_tensor *tensor, frit_status st, const frit_err *err)
 {
-    struct slot *slot = st ? slot_use(tensor, NULL) : NULL;
-    frit_device *device = slot ? atomic_load(&slot->device) : NULL;
+    struct slot *slot = st ? slot_enter(tensor, NULL) : NULL;
+    frit_device *device = slot ? slot->device : NULL;
 
+    if (slot)
+        slot_leave(slot);
     if (device)
         host_keep_error(device->config.host, st, err);
-    if (slot)
-        slot_unuse(slot);
     return st;
 }

@@ -152,6 +152,38 @@ frit_status graph_append(struct graph *graph, const struct graph_call *call,
     return FRIT_OK;
 }
 
+frit_status graph_add_value(struct graph *graph, enum graph_kind kind, const struct op_type *type,
+                            uint32_t *value, frit_err *err)
+{
+    TRY(reserve_values(graph, 1, err));
+    *value = add_value(graph, kind, type);
+    return FRIT_OK;
+}
+
+frit_status graph_add_op(struct graph *graph, const struct graph_op *op, frit_err *err)
+{
+    size_t attrs = op->attrs ? frit_record_info_at(op_row(op->op)->record)->size : 0;
+    struct graph_op copy = *op;
+
+    TRY(reserve_op(graph, err));
+    copy.in = arena_array(&graph->arena, op->n_in, sizeof(*copy.in));
+    copy.attrs = attrs ? arena_alloc(&graph->arena, attrs) : NULL;
+    if (!copy.in || (attrs && !copy.attrs))
+        return fail_memory(err, op->n_in * sizeof(*copy.in) + attrs);
+    if (op->n_in)
+        memcpy(copy.in, op->in, op->n_in * sizeof(*copy.in));
+    if (attrs)
+        memcpy(copy.attrs, op->attrs, attrs);
+    graph->ops[graph->n_ops++] = copy;
+    return FRIT_OK;
+}
+
+void graph_reset(struct graph *graph)
+{
+    arena_reset(&graph->arena);
+    graph->n_values = graph->n_ops = graph->n_outputs = 0;
+}
+
 frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err)
 {
     if (value >= graph->n_values)

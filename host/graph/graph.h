@@ -68,6 +68,13 @@ struct graph_call {
  * graph is as before. */
 frit_status graph_append(struct graph *graph, const struct graph_call *call,
                          uint32_t out[FRIT_OP_MAX_OUT], frit_err *err);
+/* The same for what passed the check elsewhere: a value, and an op whose outputs are values that
+ * exist; operands and attributes are copied. */
+frit_status graph_add_value(struct graph *graph, enum graph_kind kind, const struct op_type *type,
+                            uint32_t *value, frit_err *err);
+frit_status graph_add_op(struct graph *graph, const struct graph_op *op, frit_err *err);
+/* Empties it, keeping the memory. */
+void graph_reset(struct graph *graph);
 /* A value may be an output more than once. */
 frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err);
 

@@ -77,11 +77,11 @@ void memory_destroy(struct memory *memory)
 /* ---- blocks ---- */
 
 /* Takes idle blocks out until at most `keep` bytes of them are left; returns them as a list. */
-static struct block *unlink_idle(struct memory *memory, uint64_t keep, bool persistent)
+static struct pool_block *unlink_idle(struct memory *memory, uint64_t keep, bool persistent)
 {
-    struct block *list = NULL;
+    struct pool_block *list = NULL;
 
-    for (struct block *block = memory->pool.blocks, *next; block; block = next) {
+    for (struct pool_block *block = memory->pool.blocks, *next; block; block = next) {
         next = block->next;
         if (block->n_used ||
             (block->kind == BLOCK_PERSISTENT ? !persistent : memory->pool.idle_bytes <= keep))
@@ -95,22 +95,22 @@ static struct block *unlink_idle(struct memory *memory, uint64_t keep, bool pers
     return list;
 }
 
-static void free_blocks(struct memory *memory, struct block *list)
+static void free_blocks(struct memory *memory, struct pool_block *list)
 {
     if (list && memory->idle)
         memory->idle(memory->idle_ctx);
     while (list) {
-        struct block *next = list->next;
+        struct pool_block *next = list->next;
 
         memory->backend->free(memory->self, list->handle);
-        block_destroy(list);
+        pool_block_destroy(list);
         list = next;
     }
 }
 
 void memory_trim(struct memory *memory, bool all)
 {
-    struct block *list;
+    struct pool_block *list;
 
     pthread_mutex_lock(&memory->lock);
     list = unlink_idle(memory, 0, all);
@@ -157,7 +157,7 @@ static frit_status alloc_or_trim(struct memory *memory, uint64_t bytes, frit_all
 }
 
 static frit_status block_from_driver(struct memory *memory, enum block_kind kind, uint64_t bytes,
-                                     struct block **out, frit_err *err)
+                                     struct pool_block **out, frit_err *err)
 {
     frit_allocation a;
 
@@ -166,7 +166,7 @@ static frit_status block_from_driver(struct memory *memory, enum block_kind kind
                     "%llu bytes are more than the device allocates in one piece (%llu)",
                     (unsigned long long)bytes, (unsigned long long)memory->info->heap.max_block);
     TRY(alloc_or_trim(memory, bytes, &a, err));
-    *out = block_create(kind, a.memory, bytes);
+    *out = pool_block_create(kind, a.memory, bytes);
     if (!*out) {
         memory->backend->free(memory->self, a.memory);
         return fail_memory(err, sizeof(**out));
@@ -207,7 +207,7 @@ static struct segment *take(struct memory *memory, enum block_kind kind, uint64_
     return segment;
 }
 
-static struct segment *take_new(struct memory *memory, struct block *block, uint64_t bytes)
+static struct segment *take_new(struct memory *memory, struct pool_block *block, uint64_t bytes)
 {
     struct memory_stats *s = &memory->stats;
     struct segment *segment;
@@ -229,7 +229,7 @@ static frit_status segment_get(struct memory *memory, uint64_t bytes, bool persi
 {
     enum block_kind kind = kind_for(memory, bytes, persistent);
     uint64_t granularity = memory->info->heap.granularity;
-    struct block *block;
+    struct pool_block *block;
 
     /* What the driver would round up, rounded before the search for a block of nearly this size. */
     if (kind != BLOCK_POOL && granularity)
@@ -279,7 +279,7 @@ frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent
 static void give_back(struct buffer *buffer)
 {
     struct memory *memory = buffer->memory;
-    struct block *surplus = NULL;
+    struct pool_block *surplus = NULL;
 
     if (buffer->segment) {
         pthread_mutex_lock(&memory->lock);

@@ -15,7 +15,7 @@
 #include <frit/backend.h>
 
 struct memory;
-struct block;
+struct pool_block;
 struct segment;
 
 /* Device memory with two counts: owners (tensors: may I write in place?) and pins (launches and

@@ -32,9 +32,9 @@ static void list_remove(struct pool *pool, struct segment *segment)
         segment->next->prev = segment->prev;
 }
 
-struct block *block_create(enum block_kind kind, void *handle, uint64_t bytes)
+struct pool_block *pool_block_create(enum block_kind kind, void *handle, uint64_t bytes)
 {
-    struct block *block = malloc(sizeof(*block));
+    struct pool_block *block = malloc(sizeof(*block));
     struct segment *segment = malloc(sizeof(*segment));
 
     if (!block || !segment) {
@@ -43,11 +43,11 @@ struct block *block_create(enum block_kind kind, void *handle, uint64_t bytes)
         return NULL;
     }
     *segment = (struct segment){.block = block, .bytes = bytes};
-    *block = (struct block){.first = segment, .handle = handle, .bytes = bytes, .kind = kind};
+    *block = (struct pool_block){.first = segment, .handle = handle, .bytes = bytes, .kind = kind};
     return block;
 }
 
-void block_destroy(struct block *block)
+void pool_block_destroy(struct pool_block *block)
 {
     if (!block)
         return;
@@ -60,13 +60,13 @@ void block_destroy(struct block *block)
     free(block);
 }
 
-static void count_idle(struct pool *pool, const struct block *block, bool idle)
+static void count_idle(struct pool *pool, const struct pool_block *block, bool idle)
 {
     if (block->kind != BLOCK_PERSISTENT)
         pool->idle_bytes += idle ? block->bytes : -block->bytes;
 }
 
-void pool_insert(struct pool *pool, struct block *block)
+void pool_insert(struct pool *pool, struct pool_block *block)
 {
     block->prev = NULL;
     block->next = pool->blocks;
@@ -78,7 +78,7 @@ void pool_insert(struct pool *pool, struct block *block)
         list_push(pool, block->first);
 }
 
-void pool_remove(struct pool *pool, struct block *block)
+void pool_remove(struct pool *pool, struct pool_block *block)
 {
     if (block->prev)
         block->prev->next = block->next;
@@ -131,9 +131,9 @@ static struct segment *find_split(const struct pool *pool, uint64_t bytes)
  * size. */
 static struct segment *find_whole(const struct pool *pool, enum block_kind kind, uint64_t bytes)
 {
-    struct block *best = NULL;
+    struct pool_block *best = NULL;
 
-    for (struct block *b = pool->blocks; b; b = b->next) {
+    for (struct pool_block *b = pool->blocks; b; b = b->next) {
         uint64_t most = kind == BLOCK_PERSISTENT ? bytes : bytes + bytes / 3;
 
         if (b->kind == kind && !b->n_used && b->bytes >= bytes && b->bytes <= most &&
@@ -174,7 +174,7 @@ static void merge_after(struct segment *segment)
 
 void pool_return(struct pool *pool, struct segment *segment)
 {
-    struct block *block = segment->block;
+    struct pool_block *block = segment->block;
 
     segment->used = false;
     if (--block->n_used == 0)

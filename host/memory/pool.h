@@ -12,15 +12,15 @@ enum block_kind { BLOCK_POOL, BLOCK_WHOLE, BLOCK_PERSISTENT };
 
 /* A stretch of a block; the segments of a block tile it in address order. */
 struct segment {
-    struct block *block;
+    struct pool_block *block;
     struct segment *before, *after; /* neighbours in the block */
     struct segment *prev, *next;    /* in the free list of the size class */
     uint64_t offset, bytes;
     bool used;
 };
 
-struct block {
-    struct block *prev, *next;
+struct pool_block {
+    struct pool_block *prev, *next;
     struct segment *first;
     void *handle;
     uint64_t bytes;
@@ -32,17 +32,17 @@ enum { POOL_CLASSES = 64 };
 
 /* All zero is an empty pool. */
 struct pool {
-    struct block *blocks;
+    struct pool_block *blocks;
     struct segment *free[POOL_CLASSES]; /* of pool blocks, by the logarithm of the size */
     uint64_t idle_bytes;                /* in blocks without used segments, but persistent ones */
 };
 
 /* A block of driver memory with one free segment; NULL without host memory. */
-struct block *block_create(enum block_kind kind, void *handle, uint64_t bytes);
-void block_destroy(struct block *block);
-void pool_insert(struct pool *pool, struct block *block);
+struct pool_block *pool_block_create(enum block_kind kind, void *handle, uint64_t bytes);
+void pool_block_destroy(struct pool_block *block);
+void pool_insert(struct pool *pool, struct pool_block *block);
 /* The block must have no used segment. */
-void pool_remove(struct pool *pool, struct block *block);
+void pool_remove(struct pool *pool, struct pool_block *block);
 
 /* A used segment of at least `bytes` from the blocks of a kind, NULL if none has room.  `bytes` is
  * a multiple of the alignment that all sizes share.  May need host memory for a split; without it

@@ -7,10 +7,10 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "plan/automaton.h"
 #include "stream/label.h"
 #include "stream/program.h"
 #include "stream/stream.h"
-#include "tensor/slot.h"
 
 /* Tells a device from a closed one at the same address. */
 static atomic_uint_least64_t last_id;
@@ -73,6 +73,10 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     if (!st)
         st = labels_create(&device->labels, err);
     if (!st)
+        st = automaton_create(device->config.store_bytes, &device->automaton, err);
+    if (!st)
+        st = fusers_init(&device->fusers, device->config.registry, entry, device->self, err);
+    if (!st)
         *out = device;
 out:
     if (st)
@@ -85,9 +89,10 @@ void device_destroy(frit_device *device)
     if (!device)
         return;
     streams_close(device);
-    slot_end_device(device);
     if (device->self)
         wait_idle(device);
+    automaton_destroy(device->automaton);
+    fusers_fini(&device->fusers);
     programs_destroy(device->programs);
     labels_destroy(device->labels);
     memory_destroy(device->memory);

@@ -11,6 +11,7 @@
 
 #include "load/registry.h"
 #include "memory/memory.h"
+#include "search/fuser.h"
 #include "tensor/failure.h"
 
 struct labels;
@@ -20,9 +21,16 @@ struct stream;
 /* What the device layer needs from its host; outlives the device. */
 struct device_config {
     frit_host *host; /* for callers above; not used here */
+    const struct registry *registry;
     uint64_t id;     /* unique in the process */
     int64_t max_ops; /* queued ops that make a stream run */
     int64_t block_bytes, keep_bytes;
+    bool single_stream;                 /* one for all threads */
+    bool fusion;                        /* ops are run together */
+    uint32_t max_blocks;                /* of a search */
+    uint64_t max_explorations;          /* 0: no limit */
+    uint64_t store_bytes;               /* of known plans */
+    const char *store;                  /* file of known plans, NULL: none */
     bool decompose;                     /* composite ops run as core ops even where claimed */
     bool poison;                        /* memory is filled with NaN before each use */
     const atomic_uint_least64_t *seed;  /* of the host */
@@ -42,6 +50,7 @@ enum fallback {
 
 struct device_counters {
     atomic_uint_least64_t ops, views, decomposed, programs, launches, submits, compiles;
+    atomic_uint_least64_t plan_hits, plan_misses, explorations, plan_runs;
     atomic_uint_least64_t fused;    /* launches of programs for blocks */
     atomic_uint_least64_t barriers; /* between commands of one submit */
     atomic_uint_least64_t in_place; /* outputs in the memory of an input */
@@ -67,6 +76,8 @@ struct frit_device {
     void *self; /* the driver's */
     struct memory *memory;
     struct programs *programs;
+    struct automaton *automaton;
+    struct fusers fusers;
     struct labels *labels;
     frit_device *fallback; /* runs what this one cannot, NULL: nothing does */
     struct device_counters count;

@@ -1,94 +1,115 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stack of a stream holds every tensor that a scope owns, with the depth of the owner; a kept
- * tensor stays where it is with a smaller depth, and the end of a scope closes the gaps. */
+/* The stack of a thread's scopes holds every tensor that one of them owns, with the depth of the
+ * owner; a kept tensor stays where it is with a smaller depth, and the end of a scope closes the
+ * gaps.  While a scope is open its stream runs nothing by itself. */
 #include "stream/stream.h"
 
 #include "base/array.h"
-#include "base/fail.h"
 
-uint64_t scope_begin(struct stream *stream)
+static void count_scopes(struct stream *stream, uint32_t by)
 {
-    return ++stream->depth;
+    home_enter(&stream->home);
+    stream->n_scopes += by;
+    home_leave(&stream->home);
 }
 
-frit_status scope_add(struct stream *stream, struct slot *slot, frit_err *err)
+uint64_t scope_begin(struct seat *seat)
 {
-    if (stream->depth == 0)
-        return FRIT_OK;
-    if (!array_grow(&stream->scoped, &stream->scoped_room, stream->n_scoped, 1,
-                    sizeof(struct scoped)))
-        return fail_memory(err, sizeof(struct scoped));
-    atomic_store_explicit(&slot->scope, stream, memory_order_relaxed);
-    slot->scope_index = stream->n_scoped;
-    stream->scoped[stream->n_scoped++] = (struct scoped){slot_handle(slot), stream->depth};
-    return FRIT_OK;
+    if (seat->scopes.depth++ == 0) {
+        seat->scopes.stream = seat->stream;
+        count_scopes(seat->stream, 1);
+    }
+    return seat->scopes.depth;
 }
 
-void scope_keep(struct stream *stream, struct slot *slot)
+bool scope_add(struct seat *seat, struct slot *slot)
 {
+    struct scopes *scopes = &seat->scopes;
+
+    if (scopes->depth == 0)
+        return true;
+    if (!array_grow(&scopes->entries, &scopes->room, scopes->count, 1, sizeof(struct scoped)))
+        return false;
+    slot->scope = scopes;
+    slot->scope_index = scopes->count;
+    scopes->entries[scopes->count++] = (struct scoped){slot_handle(slot), scopes->depth};
+    return true;
+}
+
+void scope_keep(struct slot *slot)
+{
+    struct scopes *scopes = slot->scope;
     struct scoped *entry;
 
-    if (atomic_load_explicit(&slot->scope, memory_order_relaxed) != stream)
+    if (!scopes || scopes->owner != home_self())
         return;
-    entry = &stream->scoped[slot->scope_index];
+    entry = &scopes->entries[slot->scope_index];
     if (entry->depth > 0)
         entry->depth--;
     if (entry->depth == 0) {
         entry->handle = NULL;
-        atomic_store_explicit(&slot->scope, NULL, memory_order_relaxed);
+        slot->scope = NULL;
     }
 }
 
 /* Moves an entry that stays to its new place. */
-static void move_entry(struct stream *stream, uint32_t from, uint32_t to)
+static void move_entry(struct scopes *scopes, uint32_t from, uint32_t to)
 {
-    struct slot *slot = slot_use(stream->scoped[from].handle, NULL);
+    struct slot *slot = slot_enter(scopes->entries[from].handle, NULL);
 
-    stream->scoped[to] = stream->scoped[from];
+    scopes->entries[to] = scopes->entries[from];
     if (slot) {
         slot->scope_index = to;
-        slot_unuse(slot);
+        slot_leave(slot);
     }
 }
 
 /* Gives the scope's owner back.  With other owners the tensor lives on, outside of any scope. */
-static void release_entry(const struct scoped *entry)
+static void release_entry(frit_tensor *handle)
 {
-    struct slot *slot = slot_use(entry->handle, NULL);
+    struct slot *slot = slot_enter(handle, NULL);
 
     if (!slot)
         return;
-    atomic_store_explicit(&slot->scope, NULL, memory_order_relaxed);
-    slot_disown(entry->handle);
-    slot_unuse(slot);
+    slot->scope = NULL;
+    slot_leave(slot);
+    stream_disown(handle);
 }
 
-bool scope_leave(struct stream *stream, uint64_t depth)
+bool scope_leave(struct seat *seat, uint64_t depth)
 {
+    struct scopes *scopes = &seat->scopes;
     uint32_t kept = 0;
 
-    if (depth == 0 || depth > stream->depth)
+    if (depth == 0 || depth > scopes->depth)
         return false;
-    for (uint32_t i = 0; i < stream->n_scoped; i++) {
-        const struct scoped *entry = &stream->scoped[i];
+    for (uint32_t i = 0; i < scopes->count; i++) {
+        const struct scoped *entry = &scopes->entries[i];
 
         if (!entry->handle)
             continue;
         if (entry->depth >= depth) {
-            release_entry(entry);
+            release_entry(entry->handle);
         } else {
             if (kept != i)
-                move_entry(stream, i, kept);
+                move_entry(scopes, i, kept);
             kept++;
         }
     }
-    stream->n_scoped = kept;
-    stream->depth = (uint32_t)(depth - 1);
+    scopes->count = kept;
+    scopes->depth = (uint32_t)(depth - 1);
+    if (depth == 1)
+        count_scopes(scopes->stream, UINT32_MAX);
     return true;
 }
 
-void scope_end(struct stream *stream, uint64_t depth)
+void scope_end(struct seat *seat, uint64_t depth)
 {
-    if (scope_leave(stream, depth))
-        stream_drain(stream, DRAIN_SCOPE);
+    struct stream *began = seat->scopes.stream;
+
+    if (!scope_leave(seat, depth))
+        return;
+    stream_drain(began, DRAIN_SCOPE);
+    if (seat->stream != began)
+        stream_drain(seat->stream, DRAIN_SCOPE);
 }

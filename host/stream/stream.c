@@ -1,370 +1,481 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Recording and running.  Two ways lead to a run: the recording thread finds an answer after an op
+ * (lazy), and a drain wants everything done (sync).  Both hold the baton; the lazy way only tries
+ * for it, and goes on recording where another thread has it. */
 #include "stream/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
-#include "stream/exec.h"
 
-/* ---- the calling thread's streams ---- */
+/* ---- running a plan ---- */
 
-struct thread_streams {
-    struct stream **streams;
-    uint32_t count, room;
+/* A detached segment on its way through a plan. */
+struct flight {
+    struct stream *stream;
+    struct work *work;
+    uint32_t n_calls; /* records that the plan covers */
+    struct run_value *values;
+    struct run run;
 };
 
-static _Thread_local struct thread_streams mine;
-static pthread_key_t at_thread_end;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-
-static void stream_unref(struct stream *stream)
+static void bind_made(struct run_value *value, const struct slot *slot)
 {
-    if (atomic_fetch_sub(&stream->refs, 1) != 1)
-        return;
-    failure_unref(stream->first_error);
-    arena_fini(&stream->queue.arena);
-    arena_fini(&stream->spare);
-    pthread_mutex_destroy(&stream->lock);
-    pthread_mutex_destroy(&stream->baton);
-    free(stream->scoped);
-    free(stream);
+    value->wanted = slot->owners > 0 || slot->holds > 1;
 }
 
-/* The device keeps the stream and what it queued; whoever needs one of its values runs it. */
-static void forget_thread(void *unused)
+static void bind_external(struct run_value *value, const struct seg_value *from)
 {
-    (void)unused;
-    for (uint32_t i = 0; i < mine.count; i++)
-        stream_unref(mine.streams[i]);
-    free(mine.streams);
-    mine = (struct thread_streams){0};
-}
-
-static void make_key(void)
-{
-    pthread_key_create(&at_thread_end, forget_thread);
-}
-
-struct stream *stream_peek(const frit_device *device)
-{
-    for (uint32_t i = 0; i < mine.count; i++) {
-        if (mine.streams[i]->device_id == device->id)
-            return mine.streams[i];
+    value->external = true;
+    if (from->alias) {
+        value->value = from->alias->value;
+    } else if (from->slot->state == SLOT_READY) {
+        value->value = from->slot->value;
+        value->last = from->slot->owners == 0 && from->slot->holds == 1;
+    } else {
+        value->failure = from->slot->state == SLOT_FAILED ? from->slot->failure
+                                                          : failure_immortal(FRIT_INTERNAL);
     }
-    return NULL;
 }
 
-bool stream_is_mine(const struct stream *stream)
+/* Inside the lock: what each value is before the run. */
+static void flight_bind(struct flight *f)
 {
-    for (uint32_t i = 0; i < mine.count; i++) {
-        if (mine.streams[i] == stream)
-            return true;
-    }
-    return false;
-}
+    const struct segment *segment = &f->work->segment;
+    const struct explorer *explorer = &f->work->explorer;
 
-struct stream *stream_scoped(void)
-{
-    for (uint32_t i = mine.count; i-- > 0;) {
-        if (mine.streams[i]->depth > 0)
-            return mine.streams[i];
-    }
-    return NULL;
-}
+    for (uint32_t i = 0; i < explorer->n_values; i++) {
+        const struct seg_value *from = &segment->values[i];
+        struct run_value *value = &f->values[explorer->value_of[i]];
 
-/* Room for one more; streams of closed devices go. */
-static bool mine_reserve(void)
-{
-    uint32_t kept = 0, room = mine.room ? mine.room * 2 : 4;
-    struct stream **grown;
-
-    for (uint32_t i = 0; i < mine.count; i++) {
-        if (atomic_load(&mine.streams[i]->closed))
-            stream_unref(mine.streams[i]);
+        if (from->maker == SEGMENT_EXTERNAL)
+            bind_external(value, from);
         else
-            mine.streams[kept++] = mine.streams[i];
+            bind_made(value, from->slot);
     }
-    mine.count = kept;
-    if (mine.count < mine.room)
-        return true;
-    grown = realloc(mine.streams, room * sizeof(struct stream *));
-    if (!grown)
+}
+
+/* Values that a failed command of the device wrote are failures too; these references are ours. */
+static void find_poison(struct flight *f, bool take)
+{
+    frit_device *device = f->stream->device;
+
+    if (!atomic_load(&device->n_poisons))
+        return;
+    for (uint32_t i = 0; i < f->work->explorer.graph.n_values; i++) {
+        struct run_value *value = &f->values[i];
+
+        if (!value->external || !value->value.buffer)
+            continue;
+        if (take)
+            value->failure =
+                device_poison_of(device, atomic_load(&value->value.buffer->last_write));
+        else
+            failure_unref(value->failure);
+    }
+}
+
+/* Inside the lock: slots get what the run made, or the failure. */
+static void flight_land(struct flight *f, struct failure *failure)
+{
+    const struct segment *segment = &f->work->segment;
+    const struct explorer *explorer = &f->work->explorer;
+
+    for (uint32_t r = 0; r < f->n_calls; r++) {
+        const struct op_record *record = segment->records[r];
+
+        for (uint32_t k = 0; k < record->n_out; k++) {
+            struct slot *slot;
+            struct run_value *value;
+
+            if (record->out[k] == SEGMENT_EXTERNAL)
+                continue;
+            slot = segment->values[record->out[k]].slot;
+            value = f->values ? &f->values[explorer->value_of[record->out[k]]] : NULL;
+            if (value && value->value.buffer)
+                slot_set_ready(slot, &value->value);
+            else if (value && value->failure)
+                slot_set_failed(slot, failure_ref(value->failure));
+            else if (failure || value == NULL || value->wanted)
+                slot_set_failed(slot,
+                                failure ? failure_ref(failure) : failure_immortal(FRIT_INTERNAL));
+        }
+    }
+    if (failure && !f->stream->first_error)
+        f->stream->first_error = failure_ref(failure);
+}
+
+/* What run_plan gave references to. */
+static void drop_failures(struct flight *f)
+{
+    for (uint32_t i = 0; i < f->work->explorer.graph.n_values && f->values; i++) {
+        if (!f->values[i].external)
+            failure_unref(f->values[i].failure);
+    }
+}
+
+static struct run_value *values_alloc(struct work *work)
+{
+    return arena_array(&work->segment.arena, work->explorer.graph.n_values + 1,
+                       sizeof(struct run_value));
+}
+
+/* Runs the plan over the first records of a work that is detached, or that nobody else can touch;
+ * without a plan they fail.  No lock is held, the baton is. */
+static void fly(struct flight *f, const struct plan *plan, const frit_err *err)
+{
+    struct stream *stream = f->stream;
+    struct failure *failure = NULL;
+    struct alias *gone;
+
+    if (plan)
+        f->values = values_alloc(f->work);
+    if (!f->values)
+        failure = plan ? failure_immortal(FRIT_NO_HOST_MEMORY) : failure_create(err);
+    else {
+        home_enter(&stream->home);
+        flight_bind(f);
+        home_leave(&stream->home);
+        find_poison(f, true);
+        f->run = (struct run){.device = stream->device,
+                              .plan = plan,
+                              .graph = &f->work->explorer.graph,
+                              .values = f->values,
+                              .ops = f->work->explorer.ops,
+                              .stream = stream->ordinal};
+        atomic_fetch_add(&stream->device->count.plan_runs, 1);
+        run_plan(&f->run);
+        failure = f->run.first;
+        find_poison(f, false);
+    }
+    home_enter(&stream->home);
+    flight_land(f, failure);
+    drop_failures(f);
+    segment_release(&f->work->segment);
+    segment_reset(&f->work->segment, 0);
+    gone = alias_take_gone(&stream->aliases);
+    home_leave_drop(&stream->home);
+    alias_free(gone);
+    explorer_reset(&f->work->explorer);
+    failure_unref(failure);
+}
+
+/* The graph of what the plan covers, and a plan for it: a plan of equal keys need not fit. */
+static frit_status make_fit(struct flight *f, const struct plan *plan, struct plan **other,
+                            frit_err *err)
+{
+    struct explorer *explorer = &f->work->explorer;
+    const struct segment *segment = &f->work->segment;
+    frit_device *device = f->stream->device;
+
+    bool fits = false;
+
+    *other = NULL;
+    TRY(explorer_graph(explorer, device, segment, f->n_calls, err));
+    if (plan)
+        TRY(explorer_fits(explorer, device, segment, plan, &fits, err));
+    if (fits)
+        return FRIT_OK;
+    return explorer_unfused(explorer, device, segment, f->n_calls, other, err);
+}
+
+static void flight_run(struct flight *f, const struct plan *plan)
+{
+    frit_err err = ERR_INIT;
+    struct plan *other;
+
+    if (make_fit(f, plan, &other, &err))
+        plan = NULL;
+    else if (other)
+        plan = other;
+    fly(f, plan, &err);
+    plan_unref(other);
+}
+
+/* ---- the lazy way ---- */
+
+/* Inside the lock, with the baton: takes the work off the stream, but for the records after the
+ * first `n_calls`, which begin the next segment.  Without memory for that everything is taken. */
+static void detach(struct stream *stream, uint32_t n_calls, struct flight *f)
+{
+    struct work *next = stream->spare;
+
+    *f = (struct flight){.stream = stream, .work = stream->work, .n_calls = n_calls};
+    segment_reset(&next->segment, ++stream->last_epoch);
+    if (!segment_move(&next->segment, &f->work->segment, n_calls)) {
+        segment_release(&next->segment);
+        segment_reset(&next->segment, ++stream->last_epoch);
+        f->n_calls = f->work->segment.n_records;
+    }
+    stream->work = next;
+    stream->spare = NULL;
+}
+
+static bool capped(frit_device *device)
+{
+    uint64_t most = device->config.max_explorations;
+
+    return most && atomic_load(&device->count.explorations) >= most;
+}
+
+/* Outside of the lock: asks the search; NULL: go on.  The reference is the caller's. */
+static struct plan *explore_lazy(struct stream *stream)
+{
+    struct work *work = stream->work;
+    struct plan *plan = NULL;
+    frit_err err = ERR_INIT;
+
+    atomic_fetch_add(&stream->device->count.plan_misses, 1);
+    if (capped(stream->device) || explorer_lazy(&work->explorer, stream->device, &work->segment,
+                                                work->segment.n_matched, &plan, &err))
+        return NULL;
+    walker_set_lazy(&stream->walker, plan);
+    return plan;
+}
+
+/* Inside the lock: the answer at the walker's place, if it is not to go on.  False if another
+ * thread has the baton: then matching waits here. */
+static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan)
+{
+    struct plan *found = NULL;
+    struct flight f;
+
+    if (pthread_mutex_trylock(&stream->baton))
         return false;
-    mine.streams = grown;
-    mine.room = room;
+    if (kind == LAZY_UNKNOWN) {
+        home_leave(&stream->home);
+        plan = found = explore_lazy(stream);
+        home_enter(&stream->home);
+    } else {
+        atomic_fetch_add(&stream->device->count.plan_hits, 1);
+    }
+    if (plan) {
+        detach(stream, plan->n_calls, &f);
+        home_leave(&stream->home);
+        flight_run(&f, f.n_calls == plan->n_calls ? plan : NULL);
+        home_enter(&stream->home);
+        stream->spare = f.work;
+        walker_restart(&stream->walker);
+    }
+    pthread_mutex_unlock(&stream->baton);
+    plan_unref(found);
     return true;
 }
 
-/* One reference for the thread, one for the device. */
-static struct stream *stream_create(frit_device *device)
+/* Inside the lock: lets the walker take the key of the next record that is final. */
+static void match_next(struct stream *stream)
 {
-    struct stream *stream = calloc(1, sizeof(*stream));
+    struct segment *segment = &stream->work->segment;
+    struct op_key key;
 
-    if (!stream)
-        return NULL;
-    atomic_init(&stream->refs, 2);
-    stream->device = device;
-    stream->device_id = device->id;
-    pthread_mutex_init(&stream->lock, NULL);
-    pthread_mutex_init(&stream->baton, NULL);
-    pthread_mutex_lock(&device->lock);
-    stream->next = device->streams;
-    device->streams = stream;
-    pthread_mutex_unlock(&device->lock);
-    return stream;
-}
-
-/* The stream of a thread that is gone, NULL if there is none: so a device has as many streams as
- * threads at once, not as threads ever.  What the old one queued stays, its error and its random
- * numbers do not; with a scope still open it is left alone, since nobody may end that. */
-static struct stream *stream_adopt(frit_device *device)
-{
-    struct stream *stream;
-
-    pthread_mutex_lock(&device->lock);
-    for (stream = device->streams; stream; stream = stream->next) {
-        unsigned only_device = 1;
-
-        if (!atomic_compare_exchange_strong(&stream->refs, &only_device, 2))
-            continue;
-        if (stream->depth == 0)
-            break;
-        atomic_store(&stream->refs, 1);
-    }
-    pthread_mutex_unlock(&device->lock);
-    if (!stream)
-        return NULL;
-    failure_unref(stream_take_error(stream));
-    stream->persistent = 0;
-    stream->has_ordinal = false;
-    stream->op_counter = 0;
-    return stream;
-}
-
-frit_status stream_current(frit_device *device, struct stream **out, frit_err *err)
-{
-    struct stream *stream = stream_peek(device);
-
-    *out = stream;
-    if (stream)
-        return FRIT_OK;
-    pthread_once(&key_once, make_key);
-    if (!mine_reserve())
-        return fail_memory(err, sizeof(stream));
-    stream = stream_adopt(device);
-    if (!stream)
-        stream = stream_create(device);
-    if (!stream)
-        return fail_memory(err, sizeof(*stream));
-    pthread_setspecific(at_thread_end, &mine);
-    mine.streams[mine.count++] = stream;
-    *out = stream;
-    return FRIT_OK;
-}
-
-/* ---- the queue ---- */
-
-/* Counter words of a random op, taken when it is recorded. */
-static void seed_record(struct stream *stream, struct op_record *record)
-{
-    const struct device_config *config = &stream->device->config;
-    uint64_t epoch = atomic_load(config->epoch);
-
-    if (stream->epoch != epoch) {
-        stream->epoch = epoch;
-        stream->op_counter = 0;
-    }
-    record->seed = atomic_load(config->seed);
-    record->counter = stream->op_counter++ | (uint64_t)stream->ordinal << 32;
-}
-
-/* The record and its tails in the queue's arena; NULL without memory. */
-static struct op_record *record_create(struct arena *arena, const struct stream_call *call)
-{
-    const frit_op_info *row = frit_op_info_at(call->op);
-    uint32_t attrs_bytes = frit_record_info_at(row->record)->size;
-    struct op_record *record = arena_alloc(arena, sizeof(*record));
-
-    if (!record)
-        return NULL;
-    record->op = call->op;
-    record->n_in = call->n_in;
-    record->n_out = call->n_out;
-    record->in = arena_array(arena, call->n_in, sizeof(*record->in));
-    if (call->attrs)
-        record->attrs = arena_alloc(arena, attrs_bytes);
-    if (!record->in || (call->attrs && !record->attrs))
-        return NULL;
-    if (call->n_in)
-        memcpy(record->in, call->in, call->n_in * sizeof(*record->in));
-    if (call->attrs)
-        memcpy(record->attrs, call->attrs, attrs_bytes);
-    return record;
-}
-
-static frit_status create_outputs(struct stream *stream, const struct stream_call *call,
-                                  struct slot **out, frit_err *err)
-{
-    frit_status st = FRIT_OK;
-
-    memset(out, 0, call->n_out * sizeof(struct slot *));
-    for (uint32_t i = 0; i < call->n_out && !st; i++) {
-        if (call->types[i].dtype == FRIT_NO_DTYPE)
-            continue;
-        st = slot_create(stream->device, stream, &out[i], err);
-        if (!st)
-            out[i]->value.type = call->types[i];
-    }
-    for (uint32_t i = 0; i < call->n_out && st; i++) {
-        if (out[i]) {
-            slot_disown(slot_handle(out[i]));
-            slot_unuse(out[i]);
-            out[i] = NULL;
-        }
-    }
-    return st;
-}
-
-frit_status stream_push(struct stream *stream, const struct stream_call *call, struct slot **out,
-                        frit_err *err)
-{
-    frit_device *device = stream->device;
-    struct op_record *record;
-    uint64_t queued;
-
-    TRY(create_outputs(stream, call, out, err));
-    if (!stream->has_ordinal) {
-        stream->has_ordinal = true;
-        stream->ordinal = atomic_fetch_add(&device->next_ordinal, 1);
-    }
-    pthread_mutex_lock(&stream->lock);
-    record = record_create(&stream->queue.arena, call);
-    if (!record) {
-        pthread_mutex_unlock(&stream->lock);
-        for (uint32_t i = 0; i < call->n_out; i++) {
-            if (out[i]) {
-                slot_disown(slot_handle(out[i]));
-                slot_unuse(out[i]);
-            }
-        }
-        return fail_memory(err, sizeof(*record));
-    }
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        if (record->in[i].kind == FRIT_OPERAND_TENSOR)
-            slot_use_again(record->in[i].slot);
-    }
-    for (uint32_t i = 0; i < call->n_out; i++) {
-        record->out[i] = out[i];
-        if (out[i])
-            slot_use_again(out[i]);
-    }
-    record->persistent = stream->persistent > 0;
-    if (frit_op_info_at(call->op)->traits & FRIT_OP_SEEDED)
-        seed_record(stream, record);
-    record->prev = stream->queue.last;
-    if (stream->queue.last)
-        stream->queue.last->next = record;
+    if (segment_key(segment, segment->n_matched, &stream->walker, &key))
+        walker_step(&stream->walker, &key);
     else
-        stream->queue.first = record;
-    stream->queue.last = record;
-    queued = ++stream->queue.count;
-    pthread_mutex_unlock(&stream->lock);
-    atomic_fetch_add(&device->count.ops, 1);
-    if (queued >= (uint64_t)device->config.max_ops)
-        stream_drain(stream, DRAIN_FULL);
-    return FRIT_OK;
+        stream->walker.node = NULL; /* off the trie: nothing is known here or further */
+    segment->n_matched++;
+}
+
+void stream_settle(struct stream *stream)
+{
+    while (stream->work->segment.n_matched < stream->work->segment.n_records || stream->stalled) {
+        struct plan *plan = NULL;
+        enum lazy_kind kind;
+
+        if (!stream->stalled)
+            match_next(stream);
+        stream->stalled = false;
+        /* A stream that several threads record into runs by drains alone. */
+        if (stream->n_scopes || !home_is_mine(&stream->home))
+            continue;
+        kind = walker_lazy(&stream->walker, &plan);
+        if (kind != LAZY_GO_ON && !follow(stream, kind, plan)) {
+            stream->stalled = true;
+            return;
+        }
+    }
+}
+
+/* ---- the sync way ---- */
+
+/* Outside of the lock: the plan over everything that was detached. */
+static struct plan *explore_sync(struct flight *f, struct walker *walker)
+{
+    frit_device *device = f->stream->device;
+    struct plan *plan = NULL;
+    frit_err err = ERR_INIT;
+
+    atomic_fetch_add(&device->count.plan_misses, 1);
+    if (capped(device) || explorer_sync(&f->work->explorer, device, &f->work->segment, &plan, &err))
+        return NULL;
+    walker_set_sync(walker, plan);
+    return plan;
+}
+
+static void run_detached(struct flight *f, struct walker *walker)
+{
+    struct plan *plan = walker_sync(walker), *found = NULL;
+
+    if (plan)
+        atomic_fetch_add(&f->stream->device->count.plan_hits, 1);
+    else
+        plan = found = explore_sync(f, walker);
+    flight_run(f, plan);
+    plan_unref(found);
 }
 
 void stream_drain(struct stream *stream, enum drain_cause cause)
 {
-    struct segment_queue queue;
+    struct walker walker;
+    struct flight f;
 
     pthread_mutex_lock(&stream->baton);
-    pthread_mutex_lock(&stream->lock);
-    queue = stream->queue;
-    stream->queue = (struct segment_queue){.arena = stream->spare};
-    stream->spare = (struct arena){0};
-    pthread_mutex_unlock(&stream->lock);
-    if (queue.first) {
-        atomic_fetch_add(&stream->device->count.drains[cause], 1);
-        exec_queue(stream, &queue);
+    home_enter(&stream->home);
+    if (!stream->device || stream->work->segment.n_records == 0) {
+        home_leave_drop(&stream->home);
+        pthread_mutex_unlock(&stream->baton);
+        return;
     }
-    arena_reset(&queue.arena);
-    stream->spare = queue.arena;
+    while (stream->work->segment.n_matched < stream->work->segment.n_records)
+        match_next(stream);
+    stream->stalled = false;
+    walker = stream->walker;
+    walker_init(&stream->walker, stream->device->automaton);
+    detach(stream, stream->work->segment.n_records, &f);
+    home_leave(&stream->home);
+    atomic_fetch_add(&stream->device->count.drains[cause], 1);
+    run_detached(&f, &walker);
+    walker_fini(&walker);
+    stream->spare = f.work;
     pthread_mutex_unlock(&stream->baton);
 }
 
-void stream_settle(struct slot *slot, enum drain_cause cause)
+struct slot *stream_enter_settled(frit_tensor *tensor, enum drain_cause cause, frit_err *err)
 {
-    if (slot_state(slot) == SLOT_PENDING)
-        stream_drain(slot->home, cause);
+    struct slot *slot;
+
+    while ((slot = slot_enter(tensor, err)) && slot->state == SLOT_PENDING) {
+        struct stream *home = (struct stream *)atomic_load(&slot->home);
+
+        slot_leave(slot);
+        stream_drain(home, cause);
+    }
+    return slot;
+}
+
+/* ---- recording ---- */
+
+/* Counter words of a random op, taken when it is recorded. */
+static void take_numbers(struct stream *stream, struct segment_call *call)
+{
+    const struct device_config *config = &stream->device->config;
+    uint64_t epoch = atomic_load(config->epoch);
+
+    if (stream->seed_epoch != epoch) {
+        stream->seed_epoch = epoch;
+        stream->op_counter = 0;
+    }
+    call->seed = atomic_load(config->seed);
+    call->counter = stream->op_counter++ | (uint64_t)stream->ordinal << 32;
+}
+
+static void drop_outputs(struct slot **out, uint32_t n_out)
+{
+    for (uint32_t i = 0; i < n_out; i++) {
+        if (out[i]) {
+            slot_disown(out[i]);
+            slot_end(out[i]);
+        }
+        out[i] = NULL;
+    }
+}
+
+static bool create_outputs(struct seat *seat, const struct segment_call *call, struct slot **out)
+{
+    bool ok = true;
+
+    for (uint32_t i = 0; i < call->n_out && ok; i++) {
+        out[i] = NULL;
+        if (call->types[i].dtype == FRIT_NO_DTYPE)
+            continue;
+        out[i] = slot_create(&seat->stream->home, seat->device);
+        ok = out[i] && scope_add(seat, out[i]);
+        if (out[i])
+            out[i]->value.type = call->types[i];
+        if (!ok)
+            drop_outputs(out, i + 1);
+    }
+    return ok;
+}
+
+bool stream_append(struct seat *seat, struct segment_call *call, struct slot **out)
+{
+    struct stream *stream = seat->stream;
+
+    if (!create_outputs(seat, call, out))
+        return false;
+    if (!stream->has_ordinal) {
+        stream->has_ordinal = true;
+        stream->ordinal = atomic_fetch_add(&stream->device->next_ordinal, 1);
+    }
+    call->out = out;
+    call->persistent = seat->persistent > 0;
+    if (op_row(call->op)->traits & FRIT_OP_SEEDED)
+        take_numbers(stream, call);
+    if (segment_append(&stream->work->segment, call))
+        return true;
+    drop_outputs(out, call->n_out);
+    return false;
+}
+
+void stream_bury(struct slot *slot)
+{
+    struct stream *stream = (struct stream *)atomic_load(&slot->home);
+    struct segment *segment = &stream->work->segment;
+
+    if (slot->epoch == segment->epoch && home_is_mine(&stream->home) &&
+        segment->values[slot->index].maker != SEGMENT_EXTERNAL)
+        segment_bury(segment, slot->index);
+}
+
+bool stream_disown(frit_tensor *tensor)
+{
+    struct slot *slot = slot_enter(tensor, NULL);
+    struct alias *aliases = NULL;
+    struct slot_home *home;
+
+    if (!slot)
+        return false;
+    home = atomic_load(&slot->home);
+    if (!slot_is_immortal(slot) && slot_disown(slot)) {
+        aliases = slot->aliases;
+        slot->aliases = NULL;
+        stream_bury(slot);
+        slot_end(slot);
+    }
+    home_leave_drop(home);
+    if (aliases)
+        alias_drop(aliases);
+    return true;
 }
 
 /* ---- errors ---- */
 
 void stream_note_error(struct stream *stream, struct failure *failure)
 {
-    pthread_mutex_lock(&stream->lock);
+    home_enter(&stream->home);
     if (!stream->first_error)
         stream->first_error = failure_ref(failure);
-    pthread_mutex_unlock(&stream->lock);
+    home_leave(&stream->home);
 }
 
 struct failure *stream_take_error(struct stream *stream)
 {
     struct failure *failure;
 
-    pthread_mutex_lock(&stream->lock);
+    home_enter(&stream->home);
     failure = stream->first_error;
     stream->first_error = NULL;
-    pthread_mutex_unlock(&stream->lock);
+    home_leave(&stream->home);
     return failure;
-}
-
-/* ---- all streams of a device ---- */
-
-void streams_each(frit_device *device, void (*fn)(struct stream *stream, void *ctx), void *ctx)
-{
-    struct stream *stream;
-
-    /* Streams are only ever prepended, and leave with the device. */
-    pthread_mutex_lock(&device->lock);
-    stream = device->streams;
-    pthread_mutex_unlock(&device->lock);
-    for (; stream; stream = stream->next)
-        fn(stream, ctx);
-}
-
-static void count_queued(struct stream *stream, void *ctx)
-{
-    pthread_mutex_lock(&stream->lock);
-    *(uint64_t *)ctx += stream->queue.count;
-    pthread_mutex_unlock(&stream->lock);
-}
-
-uint64_t streams_queued(frit_device *device)
-{
-    uint64_t count = 0;
-
-    streams_each(device, count_queued, &count);
-    return count;
-}
-
-void streams_close(frit_device *device)
-{
-    struct stream *stream = device->streams;
-
-    device->streams = NULL;
-    while (stream) {
-        struct stream *next = stream->next;
-
-        scope_leave(stream, 1);
-        for (struct op_record *record = stream->queue.first; record; record = record->next)
-            exec_drop(record);
-        stream->queue.first = stream->queue.last = NULL;
-        atomic_store(&stream->closed, true);
-        stream_unref(stream);
-        stream = next;
-    }
 }

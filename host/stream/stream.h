@@ -1,28 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lazy queues: one per thread and device.
+/* Lazy queues: one per thread and device, or as many as a program opens, or one for all threads
+ * (option [stream] policy).
  *
- * A stream has a lock (its queue) and a baton (who executes).  To run: take the baton, detach the
- * queue under the lock, unlock, execute.  A queue holds no pending tensor of another stream, so
- * executing one stream never waits for another, and nobody waits for a baton while holding a lock.
- * A stream outlives its device while its thread still knows it.  The device keeps the stream of a
- * thread that is gone, with what it queued, and gives it to the next thread that comes. */
+ * A stream has a lock (its segment, its matching state, its slots) and a baton (who runs plans).
+ * To run: take the baton, detach the segment under the lock, leave the lock, call the driver.
+ * Nobody waits for a lock or baton while inside a lock; a plan never waits for another stream.
+ * Streams are never freed, so that a handle can be looked up while its device closes: a closed
+ * one waits for the next device.  The device keeps the stream of a thread that is gone, with what
+ * it queued, and gives it to the next thread that comes. */
 #ifndef STREAM_STREAM_H
 #define STREAM_STREAM_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "base/arena.h"
 #include "stream/device.h"
-#include "tensor/slot.h"
+#include "stream/explore.h"
+#include "stream/segment.h"
 
-struct op_record;
+struct memo;
 
-/* Ops in order, with the memory they lie in. */
-struct segment_queue {
-    struct arena arena;
-    struct op_record *first, *last;
-    uint64_t count;
+/* A segment with what the search knows of it. */
+struct work {
+    struct segment segment;
+    struct explorer explorer;
+};
+
+struct stream {
+    struct slot_home home;           /* first: a slot's home is its stream */
+    frit_device *device;             /* NULL while it waits for one */
+    atomic_uint_least64_t device_id; /* 0: none */
+    struct stream *next;             /* in the device's list, under its lock */
+    bool explicit;                   /* made by frit_stream_open; under the device's lock */
+
+    pthread_mutex_t baton;
+    struct work *spare; /* under the baton: for the next detached segment */
+
+    /* Inside the lock. */
+    struct work *work;
+    struct walker walker;
+    bool stalled; /* there is an answer at the walker's place, and another thread has the baton */
+    struct alias_table aliases;
+    struct memo *memo;
+    struct failure *first_error; /* since the last sync */
+    uint64_t last_epoch;         /* of segments; never goes back */
+    uint32_t n_scopes;           /* open ones, of any thread */
+    bool has_ordinal;
+    uint32_t ordinal;
+    uint32_t op_counter;
+    uint64_t seed_epoch; /* of the seed that op_counter counts under */
 };
 
 /* A tensor that a scope has to release; `handle` NULL: it was kept by the program. */
@@ -31,100 +54,90 @@ struct scoped {
     uint32_t depth;
 };
 
-struct stream {
-    atomic_uint refs; /* the thread's and the device's */
-    frit_device *device;
-    uint64_t device_id;  /* tells a new device from a closed one at the same address */
-    struct stream *next; /* in the device's list, under its lock */
-    atomic_bool closed;  /* the device is gone */
-
-    pthread_mutex_t baton;
-    struct arena spare; /* under the baton: memory for the next queue */
-    pthread_mutex_t lock;
-    struct segment_queue queue;  /* under the lock */
-    struct failure *first_error; /* under the lock; since the last sync */
-
-    /* Of the owning thread alone. */
-    struct scoped *scoped;
-    uint32_t n_scoped, scoped_room;
+/* The open scopes of one thread on one device; touched by that thread alone. */
+struct scopes {
+    const void *owner;     /* home_self of the thread */
+    struct stream *stream; /* that is kept from running by itself: where the first one began */
+    struct scoped *entries;
+    uint32_t count, room;
     uint32_t depth; /* open scopes */
+};
+
+/* The calling thread's place at a device. */
+struct seat {
+    frit_device *device;
+    uint64_t device_id;    /* tells a new device from a closed one at the same address */
+    struct stream *stream; /* that it records into now */
+    struct stream *own;    /* unless it entered another one; NULL: not made yet */
+    struct scopes scopes;
     uint32_t persistent;
-    bool has_ordinal;
-    uint32_t ordinal;
-    uint32_t op_counter;
-    uint64_t epoch; /* of the seed that op_counter counts under */
 };
 
-/* An op that waits.  Its tensors hold a use of their slot each. */
-struct record_input {
-    uint32_t kind;  /* FRIT_OPERAND_* */
-    uint32_t dtype; /* SCALAR: type it is used as */
-    struct slot *slot;
-    frit_scalar scalar;
-};
+/* ---- places and streams ---- */
 
-struct op_record {
-    struct op_record *next, *prev;
-    uint32_t op;
-    uint32_t n_in;
-    uint32_t n_out;
-    bool persistent;
-    bool dropped; /* nobody wants its outputs */
-    void *attrs;  /* NULL: the row has none */
-    struct record_input *in;
-    struct slot *out[FRIT_OP_MAX_OUT]; /* NULL: not wanted */
-    uint64_t seed, counter;            /* SEEDED rows */
-};
-
-/* What to queue.  `in` uses slots whose state is not PENDING on another stream; `types` as op_check
- * gave. */
-struct stream_call {
-    uint32_t op;
-    uint32_t n_in;
-    uint32_t n_out;
-    const struct record_input *in;
-    const void *attrs;
-    const struct op_type *types; /* n_out */
-};
-
-/* The calling thread's stream on a device, made at its first use. */
-frit_status stream_current(frit_device *device, struct stream **out, frit_err *err);
+/* Made at the first use. */
+frit_status seat_current(frit_device *device, struct seat **out, frit_err *err);
 /* The same if there is one already. */
-struct stream *stream_peek(const frit_device *device);
-/* The stream of this thread with the innermost scope of any device, for errors that have no device.
+struct seat *seat_peek(const frit_device *device);
+/* The one with an open scope that was used last on any device, for errors that have no device. */
+struct seat *seat_scoped(void);
+
+/* Streams of a program: `stream` NULL in enter means the thread's own; gives the one before, NULL
+ * for the thread's own.  FRIT_BUSY if another thread is in it. */
+frit_status stream_open(frit_device *device, struct stream **out, frit_err *err);
+frit_status stream_enter(frit_device *device, struct stream *stream, struct stream **before,
+                         frit_err *err);
+/* Runs what is queued; the stream serves again as a thread's or the program's.  FRIT_BUSY while a
+ * thread is in it. */
+frit_status stream_close(struct stream *stream, frit_err *err);
+
+/* Calls `fn` for each stream of the device. */
+void streams_each(frit_device *device, void (*fn)(struct stream *stream, void *ctx), void *ctx);
+/* Detaches all streams from a device that is being closed; queued ops are dropped, tensors end. */
+void streams_close(frit_device *device);
+uint64_t streams_queued(frit_device *device);
+uint64_t streams_tensors(frit_device *device);
+uint64_t streams_count(frit_device *device);
+
+/* ---- recording ---- */
+
+/* Inside the lock, by a thread that records into the stream: what the last op is known to have
+ * let die is final now; matches it, and runs the plan that the automaton or the search gives.  May
+ * leave the lock and come back. */
+void stream_settle(struct stream *stream);
+/* Inside the lock, after stream_settle: appends an op; `out` gets a slot per wanted output.  False
+ * without memory, and nothing changed. */
+bool stream_append(struct seat *seat, struct segment_call *call, struct slot **out);
+/* Inside the lock, by the owner: the value of a slot without owners died, if this segment made it.
  */
-struct stream *stream_scoped(void);
+void stream_bury(struct slot *slot);
 
-/* Whether the calling thread owns it. */
-bool stream_is_mine(const struct stream *stream);
+/* Gives an owner back, from any thread, no lock held; false for a handle that names nothing. */
+bool stream_disown(frit_tensor *tensor);
 
-/* Appends an op; `out` gets a slot with one owner and one use (the caller's) per wanted output. */
-frit_status stream_push(struct stream *stream, const struct stream_call *call, struct slot **out,
-                        frit_err *err);
-/* Runs everything queued so far and does not wait for the device.  Any thread. */
+/* ---- running ---- */
+
+/* Runs everything queued so far and does not wait for the device.  Any thread, no lock held. */
 void stream_drain(struct stream *stream, enum drain_cause cause);
-/* Makes sure a slot in use is not PENDING. */
-void stream_settle(struct slot *slot, enum drain_cause cause);
+/* Resolves a handle and enters its home's lock like slot_enter, when it is not PENDING any more. */
+struct slot *stream_enter_settled(frit_tensor *tensor, enum drain_cause cause, frit_err *err);
 
-/* Remembers the first error since the last sync; any thread. */
+/* Remembers the first error since the last sync; any thread, no lock held. */
 void stream_note_error(struct stream *stream, struct failure *failure);
 /* Takes it out, the caller's reference; NULL if there is none. */
 struct failure *stream_take_error(struct stream *stream);
 
-/* Calls `fn` for each stream of the device. */
-void streams_each(frit_device *device, void (*fn)(struct stream *stream, void *ctx), void *ctx);
-/* Detaches all streams from a device that is being closed; queued ops are dropped. */
-void streams_close(frit_device *device);
-uint64_t streams_queued(frit_device *device);
+/* ---- scopes; the owning thread only ---- */
 
-/* Scopes; owning thread only. */
-uint64_t scope_begin(struct stream *stream);
-void scope_end(struct stream *stream, uint64_t depth);
-/* The same without running what is queued; false for a scope that is not open. */
-bool scope_leave(struct stream *stream, uint64_t depth);
-/* Registers a new slot with the innermost scope, if there is one. */
-frit_status scope_add(struct stream *stream, struct slot *slot, frit_err *err);
-/* Moves it one scope out. */
-void scope_keep(struct stream *stream, struct slot *slot);
+uint64_t scope_begin(struct seat *seat);
+/* Releases what the scopes from this depth on own and runs what is queued. */
+void scope_end(struct seat *seat, uint64_t depth);
+/* The same without running; false for a scope that is not open. */
+bool scope_leave(struct seat *seat, uint64_t depth);
+/* Registers a new slot with the innermost scope, if there is one; inside the slot's lock.  False
+ * without memory. */
+bool scope_add(struct seat *seat, struct slot *slot);
+/* Moves it one scope out; inside the slot's lock. */
+void scope_keep(struct slot *slot);
 
 #endif

@@ -45,7 +45,7 @@ frit_status transfer_start(frit_device *device, const struct value *pinned, void
     if (from.bytes == 0)
         return FRIT_OK;
     if (!layout_is_dense(&pinned->type, &pinned->layout)) {
-        st = exec_dense(device, pinned, &read->value, err);
+        st = run_relayout(device, pinned, NULL, &read->value, err);
         buffer_unpin(pinned->buffer);
         read->copied = true;
         if (st)

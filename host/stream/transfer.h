@@ -3,7 +3,7 @@
 #ifndef STREAM_TRANSFER_H
 #define STREAM_TRANSFER_H
 
-#include "stream/exec.h"
+#include "stream/run.h"
 
 /* A new buffer with the dense elements at `data`; `value` comes with its type. */
 frit_status transfer_in(frit_device *device, const void *data, bool persistent, struct value *value,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The region is reserved at the first tensor and made accessible a step at a time, so that an
- * untouched process pays nothing.  Free slots are kept in a list under the table's lock; resolving
- * takes no lock. */
+ * untouched process pays nothing.  Free slots wait in their home, and what a home has too few of
+ * comes from a list under the table's lock, several at a time; resolving takes no lock. */
 #include "tensor/slot.h"
 
 #include <pthread.h>
@@ -11,24 +11,19 @@
 #include "base/fail.h"
 
 enum {
-    SLOT_BYTES = 256,
-    STEP_SLOTS = 4096,        /* made accessible at once */
-    MAX_SLOTS = 1 << 24,      /* reserved: 4 GiB of addresses */
-    GENERATION_LOW_BITS = 6,  /* in bits 1..6 of a handle, 0 is the take bit */
-    GENERATION_HIGH_BITS = 15 /* in bits 48..62 */
+    SLOT_BYTES = 384,
+    STEP_SLOTS = 4096,         /* made accessible at once */
+    MAX_SLOTS = 1 << 24,       /* reserved: 6 GiB of addresses */
+    BATCH_SLOTS = 64,          /* that a home gets at once */
+    GENERATION_LOW_BITS = 6,   /* in bits 1..6 of a handle, 0 is the take bit */
+    GENERATION_HIGH_BITS = 15, /* in bits 48..62 */
+    GENERATION_BITS = GENERATION_LOW_BITS + GENERATION_HIGH_BITS
 };
 
 _Static_assert(sizeof(struct slot) <= SLOT_BYTES, "slots have a fixed size");
+_Static_assert(SLOT_BYTES % 128 == 0, "the low bits of a slot's address are the handle's");
 
-/* life: uses in bits 0..20, owners in bits 21..41, generation in bits 42..62. */
-#define USE              ((uint64_t)1)
-#define OWNER            ((uint64_t)1 << 21)
-#define GENERATION       ((uint64_t)1 << 42)
-#define USES(life)       ((life) & (OWNER - 1))
-#define OWNERS(life)     ((life) >> 21 & (OWNER - 1))
-#define GENERATION_OF(l) ((l) >> 42 & (OWNER - 1))
-#define MOST             (OWNER - 2)
-#define MOST_USES        (OWNER / 2 - 1) /* half: each use by a call may become one by its record */
+#define GENERATION_OF(life) ((life) >> 32 & ((1u << GENERATION_BITS) - 1))
 
 static struct {
     pthread_mutex_t lock;
@@ -36,6 +31,7 @@ static struct {
     atomic_size_t n_open; /* accessible slots */
     size_t n_reserved;
     struct slot *free;
+    struct slot_home nowhere; /* of the immortal errors */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The first slots are the immortal errors, one per status. */
@@ -57,6 +53,7 @@ static bool reserve(void)
 
         if (base != MAP_FAILED) {
             table.n_reserved = n;
+            home_init(&table.nowhere);
             atomic_store_explicit(&table.base, base, memory_order_release);
             return true;
         }
@@ -69,8 +66,9 @@ static void make_immortal(size_t index)
     struct slot *slot = slot_at(index);
 
     slot->failure = failure_immortal(-(frit_status)index);
-    atomic_store(&slot->state, SLOT_FAILED);
-    atomic_store(&slot->life, OWNER + USE);
+    slot->state = SLOT_FAILED;
+    slot->owners = 1;
+    atomic_store(&slot->home, &table.nowhere);
 }
 
 /* Makes another step accessible and puts its slots on the free list. */
@@ -92,53 +90,209 @@ static bool grow(void)
     return true;
 }
 
-static struct slot *take_free(void)
+static bool table_open(void)
 {
-    struct slot *slot = NULL;
+    return atomic_load(&table.base) || reserve();
+}
 
+static void refill(struct slot_home *home)
+{
     pthread_mutex_lock(&table.lock);
-    if (atomic_load(&table.base) || reserve()) {
-        if (table.free || grow()) {
-            slot = table.free;
-            table.free = slot->next_free;
-        }
+    for (uint32_t i = 0; i < BATCH_SLOTS; i++) {
+        struct slot *slot;
+
+        if (!table.free && (!table_open() || !grow()))
+            break;
+        slot = table.free;
+        table.free = slot->next_free;
+        slot->next_free = home->free;
+        home->free = slot;
+        atomic_store(&slot->home, home);
     }
     pthread_mutex_unlock(&table.lock);
+}
+
+/* ---- homes ---- */
+
+void home_init(struct slot_home *home)
+{
+    owner_lock_init(&home->lock);
+    atomic_init(&home->owner, NULL);
+    atomic_init(&home->n_live, 0);
+    home->free = home->dying = NULL;
+}
+
+void home_fini(struct slot_home *home)
+{
+    pthread_mutex_lock(&table.lock);
+    while (home->free) {
+        struct slot *slot = home->free;
+
+        home->free = slot->next_free;
+        atomic_store(&slot->home, NULL);
+        slot->next_free = table.free;
+        table.free = slot;
+    }
+    pthread_mutex_unlock(&table.lock);
+}
+
+enum { DROP_AT_ONCE = 16 };
+
+/* Contents of some dying slots, which are free then. */
+struct dropped {
+    struct buffer *buffers[DROP_AT_ONCE];
+    struct failure *failures[DROP_AT_ONCE];
+    uint32_t count;
+};
+
+static void take_dying(struct slot_home *home, struct dropped *out)
+{
+    for (out->count = 0; home->dying && out->count < DROP_AT_ONCE; out->count++) {
+        struct slot *slot = home->dying;
+
+        home->dying = slot->next_free;
+        out->buffers[out->count] = slot->value.buffer;
+        out->failures[out->count] = slot->failure;
+        slot->value.buffer = NULL;
+        slot->failure = NULL;
+        slot->next_free = home->free;
+        home->free = slot;
+    }
+}
+
+void home_leave_drop(struct slot_home *home)
+{
+    struct dropped dropped;
+
+    while (home->dying) {
+        take_dying(home, &dropped);
+        home_leave(home);
+        for (uint32_t i = 0; i < dropped.count; i++) {
+            buffer_disown(dropped.buffers[i]);
+            failure_unref(dropped.failures[i]);
+        }
+        home_enter(home);
+    }
+    home_leave(home);
+}
+
+void home_set_owner(struct slot_home *home, const void *owner)
+{
+    owner_lock_take(&home->lock);
+    atomic_store(&home->owner, owner);
+    owner_lock_give(&home->lock);
+}
+
+/* ---- inside the lock ---- */
+
+static void count_live(struct slot_home *home, uint64_t by)
+{
+    atomic_store_explicit(&home->n_live,
+                          atomic_load_explicit(&home->n_live, memory_order_relaxed) + by,
+                          memory_order_relaxed);
+}
+
+struct slot *slot_create(struct slot_home *home, frit_device *device)
+{
+    struct slot *slot;
+
+    if (!home->free)
+        refill(home);
+    slot = home->free;
+    if (!slot)
+        return NULL;
+    home->free = slot->next_free;
+    slot->owners = 1;
+    slot->holds = 0;
+    slot->state = SLOT_PENDING;
+    slot->epoch = 0;
+    slot->device = device;
+    slot->scope = NULL;
+    count_live(home, 1);
     return slot;
 }
 
-frit_status slot_create(frit_device *device, struct stream *home, struct slot **out, frit_err *err)
+static struct slot_home *home_of(const struct slot *slot)
 {
-    struct slot *slot = take_free();
-    uint64_t life;
-
-    *out = slot;
-    if (!slot)
-        return fail(err, FRIT_NO_HOST_MEMORY, "no memory for another tensor");
-    atomic_store_explicit(&slot->device, device, memory_order_relaxed);
-    slot->home = home;
-    atomic_store_explicit(&slot->scope, NULL, memory_order_relaxed);
-    slot->failure = NULL;
-    slot->value = (struct value){0};
-    atomic_store_explicit(&slot->state, SLOT_PENDING, memory_order_relaxed);
-    life = atomic_load_explicit(&slot->life, memory_order_relaxed);
-    atomic_store_explicit(&slot->life, life + OWNER + USE, memory_order_release);
-    return FRIT_OK;
+    return atomic_load_explicit(&((struct slot *)slot)->home, memory_order_relaxed);
 }
 
-/* Nothing refers to the slot any more: `life` holds only its generation. */
-static void recycle(struct slot *slot)
+bool slot_disown(struct slot *slot)
 {
-    buffer_disown(slot->value.buffer);
-    failure_unref(slot->failure);
-    slot->value.buffer = NULL;
-    slot->failure = NULL;
-    atomic_store_explicit(&slot->device, NULL, memory_order_relaxed);
-    atomic_store_explicit(&slot->state, SLOT_EMPTY, memory_order_relaxed);
-    pthread_mutex_lock(&table.lock);
-    slot->next_free = table.free;
-    table.free = slot;
-    pthread_mutex_unlock(&table.lock);
+    uint64_t life = atomic_load_explicit(&slot->life, memory_order_relaxed);
+
+    if (--slot->owners > 0)
+        return false;
+    life = (GENERATION_OF(life) + 1) << 32;
+    atomic_store_explicit(&slot->life, life & (((uint64_t)1 << (32 + GENERATION_BITS)) - 1),
+                          memory_order_release);
+    count_live(home_of(slot), (uint64_t)-1);
+    return true;
+}
+
+void slot_end(struct slot *slot)
+{
+    struct slot_home *home = home_of(slot);
+
+    if (slot->owners || slot->holds)
+        return;
+    slot->state = SLOT_EMPTY;
+    slot->epoch = 0;
+    if (slot->value.buffer || slot->failure) {
+        slot->next_free = home->dying;
+        home->dying = slot;
+    } else {
+        slot->next_free = home->free;
+        home->free = slot;
+    }
+}
+
+void slot_hold(struct slot *slot)
+{
+    slot->holds++;
+}
+
+void slot_unhold(struct slot *slot)
+{
+    slot->holds--;
+    slot_end(slot);
+}
+
+/* The contents are new: aliases of the old ones no longer match. */
+static void new_version(struct slot *slot)
+{
+    uint64_t life = atomic_load_explicit(&slot->life, memory_order_relaxed);
+
+    atomic_store_explicit(&slot->life, (life >> 32) << 32 | (uint32_t)((uint32_t)life + 1),
+                          memory_order_release);
+}
+
+void slot_set_ready(struct slot *slot, const struct value *value)
+{
+    slot->value.layout = value->layout;
+    slot->value.buffer = value->buffer;
+    slot->state = SLOT_READY;
+}
+
+void slot_set_failed(struct slot *slot, struct failure *failure)
+{
+    if (slot->state == SLOT_FAILED) {
+        failure_unref(failure);
+        return;
+    }
+    slot->failure = failure;
+    slot->state = SLOT_FAILED;
+    new_version(slot);
+}
+
+struct buffer *slot_swap_buffer(struct slot *slot, struct buffer *buffer)
+{
+    struct buffer *old = slot->value.buffer;
+
+    slot->value.buffer = buffer;
+    layout_dense(&slot->value.type, &slot->value.layout);
+    new_version(slot);
+    return old;
 }
 
 /* ---- handles ---- */
@@ -157,225 +311,81 @@ frit_tensor *slot_handle(const struct slot *slot)
     return handle_of(slot, GENERATION_OF(atomic_load_explicit(&slot->life, memory_order_relaxed)));
 }
 
-frit_tensor *handle_take(frit_tensor *tensor)
+struct slot *slot_of(frit_tensor *tensor)
 {
-    return tensor ? (frit_tensor *)((uintptr_t)tensor | 1) : NULL;
-}
-
-bool handle_taken(const frit_tensor *tensor)
-{
-    return (uintptr_t)tensor & 1;
-}
-
-frit_tensor *handle_plain(frit_tensor *tensor)
-{
-    return (frit_tensor *)((uintptr_t)tensor & ~(uintptr_t)1);
-}
-
-/* The slot a handle may name and the generation it means; NULL for what never was a handle. */
-static struct slot *decode(frit_tensor *tensor, uint64_t *generation)
-{
-    uintptr_t bits = (uintptr_t)tensor;
     uintptr_t base = (uintptr_t)atomic_load_explicit(&table.base, memory_order_acquire);
-    uintptr_t address = bits & (((uintptr_t)1 << 48) - 128);
+    uintptr_t address = (uintptr_t)tensor & (((uintptr_t)1 << 48) - 128);
 
     if (!base || address < base || (address - base) % SLOT_BYTES ||
         (address - base) / SLOT_BYTES >= atomic_load_explicit(&table.n_open, memory_order_acquire))
         return NULL;
-    *generation = (bits >> 1 & ((1u << GENERATION_LOW_BITS) - 1)) |
-                  (bits >> 48 & ((1u << GENERATION_HIGH_BITS) - 1)) << GENERATION_LOW_BITS;
     return (struct slot *)address;
 }
 
-/* Adds to `life` if the handle is alive. */
-static bool life_add(struct slot *slot, uint64_t generation, uint64_t what)
+bool slot_is(const struct slot *slot, frit_tensor *tensor)
 {
-    uint64_t life = atomic_load_explicit(&slot->life, memory_order_relaxed);
-
-    do {
-        if (GENERATION_OF(life) != generation || OWNERS(life) == 0 || OWNERS(life) >= MOST ||
-            USES(life) >= MOST_USES)
-            return false;
-    } while (!atomic_compare_exchange_weak_explicit(&slot->life, &life, life + what,
-                                                    memory_order_acquire, memory_order_relaxed));
-    return true;
+    return slot_handle(slot) == handle_plain(tensor);
 }
 
-struct slot *slot_use(frit_tensor *tensor, frit_err *err)
+frit_status slot_refuse(frit_tensor *tensor, frit_err *err)
 {
-    uint64_t generation;
-    struct slot *slot = decode(tensor, &generation);
-
     if (!tensor)
-        fail(err, FRIT_INVALID, "is NULL");
-    else if (!slot)
-        fail(err, FRIT_INVALID, "is not a tensor (%p)", (void *)tensor);
-    else if (life_add(slot, generation, USE))
-        return slot;
-    else if (USES(atomic_load_explicit(&slot->life, memory_order_relaxed)) >= MOST_USES)
-        fail(err, FRIT_INVALID, "is used by too many queued ops; call frit_flush before");
-    else
-        fail(err, FRIT_INVALID, "is a stale tensor: it was released or taken before");
+        return fail(err, FRIT_INVALID, "is NULL");
+    if (!slot_of(tensor))
+        return fail(err, FRIT_INVALID, "is not a tensor (%p)", (void *)tensor);
+    return fail(err, FRIT_INVALID, "is a stale tensor: it was released or taken before");
+}
+
+/* Also without owners a slot keeps its home, so the home is asked again once inside. */
+struct slot *slot_enter(frit_tensor *tensor, frit_err *err)
+{
+    struct slot *slot = slot_of(tensor);
+
+    while (slot && slot_is(slot, tensor)) {
+        struct slot_home *home = atomic_load(&slot->home);
+
+        if (!home)
+            break;
+        home_enter(home);
+        if (atomic_load(&slot->home) == home && slot_is(slot, tensor) && slot->owners)
+            return slot;
+        home_leave(home);
+        if (atomic_load(&slot->home) == home)
+            break;
+    }
+    slot_refuse(tensor, err);
     return NULL;
 }
 
-void slot_use_again(struct slot *slot)
+void slot_leave(struct slot *slot)
 {
-    atomic_fetch_add_explicit(&slot->life, USE, memory_order_relaxed);
-}
-
-void slot_unuse(struct slot *slot)
-{
-    uint64_t life = atomic_fetch_sub_explicit(&slot->life, USE, memory_order_acq_rel) - USE;
-
-    if (USES(life) == 0 && OWNERS(life) == 0)
-        recycle(slot);
-}
-
-static bool immortal(const struct slot *slot)
-{
-    return slot < slot_at(N_IMMORTAL);
-}
-
-bool slot_own(frit_tensor *tensor)
-{
-    uint64_t generation;
-    struct slot *slot = decode(tensor, &generation);
-
-    return slot && (immortal(slot) || life_add(slot, generation, OWNER));
-}
-
-bool slot_disown(frit_tensor *tensor)
-{
-    uint64_t generation, life, next;
-    struct slot *slot = decode(tensor, &generation);
-
-    if (!slot)
-        return false;
-    if (immortal(slot))
-        return true;
-    life = atomic_load_explicit(&slot->life, memory_order_relaxed);
-    do {
-        if (GENERATION_OF(life) != generation || OWNERS(life) == 0)
-            return false;
-        next = life - OWNER;
-        if (OWNERS(next) == 0)
-            next = (next + GENERATION) & ~((uint64_t)1 << 63);
-    } while (!atomic_compare_exchange_weak_explicit(&slot->life, &life, next, memory_order_acq_rel,
-                                                    memory_order_relaxed));
-    if (OWNERS(next) == 0 && USES(next) == 0)
-        recycle(slot);
-    return true;
-}
-
-bool slot_owned(const struct slot *slot)
-{
-    return OWNERS(atomic_load_explicit(&slot->life, memory_order_acquire)) != 0;
-}
-
-bool slot_shared(const struct slot *slot)
-{
-    return USES(atomic_load_explicit(&slot->life, memory_order_acquire)) > 1;
-}
-
-bool slot_wanted(const struct slot *slot)
-{
-    return slot_owned(slot) || slot_shared(slot);
+    home_leave(home_of(slot));
 }
 
 frit_tensor *handle_immortal(frit_status status)
 {
     const struct failure *failure = failure_immortal(status);
-
-    if (!atomic_load(&table.base)) {
-        struct slot *slot = take_free(); /* opens the table */
-
-        if (!slot)
-            return NULL;
-        recycle(slot);
-    }
-    return handle_of(slot_at((size_t)-failure->status), 0);
-}
-
-/* ---- state ---- */
-
-enum slot_state slot_state(const struct slot *slot)
-{
-    return (enum slot_state)atomic_load_explicit(&slot->state, memory_order_acquire);
-}
-
-static void enter(struct slot *slot)
-{
-    while (atomic_flag_test_and_set_explicit(&slot->busy, memory_order_acquire))
-        ;
-}
-
-static void leave(struct slot *slot)
-{
-    atomic_flag_clear_explicit(&slot->busy, memory_order_release);
-}
-
-void slot_set_ready(struct slot *slot, const struct value *value)
-{
-    slot->value.layout = value->layout;
-    slot->value.buffer = value->buffer;
-    atomic_store_explicit(&slot->state, SLOT_READY, memory_order_release);
-}
-
-void slot_set_failed(struct slot *slot, struct failure *failure)
-{
-    enter(slot);
-    if (slot_state(slot) == SLOT_FAILED) {
-        failure_unref(failure);
-    } else {
-        slot->failure = failure;
-        atomic_store_explicit(&slot->state, SLOT_FAILED, memory_order_release);
-    }
-    leave(slot);
-}
-
-void slot_pin_value(struct slot *slot, struct value *out)
-{
-    enter(slot);
-    *out = slot->value;
-    buffer_pin(out->buffer);
-    leave(slot);
-}
-
-void slot_swap_buffer(struct slot *slot, struct buffer *buffer)
-{
-    struct buffer *old;
-
-    enter(slot);
-    old = slot->value.buffer;
-    slot->value.buffer = buffer;
-    layout_dense(&slot->value.type, &slot->value.layout);
-    leave(slot);
-    buffer_disown(old);
-}
-
-/* ---- all slots of a device ---- */
-
-uint64_t slot_count(const frit_device *device)
-{
-    size_t n = atomic_load(&table.n_open);
-    uint64_t count = 0;
+    bool open;
 
     pthread_mutex_lock(&table.lock);
-    for (size_t i = N_IMMORTAL; i < n; i++)
-        count += slot_at(i)->device == device && slot_owned(slot_at(i));
+    open = atomic_load(&table.n_open) || (table_open() && grow());
     pthread_mutex_unlock(&table.lock);
-    return count;
+    return open ? handle_of(slot_at((size_t)-failure->status), 0) : NULL;
 }
 
-void slot_end_device(const frit_device *device)
+bool slot_is_immortal(const struct slot *slot)
+{
+    return slot < slot_at(N_IMMORTAL);
+}
+
+void slot_each(const struct slot_home *home, void (*fn)(struct slot *slot, void *ctx), void *ctx)
 {
     size_t n = atomic_load(&table.n_open);
 
     for (size_t i = N_IMMORTAL; i < n; i++) {
         struct slot *slot = slot_at(i);
 
-        while (slot->device == device && slot_owned(slot))
-            slot_disown(slot_handle(slot));
+        if (atomic_load(&slot->home) == home && slot->owners)
+            fn(slot, ctx);
     }
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor slots and the handles that name them.
+/* Tensor slots, the handles that name them, and the homes they belong to.
  *
  * A handle is the address of a slot with the slot's generation and a take bit in the bits that an
  * aligned user-space address leaves free; it is never dereferenced before it was resolved.  All
  * slots of the process lie in one reserved region that is never unmapped, so that a stale or
  * foreign handle is told from a live one by arithmetic and one load.
  *
- * `life` holds generation, owners (handles the program has to release) and uses (queued ops and
- * calls under way) in one word, so that "is it alive, then use it" is one compare-and-swap.  When
- * the last owner goes, the generation changes and the handle is stale for all threads; when the
- * last use goes too, the slot's contents are dropped.  Threads: any. */
+ * Every slot has a home, the stream that computes it, whose lock guards all of the slot but what is
+ * atomic.  A home is never freed either, so that a handle can be looked up while its slot dies.
+ * `owners` are the handles that the program has to release; with the last one the generation
+ * changes and the handle is stale for all threads.  `holds` are the queues that still need the
+ * slot; without owners and holds its contents are dropped.  Threads: any. */
 #ifndef TENSOR_SLOT_H
 #define TENSOR_SLOT_H
 
@@ -17,67 +18,144 @@
 
 #include <frit/frit.h>
 
+#include "base/owner_lock.h"
 #include "tensor/failure.h"
 #include "tensor/value.h"
 
-struct stream;
+struct alias;
+struct slot;
+struct scopes;
+
+/* What slots belong to; the first member of a stream.  Zeroed and home_init'ed before use. */
+struct slot_home {
+    struct owner_lock lock;
+    _Atomic(const void *) owner;  /* token of the thread that owns it, NULL: nobody */
+    struct slot *free;            /* slots for later */
+    struct slot *dying;           /* slots whose contents wait to be dropped outside of the lock */
+    atomic_uint_least64_t n_live; /* slots with an owner; written under the lock */
+};
+
+void home_init(struct slot_home *home);
+/* Gives the free slots back; none is alive. */
+void home_fini(struct slot_home *home);
+
+/* The calling thread as an owner. */
+static inline const void *home_self(void)
+{
+    static _Thread_local char self __attribute__((tls_model("initial-exec")));
+
+    return &self;
+}
+
+static inline bool home_is_mine(const struct slot_home *home)
+{
+    return atomic_load_explicit(&home->owner, memory_order_relaxed) == home_self();
+}
+
+/* Its lock.  Never wait for another lock, or call a driver, while inside. */
+static inline void home_enter(struct slot_home *home)
+{
+    if (home_is_mine(home))
+        owner_lock_enter(&home->lock);
+    else
+        owner_lock_take(&home->lock);
+}
+
+static inline void home_leave(struct slot_home *home)
+{
+    if (home_is_mine(home))
+        owner_lock_leave(&home->lock);
+    else
+        owner_lock_give(&home->lock);
+}
+
+/* home_leave, and then drops what died meanwhile: memory goes back outside of the lock. */
+void home_leave_drop(struct slot_home *home);
+
+/* Changes the owner; the calling thread is not inside. */
+void home_set_owner(struct slot_home *home, const void *owner);
 
 /* EMPTY -> PENDING -> READY or FAILED; the last two are final but for frit_write, which keeps
- * READY. */
+ * READY, and for a device failure that is found later. */
 enum slot_state { SLOT_EMPTY, SLOT_PENDING, SLOT_READY, SLOT_FAILED };
 
 struct slot {
-    _Alignas(128) atomic_uint_least64_t life;
-    atomic_uint state;    /* enum slot_state; release after `value` or `failure` is written */
-    atomic_flag busy;     /* held for a few instructions around reading or swapping value.buffer */
-    uint32_t scope_index; /* in the owning scope stack; changed by the stream's thread alone */
-    _Atomic(frit_device *) device;  /* NULL only on failures without one */
-    struct stream *home;            /* where it is computed */
-    _Atomic(struct stream *) scope; /* stream whose scope owns it, NULL: the program */
+    _Alignas(128) atomic_uint_least64_t life; /* generation << 32 | version of the contents */
+    _Atomic(struct slot_home *) home;         /* NULL: in no home */
+    uint32_t owners, holds;
+    uint32_t state;       /* enum slot_state */
+    uint64_t epoch;       /* of the home's segment that numbers it, 0: none */
+    uint32_t index;       /* its number there */
+    uint32_t scope_index; /* in `scope`; changed by the scope's thread alone */
+    frit_device *device;  /* NULL only on failures without one */
+    struct scopes *scope; /* whose owner is one of `owners`; NULL: none.  Likewise */
     struct failure *failure;
     struct value value;
+    struct alias *aliases; /* in other streams, to be dropped with the last owner */
     struct slot *next_free;
 };
 
-/* A slot with one owner and one use (the caller's), state PENDING, and its handle.
- * FRIT_NO_HOST_MEMORY where there is none left. */
-frit_status slot_create(frit_device *device, struct stream *home, struct slot **out, frit_err *err);
+/* ---- inside the home's lock ---- */
+
+/* A slot with one owner and no hold, state PENDING.  NULL where there is no memory. */
+struct slot *slot_create(struct slot_home *home, frit_device *device);
 frit_tensor *slot_handle(const struct slot *slot);
+/* Gives an owner back.  True if it was the last: the handle is stale now; the caller takes
+ * `aliases` off and drops them outside of the lock, then calls slot_end. */
+bool slot_disown(struct slot *slot);
+/* Sees that the contents are dropped if neither owners nor holds are left. */
+void slot_end(struct slot *slot);
+void slot_hold(struct slot *slot);
+void slot_unhold(struct slot *slot); /* and slot_end */
 
-/* Resolves a handle and adds a use.  NULL: `err` says whether it is stale, foreign or NULL. */
-struct slot *slot_use(frit_tensor *tensor, frit_err *err);
-/* Adds a use to a slot that is already in use. */
-void slot_use_again(struct slot *slot);
-void slot_unuse(struct slot *slot);
-
-/* Adds and gives back an owner through a handle; false for a handle that names nothing. */
-bool slot_own(frit_tensor *tensor);
-bool slot_disown(frit_tensor *tensor);
-/* Whether some handle of it is alive; whether there are more uses than one; either. */
-bool slot_owned(const struct slot *slot);
-bool slot_shared(const struct slot *slot);
-bool slot_wanted(const struct slot *slot);
-
-enum slot_state slot_state(const struct slot *slot);
 /* Ends PENDING; the type was set before the handle went out.  The value's buffer is taken over. */
 void slot_set_ready(struct slot *slot, const struct value *value);
 /* Ends PENDING, or spoils a READY slot; takes over one reference. */
 void slot_set_failed(struct slot *slot, struct failure *failure);
-/* A consistent copy of a READY slot's value with its buffer pinned for the caller. */
-void slot_pin_value(struct slot *slot, struct value *out);
-/* Replaces the buffer of a READY slot by one with a dense layout, taking it over. */
-void slot_swap_buffer(struct slot *slot, struct buffer *buffer);
+/* Replaces the buffer of a READY slot by one with a dense layout, taking it over; gives the old one
+ * back to the caller. */
+struct buffer *slot_swap_buffer(struct slot *slot, struct buffer *buffer);
+
+/* ---- outside ---- */
+
+/* The slot that a handle may name, if it ever was a handle, and whether it still does: true only if
+ * it did when asked; certain inside the lock. */
+struct slot *slot_of(frit_tensor *tensor);
+bool slot_is(const struct slot *slot, frit_tensor *tensor);
+/* Why a handle was refused: FRIT_INVALID with a text. */
+frit_status slot_refuse(frit_tensor *tensor, frit_err *err);
+/* Resolves a handle and enters its home's lock.  NULL, and no lock: `err` says whether it is stale,
+ * foreign or NULL. */
+struct slot *slot_enter(frit_tensor *tensor, frit_err *err);
+void slot_leave(struct slot *slot);
+
+/* What a handle names now. */
+static inline uint64_t slot_life(const struct slot *slot)
+{
+    return atomic_load_explicit(&slot->life, memory_order_acquire);
+}
 
 /* The handle with the take bit, whether it is set, and the handle without. */
-frit_tensor *handle_take(frit_tensor *tensor);
-bool handle_taken(const frit_tensor *tensor);
-frit_tensor *handle_plain(frit_tensor *tensor);
+static inline frit_tensor *handle_take(frit_tensor *tensor)
+{
+    return tensor ? (frit_tensor *)((uintptr_t)tensor | 1) : NULL;
+}
+
+static inline bool handle_taken(const frit_tensor *tensor)
+{
+    return (uintptr_t)tensor & 1;
+}
+
+static inline frit_tensor *handle_plain(frit_tensor *tensor)
+{
+    return (frit_tensor *)((uintptr_t)tensor & ~(uintptr_t)1);
+}
+
 /* An error tensor that needs no memory and survives any release. */
 frit_tensor *handle_immortal(frit_status status);
+bool slot_is_immortal(const struct slot *slot);
 
-/* Live handles of a device. */
-uint64_t slot_count(const frit_device *device);
-/* Ends every handle of a device that is being closed; no call on it is under way. */
-void slot_end_device(const frit_device *device);
+/* Calls `fn` for each slot of a home that has an owner; no other call on it is under way. */
+void slot_each(const struct slot_home *home, void (*fn)(struct slot *slot, void *ctx), void *ctx);
 
 #endif

@@ -6,9 +6,9 @@
 
 enum { BLOCK = 1 << 20, UNIT = 64 };
 
-static struct block *insert(struct pool *pool, enum block_kind kind, uint64_t bytes)
+static struct pool_block *insert(struct pool *pool, enum block_kind kind, uint64_t bytes)
 {
-    struct block *block = block_create(kind, (void *)1, bytes);
+    struct pool_block *block = pool_block_create(kind, (void *)1, bytes);
 
     assert_non_null(block);
     pool_insert(pool, block);
@@ -18,16 +18,16 @@ static struct block *insert(struct pool *pool, enum block_kind kind, uint64_t by
 static void drain(struct pool *pool)
 {
     while (pool->blocks) {
-        struct block *block = pool->blocks;
+        struct pool_block *block = pool->blocks;
 
         pool_remove(pool, block);
-        block_destroy(block);
+        pool_block_destroy(block);
     }
     assert_int_equal(pool->idle_bytes, 0);
 }
 
 /* The segments of a block tile it, and no two free ones are neighbours. */
-static void check_block(const struct block *block)
+static void check_block(const struct pool_block *block)
 {
     uint64_t at = 0;
     uint32_t used = 0;
@@ -48,7 +48,7 @@ static void test_random_requests_tile(void **state)
 {
     struct segment *held[64] = {0};
     struct pool pool = {0};
-    struct block *block = insert(&pool, BLOCK_POOL, BLOCK);
+    struct pool_block *block = insert(&pool, BLOCK_POOL, BLOCK);
     uint32_t seed = 1;
 
     (void)state;
@@ -95,7 +95,7 @@ static void test_best_fit_leaves_the_large_hole(void **state)
     assert_ptr_equal(pool_take(&pool, BLOCK_POOL, 590 * UNIT)->block, wall->block);
     a = pool_take(&pool, BLOCK_POOL, 1000 * UNIT);
     assert_int_equal(a->offset, 0);
-    for (struct block *block = pool.blocks; block; block = block->next) {
+    for (struct pool_block *block = pool.blocks; block; block = block->next) {
         for (struct segment *s = block->first; s;) {
             struct segment *used = s->used ? s : NULL;
 

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which stream a thread records into: the thread's list of places, one per device that it used.
+ * The list is the thread's own; who owns a stream changes under the device's lock. */
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/fail.h"
+#include "stream/stream.h"
+
+struct seats {
+    struct seat **list;
+    uint32_t count, room;
+    struct seat *last; /* used last */
+};
+
+static _Thread_local struct seats mine __attribute__((tls_model("initial-exec")));
+static pthread_key_t at_thread_end;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+
+/* Streams without a device, for the next one. */
+static struct {
+    pthread_mutex_t lock;
+    struct stream *first;
+} idle = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- streams ---- */
+
+static struct stream *stream_alloc(void)
+{
+    struct stream *stream;
+
+    pthread_mutex_lock(&idle.lock);
+    stream = idle.first;
+    if (stream)
+        idle.first = stream->next;
+    pthread_mutex_unlock(&idle.lock);
+    if (stream)
+        return stream;
+    stream = aligned_alloc(_Alignof(struct stream),
+                           (sizeof(*stream) + _Alignof(struct stream) - 1) /
+                               _Alignof(struct stream) * _Alignof(struct stream));
+    if (!stream)
+        return NULL;
+    *stream = (struct stream){.device = NULL};
+    home_init(&stream->home);
+    pthread_mutex_init(&stream->baton, NULL);
+    return stream;
+}
+
+static void stream_put_away(struct stream *stream)
+{
+    pthread_mutex_lock(&idle.lock);
+    stream->next = idle.first;
+    idle.first = stream;
+    pthread_mutex_unlock(&idle.lock);
+}
+
+static bool work_create(struct stream *stream)
+{
+    stream->work = calloc(1, sizeof(*stream->work));
+    stream->spare = calloc(1, sizeof(*stream->spare));
+    if (stream->work && stream->spare)
+        return true;
+    free(stream->work);
+    free(stream->spare);
+    stream->work = stream->spare = NULL;
+    return false;
+}
+
+static void work_destroy(struct work *work)
+{
+    segment_fini(&work->segment);
+    explorer_fini(&work->explorer);
+    free(work);
+}
+
+static struct stream *stream_create(frit_device *device, const void *owner, bool explicit)
+{
+    struct stream *stream = stream_alloc();
+
+    if (!stream)
+        return NULL;
+    if (!work_create(stream)) {
+        stream_put_away(stream);
+        return NULL;
+    }
+    home_enter(&stream->home);
+    stream->device = device;
+    atomic_store(&stream->device_id, device->id);
+    stream->explicit = explicit;
+    stream->n_scopes = stream->op_counter = 0;
+    stream->has_ordinal = false;
+    stream->seed_epoch = 0;
+    segment_reset(&stream->work->segment, ++stream->last_epoch);
+    walker_init(&stream->walker, device->automaton);
+    home_leave(&stream->home);
+    home_set_owner(&stream->home, owner);
+    pthread_mutex_lock(&device->lock);
+    stream->next = device->streams;
+    device->streams = stream;
+    pthread_mutex_unlock(&device->lock);
+    return stream;
+}
+
+/* The stream of a thread that is gone, NULL if there is none: so a device has as many streams as
+ * threads at once, not as threads ever.  What the old one queued stays, its error and its random
+ * numbers do not; with a scope still open it is left alone, since nobody may end that. */
+static struct stream *stream_adopt(frit_device *device, const void *owner)
+{
+    struct stream *stream;
+
+    pthread_mutex_lock(&device->lock);
+    for (stream = device->streams; stream; stream = stream->next) {
+        if (!atomic_load(&stream->home.owner) && !stream->explicit && !stream->n_scopes)
+            break;
+    }
+    if (stream)
+        home_set_owner(&stream->home, owner);
+    pthread_mutex_unlock(&device->lock);
+    if (!stream)
+        return NULL;
+    failure_unref(stream_take_error(stream));
+    stream->has_ordinal = false;
+    stream->op_counter = 0;
+    return stream;
+}
+
+/* The one for all threads; if two made one at once, the same for both. */
+static struct stream *stream_oldest(frit_device *device)
+{
+    struct stream *stream;
+
+    pthread_mutex_lock(&device->lock);
+    stream = device->streams;
+    while (stream && stream->next)
+        stream = stream->next;
+    pthread_mutex_unlock(&device->lock);
+    return stream;
+}
+
+static frit_status stream_for(frit_device *device, struct stream **out, frit_err *err)
+{
+    *out = NULL;
+    if (device->config.single_stream) {
+        *out = stream_oldest(device);
+        if (!*out && stream_create(device, NULL, true))
+            *out = stream_oldest(device);
+    } else {
+        *out = stream_adopt(device, home_self());
+        if (!*out)
+            *out = stream_create(device, home_self(), false);
+    }
+    return *out ? FRIT_OK : fail_memory(err, sizeof(**out));
+}
+
+/* ---- places ---- */
+
+/* What its scopes own belongs to the program from now on. */
+static void seat_destroy(struct seat *seat)
+{
+    for (uint32_t i = 0; i < seat->scopes.count; i++) {
+        struct slot *slot = slot_enter(seat->scopes.entries[i].handle, NULL);
+
+        if (slot) {
+            slot->scope = NULL;
+            slot_leave(slot);
+        }
+    }
+    free(seat->scopes.entries);
+    free(seat);
+}
+
+/* Nobody's from now on, if it still is on the device where the thread met it. */
+static void abandon(struct stream *stream, uint64_t device_id)
+{
+    if (stream && atomic_load(&stream->device_id) == device_id && home_is_mine(&stream->home))
+        home_set_owner(&stream->home, NULL);
+}
+
+static void forget_thread(void *unused)
+{
+    (void)unused;
+    for (uint32_t i = 0; i < mine.count; i++) {
+        abandon(mine.list[i]->stream, mine.list[i]->device_id);
+        abandon(mine.list[i]->own, mine.list[i]->device_id);
+        seat_destroy(mine.list[i]);
+    }
+    free(mine.list);
+    mine = (struct seats){0};
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&at_thread_end, forget_thread);
+}
+
+struct seat *seat_peek(const frit_device *device)
+{
+    if (mine.last && mine.last->device_id == device->id)
+        return mine.last;
+    for (uint32_t i = 0; i < mine.count; i++) {
+        if (mine.list[i]->device_id == device->id)
+            return mine.last = mine.list[i];
+    }
+    return NULL;
+}
+
+struct seat *seat_scoped(void)
+{
+    if (mine.last && mine.last->scopes.depth)
+        return mine.last;
+    for (uint32_t i = mine.count; i-- > 0;) {
+        if (mine.list[i]->scopes.depth > 0)
+            return mine.list[i];
+    }
+    return NULL;
+}
+
+/* A place, of a closed device or new. */
+static struct seat *seat_place(void)
+{
+    struct seat *seat;
+
+    if (!array_grow(&mine.list, &mine.room, mine.count, 1, sizeof(*mine.list)))
+        return NULL;
+    seat = calloc(1, sizeof(*seat));
+    if (seat)
+        mine.list[mine.count++] = seat;
+    return seat;
+}
+
+/* Places of devices that are closed go; `mine.last` may be one. */
+static void sweep(void)
+{
+    uint32_t kept = 0;
+
+    mine.last = NULL;
+    for (uint32_t i = 0; i < mine.count; i++) {
+        struct seat *seat = mine.list[i];
+
+        if (atomic_load(&seat->stream->device_id) == seat->device_id)
+            mine.list[kept++] = seat;
+        else
+            seat_destroy(seat);
+    }
+    mine.count = kept;
+}
+
+frit_status seat_current(frit_device *device, struct seat **out, frit_err *err)
+{
+    struct seat *seat = seat_peek(device);
+    struct stream *stream;
+
+    *out = seat;
+    if (seat)
+        return FRIT_OK;
+    pthread_once(&key_once, make_key);
+    sweep();
+    TRY(stream_for(device, &stream, err));
+    seat = seat_place();
+    if (!seat) {
+        abandon(stream, device->id);
+        return fail_memory(err, sizeof(*seat));
+    }
+    pthread_setspecific(at_thread_end, &mine);
+    *seat = (struct seat){.device = device,
+                          .device_id = device->id,
+                          .stream = stream,
+                          .own = stream,
+                          .scopes.owner = home_self()};
+    mine.last = *out = seat;
+    return FRIT_OK;
+}
+
+/* ---- a program's streams ---- */
+
+frit_status stream_open(frit_device *device, struct stream **out, frit_err *err)
+{
+    *out = NULL;
+    if (device->config.single_stream)
+        return fail(err, FRIT_UNSUPPORTED,
+                    "stream_open: [stream] policy = single has one stream for all");
+    *out = stream_create(device, NULL, true);
+    return *out ? FRIT_OK : fail_memory(err, sizeof(**out));
+}
+
+frit_status stream_enter(frit_device *device, struct stream *stream, struct stream **before,
+                         frit_err *err)
+{
+    struct seat *seat;
+    frit_status st = FRIT_OK;
+
+    *before = NULL;
+    TRY(seat_current(device, &seat, err));
+    if (!stream)
+        stream = seat->own;
+    if (seat->stream != seat->own)
+        *before = seat->stream;
+    pthread_mutex_lock(&device->lock);
+    if (stream->device != device)
+        st = fail(err, FRIT_INVALID, "stream_enter: the stream is not one of %s",
+                  device->entry->name);
+    else if (atomic_load(&stream->home.owner) && !home_is_mine(&stream->home))
+        st = fail(err, FRIT_BUSY, "stream_enter: another thread is in this stream");
+    else if (stream != seat->own)
+        home_set_owner(&stream->home, home_self());
+    if (!st && *before && *before != stream)
+        home_set_owner(&(*before)->home, NULL);
+    pthread_mutex_unlock(&device->lock);
+    if (!st)
+        seat->stream = stream;
+    return st;
+}
+
+frit_status stream_close(struct stream *stream, frit_err *err)
+{
+    frit_device *device = stream->device;
+
+    if (!device || !stream->explicit)
+        return fail(err, FRIT_INVALID, "stream_close: not an open stream");
+    if (atomic_load(&stream->home.owner))
+        return fail(err, FRIT_BUSY, "stream_close: a thread is in this stream; leave it first");
+    stream_drain(stream, DRAIN_SYNC);
+    pthread_mutex_lock(&device->lock);
+    stream->explicit = false;
+    pthread_mutex_unlock(&device->lock);
+    return FRIT_OK;
+}
+
+/* ---- all streams of a device ---- */
+
+void streams_each(frit_device *device, void (*fn)(struct stream *stream, void *ctx), void *ctx)
+{
+    struct stream *stream;
+
+    /* Streams are only ever prepended, and leave with the device. */
+    pthread_mutex_lock(&device->lock);
+    stream = device->streams;
+    pthread_mutex_unlock(&device->lock);
+    for (; stream; stream = stream->next)
+        fn(stream, ctx);
+}
+
+static void count_queued(struct stream *stream, void *ctx)
+{
+    home_enter(&stream->home);
+    *(uint64_t *)ctx += stream->work->segment.n_records;
+    home_leave(&stream->home);
+}
+
+uint64_t streams_queued(frit_device *device)
+{
+    uint64_t count = 0;
+
+    streams_each(device, count_queued, &count);
+    return count;
+}
+
+static void count_tensors(struct stream *stream, void *ctx)
+{
+    *(uint64_t *)ctx += atomic_load_explicit(&stream->home.n_live, memory_order_relaxed);
+}
+
+uint64_t streams_tensors(frit_device *device)
+{
+    uint64_t count = 0;
+
+    streams_each(device, count_tensors, &count);
+    return count;
+}
+
+static void count_stream(struct stream *stream, void *ctx)
+{
+    (void)stream;
+    ++*(uint64_t *)ctx;
+}
+
+uint64_t streams_count(frit_device *device)
+{
+    uint64_t count = 0;
+
+    streams_each(device, count_stream, &count);
+    return count;
+}
+
+/* ---- the end of a device ---- */
+
+static void end_tensor(struct slot *slot, void *ctx)
+{
+    (void)ctx;
+    slot->scope = NULL;
+    while (slot->owners)
+        stream_disown(slot_handle(slot));
+}
+
+static void stream_stop(struct stream *stream)
+{
+    slot_each(&stream->home, end_tensor, NULL);
+    home_enter(&stream->home);
+    segment_release(&stream->work->segment);
+    segment_reset(&stream->work->segment, ++stream->last_epoch);
+    home_leave(&stream->home);
+}
+
+static void stream_retire(struct stream *stream)
+{
+    work_destroy(stream->work);
+    work_destroy(stream->spare);
+    stream->work = stream->spare = NULL;
+    walker_fini(&stream->walker);
+    alias_table_fini(&stream->aliases);
+    failure_unref(stream->first_error);
+    stream->first_error = NULL;
+    free(stream->memo);
+    stream->memo = NULL;
+    stream->device = NULL;
+    atomic_store(&stream->device_id, 0);
+    home_fini(&stream->home);
+    home_set_owner(&stream->home, NULL);
+    stream_put_away(stream);
+}
+
+/* All tensors end first: until then streams know each other's. */
+void streams_close(frit_device *device)
+{
+    for (struct stream *stream = device->streams; stream; stream = stream->next)
+        stream_stop(stream);
+    while (device->streams) {
+        struct stream *stream = device->streams;
+
+        device->streams = stream->next;
+        stream_retire(stream);
+    }
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stream/segment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+void segment_fini(struct segment *segment)
+{
+    arena_fini(&segment->arena);
+    free(segment->records);
+    free(segment->values);
+    free(segment->extents);
+    *segment = (struct segment){0};
+}
+
+void segment_reset(struct segment *segment, uint64_t epoch)
+{
+    arena_reset(&segment->arena);
+    segment->n_records = segment->n_values = segment->n_extents = segment->n_matched = 0;
+    segment->epoch = epoch;
+}
+
+/* ---- values ---- */
+
+/* Room for what one record can add at most, so that adding cannot fail half-way. */
+static bool reserve(struct segment *segment, uint32_t values)
+{
+    return array_grow(&segment->records, &segment->records_room, segment->n_records, 1,
+                      sizeof(*segment->records)) &&
+           array_grow(&segment->values, &segment->values_room, segment->n_values, values,
+                      sizeof(*segment->values)) &&
+           array_grow(&segment->extents, &segment->extents_room, segment->n_extents,
+                      values * FRIT_MAX_RANK, sizeof(*segment->extents));
+}
+
+static uint32_t extent_number(struct segment *segment, int64_t extent)
+{
+    if (extent <= 1)
+        return (uint32_t)extent;
+    for (uint32_t i = 0; i < segment->n_extents; i++) {
+        if (segment->extents[i] == extent)
+            return i + 2;
+    }
+    segment->extents[segment->n_extents++] = extent;
+    return segment->n_extents + 1;
+}
+
+static uint32_t add_value(struct segment *segment, const struct op_type *type, uint32_t maker)
+{
+    struct seg_value *value = &segment->values[segment->n_values];
+
+    value->slot = NULL;
+    value->alias = NULL;
+    value->maker = maker;
+    value->type.dtype = type->dtype;
+    value->type.rank = type->rank;
+    for (uint32_t d = 0; d < type->rank; d++)
+        value->type.extent[d] = extent_number(segment, type->dims[d]);
+    key_type_pack(&value->type);
+    return segment->n_values++;
+}
+
+static uint32_t slot_value(struct segment *segment, struct slot *slot, const struct op_type *type,
+                           uint32_t maker)
+{
+    if (slot->epoch != segment->epoch) {
+        slot->index = add_value(segment, type, maker);
+        slot->epoch = segment->epoch;
+        segment->values[slot->index].slot = slot;
+        slot_hold(slot);
+    }
+    return slot->index;
+}
+
+static uint32_t alias_value(struct segment *segment, struct alias *alias)
+{
+    if (alias->epoch != segment->epoch) {
+        alias->index = add_value(segment, &alias->value.type, SEGMENT_EXTERNAL);
+        alias->epoch = segment->epoch;
+        segment->values[alias->index].alias = alias;
+        alias_hold(alias);
+    }
+    return alias->index;
+}
+
+void segment_release(struct segment *segment)
+{
+    for (uint32_t i = 0; i < segment->n_values; i++) {
+        struct seg_value *value = &segment->values[i];
+
+        if (value->slot)
+            slot_unhold(value->slot);
+        else if (value->alias)
+            alias_unhold(value->alias);
+    }
+}
+
+/* ---- records ---- */
+
+static struct op_record *record_create(struct arena *arena, const struct segment_call *call)
+{
+    const frit_op_info *row = op_row(call->op);
+    size_t attrs = call->attrs ? frit_record_info_at(row->record)->size : 0;
+    struct op_record *record =
+        arena_alloc(arena, sizeof(*record) + call->n_in * sizeof(*record->in) + attrs +
+                               call->n_out * sizeof(*record->out));
+
+    if (!record)
+        return NULL;
+    record->in = (struct record_input *)(void *)(record + 1);
+    record->attrs = call->attrs ? record->in + call->n_in : NULL;
+    record->out = (uint32_t *)(void *)((char *)(record->in + call->n_in) + attrs);
+    record->op = call->op;
+    record->n_in = call->n_in;
+    record->n_out = call->n_out;
+    record->attrs_id = call->attrs_id;
+    record->persistent = call->persistent;
+    record->seed = call->seed;
+    record->counter = call->counter;
+    if (attrs)
+        memcpy(record->attrs, call->attrs, attrs);
+    return record;
+}
+
+static void add_inputs(struct segment *segment, struct op_record *record,
+                       const struct segment_call *call)
+{
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        const struct segment_input *from = &call->in[i];
+        struct record_input *in = &record->in[i];
+
+        in->kind = from->kind;
+        if (from->kind == FRIT_OPERAND_SCALAR) {
+            in->dtype = from->dtype;
+            in->scalar = from->scalar;
+        } else if (from->kind == FRIT_OPERAND_TENSOR) {
+            in->value = from->slot ? slot_value(segment, from->slot, from->type, SEGMENT_EXTERNAL)
+                                   : alias_value(segment, from->alias);
+        }
+    }
+}
+
+bool segment_append(struct segment *segment, const struct segment_call *call)
+{
+    struct op_record *record = NULL;
+
+    if (reserve(segment, call->n_in + call->n_out))
+        record = record_create(&segment->arena, call);
+    if (!record)
+        return false;
+    record->first = segment->n_values;
+    add_inputs(segment, record, call);
+    for (uint32_t i = 0; i < call->n_out; i++) {
+        record->out[i] = SEGMENT_EXTERNAL;
+        if (call->types[i].dtype != FRIT_NO_DTYPE)
+            record->out[i] = slot_value(segment, call->out[i], &call->types[i], segment->n_records);
+    }
+    segment->records[segment->n_records++] = record;
+    return true;
+}
+
+/* Without memory the death is not recorded: the value is computed and dropped when the segment has
+ * run. */
+void segment_bury(struct segment *segment, uint32_t value)
+{
+    struct op_record *record = segment->records[segment->n_records - 1];
+
+    if (record->n_dead == record->dead_room) {
+        uint32_t room = record->dead_room ? record->dead_room * 2 : 4;
+        uint32_t *dead = arena_alloc(&segment->arena, room * sizeof(*dead));
+
+        if (!dead)
+            return;
+        if (record->n_dead)
+            memcpy(dead, record->dead, record->n_dead * sizeof(*dead));
+        record->dead = dead;
+        record->dead_room = room;
+    }
+    record->dead[record->n_dead++] = value;
+}
+
+/* ---- keys ---- */
+
+enum { FIXED = 16 };
+
+static uint32_t first_packed(const struct segment *segment, const struct op_record *record)
+{
+    for (uint32_t i = 0; i < record->n_in; i++) {
+        if (record->in[i].kind == FRIT_OPERAND_TENSOR)
+            return segment->values[record->in[i].value].type.packed;
+    }
+    return 0;
+}
+
+bool segment_key(struct segment *segment, uint32_t number, struct walker *walker,
+                 struct op_key *key)
+{
+    const struct op_record *record = segment->records[number];
+    uint32_t last =
+        number + 1 < segment->n_records ? segment->records[number + 1]->first : segment->n_values;
+    struct key_operand fixed_in[FIXED], *in = fixed_in;
+    struct key_type fixed_types[FIXED], *types = fixed_types;
+    struct key_parts parts = {.op = record->op,
+                              .attrs_id = record->attrs_id,
+                              .attrs = record->attrs,
+                              .n_in = record->n_in,
+                              .n_types = last - record->first,
+                              .n_dead = record->n_dead,
+                              .first_packed = first_packed(segment, record),
+                              .dead = record->dead};
+    bool ok;
+
+    if (record->n_in > FIXED)
+        in = malloc(record->n_in * sizeof(*in));
+    if (parts.n_types > FIXED)
+        types = malloc(parts.n_types * sizeof(*types));
+    ok = in && types;
+    for (uint32_t i = 0; i < record->n_in && ok; i++) {
+        in[i].kind = record->in[i].kind;
+        in[i].value =
+            record->in[i].kind == FRIT_OPERAND_TENSOR ? record->in[i].value : record->in[i].dtype;
+    }
+    for (uint32_t i = 0; i < parts.n_types && ok; i++)
+        types[i] = segment->values[record->first + i].type;
+    for (uint32_t i = 0; i < record->n_out; i++)
+        parts.wanted |= (uint32_t)(record->out[i] != SEGMENT_EXTERNAL) << i;
+    parts.in = in;
+    parts.types = types;
+    ok = ok && key_make(walker, &parts, key);
+    if (in != fixed_in)
+        free(in);
+    if (types != fixed_types)
+        free(types);
+    return ok;
+}
+
+/* ---- moving what was not run ---- */
+
+static bool move_record(struct segment *to, const struct segment *from,
+                        const struct op_record *record)
+{
+    const struct segment_call call = {.op = record->op,
+                                      .n_in = record->n_in,
+                                      .n_out = record->n_out,
+                                      .attrs_id = record->attrs_id,
+                                      .persistent = record->persistent,
+                                      .seed = record->seed,
+                                      .counter = record->counter,
+                                      .attrs = record->attrs};
+    struct op_record *moved = NULL;
+
+    if (reserve(to, record->n_in + record->n_out))
+        moved = record_create(&to->arena, &call);
+    if (!moved)
+        return false;
+    moved->first = to->n_values;
+    for (uint32_t i = 0; i < record->n_in; i++) {
+        moved->in[i] = record->in[i];
+        if (record->in[i].kind == FRIT_OPERAND_TENSOR) {
+            const struct seg_value *value = &from->values[record->in[i].value];
+
+            moved->in[i].value = value->slot ? slot_value(to, value->slot, &value->slot->value.type,
+                                                          SEGMENT_EXTERNAL)
+                                             : alias_value(to, value->alias);
+        }
+    }
+    for (uint32_t i = 0; i < record->n_out; i++) {
+        moved->out[i] = SEGMENT_EXTERNAL;
+        if (record->out[i] != SEGMENT_EXTERNAL) {
+            struct slot *slot = from->values[record->out[i]].slot;
+
+            moved->out[i] = slot_value(to, slot, &slot->value.type, to->n_records);
+        }
+    }
+    to->records[to->n_records++] = moved;
+    return true;
+}
+
+bool segment_move(struct segment *to, const struct segment *from, uint32_t first)
+{
+    for (uint32_t r = first; r < from->n_records; r++) {
+        const struct op_record *record = from->records[r];
+
+        if (!move_record(to, from, record))
+            return false;
+        for (uint32_t i = 0; i < record->n_dead; i++) {
+            const struct seg_value *value = &from->values[record->dead[i]];
+
+            if (value->maker >= first)
+                segment_bury(to, value->slot->index);
+        }
+    }
+    return true;
+}

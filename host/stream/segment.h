@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ops that wait in a stream, with the values that they name.
+ *
+ * Values are numbered in order of first appearance, operands before outputs: the numbers are the
+ * relative form, and a slot or alias knows its own (epoch and index), so that no map is needed.
+ * The last record stays open, for deaths, until it is closed.  Each value holds its slot or alias.
+ * Threads: under the stream's lock; a segment that was detached belongs to who holds the baton. */
+#ifndef STREAM_SEGMENT_H
+#define STREAM_SEGMENT_H
+
+#include "base/arena.h"
+#include "plan/key.h"
+#include "stream/alias.h"
+#include "tensor/slot.h"
+
+enum { SEGMENT_EXTERNAL = UINT32_MAX };
+
+struct seg_value {
+    struct slot *slot;   /* of the stream, or NULL */
+    struct alias *alias; /* of another stream's tensor, or NULL */
+    uint32_t maker;      /* number of the record, or SEGMENT_EXTERNAL */
+    struct key_type type;
+};
+
+struct record_input {
+    uint32_t kind;  /* FRIT_OPERAND_* */
+    uint32_t dtype; /* SCALAR: type it is used as */
+    uint32_t value; /* TENSOR */
+    frit_scalar scalar;
+};
+
+struct op_record {
+    uint32_t op;
+    uint32_t n_in, n_out;
+    uint32_t attrs_id; /* see key_attrs */
+    uint32_t first;    /* of the values that are new with it; the next record's first ends them */
+    uint32_t n_dead, dead_room;
+    uint32_t *dead;
+    bool persistent;
+    void *attrs; /* as op_check left them, NULL: the row has none */
+    struct record_input *in;
+    uint32_t *out; /* SEGMENT_EXTERNAL: not wanted */
+    uint64_t seed, counter;
+};
+
+struct segment {
+    struct arena arena;
+    uint64_t epoch;
+    struct op_record **records;
+    struct seg_value *values;
+    int64_t *extents; /* extents[k] is number k + 2 */
+    uint32_t n_records, n_values, n_extents;
+    uint32_t records_room, values_room, extents_room;
+    uint32_t n_matched; /* records whose key the walker has taken */
+};
+
+void segment_fini(struct segment *segment);
+/* Forgets everything; the values are no longer held. */
+void segment_reset(struct segment *segment, uint64_t epoch);
+
+/* An operand of a record to be. */
+struct segment_input {
+    uint32_t kind;
+    uint32_t dtype;
+    struct slot *slot; /* TENSOR: one of the two */
+    struct alias *alias;
+    const struct op_type *type;
+    frit_scalar scalar;
+};
+
+/* What to append; everything is borrowed. */
+struct segment_call {
+    uint32_t op;
+    uint32_t n_in, n_out;
+    uint32_t attrs_id;
+    bool persistent;
+    uint64_t seed, counter;
+    const struct segment_input *in;
+    const void *attrs;
+    const struct op_type *types; /* n_out */
+    struct slot *const *out;     /* NULL where the type has no dtype */
+};
+
+/* False without memory, and nothing changed. */
+bool segment_append(struct segment *segment, const struct segment_call *call);
+/* A value that was made here died: it goes to the last record. */
+void segment_bury(struct segment *segment, uint32_t value);
+/* The exact key of a record that got its last death. */
+bool segment_key(struct segment *segment, uint32_t record, struct walker *walker,
+                 struct op_key *key);
+/* Appends the records of `from` from number `first` on, with new numbers; makers among the earlier
+ * ones become external.  False without memory, and `to` is as before. */
+bool segment_move(struct segment *to, const struct segment *from, uint32_t first);
+/* Gives back the holds of all values. */
+void segment_release(struct segment *segment);
+
+#endif
