@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A random stream as a script: what each thread does, one action after the other.
+ *
+ * A script knows no size.  Dims are codes over four symbols whose extents are given when it is
+ * played, so that one script is played again with other sizes; scalars and data are drawn from the
+ * numbers of their actions and of the play.  Everything in a script follows from its seed. */
+#ifndef EQUIV_SCRIPT_H
+#define EQUIV_SCRIPT_H
+
+#include <stdbool.h>
+
+#include <frit/frit.h>
+
+enum {
+    SCRIPT_THREADS = 4, /* that run beside the main one */
+    SCRIPT_VARS = 1024,
+    SCRIPT_ACTIONS = 2048,
+    SCRIPT_INPUTS = 6,
+    SCRIPT_OUTPUTS = 2,
+    SCRIPT_SYMBOLS = 4,
+    SCRIPT_VARIANTS = 4, /* assignments of extents */
+    SCRIPT_RANK = 5,
+    NO_VAR = 0xffff
+};
+
+/* ---- dims ---- */
+
+/* A code: the product of the symbols whose bits are set (none: 1), less one with DIM_MINUS; or 0,
+ * or 2. */
+enum { DIM_ONE = 0x00, DIM_SYMBOLS = 0x0f, DIM_MINUS = 0x10, DIM_ZERO = 0x20, DIM_TWO = 0x40 };
+
+struct shape {
+    uint32_t rank;
+    uint8_t code[FRIT_MAX_RANK];
+};
+
+int64_t dim_extent(uint8_t code, uint32_t variant);
+frit_dims shape_dims(const struct shape *shape, uint32_t variant);
+int64_t shape_count(const struct shape *shape, uint32_t variant);
+/* Of the largest assignment. */
+int64_t shape_most(const struct shape *shape);
+bool shape_same(const struct shape *a, const struct shape *b);
+/* NumPy's rule; false where the two do not go together. */
+bool shape_broadcast(const struct shape *a, const struct shape *b, struct shape *out);
+
+/* ---- chance ---- */
+
+struct chance {
+    uint64_t state;
+};
+uint64_t chance_next(struct chance *chance);
+/* 0 .. n - 1 */
+uint32_t chance_below(struct chance *chance, uint32_t n);
+/* True in `percent` of all cases. */
+bool chance_of(struct chance *chance, uint32_t percent);
+
+/* ---- actions ---- */
+
+enum action_kind {
+    ACT_FROM_HOST, /* out[0] */
+    ACT_OP,
+    ACT_BROKEN, /* out[0]: the sum of more elements than the device can hold */
+    ACT_TAKE_READ,
+    ACT_READ,
+    ACT_WRITE,
+    ACT_RELEASE,
+    ACT_REF, /* for thread `number` */
+    ACT_KEEP,
+    ACT_SCOPE_BEGIN, /* number `number` of the script */
+    ACT_SCOPE_END,
+    ACT_SYNC,
+    ACT_SYNC_ALL,
+    ACT_FLUSH,
+    ACT_KINDS
+};
+
+/* How an action says its attributes. */
+enum attr_form {
+    ATTR_NONE,
+    ATTR_DIMS, /* of out[0] */
+    ATTR_INIT, /* type and dims of out[0] */
+    ATTR_ORDER,
+    ATTR_SLICE,
+    ATTR_AXES,
+    ATTR_UNFOLD, /* axis, size code, step */
+    ATTR_CAST,   /* type of out[0] */
+    ATTR_REDUCE, /* axes, keep */
+    ATTR_AXIS,
+    ATTR_SWAP,
+    ATTR_NORM_AXES, /* axes */
+    ATTR_POOL       /* kernel of all dims */
+};
+
+/* What a slice takes of a dim. */
+enum slice_form { SLICE_WHOLE, SLICE_BACK, SLICE_ONE, SLICE_NONE, SLICE_PART };
+
+struct operand {
+    uint16_t var; /* NO_VAR: a scalar, of ATTR_NORM_AXES an absent one */
+    bool take;
+};
+
+struct action {
+    uint8_t kind;
+    uint8_t thread; /* SCRIPT_THREADS: the main one */
+    uint8_t phase;
+    uint8_t n_in, n_out;
+    uint8_t attrs; /* attr_form */
+    uint8_t keep, axis, with, step;
+    uint8_t n_axes, axes[SCRIPT_RANK]; /* or forms of slices, or a size code */
+    uint16_t op;
+    uint16_t number;
+    uint16_t out[SCRIPT_OUTPUTS];
+    struct operand in[SCRIPT_INPUTS];
+    uint32_t seed;
+    bool off; /* dropped while shrinking */
+};
+
+struct var {
+    uint32_t dtype;
+    struct shape shape;
+    int8_t level;  /* floats: elements are below 2^level, but for what is not finite */
+    bool positive; /* floats: elements are not below 0 */
+    bool tainted;  /* stands on a broken value */
+    uint8_t home;  /* thread that made it */
+};
+
+struct script {
+    uint64_t seed;
+    uint32_t n_threads; /* 0: everything in the main one */
+    uint32_t n_phases;  /* the last belongs to the main thread, after the others */
+    uint32_t n_vars, n_actions, n_scopes;
+    uint32_t n_ops, n_views, n_made, n_early; /* ops, views, values, those that died unseen */
+    struct var vars[SCRIPT_VARS];
+    struct action actions[SCRIPT_ACTIONS];
+};
+
+/* Fills `script`. */
+void script_generate(struct script *script, uint64_t seed);
+/* The actions that are on, as text, with the extents of `variant`. */
+void script_print(const struct script *script, uint32_t variant);
+
+/* ---- who owns what ---- */
+
+/* The owners of every value as the script's actions leave them.  Actions are applied phase by
+ * phase, thread by thread, as they stand in the script. */
+struct world {
+    const struct script *script;
+    struct {
+        uint8_t owners[SCRIPT_THREADS + 1]; /* owners a thread may give back */
+        uint8_t coming[SCRIPT_THREADS + 1]; /* from the next phase on */
+        uint16_t scope;                     /* that holds one of its home's owners, or NO_VAR */
+        bool shared;                        /* other threads have or had owners */
+        uint32_t drains;                    /* of its home when it was made */
+        bool made;
+    } vars[SCRIPT_VARS];
+    struct {
+        uint16_t open[4]; /* scopes */
+        uint32_t depth;
+        uint32_t drains;
+    } threads[SCRIPT_THREADS + 1];
+    uint32_t phase;
+    uint32_t n_made, n_early;
+};
+
+void world_init(struct world *world, const struct script *script);
+/* Whether the action can be done now. */
+bool world_allows(const struct world *world, const struct action *action);
+void world_apply(struct world *world, const struct action *action);
+/* Whether the thread may give back one of its owners. */
+bool world_may_end(const struct world *world, uint8_t thread, uint16_t var);
+bool world_has(const struct world *world, uint8_t thread, uint16_t var);
+/* Turns off what cannot be done any more; `left` gets the owners that are to be released in the
+ * end, by value. */
+void script_settle(struct script *script, uint8_t *left);
+
+#endif
