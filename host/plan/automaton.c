@@ -282,7 +282,7 @@ void automaton_stats(struct automaton *automaton, struct automaton_stats *out)
 {
     const struct automaton_generation *generation;
 
-    *out = (struct automaton_stats){0};
+    *out = (struct automaton_stats){.store_bytes = automaton->store_bytes};
     pthread_mutex_lock(&automaton->lock);
     out->generations = automaton->generations;
     generation = newest(automaton);

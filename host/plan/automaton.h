@@ -32,6 +32,7 @@ void automaton_destroy(struct automaton *automaton); /* no walker is left; NULL 
 struct automaton_stats {
     uint64_t nodes, plans, bytes; /* of the two newest generations; a plan counts per node */
     uint64_t generations;         /* begun */
+    uint64_t store_bytes;         /* as created */
 };
 void automaton_stats(struct automaton *automaton, struct automaton_stats *out);
 

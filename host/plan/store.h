@@ -2,9 +2,11 @@
 /* The disk form of an automaton: one SQLite file for all devices, rows under a namespace that names
  * everything a plan depends on (the host's build, contract version, driver and its build, device
  * fingerprint, fusers with versions).  What does not fit is ignored with one debug line; a damaged
- * file is set aside and begun anew.  Several processes may use one file at once.
+ * file is set aside as NAME.damaged and begun anew; a file of another program or of a newer Frit is
+ * left alone.  Several processes may use one file at once: what one saves is added to what is
+ * there.
  *
- * Threads: one call at a time per automaton. */
+ * Threads: any; a load and a save of one automaton may overlap with its walkers. */
 #ifndef PLAN_STORE_H
 #define PLAN_STORE_H
 
@@ -26,11 +28,14 @@ struct store_context {
     uint32_t n_fusers;
 };
 
-/* Adds every path and answer that can be rebuilt: a plan whose programs cannot all be is left out.
- * FRIT_OK also where there was nothing; `n_plans` counts what came. */
+/* Adds every path and answer that can be rebuilt, up to half of the automaton's bytes: a plan whose
+ * programs cannot all be is left out.  FRIT_OK also where there was nothing; only memory fails.
+ * `n_plans` counts the answers that came. */
 frit_status store_load(const struct store_context *context, struct automaton *automaton,
                        uint32_t *n_plans, frit_err *err);
-/* Writes all paths of the current generation, in one transaction. */
+/* Writes the answers of the newest generation with the ways to them, in one transaction.  A file
+ * that has grown beyond four times the automaton's bytes is emptied first.  A file that cannot be
+ * written is no failure; only memory fails. */
 frit_status store_save(const struct store_context *context, struct automaton *automaton,
                        frit_err *err);
 

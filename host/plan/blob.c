@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layout, in units of 32 bits unless said otherwise:
+ *   version, calls, values, ops, programs, steps;
+ *   per op: row, rev, operands in, operands out, deaths, bytes of the record; operands: kind,
+ *   element type, value, rank, quant, extents; deaths; the record;
+ *   per program: version of the fuser, bytes of plugin id, of fuser name and of state (64 bits);
+ *   then these;
+ *   per step: program (0: none, 1: the first), score, end, ops; their numbers.
+ * Then the 64-bit digest of all that.  Nothing is aligned.  A reader that runs off the end reads
+ * zeros and knows it, so that it is asked once per list. */
+#include "plan/blob.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/fail.h"
+
+enum {
+    BLOB_VERSION = 1,
+    OPERAND_WORDS = 5,
+    MOST_VALUES = 1 << 20, /* what a segment can have is far below */
+    MOST_STATE = 64 << 20, /* bytes of a program */
+    MOST_RECORD = 1 << 12  /* bytes of an attribute record */
+};
+
+/* ---- writing ---- */
+
+static void put(struct str *out, uint32_t word)
+{
+    str_add(out, (const char *)&word, sizeof(word));
+}
+
+static void put_operand(struct str *out, const frit_operand *operand)
+{
+    put(out, operand->kind);
+    put(out, operand->dtype);
+    put(out, operand->value);
+    put(out, operand->rank);
+    put(out, operand->quant);
+    str_add(out, (const char *)operand->extent, operand->rank * sizeof(operand->extent[0]));
+}
+
+static frit_status put_op(struct str *out, const frit_op_desc *op, frit_err *err)
+{
+    const frit_op_info *row = op_row(op->id);
+    const frit_record_info *record = row ? frit_record_info_at(row->record) : NULL;
+
+    if (!record)
+        return fail(err, FRIT_UNSUPPORTED, "op %u is custom: its number is of this run", op->id);
+    put(out, op->id);
+    put(out, op->rev);
+    put(out, op->n_in);
+    put(out, op->n_out);
+    put(out, op->n_dead);
+    put(out, record->size);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        put_operand(out, &op->in[i]);
+    for (uint32_t i = 0; i < op->n_out; i++)
+        put_operand(out, &op->out[i]);
+    str_add(out, (const char *)op->dead, op->n_dead * sizeof(*op->dead));
+    str_add(out, op->attrs, record->size);
+    return FRIT_OK;
+}
+
+/* The state of a program; `bytes` is the caller's to free. */
+static frit_status get_state(const frit_program *program, void **bytes, uint64_t *n_bytes,
+                             frit_err *err)
+{
+    const frit_program_table *table = program->table;
+    uint64_t room = 0;
+
+    *bytes = NULL;
+    if (table->struct_size < FRIT_END_OF(frit_program_table, to_state) || !table->to_state)
+        return fail(err, FRIT_UNSUPPORTED, "a program has no to_state");
+    for (int i = 0; i < 2; i++) {
+        frit_status status;
+
+        *n_bytes = room;
+        status = table->to_state(program->self, *bytes, n_bytes, err);
+        if (status)
+            return fail_from(err, status, "to_state");
+        if (*n_bytes <= room)
+            return FRIT_OK;
+        if (i == 1 || *n_bytes > MOST_STATE)
+            break;
+        room = *n_bytes;
+        *bytes = malloc(room);
+        if (!*bytes)
+            return fail_memory(err, room);
+    }
+    return fail(err, FRIT_UNSUPPORTED, "to_state has %llu bytes for %llu",
+                (unsigned long long)*n_bytes, (unsigned long long)room);
+}
+
+static frit_status put_program(struct str *out, const struct plan_program *program,
+                               const struct store_context *context, frit_err *err)
+{
+    const struct store_fuser *fuser;
+    uint64_t n_bytes = 0;
+    frit_status status;
+    void *bytes;
+
+    if (program->fuser >= context->n_fusers)
+        return fail(err, FRIT_UNSUPPORTED, "no fuser has the number %u", program->fuser);
+    fuser = &context->fusers[program->fuser];
+    status = get_state(&program->program, &bytes, &n_bytes, err);
+    if (!status) {
+        put(out, fuser->version);
+        put(out, (uint32_t)strlen(fuser->plugin));
+        put(out, (uint32_t)strlen(fuser->name));
+        str_add(out, (const char *)&n_bytes, sizeof(n_bytes));
+        str_add(out, fuser->plugin, strlen(fuser->plugin));
+        str_add(out, fuser->name, strlen(fuser->name));
+        str_add(out, bytes, n_bytes);
+    }
+    free(bytes);
+    return status;
+}
+
+/* Whether no earlier step has the program of this one. */
+static bool first_of_program(const struct plan *plan, uint32_t step)
+{
+    const struct plan_program *program = plan->steps[step].program;
+
+    for (uint32_t i = 0; i < step; i++) {
+        if (plan->steps[i].program == program)
+            return false;
+    }
+    return program != NULL;
+}
+
+/* 0: none; else counted over the steps that have one first. */
+static uint32_t program_number(const struct plan *plan, const struct plan_program *program)
+{
+    uint32_t number = 0;
+
+    for (uint32_t i = 0; program && i < plan->n_steps; i++) {
+        number += first_of_program(plan, i);
+        if (plan->steps[i].program == program)
+            return number;
+    }
+    return 0;
+}
+
+static void put_step(struct str *out, const struct plan *plan, const struct plan_step *step)
+{
+    put(out, program_number(plan, step->program));
+    put(out, step->score);
+    put(out, (uint32_t)step->end);
+    put(out, step->n_ops);
+    str_add(out, (const char *)step->ops, step->n_ops * sizeof(*step->ops));
+}
+
+frit_status blob_write(const struct plan *plan, const struct store_context *context,
+                       struct str *out, frit_err *err)
+{
+    size_t start = out->length;
+    uint32_t n_programs = 0;
+    uint64_t digest;
+
+    for (uint32_t i = 0; i < plan->n_steps; i++)
+        n_programs += first_of_program(plan, i);
+    put(out, BLOB_VERSION);
+    put(out, plan->n_calls);
+    put(out, plan->n_values);
+    put(out, plan->n_ops);
+    put(out, n_programs);
+    put(out, plan->n_steps);
+    for (uint32_t i = 0; i < plan->n_ops; i++)
+        TRY(put_op(out, &plan->ops[i], err));
+    for (uint32_t i = 0; i < plan->n_steps; i++) {
+        if (first_of_program(plan, i))
+            TRY(put_program(out, plan->steps[i].program, context, err));
+    }
+    for (uint32_t i = 0; i < plan->n_steps; i++)
+        put_step(out, plan, &plan->steps[i]);
+    if (out->failed)
+        return fail_memory(err, out->length);
+    digest = XXH3_64bits(out->text + start, out->length - start);
+    str_add(out, (const char *)&digest, sizeof(digest));
+    return out->failed ? fail_memory(err, out->length) : FRIT_OK;
+}
+
+/* ---- reading ---- */
+
+struct reader {
+    const unsigned char *at;
+    size_t left;
+    bool short_of; /* ran off the end */
+    const struct store_context *context;
+    struct relative relative;
+    struct plan_program **programs;
+    struct plan_block *blocks;
+    uint32_t n_programs, n_blocks;
+};
+
+/* NULL: not so many are left. */
+static const void *get_bytes(struct reader *reader, uint64_t count)
+{
+    const unsigned char *bytes = reader->at;
+
+    if (count > reader->left) {
+        reader->short_of = true;
+        return NULL;
+    }
+    reader->at += count;
+    reader->left -= (size_t)count;
+    return bytes;
+}
+
+static void get_into(struct reader *reader, void *out, size_t count)
+{
+    const void *bytes = get_bytes(reader, count);
+
+    if (bytes && count)
+        memcpy(out, bytes, count);
+}
+
+static uint32_t get(struct reader *reader)
+{
+    uint32_t word = 0;
+
+    get_into(reader, &word, sizeof(word));
+    return word;
+}
+
+static frit_status refuse(frit_err *err, const char *what)
+{
+    return fail(err, FRIT_INCOMPATIBLE, "not a saved plan: %s", what);
+}
+
+static bool get_operand(struct reader *reader, frit_operand *out)
+{
+    struct relative *relative = &reader->relative;
+
+    out->kind = get(reader);
+    out->dtype = get(reader);
+    out->value = get(reader);
+    out->rank = get(reader);
+    out->quant = get(reader);
+    if (out->kind > FRIT_OPERAND_SCALAR || out->rank > FRIT_MAX_RANK)
+        return false;
+    get_into(reader, out->extent, out->rank * sizeof(out->extent[0]));
+    if (out->kind == FRIT_OPERAND_SCALAR)
+        relative->n_scalars++;
+    return !reader->short_of &&
+           (out->kind != FRIT_OPERAND_TENSOR || out->value < relative->n_values);
+}
+
+/* Lists in a record must lie in it: whoever prints one trusts its count. */
+static bool sound_record(const frit_record_info *record, const unsigned char *bytes)
+{
+    uint64_t size;
+
+    memcpy(&size, bytes, sizeof(size));
+    for (uint32_t i = 0; i < record->n_fields; i++) {
+        const frit_field_info *field = &record->field[i];
+        int64_t count;
+
+        memcpy(&count, bytes + field->offset, sizeof(count));
+        if ((field->type == FRIT_ATTR_AXES || field->type == FRIT_ATTR_DIMS ||
+             field->type == FRIT_ATTR_SLICES) &&
+            (count < 0 || count > FRIT_MAX_RANK))
+            return false;
+    }
+    return size == record->size;
+}
+
+static frit_status get_op(struct reader *reader, frit_op_desc *op, frit_err *err)
+{
+    struct arena *arena = &reader->relative.arena;
+    const frit_op_info *row;
+    const frit_record_info *record;
+    frit_operand *operands;
+    uint32_t n_bytes, *dead;
+    unsigned char *attrs;
+
+    *op = (frit_op_desc){.struct_size = FRIT_END_OF(frit_op_desc, dead),
+                         .id = get(reader),
+                         .operand_stride = sizeof(frit_operand)};
+    op->rev = get(reader);
+    op->n_in = get(reader);
+    op->n_out = get(reader);
+    op->n_dead = get(reader);
+    n_bytes = get(reader);
+    row = op->id < FRIT_OP_LIMIT ? op_row(op->id) : NULL;
+    record = row ? frit_record_info_at(row->record) : NULL;
+    if (!record || row->rev != op->rev || n_bytes != record->size || n_bytes > MOST_RECORD)
+        return refuse(err, "an op that is not known");
+    if (op->n_in > reader->left / (OPERAND_WORDS * sizeof(uint32_t)) ||
+        op->n_out > FRIT_OP_MAX_OUT || op->n_dead > reader->left / sizeof(uint32_t))
+        return refuse(err, "it ends too early");
+    op->n_extra = row->traits & FRIT_OP_SEEDED ? 2 : 0;
+    operands = arena_array(arena, (size_t)op->n_in + op->n_out + 1, sizeof(*operands));
+    dead = arena_array(arena, (size_t)op->n_dead + 1, sizeof(*dead));
+    attrs = arena_alloc(arena, n_bytes);
+    if (!operands || !dead || !attrs)
+        return fail_memory(err, n_bytes);
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
+        if (!get_operand(reader, &operands[i]))
+            return refuse(err, "an operand that cannot be");
+    }
+    get_into(reader, dead, op->n_dead * sizeof(*dead));
+    get_into(reader, attrs, n_bytes);
+    if (reader->short_of || !sound_record(record, attrs))
+        return refuse(err, "attributes that cannot be");
+    op->in = operands;
+    op->out = operands + op->n_in;
+    op->dead = dead;
+    op->attrs = attrs;
+    reader->relative.n_deaths += op->n_dead;
+    return FRIT_OK;
+}
+
+static frit_status get_ops(struct reader *reader, uint32_t n_ops, frit_err *err)
+{
+    struct relative *relative = &reader->relative;
+
+    if (!n_ops || n_ops > reader->left)
+        return refuse(err, "it ends too early");
+    relative->ops = calloc(n_ops, sizeof(*relative->ops));
+    if (!relative->ops)
+        return fail_memory(err, n_ops * sizeof(*relative->ops));
+    relative->ops_room = n_ops;
+    while (relative->n_ops < n_ops) {
+        TRY(get_op(reader, &relative->ops[relative->n_ops], err));
+        relative->n_ops++;
+    }
+    return FRIT_OK;
+}
+
+static const struct store_fuser *find_fuser(const struct store_context *context, frit_str plugin,
+                                            frit_str name, uint32_t version)
+{
+    for (uint32_t i = 0; i < context->n_fusers; i++) {
+        const struct store_fuser *fuser = &context->fusers[i];
+
+        if (fuser->version == version && str_is(plugin, fuser->plugin) && str_is(name, fuser->name))
+            return fuser;
+    }
+    return NULL;
+}
+
+static bool sound_program(const frit_program *program)
+{
+    const frit_program_table *table = program->table;
+
+    return table && table->struct_size >= FRIT_END_OF(frit_program_table, destroy) &&
+           table->describe && table->prepare && table->destroy;
+}
+
+static frit_status get_program(struct reader *reader, frit_err *err)
+{
+    uint32_t version = get(reader), n_plugin = get(reader), n_name = get(reader);
+    frit_program program = {.struct_size = sizeof(program)};
+    const struct store_fuser *fuser;
+    const void *bytes;
+    frit_str plugin, name;
+    uint64_t n_bytes = 0;
+    frit_status status;
+
+    get_into(reader, &n_bytes, sizeof(n_bytes));
+    plugin = (frit_str){get_bytes(reader, n_plugin), n_plugin};
+    name = (frit_str){get_bytes(reader, n_name), n_name};
+    bytes = get_bytes(reader, n_bytes);
+    if (reader->short_of)
+        return refuse(err, "a program ends too early");
+    fuser = find_fuser(reader->context, plugin, name, version);
+    if (!fuser || !fuser->table->from_state)
+        return fail(err, FRIT_INCOMPATIBLE, "fuser %.*s version %u is not there",
+                    (int)(n_name < 64 ? n_name : 64), name.ptr, version);
+    status = fuser->table->from_state(fuser->instance, fuser->device, str_of(fuser->name), bytes,
+                                      n_bytes, &program, err);
+    if (status)
+        return fail_from(err, status, "from_state");
+    if (!sound_program(&program))
+        return refuse(err, "from_state made no program");
+    reader->programs[reader->n_programs] =
+        plan_program_create(&program, (uint32_t)(fuser - reader->context->fusers));
+    if (!reader->programs[reader->n_programs]) {
+        program.table->destroy(program.self);
+        return fail_memory(err, sizeof(struct plan_program));
+    }
+    reader->n_programs++;
+    return FRIT_OK;
+}
+
+static frit_status get_step(struct reader *reader, struct plan_block *block, frit_err *err)
+{
+    uint32_t program = get(reader), *ops;
+
+    block->score = get(reader);
+    block->end = (enum plan_end)get(reader);
+    block->n_ops = get(reader);
+    if (program > reader->n_programs || (uint32_t)block->end >= PLAN_ENDS || !block->n_ops ||
+        block->n_ops > reader->left / sizeof(*ops))
+        return refuse(err, "a step that cannot be");
+    block->program = program ? reader->programs[program - 1] : NULL;
+    ops = arena_array(&reader->relative.arena, block->n_ops, sizeof(*ops));
+    if (!ops)
+        return fail_memory(err, block->n_ops * sizeof(*ops));
+    get_into(reader, ops, block->n_ops * sizeof(*ops));
+    block->ops = ops;
+    return FRIT_OK;
+}
+
+static frit_status get_plan(struct reader *reader, struct plan **out, frit_err *err)
+{
+    uint32_t version = get(reader), n_calls = get(reader), n_values = get(reader);
+    uint32_t n_ops = get(reader), n_programs = get(reader), n_steps = get(reader);
+
+    if (version != BLOB_VERSION || !n_calls || n_values > MOST_VALUES ||
+        n_programs > reader->left || n_steps > reader->left)
+        return refuse(err, "its head cannot be");
+    reader->relative.n_values = n_values;
+    TRY(get_ops(reader, n_ops, err));
+    reader->programs = calloc((size_t)n_programs + 1, sizeof(*reader->programs));
+    reader->blocks = calloc((size_t)n_steps + 1, sizeof(*reader->blocks));
+    if (!reader->programs || !reader->blocks)
+        return fail_memory(err, ((size_t)n_programs + n_steps) * sizeof(*reader->blocks));
+    while (reader->n_programs < n_programs)
+        TRY(get_program(reader, err));
+    while (reader->n_blocks < n_steps) {
+        TRY(get_step(reader, &reader->blocks[reader->n_blocks], err));
+        reader->n_blocks++;
+    }
+    if (reader->short_of || reader->left)
+        return refuse(err, "its end is elsewhere");
+    TRY(plan_create(&reader->relative, n_calls, reader->blocks, n_steps, out, err));
+    if ((*out)->n_ops == n_ops)
+        return FRIT_OK;
+    plan_unref(*out);
+    *out = NULL;
+    return refuse(err, "its steps leave ops out");
+}
+
+frit_status blob_read(const void *bytes, size_t n_bytes, const struct store_context *context,
+                      struct plan **out, frit_err *err)
+{
+    struct reader reader = {.at = bytes, .context = context};
+    frit_status status;
+    uint64_t digest;
+
+    *out = NULL;
+    if (n_bytes < sizeof(digest))
+        return refuse(err, "it ends too early");
+    reader.left = n_bytes - sizeof(digest);
+    memcpy(&digest, reader.at + reader.left, sizeof(digest));
+    if (digest != XXH3_64bits(bytes, reader.left))
+        return refuse(err, "its digest is another's");
+    status = get_plan(&reader, out, err);
+    for (uint32_t i = 0; i < reader.n_programs; i++)
+        plan_program_unref(reader.programs[i]);
+    free(reader.programs);
+    free(reader.blocks);
+    relative_fini(&reader.relative);
+    return status;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The schema is compared word for word before a row is read, so that no view, trigger or virtual
+ * table of somebody else's making runs here.  Each row has a digest over its other columns.
+ *
+ * The first failure of SQLite is remembered, and every later call does nothing: the caller looks
+ * once, when it closes. */
+#include "plan/database.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <sqlite3.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+
+enum {
+    APPLICATION = 0x46524954, /* "FRIT" */
+    SCHEMA = 1,
+    READ_WAIT_MS = 200, /* a program waits for its start */
+    WRITE_WAIT_MS = 5000
+};
+
+#define CREATE_SPACES "CREATE TABLE spaces(space INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)"
+#define CREATE_NODES                                                                            \
+    "CREATE TABLE nodes(node INTEGER PRIMARY KEY, space INTEGER NOT NULL, "                     \
+    "parent INTEGER NOT NULL, key BLOB NOT NULL, lazy INTEGER NOT NULL, plan BLOB, sync BLOB, " \
+    "digest INTEGER NOT NULL, UNIQUE(space, parent, key))"
+
+enum statement { GET_SPACE, ADD_SPACE, ALL_NODES, GET_NODE, ADD_NODE, SET_NODE, STATEMENTS };
+
+static const char *const sql[STATEMENTS] = {
+    [GET_SPACE] = "SELECT space FROM spaces WHERE name = ?1",
+    [ADD_SPACE] = "INSERT INTO spaces(name) VALUES(?1)",
+    [ALL_NODES] = "SELECT node, parent, key, lazy, plan, sync, digest FROM nodes "
+                  "WHERE space = ?1 ORDER BY node",
+    [GET_NODE] = "SELECT node, parent, key, lazy, plan, sync, digest FROM nodes "
+                 "WHERE space = ?1 AND parent = ?2 AND key = ?3",
+    [ADD_NODE] = "INSERT INTO nodes(space, parent, key, lazy, plan, sync, digest) "
+                 "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [SET_NODE] = "UPDATE nodes SET lazy = ?4, plan = ?5, sync = ?6, digest = ?7 WHERE space = ?1 "
+                 "AND parent = ?2 AND key = ?3",
+};
+
+struct database {
+    sqlite3 *db;
+    sqlite3_stmt *statements[STATEMENTS];
+    char *path;
+    int failure; /* of SQLite: the first; 0: none */
+    bool write;
+    bool alien; /* not ours to read or write */
+};
+
+/* ---- SQLite ---- */
+
+/* Remembers a failure; whether all is well. */
+static bool good(struct database *database, int rc)
+{
+    if (rc == SQLITE_OK || rc == SQLITE_ROW || rc == SQLITE_DONE)
+        return true;
+    if (!database->failure) {
+        database->failure = rc & 0xff;
+        log_write(FRIT_LOG_DEBUG, "plan", "%s: %s", database->path,
+                  database->db ? sqlite3_errmsg(database->db) : sqlite3_errstr(rc));
+    }
+    return false;
+}
+
+static bool run(struct database *database, const char *text)
+{
+    return !database->failure && good(database, sqlite3_exec(database->db, text, 0, 0, NULL));
+}
+
+/* The first column of the first row; `otherwise` if there is none. */
+static int64_t ask(struct database *database, const char *text, int64_t otherwise)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t answer = otherwise;
+    int rc;
+
+    if (database->failure ||
+        !good(database, sqlite3_prepare_v2(database->db, text, -1, &statement, NULL)))
+        return otherwise;
+    rc = sqlite3_step(statement);
+    if (good(database, rc) && rc == SQLITE_ROW)
+        answer = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return answer;
+}
+
+/* Ready to be bound; NULL after a failure. */
+static sqlite3_stmt *statement_of(struct database *database, enum statement which)
+{
+    sqlite3_stmt **statement = &database->statements[which];
+
+    if (database->failure)
+        return NULL;
+    if (*statement)
+        sqlite3_reset(*statement);
+    else if (!good(database, sqlite3_prepare_v3(database->db, sql[which], -1,
+                                                SQLITE_PREPARE_PERSISTENT, statement, NULL)))
+        return NULL;
+    return *statement;
+}
+
+static bool step(struct database *database, sqlite3_stmt *statement)
+{
+    int rc = sqlite3_step(statement);
+
+    return good(database, rc) && rc == SQLITE_ROW;
+}
+
+/* ---- opening ---- */
+
+static void make_folders(char *path)
+{
+    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        mkdir(path, 0755); /* if it failed, opening the file says so */
+        *at = '/';
+    }
+}
+
+/* Whether the tables are exactly ours; SQLite adds one index per UNIQUE. */
+static bool schema_is_ours(struct database *database)
+{
+    return ask(database,
+               "SELECT count(*) = 4 AND sum(sql IS NULL AND type = 'index' OR sql IN "
+               "('" CREATE_SPACES "', '" CREATE_NODES "')) = 4 FROM sqlite_master",
+               0) == 1;
+}
+
+static void begin_anew(struct database *database)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+             APPLICATION, SCHEMA);
+    run(database, "DROP TABLE IF EXISTS spaces; DROP TABLE IF EXISTS nodes");
+    run(database, text);
+    run(database, CREATE_SPACES ";" CREATE_NODES);
+}
+
+/* What the file is: empty, ours, older, newer or another program's. */
+static void look(struct database *database)
+{
+    int64_t application = ask(database, "PRAGMA application_id", 0);
+    int64_t version = ask(database, "PRAGMA user_version", 0);
+    bool empty = ask(database, "SELECT count(*) FROM sqlite_master", 1) == 0;
+
+    if (database->failure)
+        return;
+    if (application == APPLICATION && version == SCHEMA) {
+        if (!schema_is_ours(database) && !database->failure)
+            database->failure = SQLITE_CORRUPT;
+    } else if (database->write &&
+               ((application == APPLICATION && version < SCHEMA) || (empty && !application))) {
+        begin_anew(database);
+    } else {
+        database->alien = true;
+        if (!empty)
+            log_write(FRIT_LOG_DEBUG, "plan",
+                      "%s is not used: application %#llx, version %lld (Frit writes %#x, %d)",
+                      database->path, (unsigned long long)application, (long long)version,
+                      (unsigned)APPLICATION, SCHEMA);
+    }
+}
+
+static void open_file(struct database *database)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+
+    if (database->write) {
+        make_folders(database->path);
+        flags |= SQLITE_OPEN_CREATE;
+    }
+    if (!good(database, sqlite3_open_v2(database->path, &database->db, flags, NULL)))
+        return;
+    sqlite3_busy_timeout(database->db, database->write ? WRITE_WAIT_MS : READ_WAIT_MS);
+    sqlite3_db_config(database->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(database->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    run(database, "PRAGMA cell_size_check = ON; PRAGMA synchronous = NORMAL");
+    run(database, database->write ? "BEGIN IMMEDIATE" : "BEGIN");
+    look(database);
+}
+
+frit_status database_open(const char *path, bool write, struct database **out, frit_err *err)
+{
+    struct database *database;
+    struct stat info;
+
+    *out = NULL;
+    if (!write && stat(path, &info) != 0)
+        return FRIT_OK; /* nothing was ever saved */
+    database = calloc(1, sizeof(*database));
+    if (database)
+        database->path = strdup(path);
+    if (!database || !database->path) {
+        free(database);
+        return fail_memory(err, sizeof(*database));
+    }
+    database->write = write;
+    open_file(database);
+    if (database->alien) {
+        database_close(database, false);
+        return FRIT_OK;
+    }
+    *out = database;
+    return FRIT_OK;
+}
+
+/* ---- closing ---- */
+
+static bool set_aside(struct database *database)
+{
+    size_t size = strlen(database->path) + sizeof(".damaged");
+    char *name = malloc(size);
+    bool done = false;
+
+    if (name) {
+        snprintf(name, size, "%s.damaged", database->path);
+        done = rename(database->path, name) == 0;
+        snprintf(name, size, "%s-journal", database->path);
+        if (done)
+            remove(name); /* it belongs to the damaged one */
+        log_write(FRIT_LOG_DEBUG, "plan", "%s is damaged%s", database->path,
+                  done ? ": now NAME.damaged" : "");
+    }
+    free(name);
+    return done;
+}
+
+bool database_close(struct database *database, bool keep)
+{
+    bool damaged;
+
+    if (!database)
+        return false;
+    if (keep && database->write)
+        run(database, "COMMIT");
+    for (int i = 0; i < STATEMENTS; i++)
+        sqlite3_finalize(database->statements[i]);
+    sqlite3_close(database->db); /* rolls back what was not committed */
+    damaged = !database->alien &&
+              (database->failure == SQLITE_CORRUPT || database->failure == SQLITE_NOTADB);
+    if (damaged)
+        damaged = set_aside(database);
+    free(database->path);
+    free(database);
+    return damaged;
+}
+
+/* ---- rows ---- */
+
+int64_t database_space(struct database *database, const char *name)
+{
+    sqlite3_stmt *get = statement_of(database, GET_SPACE), *add;
+    int64_t space = 0;
+
+    if (!get)
+        return 0;
+    sqlite3_bind_text(get, 1, name, -1, SQLITE_STATIC);
+    if (step(database, get))
+        space = sqlite3_column_int64(get, 0);
+    else if (database->write && (add = statement_of(database, ADD_SPACE))) {
+        sqlite3_bind_text(add, 1, name, -1, SQLITE_STATIC);
+        step(database, add);
+        space = database->failure ? 0 : sqlite3_last_insert_rowid(database->db);
+    }
+    sqlite3_reset(get);
+    return space;
+}
+
+void database_limit(struct database *database, uint64_t bytes)
+{
+    int64_t pages =
+        ask(database, "PRAGMA page_count", 0) - ask(database, "PRAGMA freelist_count", 0);
+
+    if ((uint64_t)(pages * ask(database, "PRAGMA page_size", 0)) > bytes)
+        run(database, "DELETE FROM nodes; DELETE FROM spaces");
+}
+
+static struct database_bytes column(sqlite3_stmt *statement, int index)
+{
+    const void *bytes = sqlite3_column_blob(statement, index);
+    int n_bytes = sqlite3_column_bytes(statement, index);
+
+    return (struct database_bytes){bytes, bytes && n_bytes > 0 ? (size_t)n_bytes : 0};
+}
+
+static void digest_bytes(XXH3_state_t *state, const struct database_bytes *bytes)
+{
+    XXH3_64bits_update(state, &bytes->n_bytes, sizeof(bytes->n_bytes));
+    if (bytes->n_bytes)
+        XXH3_64bits_update(state, bytes->bytes, bytes->n_bytes);
+}
+
+static int64_t digest_of(int64_t space, const struct database_node *node)
+{
+    const int64_t numbers[] = {space, node->parent, node->lazy};
+    XXH3_state_t state;
+
+    XXH3_64bits_reset(&state);
+    XXH3_64bits_update(&state, numbers, sizeof(numbers));
+    digest_bytes(&state, &node->key);
+    digest_bytes(&state, &node->plan);
+    digest_bytes(&state, &node->sync);
+    return (int64_t)XXH3_64bits_digest(&state);
+}
+
+/* Whether the row is as it was written. */
+static bool get_row(sqlite3_stmt *statement, int64_t space, struct database_node *out)
+{
+    *out = (struct database_node){
+        .node = sqlite3_column_int64(statement, 0),
+        .parent = sqlite3_column_int64(statement, 1),
+        .key = column(statement, 2),
+        .lazy = sqlite3_column_int64(statement, 3),
+        .plan = column(statement, 4),
+        .sync = column(statement, 5),
+    };
+    return sqlite3_column_int64(statement, 6) == digest_of(space, out);
+}
+
+bool database_next(struct database *database, int64_t space, struct database_node *out)
+{
+    sqlite3_stmt *all = database->statements[ALL_NODES];
+
+    if (!all && (all = statement_of(database, ALL_NODES)))
+        sqlite3_bind_int64(all, 1, space);
+    while (all && !database->failure && step(database, all)) {
+        if (get_row(all, space, out))
+            return true;
+    }
+    return false;
+}
+
+static void bind_bytes(sqlite3_stmt *statement, int index, const struct database_bytes *bytes)
+{
+    if (bytes->n_bytes)
+        sqlite3_bind_blob64(statement, index, bytes->bytes, bytes->n_bytes, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(statement, index);
+}
+
+static void write_row(struct database *database, enum statement which, int64_t space,
+                      const struct database_node *node)
+{
+    sqlite3_stmt *statement = statement_of(database, which);
+
+    if (!statement)
+        return;
+    sqlite3_bind_int64(statement, 1, space);
+    sqlite3_bind_int64(statement, 2, node->parent);
+    bind_bytes(statement, 3, &node->key);
+    sqlite3_bind_int64(statement, 4, node->lazy);
+    bind_bytes(statement, 5, &node->plan);
+    bind_bytes(statement, 6, &node->sync);
+    sqlite3_bind_int64(statement, 7, digest_of(space, node));
+    step(database, statement);
+}
+
+static bool same_bytes(const struct database_bytes *a, const struct database_bytes *b)
+{
+    return a->n_bytes == b->n_bytes && (!a->n_bytes || memcmp(a->bytes, b->bytes, a->n_bytes) == 0);
+}
+
+int64_t database_put(struct database *database, int64_t space, const struct database_node *node)
+{
+    sqlite3_stmt *get = statement_of(database, GET_NODE);
+    struct database_node wanted = *node, there = {0};
+    bool sound;
+
+    if (!get)
+        return 0;
+    sqlite3_bind_int64(get, 1, space);
+    sqlite3_bind_int64(get, 2, node->parent);
+    bind_bytes(get, 3, &node->key);
+    if (!step(database, get)) {
+        write_row(database, ADD_NODE, space, node);
+        return database->failure ? 0 : sqlite3_last_insert_rowid(database->db);
+    }
+    sound = get_row(get, space, &there);
+    if (sound && !node->lazy) {
+        wanted.lazy = there.lazy;
+        wanted.plan = there.plan;
+    }
+    if (sound && !node->sync.n_bytes)
+        wanted.sync = there.sync;
+    if (!sound || wanted.lazy != there.lazy || !same_bytes(&wanted.plan, &there.plan) ||
+        !same_bytes(&wanted.sync, &there.sync))
+        write_row(database, SET_NODE, space, &wanted);
+    sqlite3_reset(get);
+    return database->failure ? 0 : there.node;
+}
