@@ -3,7 +3,7 @@
 # The command line itself: help, wrong use, what is derived from the table.
 . "$(dirname "$0")/expect.sh"
 
-commands="devices run check ops doctor help"
+commands="devices run check ops bench doctor help"
 
 expect 2 '' '^Usage: frit COMMAND' "$frit"
 expect 0 '^Usage: frit COMMAND' '' "$frit" --help

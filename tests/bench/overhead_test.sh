@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `frit bench overhead` runs, prints every row, and says what is wrong with a command line.
+. "$(dirname "$0")/../tools/expect.sh"
+
+expect 0 '^mix +8 ops.*' '' "$frit" bench overhead -n 3
+for words in 'ns per op' 'at most 40' 'times the ops of one thread' 'at least 1.8' 'times the cost with one plan' \
+  'ms first' 'ms when known'; do
+  grep -q "$words" "$scratch/out" || complain "nothing about '$words'" 'bench overhead'
+done
+
+expect 0 '*' '' "$frit" bench overhead -n 3 --json
+rows=0
+while read -r line; do
+  "$build/tests/json_check" <<<"$line" || complain "no JSON object in a line: $line" 'bench overhead --json'
+  grep -q '"suite":"overhead"' <<<"$line" || complain "no suite: $line" 'bench overhead --json'
+  rows=$((rows + 1))
+done <"$scratch/out"
+[ "$rows" = 4 ] || complain "$rows rows, not 4" 'bench overhead --json'
+for key in ns_per_op speed_up plans_ratio first_ms; do
+  grep -q "\"$key\":[0-9.e+-]*,\"${key}_target\":" "$scratch/out" || complain "no $key" 'bench overhead --json'
+done
+
+expect 2 '' "no suite 'overhaed' here; there is: overhead" "$frit" bench overhaed
+expect 2 '' 'something is missing: frit bench SUITE' "$frit" bench
+expect 2 '' '--rounds 0: wants a number' "$frit" bench overhead --rounds 0
+expect 1 '' "$scratch/libfrit-null.so: No such file" "$frit" bench overhead --plugin "$scratch"
+finish
