@@ -11,7 +11,7 @@
 struct sorting {
     const struct search_ctx *ctx;
     struct arena arena;
-    struct chunk *items;
+    struct plan_block *items;
     uint32_t count, first, end;
     uint32_t *chunk_of; /* per op from `first` on */
     uint32_t *maker;    /* per value: 1 + op of the range that makes it */
@@ -22,21 +22,21 @@ struct sorting {
     uint32_t *edges;
     uint32_t *heap;
     uint32_t n_heap;
-    struct chunk *sorted;
+    struct plan_block *sorted;
     uint32_t n_sorted;
 };
 
 frit_status chunks_add(struct search_ctx *ctx, struct chunks *chunks,
-                       const struct plan_block *block, uint32_t round, frit_err *err)
+                       const struct plan_block *chunk, frit_err *err)
 {
-    uint32_t *ops = arena_array(&ctx->arena, block->n_ops, sizeof(*ops));
+    uint32_t *ops = arena_array(&ctx->arena, chunk->n_ops, sizeof(*ops));
 
     if (!ops ||
         !array_grow(&chunks->items, &chunks->room, chunks->count, 1, sizeof(*chunks->items)))
-        return fail_memory(err, block->n_ops * sizeof(*ops));
-    memcpy(ops, block->ops, block->n_ops * sizeof(*ops));
-    chunks->items[chunks->count] = (struct chunk){.block = *block, .round = round};
-    chunks->items[chunks->count++].block.ops = ops;
+        return fail_memory(err, chunk->n_ops * sizeof(*ops));
+    memcpy(ops, chunk->ops, chunk->n_ops * sizeof(*ops));
+    chunks->items[chunks->count] = *chunk;
+    chunks->items[chunks->count++].ops = ops;
     return FRIT_OK;
 }
 
@@ -55,7 +55,7 @@ static void survey(struct sorting *s)
             s->killer[op->dead[k]] = i + 1;
     }
     for (uint32_t c = 0; c < s->count; c++) {
-        const struct plan_block *block = &s->items[c].block;
+        const struct plan_block *block = &s->items[c];
 
         s->key[c] = block->ops[0];
         for (uint32_t i = 0; i < block->n_ops; i++) {
@@ -209,34 +209,34 @@ static frit_status sort(struct sorting *s, frit_err *err)
 
 /* ---- cycles ---- */
 
-/* Of the programs that wait the one found last. */
-static uint32_t last_found(const struct sorting *s)
+/* Of the programs that wait the one that saves least, the last of several. */
+static uint32_t least_worth(const struct sorting *s)
 {
-    uint32_t found = s->count;
+    uint32_t least = s->count;
 
     for (uint32_t c = 0; c < s->count; c++) {
-        if (s->waits[c] && s->items[c].block.program &&
-            (found == s->count || s->items[c].round > s->items[found].round ||
-             (s->items[c].round == s->items[found].round && s->key[c] > s->key[found])))
-            found = c;
+        if (s->waits[c] && s->items[c].program &&
+            (least == s->count || s->items[c].score < s->items[least].score ||
+             (s->items[c].score == s->items[least].score && s->key[c] > s->key[least])))
+            least = c;
     }
-    return found;
+    return least;
 }
 
 static frit_status split(struct search_ctx *ctx, struct chunks *chunks, uint32_t number,
                          frit_err *err)
 {
-    struct plan_block whole = chunks->items[number].block;
+    struct plan_block whole = chunks->items[number];
 
     plan_program_unref(whole.program);
-    chunks->items[number].block.program = NULL;
+    chunks->items[number].program = NULL;
     for (uint32_t i = 0; i < whole.n_ops; i++) {
         struct plan_block one = {.n_ops = 1, .ops = whole.ops + i, .end = PLAN_END_SINGLE};
 
         if (i)
-            TRY(chunks_add(ctx, chunks, &one, 0, err));
+            TRY(chunks_add(ctx, chunks, &one, err));
         else
-            chunks->items[number].block = one;
+            chunks->items[number] = one;
     }
     return FRIT_OK;
 }
@@ -259,7 +259,7 @@ frit_status order_chunks(struct search_ctx *ctx, struct chunks *chunks, uint32_t
         if (!st && done)
             memcpy(s.items, s.sorted, s.count * sizeof(*s.items));
         else if (!st)
-            victim = last_found(&s);
+            victim = least_worth(&s);
         if (victim < s.count) {
             ctx->stats.repairs++;
             st = split(ctx, chunks, begin + victim, err);

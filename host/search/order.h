@@ -5,23 +5,19 @@
 
 #include "search/block.h"
 
-struct chunk {
-    struct plan_block block; /* one op, or a program's; the list lies in the context's arena */
-    uint32_t round;          /* later ones are given up first */
-};
-
+/* Programs with their ops, and single ops. */
 struct chunks {
-    struct chunk *items;
+    struct plan_block *items; /* their lists lie in the context's arena */
     uint32_t count, room;
 };
 
 /* Adds one; `ops` is copied, the program taken over on success. */
 frit_status chunks_add(struct search_ctx *ctx, struct chunks *chunks,
-                       const struct plan_block *block, uint32_t round, frit_err *err);
+                       const struct plan_block *chunk, frit_err *err);
 
 /* Sorts the chunks from number `begin` on, which hold ops first .. end - 1, so that each runs after
  * what it needs, and the one with the earliest op first where there is a choice.  Programs that
- * wait for each other are given up, the last found first, until there is an order. */
+ * wait for each other are given up, those that save least first, until there is an order. */
 frit_status order_chunks(struct search_ctx *ctx, struct chunks *chunks, uint32_t begin,
                          uint32_t first, uint32_t end, frit_err *err);
 

@@ -76,7 +76,7 @@ void search_destroy(struct search *search)
     free(search);
 }
 
-void search_reset(struct search *search)
+static void forget(struct search *search)
 {
     struct search_ctx *ctx = &search->ctx;
 
@@ -93,6 +93,11 @@ void search_reset(struct search *search)
     search->n_deaths = 0;
     search->chunks.count = 0;
     search->n_holes = 0;
+}
+
+void search_reset(struct search *search)
+{
+    forget(search);
     search->failed = false;
 }
 
@@ -168,7 +173,7 @@ static frit_status take_all(struct search *search, const struct relative *relati
     struct search_ctx *ctx = &search->ctx;
 
     if (has_late_deaths(search, relative))
-        search_reset(search);
+        forget(search);
     TRY(grow(search, relative, err));
     ctx->ops.n_values = relative->n_values;
     TRY(pass_grow(ctx, &search->pass, relative->n_ops, err));
@@ -210,8 +215,7 @@ static void note_tired(struct search *search, const struct block *block)
 }
 
 /* A block's program, or its first op by itself. */
-static frit_status close_block(struct search *search, struct block *block, uint32_t round,
-                               frit_err *err)
+static frit_status close_block(struct search *search, struct block *block, frit_err *err)
 {
     struct search_ctx *ctx = &search->ctx;
     struct plan_block found = {.ops = block->ops, .n_ops = 1, .end = block->end};
@@ -227,22 +231,23 @@ static frit_status close_block(struct search *search, struct block *block, uint3
     }
     for (uint32_t i = 0; i < found.n_ops; i++)
         search->found[found.ops[i]] = true;
-    st = chunks_add(ctx, &search->chunks, &found, round, err);
+    st = chunks_add(ctx, &search->chunks, &found, err);
     if (st)
         plan_program_unref(found.program);
     return st;
 }
 
 /* Ends the pass; *end is one beyond the last op that it found a place for. */
-static frit_status close_pass(struct search *search, uint32_t round, uint32_t *end, frit_err *err)
+static frit_status close_pass(struct search *search, uint32_t *end, frit_err *err)
 {
     for (uint64_t rest = search->pass.dag.live; rest; rest &= rest - 1) {
-        uint32_t begin = search->chunks.count;
+        const struct plan_block *chunk;
 
-        TRY(close_block(search, search->pass.blocks[dag_first(rest)], round, err));
-        for (uint32_t i = 0; i < search->chunks.items[begin].block.n_ops; i++) {
-            if (search->chunks.items[begin].block.ops[i] >= *end)
-                *end = search->chunks.items[begin].block.ops[i] + 1;
+        TRY(close_block(search, search->pass.blocks[dag_first(rest)], err));
+        chunk = &search->chunks.items[search->chunks.count - 1];
+        for (uint32_t i = 0; i < chunk->n_ops; i++) {
+            if (chunk->ops[i] >= *end)
+                *end = chunk->ops[i] + 1;
         }
     }
     pass_reset(&search->ctx, &search->pass);
@@ -275,7 +280,7 @@ static frit_status fill_holes(struct search *search, uint32_t first, uint32_t en
         ctx->stats.holes += round == 1 ? search->n_holes : 0;
         for (uint32_t i = 0; i < search->n_holes && !search->pass.stopped; i++)
             TRY(pass_take(ctx, &search->pass, search->holes[i], err));
-        TRY(close_pass(search, round, &last, err));
+        TRY(close_pass(search, &last, err));
     }
 }
 
@@ -286,7 +291,7 @@ static frit_status close_range(struct search *search, uint32_t first, uint32_t *
     uint32_t begin = search->chunks.count;
 
     *end = first;
-    TRY(close_pass(search, 0, end, err));
+    TRY(close_pass(search, end, err));
     TRY(fill_holes(search, first, *end, err));
     return order_chunks(&search->ctx, &search->chunks, begin, first, *end, err);
 }
@@ -324,7 +329,7 @@ static frit_status find(struct search *search, bool all, uint32_t *end, frit_err
 static void drop_programs(struct search *search)
 {
     for (uint32_t c = 0; c < search->chunks.count; c++)
-        plan_program_unref(search->chunks.items[c].block.program);
+        plan_program_unref(search->chunks.items[c].program);
     search->chunks.count = 0;
 }
 
@@ -339,7 +344,7 @@ static frit_status simulate(struct search *search, uint32_t n_ops, bool *valid, 
     if (!order)
         return fail_memory(err, n_ops * sizeof(*order));
     for (uint32_t c = 0; c < search->chunks.count; c++) {
-        const struct plan_block *block = &search->chunks.items[c].block;
+        const struct plan_block *block = &search->chunks.items[c];
 
         for (uint32_t i = 0; i < block->n_ops && n < n_ops; i++)
             order[n++] = block->ops[i];
@@ -358,7 +363,7 @@ static frit_status surrender(struct search *search, uint32_t n_ops, frit_err *er
     for (uint32_t i = 0; i < n_ops; i++) {
         struct plan_block one = {.n_ops = 1, .ops = &i, .end = PLAN_END_SINGLE};
 
-        TRY(chunks_add(&search->ctx, &search->chunks, &one, 0, err));
+        TRY(chunks_add(&search->ctx, &search->chunks, &one, err));
     }
     return FRIT_OK;
 }
@@ -377,8 +382,7 @@ static frit_status finish(struct search *search, const struct relative *relative
     result = arena_array(&search->ctx.arena, search->chunks.count, sizeof(*result));
     if (!result)
         return fail_memory(err, search->chunks.count * sizeof(*result));
-    for (uint32_t c = 0; c < search->chunks.count; c++)
-        result[c] = search->chunks.items[c].block;
+    memcpy(result, search->chunks.items, search->chunks.count * sizeof(*result));
     *blocks = result;
     return FRIT_OK;
 }
