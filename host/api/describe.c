@@ -202,7 +202,7 @@ void frit_stats_get(frit_device *device, frit_stats *out)
         return;
     count = &device->count;
     memory_stats(device->memory, &memory);
-    frit_stats stats = {.ops = atomic_load(&count->ops),
+    frit_stats stats = {.ops = streams_ops(device),
                         .views = atomic_load(&count->views),
                         .decomposed = atomic_load(&count->decomposed),
                         .programs = atomic_load(&count->programs),

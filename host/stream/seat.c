@@ -91,6 +91,7 @@ static struct stream *stream_create(frit_device *device, const void *owner, bool
     stream->n_scopes = stream->op_counter = 0;
     stream->has_ordinal = false;
     stream->seed_epoch = 0;
+    atomic_store(&stream->n_ops, 0);
     segment_reset(&stream->work->segment, ++stream->last_epoch);
     walker_init(&stream->walker, device->automaton);
     home_leave(&stream->home);
@@ -353,6 +354,19 @@ uint64_t streams_queued(frit_device *device)
     uint64_t count = 0;
 
     streams_each(device, count_queued, &count);
+    return count;
+}
+
+static void count_ops(struct stream *stream, void *ctx)
+{
+    *(uint64_t *)ctx += atomic_load_explicit(&stream->n_ops, memory_order_relaxed);
+}
+
+uint64_t streams_ops(frit_device *device)
+{
+    uint64_t count = 0;
+
+    streams_each(device, count_ops, &count);
     return count;
 }
 

@@ -408,6 +408,14 @@ static bool create_outputs(struct seat *seat, const struct segment_call *call, s
     return ok;
 }
 
+/* Inside the lock, so that nobody else writes it. */
+static void count_op(struct stream *stream)
+{
+    atomic_store_explicit(&stream->n_ops,
+                          atomic_load_explicit(&stream->n_ops, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
 bool stream_append(struct seat *seat, struct segment_call *call, struct slot **out)
 {
     struct stream *stream = seat->stream;
@@ -422,8 +430,10 @@ bool stream_append(struct seat *seat, struct segment_call *call, struct slot **o
     call->persistent = seat->persistent > 0;
     if (op_row(call->op)->traits & FRIT_OP_SEEDED)
         take_numbers(stream, call);
-    if (segment_append(&stream->work->segment, call))
+    if (segment_append(&stream->work->segment, call)) {
+        count_op(stream);
         return true;
+    }
     drop_outputs(out, call->n_out);
     return false;
 }

@@ -41,6 +41,7 @@ struct stream {
     struct memo *memo;
     struct failure *first_error; /* since the last sync */
     uint64_t last_epoch;         /* of segments; never goes back */
+    atomic_uint_least64_t n_ops; /* recorded */
     uint32_t n_scopes;           /* open ones, of any thread */
     bool has_ordinal;
     uint32_t ordinal;
@@ -96,6 +97,7 @@ void streams_each(frit_device *device, void (*fn)(struct stream *stream, void *c
 /* Detaches all streams from a device that is being closed; queued ops are dropped, tensors end. */
 void streams_close(frit_device *device);
 uint64_t streams_queued(frit_device *device);
+uint64_t streams_ops(frit_device *device);
 uint64_t streams_tensors(frit_device *device);
 uint64_t streams_count(frit_device *device);
 

@@ -39,12 +39,12 @@ void home_init(struct slot_home *home);
 /* Gives the free slots back; none is alive. */
 void home_fini(struct slot_home *home);
 
-/* The calling thread as an owner. */
+/* Its address is the calling thread as an owner. */
+extern _Thread_local char home_token __attribute__((tls_model("initial-exec")));
+
 static inline const void *home_self(void)
 {
-    static _Thread_local char self __attribute__((tls_model("initial-exec")));
-
-    return &self;
+    return &home_token;
 }
 
 static inline bool home_is_mine(const struct slot_home *home)
