@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A driver inside the test: host memory, a few ops of f32 (copy, neg, add of a scalar; floor and
- * ceil of what is whole), and a script of what it asks for and what fails. */
+/* A driver inside the test: host memory (it checks that commands between two BARRIERs touch no
+ * common bytes that one of them writes), a few ops of f32 (copy, neg, exp, add, mul; floor and ceil
+ * of what is whole), programs for blocks of them, and a script of what it asks for and what fails.
+ */
 #ifndef TESTS_STREAM_DRIVER_H
 #define TESTS_STREAM_DRIVER_H
 
@@ -8,14 +10,44 @@
 
 #include <frit/backend.h>
 
-#include "load/registry.h"
+#include "load/load.h"
 #include "stream/device.h"
+
+/* One op of a block over registers: the block's operands come first, then each op adds one.  `b` -1
+ * is the next launch scalar, -2 nothing. */
+struct driver_op {
+    uint32_t op;
+    int a, b;
+};
+
+/* A program for a block, or (n_ops 0) for one op. */
+struct driver_program {
+    struct driver *driver;
+    uint32_t op;
+    /* A block; kept by the test. */
+    const struct driver_op *ops;
+    uint32_t n_ops;
+    const int *out; /* the register of each output */
+    /* Script. */
+    uint32_t n_candidates;
+    uint32_t refuse;           /* bit: this candidate refuses every signature */
+    uint64_t alias;            /* of output 0 */
+    uint64_t workspace;        /* bytes that a block wants */
+    uint32_t generation;       /* what describe says */
+    frit_status submit_status; /* of each submit with a launch of it */
+    /* What happened. */
+    uint32_t prepares, launches, last_candidate;
+};
 
 struct driver {
     /* Script. */
+    bool reverse;                           /* commands between two BARRIERs run last first */
+    uint64_t alias;                         /* of every op's output 0 */
+    uint64_t room;                          /* bytes that alloc gives in all, 0: no limit */
     bool refuse_neg;                        /* supports says no */
     uint32_t refuse_prepare;                /* prepare of this op is FRIT_UNSUPPORTED */
     bool decompose;                         /* composite ops run as core ops */
+    bool poison;                            /* memory is filled before each use */
     bool bad_table;                         /* op_program gives a table without prepare */
     bool fail_writes;                       /* told by waits */
     bool needs_compile;                     /* prepare of neg asks for compile */
@@ -35,7 +67,9 @@ struct driver {
     bool inline_queue;
 
     /* What happened. */
-    uint32_t prepares, compiles, launches, programs_alive;
+    uint32_t prepares, compiles, launches, programs_alive, submits, barriers, dispatches;
+    uint64_t allocated;
+    uint64_t last_cookie;
     frit_arg_sig last_in; /* operand 0 of the last prepare */
     uint8_t last_class;   /* of its scalar */
     bool workspace_was_zero;
@@ -46,9 +80,15 @@ struct driver {
     frit_failure failure;
     struct plugin plugin;
     frit_device_info info;
+    struct registry registry; /* no plugins */
     struct device_entry entry;
     atomic_uint_least64_t seed, epoch;
 };
+
+/* A program for a block, `foreign`: with commands of its own; the caller's until destroy.  `self`
+ * is the driver_program. */
+frit_program driver_block(struct driver *driver, const struct driver_op *ops, uint32_t n_ops,
+                          const int *out, bool foreign);
 
 /* Opens a device on it; device_destroy ends it. */
 frit_device *driver_device(struct driver *driver, int64_t max_ops);

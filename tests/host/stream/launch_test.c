@@ -279,28 +279,28 @@ static void test_old_signatures_are_forgotten(void **state)
 }
 
 /* What is given at launch only is not in the op that programs are made for. */
-static void test_a_relative_op_has_no_launch_fields(void **state)
+static void test_an_op_form_has_no_launch_fields(void **state)
 {
     const frit_attrs_pad attrs = {
         .struct_size = sizeof(attrs), .low = {1, {3}}, .high = {1, {3}}, .inner = {1, {3}}};
-    struct exec_input in = {.kind = FRIT_OPERAND_TENSOR,
-                            .value.type = {.dtype = FRIT_F32, .rank = 3, .dims = {1, 4, 0}}};
-    struct value out = {.type = {.dtype = FRIT_F32, .rank = 1, .dims = {4}}};
-    struct exec_call call = {
+    struct op_input in = {.kind = FRIT_OPERAND_TENSOR,
+                          .type = {.dtype = FRIT_F32, .rank = 3, .dims = {1, 4, 0}}};
+    struct op_type out = {.dtype = FRIT_F32, .rank = 1, .dims = {4}};
+    struct program_call call = {
         .op = FRIT_OP_pad, .n_in = 1, .n_out = 1, .attrs = &attrs, .in = &in, .out = &out};
-    struct relative_op relative;
+    struct op_form form;
     frit_attrs_pad seen;
 
     (void)state;
-    assert_int_equal(relative_init(&call, &relative, NULL), FRIT_OK);
-    memcpy(&seen, relative.desc.attrs, sizeof(seen));
+    assert_int_equal(op_form_init(&call, &form, NULL), FRIT_OK);
+    memcpy(&seen, form.desc.attrs, sizeof(seen));
     assert_int_equal(seen.low.dim[0], 0);
     assert_int_equal(seen.inner.rank, 0);
-    assert_int_equal(relative.operands[0].extent[0], 1);
-    assert_int_equal(relative.operands[0].extent[1], 2);
-    assert_int_equal(relative.operands[0].extent[2], 0);
-    assert_int_equal(relative.operands[1].extent[0], 2);
-    relative_fini(&relative);
+    assert_int_equal(form.operands[0].extent[0], 1);
+    assert_int_equal(form.operands[0].extent[1], 2);
+    assert_int_equal(form.operands[0].extent[2], 0);
+    assert_int_equal(form.operands[1].extent[0], 2);
+    op_form_fini(&form);
 }
 
 /* ---- failures ---- */
@@ -354,22 +354,22 @@ static void test_no_alignment_beyond_what_was_declared(void **state)
 }
 
 /* Different extents have different numbers, however many operands there are. */
-static void test_a_long_relative_op_tells_extents_apart(void **state)
+static void test_a_long_op_form_tells_extents_apart(void **state)
 {
-    struct exec_input in[100] = {0};
-    struct value out = {.type = {.dtype = FRIT_F32, .rank = 1, .dims = {5000}}};
-    struct exec_call call = {.op = FRIT_OP_cat, .n_in = 100, .n_out = 1, .in = in, .out = &out};
-    struct relative_op relative;
+    struct op_input in[100] = {0};
+    struct op_type out = {.dtype = FRIT_F32, .rank = 1, .dims = {5000}};
+    struct program_call call = {.op = FRIT_OP_cat, .n_in = 100, .n_out = 1, .in = in, .out = &out};
+    struct op_form form;
 
     (void)state;
     for (int i = 0; i < 100; i++) {
         in[i].kind = FRIT_OPERAND_TENSOR;
-        in[i].value.type = (struct op_type){.dtype = FRIT_F32, .rank = 1, .dims = {i + 2}};
+        in[i].type = (struct op_type){.dtype = FRIT_F32, .rank = 1, .dims = {i + 2}};
     }
-    assert_int_equal(relative_init(&call, &relative, NULL), FRIT_OK);
+    assert_int_equal(op_form_init(&call, &form, NULL), FRIT_OK);
     for (uint32_t i = 0; i < 101; i++)
-        assert_int_equal(relative.operands[i].extent[0], i + 2);
-    relative_fini(&relative);
+        assert_int_equal(form.operands[i].extent[0], i + 2);
+    op_form_fini(&form);
 }
 
 /* The command fails after submit returned: what it wrote is spoiled, and what was made from that.
@@ -503,7 +503,7 @@ int main(void)
         cmocka_unit_test(test_a_refused_submit_spoils_only_its_op),
         cmocka_unit_test(test_a_refusal_without_a_reason_is_an_error_too),
         cmocka_unit_test(test_no_alignment_beyond_what_was_declared),
-        cmocka_unit_test(test_a_long_relative_op_tells_extents_apart),
+        cmocka_unit_test(test_a_long_op_form_tells_extents_apart),
         cmocka_unit_test(test_a_refused_composite_runs_as_core_ops),
         cmocka_unit_test(test_composites_run_as_core_ops_on_request),
         cmocka_unit_test(test_a_table_with_holes_is_refused),
@@ -511,7 +511,7 @@ int main(void)
         cmocka_unit_test(test_the_tail_is_of_the_last_bytes),
         cmocka_unit_test(test_a_program_may_want_more_bytes),
         cmocka_unit_test(test_old_signatures_are_forgotten),
-        cmocka_unit_test(test_a_relative_op_has_no_launch_fields),
+        cmocka_unit_test(test_an_op_form_has_no_launch_fields),
         cmocka_unit_test(test_a_late_failure_reaches_dependents),
         cmocka_unit_test(test_a_late_failure_reaches_what_was_submitted),
         cmocka_unit_test(test_a_failed_write_spoils_the_tensor),
