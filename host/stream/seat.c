@@ -206,6 +206,11 @@ struct seat *seat_peek(const frit_device *device)
     return NULL;
 }
 
+struct seat *seat_last(void)
+{
+    return mine.last;
+}
+
 struct seat *seat_scoped(void)
 {
     if (mine.last && mine.last->scopes.depth)

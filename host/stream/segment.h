@@ -54,6 +54,12 @@ struct segment {
     uint32_t n_matched; /* records whose key the walker has taken */
 };
 
+/* Whether the walker has taken every record's key. */
+static inline bool segment_is_settled(const struct segment *segment)
+{
+    return segment->n_matched == segment->n_records;
+}
+
 void segment_fini(struct segment *segment);
 /* Forgets everything; the values are no longer held. */
 void segment_reset(struct segment *segment, uint64_t epoch);

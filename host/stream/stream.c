@@ -448,6 +448,14 @@ void stream_bury(struct slot *slot)
         segment_bury(segment, slot->index);
 }
 
+void stream_disown_inside(struct slot *slot)
+{
+    if (slot_disown(slot)) {
+        stream_bury(slot);
+        slot_end(slot);
+    }
+}
+
 bool stream_disown(frit_tensor *tensor)
 {
     struct slot *slot = slot_enter(tensor, NULL);

@@ -80,6 +80,8 @@ struct seat {
 frit_status seat_current(frit_device *device, struct seat **out, frit_err *err);
 /* The same if there is one already. */
 struct seat *seat_peek(const frit_device *device);
+/* The one that the thread used last on any device, NULL: none. */
+struct seat *seat_last(void);
 /* The one with an open scope that was used last on any device, for errors that have no device. */
 struct seat *seat_scoped(void);
 
@@ -114,6 +116,9 @@ bool stream_append(struct seat *seat, struct segment_call *call, struct slot **o
  */
 void stream_bury(struct slot *slot);
 
+/* Inside the lock, by the owner: gives back an owner of one of the stream's slots, without aliases.
+ */
+void stream_disown_inside(struct slot *slot);
 /* Gives an owner back, from any thread, no lock held; false for a handle that names nothing. */
 bool stream_disown(frit_tensor *tensor);
 

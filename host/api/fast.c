@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What op_check says depends on the row, the operands' types, which of them are scalars, and the
+ * attributes.  A small table per stream, indexed by a hash and compared in full, remembers it; the
+ * numbers of interned attributes go stale with the walker's generation.  Values of scalars are
+ * converted each time. */
+#include "api/fast.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/host.h"
+
+enum { ENTRIES = 64, MOST_IN = 4, MOST_ATTRS = 232 };
+
+struct memo_entry {
+    uint32_t op;
+    uint32_t n_in;
+    uint32_t attrs_id;
+    uint32_t attrs_bytes;
+    const struct automaton_generation *generation;
+    uint32_t kind[MOST_IN];
+    struct op_type in[MOST_IN]; /* SCALAR: the type it is used as */
+    struct op_type out;
+    unsigned char raw[MOST_ATTRS];
+    unsigned char checked[MOST_ATTRS];
+};
+
+struct memo {
+    struct memo_entry entries[ENTRIES];
+};
+
+/* The operands of a call as they are resolved. */
+struct operands {
+    struct segment_input in[MOST_IN];
+    struct slot *taken[MOST_IN]; /* slots of the stream that the call takes an owner of */
+    uint32_t n_taken;
+};
+
+static uint32_t place_of(uint32_t op, uint32_t kind, const struct op_type *type)
+{
+    uint64_t mix = op * 0x9e3779b1u;
+
+    if (kind == FRIT_OPERAND_TENSOR && type->rank)
+        mix ^= (uint64_t)(type->dims[0] * 0x85ebca6b + type->dims[type->rank - 1] * 0xc2b2ae35);
+    return (uint32_t)(mix * 0x9e3779b97f4a7c15u >> 58);
+}
+
+_Static_assert(ENTRIES == 64, "the hash has six bits");
+
+static bool same_type(const struct op_type *a, const struct op_type *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank)
+        return false;
+    for (uint32_t d = 0; d < a->rank; d++) {
+        if (a->dims[d] != b->dims[d])
+            return false;
+    }
+    return true;
+}
+
+static bool same_call(const struct memo_entry *entry, const struct api_call *call,
+                      const struct operands *operands,
+                      const struct automaton_generation *generation)
+{
+    if (entry->op != call->op || entry->n_in != call->n_in || entry->generation != generation)
+        return false;
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        const struct segment_input *in = &operands->in[i];
+
+        if (entry->kind[i] != in->kind ||
+            (in->kind == FRIT_OPERAND_TENSOR && !same_type(&entry->in[i], in->type)))
+            return false;
+    }
+    return !call->attrs || memcmp(entry->raw, call->attrs, entry->attrs_bytes) == 0;
+}
+
+/* ---- resolving ---- */
+
+/* What has aliases is taken on the long way, which drops them outside of the lock. */
+static bool resolve_slot(struct slot *slot, frit_tensor *tensor, struct operands *o, uint32_t i)
+{
+    struct segment_input *in = &o->in[i];
+
+    if (slot->state == SLOT_FAILED || (handle_taken(tensor) && slot->aliases))
+        return false;
+    in->slot = slot;
+    in->alias = NULL;
+    in->type = &slot->value.type;
+    if (handle_taken(tensor)) {
+        for (uint32_t k = 0; k < o->n_taken; k++) {
+            if (o->taken[k] == slot)
+                return true;
+        }
+        o->taken[o->n_taken++] = slot;
+    }
+    return true;
+}
+
+static bool resolve_tensor(struct stream *stream, frit_tensor *tensor, struct operands *o,
+                           uint32_t i)
+{
+    struct slot *slot = slot_of(tensor);
+    struct segment_input *in = &o->in[i];
+
+    if (!slot || !slot_is(slot, tensor))
+        return false;
+    in->kind = FRIT_OPERAND_TENSOR;
+    if (atomic_load_explicit(&slot->home, memory_order_relaxed) == &stream->home)
+        return resolve_slot(slot, tensor, o, i);
+    if (handle_taken(tensor))
+        return false;
+    in->slot = NULL;
+    in->alias = alias_find(&stream->aliases, slot);
+    if (!in->alias)
+        return false;
+    in->type = &in->alias->value.type;
+    return true;
+}
+
+static bool resolve(struct stream *stream, const struct api_call *call, struct operands *o)
+{
+    bool tensors = false;
+
+    o->n_taken = 0;
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        const frit_input *in = &call->in[i];
+
+        if (in->tensor) {
+            if (!resolve_tensor(stream, in->tensor, o, i))
+                return false;
+            tensors = true;
+        } else if (in->scalar.kind - 1u < FRIT_SCALAR_U64) {
+            o->in[i].kind = FRIT_OPERAND_SCALAR;
+            o->in[i].type = NULL;
+        } else {
+            return false;
+        }
+    }
+    return tensors;
+}
+
+/* A double in the place of a float tensor: rounded as op_check does.  Others take the long way. */
+static bool convert(const frit_scalar *from, uint32_t dtype, struct segment_input *in)
+{
+    double value;
+
+    if (from->kind != FRIT_SCALAR_F64 || (dtype != FRIT_F32 && dtype != FRIT_F64))
+        return false;
+    in->scalar.kind = FRIT_SCALAR_F64;
+    in->scalar.reserved = 0;
+    in->scalar.bits = from->bits;
+    in->dtype = dtype;
+    if (dtype == FRIT_F32) {
+        memcpy(&value, &from->bits, sizeof(value));
+        value = (double)(float)value;
+        memcpy(&in->scalar.bits, &value, sizeof(value));
+    }
+    return true;
+}
+
+static bool convert_all(const struct api_call *call, const struct memo_entry *entry,
+                        struct operands *o)
+{
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        if (o->in[i].kind == FRIT_OPERAND_SCALAR &&
+            !convert(&call->in[i].scalar, entry->in[i].dtype, &o->in[i]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- recording ---- */
+
+static const struct memo_entry *recall(struct stream *stream, const struct api_call *call,
+                                       struct operands *o)
+{
+    const struct memo_entry *entry;
+
+    if (!stream->memo || !resolve(stream, call, o))
+        return NULL;
+    entry = &stream->memo->entries[place_of(call->op, o->in[0].kind, o->in[0].type)];
+    if (!same_call(entry, call, o, stream->walker.generation) || !convert_all(call, entry, o))
+        return NULL;
+    return entry;
+}
+
+/* Inside the lock. */
+static frit_tensor *record(struct seat *seat, const struct api_call *call)
+{
+    struct stream *stream = seat->stream;
+    const struct memo_entry *entry;
+    struct operands o;
+    struct slot *out;
+
+    if (!segment_is_settled(&stream->work->segment) || stream->stalled)
+        stream_settle(stream);
+    if (stream->work->segment.n_records + 1 >= (uint64_t)stream->device->config.max_ops)
+        return NULL;
+    entry = recall(stream, call, &o);
+    if (!entry)
+        return NULL;
+    struct segment_call recorded = {.op = call->op,
+                                    .n_in = call->n_in,
+                                    .n_out = 1,
+                                    .attrs_id = entry->attrs_id,
+                                    .in = o.in,
+                                    .attrs = call->attrs ? entry->checked : NULL,
+                                    .types = &entry->out};
+    if (!stream_append(seat, &recorded, &out))
+        return NULL;
+    for (uint32_t i = 0; i < o.n_taken; i++)
+        stream_disown_inside(o.taken[i]);
+    return slot_handle(out);
+}
+
+frit_tensor *fast_op(const struct api_call *call)
+{
+    struct seat *seat = seat_last();
+    frit_tensor *out;
+
+    if (!seat || !fast_takes(call) || !home_is_mine(&seat->stream->home))
+        return NULL;
+    home_enter(&seat->stream->home);
+    out = record(seat, call);
+    home_leave_drop(&seat->stream->home);
+    return out;
+}
+
+bool fast_takes(const struct api_call *call)
+{
+    return call->n_in - 1u < MOST_IN && call->n_many == 0;
+}
+
+void fast_learn(struct stream *stream, const struct fast_seen *seen)
+{
+    const frit_op_info *row = op_row(seen->op);
+    uint32_t bytes = frit_record_info_at(row->record)->size;
+    struct memo_entry *entry;
+
+    if (op_n_out(row) != 1 || (seen->attrs && bytes > MOST_ATTRS))
+        return;
+    for (uint32_t i = 0; i < seen->n_in; i++) {
+        if (row->in[i].role != FRIT_ROLE_IN || seen->in[i].kind == FRIT_OPERAND_ABSENT)
+            return;
+    }
+    if (!stream->memo)
+        stream->memo = calloc(1, sizeof(*stream->memo));
+    if (!stream->memo)
+        return;
+    entry = &stream->memo->entries[place_of(seen->op, seen->in[0].kind, &seen->in[0].type)];
+    entry->op = seen->op;
+    entry->n_in = seen->n_in;
+    entry->attrs_id = seen->attrs_id;
+    entry->generation = stream->walker.generation;
+    entry->out = *seen->out;
+    for (uint32_t i = 0; i < seen->n_in; i++) {
+        entry->kind[i] = seen->in[i].kind;
+        entry->in[i] = seen->in[i].type;
+    }
+    entry->attrs_bytes = seen->attrs ? bytes : 0;
+    if (seen->attrs) {
+        memcpy(entry->raw, seen->raw, bytes);
+        memcpy(entry->checked, seen->attrs, bytes);
+    }
+}
