@@ -251,6 +251,8 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pla
         frit_status st = fuser_of(ctx, k)->table->finish(feed->clone, &made, &why);
 
         *n_ops = feed->state.accepted;
+        if (st == FRIT_NO_HOST_MEMORY)
+            return fail(err, st, "fuser %s: no memory for a program", fuser_of(ctx, k)->name);
         if (st) {
             drop(ctx, k, feed);
             continue;
