@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Known ways are found and unknown ones made, from many threads; answers stay as they were first
+ * given; generations keep what is used, bound what is kept, and free a plan exactly once. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "failing_alloc.h"
+#include "host/plan/rig.h"
+
+enum { BIG = 1 << 28, THREADS = 4 };
+
+static struct automaton *create(uint64_t bytes)
+{
+    struct automaton *automaton;
+
+    assert_int_equal(automaton_create(bytes, &automaton, NULL), FRIT_OK);
+    return automaton;
+}
+
+static void step(struct walker *walker, uint64_t number)
+{
+    struct op_key key = rig_key(number);
+
+    walker_step(walker, &key);
+}
+
+static void walk(struct walker *walker, uint64_t first, uint32_t count)
+{
+    walker_restart(walker);
+    for (uint32_t i = 0; i < count; i++)
+        step(walker, first + i);
+}
+
+static struct plan *lazy_plan(const struct walker *walker)
+{
+    struct plan *plan;
+
+    return walker_lazy(walker, &plan) == LAZY_RUN ? plan : NULL;
+}
+
+/* The same keys lead to the same place, and any other word of a key elsewhere. */
+static void test_exact_keys(void **state)
+{
+    struct automaton *automaton = create(BIG);
+    struct automaton_node *places[4 * 64 + 1];
+    struct automaton_stats stats;
+    struct walker walker;
+
+    (void)state;
+    walker_init(&walker, automaton);
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t bit = 0; bit <= 4 * 64; bit++) {
+            struct op_key key = rig_key(0);
+
+            if (bit < 4 * 64)
+                key.word[bit / 64] ^= UINT64_C(1) << bit % 64;
+            walker_restart(&walker);
+            walker_step(&walker, &key);
+            assert_int_equal(walker.depth, 1);
+            if (round == 0)
+                places[bit] = walker.node;
+            assert_ptr_equal(places[bit], walker.node);
+            for (uint32_t i = 0; i < bit; i++)
+                assert_ptr_not_equal(places[i], walker.node);
+        }
+    }
+    automaton_stats(automaton, &stats);
+    assert_int_equal(stats.nodes, 4 * 64 + 1);
+    walker_fini(&walker);
+    automaton_destroy(automaton);
+}
+
+/* D4: what one walker learns the others know. */
+static void d4_plans_are_shared(void **state)
+{
+    struct automaton *automaton = create(BIG);
+    struct plan *plan = rig_plan(3, 1, NULL);
+    struct walker a, b;
+
+    (void)state;
+    walker_init(&a, automaton);
+    walker_init(&b, automaton);
+    walk(&a, 10, 3);
+    walk(&b, 10, 3);
+    assert_null(lazy_plan(&b));
+    walker_set_lazy(&a, plan);
+    walker_set_sync(&a, plan);
+    assert_ptr_equal(lazy_plan(&b), plan);
+    assert_ptr_equal(walker_sync(&b), plan);
+    plan_unref(plan);
+    walker_fini(&a);
+    walker_fini(&b);
+    automaton_destroy(automaton);
+}
+
+/* D6: an answer is given once; each kind has its own, and each place its own. */
+static void d6_first_answer_stays(void **state)
+{
+    struct automaton *automaton = create(BIG);
+    struct plan *first = rig_plan(2, 0, NULL), *second = rig_plan(2, 1, NULL), *plan;
+    atomic_uint freed = 0;
+    struct walker walker;
+
+    (void)state;
+    rig_watch(second, &freed);
+    walker_init(&walker, automaton);
+    walk(&walker, 1, 2);
+    walker_set_lazy(&walker, first);
+    walker_set_lazy(&walker, second);
+    walker_set_lazy(&walker, NULL);
+    assert_int_equal(walker_lazy(&walker, &plan), LAZY_RUN);
+    assert_ptr_equal(plan, first);
+    assert_null(walker_sync(&walker));
+    walker_set_sync(&walker, second);
+    walker_set_sync(&walker, first);
+    assert_ptr_equal(walker_sync(&walker), second);
+    step(&walker, 9);
+    assert_int_equal(walker_lazy(&walker, &plan), LAZY_UNKNOWN);
+    assert_null(walker_sync(&walker));
+    plan_unref(first);
+    plan_unref(second);
+    assert_int_equal(atomic_load(&freed), 0);
+    walker_fini(&walker);
+    automaton_destroy(automaton);
+    assert_int_equal(atomic_load(&freed), 1);
+}
+
+/* D7, D9: an answer of a longer way is none of a shorter one, and the other way round. */
+static void d7_d9_answers_stand_at_their_depth(void **state)
+{
+    struct automaton *automaton = create(BIG);
+    struct plan *two = rig_plan(2, 0, NULL), *four = rig_plan(4, 0, NULL), *plan;
+    struct walker walker;
+
+    (void)state;
+    walker_init(&walker, automaton);
+    walk(&walker, 1, 1);
+    walker_set_lazy(&walker, NULL);
+    walk(&walker, 1, 4);
+    walker_set_lazy(&walker, four);
+    walk(&walker, 1, 2);
+    assert_int_equal(walker_lazy(&walker, &plan), LAZY_UNKNOWN);
+    walker_set_lazy(&walker, two);
+    for (uint32_t depth = 1; depth <= 5; depth++) {
+        static const enum lazy_kind kinds[] = {0,        LAZY_GO_ON,  LAZY_RUN, LAZY_UNKNOWN,
+                                               LAZY_RUN, LAZY_UNKNOWN};
+
+        walk(&walker, 1, depth);
+        assert_int_equal(walker.depth, depth);
+        assert_int_equal(walker_lazy(&walker, &plan), kinds[depth]);
+        assert_ptr_equal(plan, depth == 2 ? two : depth == 4 ? four : NULL);
+        assert_true(!plan || plan->n_calls <= depth);
+    }
+    plan_unref(two);
+    plan_unref(four);
+    walker_fini(&walker);
+    automaton_destroy(automaton);
+}
+
+/* D8: a way that differs in its last key has no answer of the other. */
+static void d8_another_end_has_no_answer(void **state)
+{
+    struct automaton *automaton = create(BIG);
+    struct plan *plan = rig_plan(3, 0, NULL);
+    struct walker walker;
+
+    (void)state;
+    walker_init(&walker, automaton);
+    walk(&walker, 1, 3);
+    walker_set_lazy(&walker, plan);
+    for (uint64_t other = 4; other < 100; other++) {
+        walk(&walker, 1, 2);
+        step(&walker, other);
+        assert_null(lazy_plan(&walker));
+    }
+    walk(&walker, 1, 3);
+    assert_ptr_equal(lazy_plan(&walker), plan);
+    plan_unref(plan);
+    walker_fini(&walker);
+    automaton_destroy(automaton);
+}
+
+/* D12: the bytes stay bounded, a way in use moves over with its plan, one that is not is freed, and
+ * a walker that stands still keeps what it stands on. */
+static void d12_generations(void **state)
+{
+    const uint64_t bytes = 64 << 10;
+    struct automaton *automaton = create(bytes);
+    struct plan *used = rig_plan(2, 0, NULL), *forgotten = rig_plan(2, 1, NULL);
+    struct plan *stood_on = rig_plan(2, 2, NULL);
+    atomic_uint freed_used = 0, freed_forgotten = 0, freed_stood_on = 0;
+    struct automaton_stats stats;
+    struct walker walker, standing;
+    uint32_t id;
+
+    (void)state;
+    rig_watch(used, &freed_used);
+    rig_watch(forgotten, &freed_forgotten);
+    rig_watch(stood_on, &freed_stood_on);
+    walker_init(&walker, automaton);
+    walk(&walker, 1, 2);
+    walker_set_lazy(&walker, used);
+    walker_set_sync(&walker, used);
+    id = walker_intern(&walker, "attributes", 10);
+    walk(&walker, 10, 2);
+    walker_set_sync(&walker, forgotten);
+    walker_init(&standing, automaton);
+    walk(&standing, 20, 2);
+    walker_set_lazy(&standing, stood_on);
+    plan_unref(used);
+    plan_unref(forgotten);
+    plan_unref(stood_on);
+    for (uint64_t i = 0; i < 20000; i++) {
+        walk(&walker, 1000 + 10 * i, 4);
+        walk(&walker, 1, 2);
+        assert_ptr_equal(lazy_plan(&walker), used);
+        assert_ptr_equal(walker_sync(&walker), used);
+        assert_int_equal(walker_intern(&walker, "attributes", 10), id);
+        automaton_stats(automaton, &stats);
+        assert_true(stats.bytes <= bytes + bytes / 4);
+    }
+    assert_true(stats.generations > 100);
+    assert_int_equal(atomic_load(&freed_forgotten), 0); /* it is of the generation stood on */
+    assert_ptr_equal(lazy_plan(&standing), stood_on);
+    step(&standing, 22); /* and it still grows */
+    assert_non_null(standing.node);
+    walker_restart(&standing);
+    assert_int_equal(atomic_load(&freed_forgotten), 1);
+    assert_int_equal(atomic_load(&freed_stood_on), 1);
+    walk(&standing, 20, 2);
+    assert_null(lazy_plan(&standing));
+    assert_int_equal(atomic_load(&freed_used), 0);
+    walker_fini(&standing);
+    walker_fini(&walker);
+    automaton_destroy(automaton);
+    assert_int_equal(atomic_load(&freed_used), 1);
+}
+
+static void test_interned(void **state)
+{
+    struct automaton *automaton = create(BIG);
+    struct walker walker;
+    uint32_t ids[300];
+
+    (void)state;
+    walker_init(&walker, automaton);
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 300; i++) {
+            uint32_t id = walker_intern(&walker, &i, sizeof(i));
+
+            assert_true(id != 0);
+            if (round == 0)
+                ids[i] = id;
+            assert_int_equal(id, ids[i]);
+            for (uint32_t k = 0; k < i; k++)
+                assert_int_not_equal(id, ids[k]);
+        }
+    }
+    for (uint32_t i = 0; i < 300; i++) {
+        size_t n_bytes;
+        const void *bytes = walker_interned(&walker, ids[i], &n_bytes);
+
+        assert_int_equal(n_bytes, sizeof(i));
+        assert_memory_equal(bytes, &i, sizeof(i));
+    }
+    assert_int_not_equal(walker_intern(&walker, "\0\0", 2), walker_intern(&walker, "\0", 1));
+    walker_fini(&walker);
+    automaton_destroy(automaton);
+}
+
+struct seen {
+    uint32_t nodes, depth_sum, plans, last_depth;
+};
+
+static frit_status see(void *ctx, const struct automaton_place *place, frit_err *err)
+{
+    struct seen *seen = ctx;
+
+    (void)err;
+    assert_true(place->depth <= seen->last_depth + 1);
+    assert_true((place->lazy == LAZY_RUN) == (place->plan != NULL));
+    seen->last_depth = place->depth;
+    seen->nodes++;
+    seen->depth_sum += place->depth;
+    seen->plans += (place->plan != NULL) + (uint32_t)(place->sync != NULL);
+    return seen->nodes == 1000 ? FRIT_CANCELLED : FRIT_OK;
+}
+
+static void test_visit(void **state)
+{
+    struct automaton *automaton = create(BIG);
+    struct plan *plan = rig_plan(3, 0, NULL);
+    struct seen seen = {0};
+    struct walker walker;
+
+    (void)state;
+    walker_init(&walker, automaton);
+    assert_int_equal(automaton_visit(&walker, see, &seen, NULL), FRIT_OK);
+    assert_int_equal(seen.nodes, 0);
+    for (uint64_t i = 0; i < 50; i++) {
+        walk(&walker, 100 * i, 3);
+        walker_set_sync(&walker, plan);
+        if (i % 2)
+            walker_set_lazy(&walker, plan);
+    }
+    assert_int_equal(automaton_visit(&walker, see, &seen, NULL), FRIT_OK);
+    assert_int_equal(seen.nodes, 150);
+    assert_int_equal(seen.depth_sum, 50 * (1 + 2 + 3));
+    assert_int_equal(seen.plans, 75);
+    seen = (struct seen){.nodes = 999};
+    assert_int_equal(automaton_visit(&walker, see, &seen, NULL), FRIT_CANCELLED);
+    plan_unref(plan);
+    walker_fini(&walker);
+    automaton_destroy(automaton);
+}
+
+/* ---- threads ---- */
+
+struct worker {
+    pthread_t thread;
+    struct automaton *automaton;
+    struct plan **plans; /* of the ways */
+    uint32_t seed;
+    uint32_t found;
+};
+
+enum { WAYS = 64, STEPS = 6, ROUNDS = 4000 };
+
+/* The answer of way w is plan w, whoever asks; some ways are nobody else's. */
+static void *walk_ways(void *ctx)
+{
+    struct worker *worker = ctx;
+    struct walker walker;
+
+    walker_init(&walker, worker->automaton);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint32_t way;
+        struct plan *plan;
+
+        worker->seed = worker->seed * 1664525u + 1013904223u;
+        way = worker->seed >> 16 & (WAYS - 1);
+        if (round % 5 == 4) {
+            walk(&walker, (uint64_t)worker->seed << 20, 2);
+            walker_intern(&walker, &worker->seed, sizeof(worker->seed));
+            continue;
+        }
+        walk(&walker, 0, way % 4); /* some have the beginning in common */
+        for (uint32_t i = 0; i < STEPS; i++)
+            step(&walker, 1000 * (way + 1) + i);
+        assert_int_equal(walker_intern(&walker, &way, sizeof(way)) == 0, 0);
+        if (walker_lazy(&walker, &plan) == LAZY_UNKNOWN)
+            walker_set_lazy(&walker, worker->plans[way]);
+        else
+            worker->found++;
+        assert_ptr_equal(lazy_plan(&walker), worker->plans[way]);
+        if (!walker_sync(&walker))
+            walker_set_sync(&walker, worker->plans[way]);
+        assert_ptr_equal(walker_sync(&walker), worker->plans[way]);
+    }
+    walker_fini(&walker);
+    return NULL;
+}
+
+static void walk_in_threads(uint64_t bytes, bool turns)
+{
+    struct automaton *automaton = create(bytes);
+    struct worker workers[THREADS];
+    struct plan *plans[WAYS];
+    atomic_uint freed = 0;
+    struct automaton_stats stats;
+
+    for (uint32_t i = 0; i < WAYS; i++) {
+        plans[i] = rig_plan(STEPS, i, NULL);
+        rig_watch(plans[i], &freed);
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.automaton = automaton, .plans = plans, .seed = i};
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, walk_ways, &workers[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        assert_true(workers[i].found > 0);
+    }
+    automaton_stats(automaton, &stats);
+    assert_int_equal(stats.generations > 3, turns);
+    if (!turns) {
+        assert_int_equal(stats.plans, 2 * WAYS);
+        assert_int_equal(stats.nodes, 3 + WAYS * STEPS + THREADS * ROUNDS / 5 * 2);
+    }
+    automaton_destroy(automaton);
+    assert_int_equal(atomic_load(&freed), 0);
+    for (uint32_t i = 0; i < WAYS; i++)
+        plan_unref(plans[i]); /* the last reference each */
+    assert_int_equal(atomic_load(&freed), WAYS);
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    walk_in_threads(BIG, false);
+}
+
+static void test_threads_and_generations(void **state)
+{
+    (void)state;
+    walk_in_threads(512 << 10, true);
+    walk_in_threads(0, true);
+}
+
+/* ---- memory ---- */
+
+/* Whatever allocation fails: the walker goes on, asks and answers, and no answer is wrong. */
+static void test_no_memory(void **state)
+{
+    struct plan *plan = rig_plan(2, 0, NULL);
+    bool hit = true;
+
+    (void)state;
+    for (long n = 0; hit; n++) {
+        struct automaton *automaton;
+        frit_status status;
+
+        failing_alloc_arm(n);
+        status = automaton_create(4096, &automaton, NULL);
+        if (status) {
+            assert_int_equal(status, FRIT_NO_HOST_MEMORY);
+            assert_null(automaton);
+        } else {
+            struct walker walker;
+
+            walker_init(&walker, automaton);
+            for (uint64_t i = 0; i < 300; i++) {
+                struct plan *found;
+
+                walk(&walker, 2 * i, 2);
+                assert_int_equal(walker.depth, 2);
+                walker_intern(&walker, &i, sizeof(i));
+                walker_set_lazy(&walker, plan);
+                walker_set_sync(&walker, plan);
+                assert_true(walker.node || walker_lazy(&walker, &found) == LAZY_UNKNOWN);
+                assert_true(!walker.node || lazy_plan(&walker) == plan);
+                assert_true(!walker_sync(&walker) || walker_sync(&walker) == plan);
+            }
+            walker_fini(&walker);
+            automaton_destroy(automaton);
+        }
+        hit = failing_alloc_disarm();
+    }
+    assert_int_equal(atomic_load(&plan->refs), 1);
+    plan_unref(plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact_keys),
+        cmocka_unit_test(d4_plans_are_shared),
+        cmocka_unit_test(d6_first_answer_stays),
+        cmocka_unit_test(d7_d9_answers_stand_at_their_depth),
+        cmocka_unit_test(d8_another_end_has_no_answer),
+        cmocka_unit_test(d12_generations),
+        cmocka_unit_test(test_interned),
+        cmocka_unit_test(test_visit),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_threads_and_generations),
+        cmocka_unit_test(test_no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
