@@ -33,6 +33,7 @@ struct driver_program {
     uint32_t refuse;           /* bit: this candidate refuses every signature */
     uint64_t alias;            /* of output 0 */
     uint64_t workspace;        /* bytes that a block wants */
+    bool relayout_first;       /* candidate 0 wants operand 0 in other strides, then refuses */
     uint32_t generation;       /* what describe says */
     frit_status submit_status; /* of each submit with a launch of it */
     /* What happened. */
@@ -41,29 +42,30 @@ struct driver_program {
 
 struct driver {
     /* Script. */
-    bool reverse;                           /* commands between two BARRIERs run last first */
-    uint64_t alias;                         /* of every op's output 0 */
-    uint64_t room;                          /* bytes that alloc gives in all, 0: no limit */
-    bool refuse_neg;                        /* supports says no */
-    uint32_t refuse_prepare;                /* prepare of this op is FRIT_UNSUPPORTED */
-    bool decompose;                         /* composite ops run as core ops */
-    bool poison;                            /* memory is filled before each use */
-    bool bad_table;                         /* op_program gives a table without prepare */
-    bool fail_writes;                       /* told by waits */
-    bool needs_compile;                     /* prepare of neg asks for compile */
-    bool wants_dense;                       /* prepare of neg asks for dense strides */
-    uint64_t workspace;                     /* bytes that neg wants zeroed; checked at launch */
-    uint64_t derived;                       /* bytes that neg derives from its operand */
-    uint32_t n_derived;                     /* how many memories of that size, 0: one */
-    frit_status odd_answer;                 /* of prepare of neg, where it would be FRIT_OK */
-    int64_t *out_strides;                   /* strides neg gives its output, NULL: dense */
-    uint64_t out_align;                     /* alignment neg wants for its output */
-    uint64_t out_bytes;                     /* and bytes */
-    frit_status submit_status;              /* of the next submit with a launch */
-    bool silent;                            /* a refused submit gives no reason */
-    frit_status complete_status;            /* told by waits after such a submit */
-    bool nameless;                          /* a failure comes without its value */
-    void (*on_tell)(struct driver *driver); /* in a wait that tells a failure */
+    bool reverse;                             /* commands between two BARRIERs run last first */
+    uint64_t alias;                           /* of every op's output 0 */
+    uint64_t room;                            /* bytes that alloc gives in all, 0: no limit */
+    bool refuse_neg;                          /* supports says no */
+    uint32_t refuse_prepare;                  /* prepare of this op is FRIT_UNSUPPORTED */
+    bool decompose;                           /* composite ops run as core ops */
+    void (*on_submit)(struct driver *driver); /* called first in it */
+    bool poison;                              /* memory is filled before each use */
+    bool bad_table;                           /* op_program gives a table without prepare */
+    bool fail_writes;                         /* told by waits */
+    bool needs_compile;                       /* prepare of neg asks for compile */
+    bool wants_dense;                         /* prepare of neg asks for dense strides */
+    uint64_t workspace;                       /* bytes that neg wants zeroed; checked at launch */
+    uint64_t derived;                         /* bytes that neg derives from its operand */
+    uint32_t n_derived;                       /* how many memories of that size, 0: one */
+    frit_status odd_answer;                   /* of prepare of neg, where it would be FRIT_OK */
+    int64_t *out_strides;                     /* strides neg gives its output, NULL: dense */
+    uint64_t out_align;                       /* alignment neg wants for its output */
+    uint64_t out_bytes;                       /* and bytes */
+    frit_status submit_status;                /* of the next submit with a launch */
+    bool silent;                              /* a refused submit gives no reason */
+    frit_status complete_status;              /* told by waits after such a submit */
+    bool nameless;                            /* a failure comes without its value */
+    void (*on_tell)(struct driver *driver);   /* in a wait that tells a failure */
     bool inline_queue;
 
     /* What happened. */

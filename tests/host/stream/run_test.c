@@ -186,6 +186,111 @@ static void test_what_nobody_wants_is_not_run(void **state)
     bench_close(&b);
 }
 
+/* A BARRIER orders what came before it, too: what only touches that needs no other one. */
+static void test_no_barrier_without_need(void **state)
+{
+    struct driver driver = {.reverse = true};
+    uint32_t x, y, z;
+    struct bench b;
+
+    (void)state;
+    bench_open(&b, &driver, 8);
+    x = bench_1(&b, FRIT_OP_neg, bench_in(&b, 1));
+    y = bench_n(&b, FRIT_OP_add, x, 1);
+    z = bench_n(&b, FRIT_OP_add, x, 2);
+    bench_want(&b, x);
+    bench_want(&b, y);
+    bench_want(&b, z);
+    bench_run(&b);
+    bench_expect(&b, y, 0);
+    bench_expect(&b, z, 1);
+    assert_int_equal(driver.barriers, 1);
+    bench_close(&b);
+}
+
+/* Two steps that share nothing but the workspace that the second gets from the first. */
+static void test_a_workspace_is_used_again(void **state)
+{
+    static const struct driver_op neg[] = {{FRIT_OP_neg, 0, -2}};
+    static const int out[] = {1};
+    struct driver driver = {.reverse = true, .derived = 1 << 16, .n_derived = 2};
+    struct bench_block blocks[2] = {{.n_ops = 1, .ops = {0}}, {.n_ops = 1, .ops = {1}}};
+    struct memory_stats stats;
+    uint32_t y[3];
+    struct bench b;
+
+    (void)state;
+    bench_open(&b, &driver, 8);
+    for (uint32_t i = 0; i < 3; i++) {
+        y[i] = bench_1(&b, FRIT_OP_neg, bench_in(&b, (float)i));
+        bench_want(&b, y[i]);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        blocks[i].program = block_program(&driver, neg, 1, out, false);
+        script(blocks[i].program)->workspace = 1 << 16;
+    }
+    bench_plan(&b, blocks, 2);
+    bench_run(&b);
+    bench_expect(&b, y[0], 0);
+    bench_expect(&b, y[1], -1);
+    bench_expect(&b, y[2], -2);
+    assert_int_equal(driver.barriers, 2);
+    memory_stats(b.device->memory, &stats);
+    assert_int_equal(stats.bytes_peak, 2 * 65536 + 6 * 64);
+    bench_close(&b);
+}
+
+/* Dead memory of another size or kind, or that a view still shows, is not for new values. */
+static void test_memory_is_used_again_where_it_fits(void **state)
+{
+    struct driver driver = {0};
+    uint32_t x, v, y, small, large;
+    struct bench b;
+
+    (void)state;
+    bench_open(&b, &driver, N);
+    small = bench_in(&b, 1);
+    b.n = 2 * N;
+    large = bench_in(&b, 2);
+    b.n = N;
+    x = bench_1(&b, FRIT_OP_neg, small);
+    v = bench_flip(&b, x);
+    y = bench_1(&b, FRIT_OP_neg, bench_n(&b, FRIT_OP_add, small, 1));
+    large = bench_n(&b, FRIT_OP_add, large, 1);
+    bench_want(&b, v);
+    bench_want(&b, y);
+    bench_want(&b, large);
+    b.ops[3].persistent = true; /* y */
+    bench_run(&b);
+    bench_expect(&b, v, -1);
+    bench_expect(&b, y, -2);
+    assert_true(buffer_is_persistent(b.values[y].value.buffer));
+    assert_false(buffer_is_persistent(b.values[large].value.buffer));
+    b.n = 2 * N;
+    bench_expect(&b, large, 3);
+    bench_close(&b);
+}
+
+static void test_values_that_lost_their_owners_go(void **state)
+{
+    struct driver driver = {0};
+    uint32_t x, y;
+    struct bench b;
+
+    (void)state;
+    bench_open(&b, &driver, 8);
+    x = bench_1(&b, FRIT_OP_neg, bench_in(&b, 1));
+    y = bench_1(&b, FRIT_OP_neg, x);
+    bench_want(&b, x);
+    bench_want(&b, y);
+    bench_plan(&b, NULL, 0);
+    b.values[x].wanted = false; /* the plan does not know */
+    bench_run(&b);
+    assert_null(b.values[x].value.buffer);
+    bench_expect(&b, y, 1);
+    bench_close(&b);
+}
+
 /* ---- in place ---- */
 
 static void test_a_chain_stays_in_one_buffer(void **state)
@@ -269,6 +374,24 @@ static void test_a_view_keeps_its_base(void **state)
     (void)state;
 }
 
+/* The base died earlier in the batch and is only held until the submit. */
+static void test_a_dead_base_gives_its_place(void **state)
+{
+    struct driver driver = {.alias = 1};
+    uint32_t v, y;
+    struct bench b;
+
+    (void)state;
+    bench_open(&b, &driver, 8);
+    v = bench_flip(&b, bench_flip(&b, bench_1(&b, FRIT_OP_neg, bench_in(&b, 1))));
+    y = bench_1(&b, FRIT_OP_exp, bench_n(&b, FRIT_OP_add, v, 1));
+    bench_want(&b, y);
+    bench_run(&b);
+    bench_expect(&b, y, 1);
+    assert_int_equal(count(&b.device->count.in_place), 2);
+    bench_close(&b);
+}
+
 /* x + x reads its memory through two arguments. */
 static void test_no_place_under_two_arguments(void **state)
 {
@@ -331,6 +454,25 @@ static void test_a_block_is_one_launch(void **state)
         bench_close(&b);
     }
     (void)state;
+}
+
+static void test_copies_for_a_refused_candidate_are_not_made(void **state)
+{
+    struct driver driver = {0};
+    struct plan_program *program;
+    struct bench b;
+    uint32_t y;
+
+    (void)state;
+    open_block(&b, &driver, false, &program, &y);
+    script(program)->n_candidates = 2;
+    script(program)->refuse = 1;
+    script(program)->relayout_first = true;
+    bench_run(&b);
+    bench_expect(&b, y, -60);
+    assert_int_equal(driver.launches, 2);
+    script(program)->generation = 1;
+    bench_close(&b);
 }
 
 static void test_the_next_candidate_takes_over(void **state)
@@ -543,6 +685,72 @@ static void test_a_late_failure_names_the_block(void **state)
             failure_unref(failure);
         }
         assert_int_equal(script(program)->launches, 0);
+        failure_unref(b.values[y].failure);
+        failure_unref(b.run.first);
+        buffer_disown(b.values[y].value.buffer);
+        b.values[y].value.buffer = NULL;
+        b.values[y].failure = NULL;
+        bench_run(&b);
+        bench_expect(&b, y, -60);
+        assert_int_equal(script(program)->launches, 0);
+        assert_int_equal(count(&b.device->count.disabled), 1);
+        bench_close(&b);
+    }
+    (void)state;
+}
+
+/* Work that ran inside submit has failed by then. */
+static void test_a_failure_inside_submit_is_found(void **state)
+{
+    struct driver driver = {.complete_status = FRIT_TIMEOUT, .inline_queue = true};
+    struct bench b;
+    uint32_t y;
+
+    (void)state;
+    bench_open(&b, &driver, 8);
+    y = bench_1(&b, FRIT_OP_neg, bench_in(&b, 1));
+    bench_want(&b, y);
+    bench_run(&b);
+    assert_string_equal(bench_failure(&b, y), "neg failed on scripted:0: smoke came out");
+    assert_ptr_equal(b.run.first, b.values[y].failure);
+    bench_close(&b);
+}
+
+static frit_device *waiting;
+
+static void wait_for_all(struct driver *driver)
+{
+    assert_int_equal(device_wait(waiting, driver->timeline, NULL), FRIT_OK);
+}
+
+/* The write of x failed; somebody is told before the run, or while it is being submitted. */
+static void test_a_failure_told_meanwhile_reaches_all(void **state)
+{
+    for (int meanwhile = 0; meanwhile < 2; meanwhile++) {
+        struct driver driver = {.fail_writes = true};
+        uint32_t x, y, z, good;
+        struct bench b;
+
+        bench_open(&b, &driver, 8);
+        x = bench_in(&b, 1);
+        good = bench_n(&b, FRIT_OP_add, bench_in(&b, 2), 1);
+        y = bench_1(&b, FRIT_OP_neg, x);
+        z = bench_1(&b, FRIT_OP_neg, y);
+        bench_want(&b, y);
+        bench_want(&b, z);
+        bench_want(&b, good);
+        waiting = b.device;
+        if (meanwhile)
+            driver.on_submit = wait_for_all;
+        else
+            atomic_store(&b.values[good - 1].value.buffer->last_write, 0);
+        if (!meanwhile)
+            wait_for_all(&driver);
+        bench_run(&b);
+        driver.on_submit = NULL;
+        assert_non_null(strstr(bench_failure(&b, y), "smoke came out"));
+        assert_ptr_equal(b.values[z].failure, b.values[y].failure);
+        assert_int_equal(driver.launches, meanwhile ? 3 : 1);
         bench_close(&b);
     }
     (void)state;
@@ -612,6 +820,14 @@ int main(void)
         cmocka_unit_test(test_dependents_fail_and_others_run),
         cmocka_unit_test(test_a_poisoned_block_runs_op_by_op),
         cmocka_unit_test(test_a_late_failure_names_the_block),
+        cmocka_unit_test(test_no_barrier_without_need),
+        cmocka_unit_test(test_a_workspace_is_used_again),
+        cmocka_unit_test(test_memory_is_used_again_where_it_fits),
+        cmocka_unit_test(test_values_that_lost_their_owners_go),
+        cmocka_unit_test(test_a_dead_base_gives_its_place),
+        cmocka_unit_test(test_copies_for_a_refused_candidate_are_not_made),
+        cmocka_unit_test(test_a_failure_inside_submit_is_found),
+        cmocka_unit_test(test_a_failure_told_meanwhile_reaches_all),
         cmocka_unit_test(test_another_device_runs_what_this_cannot),
         cmocka_unit_test(test_a_refused_composite_is_unfolded),
     };
