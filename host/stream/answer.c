@@ -177,7 +177,7 @@ static struct prepared *prepared_create(frit_device *device, const struct answer
     if (p->status >= 0 && check(device, asked->signature, p, &err))
         p->status = err.status;
     if (p->status < 0)
-        snprintf(p->text, sizeof(p->text), "%s", err.text);
+        snprintf(p->text, sizeof(p->text), "%.*s", (int)sizeof(p->text) - 1, err.text);
     return p;
 }
 
