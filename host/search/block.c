@@ -174,22 +174,11 @@ static void feed_all(struct search_ctx *ctx, const struct block *block, uint32_t
     ask(ctx, k, feed, block->n_ops);
 }
 
-static int compare_ops(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* An op may now kill what one behind it reads, so only program order is safe. */
 void block_refresh(struct search_ctx *ctx, struct block *block)
 {
     if (!block->stale)
         return;
     block->stale = false;
-    if (block->shuffled)
-        qsort(block->ops, block->n_ops, sizeof(*block->ops), compare_ops);
-    block->shuffled = false;
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
         if (!block->feeds[k].clone)
             continue;
@@ -275,6 +264,13 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pla
 
 /* ---- merging ---- */
 
+static int compare_ops(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
 static bool join_ops(struct block *to, const struct block *a, const struct block *b, int how)
 {
     const struct block *head = how == BLOCK_MERGE_BEFORE ? b : a;
@@ -287,7 +283,6 @@ static bool join_ops(struct block *to, const struct block *a, const struct block
     to->n_ops = a->n_ops + b->n_ops;
     if (how == BLOCK_MERGE_SORTED)
         qsort(to->ops, to->n_ops, sizeof(*to->ops), compare_ops);
-    to->shuffled = how != BLOCK_MERGE_SORTED;
     return true;
 }
 

@@ -43,9 +43,8 @@ struct block {
     uint32_t *ops; /* in the order in which fusers see them */
     uint32_t n_ops, room;
     struct feed *feeds;
-    bool open;     /* a fuser could take more */
-    bool stale;    /* a death came after its op was fed */
-    bool shuffled; /* not in program order */
+    bool open;  /* a fuser could take more */
+    bool stale; /* a death came after its op was fed */
     enum plan_end end;
 };
 

@@ -40,6 +40,20 @@ static void e2_joining_op(void **state)
     EXPECT(two, 5, segment, "chain(0 2) chain(1 3) 4");
 }
 
+/* Where fusers do not take program order, one block goes before the other if no edge is against
+ * it. */
+static void e2_one_after_the_other(void **state)
+{
+    struct rule rules[] = {{.name = "twice",
+                            .kind = RULE_SEQUENCE,
+                            .quality = 1000,
+                            .sequence = {FRIT_OP_add, FRIT_OP_sub, FRIT_OP_add, FRIT_OP_sub}}};
+
+    (void)state;
+    EXPECT(rules, 5, "add 0 1 > 2; add 5 6 > 3; sub 2 7 > 4; sub 4 3 > 8", "twice(0 2 1 3)");
+    EXPECT(rules, 5, "add 0 1 > 2; add 5 6 > 3; sub 3 7 > 4; sub 2 4 > 8", "twice(1 2 0 3)");
+}
+
 /* The add needs the block in between, so it can be in neither of its neighbours. */
 static void e3_third_block_between(void **state)
 {
@@ -54,6 +68,12 @@ static void e4_death_after_reads(void **state)
     (void)state;
     EXPECT(chain, 5, "exp 5 > 6; sum 9 > 1; prod 1 > 8; add 6 1 > 7 ! 6 1", "1 2 chain(0 3)");
     EXPECT(chain, 5, "exp 5 > 6; sum 9 > 1; prod 1 > 8; add 6 1 > 7 ! 6", "1 chain(0 3) 2");
+    /* The last op kills what a block reads that runs behind the first add's. */
+    EXPECT(linked, 5,
+           "sum 9 > 1; exp 5 > 6; exp 20 > 21; add 21 6 > 22; add 22 1 > 23; sum 23 > 30;"
+           "add 6 1 > 24 ! 1",
+           "0 1 linked(2 3 4) 5 6");
+    assert_int_equal(rig_stats.repairs, 0);
     /* Told later, the same. */
     EXPECT(chain, 5, "exp 5 > 6; sum 9 > 1; prod 1 > 8; add 6 1 > 7 ! 6; exp 7 > 10 ! 7 1",
            "1 2 chain(0 3 4)");
@@ -317,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(e1_interleaved_chains),
         cmocka_unit_test(e2_joining_op),
+        cmocka_unit_test(e2_one_after_the_other),
         cmocka_unit_test(e3_third_block_between),
         cmocka_unit_test(e4_death_after_reads),
         cmocka_unit_test(e5_merge_hides_nothing),
