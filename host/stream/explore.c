@@ -65,7 +65,17 @@ static void types_of(const struct graph *graph, const struct graph_op *op, struc
             op->out[i] == GRAPH_NO_VALUE ? (struct op_type){0} : graph->values[op->out[i]].type;
 }
 
-/* Whether a composite row runs as what it stands for. */
+static bool has_elements(const struct graph_op *op, const struct op_type *types)
+{
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        if (op->out[k] != GRAPH_NO_VALUE && op_elements(&types[k]) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a composite row runs as what it stands for.  One without elements stays itself: what it
+ * stands for does not use its operands, and would lose their failures. */
 static frit_status wants_expansion(const struct adding *a, const struct graph_op *op,
                                    const struct op_input *in, const struct op_type *types,
                                    bool *yes, frit_err *err)
@@ -79,7 +89,7 @@ static frit_status wants_expansion(const struct adding *a, const struct graph_op
                                 .out = types};
     const struct op_program *program;
 
-    *yes = row->level == FRIT_LEVEL_COMPOSITE && decompose_has(op->op);
+    *yes = row->level == FRIT_LEVEL_COMPOSITE && decompose_has(op->op) && has_elements(op, types);
     if (!*yes || row->cls == FRIT_CLASS_VIEW || a->device->config.decompose)
         return FRIT_OK;
     TRY(programs_get(a->device, &call, &program, err));
