@@ -180,8 +180,14 @@ static frit_status ask(frit_device *device, const frit_op_desc *op, struct op_pr
         entry->program.table = NULL;
         return st;
     }
+    st = answers_create(&entry->program, &entry->answers, err);
+    if (st) {
+        entry->program.table->destroy(entry->program.self);
+        entry->program.table = NULL;
+        return st;
+    }
     atomic_fetch_add(&device->count.programs, 1);
-    return answers_create(&entry->program, &entry->answers, err);
+    return FRIT_OK;
 }
 
 /* A refusal is an entry without a table. */

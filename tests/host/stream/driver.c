@@ -228,7 +228,8 @@ static struct driver_program *program_create(struct driver *driver, uint32_t op)
 {
     struct driver_program *program = calloc(1, sizeof(*program));
 
-    assert_non_null(program);
+    if (!program)
+        return NULL;
     *program = (struct driver_program){.driver = driver, .op = op, .n_candidates = 1};
     driver->programs_alive++;
     return program;
@@ -238,11 +239,11 @@ static frit_status op_program(void *self, const frit_op_desc *op, frit_program *
 {
     struct driver *driver = self;
 
-    (void)err;
     out->table = driver->bad_table ? &bad_table : &table;
-    if (!driver->bad_table)
-        out->self = program_create(driver, op->id);
-    return FRIT_OK;
+    if (driver->bad_table)
+        return FRIT_OK;
+    out->self = program_create(driver, op->id);
+    return out->self ? FRIT_OK : fail_memory(err, sizeof(struct driver_program));
 }
 
 frit_program driver_block(struct driver *driver, const struct driver_op *ops, uint32_t n_ops,
@@ -250,6 +251,7 @@ frit_program driver_block(struct driver *driver, const struct driver_op *ops, ui
 {
     struct driver_program *program = program_create(driver, 0);
 
+    assert_non_null(program);
     program->ops = ops;
     program->n_ops = n_ops;
     program->out = out;

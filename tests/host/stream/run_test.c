@@ -5,6 +5,7 @@
 #include "stream/bench.h"
 
 #include "base/fail.h"
+#include "failing_alloc.h"
 
 enum { N = 1 << 14 }; /* elements: 64 KiB, so that memory is used again within a batch */
 
@@ -255,15 +256,15 @@ static void test_memory_is_used_again_where_it_fits(void **state)
     b.n = N;
     x = bench_1(&b, FRIT_OP_neg, small);
     v = bench_flip(&b, x);
-    y = bench_1(&b, FRIT_OP_neg, bench_n(&b, FRIT_OP_add, small, 1));
+    y = bench_1(&b, FRIT_OP_neg, bench_1(&b, FRIT_OP_neg, bench_n(&b, FRIT_OP_add, small, 1)));
     large = bench_n(&b, FRIT_OP_add, large, 1);
     bench_want(&b, v);
     bench_want(&b, y);
     bench_want(&b, large);
-    b.ops[3].persistent = true; /* y */
+    b.ops[4].persistent = true; /* y */
     bench_run(&b);
     bench_expect(&b, v, -1);
-    bench_expect(&b, y, -2);
+    bench_expect(&b, y, 2);
     assert_true(buffer_is_persistent(b.values[y].value.buffer));
     assert_false(buffer_is_persistent(b.values[large].value.buffer));
     b.n = 2 * N;
@@ -723,11 +724,12 @@ static void wait_for_all(struct driver *driver)
     assert_int_equal(device_wait(waiting, driver->timeline, NULL), FRIT_OK);
 }
 
-/* The write of x failed; somebody is told before the run, or while it is being submitted. */
+/* The write of x failed, and only that one is known; somebody is told before the run, or while it
+ * is being submitted. */
 static void test_a_failure_told_meanwhile_reaches_all(void **state)
 {
-    for (int meanwhile = 0; meanwhile < 2; meanwhile++) {
-        struct driver driver = {.fail_writes = true};
+    for (int meanwhile = 0; meanwhile < 3; meanwhile++) {
+        struct driver driver = {.fail_writes = true, .alias = meanwhile == 2};
         uint32_t x, y, z, good;
         struct bench b;
 
@@ -740,6 +742,7 @@ static void test_a_failure_told_meanwhile_reaches_all(void **state)
         bench_want(&b, z);
         bench_want(&b, good);
         waiting = b.device;
+        b.values[x].last = true; /* 2: overwritten in place */
         if (meanwhile)
             driver.on_submit = wait_for_all;
         else
@@ -798,6 +801,51 @@ static void test_a_refused_composite_is_unfolded(void **state)
     bench_close(&b);
 }
 
+/* ---- no host memory ---- */
+
+/* Whatever is missing: each wanted value is right or has a failure, and nothing leaks. */
+static void test_no_host_memory_is_survived(void **state)
+{
+    static const struct driver_op neg[] = {{FRIT_OP_neg, 0, -2}};
+    static const int out[] = {1};
+    bool hit = true;
+
+    (void)state;
+    for (long n = 0; hit; n++) {
+        struct driver driver = {.wants_dense = true,
+                                .refuse_prepare = FRIT_OP_ceil,
+                                .poison = true,
+                                .workspace = 1 << 16,
+                                .derived = 64,
+                                .alias = n % 2 == 1};
+        struct bench_block block = {.n_ops = 1, .ops = {0}};
+        uint32_t x, y, z;
+        struct bench b;
+
+        bench_open(&b, &driver, 8);
+        x = bench_1(&b, FRIT_OP_neg, bench_in(&b, 1));
+        y = bench_1(&b, FRIT_OP_neg, bench_flip(&b, bench_n(&b, FRIT_OP_add, x, 1)));
+        z = bench_1(&b, FRIT_OP_ceil, bench_n(&b, FRIT_OP_add, x, 4));
+        bench_want(&b, y);
+        bench_want(&b, z);
+        block.program = block_program(&driver, neg, 1, out, false);
+        script(block.program)->n_candidates = 2;
+        script(block.program)->refuse = n % 3 == 0 ? 3 : 1;
+        bench_plan(&b, &block, 1);
+        failing_alloc_arm(n);
+        bench_run(&b);
+        hit = failing_alloc_disarm();
+        for (uint32_t v = 0; v < b.graph.n_values; v++)
+            assert_true(!b.values[v].wanted || !b.values[v].value.buffer != !b.values[v].failure);
+        if (b.values[y].value.buffer)
+            bench_expect(&b, y, 0);
+        if (b.values[z].value.buffer)
+            bench_expect(&b, z, 3);
+        assert_true(hit || (!b.values[y].failure && !b.values[z].failure));
+        bench_close(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -828,6 +876,7 @@ int main(void)
         cmocka_unit_test(test_copies_for_a_refused_candidate_are_not_made),
         cmocka_unit_test(test_a_failure_inside_submit_is_found),
         cmocka_unit_test(test_a_failure_told_meanwhile_reaches_all),
+        cmocka_unit_test(test_no_host_memory_is_survived),
         cmocka_unit_test(test_another_device_runs_what_this_cannot),
         cmocka_unit_test(test_a_refused_composite_is_unfolded),
     };
