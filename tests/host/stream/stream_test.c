@@ -128,9 +128,10 @@ static void test_a_new_thread_makes_ordinary_tensors(void **state)
     in_thread(&job, leave_persistent);
     in_thread(&job, queue_neg);
     assert_int_equal(frit_sync_all(job.device), FRIT_OK);
-    slot = slot_use(job.result, NULL);
+    slot = slot_enter(job.result, NULL);
+    assert_non_null(slot);
     assert_false(buffer_is_persistent(slot->value.buffer));
-    slot_unuse(slot);
+    slot_leave(slot);
     frit_release(job.result);
     device_destroy(job.device);
 }
@@ -252,7 +253,7 @@ static void test_what_outlives_its_scope_has_none(void **state)
     assert_int_equal(frit_tensor_status(scoped), FRIT_INVALID);
     assert_int_equal(frit_tensor_status(kept), FRIT_OK);
     frit_release(kept);
-    assert_int_equal(slot_count(device), 0);
+    assert_int_equal(streams_tensors(device), 0);
     device_destroy(device);
 }
 
