@@ -6,6 +6,7 @@
 #include "api/host.h"
 #include "base/fail.h"
 #include "graph/decompose.h"
+#include "plan/automaton.h"
 #include "stream/program.h"
 
 const char *frit_version(void)
@@ -196,12 +197,14 @@ uint32_t frit_op_support(frit_device *device, uint32_t op)
 void frit_stats_get(frit_device *device, frit_stats *out)
 {
     const struct device_counters *count;
+    struct automaton_stats known;
     struct memory_stats memory;
 
     if (!device || !out)
         return;
     count = &device->count;
     memory_stats(device->memory, &memory);
+    automaton_stats(device->automaton, &known);
     frit_stats stats = {.ops = streams_ops(device),
                         .views = atomic_load(&count->views),
                         .decomposed = atomic_load(&count->decomposed),
@@ -226,7 +229,23 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .reserved_peak = memory.reserved_peak,
                         .buffers_now = memory.buffers_now,
                         .tensors_now = streams_tensors(device),
-                        .queued_now = streams_queued(device)};
+                        .queued_now = streams_queued(device),
+                        .streams_now = streams_count(device),
+                        .plans_now = known.plans,
+                        .store_loaded = atomic_load(&count->store_loaded),
+                        .explorations = atomic_load(&count->explorations),
+                        .plan_hits = atomic_load(&count->plan_hits),
+                        .plan_misses = atomic_load(&count->plan_misses),
+                        .plan_runs = atomic_load(&count->plan_runs),
+                        .fused = atomic_load(&count->fused),
+                        .barriers = atomic_load(&count->barriers),
+                        .in_place = atomic_load(&count->in_place),
+                        .skipped = atomic_load(&count->skipped),
+                        .disabled = atomic_load(&count->disabled),
+                        .fallbacks_candidate = atomic_load(&count->fallbacks[FALLBACK_CANDIDATE]),
+                        .fallbacks_ops = atomic_load(&count->fallbacks[FALLBACK_OPS]),
+                        .fallbacks_decomposed = atomic_load(&count->fallbacks[FALLBACK_DECOMPOSED]),
+                        .fallbacks_device = atomic_load(&count->fallbacks[FALLBACK_DEVICE])};
 
     give(out, &stats, sizeof(stats));
 }

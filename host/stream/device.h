@@ -51,11 +51,12 @@ enum fallback {
 struct device_counters {
     atomic_uint_least64_t views, decomposed, programs, launches, submits, compiles;
     atomic_uint_least64_t plan_hits, plan_misses, explorations, plan_runs;
-    atomic_uint_least64_t fused;    /* launches of programs for blocks */
-    atomic_uint_least64_t barriers; /* between commands of one submit */
-    atomic_uint_least64_t in_place; /* outputs in the memory of an input */
-    atomic_uint_least64_t skipped;  /* steps whose results nobody wanted */
-    atomic_uint_least64_t disabled; /* programs that failed and are not run again */
+    atomic_uint_least64_t fused;        /* launches of programs for blocks */
+    atomic_uint_least64_t barriers;     /* between commands of one submit */
+    atomic_uint_least64_t in_place;     /* outputs in the memory of an input */
+    atomic_uint_least64_t skipped;      /* steps whose results nobody wanted */
+    atomic_uint_least64_t store_loaded; /* plans from the file */
+    atomic_uint_least64_t disabled;     /* programs that failed and are not run again */
     atomic_uint_least64_t fallbacks[FALLBACKS];
     atomic_uint_least64_t drains[DRAIN_CAUSES];
     atomic_uint_least64_t bytes_in, bytes_out;

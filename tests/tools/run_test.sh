@@ -15,12 +15,16 @@ expect 0 'answer +i64\[500\]  min 0  max 9' '' "$frit" run $cnn
 expect 0 'median of 3 runs' '' "$frit" run $mlp --repeat 3
 expect 0 '*' '' "$frit" run $mlp --json --out logits="$scratch/logits.npy" --repeat 2
 expect_json
-for key in file device runs ops programs launches compiles driver_allocs bytes_moved seconds first_seconds outputs \
+for key in file device runs ops programs launches explorations plan_hits plan_misses compiles driver_allocs bytes_moved seconds first_seconds outputs \
   name dtype dims count nan min max mean first; do
   grep -q "\"$key\":" "$scratch/out" || complain "no key $key" "run --json"
 done
 grep -q '"ops": 20,' "$scratch/out" || complain "10 ops in two runs are 20" "run --json"
 grep -q '"dims": \[500, 10\]' "$scratch/out" || complain "dims of the logits" "run --json"
+# Two runs of one program are one search, and the second one finds its plan.
+grep -q '"explorations": 1,' "$scratch/out" || complain "one search" "run --json"
+grep -q '"plan_hits": 1,' "$scratch/out" || complain "one known plan" "run --json"
+grep -q '"plan_misses": 1,' "$scratch/out" || complain "one unknown plan" "run --json"
 cat >"$scratch/compare.frit" <<END
 input a : f32[n, k] = "logits.npy"
 input b : f32[n, k] = "$PWD/$data/mlp_logits.npy"

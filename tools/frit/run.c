@@ -189,6 +189,9 @@ static void print_json(const struct program *program, const struct invocation *i
     json_uint(&json, "ops", after->ops - before->ops);
     json_uint(&json, "programs", after->programs - before->programs);
     json_uint(&json, "launches", after->launches - before->launches);
+    json_uint(&json, "explorations", after->explorations - before->explorations);
+    json_uint(&json, "plan_hits", after->plan_hits - before->plan_hits);
+    json_uint(&json, "plan_misses", after->plan_misses - before->plan_misses);
     json_uint(&json, "compiles", after->compiles - before->compiles);
     json_uint(&json, "driver_allocs", after->driver_allocs - before->driver_allocs);
     json_uint(&json, "bytes_moved",
@@ -283,8 +286,9 @@ const struct command run_command = {
     .details =
         "Inputs take their default file, or what --in says.  Random floats lie in 0..1, random\n"
         "integers in 0..99; a dim that no file fixes is 2.\n"
-        "With --json: file, device, runs, ops, programs (made by the driver), launches, compiles,\n"
-        "driver_allocs, bytes_moved (between program and device), seconds (median of the runs),\n"
+        "With --json: file, device, runs, ops, programs (made by the driver), launches,\n"
+        "explorations, plan_hits, plan_misses, compiles, driver_allocs, bytes_moved (between "
+        "program and device), seconds (median of the runs),\n"
         "first_seconds, outputs {name, dtype, dims, count, nan, min, max, mean, first, file}.\n"
         "Counters are sums over the runs.",
     .options =
@@ -293,6 +297,7 @@ const struct command run_command = {
             {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
             {"--out", "NAME=FILE", "save an output as FILE.npy", 0, true},
             {"--repeat", "N", "run N times", 0, false},
+            {"--no-fuse", NULL, "each op by itself", 0, false},
             {"--json", NULL, "for machines", 0, false},
             {0}},
     .examples =

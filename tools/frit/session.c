@@ -3,8 +3,13 @@
 
 int session_open(struct session *session, const struct invocation *in)
 {
+    static const frit_setting unfused = {"fusion", "enabled", "no"};
+    frit_host_params params = {.struct_size = sizeof(params),
+                               .settings = &unfused,
+                               .n_settings = invocation_has(in, "--no-fuse")};
+
     *session = (struct session){0};
-    if (frit_host_open(NULL, &session->host))
+    if (frit_host_open(&params, &session->host))
         return failed(in, "%s", session->host ? frit_host_error(session->host) : "no memory");
     return CLI_FINE;
 }

@@ -12,7 +12,8 @@ struct session {
     frit_device *device; /* NULL until session_device */
 };
 
-/* CLI_FAILED after a message; session_close afterwards in every case. */
+/* With --no-fuse no ops run together.  CLI_FAILED after a message; session_close afterwards in
+ * every case. */
 int session_open(struct session *session, const struct invocation *in);
 /* The device of --device, or what the configuration says. */
 int session_device(struct session *session, const struct invocation *in);

@@ -351,8 +351,24 @@ typedef struct frit_stats {
     uint64_t reserved_now; /* in driver blocks */
     uint64_t reserved_peak;
     uint64_t buffers_now;
-    uint64_t tensors_now; /* handles alive */
-    uint64_t queued_now;  /* ops not run yet */
+    uint64_t tensors_now;  /* handles alive */
+    uint64_t queued_now;   /* ops not run yet */
+    uint64_t streams_now;  /* queues */
+    uint64_t plans_now;    /* known */
+    uint64_t store_loaded; /* plans that came from the file of [fusion] store */
+    uint64_t explorations; /* searches for a new plan */
+    uint64_t plan_hits;    /* queues whose plan was known */
+    uint64_t plan_misses;
+    uint64_t plan_runs;
+    uint64_t fused;               /* launches that covered a block of ops */
+    uint64_t barriers;            /* between commands of one submit */
+    uint64_t in_place;            /* outputs written over an operand that died */
+    uint64_t skipped;             /* steps of plans whose results nobody wanted */
+    uint64_t disabled;            /* programs that failed and are not run again */
+    uint64_t fallbacks_candidate; /* what ran instead of a program that refused or failed: */
+    uint64_t fallbacks_ops;       /* the ops of the block one by one */
+    uint64_t fallbacks_decomposed;
+    uint64_t fallbacks_device;
 } frit_stats;
 
 /* Fills as much of `out` as its struct_size says the caller knows. */
