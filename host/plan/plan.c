@@ -189,7 +189,7 @@ static frit_status label_step(struct plan *plan, struct plan_step *step, frit_er
     if (step->n_ops > LABEL_OPS)
         str_addf(&text, " and %u more", step->n_ops - LABEL_OPS);
     if (!text.failed)
-        step->label = take_copy(plan, text.text, 1, text.length + 1);
+        step->label = take_copy(plan, text.text ? text.text : "", 1, text.length + 1);
     str_fini(&text);
     return step->label ? FRIT_OK : fail_memory(err, LABEL_OPS);
 }
