@@ -12,6 +12,7 @@
 #include "load/registry.h"
 #include "memory/memory.h"
 #include "search/fuser.h"
+#include "stream/watch.h"
 #include "tensor/failure.h"
 
 struct labels;
@@ -71,6 +72,7 @@ struct poison {
 struct frit_device {
     uint64_t id; /* unique in the process */
     struct device_config config;
+    struct watch watch; /* read for each op, and rarely written: not beside the counters */
     const struct device_entry *entry;
     const frit_backend *backend;
     const frit_device_info *info;

@@ -207,6 +207,7 @@ struct slot *slot_create(struct slot_home *home, frit_device *device)
     slot->owners = 1;
     slot->holds = 0;
     slot->state = SLOT_PENDING;
+    slot->made_by = FRIT_OP_none;
     slot->epoch = 0;
     slot->device = device;
     slot->scope = NULL;

@@ -84,6 +84,7 @@ struct slot {
     _Atomic(struct slot_home *) home;         /* NULL: in no home */
     uint32_t owners, holds;
     uint32_t state;       /* enum slot_state */
+    uint32_t made_by;     /* FRIT_OP_*, of no op: 0 */
     uint64_t epoch;       /* of the home's segment that numbers it, 0: none */
     uint32_t index;       /* its number there */
     uint32_t scope_index; /* in `scope`; changed by the scope's thread alone */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who looks on at a device: told of ops as they are recorded and of plans when they have run.
+ *
+ * While nobody does, a hook is one load.  A watcher that is taken off is told of nothing once
+ * watch_remove returns.  Threads: any; a watcher guards what is its own. */
+#ifndef STREAM_WATCH_H
+#define STREAM_WATCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct run;
+struct segment_call;
+struct watch;
+
+/* Either function may be NULL. */
+struct watcher {
+    /* Inside the stream's lock: the op was recorded.  May not wait, nor enter another lock than its
+     * own. */
+    void (*recorded)(struct watcher *watcher, const struct segment_call *call);
+    /* No lock is held: the plan ran; buffers of values that were not wanted are gone. */
+    void (*ran)(struct watcher *watcher, const struct run *run);
+};
+
+enum watch_place { WATCH_INSPECT, WATCH_TRACE, WATCHERS };
+
+/* Of a device; all zero is nobody. */
+struct watch {
+    atomic_uint count;  /* of the watchers */
+    atomic_uint inside; /* hooks under way */
+    _Atomic(struct watcher *) at[WATCHERS];
+};
+
+/* False: there is one at this place already. */
+bool watch_add(struct watch *watch, enum watch_place place, struct watcher *watcher);
+/* Takes it off and waits until no hook uses it.  False: it is not there. */
+bool watch_remove(struct watch *watch, enum watch_place place, struct watcher *watcher);
+
+static inline bool watch_is_on(const struct watch *watch)
+{
+    return atomic_load_explicit(&watch->count, memory_order_relaxed) > 0;
+}
+
+void watch_recorded(struct watch *watch, const struct segment_call *call);
+void watch_ran(struct watch *watch, const struct run *run);
+
+#endif
