@@ -59,7 +59,7 @@ static bool work_create(struct stream *stream)
 {
     stream->work = calloc(1, sizeof(*stream->work));
     stream->spare = calloc(1, sizeof(*stream->spare));
-    if (stream->work && stream->spare)
+    if (stream->work && stream->spare && !run_scratch_create(&stream->scratch, NULL))
         return true;
     free(stream->work);
     free(stream->spare);
@@ -103,10 +103,11 @@ static struct stream *stream_create(frit_device *device, const void *owner, bool
     return stream;
 }
 
-/* The stream of a thread that is gone, NULL if there is none: so a device has as many streams as
- * threads at once, not as threads ever.  What the old one queued stays, its error and its random
- * numbers do not; with a scope still open it is left alone, since nobody may end that. */
-static struct stream *stream_adopt(frit_device *device, const void *owner)
+/* The stream of a thread that is gone or that a program closed, NULL if there is none: so a device
+ * has as many streams as are used at once, not as were used ever.  What the old one queued stays,
+ * its error and its random numbers do not; with a scope still open it is left alone, since nobody
+ * may end that. */
+static struct stream *stream_adopt(frit_device *device, const void *owner, bool explicit)
 {
     struct stream *stream;
 
@@ -115,8 +116,10 @@ static struct stream *stream_adopt(frit_device *device, const void *owner)
         if (!atomic_load(&stream->home.owner) && !stream->explicit && !stream->n_scopes)
             break;
     }
-    if (stream)
+    if (stream) {
+        stream->explicit = explicit;
         home_set_owner(&stream->home, owner);
+    }
     pthread_mutex_unlock(&device->lock);
     if (!stream)
         return NULL;
@@ -124,6 +127,13 @@ static struct stream *stream_adopt(frit_device *device, const void *owner)
     stream->has_ordinal = false;
     stream->op_counter = 0;
     return stream;
+}
+
+static struct stream *stream_get(frit_device *device, const void *owner, bool explicit)
+{
+    struct stream *stream = stream_adopt(device, owner, explicit);
+
+    return stream ? stream : stream_create(device, owner, explicit);
 }
 
 /* The one for all threads; if two made one at once, the same for both. */
@@ -147,9 +157,7 @@ static frit_status stream_for(frit_device *device, struct stream **out, frit_err
         if (!*out && stream_create(device, NULL, true))
             *out = stream_oldest(device);
     } else {
-        *out = stream_adopt(device, home_self());
-        if (!*out)
-            *out = stream_create(device, home_self(), false);
+        *out = stream_get(device, home_self(), false);
     }
     return *out ? FRIT_OK : fail_memory(err, sizeof(**out));
 }
@@ -285,9 +293,19 @@ frit_status stream_open(frit_device *device, struct stream **out, frit_err *err)
     *out = NULL;
     if (device->config.single_stream)
         return fail(err, FRIT_UNSUPPORTED,
-                    "stream_open: [stream] policy = single has one stream for all");
-    *out = stream_create(device, NULL, true);
+                    "stream_open: with [stream] single = yes there is one stream for all");
+    *out = stream_get(device, NULL, true);
     return *out ? FRIT_OK : fail_memory(err, sizeof(**out));
+}
+
+/* Under the device's lock. */
+static bool is_listed(const frit_device *device, const struct stream *stream)
+{
+    const struct stream *at = device->streams;
+
+    while (at && at != stream)
+        at = at->next;
+    return at;
 }
 
 frit_status stream_enter(frit_device *device, struct stream *stream, struct stream **before,
@@ -303,9 +321,8 @@ frit_status stream_enter(frit_device *device, struct stream *stream, struct stre
     if (seat->stream != seat->own)
         *before = seat->stream;
     pthread_mutex_lock(&device->lock);
-    if (stream->device != device)
-        st = fail(err, FRIT_INVALID, "stream_enter: the stream is not one of %s",
-                  device->entry->name);
+    if (!is_listed(device, stream) || (stream != seat->own && !stream->explicit))
+        st = fail(err, FRIT_INVALID, "stream_enter: not an open stream of %s", device->entry->name);
     else if (atomic_load(&stream->home.owner) && !home_is_mine(&stream->home))
         st = fail(err, FRIT_BUSY, "stream_enter: another thread is in this stream");
     else if (stream != seat->own)
@@ -321,16 +338,21 @@ frit_status stream_enter(frit_device *device, struct stream *stream, struct stre
 frit_status stream_close(struct stream *stream, frit_err *err)
 {
     frit_device *device = stream->device;
+    frit_status st = FRIT_OK;
 
-    if (!device || !stream->explicit)
-        return fail(err, FRIT_INVALID, "stream_close: not an open stream");
-    if (atomic_load(&stream->home.owner))
-        return fail(err, FRIT_BUSY, "stream_close: a thread is in this stream; leave it first");
-    stream_drain(stream, DRAIN_SYNC);
+    if (!device)
+        return fail(err, FRIT_INVALID, "stream_close: the stream's device is closed");
     pthread_mutex_lock(&device->lock);
-    stream->explicit = false;
+    if (!stream->explicit)
+        st = fail(err, FRIT_INVALID, "stream_close: not an open stream");
+    else if (atomic_load(&stream->home.owner))
+        st = fail(err, FRIT_BUSY, "stream_close: a thread is in this stream; leave it first");
+    else
+        stream->explicit = false;
     pthread_mutex_unlock(&device->lock);
-    return FRIT_OK;
+    if (!st)
+        stream_drain(stream, DRAIN_SYNC);
+    return st;
 }
 
 /* ---- all streams of a device ---- */
@@ -425,6 +447,8 @@ static void stream_retire(struct stream *stream)
 {
     work_destroy(stream->work);
     work_destroy(stream->spare);
+    run_scratch_destroy(stream->scratch);
+    stream->scratch = NULL;
     stream->work = stream->spare = NULL;
     walker_fini(&stream->walker);
     alias_table_fini(&stream->aliases);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frit: tensors on whatever device a plugin offers, written op by op, run as if fused by hand.
  *
- * Calls are recorded and run later: at frit_read, frit_sync, frit_flush, at the end of a scope, or
- * when a queue is long enough.  Every function that makes a tensor returns one, also when it fails:
- * then the tensor carries the error, further ops on it return it unchanged, and frit_tensor_status
- * tells.
+ * Calls are recorded and run together where a plugin can: once no further op could join, and at the
+ * latest at frit_read, frit_sync, frit_flush, at the end of a scope, or when a queue is long. Every
+ * function that makes a tensor returns one, also when it fails: then the tensor carries the error,
+ * further ops on it return it unchanged, and frit_tensor_status tells.
  *
  * Ownership.  A new tensor belongs to the open scope of the calling thread on its device, or
  * without one to the caller, who ends it with frit_release.  Ending a handle twice, or using it
@@ -33,6 +33,7 @@ extern "C" {
 
 typedef struct frit_host frit_host;
 typedef struct frit_device frit_device;
+typedef struct frit_stream frit_stream;
 typedef struct frit_tensor frit_tensor;
 typedef struct frit_graph frit_graph;
 
@@ -184,6 +185,22 @@ frit_status frit_sync_all(frit_device *device);
 frit_status frit_flush(frit_device *device);
 /* Seeds the random rows of all devices of the host; the default is the option [frit] seed. */
 void frit_seed(frit_host *host, uint64_t seed);
+
+/* ---- streams ---- */
+
+/* Each thread records into a stream of its own per device; a program may have more of them.  Ops
+ * of one stream run in order, streams run apart; tensors may be used across streams.  With the
+ * option [stream] single = yes there is one stream for all threads, and none can be opened. */
+
+/* A stream that no thread is in; NULL, with frit_host_error, where it cannot be had. */
+frit_stream *frit_stream_open(frit_device *device);
+/* From here on the calling thread's new tensors and ops on the device go to `stream`; NULL: to the
+ * thread's own.  Nothing is run.  `before` (NULL: not wanted) gets the stream that it was in, to be
+ * entered again, NULL for its own.  FRIT_BUSY while another thread is in the stream. */
+frit_status frit_stream_enter(frit_device *device, frit_stream *stream, frit_stream **before);
+/* Runs what is queued, without waiting; tensors made in it live on.  FRIT_BUSY while a thread is in
+ * it.  NULL does nothing; frit_device_close closes what is still open. */
+frit_status frit_stream_close(frit_stream *stream);
 
 /* ---- tensors from and to the program ---- */
 

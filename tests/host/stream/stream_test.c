@@ -99,7 +99,7 @@ static void test_threads_one_after_another_share_a_stream(void **state)
     in_thread(&first, queue_neg);
     in_thread(&second, queue_neg);
     assert_int_equal(count_streams(first.device), 1);
-    assert_int_equal(streams_queued(first.device), 2);
+    assert_int_equal(streams_queued(first.device), 1); /* the first op ran when it was closed */
     expect_negative(frit_take(second.result));
     expect_negative(frit_take(first.result));
     device_destroy(first.device);
