@@ -10,7 +10,7 @@
 
 #include "api/host.h"
 
-enum { ENTRIES = 64, MOST_IN = 4, MOST_ATTRS = 232 };
+enum { SETS = 64, WAYS = 2, MOST_IN = 3, MOST_ATTRS = 232 };
 
 struct memo_entry {
     uint32_t op;
@@ -26,7 +26,7 @@ struct memo_entry {
 };
 
 struct memo {
-    struct memo_entry entries[ENTRIES];
+    struct memo_entry entries[SETS][WAYS]; /* the newest of a set first */
 };
 
 /* The operands of a call as they are resolved. */
@@ -45,7 +45,7 @@ static uint32_t place_of(uint32_t op, uint32_t kind, const struct op_type *type)
     return (uint32_t)(mix * 0x9e3779b97f4a7c15u >> 58);
 }
 
-_Static_assert(ENTRIES == 64, "the hash has six bits");
+_Static_assert(SETS == 64, "the hash has six bits");
 
 static bool same_type(const struct op_type *a, const struct op_type *b)
 {
@@ -174,14 +174,16 @@ static bool convert_all(const struct api_call *call, const struct memo_entry *en
 static const struct memo_entry *recall(struct stream *stream, const struct api_call *call,
                                        struct operands *o)
 {
-    const struct memo_entry *entry;
+    const struct memo_entry *set;
 
     if (!stream->memo || !resolve(stream, call, o))
         return NULL;
-    entry = &stream->memo->entries[place_of(call->op, o->in[0].kind, o->in[0].type)];
-    if (!same_call(entry, call, o, stream->walker.generation) || !convert_all(call, entry, o))
-        return NULL;
-    return entry;
+    set = stream->memo->entries[place_of(call->op, o->in[0].kind, o->in[0].type)];
+    for (uint32_t way = 0; way < WAYS; way++) {
+        if (same_call(&set[way], call, o, stream->walker.generation))
+            return convert_all(call, &set[way], o) ? &set[way] : NULL;
+    }
+    return NULL;
 }
 
 /* Inside the lock. */
@@ -247,7 +249,8 @@ void fast_learn(struct stream *stream, const struct fast_seen *seen)
         stream->memo = calloc(1, sizeof(*stream->memo));
     if (!stream->memo)
         return;
-    entry = &stream->memo->entries[place_of(seen->op, seen->in[0].kind, &seen->in[0].type)];
+    entry = stream->memo->entries[place_of(seen->op, seen->in[0].kind, &seen->in[0].type)];
+    memmove(entry + 1, entry, (WAYS - 1) * sizeof(*entry));
     entry->op = seen->op;
     entry->n_in = seen->n_in;
     entry->attrs_id = seen->attrs_id;

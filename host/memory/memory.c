@@ -185,7 +185,7 @@ static enum block_kind kind_for(const struct memory *memory, uint64_t bytes, boo
     return BLOCK_POOL;
 }
 
-static void count_taken(struct memory *memory, const struct segment *segment)
+static void count_taken(struct memory *memory, const struct pool_piece *segment)
 {
     struct memory_stats *s = &memory->stats;
 
@@ -195,9 +195,9 @@ static void count_taken(struct memory *memory, const struct segment *segment)
         s->bytes_peak = s->bytes_now;
 }
 
-static struct segment *take(struct memory *memory, enum block_kind kind, uint64_t bytes)
+static struct pool_piece *take(struct memory *memory, enum block_kind kind, uint64_t bytes)
 {
-    struct segment *segment;
+    struct pool_piece *segment;
 
     pthread_mutex_lock(&memory->lock);
     segment = pool_take(&memory->pool, kind, bytes);
@@ -207,10 +207,10 @@ static struct segment *take(struct memory *memory, enum block_kind kind, uint64_
     return segment;
 }
 
-static struct segment *take_new(struct memory *memory, struct pool_block *block, uint64_t bytes)
+static struct pool_piece *take_new(struct memory *memory, struct pool_block *block, uint64_t bytes)
 {
     struct memory_stats *s = &memory->stats;
-    struct segment *segment;
+    struct pool_piece *segment;
 
     pthread_mutex_lock(&memory->lock);
     pool_insert(&memory->pool, block);
@@ -225,7 +225,7 @@ static struct segment *take_new(struct memory *memory, struct pool_block *block,
 }
 
 static frit_status segment_get(struct memory *memory, uint64_t bytes, bool persistent,
-                               struct segment **out, frit_err *err)
+                               struct pool_piece **out, frit_err *err)
 {
     enum block_kind kind = kind_for(memory, bytes, persistent);
     uint64_t granularity = memory->info->heap.granularity;

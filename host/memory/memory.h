@@ -16,13 +16,13 @@
 
 struct memory;
 struct pool_block;
-struct segment;
+struct pool_piece;
 
 /* Device memory with two counts: owners (tensors: may I write in place?) and pins (launches and
  * copies under way: must it stay?).  It goes back to its pool when both are 0. */
 struct buffer {
     struct memory *memory;
-    struct segment *segment;
+    struct pool_piece *segment;
     void *handle;                     /* the driver's name of the block */
     uint64_t offset;                  /* in the block */
     uint64_t bytes;                   /* asked for */

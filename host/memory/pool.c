@@ -11,9 +11,9 @@ static uint32_t size_class(uint64_t bytes)
     return 63 - (uint32_t)__builtin_clzll(bytes);
 }
 
-static void list_push(struct pool *pool, struct segment *segment)
+static void list_push(struct pool *pool, struct pool_piece *segment)
 {
-    struct segment **head = &pool->free[size_class(segment->bytes)];
+    struct pool_piece **head = &pool->free[size_class(segment->bytes)];
 
     segment->prev = NULL;
     segment->next = *head;
@@ -22,7 +22,7 @@ static void list_push(struct pool *pool, struct segment *segment)
     *head = segment;
 }
 
-static void list_remove(struct pool *pool, struct segment *segment)
+static void list_remove(struct pool *pool, struct pool_piece *segment)
 {
     if (segment->prev)
         segment->prev->next = segment->next;
@@ -35,14 +35,14 @@ static void list_remove(struct pool *pool, struct segment *segment)
 struct pool_block *pool_block_create(enum block_kind kind, void *handle, uint64_t bytes)
 {
     struct pool_block *block = malloc(sizeof(*block));
-    struct segment *segment = malloc(sizeof(*segment));
+    struct pool_piece *segment = malloc(sizeof(*segment));
 
     if (!block || !segment) {
         free(block);
         free(segment);
         return NULL;
     }
-    *segment = (struct segment){.block = block, .bytes = bytes};
+    *segment = (struct pool_piece){.block = block, .bytes = bytes};
     *block = (struct pool_block){.first = segment, .handle = handle, .bytes = bytes, .kind = kind};
     return block;
 }
@@ -51,8 +51,8 @@ void pool_block_destroy(struct pool_block *block)
 {
     if (!block)
         return;
-    for (struct segment *segment = block->first; segment;) {
-        struct segment *after = segment->after;
+    for (struct pool_piece *segment = block->first; segment;) {
+        struct pool_piece *after = segment->after;
 
         free(segment);
         segment = after;
@@ -92,20 +92,20 @@ void pool_remove(struct pool *pool, struct pool_block *block)
 }
 
 /* Cuts the front off a free segment that is in no list; the rest goes into its list. */
-static void split(struct pool *pool, struct segment *segment, uint64_t bytes)
+static void split(struct pool *pool, struct pool_piece *segment, uint64_t bytes)
 {
-    struct segment *rest;
+    struct pool_piece *rest;
 
     if (segment->bytes == bytes)
         return;
     rest = malloc(sizeof(*rest));
     if (!rest)
         return;
-    *rest = (struct segment){.block = segment->block,
-                             .before = segment,
-                             .after = segment->after,
-                             .offset = segment->offset + bytes,
-                             .bytes = segment->bytes - bytes};
+    *rest = (struct pool_piece){.block = segment->block,
+                                .before = segment,
+                                .after = segment->after,
+                                .offset = segment->offset + bytes,
+                                .bytes = segment->bytes - bytes};
     if (segment->after)
         segment->after->before = rest;
     segment->after = rest;
@@ -113,12 +113,12 @@ static void split(struct pool *pool, struct segment *segment, uint64_t bytes)
     list_push(pool, rest);
 }
 
-static struct segment *find_split(const struct pool *pool, uint64_t bytes)
+static struct pool_piece *find_split(const struct pool *pool, uint64_t bytes)
 {
     uint32_t cls = size_class(bytes);
-    struct segment *best = NULL;
+    struct pool_piece *best = NULL;
 
-    for (struct segment *s = pool->free[cls]; s; s = s->next) {
+    for (struct pool_piece *s = pool->free[cls]; s; s = s->next) {
         if (s->bytes >= bytes && (!best || s->bytes < best->bytes))
             best = s;
     }
@@ -129,7 +129,7 @@ static struct segment *find_split(const struct pool *pool, uint64_t bytes)
 
 /* Whole blocks serve what fills at least three quarters of them, persistent ones only their own
  * size. */
-static struct segment *find_whole(const struct pool *pool, enum block_kind kind, uint64_t bytes)
+static struct pool_piece *find_whole(const struct pool *pool, enum block_kind kind, uint64_t bytes)
 {
     struct pool_block *best = NULL;
 
@@ -143,9 +143,9 @@ static struct segment *find_whole(const struct pool *pool, enum block_kind kind,
     return best ? best->first : NULL;
 }
 
-struct segment *pool_take(struct pool *pool, enum block_kind kind, uint64_t bytes)
+struct pool_piece *pool_take(struct pool *pool, enum block_kind kind, uint64_t bytes)
 {
-    struct segment *segment =
+    struct pool_piece *segment =
         kind == BLOCK_POOL ? find_split(pool, bytes) : find_whole(pool, kind, bytes);
 
     if (!segment)
@@ -161,9 +161,9 @@ struct segment *pool_take(struct pool *pool, enum block_kind kind, uint64_t byte
 }
 
 /* Appends the segment after `segment` to it. */
-static void merge_after(struct segment *segment)
+static void merge_after(struct pool_piece *segment)
 {
-    struct segment *gone = segment->after;
+    struct pool_piece *gone = segment->after;
 
     segment->bytes += gone->bytes;
     segment->after = gone->after;
@@ -172,7 +172,7 @@ static void merge_after(struct segment *segment)
     free(gone);
 }
 
-void pool_return(struct pool *pool, struct segment *segment)
+void pool_return(struct pool *pool, struct pool_piece *segment)
 {
     struct pool_block *block = segment->block;
 

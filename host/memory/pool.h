@@ -11,17 +11,17 @@
 enum block_kind { BLOCK_POOL, BLOCK_WHOLE, BLOCK_PERSISTENT };
 
 /* A stretch of a block; the segments of a block tile it in address order. */
-struct segment {
+struct pool_piece {
     struct pool_block *block;
-    struct segment *before, *after; /* neighbours in the block */
-    struct segment *prev, *next;    /* in the free list of the size class */
+    struct pool_piece *before, *after; /* neighbours in the block */
+    struct pool_piece *prev, *next;    /* in the free list of the size class */
     uint64_t offset, bytes;
     bool used;
 };
 
 struct pool_block {
     struct pool_block *prev, *next;
-    struct segment *first;
+    struct pool_piece *first;
     void *handle;
     uint64_t bytes;
     uint32_t n_used;
@@ -33,8 +33,8 @@ enum { POOL_CLASSES = 64 };
 /* All zero is an empty pool. */
 struct pool {
     struct pool_block *blocks;
-    struct segment *free[POOL_CLASSES]; /* of pool blocks, by the logarithm of the size */
-    uint64_t idle_bytes;                /* in blocks without used segments, but persistent ones */
+    struct pool_piece *free[POOL_CLASSES]; /* of pool blocks, by the logarithm of the size */
+    uint64_t idle_bytes; /* in blocks without used segments, but persistent ones */
 };
 
 /* A block of driver memory with one free segment; NULL without host memory. */
@@ -47,7 +47,7 @@ void pool_remove(struct pool *pool, struct pool_block *block);
 /* A used segment of at least `bytes` from the blocks of a kind, NULL if none has room.  `bytes` is
  * a multiple of the alignment that all sizes share.  May need host memory for a split; without it
  * the whole free segment is given. */
-struct segment *pool_take(struct pool *pool, enum block_kind kind, uint64_t bytes);
-void pool_return(struct pool *pool, struct segment *segment);
+struct pool_piece *pool_take(struct pool *pool, enum block_kind kind, uint64_t bytes);
+void pool_return(struct pool *pool, struct pool_piece *segment);
 
 #endif

@@ -30,9 +30,9 @@ const char *plan_end_name(enum plan_end end);
 /* A program that covers a block, shared by the plans and steps that use it. */
 struct plan_program {
     atomic_uint refs;
-    atomic_bool disabled; /* it failed: its ops run by themselves from now on */
-    uint32_t fuser;       /* index among the device's fusers */
-    frit_program program; /* destroyed with the last reference */
+    atomic_bool disabled;     /* it failed: its ops run by themselves from now on */
+    uint32_t fuser;           /* index among the device's fusers */
+    frit_program program;     /* destroyed with the last reference */
     _Atomic(void *) prepared; /* of the stream layer, freed by the next */
     void (*_Atomic prepared_free)(void *prepared);
 };
@@ -66,6 +66,7 @@ struct plan_step {
 };
 
 #define PLAN_NO_STEP UINT32_MAX
+enum { PLAN_WARM = 4 };
 
 struct plan {
     atomic_uint refs;
@@ -81,8 +82,8 @@ struct plan {
     uint64_t bytes;      /* of host memory, programs not counted */
     uint64_t serial;     /* unique in the process */
     _Atomic(void *)
-        warm[4]; /* of the stream layer: what the last runs learnt; freed by warm_free */
-    void (*warm_free)(void *warm);
+        warm[PLAN_WARM]; /* of the stream layer: what the last runs learnt; freed by warm_free */
+    void (*_Atomic warm_free)(void *warm);
 };
 
 /* The blocks must hold each of the first ops of `relative` once.  What later ops say counts where

@@ -22,6 +22,11 @@ struct answers {
     uint32_t asked;
 };
 
+void prepared_ref(struct prepared *prepared)
+{
+    atomic_fetch_add_explicit(&prepared->refs, 1, memory_order_relaxed);
+}
+
 void prepared_unref(struct prepared *prepared)
 {
     if (prepared && atomic_fetch_sub_explicit(&prepared->refs, 1, memory_order_acq_rel) == 1)
@@ -218,8 +223,7 @@ static struct prepared *recall(struct answers *answers, const struct question *a
     return p;
 }
 
-/* Whether better code is ready; then everything is forgotten. */
-static bool has_grown(struct answers *answers)
+bool answers_have_grown(struct answers *answers)
 {
     frit_program_info info;
     bool grown;
@@ -242,7 +246,7 @@ frit_status answers_get(frit_device *device, struct answers *answers, const stru
     bool look;
 
     *out = recall(answers, asked, &look);
-    if (look && has_grown(answers)) {
+    if (look && answers_have_grown(answers)) {
         prepared_unref(*out);
         *out = NULL;
     }

@@ -19,6 +19,7 @@ struct prepared {
     frit_variant variant;
     char text[160]; /* of a refusal */
 };
+void prepared_ref(struct prepared *prepared);
 void prepared_unref(struct prepared *prepared); /* NULL does nothing */
 
 struct answers;
@@ -27,6 +28,8 @@ struct answers;
 frit_status answers_create(const frit_program *program, struct answers **out, frit_err *err);
 void answers_destroy(struct answers *answers); /* NULL does nothing */
 
+/* Asks whether better code is ready; then everything is forgotten. */
+bool answers_have_grown(struct answers *answers);
 uint32_t answers_n_candidates(const struct answers *answers);
 
 /* What to ask: the signature, and exact bytes that stand for candidate and signature. */

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "stream/replay.h"
 
 enum { REUSE_BYTES = 1 << 16 }; /* less is not worth the BARRIER that using it again costs */
 
@@ -108,6 +109,7 @@ frit_status frame_claim(struct frame *frame, uint64_t bytes, bool persistent, st
 
         if (held && held->bytes == bytes && buffer_owners(held) == 1 && !buffer_pins(held) &&
             buffer_is_persistent(held) == persistent) {
+            tape_spoil(frame->tape);
             s->log[i].held = NULL;
             *from = i;
             *out = held;
@@ -151,6 +153,8 @@ void frame_workspace(struct frame *frame, struct buffer *buffer, uint32_t from)
 
 void frame_bury(struct frame *frame, uint32_t value)
 {
+    if (frame->tape)
+        tape_add_death(frame->tape, value);
     add(frame, CHANGE_DIED, value)->held = frame->values[value].value.buffer;
     frame->values[value].value.buffer = NULL;
 }
@@ -224,6 +228,7 @@ void frame_undo(struct frame *frame, const struct frame_mark *mark)
 {
     struct run_scratch *s = frame->scratch;
 
+    tape_spoil(frame->tape);
     while (s->n_log > mark->n_log) {
         s->n_log--;
         undo_one(frame, &s->log[s->n_log]);

@@ -72,9 +72,11 @@ struct frame {
     const bool *idle;          /* by step: nobody wants what it makes */
     const uint32_t *order;     /* without a plan: 0, 1, .. */
     const int64_t *strides;    /* of the output of an only op, NULL: dense */
+    uint8_t *notes;            /* by step, see run.h; NULL: none are taken */
     uint32_t n_steps, n_values;
     uint32_t stream;
-    bool borrowed; /* runs for another device: may not borrow a third */
+    struct tape *tape; /* that this run leaves, NULL: none */
+    bool borrowed;     /* runs for another device: may not borrow a third */
     struct failure *first;
 
     struct cursor at;    /* what runs next */
@@ -85,6 +87,13 @@ struct frame {
     struct cursor refused_at;
     frit_err refusal;
 };
+
+/* Of the step at the cursor. */
+static inline void frame_remark(struct frame *frame, enum run_note note)
+{
+    if (frame->notes)
+        frame->notes[frame->at.step] |= (uint8_t)note;
+}
 
 void frame_step_at(const struct frame *frame, uint32_t step, struct frame_step *out);
 

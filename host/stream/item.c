@@ -7,6 +7,7 @@
 #include "stream/label.h"
 #include "stream/launch.h"
 #include "stream/program.h"
+#include "stream/replay.h"
 
 static const struct graph_op *op_at(const struct frame *frame, const struct cursor *at)
 {
@@ -56,6 +57,7 @@ struct failure *item_input_failure(const struct frame *frame, const struct curso
 
 static void fail_value(struct frame *frame, uint32_t value, struct failure *failure)
 {
+    tape_spoil(frame->tape);
     if (value == GRAPH_NO_VALUE)
         return;
     frame_fail(frame, value, failure);
@@ -101,6 +103,8 @@ static frit_status make_empty(struct frame *frame, const uint32_t *out, uint32_t
         TRY(frame_reserve(frame, 1, err));
         TRY(frame_claim(frame, 0, false, &buffer, &from, err));
         frame_make(frame, out[k], buffer, from);
+        if (frame->tape)
+            tape_add_made(frame->tape, out[k], &(struct tape_made){.of = GRAPH_NO_VALUE});
         frame->values[out[k]].value.type = frame->graph->values[out[k]].type;
         layout_dense(&frame->values[out[k]].value.type, &frame->values[out[k]].value.layout);
     }
@@ -193,6 +197,7 @@ static bool run_block(struct frame *frame, const struct frame_step *step)
     failure_unref(failure);
     if (failure) {
         frame->at.by_ops = true;
+        frame_remark(frame, RUN_BY_OPS);
         return false;
     }
     if (outputs_are_empty(frame, step->out, step->n_out)) {
@@ -206,6 +211,7 @@ static bool run_block(struct frame *frame, const struct frame_step *step)
         return true;
     launch_fell_back(frame, step->label, FALLBACK_OPS, &err);
     frame->at.by_ops = true;
+    frame_remark(frame, RUN_BY_OPS);
     return false;
 }
 
@@ -232,6 +238,8 @@ static frit_status run_view(struct frame *frame, const struct graph_op *op, frit
     }
     buffer_own(in->buffer);
     frame_make(frame, op->out[0], in->buffer, NO_CHANGE);
+    if (frame->tape)
+        tape_add_made(frame->tape, op->out[0], &(struct tape_made){.of = op->in[0].value});
     return FRIT_OK;
 }
 
@@ -315,6 +323,7 @@ static void run_instead(struct frame *frame, uint32_t number, struct attempt *at
     bool composite = frit_op_info_at(op)->level == FRIT_LEVEL_COMPOSITE && decompose_has(op);
     frit_device *fallback = frame->device->fallback;
 
+    tape_spoil(frame->tape);
     if (launch_lacked_memory(attempt->status))
         return;
     if (!composite && (!fallback || frame->borrowed))
@@ -432,6 +441,7 @@ void item_run(struct frame *frame)
     frame_step_at(frame, frame->at.step, &step);
     if (frame->idle && frame->idle[frame->at.step]) {
         atomic_fetch_add(&frame->device->count.skipped, 1);
+        frame_remark(frame, RUN_SKIPPED);
         end_step(frame);
         return;
     }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "stream/label.h"
 #include "stream/program.h"
+#include "stream/replay.h"
 #include "stream/words.h"
 
 struct launch {
@@ -320,7 +321,11 @@ static bool place_inside(struct launch *l, uint32_t k, const frit_output_spec *s
         l->out[k].layout.offset = (int64_t)(first * 8 / frit_dtype_bits(dtype));
         l->out[k].buffer = buffer;
         frame_make(l->frame, l->call->out[k], buffer, from);
+        if (l->frame->tape)
+            tape_add_made(l->frame->tape, l->call->out[k],
+                          &(struct tape_made){.of = l->call->in[i], .written = true});
         atomic_fetch_add(&l->frame->device->count.in_place, 1);
+        frame_remark(l->frame, RUN_IN_PLACE);
         return true;
     }
     return false;
@@ -351,6 +356,9 @@ static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
             frame_workspace(l->frame, out->buffer, from);
         else
             frame_make(l->frame, l->call->out[k], out->buffer, from);
+        if (l->frame->tape && !l->given)
+            tape_add_made(l->frame->tape, l->call->out[k],
+                          &(struct tape_made){GRAPH_NO_VALUE, true, persistent, bytes});
         TRY(poison(l, out->buffer, err));
         flags |= FRIT_ARG_NOALIAS;
     }
@@ -499,15 +507,42 @@ static frit_status init(struct launch *l, frit_err *err)
     return FRIT_OK;
 }
 
+static void leave_on_tape(const struct launch *l, uint32_t n_barriers)
+{
+    const struct launch_call *call = l->call;
+    const struct tape_launch played = {.launch = l->launch,
+                                       .answers = call->answers,
+                                       .prepared = l->prepared,
+                                       .ops = call->ops,
+                                       .in = call->in,
+                                       .out = call->out,
+                                       .n_ops = call->n_ops,
+                                       .n_in = call->n_in,
+                                       .n_out = call->n_out,
+                                       .barrier = l->batch->n_barriers > n_barriers,
+                                       .block = call->block,
+                                       .classes = l->words.classes};
+    bool copies = l->given;
+
+    for (uint32_t i = 0; i < call->n_in; i++)
+        copies |= l->copied[i];
+    if (l->frame->tape && copies)
+        tape_spoil(l->frame->tape);
+    else if (l->frame->tape)
+        tape_add_launch(l->frame->tape, &played);
+}
+
 /* What prepare said is kept with the batch, which takes the reference over. */
 static frit_status finish(struct launch *l, frit_err *err)
 {
     struct prepared *prepared = l->prepared;
+    uint32_t n_barriers = l->batch->n_barriers;
 
     TRY(bind_inputs(l, err));
     TRY(place(l, err));
     fill_launch(l);
     TRY(command(l, err));
+    leave_on_tape(l, n_barriers);
     l->prepared = NULL;
     TRY(batch_keep(l->batch, prepared, err));
     for (uint32_t k = 0; k < l->call->n_out && !l->given; k++) {

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "stream/item.h"
 #include "stream/label.h"
+#include "stream/replay.h"
 
 enum { MAX_LAUNCHES = 32 }; /* of one submit */
 
@@ -86,6 +87,8 @@ bool frame_settle(struct frame *frame)
 
     if (s->batch.n_cmds == 0 || !submit(frame, &value, &err)) {
         look_back(frame, value);
+        if (frame->tape)
+            tape_add_submit(frame->tape);
         frame_commit(frame);
         batch_reset(&s->batch);
         return true;
@@ -248,7 +251,9 @@ void run_plan(struct run *run)
                           .last_step = run->plan->last_step,
                           .n_steps = run->plan->n_steps,
                           .n_values = run->plan->n_values,
-                          .stream = run->stream};
+                          .notes = run->notes,
+                          .stream = run->stream,
+                          .tape = run->tape};
     frit_err err = ERR_INIT;
     frit_status st = FRIT_OK;
 

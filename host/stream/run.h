@@ -38,6 +38,15 @@ struct run_scratch;
 frit_status run_scratch_create(struct run_scratch **out, frit_err *err);
 void run_scratch_destroy(struct run_scratch *scratch); /* NULL does nothing */
 
+struct tape;
+
+/* What became of a step, for who looks on. */
+enum run_note {
+    RUN_IN_PLACE = 1, /* an output took the memory of an operand */
+    RUN_SKIPPED = 2,  /* nobody wanted what it makes */
+    RUN_BY_OPS = 4    /* not its program ran, but its ops by themselves */
+};
+
 struct run {
     frit_device *device;
     struct run_scratch *scratch; /* NULL: the run makes its own */
@@ -46,6 +55,8 @@ struct run {
     struct run_value *values;    /* graph->n_values */
     const struct run_op *ops;    /* graph->n_ops */
     uint32_t stream;             /* ordinal, for cookies */
+    struct tape *tape;           /* to be left behind, see replay.h; NULL: none */
+    uint8_t *notes;              /* written: enum run_note by step; NULL: nobody looks on */
     struct failure *first;       /* written: the first failure, one reference, or NULL */
 };
 

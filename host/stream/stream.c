@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "stream/replay.h"
 
 /* ---- running a plan ---- */
 
@@ -121,44 +122,148 @@ static struct run_value *values_alloc(struct work *work)
                        sizeof(struct run_value));
 }
 
-/* Runs the plan over the first records of a work that is detached, or that nobody else can touch;
- * without a plan they fail.  No lock is held, the baton is. */
-static void fly(struct flight *f, const struct plan *plan, const frit_err *err)
+/* The end of a flight, inside the lock, which it leaves: nothing is held any more. */
+static void flight_end(struct flight *f)
 {
     struct stream *stream = f->stream;
-    struct failure *failure = NULL;
     struct alias *gone;
 
-    if (plan)
-        f->values = values_alloc(f->work);
-    if (!f->values)
-        failure = plan ? failure_immortal(FRIT_NO_HOST_MEMORY) : failure_create(err);
-    else {
-        home_enter(&stream->home);
-        flight_bind(f);
-        home_leave(&stream->home);
-        find_poison(f, true);
-        f->run = (struct run){.device = stream->device,
-                              .plan = plan,
-                              .graph = &f->work->explorer.graph,
-                              .values = f->values,
-                              .ops = f->work->explorer.ops,
-                              .stream = stream->ordinal};
-        atomic_fetch_add(&stream->device->count.plan_runs, 1);
-        run_plan(&f->run);
-        failure = f->run.first;
-        find_poison(f, false);
-    }
-    home_enter(&stream->home);
-    flight_land(f, failure);
-    drop_failures(f);
     segment_release(&f->work->segment);
     segment_reset(&f->work->segment, 0);
     gone = alias_take_gone(&stream->aliases);
     home_leave_drop(&stream->home);
     alias_free(gone);
     explorer_reset(&f->work->explorer);
+}
+
+/* A tape for the run to come, where it could be played again: memory that is filled with NaN, or
+ * failures that are known, want the long way each time. */
+static struct tape *blank_tape(const struct flight *f, const struct plan *plan)
+{
+    const frit_device *device = f->stream->device;
+
+    return device->config.poison || atomic_load(&device->n_poisons) ? NULL
+                                                                    : tape_create(plan->n_values);
+}
+
+/* Keeps the tape with the plan if it can be played; an older one makes room. */
+static void keep_tape(struct flight *f, struct plan *plan)
+{
+    struct tape *tape = f->run.tape;
+
+    if (!tape)
+        return;
+    if (f->run.first ||
+        !tape_finish(tape, f->values, &f->work->explorer, &f->work->segment, f->n_calls)) {
+        tape_destroy(tape);
+        return;
+    }
+    atomic_store(&plan->warm_free, tape_destroy);
+    for (uint32_t i = 0; i < PLAN_WARM; i++) {
+        void *empty = NULL;
+
+        if (atomic_compare_exchange_strong(&plan->warm[i], &empty, tape))
+            return;
+    }
+    tape_destroy(atomic_exchange(&plan->warm[plan->serial % PLAN_WARM], tape));
+}
+
+static void fly_plan(struct flight *f, struct plan *plan)
+{
+    struct stream *stream = f->stream;
+
+    home_enter(&stream->home);
+    flight_bind(f);
+    home_leave(&stream->home);
+    find_poison(f, true);
+    f->run = (struct run){.device = stream->device,
+                          .plan = plan,
+                          .graph = &f->work->explorer.graph,
+                          .values = f->values,
+                          .ops = f->work->explorer.ops,
+                          .stream = stream->ordinal,
+                          .scratch = stream->scratch,
+                          .tape = blank_tape(f, plan)};
+    atomic_fetch_add(&stream->device->count.plan_runs, 1);
+    if (watch_is_on(&stream->device->watch))
+        f->run.notes = arena_array(&f->work->segment.arena, plan->n_steps, 1);
+    run_plan(&f->run);
+    if (watch_is_on(&stream->device->watch))
+        watch_ran(&stream->device->watch, &f->run);
+    keep_tape(f, plan);
+    find_poison(f, false);
+}
+
+/* Runs the plan over the first records of a work that is detached; without a plan they fail.  No
+ * lock is held, the baton is. */
+static void fly(struct flight *f, struct plan *plan, const frit_err *err)
+{
+    struct stream *stream = f->stream;
+    struct failure *failure = NULL;
+
+    if (plan)
+        f->values = values_alloc(f->work);
+    if (f->values) {
+        fly_plan(f, plan);
+        failure = f->run.first;
+    } else {
+        failure = plan ? failure_immortal(FRIT_NO_HOST_MEMORY) : failure_create(err);
+    }
+    home_enter(&stream->home);
+    flight_land(f, failure);
+    drop_failures(f);
+    flight_end(f);
     failure_unref(failure);
+}
+
+/* ---- running a plan as before ---- */
+
+/* Plays a tape that fits; false: nothing has happened. */
+static bool play(struct flight *f, struct tape *tape)
+{
+    struct stream *stream = f->stream;
+    frit_device *device = stream->device;
+    struct failure *failure = NULL;
+    uint64_t value = 0;
+    bool fits;
+
+    home_enter(&stream->home);
+    fits = tape_matches(tape, &f->work->segment);
+    home_leave(&stream->home);
+    if (!fits || tape_play(tape, device, &f->work->segment, stream->ordinal, &value))
+        return false;
+    atomic_fetch_add_explicit(&device->count.plan_runs, 1, memory_order_relaxed);
+    if (atomic_load(&device->n_poisons))
+        failure = tape_failure(tape, device, value);
+    home_enter(&stream->home);
+    tape_land(tape, &f->work->segment, failure);
+    if (failure && !stream->first_error)
+        stream->first_error = failure_ref(failure);
+    flight_end(f);
+    tape_end(tape);
+    failure_unref(failure);
+    return true;
+}
+
+/* Each tape serves one run at a time: whoever takes it out puts it back.  Who looks on wants to see
+ * the steps. */
+static bool replay(struct flight *f, struct plan *plan)
+{
+    bool played = false;
+
+    if (atomic_load(&f->stream->device->n_poisons) || watch_is_on(&f->stream->device->watch))
+        return false;
+    for (uint32_t i = 0; i < PLAN_WARM && !played; i++) {
+        struct tape *tape = atomic_exchange(&plan->warm[i], NULL);
+        void *empty = NULL;
+
+        if (!tape)
+            continue;
+        played = play(f, tape);
+        if (tape_is_spoiled(tape) || !atomic_compare_exchange_strong(&plan->warm[i], &empty, tape))
+            tape_destroy(tape);
+    }
+    return played;
 }
 
 /* The graph of what the plan covers, and a plan for it: a plan of equal keys need not fit. */
@@ -180,11 +285,13 @@ static frit_status make_fit(struct flight *f, const struct plan *plan, struct pl
     return explorer_unfused(explorer, device, segment, f->n_calls, other, err);
 }
 
-static void flight_run(struct flight *f, const struct plan *plan)
+static void flight_run(struct flight *f, struct plan *plan)
 {
     frit_err err = ERR_INIT;
     struct plan *other;
 
+    if (plan && replay(f, plan))
+        return;
     if (make_fit(f, plan, &other, &err))
         plan = NULL;
     else if (other)
@@ -400,8 +507,10 @@ static bool create_outputs(struct seat *seat, const struct segment_call *call, s
             continue;
         out[i] = slot_create(&seat->stream->home, seat->device);
         ok = out[i] && scope_add(seat, out[i]);
-        if (out[i])
+        if (out[i]) {
             out[i]->value.type = call->types[i];
+            out[i]->made_by = call->op;
+        }
         if (!ok)
             drop_outputs(out, i + 1);
     }
@@ -432,6 +541,8 @@ bool stream_append(struct seat *seat, struct segment_call *call, struct slot **o
         take_numbers(stream, call);
     if (segment_append(&stream->work->segment, call)) {
         count_op(stream);
+        if (watch_is_on(&stream->device->watch))
+            watch_recorded(&stream->device->watch, call);
         return true;
     }
     drop_outputs(out, call->n_out);

@@ -31,7 +31,8 @@ struct stream {
     bool explicit;                   /* made by frit_stream_open; under the device's lock */
 
     pthread_mutex_t baton;
-    struct work *spare; /* under the baton: for the next detached segment */
+    struct work *spare;          /* under the baton: for the next detached segment */
+    struct run_scratch *scratch; /* likewise, for runs; NULL: they make their own */
 
     /* Inside the lock. */
     struct work *work;

@@ -71,48 +71,73 @@ static void add_field(struct words *w, const frit_field_info *field, const void 
     }
 }
 
+/* An op as its words see it. */
+struct wordy {
+    const frit_op_info *row;
+    const void *attrs;
+    uint32_t rank; /* of operand 0 */
+    uint64_t seed, counter;
+};
+
+/* What comes after the scalar operands. */
+static void add_rest(struct words *w, const struct wordy *op)
+{
+    const frit_record_info *record = frit_record_info_at(op->row->record);
+
+    for (uint32_t i = 0; i < record->n_fields && op->attrs; i++) {
+        if (record->field[i].use == FRIT_USE_LAUNCH)
+            add_field(w, &record->field[i],
+                      (const unsigned char *)op->attrs + record->field[i].offset, op->rank);
+    }
+    if (op->row->traits & FRIT_OP_SEEDED) {
+        add_scalar(w, (frit_scalar){FRIT_SCALAR_U64, 0, op->seed}, FRIT_SCALAR_CLASS_OTHER);
+        add_scalar(w, (frit_scalar){FRIT_SCALAR_U64, 0, op->counter}, FRIT_SCALAR_CLASS_OTHER);
+    }
+}
+
+static uint32_t first_rank(const struct graph_op *op, const struct graph_value *values)
+{
+    return op->n_in && op->in[0].kind == FRIT_OPERAND_TENSOR ? values[op->in[0].value].type.rank
+                                                             : 0;
+}
+
 static void add_op(struct words *w, const struct graph *graph, const struct graph_op *op,
                    const struct run_op *extra)
 {
-    const frit_op_info *row = frit_op_info_at(op->op);
-    const frit_record_info *record = frit_record_info_at(row->record);
-    uint32_t rank = 0;
+    const struct wordy wordy = {.row = frit_op_info_at(op->op),
+                                .attrs = op->attrs,
+                                .rank = first_rank(op, graph->values),
+                                .seed = extra->seed,
+                                .counter = extra->counter};
 
     for (uint32_t i = 0; i < op->n_in; i++) {
         if (op->in[i].kind == FRIT_OPERAND_SCALAR)
             add_scalar(w, op->in[i].scalar, scalar_class(&op->in[i].scalar));
     }
-    if (op->n_in && op->in[0].kind == FRIT_OPERAND_TENSOR)
-        rank = graph->values[op->in[0].value].type.rank;
-    for (uint32_t i = 0; i < record->n_fields && op->attrs; i++) {
-        if (record->field[i].use == FRIT_USE_LAUNCH)
-            add_field(w, &record->field[i],
-                      (const unsigned char *)op->attrs + record->field[i].offset, rank);
-    }
-    if (row->traits & FRIT_OP_SEEDED) {
-        add_scalar(w, (frit_scalar){FRIT_SCALAR_U64, 0, extra->seed}, FRIT_SCALAR_CLASS_OTHER);
-        add_scalar(w, (frit_scalar){FRIT_SCALAR_U64, 0, extra->counter}, FRIT_SCALAR_CLASS_OTHER);
-    }
+    add_rest(w, &wordy);
 }
 
-/* More than there can be. */
-static void count_op(const struct graph_op *op, uint32_t *scalars, uint32_t *bounds)
+struct words_count words_count(const struct graph_op *op, const struct graph_value *values)
 {
     const frit_op_info *row = frit_op_info_at(op->op);
     const frit_record_info *record = frit_record_info_at(row->record);
+    struct words_count count = {.rank = first_rank(op, values)};
 
     for (uint32_t i = 0; i < op->n_in; i++)
-        *scalars += op->in[i].kind == FRIT_OPERAND_SCALAR;
-    for (uint32_t i = 0; i < record->n_fields; i++) {
-        if (record->field[i].use != FRIT_USE_LAUNCH)
+        count.n_scalars += op->in[i].kind == FRIT_OPERAND_SCALAR;
+    for (uint32_t i = 0; i < record->n_fields && op->attrs; i++) {
+        const frit_field_info *field = &record->field[i];
+
+        if (field->use != FRIT_USE_LAUNCH)
             continue;
-        if (record->field[i].type == FRIT_ATTR_REAL)
-            ++*scalars;
-        else
-            *bounds += 3 * FRIT_MAX_RANK;
+        count.n_scalars += field->type == FRIT_ATTR_REAL;
+        count.n_bounds += field->type == FRIT_ATTR_SLICES ? count.rank * 3
+                          : field->type == FRIT_ATTR_DIMS ? count.rank
+                                                          : 0;
     }
     if (row->traits & FRIT_OP_SEEDED)
-        *scalars += 2;
+        count.n_scalars += 2;
+    return count;
 }
 
 frit_status words_gather(const struct graph *graph, const uint32_t *ops, uint32_t n_ops,
@@ -121,8 +146,12 @@ frit_status words_gather(const struct graph *graph, const uint32_t *ops, uint32_
 {
     uint32_t scalars = 0, bounds = 0;
 
-    for (uint32_t i = 0; i < n_ops; i++)
-        count_op(&graph->ops[ops[i]], &scalars, &bounds);
+    for (uint32_t i = 0; i < n_ops; i++) {
+        struct words_count count = words_count(&graph->ops[ops[i]], graph->values);
+
+        scalars += count.n_scalars;
+        bounds += count.n_bounds;
+    }
     *out = (struct words){.scalars = arena_array(arena, scalars + 1, sizeof(*out->scalars)),
                           .classes = arena_alloc(arena, scalars + 1),
                           .bounds = arena_array(arena, bounds + 1, sizeof(*out->bounds))};
@@ -131,4 +160,45 @@ frit_status words_gather(const struct graph *graph, const uint32_t *ops, uint32_
     for (uint32_t i = 0; i < n_ops; i++)
         add_op(out, graph, &graph->ops[ops[i]], &extra[ops[i]]);
     return FRIT_OK;
+}
+
+/* ---- once more ---- */
+
+static bool put_again(struct words *to, frit_scalar scalar)
+{
+    if (to->classes[to->n_scalars] != scalar_class(&scalar))
+        return false;
+    to->scalars[to->n_scalars++] = scalar;
+    return true;
+}
+
+bool words_again(const struct op_record *record, const struct words_count *count, struct words *to)
+{
+    struct wordy wordy = {.row = frit_op_info_at(record->op),
+                          .attrs = record->attrs,
+                          .rank = count->rank,
+                          .seed = record->seed,
+                          .counter = record->counter};
+    uint8_t before[16];
+    uint32_t rest;
+
+    for (uint32_t i = 0; i < record->n_in; i++) {
+        if (record->in[i].kind == FRIT_OPERAND_SCALAR && !put_again(to, record->in[i].scalar))
+            return false;
+    }
+    rest = count->n_scalars - to->n_scalars;
+    if (rest + count->n_bounds == 0)
+        return true;
+    if (rest > sizeof(before))
+        return false;
+    memcpy(before, to->classes + to->n_scalars, rest);
+    add_rest(to, &wordy);
+    return memcmp(before, to->classes + to->n_scalars - rest, rest) == 0;
+}
+
+void words_random_again(const struct op_record *record, const struct words_count *count,
+                        struct words *to)
+{
+    to->scalars[count->n_scalars - 2].bits = record->seed;
+    to->scalars[count->n_scalars - 1].bits = record->counter;
 }

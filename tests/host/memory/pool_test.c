@@ -32,7 +32,7 @@ static void check_block(const struct pool_block *block)
     uint64_t at = 0;
     uint32_t used = 0;
 
-    for (const struct segment *s = block->first; s; s = s->after) {
+    for (const struct pool_piece *s = block->first; s; s = s->after) {
         assert_int_equal(s->offset, at);
         assert_true(s->bytes > 0);
         assert_true(!s->after || s->after->before == s);
@@ -46,7 +46,7 @@ static void check_block(const struct pool_block *block)
 
 static void test_random_requests_tile(void **state)
 {
-    struct segment *held[64] = {0};
+    struct pool_piece *held[64] = {0};
     struct pool pool = {0};
     struct pool_block *block = insert(&pool, BLOCK_POOL, BLOCK);
     uint32_t seed = 1;
@@ -82,7 +82,7 @@ static void test_random_requests_tile(void **state)
 static void test_best_fit_leaves_the_large_hole(void **state)
 {
     struct pool pool = {0};
-    struct segment *a, *wall, *b;
+    struct pool_piece *a, *wall, *b;
 
     (void)state;
     insert(&pool, BLOCK_POOL, BLOCK);
@@ -96,8 +96,8 @@ static void test_best_fit_leaves_the_large_hole(void **state)
     a = pool_take(&pool, BLOCK_POOL, 1000 * UNIT);
     assert_int_equal(a->offset, 0);
     for (struct pool_block *block = pool.blocks; block; block = block->next) {
-        for (struct segment *s = block->first; s;) {
-            struct segment *used = s->used ? s : NULL;
+        for (struct pool_piece *s = block->first; s;) {
+            struct pool_piece *used = s->used ? s : NULL;
 
             s = used ? block->first : s->after;
             if (used)
@@ -115,7 +115,7 @@ static void test_repeated_work_finds_its_places(void **state)
     (void)state;
     insert(&pool, BLOCK_POOL, BLOCK);
     for (int round = 0; round < 3; round++) {
-        struct segment *held[8];
+        struct pool_piece *held[8];
 
         for (uint64_t i = 0; i < 8; i++) {
             held[i] = pool_take(&pool, BLOCK_POOL, (i * 37 % 11 + 1) * 1024);
@@ -133,7 +133,7 @@ static void test_repeated_work_finds_its_places(void **state)
 static void test_whole_blocks_are_not_split(void **state)
 {
     struct pool pool = {0};
-    struct segment *segment;
+    struct pool_piece *segment;
 
     (void)state;
     insert(&pool, BLOCK_WHOLE, 1000 * UNIT);
@@ -150,7 +150,7 @@ static void test_whole_blocks_are_not_split(void **state)
 static void test_persistent_blocks_serve_their_size_only(void **state)
 {
     struct pool pool = {0};
-    struct segment *segment;
+    struct pool_piece *segment;
 
     (void)state;
     insert(&pool, BLOCK_PERSISTENT, 1000 * UNIT);
