@@ -40,34 +40,34 @@ static struct plan *lazy_plan(const struct walker *walker)
     return walker_lazy(walker, &plan) == LAZY_RUN ? plan : NULL;
 }
 
-/* The same keys lead to the same place, and any other word of a key elsewhere. */
+/* The same keys lead to the same place, and a key that differs in any one bit elsewhere. */
 static void test_exact_keys(void **state)
 {
     struct automaton *automaton = create(BIG);
-    struct automaton_node *places[4 * 64 + 1];
+    struct automaton_node *places[4 * 64][2];
     struct automaton_stats stats;
     struct walker walker;
 
     (void)state;
     walker_init(&walker, automaton);
     for (uint32_t round = 0; round < 2; round++) {
-        for (uint32_t bit = 0; bit <= 4 * 64; bit++) {
+        for (uint32_t i = 0; i < 4 * 64 * 2; i++) {
+            struct automaton_node **place = &places[i / 2][i % 2];
             struct op_key key = rig_key(0);
 
-            if (bit < 4 * 64)
-                key.word[bit / 64] ^= UINT64_C(1) << bit % 64;
-            walker_restart(&walker);
+            key.word[i / 2 / 64] ^= (uint64_t)(i % 2) << i / 2 % 64;
+            walk(&walker, i / 2, 1);
             walker_step(&walker, &key);
-            assert_int_equal(walker.depth, 1);
+            assert_int_equal(walker.depth, 2);
             if (round == 0)
-                places[bit] = walker.node;
-            assert_ptr_equal(places[bit], walker.node);
-            for (uint32_t i = 0; i < bit; i++)
-                assert_ptr_not_equal(places[i], walker.node);
+                *place = walker.node;
+            assert_ptr_equal(*place, walker.node);
         }
     }
+    for (uint32_t bit = 0; bit < 4 * 64; bit++)
+        assert_ptr_not_equal(places[bit][0], places[bit][1]);
     automaton_stats(automaton, &stats);
-    assert_int_equal(stats.nodes, 4 * 64 + 1);
+    assert_int_equal(stats.nodes, 4 * 64 * 3);
     walker_fini(&walker);
     automaton_destroy(automaton);
 }
@@ -409,6 +409,55 @@ static void test_threads_and_generations(void **state)
     walk_in_threads(0, true);
 }
 
+enum { NEW_WAYS = 3000 };
+
+struct starter {
+    pthread_t thread;
+    struct automaton *automaton;
+    pthread_barrier_t *barrier;
+};
+
+static void *walk_new_ways(void *ctx)
+{
+    struct starter *starter = ctx;
+    struct walker walker;
+
+    walker_init(&walker, starter->automaton);
+    for (uint64_t way = 0; way < NEW_WAYS; way++) {
+        pthread_barrier_wait(starter->barrier);
+        walk(&walker, 10 * way, 2);
+        walker_intern(&walker, &way, sizeof(way));
+    }
+    walker_fini(&walker);
+    return NULL;
+}
+
+/* A way that several threads find missing at once is made once. */
+static void test_made_once(void **state)
+{
+    struct automaton *automaton = create(BIG);
+    struct starter starters[THREADS];
+    struct automaton_stats stats;
+    pthread_barrier_t barrier;
+    struct walker walker;
+
+    (void)state;
+    pthread_barrier_init(&barrier, NULL, THREADS);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        starters[i] = (struct starter){.automaton = automaton, .barrier = &barrier};
+        assert_int_equal(pthread_create(&starters[i].thread, NULL, walk_new_ways, &starters[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(starters[i].thread, NULL);
+    pthread_barrier_destroy(&barrier);
+    automaton_stats(automaton, &stats);
+    assert_int_equal(stats.nodes, 2 * NEW_WAYS);
+    walker_init(&walker, automaton);
+    assert_int_equal(walker_intern(&walker, "new", 3), NEW_WAYS + 1);
+    walker_fini(&walker);
+    automaton_destroy(automaton);
+}
+
 /* ---- memory ---- */
 
 /* Whatever allocation fails: the walker goes on, asks and answers, and no answer is wrong. */
@@ -465,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_visit),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_threads_and_generations),
+        cmocka_unit_test(test_made_once),
         cmocka_unit_test(test_no_memory),
     };
 
