@@ -5,10 +5,10 @@
  * [--print]
  *
  * Each script is played in two sessions, each on a device just opened, so that its plans are
- * unknown: the script, again (its plans are known now), and with other sizes and scalars; and after
- * another script (the plans that are known are foreign).  The same sessions run on a host that does
- * not fuse.  The first difference is printed with a script that shows it and from which nothing can
- * be left out. */
+ * unknown: the script, again (its plans are known now), with other sizes and scalars, and with
+ * fewer deaths (the plans that are known are almost its own); and after another script (the plans
+ * that are known are foreign).  The same sessions run on a host that does not fuse.  The first
+ * difference is printed with a script that shows it and from which nothing can be left out. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +17,11 @@
 
 #include "play.h"
 
-enum { MAX_SETTINGS = 32, SESSION_PLAYS = 3, SHRINK_SECONDS = 60 };
+enum { MAX_SETTINGS = 32, SESSION_PLAYS = 4, SHRINK_SECONDS = 60 };
 
 struct tester {
     const char *device;
+    bool shrinks;
     frit_host *plain, *fused;
     uint64_t launches_plain, launches_fused;
     uint64_t ops, views, made, early, threaded, streams;
@@ -40,6 +41,7 @@ struct difference {
     char text[700];
     const char *play; /* name; NULL: there is no difference */
     uint32_t variant;
+    const struct script *script;
 };
 
 /* ---- sessions ---- */
@@ -81,6 +83,7 @@ static void compare_session(const struct session *session, const struct play *pl
             continue;
         difference->play = session->plays[k].name;
         difference->variant = variant;
+        difference->script = script;
         return;
     }
 }
@@ -104,6 +107,37 @@ static bool try_session(struct tester *tester, const struct session *session,
     return ran;
 }
 
+/* ---- scripts ---- */
+
+struct scripts {
+    struct script own, longer, foreign;
+    uint8_t own_left[SCRIPT_VARS], longer_left[SCRIPT_VARS], foreign_left[SCRIPT_VARS];
+};
+
+/* The same ops, but about half of the takes and releases do not happen. */
+static void lengthen_lives(struct scripts *scripts)
+{
+    struct script *longer = &scripts->longer;
+
+    *longer = scripts->own;
+    for (uint32_t i = 0; i < longer->n_actions; i++) {
+        struct action *action = &longer->actions[i];
+        struct chance chance = {longer->seed ^ (uint64_t)i << 32};
+
+        if (action->kind == ACT_RELEASE && chance_of(&chance, 50))
+            action->off = true;
+        for (uint32_t k = 0; k < action->n_in && action->kind == ACT_OP; k++)
+            action->in[k].take &= chance_of(&chance, 50);
+    }
+    script_settle(longer, scripts->longer_left);
+}
+
+static void settle(struct scripts *scripts)
+{
+    script_settle(&scripts->own, scripts->own_left);
+    lengthen_lives(scripts);
+}
+
 /* ---- shrinking ---- */
 
 static bool still_differs(struct tester *tester, const struct session *session, uint32_t attempts)
@@ -117,9 +151,9 @@ static bool still_differs(struct tester *tester, const struct session *session, 
 }
 
 /* Turns off as many actions as it can, in smaller and smaller runs. */
-static void shrink(struct tester *tester, const struct session *session, struct script *script,
-                   uint8_t *left)
+static void shrink(struct tester *tester, const struct session *session, struct scripts *scripts)
 {
+    struct script *script = &scripts->own;
     struct script *before = malloc(sizeof(*before));
     time_t end = time(NULL) + SHRINK_SECONDS;
 
@@ -134,28 +168,23 @@ static void shrink(struct tester *tester, const struct session *session, struct 
             }
             if (dropped == 0)
                 continue;
-            script_settle(script, left);
+            settle(scripts);
             if (still_differs(tester, session, script->n_threads ? 5 : 1))
                 continue;
             *script = *before;
-            script_settle(script, left);
+            settle(scripts);
         }
     free(before);
 }
 
-/* ---- scripts ---- */
-
-struct scripts {
-    struct script own, foreign;
-    uint8_t own_left[SCRIPT_VARS], foreign_left[SCRIPT_VARS];
-};
+/* ---- seeds ---- */
 
 static void report(struct tester *tester, const struct session *session, struct scripts *scripts)
 {
     struct difference difference, last;
 
     try_session(tester, session, &difference);
-    shrink(tester, session, &scripts->own, scripts->own_left);
+    shrink(tester, session, scripts);
     for (uint32_t k = 0; k < 20; k++) {
         try_session(tester, session, &last);
         if (last.play) {
@@ -165,7 +194,7 @@ static void report(struct tester *tester, const struct session *session, struct 
     }
     printf("equiv: seed %llu differs in the play '%s': %s\n", (unsigned long long)scripts->own.seed,
            difference.play ? difference.play : "(it did not differ again)", difference.text);
-    script_print(&scripts->own, difference.variant);
+    script_print(difference.script ? difference.script : &scripts->own, difference.variant);
 }
 
 static void count_script(struct tester *tester, const struct script *script)
@@ -185,14 +214,15 @@ static int test_seed(struct tester *tester, struct scripts *scripts, uint64_t se
     struct session sessions[2] = {
         {.plays = {{&scripts->own, scripts->own_left, 0, "empty store"},
                    {&scripts->own, scripts->own_left, 0, "filled store"},
-                   {&scripts->own, scripts->own_left, other, "other sizes"}},
-         .n_plays = 3},
+                   {&scripts->own, scripts->own_left, other, "other sizes"},
+                   {&scripts->longer, scripts->longer_left, 0, "fewer deaths"}},
+         .n_plays = 4},
         {.plays = {{&scripts->foreign, scripts->foreign_left, 0, "another script"},
                    {&scripts->own, scripts->own_left, 0, "foreign store"}},
          .n_plays = 2}};
 
     script_generate(&scripts->own, seed);
-    script_settle(&scripts->own, scripts->own_left);
+    settle(scripts);
     script_generate(&scripts->foreign, ~seed);
     script_settle(&scripts->foreign, scripts->foreign_left);
     count_script(tester, &scripts->own);
@@ -204,7 +234,8 @@ static int test_seed(struct tester *tester, struct scripts *scripts, uint64_t se
         if (difference.play) {
             printf("equiv: seed %llu, play '%s': %s\n", (unsigned long long)seed, difference.play,
                    difference.text);
-            report(tester, &sessions[k], scripts);
+            if (tester->shrinks)
+                report(tester, &sessions[k], scripts);
             return 1;
         }
     }
@@ -216,7 +247,7 @@ static int test_seed(struct tester *tester, struct scripts *scripts, uint64_t se
 struct options {
     uint64_t seed, count;
     const char *device, *plugin;
-    bool print;
+    bool print, no_shrink;
     frit_setting settings[MAX_SETTINGS];
     uint32_t n_settings;
 };
@@ -250,6 +281,10 @@ static bool parse(struct options *options, int argc, char **argv)
 
         if (strcmp(name, "--print") == 0) {
             options->print = true;
+            continue;
+        }
+        if (strcmp(name, "--no-shrink") == 0) {
+            options->no_shrink = true;
             continue;
         }
         if (++i == argc)
@@ -307,7 +342,7 @@ static bool summary(const struct tester *tester, bool fuses)
 
 static int run(struct options *options)
 {
-    struct tester tester = {.device = options->device};
+    struct tester tester = {.device = options->device, .shrinks = !options->no_shrink};
     struct scripts *scripts = malloc(sizeof(*scripts));
     int result = 2;
 
@@ -341,7 +376,7 @@ int main(int argc, char **argv)
     set(&options, "plugin.reference", "option.memory_bytes", "268435456");
     if (!parse(&options, argc, argv)) {
         fprintf(stderr, "usage: equiv [--seed S] [--count N] [--device D] [--plugin FILE] "
-                        "[--set SECTION.KEY=VALUE]... [--print]\n");
+                        "[--set SECTION.KEY=VALUE]... [--print] [--no-shrink]\n");
         return 2;
     }
     if (options.plugin)
