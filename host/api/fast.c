@@ -36,13 +36,23 @@ struct operands {
     uint32_t n_taken;
 };
 
-static uint32_t place_of(uint32_t op, uint32_t kind, const struct op_type *type)
+/* Of the row, and of kind and outer dims of each operand. */
+struct place {
+    uint64_t mix;
+};
+
+static void place_add(struct place *place, uint32_t kind, const struct op_type *type)
 {
-    uint64_t mix = op * 0x9e3779b1u;
+    uint64_t mix = kind;
 
     if (kind == FRIT_OPERAND_TENSOR && type->rank)
-        mix ^= (uint64_t)(type->dims[0] * 0x85ebca6b + type->dims[type->rank - 1] * 0xc2b2ae35);
-    return (uint32_t)(mix * 0x9e3779b97f4a7c15u >> 58);
+        mix += (uint64_t)(type->dims[0] * 5 + type->dims[type->rank - 1] * 3 + type->rank);
+    place->mix = (place->mix + mix) * 0x9e3779b97f4a7c15u;
+}
+
+static uint32_t place_set(const struct place *place)
+{
+    return (uint32_t)(place->mix >> 58);
 }
 
 _Static_assert(SETS == 64, "the hash has six bits");
@@ -174,11 +184,14 @@ static bool convert_all(const struct api_call *call, const struct memo_entry *en
 static const struct memo_entry *recall(struct stream *stream, const struct api_call *call,
                                        struct operands *o)
 {
+    struct place place = {call->op};
     const struct memo_entry *set;
 
     if (!stream->memo || !resolve(stream, call, o))
         return NULL;
-    set = stream->memo->entries[place_of(call->op, o->in[0].kind, o->in[0].type)];
+    for (uint32_t i = 0; i < call->n_in; i++)
+        place_add(&place, o->in[i].kind, o->in[i].type);
+    set = stream->memo->entries[place_set(&place)];
     for (uint32_t way = 0; way < WAYS; way++) {
         if (same_call(&set[way], call, o, stream->walker.generation))
             return convert_all(call, &set[way], o) ? &set[way] : NULL;
@@ -237,6 +250,7 @@ void fast_learn(struct stream *stream, const struct fast_seen *seen)
 {
     const frit_op_info *row = op_row(seen->op);
     uint32_t bytes = frit_record_info_at(row->record)->size;
+    struct place place = {seen->op};
     struct memo_entry *entry;
 
     if (op_n_out(row) != 1 || (seen->attrs && bytes > MOST_ATTRS))
@@ -244,12 +258,13 @@ void fast_learn(struct stream *stream, const struct fast_seen *seen)
     for (uint32_t i = 0; i < seen->n_in; i++) {
         if (row->in[i].role != FRIT_ROLE_IN || seen->in[i].kind == FRIT_OPERAND_ABSENT)
             return;
+        place_add(&place, seen->in[i].kind, &seen->in[i].type);
     }
     if (!stream->memo)
         stream->memo = calloc(1, sizeof(*stream->memo));
     if (!stream->memo)
         return;
-    entry = stream->memo->entries[place_of(seen->op, seen->in[0].kind, &seen->in[0].type)];
+    entry = stream->memo->entries[place_set(&place)];
     memmove(entry + 1, entry, (WAYS - 1) * sizeof(*entry));
     entry->op = seen->op;
     entry->n_in = seen->n_in;
