@@ -151,26 +151,36 @@ void alias_drop(struct alias *list)
     }
 }
 
-/* Takes a replaced alias off its source's list, if nobody else did. */
-static void alias_retire(struct alias *alias)
+/* Whether it was on its source's list until now. */
+static bool unlist(struct alias *alias)
 {
     struct slot_home *home = atomic_load(&alias->source->home);
     struct alias **at = &alias->source->aliases;
-    struct stream *user = alias->user;
+    bool listed;
 
     if (!home)
-        return;
+        return false;
     home_enter(home);
     while (*at && *at != alias)
         at = &(*at)->next;
-    if (!*at) {
-        home_leave(home);
-        return;
-    }
-    *at = alias->next;
+    listed = *at;
+    if (listed)
+        *at = alias->next;
     home_leave(home);
+    return listed;
+}
+
+/* Ends a replaced alias, on which we have a hold: whoever else takes it off its source's list must
+ * not free it meanwhile. */
+static void alias_retire(struct alias *alias)
+{
+    struct stream *user = alias->user;
+    bool listed = unlist(alias);
+
     home_enter(&user->home);
-    let_go(alias);
+    if (listed)
+        alias->place = ALIAS_GONE;
+    alias_unhold(alias);
     leave_and_free(user);
 }
 
@@ -202,7 +212,8 @@ static frit_status link_alias(struct alias *alias, struct slot *slot, struct fai
     return FRIT_OK;
 }
 
-/* Inside the user's lock.  FRIT_INVALID: the source was released meanwhile. */
+/* Inside the user's lock; *replaced gets a hold.  FRIT_INVALID: the source was released meanwhile.
+ */
 static frit_status list_alias(struct alias *alias, struct alias **replaced, frit_err *err)
 {
     struct alias_table *table = &alias->user->aliases;
@@ -215,6 +226,7 @@ static frit_status list_alias(struct alias *alias, struct alias **replaced, frit
     }
     if (!old && !reserve(table)) {
         alias->place = ALIAS_REPLACED;
+        alias_hold(alias);
         *replaced = alias;
         return fail_memory(err, sizeof(struct alias));
     }
@@ -222,6 +234,7 @@ static frit_status list_alias(struct alias *alias, struct alias **replaced, frit
     if (old) {
         *replaced = *old;
         (*old)->place = ALIAS_REPLACED;
+        alias_hold(*old);
         *old = alias;
     } else {
         put(table, alias);

@@ -436,11 +436,15 @@ static void end_tensor(struct slot *slot, void *ctx)
 
 static void stream_stop(struct stream *stream)
 {
+    struct alias *gone;
+
     slot_each(&stream->home, end_tensor, NULL);
     home_enter(&stream->home);
     segment_release(&stream->work->segment);
     segment_reset(&stream->work->segment, ++stream->last_epoch);
-    home_leave(&stream->home);
+    gone = alias_take_gone(&stream->aliases);
+    home_leave_drop(&stream->home);
+    alias_free(gone);
 }
 
 static void stream_retire(struct stream *stream)
