@@ -72,6 +72,7 @@ struct way {
     struct seat *seat;
     struct failure *failure; /* of an operand, a reference */
     frit_tensor *unknown;    /* an operand that the stream does not know */
+    uint32_t unknown_at;     /* its number */
     struct op_input *inputs;
     struct segment_input *operands;
     struct op_input fixed_inputs[FIXED];
@@ -220,6 +221,7 @@ static frit_status resolve_tensor(struct way *w, uint32_t i, frit_tensor *tensor
         operand->alias = alias_find(&stream->aliases, slot);
         if (!operand->alias) {
             w->unknown = tensor;
+            w->unknown_at = i;
             return FRIT_BUSY;
         }
         operand->type = &operand->alias->value.type;
@@ -332,7 +334,8 @@ static frit_status run_known(struct way *w, frit_tensor **out, frit_err *err)
         w->unknown = NULL;
         st = alias_make(w->seat->stream, tensor, &w->failure, err);
         if (st && !w->failure)
-            return fail_context(err, "%s: an operand", w->row->name);
+            return fail_context(err, "%s: %s (operand %u)", w->row->name,
+                                operand_name(w, w->unknown_at), w->unknown_at);
         if (st)
             return st;
         st = record_locked(w, out, err);
