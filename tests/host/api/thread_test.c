@@ -158,7 +158,7 @@ static void test_orphaned_values_can_be_read(void **state)
     rig_open(&shared.rig, NULL, 0);
     pthread_create(&thread, NULL, make_and_leave, &shared);
     pthread_join(thread, NULL);
-    assert_int_equal(rig_stats(&shared.rig).queued_now, 2);
+    assert_int_equal(rig_stats(&shared.rig).queued_now, 1); /* the last op was never closed */
     assert_int_equal(frit_read(frit_take(shared.weight), out, sizeof(out)), FRIT_OK);
     assert_true(out[0] == 1 && out[3] == 1);
     rig_close(&shared.rig);

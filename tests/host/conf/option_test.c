@@ -20,21 +20,24 @@ struct row {
 static void refuses_with_line_and_reason(void **state)
 {
     static const struct row rows[] = {
-        {"[strem]\n", ":1: there is no section [strem]; allowed: [frit] [search] [stream] [memory] "
-                      "[plugin.ID]; did you mean "
-                      "[stream]?"},
+        {"[strem]\n",
+         ":1: there is no section [strem]; allowed: [frit] [search] [stream] [fusion] [memory] "
+         "[plugin.ID]; did you mean "
+         "[stream]?"},
         {"[elsewhere]\n", ":1: there is no section [elsewhere]; allowed: [frit] [search] [stream] "
                           "[memory] [plugin.ID]"},
-        {"[Frit]\n", ":1: there is no section [Frit]; allowed: [frit] [search] [stream] [memory] "
-                     "[plugin.ID]; did you mean "
-                     "[frit]?"},
+        {"[Frit]\n",
+         ":1: there is no section [Frit]; allowed: [frit] [search] [stream] [fusion] [memory] "
+         "[plugin.ID]; did you mean "
+         "[frit]?"},
         {"[ frit ]\n", ":1: there is no section [ frit ]; allowed: [frit] [search] [stream] "
                        "[memory] [plugin.ID]; "
                        "did you mean [frit]?"},
         {"[frit]\n\ndevise = cpu\n",
          ":3: [frit] has no key 'devise'; allowed: config_version device log seed "
-         "decompose x-ANY; did you mean 'device'?"},
-        {"[stream]\ndevice = cpu\n", ":2: [stream] has no key 'device'; allowed: max_ops x-ANY"},
+         "decompose poison fallback x-ANY; did you mean 'device'?"},
+        {"[stream]\ndevice = cpu\n",
+         ":2: [stream] has no key 'device'; allowed: max_ops single x-ANY"},
         {"[frit]\nconfig_version = 2\n",
          ":2: [frit] config_version: '2' is not allowed; allowed: 1"},
         {"[stream]\nmax_ops = 0\n",
@@ -107,7 +110,7 @@ static void refuses_variables_and_settings(void **state)
     world_set("frit", "devise", "cpu");
     world_refuses(FRIT_INVALID,
                   "program: [frit] has no key 'devise'; allowed: config_version device log seed "
-                  "decompose x-ANY; did you mean 'device'?");
+                  "decompose poison fallback x-ANY; did you mean 'device'?");
     world_reset();
     world_set("frit", "device", NULL);
     world_refuses(FRIT_INVALID,
