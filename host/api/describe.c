@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/give.h"
 #include "api/host.h"
 #include "base/fail.h"
 #include "graph/decompose.h"
@@ -27,19 +28,6 @@ const char *frit_dtype_name(uint32_t dtype)
 uint32_t frit_dtype_of_name(const char *name)
 {
     return name ? dtype_find(str_of(name)) : FRIT_NO_DTYPE;
-}
-
-/* Copies as much of a description as the caller's struct has room for; `struct_size` is its own. */
-static frit_status give(void *out, const void *from, uint64_t known)
-{
-    uint64_t size;
-
-    memcpy(&size, out, sizeof(size));
-    if (size < sizeof(size))
-        return FRIT_INVALID;
-    memcpy((unsigned char *)out + sizeof(size), (const unsigned char *)from + sizeof(size),
-           (size < known ? size : known) - sizeof(size));
-    return FRIT_OK;
 }
 
 static const char *text_of(frit_str text)

@@ -16,14 +16,16 @@ bool watch_add(struct watch *watch, enum watch_place place, struct watcher *watc
     return true;
 }
 
-bool watch_remove(struct watch *watch, enum watch_place place, struct watcher *watcher)
+struct watcher *watch_take(struct watch *watch, enum watch_place place)
 {
-    if (!atomic_compare_exchange_strong(&watch->at[place], &watcher, NULL))
-        return false;
+    struct watcher *watcher = atomic_exchange(&watch->at[place], NULL);
+
+    if (!watcher)
+        return NULL;
     atomic_fetch_sub(&watch->count, 1);
     while (atomic_load(&watch->inside))
         sched_yield();
-    return true;
+    return watcher;
 }
 
 void watch_recorded(struct watch *watch, const struct segment_call *call)

@@ -2,7 +2,7 @@
 /* Who looks on at a device: told of ops as they are recorded and of plans when they have run.
  *
  * While nobody does, a hook is one load.  A watcher that is taken off is told of nothing once
- * watch_remove returns.  Threads: any; a watcher guards what is its own. */
+ * watch_take returns.  Threads: any; a watcher guards what is its own. */
 #ifndef STREAM_WATCH_H
 #define STREAM_WATCH_H
 
@@ -33,8 +33,8 @@ struct watch {
 
 /* False: there is one at this place already. */
 bool watch_add(struct watch *watch, enum watch_place place, struct watcher *watcher);
-/* Takes it off and waits until no hook uses it.  False: it is not there. */
-bool watch_remove(struct watch *watch, enum watch_place place, struct watcher *watcher);
+/* Takes off who is there and waits until no hook uses it; NULL: nobody. */
+struct watcher *watch_take(struct watch *watch, enum watch_place place);
 
 static inline bool watch_is_on(const struct watch *watch)
 {

@@ -167,24 +167,40 @@ static int missing_value(const struct program *program, const struct invocation 
     return CLI_MISUSED;
 }
 
-int program_sources(struct program *program, const struct invocation *in)
+/* What --in says. */
+static int take_sources(struct program *program, const struct invocation *in)
 {
     bool *taken = calloc(program->n_inputs + 1, sizeof(*taken));
     int status = CLI_FINE;
 
     if (!taken)
         return failed(in, "no memory");
-    for (uint64_t i = 0; i < program->n_inputs; i++)
-        if (program->inputs[i].file)
-            program->sources[i] = (struct source){SOURCE_FILE, program->inputs[i].file};
     for (int i = 0; i < in->n_given && status == CLI_FINE; i++)
         if (strcmp(in->given[i].option->name, "--in") == 0)
             status = take_source(program, in, in->given[i].value, taken);
+    free(taken);
+    return status;
+}
+
+int program_sources(struct program *program, const struct invocation *in)
+{
+    int status;
+
+    for (uint64_t i = 0; i < program->n_inputs; i++)
+        if (program->inputs[i].file)
+            program->sources[i] = (struct source){SOURCE_FILE, program->inputs[i].file};
+    status = take_sources(program, in);
     for (uint64_t i = 0; i < program->n_inputs && status == CLI_FINE; i++)
         if (program->sources[i].kind == SOURCE_NONE)
             status = missing_value(program, in);
-    free(taken);
     return status;
+}
+
+int program_shapes(struct program *program, const struct invocation *in)
+{
+    for (uint64_t i = 0; i < program->n_inputs; i++)
+        program->sources[i] = (struct source){SOURCE_ZEROS, NULL};
+    return take_sources(program, in);
 }
 
 int64_t program_output(const struct program *program, const struct invocation *in, const char *name,

@@ -36,6 +36,9 @@ frit_status program_bind(struct program *program, frit_err *err);
  * is left without value. */
 int program_sources(struct program *program, const struct invocation *in);
 
+/* The same where only shapes matter: inputs are zeros unless --in says something else. */
+int program_shapes(struct program *program, const struct invocation *in);
+
 /* Makes the input tensors on the device and binds the program to them; CLI_FAILED after a message.
  */
 int program_feed(struct program *program, const struct invocation *in, frit_device *device);

@@ -393,6 +393,84 @@ void frit_stats_get(frit_device *device, frit_stats *out);
 /* Gives unused driver memory back now. */
 void frit_trim(frit_device *device);
 
+/* ---- seeing ---- */
+
+/* What ran on a device while it was looked at: a plan at a time, in the order in which they ran.
+ * For tests and tools; while nobody looks it costs nothing. */
+typedef struct frit_inspection frit_inspection;
+
+/* Begins; FRIT_BUSY if it has begun already. */
+FRIT_NODISCARD frit_status frit_inspect_start(frit_device *device);
+/* Ends; `out` (NULL: throw it away) gets what was seen, for frit_inspection_free.  FRIT_INVALID if
+ * it had not begun, FRIT_NO_HOST_MEMORY if something was seen that could not be kept. */
+FRIT_NODISCARD frit_status frit_inspect_stop(frit_device *device, frit_inspection **out);
+void frit_inspection_free(frit_inspection *inspection); /* NULL does nothing */
+
+/* The whole of it.  `before`: at frit_inspect_start, `after`: at frit_inspect_stop. */
+typedef struct frit_inspection_desc {
+    uint64_t struct_size;
+    uint64_t n_runs;
+    uint64_t tensors_before, tensors_after;
+    uint64_t buffers_before, buffers_after;
+    uint64_t bytes_before, bytes_after; /* in buffers */
+} frit_inspection_desc;
+
+frit_status frit_inspection_about(const frit_inspection *inspection, frit_inspection_desc *out);
+
+/* One plan that ran. */
+typedef struct frit_run_desc {
+    uint64_t struct_size;
+    uint32_t stream;  /* in order of first op */
+    uint32_t n_calls; /* recorded ops */
+    uint32_t n_ops;   /* composite ops replaced by what they stand for */
+    uint32_t n_steps;
+    uint64_t bytes_in; /* sums over the steps */
+    uint64_t bytes_out;
+} frit_run_desc;
+
+/* FRIT_INVALID beyond the last. */
+frit_status frit_inspection_run_at(const frit_inspection *inspection, uint64_t run,
+                                   frit_run_desc *out);
+
+enum {
+    FRIT_STEP_IN_PLACE = 1, /* an output took the memory of an operand */
+    FRIT_STEP_SKIPPED = 2,  /* nobody wanted what it makes */
+    FRIT_STEP_BY_OPS = 4,   /* its program could not run: its ops did by themselves */
+    FRIT_STEP_VIEW = 8      /* only a layout changed */
+};
+
+/* One step of a plan: a block of ops that runs as one program, or one op by itself.  Values are
+ * numbered per run. */
+typedef struct frit_step_desc {
+    uint64_t struct_size;
+    const char *label; /* "map: add mul exp", or the op's name */
+    const char *fuser; /* "plugin/fuser"; "": an op by itself */
+    const char *end;   /* why the block got no more ops: "all" "closed" "split" "blocks" "short"
+                          "single" */
+    uint32_t score;
+    uint32_t flags; /* FRIT_STEP_* */
+    uint32_t n_ops, n_in, n_out;
+    uint32_t reserved;
+    const uint32_t *ops;         /* numbers in the run */
+    const char *const *op_names; /* "add" */
+    const char *const *op_texts; /* "%2 = add %0, %1" */
+    const uint32_t *in;          /* values that it reads, each once */
+    const uint32_t *out;         /* values that it stores */
+    const char *const *in_types; /* "f32[2, 64]" */
+    const char *const *out_types;
+    uint64_t bytes_in, bytes_out; /* of these; 0 for a view */
+} frit_step_desc;
+
+frit_status frit_inspection_step_at(const frit_inspection *inspection, uint64_t run, uint64_t step,
+                                    frit_step_desc *out);
+/* All of it as text, malloc'd for the caller; NULL without memory. */
+char *frit_inspection_text(const frit_inspection *inspection);
+
+/* How many queues with ops, tensors and buffers are left on the device: 0 where everything was
+ * released and run.  `text` (NULL: not wanted) gets a line for each, malloc'd for the caller, NULL
+ * where nothing is left.  No other call on the device is under way. */
+uint64_t frit_leaks(frit_device *device, char **text);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

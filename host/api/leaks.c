@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is left on a device. */
+#include <inttypes.h>
+
+#include "api/host.h"
+
+enum { MOST_LINES = 100 }; /* of tensors, in one text */
+
+struct leaks {
+    uint64_t queues, tensors;
+    struct str *out;
+    const struct stream *stream;
+};
+
+static void name_stream(const struct leaks *leaks)
+{
+    if (leaks->stream->has_ordinal)
+        str_addf(leaks->out, "stream %" PRIu32, leaks->stream->ordinal);
+    else
+        str_addf(leaks->out, "a stream without ops");
+}
+
+static void find_tensor(struct slot *slot, void *ctx)
+{
+    static const char *const states[] = {"empty", "pending", "ready", "failed"};
+    struct leaks *leaks = ctx;
+    char type[256];
+
+    if (leaks->tensors++ >= MOST_LINES)
+        return;
+    if (slot->state == SLOT_FAILED)
+        str_addf(leaks->out, "tensor of an error (%s)", slot->failure->text);
+    else
+        str_addf(leaks->out, "tensor %s", op_type_text(&slot->value.type, type, sizeof(type)));
+    str_addf(leaks->out, ", %s, %" PRIu32 " owner%s, made by %s, of ", states[slot->state],
+             slot->owners, slot->owners == 1 ? "" : "s",
+             slot->made_by ? op_row(slot->made_by)->name : "the program");
+    name_stream(leaks);
+    str_addf(leaks->out, "\n");
+}
+
+static void find_in_stream(struct stream *stream, void *ctx)
+{
+    struct leaks *leaks = ctx;
+    uint32_t n = stream->work->segment.n_records;
+
+    leaks->stream = stream;
+    if (n) {
+        leaks->queues++;
+        name_stream(leaks);
+        str_addf(leaks->out, ": %" PRIu32 " op%s queued\n", n, n == 1 ? " is" : "s are");
+    }
+    slot_each(&stream->home, find_tensor, leaks);
+}
+
+uint64_t frit_leaks(frit_device *device, char **text)
+{
+    struct str out = {0};
+    struct leaks leaks = {.out = &out};
+    struct memory_stats memory;
+
+    if (text)
+        *text = NULL;
+    if (!device)
+        return 0;
+    streams_each(device, find_in_stream, &leaks);
+    if (leaks.tensors > MOST_LINES)
+        str_addf(&out, "and %" PRIu64 " tensors more\n", leaks.tensors - MOST_LINES);
+    memory_stats(device->memory, &memory);
+    if (memory.buffers_now)
+        str_addf(&out, "%" PRIu64 " buffer%s with %" PRIu64 " bytes\n", memory.buffers_now,
+                 memory.buffers_now == 1 ? "" : "s", memory.bytes_now);
+    if (text && !out.failed)
+        *text = out.text;
+    else
+        str_fini(&out);
+    return leaks.queues + leaks.tensors + memory.buffers_now;
+}
