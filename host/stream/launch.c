@@ -268,8 +268,11 @@ static bool op_makes(const struct graph_op *op, uint32_t value)
     return false;
 }
 
+/* Only what somebody sees after the run is worth a block of its own. */
 static bool is_persistent(const struct launch *l, uint32_t value)
 {
+    if (!l->frame->values[value].wanted)
+        return false;
     for (uint32_t i = 0; i < l->call->n_ops; i++) {
         if (op_makes(&l->frame->graph->ops[l->call->ops[i]], value))
             return l->frame->ops[l->call->ops[i]].persistent;
