@@ -4,14 +4,14 @@
 
 #include "base/fail.h"
 
-/* This thread's place on the device; for an error without a device the one with an open scope, NULL
- * if there is none. */
+/* This thread's place on the device; for an error without a device any one, NULL if there is none.
+ */
 static struct seat *seat_for(frit_device *device)
 {
     struct seat *seat = NULL;
 
     if (!device)
-        return seat_scoped();
+        return seat_any();
     return seat_current(device, &seat, NULL) ? NULL : seat;
 }
 

@@ -219,15 +219,26 @@ struct seat *seat_last(void)
     return mine.last;
 }
 
-struct seat *seat_scoped(void)
+static bool is_open(const struct seat *seat)
 {
-    if (mine.last && mine.last->scopes.depth)
-        return mine.last;
-    for (uint32_t i = mine.count; i-- > 0;) {
-        if (mine.list[i]->scopes.depth > 0)
-            return mine.list[i];
+    return atomic_load(&seat->stream->device_id) == seat->device_id;
+}
+
+struct seat *seat_any(void)
+{
+    struct seat *any = NULL;
+
+    for (uint32_t i = 0; i < mine.count; i++) {
+        struct seat *seat = mine.list[i];
+        bool last = seat == mine.last;
+
+        if (!is_open(seat))
+            continue;
+        if (!any || (seat->scopes.depth > 0) > (any->scopes.depth > 0) ||
+            (last && (seat->scopes.depth > 0) == (any->scopes.depth > 0)))
+            any = seat;
     }
-    return NULL;
+    return any;
 }
 
 /* A place, of a closed device or new. */
@@ -252,7 +263,7 @@ static void sweep(void)
     for (uint32_t i = 0; i < mine.count; i++) {
         struct seat *seat = mine.list[i];
 
-        if (atomic_load(&seat->stream->device_id) == seat->device_id)
+        if (is_open(seat))
             mine.list[kept++] = seat;
         else
             seat_destroy(seat);

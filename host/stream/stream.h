@@ -83,8 +83,9 @@ frit_status seat_current(frit_device *device, struct seat **out, frit_err *err);
 struct seat *seat_peek(const frit_device *device);
 /* The one that the thread used last on any device, NULL: none. */
 struct seat *seat_last(void);
-/* The one with an open scope that was used last on any device, for errors that have no device. */
-struct seat *seat_scoped(void);
+/* One for what has no device: with an open scope where there is one, rather the last used; NULL:
+ * the thread used no device that is open. */
+struct seat *seat_any(void);
 
 /* Streams of a program: `stream` NULL in enter means the thread's own; gives the one before, NULL
  * for the thread's own.  FRIT_BUSY if another thread is in it. */
