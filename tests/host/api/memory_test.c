@@ -15,10 +15,13 @@ static void test_a_repeated_workload_allocates_nothing(void **state)
     rig_open(&rig, NULL, 0);
     assert_int_equal(digits_open("digits-mlp", rig.dev, images, &mlp, &err), FRIT_OK);
     assert_int_equal(digits_open("digits-cnn", rig.dev, images, &cnn, &err), FRIT_OK);
-    assert_int_equal(digits_run(&mlp, rig.dev, images, &right, &err), FRIT_OK);
-    assert_int_equal(digits_run(&cnn, rig.dev, images, &right, &err), FRIT_OK);
+    for (int i = 0; i < 2;
+         i++) { /* the first time plans are made, the second time they are known */
+        assert_int_equal(digits_run(&mlp, rig.dev, images, &right, &err), FRIT_OK);
+        assert_int_equal(digits_run(&cnn, rig.dev, images, &right, &err), FRIT_OK);
+    }
     frit_stats first = rig_stats(&rig);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 200; i++) {
         assert_int_equal(digits_run(&mlp, rig.dev, images, &right, &err), FRIT_OK);
         assert_int_equal(digits_run(&cnn, rig.dev, images, &right, &err), FRIT_OK);
     }
@@ -26,7 +29,7 @@ static void test_a_repeated_workload_allocates_nothing(void **state)
     assert_int_equal(last.driver_allocs, first.driver_allocs);
     assert_int_equal(last.programs, first.programs);
     assert_int_equal(last.bytes_peak, first.bytes_peak);
-    assert_true(last.launches > first.launches + 10000);
+    assert_true(last.launches > first.launches + 2000);
     digits_close(&mlp);
     digits_close(&cnn);
     rig_close(&rig);
