@@ -45,31 +45,40 @@ static int64_t first_other(uint32_t dtype, int64_t count, const char *a, const c
     return -1;
 }
 
-uint32_t play_compare(const struct script *script, uint32_t variant, const struct play *plain,
-                      const struct play *fused, char *text, size_t size)
+/* What a reading is of: a reading action's operand, or a value that was left. */
+static const struct var *var_of(const struct script *script, uint32_t reading, uint32_t *number)
 {
-    for (uint32_t i = 0; i < script->n_actions; i++) {
+    *number = reading < script->n_actions ? script->actions[reading].in[0].var
+                                          : reading - script->n_actions;
+    return &script->vars[*number];
+}
+
+bool play_compare(const struct script *script, uint32_t variant, const struct play *plain,
+                  const struct play *fused, char *text, size_t size)
+{
+    for (uint32_t i = 0; i < script->n_actions + script->n_vars; i++) {
         const struct reading *a = &plain->readings[i], *b = &fused->readings[i];
         const struct var *var;
+        uint32_t number;
         int64_t at;
 
         if (!a->data || !b->data)
             continue;
-        var = &script->vars[script->actions[i].in[0].var];
+        var = var_of(script, i, &number);
         if (a->status != b->status) {
-            snprintf(text, size, "action %u reads with status %s op by op, %s fused", i,
+            snprintf(text, size, "v%u reads at %u with status %s op by op, %s fused", number, i,
                      frit_status_name(a->status), frit_status_name(b->status));
-            return i;
+            return false;
         }
         at = a->status
                  ? -1
                  : first_other(var->dtype, shape_count(&var->shape, variant), a->data, b->data);
         if (at >= 0) {
-            snprintf(text, size, "action %u reads %s element %lld as %.9g op by op, %.9g fused", i,
-                     frit_dtype_name(var->dtype), (long long)at, element(var->dtype, a->data, at),
+            snprintf(text, size, "v%u reads at %u, element %lld, as %.9g op by op, %.9g fused",
+                     number, i, (long long)at, element(var->dtype, a->data, at),
                      element(var->dtype, b->data, at));
-            return i;
+            return false;
         }
     }
-    return UINT32_MAX;
+    return true;
 }

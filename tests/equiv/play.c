@@ -298,19 +298,17 @@ static void play_write(struct stage *stage, const struct action *action, uint32_
     free(data);
 }
 
-static void play_read(struct stage *stage, const struct action *action, uint32_t index)
+static void read_value(struct stage *stage, uint16_t v, bool take, uint32_t index)
 {
-    const struct var *var = &stage->script->vars[action->in[0].var];
+    const struct var *var = &stage->script->vars[v];
     struct reading *reading = &stage->play->readings[index];
-    frit_tensor *tensor = stage->tensors[action->in[0].var];
+    frit_tensor *tensor = stage->tensors[v];
     uint64_t bytes = frit_storage_bytes(var->dtype, shape_count(&var->shape, stage->variant));
 
-    reading->bytes = bytes;
     reading->data = calloc(1, bytes + 1);
-    reading->status =
-        frit_read(action->kind == ACT_TAKE_READ ? frit_take(tensor) : tensor, reading->data, bytes);
+    reading->status = frit_read(take ? frit_take(tensor) : tensor, reading->data, bytes);
     if (reading->status && !var->tainted)
-        fault(stage, "a read failed", index, action->kind == ACT_READ ? tensor : NULL);
+        fault(stage, "a read failed", index, take ? NULL : tensor);
 }
 
 static void play_scope(struct actor *actor, const struct action *action)
@@ -345,7 +343,7 @@ static void play_action(struct actor *actor, uint32_t index)
         break;
     case ACT_READ:
     case ACT_TAKE_READ:
-        play_read(stage, action, index);
+        read_value(stage, var, action->kind == ACT_TAKE_READ, index);
         break;
     case ACT_WRITE:
         play_write(stage, action, index);
@@ -456,13 +454,18 @@ static void check_nothing_left(struct stage *stage)
     }
 }
 
+static uint32_t readings_of(const struct script *script)
+{
+    return script->n_actions + script->n_vars;
+}
+
 void play_script(struct play *play, frit_device *device, const struct script *script,
                  uint32_t variant, const uint8_t *left)
 {
     struct stage *stage = calloc(1, sizeof(*stage));
     struct actor main_actor = {.stage = stage, .thread = SCRIPT_THREADS};
 
-    *play = (struct play){.readings = calloc(script->n_actions + 1, sizeof(*play->readings))};
+    *play = (struct play){.readings = calloc(readings_of(script), sizeof(*play->readings))};
     if (!stage || !play->readings) {
         play->fault = "no memory";
         free(stage);
@@ -478,6 +481,9 @@ void play_script(struct play *play, frit_device *device, const struct script *sc
         run_threads(stage);
     play_phase(&main_actor, script->n_phases - 1);
     end_scopes(&main_actor);
+    for (uint16_t v = 0; v < script->n_vars; v++)
+        if (left[v])
+            read_value(stage, v, false, script->n_actions + v);
     for (uint32_t v = 0; v < script->n_vars; v++)
         for (uint32_t k = 0; k < left[v]; k++)
             frit_release(stage->tensors[v]);
@@ -488,7 +494,7 @@ void play_script(struct play *play, frit_device *device, const struct script *sc
 
 void play_fini(struct play *play, const struct script *script)
 {
-    for (uint32_t i = 0; play->readings && i < script->n_actions; i++)
+    for (uint32_t i = 0; play->readings && i < readings_of(script); i++)
         free(play->readings[i].data);
     free(play->readings);
 }

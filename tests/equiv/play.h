@@ -8,12 +8,11 @@
 /* What a reading action got. */
 struct reading {
     frit_status status;
-    uint64_t bytes;
     char *data; /* NULL: the action does not read, or is off */
 };
 
 struct play {
-    struct reading *readings; /* one per action */
+    struct reading *readings; /* one per action, then one per value that is left at the end */
     const char *fault;        /* NULL, or what went wrong beside the values; see `text` */
     char text[600];
 };
@@ -23,8 +22,8 @@ void play_script(struct play *play, frit_device *device, const struct script *sc
                  uint32_t variant, const uint8_t *left);
 void play_fini(struct play *play, const struct script *script);
 
-/* The action whose readings differ first, or UINT32_MAX; NaNs are alike.  `text` tells how. */
-uint32_t play_compare(const struct script *script, uint32_t variant, const struct play *plain,
-                      const struct play *fused, char *text, size_t size);
+/* False, and how in `text`, where readings differ; NaNs are alike. */
+bool play_compare(const struct script *script, uint32_t variant, const struct play *plain,
+                  const struct play *fused, char *text, size_t size);
 
 #endif

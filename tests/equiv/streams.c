@@ -79,7 +79,7 @@ static void compare_session(const struct session *session, const struct play *pl
             snprintf(difference->text, sizeof(difference->text), "%s: %s",
                      faulty == &plain[k] ? "op by op" : "fused", faulty->text);
         else if (play_compare(script, variant, &plain[k], &fused[k], difference->text,
-                              sizeof(difference->text)) == UINT32_MAX)
+                              sizeof(difference->text)))
             continue;
         difference->play = session->plays[k].name;
         difference->variant = variant;
