@@ -17,7 +17,7 @@ struct memo_entry {
     uint32_t n_in;
     uint32_t attrs_id;
     uint32_t attrs_bytes;
-    const struct automaton_generation *generation;
+    uint64_t serial; /* of the walker's generation */
     uint32_t kind[MOST_IN];
     struct op_type in[MOST_IN]; /* SCALAR: the type it is used as */
     struct op_type out;
@@ -69,10 +69,9 @@ static bool same_type(const struct op_type *a, const struct op_type *b)
 }
 
 static bool same_call(const struct memo_entry *entry, const struct api_call *call,
-                      const struct operands *operands,
-                      const struct automaton_generation *generation)
+                      const struct operands *operands, uint64_t serial)
 {
-    if (entry->op != call->op || entry->n_in != call->n_in || entry->generation != generation)
+    if (entry->op != call->op || entry->n_in != call->n_in || entry->serial != serial)
         return false;
     for (uint32_t i = 0; i < call->n_in; i++) {
         const struct segment_input *in = &operands->in[i];
@@ -179,6 +178,64 @@ static bool convert_all(const struct api_call *call, const struct memo_entry *en
     return true;
 }
 
+/* ---- the same op as the time before ---- */
+
+/* Whether the operand is the one that the record has; gives it to `o`. */
+static bool meets(struct stream *stream, const struct record_input *known, const frit_input *given,
+                  struct operands *o, uint32_t i, uint32_t *n_new)
+{
+    const struct segment *segment = &stream->work->segment;
+    struct slot *slot;
+
+    if (!given->tensor)
+        return known->kind == FRIT_OPERAND_SCALAR &&
+               convert(&given->scalar, known->dtype, &o->in[i]);
+    slot = slot_of(given->tensor);
+    if (!slot || !slot_is(slot, given->tensor))
+        return false;
+    if (atomic_load_explicit(&slot->home, memory_order_relaxed) == &stream->home)
+        return segment_meets_slot(segment, known, slot, n_new) &&
+               resolve_slot(slot, given->tensor, o, i);
+    o->in[i].slot = NULL;
+    o->in[i].alias = alias_find(&stream->aliases, slot);
+    return o->in[i].alias && !handle_taken(given->tensor) &&
+           segment_meets_alias(segment, known, o->in[i].alias, n_new);
+}
+
+static bool meets_all(struct stream *stream, const struct op_record *known,
+                      const struct api_call *call, struct operands *o)
+{
+    uint32_t n_new = 0;
+
+    o->n_taken = 0;
+    if (known->op != call->op || known->n_in != call->n_in || !known->simple)
+        return false;
+    for (uint32_t i = 0; i < known->n_in; i++) {
+        if (!meets(stream, &known->in[i], &call->in[i], o, i, &n_new))
+            return false;
+    }
+    return !call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0;
+}
+
+/* Inside the lock.  NULL: it is another op, or there is no memory.  Who watches sees every op on
+ * the longer way. */
+static struct slot *meet(struct seat *seat, const struct api_call *call, struct operands *o)
+{
+    struct stream *stream = seat->stream;
+    struct op_record *known = segment_next(&stream->work->segment);
+    struct slot *out;
+
+    if (!known || watch_is_on(&stream->device->watch) || !meets_all(stream, known, call, o))
+        return NULL;
+    out = stream_output(seat, call->op, &stream->work->segment.values[known->out[0]].concrete);
+    if (!out)
+        return NULL;
+    known->persistent = seat->persistent > 0;
+    segment_meet(&stream->work->segment, o->in, out);
+    stream_count_op(stream);
+    return out;
+}
+
 /* ---- recording ---- */
 
 static const struct memo_entry *recall(struct stream *stream, const struct api_call *call,
@@ -193,17 +250,34 @@ static const struct memo_entry *recall(struct stream *stream, const struct api_c
         place_add(&place, o->in[i].kind, o->in[i].type);
     set = stream->memo->entries[place_set(&place)];
     for (uint32_t way = 0; way < WAYS; way++) {
-        if (same_call(&set[way], call, o, stream->walker.generation))
+        if (same_call(&set[way], call, o, stream->walker.serial))
             return convert_all(call, &set[way], o) ? &set[way] : NULL;
     }
     return NULL;
+}
+
+static struct slot *append(struct seat *seat, const struct api_call *call, struct operands *o)
+{
+    const struct memo_entry *entry = recall(seat->stream, call, o);
+    struct segment_call recorded = {
+        .op = call->op, .n_in = call->n_in, .n_out = 1, .in = o->in, .simple = true};
+    struct slot *out;
+
+    if (!entry)
+        return NULL;
+    recorded.attrs_id = entry->attrs_id;
+    recorded.types = &entry->out;
+    if (call->attrs) {
+        recorded.raw = call->attrs;
+        recorded.attrs = entry->checked;
+    }
+    return stream_append(seat, &recorded, &out) ? out : NULL;
 }
 
 /* Inside the lock. */
 static frit_tensor *record(struct seat *seat, const struct api_call *call)
 {
     struct stream *stream = seat->stream;
-    const struct memo_entry *entry;
     struct operands o;
     struct slot *out;
 
@@ -211,17 +285,10 @@ static frit_tensor *record(struct seat *seat, const struct api_call *call)
         stream_settle(stream);
     if (stream->work->segment.n_records + 1 >= (uint64_t)stream->device->config.max_ops)
         return NULL;
-    entry = recall(stream, call, &o);
-    if (!entry)
-        return NULL;
-    struct segment_call recorded = {.op = call->op,
-                                    .n_in = call->n_in,
-                                    .n_out = 1,
-                                    .attrs_id = entry->attrs_id,
-                                    .in = o.in,
-                                    .attrs = call->attrs ? entry->checked : NULL,
-                                    .types = &entry->out};
-    if (!stream_append(seat, &recorded, &out))
+    out = meet(seat, call, &o);
+    if (!out)
+        out = append(seat, call, &o);
+    if (!out)
         return NULL;
     for (uint32_t i = 0; i < o.n_taken; i++)
         stream_disown_inside(o.taken[i]);
@@ -256,7 +323,8 @@ void fast_learn(struct stream *stream, const struct fast_seen *seen)
     if (op_n_out(row) != 1 || (seen->attrs && bytes > MOST_ATTRS))
         return;
     for (uint32_t i = 0; i < seen->n_in; i++) {
-        if (row->in[i].role != FRIT_ROLE_IN || seen->in[i].kind == FRIT_OPERAND_ABSENT)
+        if (row->traits & FRIT_OP_SEEDED || row->in[i].role != FRIT_ROLE_IN ||
+            seen->in[i].kind == FRIT_OPERAND_ABSENT)
             return;
         place_add(&place, seen->in[i].kind, &seen->in[i].type);
     }
@@ -269,7 +337,7 @@ void fast_learn(struct stream *stream, const struct fast_seen *seen)
     entry->op = seen->op;
     entry->n_in = seen->n_in;
     entry->attrs_id = seen->attrs_id;
-    entry->generation = stream->walker.generation;
+    entry->serial = stream->walker.serial;
     entry->out = *seen->out;
     for (uint32_t i = 0; i < seen->n_in; i++) {
         entry->kind[i] = seen->in[i].kind;

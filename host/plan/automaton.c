@@ -49,6 +49,7 @@ struct automaton_generation {
     struct node_slab *slab; /* newest */
     struct arena arena;
     struct intern intern;
+    uint64_t serial;
     uint64_t refs; /* walkers here, walkers in the one after, and the automaton */
     uint64_t nodes, plans, bytes;
 };
@@ -244,7 +245,7 @@ static struct automaton_generation *turn_over(struct automaton *automaton,
     next = generation_create(current);
     if (!next)
         return NULL;
-    automaton->generations++;
+    next->serial = ++automaton->generations;
     atomic_store_explicit(&automaton->current, next, memory_order_release);
     return drop_ref(current->before);
 }
@@ -263,7 +264,7 @@ frit_status automaton_create(uint64_t store_bytes, struct automaton **out, frit_
     pthread_mutex_init(&automaton->lock, NULL);
     atomic_init(&automaton->current, first);
     automaton->store_bytes = store_bytes;
-    automaton->generations = 1;
+    first->serial = automaton->generations = 1;
     *out = automaton;
     return FRIT_OK;
 }
@@ -303,6 +304,7 @@ static void enter(struct walker *walker)
 
     pthread_mutex_lock(&automaton->lock);
     walker->generation = newest(automaton);
+    walker->serial = walker->generation->serial;
     walker->generation->refs++;
     if (walker->generation->before)
         walker->generation->before->refs++;

@@ -41,7 +41,8 @@ struct walker {
     struct automaton *automaton;
     struct automaton_generation *generation; /* kept alive by this walker, as is the one before */
     struct automaton_node *node;             /* NULL: off the trie for want of memory */
-    uint32_t depth;                          /* ops since the root */
+    uint64_t serial; /* of the generation: never that of another one of this automaton */
+    uint32_t depth;  /* ops since the root */
 };
 
 /* At the root of the newest generation. */

@@ -269,10 +269,7 @@ static frit_status add_record(struct explorer *e, frit_device *device,
         .op = record->op, .n_in = record->n_in, .n_out = record->n_out, .attrs = record->attrs};
     frit_status st;
 
-    TRY(add_values(e, segment,
-                   number + 1 < segment->n_records ? segment->records[number + 1]->first
-                                                   : segment->n_values,
-                   err));
+    TRY(add_values(e, segment, record->end, err));
     op.in = calloc((size_t)record->n_in + 1, sizeof(*op.in));
     if (!op.in)
         return fail_memory(err, record->n_in * sizeof(*op.in));

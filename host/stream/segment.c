@@ -19,7 +19,22 @@ void segment_reset(struct segment *segment, uint64_t epoch)
 {
     arena_reset(&segment->arena);
     segment->n_records = segment->n_values = segment->n_extents = segment->n_matched = 0;
+    segment->n_known = segment->n_strayed = 0;
+    segment->serial = 0;
     segment->epoch = epoch;
+}
+
+enum { MOST_STRAYED = 64 }; /* then the memory of records that are no more is given back */
+
+void segment_again(struct segment *segment)
+{
+    if (segment->n_strayed >= MOST_STRAYED) {
+        segment_reset(segment, 0);
+        return;
+    }
+    segment->n_known = segment->n_matched;
+    segment->n_records = segment->n_values = segment->n_extents = segment->n_matched = 0;
+    segment->epoch = 0;
 }
 
 /* ---- values ---- */
@@ -56,8 +71,12 @@ static uint32_t add_value(struct segment *segment, const struct op_type *type, u
     value->maker = maker;
     value->type.dtype = type->dtype;
     value->type.rank = type->rank;
-    for (uint32_t d = 0; d < type->rank; d++)
+    value->concrete.dtype = type->dtype;
+    value->concrete.rank = type->rank;
+    for (uint32_t d = 0; d < type->rank; d++) {
         value->type.extent[d] = extent_number(segment, type->dims[d]);
+        value->concrete.dims[d] = type->dims[d];
+    }
     key_type_pack(&value->type);
     return segment->n_values++;
 }
@@ -103,15 +122,19 @@ static struct op_record *record_create(struct arena *arena, const struct segment
 {
     const frit_op_info *row = op_row(call->op);
     size_t attrs = call->attrs ? frit_record_info_at(row->record)->size : 0;
+    size_t raw = call->raw ? attrs : 0;
     struct op_record *record =
-        arena_alloc(arena, sizeof(*record) + call->n_in * sizeof(*record->in) + attrs +
+        arena_alloc(arena, sizeof(*record) + call->n_in * sizeof(*record->in) + attrs + raw +
                                call->n_out * sizeof(*record->out));
 
     if (!record)
         return NULL;
     record->in = (struct record_input *)(void *)(record + 1);
     record->attrs = call->attrs ? record->in + call->n_in : NULL;
-    record->out = (uint32_t *)(void *)((char *)(record->in + call->n_in) + attrs);
+    record->raw = raw ? (char *)(record->in + call->n_in) + attrs : NULL;
+    record->raw_bytes = (uint32_t)raw;
+    record->simple = call->simple;
+    record->out = (uint32_t *)(void *)((char *)(record->in + call->n_in) + attrs + raw);
     record->op = call->op;
     record->n_in = call->n_in;
     record->n_out = call->n_out;
@@ -121,6 +144,8 @@ static struct op_record *record_create(struct arena *arena, const struct segment
     record->counter = call->counter;
     if (attrs)
         memcpy(record->attrs, call->attrs, attrs);
+    if (raw)
+        memcpy((char *)record->attrs + attrs, call->raw, raw);
     return record;
 }
 
@@ -142,9 +167,26 @@ static void add_inputs(struct segment *segment, struct op_record *record,
     }
 }
 
+/* What stood here before does not come again. */
+static void stray(struct segment *segment)
+{
+    if (segment->n_known > segment->n_records)
+        segment->n_strayed++;
+    segment->n_known = 0;
+}
+
+static void add_record(struct segment *segment, struct op_record *record)
+{
+    record->end = segment->n_values;
+    record->n_extents = segment->n_extents;
+    segment->records[segment->n_records++] = record;
+}
+
 bool segment_append(struct segment *segment, const struct segment_call *call)
 {
     struct op_record *record = NULL;
+
+    stray(segment);
 
     if (reserve(segment, call->n_in + call->n_out))
         record = record_create(&segment->arena, call);
@@ -167,6 +209,14 @@ void segment_bury(struct segment *segment, uint32_t value)
 {
     struct op_record *record = segment->records[segment->n_records - 1];
 
+    if (record->again && record->n_again < record->n_dead &&
+        record->dead[record->n_again] == value) {
+        record->n_again++;
+        return;
+    }
+    if (record->again)
+        record->n_dead = record->n_again;
+    record->again = false;
     if (record->n_dead == record->dead_room) {
         uint32_t room = record->dead_room ? record->dead_room * 2 : 4;
         uint32_t *dead = arena_alloc(&segment->arena, room * sizeof(*dead));
@@ -198,25 +248,28 @@ bool segment_key(struct segment *segment, uint32_t number, struct walker *walker
                  struct op_key *key)
 {
     const struct op_record *record = segment->records[number];
-    uint32_t last =
-        number + 1 < segment->n_records ? segment->records[number + 1]->first : segment->n_values;
     struct key_operand fixed_in[FIXED], *in = fixed_in;
     struct key_type fixed_types[FIXED], *types = fixed_types;
     struct key_parts parts = {.op = record->op,
                               .attrs_id = record->attrs_id,
                               .attrs = record->attrs,
                               .n_in = record->n_in,
-                              .n_types = last - record->first,
+                              .n_types = record->end - record->first,
                               .n_dead = record->n_dead,
-                              .first_packed = first_packed(segment, record),
-                              .dead = record->dead};
+                              .first_packed = first_packed(segment, record)};
+    uint32_t fixed_dead[FIXED], *dead = fixed_dead;
     bool ok;
 
     if (record->n_in > FIXED)
         in = malloc(record->n_in * sizeof(*in));
     if (parts.n_types > FIXED)
         types = malloc(parts.n_types * sizeof(*types));
-    ok = in && types;
+    if (parts.n_dead > FIXED)
+        dead = malloc(parts.n_dead * sizeof(*dead));
+    ok = in && types && dead;
+    if (ok && parts.n_dead)
+        memcpy(dead, record->dead, parts.n_dead * sizeof(*dead));
+    parts.dead = dead;
     for (uint32_t i = 0; i < record->n_in && ok; i++) {
         in[i].kind = record->in[i].kind;
         in[i].value =
@@ -233,6 +286,8 @@ bool segment_key(struct segment *segment, uint32_t number, struct walker *walker
         free(in);
     if (types != fixed_types)
         free(types);
+    if (dead != fixed_dead)
+        free(dead);
     return ok;
 }
 
@@ -251,6 +306,7 @@ static bool move_record(struct segment *to, const struct segment *from,
                                       .attrs = record->attrs};
     struct op_record *moved = NULL;
 
+    stray(to);
     if (reserve(to, record->n_in + record->n_out))
         moved = record_create(&to->arena, &call);
     if (!moved)
@@ -274,7 +330,7 @@ static bool move_record(struct segment *to, const struct segment *from,
             moved->out[i] = slot_value(to, slot, &slot->value.type, to->n_records);
         }
     }
-    to->records[to->n_records++] = moved;
+    add_record(to, moved);
     return true;
 }
 

@@ -4,6 +4,12 @@
  * Values are numbered in order of first appearance, operands before outputs: the numbers are the
  * relative form, and a slot or alias knows its own (epoch and index), so that no map is needed.
  * The last record stays open, for deaths, until it is closed.  Each value holds its slot or alias.
+ *
+ * A program's loop records the same ops again and again.  So a segment that has run is not
+ * forgotten: it begins anew over its old records, and an op that is what stands there already (row,
+ * attributes, the same operands, new ones of the same type) only gets its new slots and scalars.
+ * Such a record has the key and the place in the automaton that it had.  The first op that is
+ * something else ends this for the rest.
  * Threads: under the stream's lock; a segment that was detached belongs to who holds the baton. */
 #ifndef STREAM_SEGMENT_H
 #define STREAM_SEGMENT_H
@@ -13,13 +19,14 @@
 #include "stream/alias.h"
 #include "tensor/slot.h"
 
-enum { SEGMENT_EXTERNAL = UINT32_MAX };
+#define SEGMENT_EXTERNAL UINT32_MAX
 
 struct seg_value {
     struct slot *slot;   /* of the stream, or NULL */
     struct alias *alias; /* of another stream's tensor, or NULL */
     uint32_t maker;      /* number of the record, or SEGMENT_EXTERNAL */
     struct key_type type;
+    struct op_type concrete;
 };
 
 struct record_input {
@@ -32,12 +39,19 @@ struct record_input {
 struct op_record {
     uint32_t op;
     uint32_t n_in, n_out;
-    uint32_t attrs_id; /* see key_attrs */
-    uint32_t first;    /* of the values that are new with it; the next record's first ends them */
+    uint32_t attrs_id;   /* see key_attrs */
+    uint32_t first, end; /* of the values that are new with it */
+    uint32_t n_extents;  /* of the segment, after it */
     uint32_t n_dead, dead_room;
     uint32_t *dead;
     bool persistent;
-    void *attrs; /* as op_check left them, NULL: the row has none */
+    bool simple;      /* can be met again, see segment_meet */
+    bool again;       /* is what stood there before */
+    uint32_t n_again; /* deaths that are what stood there before */
+    uint32_t raw_bytes;
+    const void *raw;             /* attributes as the caller gave them */
+    struct automaton_node *node; /* where the walker was after it */
+    void *attrs;                 /* as op_check left them, NULL: the row has none */
     struct record_input *in;
     uint32_t *out; /* SEGMENT_EXTERNAL: not wanted */
     uint64_t seed, counter;
@@ -52,6 +66,9 @@ struct segment {
     uint32_t n_records, n_values, n_extents;
     uint32_t records_room, values_room, extents_room;
     uint32_t n_matched; /* records whose key the walker has taken */
+    uint32_t n_known;   /* records of the time before, the ones that came again included */
+    uint32_t n_strayed; /* times that it was not the same again, since the memory was fresh */
+    uint64_t serial;    /* of the automaton's generation that the records' nodes belong to */
 };
 
 /* Whether the walker has taken every record's key. */
@@ -63,6 +80,13 @@ static inline bool segment_is_settled(const struct segment *segment)
 void segment_fini(struct segment *segment);
 /* Forgets everything; the values are no longer held. */
 void segment_reset(struct segment *segment, uint64_t epoch);
+/* The same, but the records may come again. */
+void segment_again(struct segment *segment);
+/* Is emptied but for what may come again, under a number that no slot or alias has. */
+static inline void segment_begin(struct segment *segment, uint64_t epoch)
+{
+    segment->epoch = epoch;
+}
 
 /* An operand of a record to be. */
 struct segment_input {
@@ -85,7 +109,22 @@ struct segment_call {
     const void *attrs;
     const struct op_type *types; /* n_out */
     struct slot *const *out;     /* NULL where the type has no dtype */
+    const void *raw;             /* attributes as given, where it may be met again; or NULL */
+    bool simple;                 /* one output, all operands tensors or rounded scalars */
 };
+
+/* The next record, if it stood there before and may come again. */
+static inline struct op_record *segment_next(const struct segment *segment)
+{
+    return segment->n_records < segment->n_known ? segment->records[segment->n_records] : NULL;
+}
+/* Whether an operand is the one that the record has there; new ones count up `*n_new`. */
+bool segment_meets_slot(const struct segment *segment, const struct record_input *in,
+                        const struct slot *slot, uint32_t *n_new);
+bool segment_meets_alias(const struct segment *segment, const struct record_input *in,
+                         const struct alias *alias, uint32_t *n_new);
+/* It is: the next record comes again, with these operands (in order) and this output. */
+void segment_meet(struct segment *segment, const struct segment_input *in, struct slot *out);
 
 /* False without memory, and nothing changed. */
 bool segment_append(struct segment *segment, const struct segment_call *call);

@@ -129,7 +129,7 @@ static void flight_end(struct flight *f)
     struct alias *gone;
 
     segment_release(&f->work->segment);
-    segment_reset(&f->work->segment, 0);
+    segment_again(&f->work->segment);
     gone = alias_take_gone(&stream->aliases);
     home_leave_drop(&stream->home);
     alias_free(gone);
@@ -309,7 +309,7 @@ static void detach(struct stream *stream, uint32_t n_calls, struct flight *f)
     struct work *next = stream->spare;
 
     *f = (struct flight){.stream = stream, .work = stream->work, .n_calls = n_calls};
-    segment_reset(&next->segment, ++stream->last_epoch);
+    segment_begin(&next->segment, ++stream->last_epoch);
     if (!segment_move(&next->segment, &f->work->segment, n_calls)) {
         segment_release(&next->segment);
         segment_reset(&next->segment, ++stream->last_epoch);
@@ -374,12 +374,27 @@ static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan
 static void match_next(struct stream *stream)
 {
     struct segment *segment = &stream->work->segment;
+    struct op_record *record = segment->records[segment->n_matched];
     struct op_key key;
 
+    if (record->again && record->n_again == record->n_dead &&
+        segment->serial == stream->walker.serial) {
+        stream->walker.node = record->node;
+        stream->walker.depth++;
+        segment->n_matched++;
+        return;
+    }
+    record->n_dead = record->again ? record->n_again : record->n_dead;
+    record->again = false;
     if (segment_key(segment, segment->n_matched, &stream->walker, &key))
         walker_step(&stream->walker, &key);
     else
         stream->walker.node = NULL; /* off the trie: nothing is known here or further */
+    /* What stood behind another node does not come again. */
+    if (record->node != stream->walker.node)
+        segment->n_known = 0;
+    record->node = stream->walker.node;
+    segment->serial = stream->walker.serial;
     segment->n_matched++;
 }
 
@@ -497,28 +512,41 @@ static void drop_outputs(struct slot **out, uint32_t n_out)
     }
 }
 
+struct slot *stream_output(struct seat *seat, uint32_t op, const struct op_type *type)
+{
+    struct slot *slot = slot_create(&seat->stream->home, seat->device);
+
+    if (!slot)
+        return NULL;
+    slot->made_by = op;
+    slot->value.type.dtype = type->dtype;
+    slot->value.type.rank = type->rank;
+    for (uint32_t d = 0; d < type->rank; d++)
+        slot->value.type.dims[d] = type->dims[d];
+    if (scope_add(seat, slot))
+        return slot;
+    slot_disown(slot);
+    slot_end(slot);
+    return NULL;
+}
+
 static bool create_outputs(struct seat *seat, const struct segment_call *call, struct slot **out)
 {
-    bool ok = true;
-
-    for (uint32_t i = 0; i < call->n_out && ok; i++) {
+    for (uint32_t i = 0; i < call->n_out; i++) {
         out[i] = NULL;
         if (call->types[i].dtype == FRIT_NO_DTYPE)
             continue;
-        out[i] = slot_create(&seat->stream->home, seat->device);
-        ok = out[i] && scope_add(seat, out[i]);
-        if (out[i]) {
-            out[i]->value.type = call->types[i];
-            out[i]->made_by = call->op;
+        out[i] = stream_output(seat, call->op, &call->types[i]);
+        if (!out[i]) {
+            drop_outputs(out, i);
+            return false;
         }
-        if (!ok)
-            drop_outputs(out, i + 1);
     }
-    return ok;
+    return true;
 }
 
 /* Inside the lock, so that nobody else writes it. */
-static void count_op(struct stream *stream)
+void stream_count_op(struct stream *stream)
 {
     atomic_store_explicit(&stream->n_ops,
                           atomic_load_explicit(&stream->n_ops, memory_order_relaxed) + 1,
@@ -540,7 +568,7 @@ bool stream_append(struct seat *seat, struct segment_call *call, struct slot **o
     if (op_row(call->op)->traits & FRIT_OP_SEEDED)
         take_numbers(stream, call);
     if (segment_append(&stream->work->segment, call)) {
-        count_op(stream);
+        stream_count_op(stream);
         if (watch_is_on(&stream->device->watch))
             watch_recorded(&stream->device->watch, call);
         return true;

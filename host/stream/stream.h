@@ -114,6 +114,10 @@ void stream_settle(struct stream *stream);
 /* Inside the lock, after stream_settle: appends an op; `out` gets a slot per wanted output.  False
  * without memory, and nothing changed. */
 bool stream_append(struct seat *seat, struct segment_call *call, struct slot **out);
+/* The two halves of it for what comes again: a slot for an output that belongs to the scope, NULL
+ * without memory; and that an op was recorded. */
+struct slot *stream_output(struct seat *seat, uint32_t op, const struct op_type *type);
+void stream_count_op(struct stream *stream);
 /* Inside the lock, by the owner: the value of a slot without owners died, if this segment made it.
  */
 void stream_bury(struct slot *slot);
