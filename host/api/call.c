@@ -323,21 +323,30 @@ static frit_status record_locked(struct way *w, frit_tensor **out, frit_err *err
     return st;
 }
 
+/* Makes an operand known that was not. */
+static frit_status learn_operand(struct way *w, frit_err *err)
+{
+    struct failure *failure;
+    frit_status st = alias_make(w->seat->stream, w->unknown, &failure, err);
+
+    w->unknown = NULL;
+    if (failure && !w->failure)
+        w->failure = failure;
+    else
+        failure_unref(failure);
+    if (st && !failure)
+        return fail_context(err, "%s: %s (operand %u)", w->row->name,
+                            operand_name(w, w->unknown_at), w->unknown_at);
+    return st;
+}
+
 /* Until every operand is known: each round makes one more known. */
 static frit_status run_known(struct way *w, frit_tensor **out, frit_err *err)
 {
     frit_status st = record_locked(w, out, err);
 
     while (st == FRIT_BUSY && w->unknown) {
-        frit_tensor *tensor = w->unknown;
-
-        w->unknown = NULL;
-        st = alias_make(w->seat->stream, tensor, &w->failure, err);
-        if (st && !w->failure)
-            return fail_context(err, "%s: %s (operand %u)", w->row->name,
-                                operand_name(w, w->unknown_at), w->unknown_at);
-        if (st)
-            return st;
+        TRY(learn_operand(w, err));
         st = record_locked(w, out, err);
     }
     return st;
