@@ -328,13 +328,14 @@ static frit_status learn_operand(struct way *w, frit_err *err)
 {
     struct failure *failure;
     frit_status st = alias_make(w->seat->stream, w->unknown, &failure, err);
+    bool told = failure;
 
     w->unknown = NULL;
-    if (failure && !w->failure)
+    if (told && !w->failure)
         w->failure = failure;
     else
         failure_unref(failure);
-    if (st && !failure)
+    if (st && !told)
         return fail_context(err, "%s: %s (operand %u)", w->row->name,
                             operand_name(w, w->unknown_at), w->unknown_at);
     return st;
