@@ -124,8 +124,10 @@ static struct stream *stream_adopt(frit_device *device, const void *owner, bool 
     if (!stream)
         return NULL;
     failure_unref(stream_take_error(stream));
+    home_enter(&stream->home);
     stream->has_ordinal = false;
     stream->op_counter = 0;
+    home_leave(&stream->home);
     return stream;
 }
 

@@ -17,6 +17,7 @@ struct flight {
     struct stream *stream;
     struct work *work;
     uint32_t n_calls; /* records that the plan covers */
+    uint32_t ordinal; /* of the stream when the work was taken off: it may pass to another thread */
     struct run_value *values;
     struct run run;
 };
@@ -181,7 +182,7 @@ static void fly_plan(struct flight *f, struct plan *plan)
                           .graph = &f->work->explorer.graph,
                           .values = f->values,
                           .ops = f->work->explorer.ops,
-                          .stream = stream->ordinal,
+                          .stream = f->ordinal,
                           .scratch = stream->scratch,
                           .tape = blank_tape(f, plan)};
     atomic_fetch_add(&stream->device->count.plan_runs, 1);
@@ -230,7 +231,7 @@ static bool play(struct flight *f, struct tape *tape)
     home_enter(&stream->home);
     fits = tape_matches(tape, &f->work->segment);
     home_leave(&stream->home);
-    if (!fits || tape_play(tape, device, &f->work->segment, stream->ordinal, &value))
+    if (!fits || tape_play(tape, device, &f->work->segment, f->ordinal, &value))
         return false;
     atomic_fetch_add_explicit(&device->count.plan_runs, 1, memory_order_relaxed);
     if (atomic_load(&device->n_poisons))
@@ -308,7 +309,8 @@ static void detach(struct stream *stream, uint32_t n_calls, struct flight *f)
 {
     struct work *next = stream->spare;
 
-    *f = (struct flight){.stream = stream, .work = stream->work, .n_calls = n_calls};
+    *f = (struct flight){
+        .stream = stream, .work = stream->work, .n_calls = n_calls, .ordinal = stream->ordinal};
     segment_begin(&next->segment, ++stream->last_epoch);
     if (!segment_move(&next->segment, &f->work->segment, n_calls)) {
         segment_release(&next->segment);
