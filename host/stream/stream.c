@@ -117,10 +117,13 @@ static void drop_failures(struct flight *f)
     }
 }
 
-static struct run_value *values_alloc(struct work *work)
+/* A plan may number values of ops behind its own. */
+static struct run_value *values_alloc(struct work *work, const struct plan *plan)
 {
-    return arena_array(&work->segment.arena, work->explorer.graph.n_values + 1,
-                       sizeof(struct run_value));
+    struct graph *graph = &work->explorer.graph;
+    uint32_t n = graph->n_values > plan->n_values ? graph->n_values : plan->n_values;
+
+    return arena_array(&graph->arena, (size_t)n + 1, sizeof(struct run_value));
 }
 
 /* The end of a flight, inside the lock, which it leaves: nothing is held any more. */
@@ -203,7 +206,7 @@ static void fly(struct flight *f, struct plan *plan, const frit_err *err)
     struct failure *failure = NULL;
 
     if (plan)
-        f->values = values_alloc(f->work);
+        f->values = values_alloc(f->work, plan);
     if (f->values) {
         fly_plan(f, plan);
         failure = f->run.first;
