@@ -84,6 +84,8 @@ static frit_status read_begin(frit_read_item *item, struct transfer_read *read, 
     device = slot->device;
     if (!st)
         buffer_pin(value.buffer);
+    if (!st && watch_is_on(&device->watch))
+        watch_taken(&device->watch, slot);
     slot_leave(slot);
     if (st)
         return fail_context(err, "read");
@@ -245,6 +247,8 @@ static frit_status move_value(frit_tensor *tensor, frit_device *device, struct v
     pinned = slot->value;
     from = slot->device;
     buffer_pin(pinned.buffer);
+    if (watch_is_on(&from->watch))
+        watch_taken(&from->watch, slot);
     slot_leave(slot);
     return transfer_across(from, &pinned, device, seat->persistent > 0, out, err);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/trace.h"
 #include "base/fail.h"
 #include "base/log.h"
 
@@ -80,6 +81,17 @@ frit_status frit_host_open(const frit_host_params *params, frit_host **out)
     return st ? host_keep_error(host, st, &err) : FRIT_OK;
 }
 
+/* What still looks on ends first. */
+static void end_device(frit_device *device)
+{
+    frit_err err = ERR_INIT;
+
+    if (watch_at(&device->watch, WATCH_TRACE) && trace_end(device, &err))
+        log_write(FRIT_LOG_ERROR, "trace", "%s: %s", device->entry->name, err.text);
+    frit_inspection_free((frit_inspection *)watch_take(&device->watch, WATCH_INSPECT));
+    device_destroy(device);
+}
+
 void frit_host_close(frit_host *host)
 {
     if (!host)
@@ -87,7 +99,7 @@ void frit_host_close(frit_host *host)
     while (host->devices) {
         frit_device *next = host->devices->next;
 
-        device_destroy(host->devices);
+        end_device(host->devices);
         host->devices = next;
     }
     registry_close(host->registry);
@@ -142,7 +154,12 @@ static frit_status open_entry(frit_host *host, const struct device_entry *entry,
         (*out)->opens++;
     } else {
         st = device_create(entry, &config, out, err);
-        if (!st) {
+        if (!st && strcmp(options->trace, "none") != 0)
+            st = trace_begin_in(*out, options->trace, err);
+        if (st) {
+            device_destroy(*out);
+            *out = NULL;
+        } else {
             (*out)->next = host->devices;
             host->devices = *out;
         }
@@ -184,7 +201,7 @@ void frit_device_close(frit_device *device)
         while (*at != device)
             at = &(*at)->next;
         *at = device->next;
-        device_destroy(device);
+        end_device(device);
     }
     pthread_mutex_unlock(&host->lock);
 }

@@ -40,6 +40,18 @@ void watch_recorded(struct watch *watch, const struct segment_call *call)
     atomic_fetch_sub(&watch->inside, 1);
 }
 
+void watch_taken(struct watch *watch, const struct slot *slot)
+{
+    atomic_fetch_add(&watch->inside, 1);
+    for (unsigned i = 0; i < WATCHERS; i++) {
+        struct watcher *watcher = atomic_load(&watch->at[i]);
+
+        if (watcher && watcher->taken)
+            watcher->taken(watcher, slot);
+    }
+    atomic_fetch_sub(&watch->inside, 1);
+}
+
 void watch_ran(struct watch *watch, const struct run *run)
 {
     atomic_fetch_add(&watch->inside, 1);

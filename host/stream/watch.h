@@ -11,13 +11,16 @@
 
 struct run;
 struct segment_call;
+struct slot;
 struct watch;
 
-/* Either function may be NULL. */
+/* Each function may be NULL. */
 struct watcher {
     /* Inside the stream's lock: the op was recorded.  May not wait, nor enter another lock than its
      * own. */
     void (*recorded)(struct watcher *watcher, const struct segment_call *call);
+    /* Inside the lock of the slot's home, likewise: the program takes the value, which is READY. */
+    void (*taken)(struct watcher *watcher, const struct slot *slot);
     /* No lock is held: the plan ran; buffers of values that were not wanted are gone. */
     void (*ran)(struct watcher *watcher, const struct run *run);
 };
@@ -36,12 +39,19 @@ bool watch_add(struct watch *watch, enum watch_place place, struct watcher *watc
 /* Takes off who is there and waits until no hook uses it; NULL: nobody. */
 struct watcher *watch_take(struct watch *watch, enum watch_place place);
 
+/* Who is there, NULL: nobody. */
+static inline struct watcher *watch_at(struct watch *watch, enum watch_place place)
+{
+    return atomic_load(&watch->at[place]);
+}
+
 static inline bool watch_is_on(const struct watch *watch)
 {
     return atomic_load_explicit(&watch->count, memory_order_relaxed) > 0;
 }
 
 void watch_recorded(struct watch *watch, const struct segment_call *call);
+void watch_taken(struct watch *watch, const struct slot *slot);
 void watch_ran(struct watch *watch, const struct run *run);
 
 #endif

@@ -33,7 +33,7 @@ golden chain-json "${blocks[@]}" "$frit" explain $golden/chain.frit -d reference
 expect_json
 
 # ---- shapes
-expect 0 'f32\[2, 3\]' '' "$frit" explain $golden/chain.frit --in a=random
+expect 0 'f32\[3, 2\]' '' "$frit" explain $golden/chain.frit --in a=random
 expect 0 'f32\[500, 64\]' '' "$frit" explain tools/models/digits-mlp.frit --in x=tests/data/digits/images.npy
 expect 2 '' "no input 'aa'" "$frit" explain $golden/chain.frit --in aa=zeros
 expect 1 '' 'cannot be opened' "$frit" explain "$scratch/none.frit"

@@ -33,7 +33,7 @@ struct command {
 };
 
 extern const struct command devices_command, run_command, check_command, explain_command,
-    ops_command, bench_command, doctor_command, help_command;
+    trace_command, replay_command, ops_command, bench_command, doctor_command, help_command;
 
 /* All commands in the order of help; NULL beyond the last. */
 const struct command *command_at(size_t index);

@@ -34,10 +34,17 @@ frit_status program_open(struct program *program, const char *path, frit_err *er
     return FRIT_OK;
 }
 
+void program_drop(struct program *program)
+{
+    for (uint64_t i = 0; i < program->n_inputs; i++) {
+        frit_release(program->tensors[i]);
+        program->tensors[i] = NULL;
+    }
+}
+
 void program_close(struct program *program)
 {
-    for (uint64_t i = 0; i < program->n_inputs; i++)
-        frit_release(program->tensors[i]);
+    program_drop(program);
     free(program->inputs);
     free(program->sources);
     free(program->tensors);

@@ -43,6 +43,9 @@ int program_shapes(struct program *program, const struct invocation *in);
  */
 int program_feed(struct program *program, const struct invocation *in, frit_device *device);
 
+/* Ends the input tensors; program_feed may make them again. */
+void program_drop(struct program *program);
+
 /* The index of the output of a name, -1 after a message. */
 int64_t program_output(const struct program *program, const struct invocation *in, const char *name,
                        size_t length);

@@ -3,10 +3,14 @@
 
 int session_open(struct session *session, const struct invocation *in)
 {
+    return session_open_as(session, in, !invocation_has(in, "--no-fuse"));
+}
+
+int session_open_as(struct session *session, const struct invocation *in, bool fuse)
+{
     static const frit_setting unfused = {"fusion", "enabled", "no"};
-    frit_host_params params = {.struct_size = sizeof(params),
-                               .settings = &unfused,
-                               .n_settings = invocation_has(in, "--no-fuse")};
+    frit_host_params params = {
+        .struct_size = sizeof(params), .settings = &unfused, .n_settings = !fuse};
 
     *session = (struct session){0};
     if (frit_host_open(&params, &session->host))

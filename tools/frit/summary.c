@@ -6,64 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A binary16 pattern as a number: sign, 5 bits of exponent with bias 15, 10 of fraction. */
-static double half_value(uint16_t bits)
-{
-    int exponent = bits >> 10 & 31;
-    double fraction = bits & 1023;
-    double size;
-
-    if (exponent == 31)
-        size = fraction > 0 ? (double)NAN : (double)INFINITY;
-    else if (exponent == 0)
-        size = ldexp(fraction, -24);
-    else
-        size = ldexp(fraction + 1024, exponent - 25);
-    return bits & 0x8000 ? -size : size;
-}
-
-static double bfloat_value(uint16_t bits)
-{
-    uint32_t wide = (uint32_t)bits << 16;
-    float value;
-
-    memcpy(&value, &wide, sizeof(value));
-    return (double)value;
-}
-
-/* Element `i` as a number; 64-bit integers lose what a double cannot hold. */
-static double element(uint32_t dtype, const void *data, uint64_t i)
-{
-    switch (dtype) {
-    case FRIT_F64:
-        return ((const double *)data)[i];
-    case FRIT_F32:
-        return (double)((const float *)data)[i];
-    case FRIT_F16:
-        return half_value(((const uint16_t *)data)[i]);
-    case FRIT_BF16:
-        return bfloat_value(((const uint16_t *)data)[i]);
-    case FRIT_I64:
-        return (double)((const int64_t *)data)[i];
-    case FRIT_I32:
-        return ((const int32_t *)data)[i];
-    case FRIT_I16:
-        return ((const int16_t *)data)[i];
-    case FRIT_I8:
-        return ((const int8_t *)data)[i];
-    case FRIT_U64:
-        return (double)((const uint64_t *)data)[i];
-    case FRIT_U32:
-        return ((const uint32_t *)data)[i];
-    case FRIT_U16:
-        return ((const uint16_t *)data)[i];
-    case FRIT_U8:
-    case FRIT_BOOL:
-        return ((const uint8_t *)data)[i];
-    default:
-        return (double)NAN;
-    }
-}
+#include "element.h"
 
 static void summarise(const void *data, struct summary *out)
 {
@@ -71,7 +14,7 @@ static void summarise(const void *data, struct summary *out)
 
     out->min = out->max = (double)NAN;
     for (uint64_t i = 0; i < out->count; i++) {
-        double value = element(out->dtype, data, i);
+        double value = element_value(out->dtype, data, i);
 
         if (i < SUMMARY_FIRST)
             out->first[out->n_first++] = value;

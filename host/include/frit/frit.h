@@ -466,6 +466,16 @@ frit_status frit_inspection_step_at(const frit_inspection *inspection, uint64_t 
 /* All of it as text, malloc'd for the caller; NULL without memory. */
 char *frit_inspection_text(const frit_inspection *inspection);
 
+/* Records the ops of all streams of the device, in the order in which they are recorded, until
+ * frit_trace_stop: as a text program FOLDER/trace.frit with its constants beside it, that
+ * `frit replay` runs again.  Constants are what ops use that no recorded op made, read back;
+ * outputs are the results that were read or moved, or are not released at the end; random rows draw
+ * anew where it is replayed.  The folder is made in one that exists.  FRIT_BUSY if it has begun
+ * already. Runs what is queued. */
+FRIT_NODISCARD frit_status frit_trace_start(frit_device *device, const char *folder);
+/* Ends and writes it; the first failure of the recording, or FRIT_INVALID if it had not begun. */
+FRIT_NODISCARD frit_status frit_trace_stop(frit_device *device);
+
 /* How many queues with ops, tensors and buffers are left on the device: 0 where everything was
  * released and run.  `text` (NULL: not wanted) gets a line for each, malloc'd for the caller, NULL
  * where nothing is left.  No other call on the device is under way. */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `frit trace`: runs a text program while its device records, for `frit replay`. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "program.h"
+#include "session.h"
+
+static int run_once(const struct program *program, const struct invocation *in,
+                    const struct session *session, frit_tensor **outputs)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+
+    if (frit_graph_run(program->graph, session->device, program->tensors, program->n_inputs,
+                       outputs, program->n_outputs, &err))
+        return failed(in, "%s", err.text);
+    return frit_sync(session->device) ? failed(in, "%s", frit_host_error(session->host)) : CLI_FINE;
+}
+
+static int trace_on(struct program *program, const struct invocation *in,
+                    const struct session *session, const char *folder)
+{
+    frit_tensor **outputs;
+    int status = program_feed(program, in, session->device);
+
+    if (status)
+        return status;
+    outputs = calloc(program->n_outputs + 1, sizeof(frit_tensor *));
+    if (!outputs)
+        return failed(in, "no memory");
+    if (frit_trace_start(session->device, folder)) {
+        status = failed(in, "%s", frit_host_error(session->host));
+    } else {
+        status = run_once(program, in, session, outputs);
+        if (frit_trace_stop(session->device) && status == CLI_FINE)
+            status = failed(in, "%s", frit_host_error(session->host));
+    }
+    for (uint64_t i = 0; i < program->n_outputs; i++)
+        frit_release(outputs[i]);
+    free(outputs);
+    if (status == CLI_FINE)
+        printf("%s: %" PRIu64 " ops on %s recorded in %s\n", in->args[0],
+               frit_graph_op_count(program->graph), frit_device_name(session->device), folder);
+    return status;
+}
+
+static int run(const struct invocation *in)
+{
+    const char *folder = invocation_value(in, "--out");
+    frit_err err = {.struct_size = sizeof(err)};
+    struct session session = {0};
+    struct program program;
+    int status;
+
+    if (!folder)
+        return misused(in, "say where to with --out FOLDER");
+    if (program_open(&program, in->args[0], &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        status = CLI_FAILED;
+    } else {
+        status = program_sources(&program, in);
+    }
+    if (status == CLI_FINE)
+        status = session_open(&session, in);
+    if (status == CLI_FINE)
+        status = session_device(&session, in);
+    if (status == CLI_FINE)
+        status = trace_on(&program, in, &session, folder);
+    program_close(&program);
+    session_close(&session);
+    return status;
+}
+
+const struct command trace_command = {
+    .name = "trace",
+    .summary = "record a run of a text program",
+    .args = "FILE",
+    .details = "The folder gets trace.frit, a text program of every op with its shapes, and the\n"
+               "constants beside it; `frit replay` runs it again.  Any program that uses Frit is\n"
+               "recorded with FRIT_TRACE=FOLDER in its environment, or [frit] trace in the\n"
+               "configuration: then each device has a folder of its own in it.",
+    .options =
+        (const struct option[]){
+            {"--out", "FOLDER", "where to record; made in a folder that exists", 'o', false},
+            {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
+            {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
+            {0}},
+    .examples = (const char *const[]){"trace tools/models/digits-mlp.frit -o mlp-trace",
+                                      "replay mlp-trace", NULL},
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};
