@@ -162,6 +162,12 @@ static frit_status check(const frit_device *device, const frit_signature *sig,
     return FRIT_OK;
 }
 
+static bool may_pass(frit_status status)
+{
+    return status == FRIT_NO_HOST_MEMORY || status == FRIT_NO_DEVICE_MEMORY ||
+           status == FRIT_BUSY || status == FRIT_TIMEOUT || status == FRIT_CANCELLED;
+}
+
 static struct prepared *prepared_create(frit_device *device, const struct answers *answers,
                                         const struct question *asked)
 {
@@ -176,9 +182,12 @@ static struct prepared *prepared_create(frit_device *device, const struct answer
     p->variant.struct_size = sizeof(p->variant);
     p->status = program->table->prepare(program->self, asked->candidate, asked->signature, &p->spec,
                                         &p->variant, &err);
+    p->passing = may_pass(p->status) || p->status == FRIT_INTERNAL;
     fail_from(&err, p->status, "prepare");
-    if (p->status == FRIT_PREPARE_NEEDS_COMPILE)
+    if (p->status == FRIT_PREPARE_NEEDS_COMPILE) {
         p->status = compile(device, answers, asked->candidate, &p->variant, &err);
+        p->passing = may_pass(p->status);
+    }
     if (p->status >= 0 && check(device, asked->signature, p, &err))
         p->status = err.status;
     if (p->status < 0)
@@ -188,15 +197,9 @@ static struct prepared *prepared_create(frit_device *device, const struct answer
 
 /* ---- remembering ---- */
 
-static bool may_pass(frit_status status)
-{
-    return status == FRIT_NO_HOST_MEMORY || status == FRIT_NO_DEVICE_MEMORY ||
-           status == FRIT_BUSY || status == FRIT_TIMEOUT || status == FRIT_CANCELLED;
-}
-
 static void remember(struct answers *answers, const struct question *asked, struct prepared *p)
 {
-    if (may_pass(p->status))
+    if (p->passing)
         return;
     pthread_mutex_lock(&answers->lock);
     if (answers->known.count >= MAX_ANSWERS)

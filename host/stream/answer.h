@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the prepare of one program answered, by candidate and signature.
  *
- * Refusals are remembered like answers, but for those that may pass (no memory, busy).  When the
+ * Refusals are remembered like answers, but for those that may pass: no memory, busy, a prepare
+ * that failed within (a compile that did fails again).  When the
  * program's generation grows, everything is forgotten and asked again.  Threads: any; the lock is
  * never held during a driver call. */
 #ifndef STREAM_ANSWER_H
@@ -15,6 +16,7 @@
 struct prepared {
     atomic_uint refs;
     frit_status status; /* FRIT_OK, FRIT_PREPARE_RELAYOUT or why not */
+    bool passing;       /* it may be another one next time */
     frit_launch_spec spec;
     frit_variant variant;
     char text[160]; /* of a refusal */

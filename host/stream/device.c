@@ -159,25 +159,39 @@ static void remember_failure(frit_device *device, const frit_failure *failure,
     failure_unref(known);
 }
 
-frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
+/* One call of the driver's wait; what it tells of failed commands is remembered. */
+static frit_status ask_wait(frit_device *device, uint64_t value, frit_err *detail)
 {
     uint64_t told = atomic_load(&device->told);
     frit_failure failure = {.struct_size = sizeof(failure), .value = told};
-    frit_err detail = ERR_INIT;
-    frit_status st;
+    frit_status st = device->backend->wait(device->self, value, UINT64_MAX, &failure, detail);
 
-    if (value == 0)
-        return FRIT_OK;
-    st = device->backend->wait(device->self, value, UINT64_MAX, &failure, &detail);
     if (failure.status < 0) {
         /* A driver that names no command it may have meant may mean any that is not known. */
         if (failure.value == told || failure.value > value)
             failure.value = told < value ? told + 1 : value;
-        remember_failure(device, &failure, &detail);
+        remember_failure(device, &failure, detail);
     }
-    if (st < 0 && err)
-        *err = detail;
-    return st < 0 ? fail_from(err, st, "wait") : FRIT_OK;
+    return st;
+}
+
+/* A wait that fails leaves the queue at work, on memory of callers too, so it is tried again. */
+frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
+{
+    frit_err detail = ERR_INIT;
+    frit_status st = value ? ask_wait(device, value, &detail) : FRIT_OK;
+
+    if (st < 0 && st != FRIT_DEVICE_LOST) {
+        detail = (frit_err)ERR_INIT;
+        st = ask_wait(device, value, &detail);
+    }
+    if (st >= 0)
+        return FRIT_OK;
+    if (!err)
+        return st;
+    *err = detail;
+    fail_from(err, st, "wait");
+    return fail_context(err, "waiting for %s", device->entry->name);
 }
 
 void device_reached(frit_device *device, uint64_t value)
