@@ -12,34 +12,7 @@
 #include "api/host.h"
 #include "base/fail.h"
 
-enum {
-    FIXED = 8,
-    INPUT_NULL = 255 /* scalar kind of an operand that had to be a tensor and was NULL */
-};
-
-frit_input api_tensor(frit_tensor *tensor)
-{
-    frit_input input = {.tensor = tensor};
-
-    if (!tensor)
-        input.scalar.kind = INPUT_NULL;
-    return input;
-}
-
-frit_input api_optional(frit_tensor *tensor)
-{
-    return (frit_input){.tensor = tensor};
-}
-
-frit_input api_f(double value)
-{
-    return (frit_input){.scalar = frit_scalar_f(value)};
-}
-
-frit_input api_i(int64_t value)
-{
-    return (frit_input){.scalar = frit_scalar_i(value)};
-}
+enum { FIXED = 8 };
 
 frit_scalar frit_scalar_f(double value)
 {

@@ -18,12 +18,29 @@ struct api_call {
     frit_tensor **more[4]; /* outputs after the first: where they go, NULL: not wanted */
 };
 
+enum { INPUT_NULL = 255 }; /* scalar kind of an operand that had to be a tensor and was NULL */
+
 /* An operand that must be a tensor: NULL gives an input that fails with a clear text. */
-frit_input api_tensor(frit_tensor *tensor);
+static inline frit_input api_tensor(frit_tensor *tensor)
+{
+    return (frit_input){.tensor = tensor, .scalar.kind = tensor ? 0 : INPUT_NULL};
+}
+
 /* One that may be absent. */
-frit_input api_optional(frit_tensor *tensor);
-frit_input api_f(double value);
-frit_input api_i(int64_t value);
+static inline frit_input api_optional(frit_tensor *tensor)
+{
+    return (frit_input){.tensor = tensor};
+}
+
+static inline frit_input api_f(double value)
+{
+    return (frit_input){.scalar = frit_scalar_f(value)};
+}
+
+static inline frit_input api_i(int64_t value)
+{
+    return (frit_input){.scalar = frit_scalar_i(value)};
+}
 
 /* Checks, records, and returns the first output; never NULL. */
 frit_tensor *api_op(const struct api_call *call);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/host.h"
+#include "stream/meet.h"
 
 enum { SETS = 64, WAYS = 2, MOST_IN = 3, MOST_ATTRS = 232 };
 
@@ -194,12 +195,11 @@ static bool meets(struct stream *stream, const struct record_input *known, const
     if (!slot || !slot_is(slot, given->tensor))
         return false;
     if (atomic_load_explicit(&slot->home, memory_order_relaxed) == &stream->home)
-        return segment_meets_slot(segment, known, slot, n_new) &&
-               resolve_slot(slot, given->tensor, o, i);
+        return meet_slot(segment, known, slot, n_new) && resolve_slot(slot, given->tensor, o, i);
     o->in[i].slot = NULL;
     o->in[i].alias = alias_find(&stream->aliases, slot);
     return o->in[i].alias && !handle_taken(given->tensor) &&
-           segment_meets_alias(segment, known, o->in[i].alias, n_new);
+           meet_alias(segment, known, o->in[i].alias, n_new);
 }
 
 static bool meets_all(struct stream *stream, const struct op_record *known,
@@ -231,7 +231,7 @@ static struct slot *meet(struct seat *seat, const struct api_call *call, struct 
     if (!out)
         return NULL;
     known->persistent = seat->persistent > 0;
-    segment_meet(&stream->work->segment, o->in, out);
+    meet_record(&stream->work->segment, o->in, out);
     stream_count_op(stream);
     return out;
 }
@@ -281,8 +281,7 @@ static frit_tensor *record(struct seat *seat, const struct api_call *call)
     struct operands o;
     struct slot *out;
 
-    if (!segment_is_settled(&stream->work->segment) || stream->stalled)
-        stream_settle(stream);
+    stream_settle(stream);
     if (stream->work->segment.n_records + 1 >= (uint64_t)stream->device->config.max_ops)
         return NULL;
     out = meet(seat, call, &o);

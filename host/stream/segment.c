@@ -202,101 +202,10 @@ bool segment_append(struct segment *segment, const struct segment_call *call)
     return true;
 }
 
-/* ---- the same again ---- */
-
-static bool same_type(const struct op_type *a, const struct op_type *b)
-{
-    if (a->dtype != b->dtype || a->rank != b->rank)
-        return false;
-    for (uint32_t d = 0; d < a->rank; d++) {
-        if (a->dims[d] != b->dims[d])
-            return false;
-    }
-    return true;
-}
-
-/* Whether an operand that is new in this segment may be the value that stands there. */
-static bool meets_new(const struct segment *segment, const struct record_input *in,
-                      const struct op_type *type, uint32_t *n_new)
-{
-    const struct seg_value *value = &segment->values[in->value];
-
-    if (in->value != segment->n_values + *n_new || value->maker != SEGMENT_EXTERNAL ||
-        !same_type(&value->concrete, type))
-        return false;
-    ++*n_new;
-    return true;
-}
-
-bool segment_meets_slot(const struct segment *segment, const struct record_input *in,
-                        const struct slot *slot, uint32_t *n_new)
-{
-    if (in->kind != FRIT_OPERAND_TENSOR)
-        return false;
-    if (slot->epoch == segment->epoch)
-        return slot->index == in->value;
-    return meets_new(segment, in, &slot->value.type, n_new);
-}
-
-bool segment_meets_alias(const struct segment *segment, const struct record_input *in,
-                         const struct alias *alias, uint32_t *n_new)
-{
-    if (in->kind != FRIT_OPERAND_TENSOR)
-        return false;
-    if (alias->epoch == segment->epoch)
-        return alias->index == in->value;
-    return meets_new(segment, in, &alias->value.type, n_new);
-}
-
-static void place_slot(struct segment *segment, struct slot *slot, uint32_t index)
-{
-    segment->values[index].slot = slot;
-    segment->values[index].alias = NULL;
-    slot->epoch = segment->epoch;
-    slot->index = index;
-    slot_hold(slot);
-}
-
-static void place_alias(struct segment *segment, struct alias *alias, uint32_t index)
-{
-    segment->values[index].slot = NULL;
-    segment->values[index].alias = alias;
-    alias->epoch = segment->epoch;
-    alias->index = index;
-    alias_hold(alias);
-}
-
-void segment_meet(struct segment *segment, const struct segment_input *in, struct slot *out)
-{
-    struct op_record *record = segment->records[segment->n_records];
-
-    for (uint32_t i = 0; i < record->n_in; i++) {
-        if (record->in[i].kind == FRIT_OPERAND_SCALAR)
-            record->in[i].scalar.bits = in[i].scalar.bits;
-        else if (in[i].slot && in[i].slot->epoch != segment->epoch)
-            place_slot(segment, in[i].slot, record->in[i].value);
-        else if (in[i].alias && in[i].alias->epoch != segment->epoch)
-            place_alias(segment, in[i].alias, record->in[i].value);
-    }
-    place_slot(segment, out, record->out[0]);
-    record->again = true;
-    record->n_again = 0;
-    segment->n_values = record->end;
-    segment->n_extents = record->n_extents;
-    segment->n_records++;
-}
-
 /* Without memory the death is not recorded: the value is computed and dropped when the segment has
  * run. */
-void segment_bury(struct segment *segment, uint32_t value)
+void segment_bury_more(struct segment *segment, struct op_record *record, uint32_t value)
 {
-    struct op_record *record = segment->records[segment->n_records - 1];
-
-    if (record->again && record->n_again < record->n_dead &&
-        record->dead[record->n_again] == value) {
-        record->n_again++;
-        return;
-    }
     if (record->again)
         record->n_dead = record->n_again;
     record->again = false;

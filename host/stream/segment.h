@@ -47,6 +47,7 @@ struct op_record {
     bool persistent;
     bool simple;      /* can be met again, see segment_meet */
     bool again;       /* is what stood there before */
+    bool goes_on;     /* the automaton says so after it, for good */
     uint32_t n_again; /* deaths that are what stood there before */
     uint32_t raw_bytes;
     const void *raw;             /* attributes as the caller gave them */
@@ -118,18 +119,19 @@ static inline struct op_record *segment_next(const struct segment *segment)
 {
     return segment->n_records < segment->n_known ? segment->records[segment->n_records] : NULL;
 }
-/* Whether an operand is the one that the record has there; new ones count up `*n_new`. */
-bool segment_meets_slot(const struct segment *segment, const struct record_input *in,
-                        const struct slot *slot, uint32_t *n_new);
-bool segment_meets_alias(const struct segment *segment, const struct record_input *in,
-                         const struct alias *alias, uint32_t *n_new);
-/* It is: the next record comes again, with these operands (in order) and this output. */
-void segment_meet(struct segment *segment, const struct segment_input *in, struct slot *out);
-
 /* False without memory, and nothing changed. */
 bool segment_append(struct segment *segment, const struct segment_call *call);
 /* A value that was made here died: it goes to the last record. */
-void segment_bury(struct segment *segment, uint32_t value);
+void segment_bury_more(struct segment *segment, struct op_record *record, uint32_t value);
+static inline void segment_bury(struct segment *segment, uint32_t value)
+{
+    struct op_record *record = segment->records[segment->n_records - 1];
+
+    if (record->again && record->n_again < record->n_dead && record->dead[record->n_again] == value)
+        record->n_again++;
+    else
+        segment_bury_more(segment, record, value);
+}
 /* The exact key of a record that got its last death. */
 bool segment_key(struct segment *segment, uint32_t record, struct walker *walker,
                  struct op_key *key);

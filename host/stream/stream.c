@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/timeline.h"
 #include "stream/replay.h"
 
 /* ---- running a plan ---- */
@@ -390,7 +391,7 @@ static void match_next(struct stream *stream)
         return;
     }
     record->n_dead = record->again ? record->n_again : record->n_dead;
-    record->again = false;
+    record->again = record->goes_on = false;
     if (segment_key(segment, segment->n_matched, &stream->walker, &key))
         walker_step(&stream->walker, &key);
     else
@@ -403,7 +404,7 @@ static void match_next(struct stream *stream)
     segment->n_matched++;
 }
 
-void stream_settle(struct stream *stream)
+void stream_settle_slow(struct stream *stream)
 {
     while (stream->work->segment.n_matched < stream->work->segment.n_records || stream->stalled) {
         struct plan *plan = NULL;
@@ -416,6 +417,8 @@ void stream_settle(struct stream *stream)
         if (stream->n_scopes || !home_is_mine(&stream->home))
             continue;
         kind = walker_lazy(&stream->walker, &plan);
+        stream->work->segment.records[stream->work->segment.n_matched - 1]->goes_on =
+            kind == LAZY_GO_ON;
         if (kind != LAZY_GO_ON && !follow(stream, kind, plan)) {
             stream->stalled = true;
             return;
@@ -550,14 +553,6 @@ static bool create_outputs(struct seat *seat, const struct segment_call *call, s
     return true;
 }
 
-/* Inside the lock, so that nobody else writes it. */
-void stream_count_op(struct stream *stream)
-{
-    atomic_store_explicit(&stream->n_ops,
-                          atomic_load_explicit(&stream->n_ops, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-}
-
 bool stream_append(struct seat *seat, struct segment_call *call, struct slot **out)
 {
     struct stream *stream = seat->stream;
@@ -582,30 +577,32 @@ bool stream_append(struct seat *seat, struct segment_call *call, struct slot **o
     return false;
 }
 
-void stream_bury(struct slot *slot)
+/* The usual release: by the owner, of a tensor that no other stream knows. */
+static bool disown_mine(frit_tensor *tensor)
 {
-    struct stream *stream = (struct stream *)atomic_load(&slot->home);
-    struct segment *segment = &stream->work->segment;
+    struct slot *slot = slot_of(tensor);
+    struct slot_home *home = slot ? slot_home_of(slot) : NULL;
+    bool mine;
 
-    if (slot->epoch == segment->epoch && home_is_mine(&stream->home) &&
-        segment->values[slot->index].maker != SEGMENT_EXTERNAL)
-        segment_bury(segment, slot->index);
-}
-
-void stream_disown_inside(struct slot *slot)
-{
-    if (slot_disown(slot)) {
-        stream_bury(slot);
-        slot_end(slot);
-    }
+    if (!home || !home_is_mine(home))
+        return false;
+    home_enter(home);
+    mine = slot_is(slot, tensor) && slot_home_of(slot) == home && !slot->aliases;
+    if (mine)
+        stream_disown_inside(slot);
+    home_leave_drop(home);
+    return mine;
 }
 
 bool stream_disown(frit_tensor *tensor)
 {
-    struct slot *slot = slot_enter(tensor, NULL);
     struct alias *aliases = NULL;
     struct slot_home *home;
+    struct slot *slot;
 
+    if (disown_mine(tensor))
+        return true;
+    slot = slot_enter(tensor, NULL);
     if (!slot)
         return false;
     home = atomic_load(&slot->home);

@@ -110,21 +110,60 @@ uint64_t streams_count(frit_device *device);
 /* Inside the lock, by a thread that records into the stream: what the last op is known to have
  * let die is final now; matches it, and runs the plan that the automaton or the search gives.  May
  * leave the lock and come back. */
-void stream_settle(struct stream *stream);
+void stream_settle_slow(struct stream *stream);
+static inline void stream_settle(struct stream *stream)
+{
+    struct segment *segment = &stream->work->segment;
+
+    /* The usual case: the last op came again, and there as now it is known to go on. */
+    if (segment->n_matched + 1 == segment->n_records && !stream->stalled) {
+        const struct op_record *record = segment->records[segment->n_matched];
+
+        if (record->again && record->goes_on && record->n_again == record->n_dead &&
+            segment->serial == stream->walker.serial) {
+            stream->walker.node = record->node;
+            stream->walker.depth++;
+            segment->n_matched++;
+            return;
+        }
+    }
+    if (segment->n_matched < segment->n_records || stream->stalled)
+        stream_settle_slow(stream);
+}
 /* Inside the lock, after stream_settle: appends an op; `out` gets a slot per wanted output.  False
  * without memory, and nothing changed. */
 bool stream_append(struct seat *seat, struct segment_call *call, struct slot **out);
 /* The two halves of it for what comes again: a slot for an output that belongs to the scope, NULL
  * without memory; and that an op was recorded. */
 struct slot *stream_output(struct seat *seat, uint32_t op, const struct op_type *type);
-void stream_count_op(struct stream *stream);
-/* Inside the lock, by the owner: the value of a slot without owners died, if this segment made it.
- */
-void stream_bury(struct slot *slot);
+static inline void stream_count_op(struct stream *stream)
+{
+    /* Inside the lock, so that nobody else writes it. */
+    atomic_store_explicit(&stream->n_ops,
+                          atomic_load_explicit(&stream->n_ops, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+/* Inside the lock: the value of a slot without owners died; if this segment made it, and it is the
+ * owner's doing, the segment knows. */
+static inline void stream_bury(struct slot *slot)
+{
+    struct stream *stream = (struct stream *)slot_home_of(slot);
+    struct segment *segment = &stream->work->segment;
+
+    if (slot->epoch == segment->epoch && home_is_mine(&stream->home) &&
+        segment->values[slot->index].maker != SEGMENT_EXTERNAL)
+        segment_bury(segment, slot->index);
+}
 
 /* Inside the lock, by the owner: gives back an owner of one of the stream's slots, without aliases.
  */
-void stream_disown_inside(struct slot *slot);
+static inline void stream_disown_inside(struct slot *slot)
+{
+    if (slot_disown(slot)) {
+        stream_bury(slot);
+        slot_end(slot);
+    }
+}
 /* Gives an owner back, from any thread, no lock held; false for a handle that names nothing. */
 bool stream_disown(frit_tensor *tensor);
 

@@ -11,7 +11,6 @@
 #include "base/fail.h"
 
 enum {
-    SLOT_BYTES = 384,
     STEP_SLOTS = 4096,         /* made accessible at once */
     MAX_SLOTS = 1 << 24,       /* reserved: 6 GiB of addresses */
     BATCH_SLOTS = 64,          /* that a home gets at once */
@@ -25,10 +24,10 @@ _Static_assert(SLOT_BYTES % 128 == 0, "the low bits of a slot's address are the 
 
 #define GENERATION_OF(life) ((life) >> 32 & ((1u << GENERATION_BITS) - 1))
 
+struct slot_region slot_region;
+
 static struct {
     pthread_mutex_t lock;
-    _Atomic(unsigned char *) base;
-    atomic_size_t n_open; /* accessible slots */
     size_t n_reserved;
     struct slot *free;
     struct slot_home nowhere; /* of the immortal errors */
@@ -41,11 +40,16 @@ enum { N_IMMORTAL = 16 };
 
 static struct slot *slot_at(size_t index)
 {
-    return (struct slot *)(void *)(atomic_load_explicit(&table.base, memory_order_acquire) +
+    return (struct slot *)(void *)(atomic_load_explicit(&slot_region.base, memory_order_acquire) +
                                    index * SLOT_BYTES);
 }
 
 /* ---- the table ---- */
+
+static size_t n_open(void)
+{
+    return atomic_load(&slot_region.bytes) / SLOT_BYTES;
+}
 
 static bool reserve(void)
 {
@@ -56,7 +60,7 @@ static bool reserve(void)
         if (base != MAP_FAILED) {
             table.n_reserved = n;
             home_init(&table.nowhere);
-            atomic_store_explicit(&table.base, base, memory_order_release);
+            atomic_store_explicit(&slot_region.base, base, memory_order_release);
             return true;
         }
     }
@@ -70,34 +74,37 @@ static void make_immortal(size_t index)
     slot->failure = failure_immortal(-(frit_status)index);
     slot->state = SLOT_FAILED;
     slot->owners = 1;
+    atomic_store(&slot->handle, (frit_tensor *)(void *)slot);
     atomic_store(&slot->home, &table.nowhere);
 }
 
 /* Makes another step accessible and puts its slots on the free list. */
 static bool grow(void)
 {
-    size_t from = atomic_load(&table.n_open);
-    unsigned char *base = atomic_load(&table.base);
+    size_t from = n_open();
+    unsigned char *base = atomic_load(&slot_region.base);
 
     if (from + STEP_SLOTS > table.n_reserved ||
         mprotect(base + from * SLOT_BYTES, (size_t)STEP_SLOTS * SLOT_BYTES, PROT_READ | PROT_WRITE))
         return false;
     for (size_t i = from + STEP_SLOTS; i-- > (from ? from : N_IMMORTAL);) {
         slot_at(i)->next_free = table.free;
+        atomic_store(&slot_at(i)->handle, (frit_tensor *)(void *)slot_at(i));
         table.free = slot_at(i);
     }
     for (size_t i = 0; from == 0 && i < N_IMMORTAL; i++)
         make_immortal(i);
-    atomic_store_explicit(&table.n_open, from + STEP_SLOTS, memory_order_release);
+    atomic_store_explicit(&slot_region.bytes, (from + STEP_SLOTS) * SLOT_BYTES,
+                          memory_order_release);
     return true;
 }
 
 static bool table_open(void)
 {
-    return atomic_load(&table.base) || reserve();
+    return atomic_load(&slot_region.base) || reserve();
 }
 
-static void refill(struct slot_home *home)
+struct slot *slot_refill(struct slot_home *home)
 {
     pthread_mutex_lock(&table.lock);
     for (uint32_t i = 0; i < BATCH_SLOTS; i++) {
@@ -112,6 +119,7 @@ static void refill(struct slot_home *home)
         atomic_store(&slot->home, home);
     }
     pthread_mutex_unlock(&table.lock);
+    return home->free;
 }
 
 /* ---- homes ---- */
@@ -162,7 +170,7 @@ static void take_dying(struct slot_home *home, struct dropped *out)
     }
 }
 
-void home_leave_drop(struct slot_home *home)
+void home_drop(struct slot_home *home)
 {
     struct dropped dropped;
 
@@ -187,78 +195,22 @@ void home_set_owner(struct slot_home *home, const void *owner)
 
 /* ---- inside the lock ---- */
 
-static void count_live(struct slot_home *home, uint64_t by)
+static frit_tensor *handle_of(const struct slot *slot, uint64_t generation)
 {
-    atomic_store_explicit(&home->n_live,
-                          atomic_load_explicit(&home->n_live, memory_order_relaxed) + by,
-                          memory_order_relaxed);
+    uintptr_t bits = (uintptr_t)slot;
+
+    bits |= (generation & ((1u << GENERATION_LOW_BITS) - 1)) << 1;
+    bits |= (generation >> GENERATION_LOW_BITS) << 48;
+    return (frit_tensor *)bits;
 }
 
-struct slot *slot_create(struct slot_home *home, frit_device *device)
-{
-    struct slot *slot;
-
-    if (!home->free)
-        refill(home);
-    slot = home->free;
-    if (!slot)
-        return NULL;
-    home->free = slot->next_free;
-    slot->owners = 1;
-    slot->holds = 0;
-    slot->state = SLOT_PENDING;
-    slot->made_by = FRIT_OP_none;
-    slot->epoch = 0;
-    slot->device = device;
-    slot->scope = NULL;
-    count_live(home, 1);
-    return slot;
-}
-
-static struct slot_home *home_of(const struct slot *slot)
-{
-    return atomic_load_explicit(&((struct slot *)slot)->home, memory_order_relaxed);
-}
-
-bool slot_disown(struct slot *slot)
+void slot_next_generation(struct slot *slot)
 {
     uint64_t life = atomic_load_explicit(&slot->life, memory_order_relaxed);
+    uint64_t generation = (GENERATION_OF(life) + 1) & ((1u << GENERATION_BITS) - 1);
 
-    if (--slot->owners > 0)
-        return false;
-    life = (GENERATION_OF(life) + 1) << 32;
-    atomic_store_explicit(&slot->life, life & (((uint64_t)1 << (32 + GENERATION_BITS)) - 1),
-                          memory_order_release);
-    count_live(home_of(slot), (uint64_t)-1);
-    return true;
-}
-
-void slot_end(struct slot *slot)
-{
-    struct slot_home *home = home_of(slot);
-
-    if (slot->owners || slot->holds)
-        return;
-    slot->state = SLOT_EMPTY;
-    slot->epoch = 0;
-    if (slot->value.buffer || slot->failure) {
-        slot->next_free = home->dying;
-        home->dying = slot;
-    } else {
-        slot->next_free = home->free;
-        home->free = slot;
-    }
-}
-
-void slot_hold(struct slot *slot)
-{
-    slot->holds++;
-}
-
-void slot_unhold(struct slot *slot)
-{
-    slot->holds--;
-    slot_end(slot);
+    atomic_store_explicit(&slot->life, generation << 32, memory_order_release);
+    atomic_store_explicit(&slot->handle, handle_of(slot, generation), memory_order_release);
 }
 
 /* The contents are new: aliases of the old ones no longer match. */
@@ -300,36 +252,6 @@ struct buffer *slot_swap_buffer(struct slot *slot, struct buffer *buffer)
 
 /* ---- handles ---- */
 
-static frit_tensor *handle_of(const struct slot *slot, uint64_t generation)
-{
-    uintptr_t bits = (uintptr_t)slot;
-
-    bits |= (generation & ((1u << GENERATION_LOW_BITS) - 1)) << 1;
-    bits |= (generation >> GENERATION_LOW_BITS) << 48;
-    return (frit_tensor *)bits;
-}
-
-frit_tensor *slot_handle(const struct slot *slot)
-{
-    return handle_of(slot, GENERATION_OF(atomic_load_explicit(&slot->life, memory_order_relaxed)));
-}
-
-struct slot *slot_of(frit_tensor *tensor)
-{
-    uintptr_t base = (uintptr_t)atomic_load_explicit(&table.base, memory_order_acquire);
-    uintptr_t address = (uintptr_t)tensor & (((uintptr_t)1 << 48) - 128);
-
-    if (!base || address < base || (address - base) % SLOT_BYTES ||
-        (address - base) / SLOT_BYTES >= atomic_load_explicit(&table.n_open, memory_order_acquire))
-        return NULL;
-    return (struct slot *)address;
-}
-
-bool slot_is(const struct slot *slot, frit_tensor *tensor)
-{
-    return slot_handle(slot) == handle_plain(tensor);
-}
-
 frit_status slot_refuse(frit_tensor *tensor, frit_err *err)
 {
     if (!tensor)
@@ -362,7 +284,7 @@ struct slot *slot_enter(frit_tensor *tensor, frit_err *err)
 
 void slot_leave(struct slot *slot)
 {
-    home_leave(home_of(slot));
+    home_leave(slot_home_of(slot));
 }
 
 frit_tensor *handle_immortal(frit_status status)
@@ -371,9 +293,9 @@ frit_tensor *handle_immortal(frit_status status)
     bool open;
 
     pthread_mutex_lock(&table.lock);
-    open = atomic_load(&table.n_open) || (table_open() && grow());
+    open = n_open() || (table_open() && grow());
     pthread_mutex_unlock(&table.lock);
-    return open ? handle_of(slot_at((size_t)-failure->status), 0) : NULL;
+    return open ? slot_handle(slot_at((size_t)-failure->status)) : NULL;
 }
 
 bool slot_is_immortal(const struct slot *slot)
@@ -383,7 +305,7 @@ bool slot_is_immortal(const struct slot *slot)
 
 void slot_each(const struct slot_home *home, void (*fn)(struct slot *slot, void *ctx), void *ctx)
 {
-    size_t n = atomic_load(&table.n_open);
+    size_t n = n_open();
 
     for (size_t i = N_IMMORTAL; i < n; i++) {
         struct slot *slot = slot_at(i);

@@ -70,7 +70,14 @@ static inline void home_leave(struct slot_home *home)
 }
 
 /* home_leave, and then drops what died meanwhile: memory goes back outside of the lock. */
-void home_leave_drop(struct slot_home *home);
+void home_drop(struct slot_home *home);
+static inline void home_leave_drop(struct slot_home *home)
+{
+    if (home->dying)
+        home_drop(home);
+    else
+        home_leave(home);
+}
 
 /* Changes the owner; the calling thread is not inside. */
 void home_set_owner(struct slot_home *home, const void *owner);
@@ -81,6 +88,7 @@ enum slot_state { SLOT_EMPTY, SLOT_PENDING, SLOT_READY, SLOT_FAILED };
 
 struct slot {
     _Alignas(128) atomic_uint_least64_t life; /* generation << 32 | version of the contents */
+    _Atomic(frit_tensor *) handle;            /* of this generation */
     _Atomic(struct slot_home *) home;         /* NULL: in no home */
     uint32_t owners, holds;
     uint32_t state;       /* enum slot_state */
@@ -98,16 +106,84 @@ struct slot {
 
 /* ---- inside the home's lock ---- */
 
+/* For slot_create when its home has none left, and slot_disown. */
+struct slot *slot_refill(struct slot_home *home);
+void slot_next_generation(struct slot *slot);
+
+static inline void home_count_live(struct slot_home *home, uint64_t by)
+{
+    atomic_store_explicit(&home->n_live,
+                          atomic_load_explicit(&home->n_live, memory_order_relaxed) + by,
+                          memory_order_relaxed);
+}
+
 /* A slot with one owner and no hold, state PENDING.  NULL where there is no memory. */
-struct slot *slot_create(struct slot_home *home, frit_device *device);
-frit_tensor *slot_handle(const struct slot *slot);
+static inline struct slot *slot_create(struct slot_home *home, frit_device *device)
+{
+    struct slot *slot = home->free ? home->free : slot_refill(home);
+
+    if (!slot)
+        return NULL;
+    home->free = slot->next_free;
+    slot->owners = 1;
+    slot->holds = 0;
+    slot->state = SLOT_PENDING;
+    slot->epoch = 0;
+    slot->device = device;
+    slot->scope = NULL;
+    home_count_live(home, 1);
+    return slot;
+}
+
+static inline frit_tensor *slot_handle(const struct slot *slot)
+{
+    return atomic_load_explicit(&((struct slot *)slot)->handle, memory_order_relaxed);
+}
+
+static inline struct slot_home *slot_home_of(const struct slot *slot)
+{
+    return atomic_load_explicit(&((struct slot *)slot)->home, memory_order_relaxed);
+}
+
 /* Gives an owner back.  True if it was the last: the handle is stale now; the caller takes
  * `aliases` off and drops them outside of the lock, then calls slot_end. */
-bool slot_disown(struct slot *slot);
+static inline bool slot_disown(struct slot *slot)
+{
+    if (--slot->owners > 0)
+        return false;
+    slot_next_generation(slot);
+    home_count_live(slot_home_of(slot), (uint64_t)-1);
+    return true;
+}
+
 /* Sees that the contents are dropped if neither owners nor holds are left. */
-void slot_end(struct slot *slot);
-void slot_hold(struct slot *slot);
-void slot_unhold(struct slot *slot); /* and slot_end */
+static inline void slot_end(struct slot *slot)
+{
+    struct slot_home *home = slot_home_of(slot);
+
+    if (slot->owners || slot->holds)
+        return;
+    slot->state = SLOT_EMPTY;
+    slot->epoch = 0;
+    if (slot->value.buffer || slot->failure) {
+        slot->next_free = home->dying;
+        home->dying = slot;
+    } else {
+        slot->next_free = home->free;
+        home->free = slot;
+    }
+}
+
+static inline void slot_hold(struct slot *slot)
+{
+    slot->holds++;
+}
+
+static inline void slot_unhold(struct slot *slot) /* and slot_end */
+{
+    slot->holds--;
+    slot_end(slot);
+}
 
 /* Ends PENDING; the type was set before the handle went out.  The value's buffer is taken over. */
 void slot_set_ready(struct slot *slot, const struct value *value);
@@ -119,10 +195,34 @@ struct buffer *slot_swap_buffer(struct slot *slot, struct buffer *buffer);
 
 /* ---- outside ---- */
 
+enum { SLOT_BYTES = 384 };
+
+/* Where all slots lie. */
+struct slot_region {
+    _Atomic(unsigned char *) base;
+    atomic_size_t bytes; /* accessible */
+};
+extern struct slot_region slot_region;
+
 /* The slot that a handle may name, if it ever was a handle, and whether it still does: true only if
  * it did when asked; certain inside the lock. */
-struct slot *slot_of(frit_tensor *tensor);
-bool slot_is(const struct slot *slot, frit_tensor *tensor);
+static inline struct slot *slot_of(frit_tensor *tensor)
+{
+    uintptr_t address = (uintptr_t)tensor & (((uintptr_t)1 << 48) - 128);
+    uintptr_t offset =
+        address - (uintptr_t)atomic_load_explicit(&slot_region.base, memory_order_acquire);
+
+    if (offset >= atomic_load_explicit(&slot_region.bytes, memory_order_acquire) ||
+        offset % SLOT_BYTES)
+        return NULL;
+    return (struct slot *)address;
+}
+
+static inline bool slot_is(const struct slot *slot, frit_tensor *tensor)
+{
+    return slot_handle(slot) == (frit_tensor *)((uintptr_t)tensor & ~(uintptr_t)1);
+}
+
 /* Why a handle was refused: FRIT_INVALID with a text. */
 frit_status slot_refuse(frit_tensor *tensor, frit_err *err);
 /* Resolves a handle and enters its home's lock.  NULL, and no lock: `err` says whether it is stale,
