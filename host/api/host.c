@@ -2,12 +2,17 @@
 /* Hosts and devices: opening, closing, errors of both. */
 #include "api/host.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/trace.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/timeline.h"
+
+enum { MAX_EVENTS = 1 << 18 }; /* of a timeline; what comes later is counted and lost */
 
 frit_status host_keep_error(frit_host *host, frit_status status, const frit_err *err)
 {
@@ -51,6 +56,37 @@ static frit_status check_device_option(const struct conf *conf, frit_err *err)
     return st;
 }
 
+/* There is one recording in the process: a second host's work is in that of the first. */
+static frit_status timeline_open(frit_host *host, frit_err *err)
+{
+    frit_status st;
+
+    if (strcmp(conf_options(host->conf)->timeline, "none") == 0)
+        return FRIT_OK;
+    st = timeline_start(MAX_EVENTS, err);
+    host->has_timeline = !st;
+    return st == FRIT_BUSY ? FRIT_OK : st;
+}
+
+static void timeline_close(frit_host *host)
+{
+    const char *path = conf_options(host->conf)->timeline;
+    struct str text = {0};
+    bool good = false;
+    FILE *file;
+
+    timeline_stop(&text);
+    file = text.failed ? NULL : fopen(path, "w");
+    if (file) {
+        good = fwrite(text.text, 1, text.length, file) == text.length;
+        good = fclose(file) == 0 && good;
+    }
+    if (!good)
+        log_write(FRIT_LOG_ERROR, "timeline", "%s: cannot be written: %s", path,
+                  text.failed ? "no memory" : strerror(errno));
+    str_fini(&text);
+}
+
 static frit_status host_init(frit_host *host, const frit_host_params *params, frit_err *err)
 {
     TRY(check_params(params, err));
@@ -61,6 +97,7 @@ static frit_status host_init(frit_host *host, const frit_host_params *params, fr
     TRY(log_configure(conf_options(host->conf)->log, err));
     TRY(check_device_option(host->conf, err));
     conf_warn(host->conf);
+    TRY(timeline_open(host, err));
     atomic_store(&host->seed, (uint64_t)conf_options(host->conf)->seed);
     return registry_open(host->conf, &host->registry, err);
 }
@@ -102,6 +139,8 @@ void frit_host_close(frit_host *host)
         end_device(host->devices);
         host->devices = next;
     }
+    if (host->has_timeline)
+        timeline_close(host);
     registry_close(host->registry);
     conf_destroy(host->conf);
     pthread_mutex_destroy(&host->lock);

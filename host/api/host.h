@@ -11,7 +11,8 @@ struct frit_host {
     atomic_uint_least64_t seed, epoch;
     pthread_mutex_t lock; /* of the rest */
     frit_device *devices;
-    frit_err error; /* of the last failed call */
+    frit_err error;    /* of the last failed call */
+    bool has_timeline; /* it records; constant once open */
 };
 
 /* Keeps `err` for frit_host_error; returns `status`.  NULL host: nothing to keep it in. */

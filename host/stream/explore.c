@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "base/log.h"
 #include "graph/decompose.h"
 #include "stream/program.h"
 
@@ -400,6 +401,20 @@ static frit_status make_plan(struct explorer *e, const struct plan_block *blocks
     return st;
 }
 
+static void log_plan(const frit_device *device, const struct plan *plan)
+{
+    uint32_t n_blocks = 0;
+    uint64_t score = 0;
+
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        n_blocks += plan->steps[s].program != NULL;
+        score += plan->steps[s].score;
+    }
+    log_write(FRIT_LOG_DEBUG, "fusion",
+              "%s: a new plan of %u ops: %u steps, %u of them blocks, score %llu",
+              device->entry->name, plan->n_ops, plan->n_steps, n_blocks, (unsigned long long)score);
+}
+
 static frit_status finish(struct explorer *e, frit_device *device, bool all, struct plan **plan,
                           frit_err *err)
 {
@@ -410,6 +425,8 @@ static frit_status finish(struct explorer *e, frit_device *device, bool all, str
     atomic_fetch_add(&device->count.explorations, 1);
     TRY(search_finish(e->search, &e->relative, all, &blocks, &n_blocks, &n_ops, err));
     st = make_plan(e, blocks, n_blocks, n_ops, plan, err);
+    if (!st && log_enabled(FRIT_LOG_DEBUG, "fusion"))
+        log_plan(device, *plan);
     for (uint32_t i = 0; i < n_blocks; i++)
         plan_program_unref(blocks[i].program);
     search_reset(e->search);

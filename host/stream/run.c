@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "base/timeline.h"
 #include "stream/item.h"
 #include "stream/label.h"
 #include "stream/replay.h"
@@ -138,6 +139,16 @@ static void finish(struct frame *frame)
     frame_commit(frame);
 }
 
+static void run_item(struct frame *frame)
+{
+    uint64_t begun = timeline_begin();
+    struct frame_step step;
+
+    frame_step_at(frame, frame->at.step, &step);
+    item_run(frame);
+    timeline_end(begun, "plan", str_of(step.label));
+}
+
 void frame_run(struct frame *frame)
 {
     struct run_scratch *s = frame->scratch;
@@ -157,7 +168,7 @@ void frame_run(struct frame *frame)
             continue;
         }
         frame->n_log = s->n_log;
-        item_run(frame);
+        run_item(frame);
         if (must_settle(frame, step))
             frame_settle(frame);
     }

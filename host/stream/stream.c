@@ -229,7 +229,7 @@ static bool play(struct flight *f, struct tape *tape)
     struct stream *stream = f->stream;
     frit_device *device = stream->device;
     struct failure *failure = NULL;
-    uint64_t value = 0;
+    uint64_t value = 0, begun = timeline_begin();
     bool fits;
 
     home_enter(&stream->home);
@@ -237,6 +237,7 @@ static bool play(struct flight *f, struct tape *tape)
     home_leave(&stream->home);
     if (!fits || tape_play(tape, device, &f->work->segment, f->ordinal, &value))
         return false;
+    timeline_end(begun, "plan", str_of("replay"));
     atomic_fetch_add_explicit(&device->count.plan_runs, 1, memory_order_relaxed);
     if (atomic_load(&device->n_poisons))
         failure = tape_failure(tape, device, value);
@@ -357,8 +358,11 @@ static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan
     if (pthread_mutex_trylock(&stream->baton))
         return false;
     if (kind == LAZY_UNKNOWN) {
+        uint64_t begun = timeline_begin();
+
         home_leave(&stream->home);
         plan = found = explore_lazy(stream);
+        timeline_end(begun, "search", str_of("explore"));
         home_enter(&stream->home);
     } else {
         atomic_fetch_add(&stream->device->count.plan_hits, 1);
@@ -446,16 +450,26 @@ static void run_detached(struct flight *f, struct walker *walker)
 {
     struct plan *plan = walker_sync(walker), *found = NULL;
 
-    if (plan)
+    if (plan) {
         atomic_fetch_add(&f->stream->device->count.plan_hits, 1);
-    else
+    } else {
+        uint64_t begun = timeline_begin();
+
         plan = found = explore_sync(f, walker);
+        timeline_end(begun, "search", str_of("explore"));
+    }
     flight_run(f, plan);
     plan_unref(found);
 }
 
 void stream_drain(struct stream *stream, enum drain_cause cause)
 {
+    static const char *const names[DRAIN_CAUSES] = {[DRAIN_READ] = "drain: read",
+                                                    [DRAIN_SYNC] = "drain: sync",
+                                                    [DRAIN_SHARE] = "drain: share",
+                                                    [DRAIN_FULL] = "drain: full",
+                                                    [DRAIN_SCOPE] = "drain: scope"};
+    uint64_t begun = timeline_begin();
     struct walker walker;
     struct flight f;
 
@@ -477,6 +491,7 @@ void stream_drain(struct stream *stream, enum drain_cause cause)
     run_detached(&f, &walker);
     walker_fini(&walker);
     stream->spare = f.work;
+    timeline_end(begun, "stream", str_of(names[cause]));
     pthread_mutex_unlock(&stream->baton);
 }
 

@@ -287,9 +287,9 @@ const struct command run_command = {
         "Inputs take their default file, or what --in says.  Random floats lie in 0..1, random\n"
         "integers in 0..99; a dim that no file fixes is 2.\n"
         "With --json: file, device, runs, ops, programs (made by the driver), launches,\n"
-        "explorations, plan_hits, plan_misses, compiles, driver_allocs, bytes_moved (between "
-        "program and device), seconds (median of the runs),\n"
-        "first_seconds, outputs {name, dtype, dims, count, nan, min, max, mean, first, file}.\n"
+        "explorations, plan_hits, plan_misses, compiles, driver_allocs, bytes_moved (between\n"
+        "program and device), seconds (median of the runs), first_seconds, outputs {name, dtype,\n"
+        "dims, count, nan, min, max, mean, first, file}.\n"
         "Counters are sums over the runs.",
     .options =
         (const struct option[]){
