@@ -10,6 +10,15 @@
 
 #define PIN ((uint64_t)1 << 32)
 
+/* Small buffers that were given back lie on a shelf, pieces of blocks and all, until one of exactly
+ * their size is wanted or blocks are to go back to the driver. */
+enum { SHELF_SIZES = 16, SHELF_BUFFERS = 64, SHELF_BYTES = 1 << 14 };
+
+struct shelf {
+    struct buffer *list[SHELF_SIZES]; /* by size */
+    uint32_t count;
+};
+
 struct memory {
     const frit_backend *backend;
     const frit_device_info *info;
@@ -20,6 +29,7 @@ struct memory {
     void *idle_ctx;
     pthread_mutex_t lock; /* of everything below */
     struct pool pool;
+    struct shelf shelf;
     struct memory_stats stats;
 };
 
@@ -108,11 +118,32 @@ static void free_blocks(struct memory *memory, struct pool_block *list)
     }
 }
 
+static struct buffer **shelf_place(struct memory *memory, uint64_t bytes)
+{
+    return &memory->shelf.list[bytes / memory->align % SHELF_SIZES];
+}
+
+/* Under the lock. */
+static void clear_shelf(struct memory *memory)
+{
+    for (uint32_t i = 0; i < SHELF_SIZES; i++) {
+        while (memory->shelf.list[i]) {
+            struct buffer *buffer = memory->shelf.list[i];
+
+            memory->shelf.list[i] = buffer->next;
+            pool_return(&memory->pool, buffer->segment);
+            free(buffer);
+        }
+    }
+    memory->shelf.count = 0;
+}
+
 void memory_trim(struct memory *memory, bool all)
 {
     struct pool_block *list;
 
     pthread_mutex_lock(&memory->lock);
+    clear_shelf(memory);
     list = unlink_idle(memory, 0, all);
     pthread_mutex_unlock(&memory->lock);
     free_blocks(memory, list);
@@ -243,14 +274,58 @@ static frit_status segment_get(struct memory *memory, uint64_t bytes, bool persi
     return FRIT_OK;
 }
 
+/* One from the shelf whose piece has exactly the size, or NULL. */
+static struct buffer *unshelve(struct memory *memory, uint64_t bytes)
+{
+    struct buffer **at, *buffer;
+
+    pthread_mutex_lock(&memory->lock);
+    at = shelf_place(memory, bytes);
+    while (*at && (*at)->segment->bytes != bytes)
+        at = &(*at)->next;
+    buffer = *at;
+    if (buffer) {
+        *at = buffer->next;
+        memory->shelf.count--;
+        count_taken(memory, buffer->segment);
+    }
+    pthread_mutex_unlock(&memory->lock);
+    return buffer;
+}
+
+/* Under the lock. */
+static bool shelve(struct memory *memory, struct buffer *buffer)
+{
+    struct buffer **at;
+
+    if (buffer->segment->block->kind != BLOCK_POOL || buffer->segment->bytes > SHELF_BYTES ||
+        memory->shelf.count >= SHELF_BUFFERS || memory->limits.keep_bytes < SHELF_BYTES)
+        return false;
+    at = shelf_place(memory, buffer->segment->bytes);
+    buffer->next = *at;
+    *at = buffer;
+    memory->shelf.count++;
+    return true;
+}
+
 frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent,
                           struct buffer **out, frit_err *err)
 {
     uint64_t tail = memory->info->tail_bytes;
-    struct buffer *buffer = calloc(1, sizeof(*buffer));
+    struct buffer *buffer = NULL;
     frit_status st;
 
     *out = NULL;
+    if (bytes && !persistent && bytes <= SHELF_BYTES)
+        buffer = unshelve(memory, round_up(bytes + tail, memory->align));
+    if (buffer) {
+        buffer->bytes = bytes;
+        atomic_store_explicit(&buffer->counts, 1, memory_order_relaxed);
+        atomic_store_explicit(&buffer->last_write, 0, memory_order_relaxed);
+        *out = buffer;
+        return FRIT_OK;
+    }
+    buffer = calloc(1, sizeof(*buffer));
     if (!buffer)
         return fail_memory(err, sizeof(*buffer));
     if (bytes > INT64_MAX - tail - memory->align) {
@@ -285,6 +360,10 @@ static void give_back(struct buffer *buffer)
         pthread_mutex_lock(&memory->lock);
         memory->stats.buffers_now--;
         memory->stats.bytes_now -= buffer->segment->bytes;
+        if (shelve(memory, buffer)) {
+            pthread_mutex_unlock(&memory->lock);
+            return;
+        }
         pool_return(&memory->pool, buffer->segment);
         if (memory->pool.idle_bytes > memory->limits.keep_bytes)
             surplus = unlink_idle(memory, memory->limits.keep_bytes, false);

@@ -29,6 +29,7 @@ struct buffer {
     uint64_t tail;                    /* usable past them, at most the device's tail_bytes */
     atomic_uint_least64_t counts;     /* owners | pins << 32 */
     atomic_uint_least64_t last_write; /* timeline value */
+    struct buffer *next;              /* on the shelf */
 };
 
 struct memory_limits {

@@ -56,7 +56,7 @@ struct played_launch {
     uint8_t *classes;
     frit_scalar *scalars;
     int64_t *bounds;
-    uint32_t n_ops, n_in;
+    uint32_t n_ops, n_in, n_words;
     bool barrier;
     bool block;
     bool submit_after;
@@ -71,10 +71,19 @@ struct same_record {
     uint32_t attrs_bytes;
 };
 
+/* Numbers of values, by what is to be done with them. */
+struct tape_list {
+    uint32_t *list;
+    uint32_t count;
+};
+
 struct tape {
     struct arena arena;
     bool spoiled;
     struct tape_value *values;
+    struct tape_list external, created, shared, asked; /* asked: made, and known to the segment */
+    struct tape_list wanted;
+    struct tape_list dying; /* in the order of the submits after which they go */
     struct played_launch *launches;
     struct same_record *same;
     uint32_t n_values, n_launches, launches_room, n_same, n_submits;
@@ -218,6 +227,8 @@ static bool learn_values(struct tape *tape, const struct run_value *values)
         learn_value(tape, v, &values[v]);
         if (values[v].wanted && !values[v].external)
             tape->values[v].dies_after = UINT32_MAX;
+        else if (tape->values[v].dies_after == 0) /* nobody buried it: at the end */
+            tape->values[v].dies_after = tape->n_submits + 1;
     }
     return true;
 }
@@ -294,7 +305,7 @@ static bool learn_words(struct tape *tape, const struct explorer *explorer,
         if (!l->words)
             return false;
         for (uint32_t k = 0; k < l->n_ops; k++) {
-            struct tape_words *w = &l->words[k];
+            struct tape_words *w = &l->words[l->n_words];
             const struct graph_op *op = &explorer->graph.ops[l->ops[k]];
 
             w->count = words_count(op, explorer->graph.values);
@@ -305,6 +316,7 @@ static bool learn_words(struct tape *tape, const struct explorer *explorer,
             w->bound = bound;
             scalar += w->count.n_scalars;
             bound += w->count.n_bounds;
+            l->n_words += w->count.n_scalars + w->count.n_bounds > 0 && (!w->inner || w->seeded);
         }
         if (scalar != l->launch.n_scalars || bound != l->launch.n_bounds)
             return false;
@@ -359,6 +371,44 @@ static bool can_go_back(const struct tape *tape)
     return tape->n_submits > 0;
 }
 
+static void add(struct tape_list *list, bool yes, uint32_t value)
+{
+    if (yes)
+        list->list[list->count++] = value;
+}
+
+static bool learn_lists(struct tape *tape)
+{
+    struct tape_list *lists[] = {&tape->external, &tape->created, &tape->shared,
+                                 &tape->asked,    &tape->wanted,  &tape->dying};
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        lists[i]->list = arena_array(&tape->arena, (size_t)tape->n_values + 1, sizeof(uint32_t));
+        if (!lists[i]->list)
+            return false;
+    }
+    for (uint32_t v = 0; v < tape->n_values; v++) {
+        const struct tape_value *value = &tape->values[v];
+        bool made = value->kind == TAPE_CREATED || value->kind == TAPE_SHARED;
+
+        add(&tape->external, value->kind == TAPE_EXTERNAL, v);
+        add(&tape->created, value->kind == TAPE_CREATED, v);
+        add(&tape->shared, value->kind == TAPE_SHARED, v);
+        add(&tape->asked, value->kind != TAPE_EXTERNAL && value->seg != SEGMENT_EXTERNAL, v);
+        add(&tape->wanted, made && value->wanted, v);
+    }
+    for (uint32_t n = 1; n <= tape->n_submits + 1; n++) {
+        for (uint32_t v = 0; v < tape->n_values; v++) {
+            const struct tape_value *value = &tape->values[v];
+
+            if (value->kind == TAPE_CREATED || value->kind == TAPE_SHARED)
+                add(&tape->dying,
+                    !value->wanted && value->dies_after == n, v);
+        }
+    }
+    return true;
+}
+
 bool tape_finish(struct tape *tape, const struct run_value *values, const struct explorer *explorer,
                  const struct segment *segment, uint32_t n_calls)
 {
@@ -367,6 +417,8 @@ bool tape_finish(struct tape *tape, const struct run_value *values, const struct
     learn_roots(tape);
     learn_args(tape);
     learn_places(tape, explorer);
+    if (!learn_lists(tape))
+        return false;
     return learn_words(tape, explorer, segment) && learn_same(tape, explorer, segment, n_calls) &&
            can_go_back(tape) && !tape->spoiled;
 }
@@ -419,20 +471,18 @@ static bool matches_external(struct tape_value *tape, const struct seg_value *fr
 
 bool tape_matches(struct tape *tape, const struct segment *segment)
 {
-    for (uint32_t v = 0; v < tape->n_values; v++) {
-        struct tape_value *value = &tape->values[v];
-        const struct seg_value *from;
+    for (uint32_t i = 0; i < tape->asked.count; i++) {
+        const struct tape_value *value = &tape->values[tape->asked.list[i]];
+        const struct slot *slot = segment->values[value->seg].slot;
 
-        value->buffer = NULL;
-        if (value->seg == SEGMENT_EXTERNAL)
-            continue;
-        from = &segment->values[value->seg];
-        if (from->maker == SEGMENT_EXTERNAL) {
-            if (!matches_external(value, from))
-                return false;
-        } else if (value->wanted != (from->slot->owners > 0 || from->slot->holds > 1)) {
+        if (value->wanted != (slot->owners > 0 || slot->holds > 1))
             return false;
-        }
+    }
+    for (uint32_t i = 0; i < tape->external.count; i++) {
+        struct tape_value *value = &tape->values[tape->external.list[i]];
+
+        if (!matches_external(value, &segment->values[value->seg]))
+            return false;
     }
     for (uint32_t i = 0; i < tape->n_same; i++) {
         if (!same_scalars(&tape->same[i], segment->records[tape->same[i].record]))
@@ -444,18 +494,16 @@ bool tape_matches(struct tape *tape, const struct segment *segment)
 /* Classes are part of what prepare answered. */
 static bool write_words(struct played_launch *l, const struct segment *segment)
 {
-    for (uint32_t i = 0; i < l->n_ops; i++) {
+    for (uint32_t i = 0; i < l->n_words; i++) {
         const struct tape_words *w = &l->words[i];
         const struct op_record *record = segment->records[w->record];
         struct words to = {l->scalars + w->scalar, l->classes + w->scalar, l->bounds + w->bound, 0,
                            0};
 
-        if (w->count.n_scalars + w->count.n_bounds == 0)
-            continue;
-        if (!w->inner && !words_again(record, &w->count, &to))
-            return false;
-        if (w->inner && w->seeded)
+        if (w->inner)
             words_random_again(record, &w->count, &to);
+        else if (!words_again(record, &w->count, &to))
+            return false;
     }
     return true;
 }
@@ -481,36 +529,43 @@ static void write_args(struct tape *tape, struct played_launch *l)
     }
 }
 
-/* Gives back what died by the submit of this number, or all that is left. */
-static void drop_dead(struct tape *tape, uint32_t submits, bool all)
+/* Gives back what died by the submit of this number; `from` counts the dying that are gone. */
+static void drop_dead(struct tape *tape, uint32_t submits, uint32_t *from)
 {
-    for (uint32_t v = 0; v < tape->n_values; v++) {
-        struct tape_value *value = &tape->values[v];
+    for (; *from < tape->dying.count; ++*from) {
+        struct tape_value *value = &tape->values[tape->dying.list[*from]];
 
-        if ((value->kind == TAPE_CREATED || value->kind == TAPE_SHARED) && value->buffer &&
-            (all || value->dies_after <= submits)) {
-            buffer_disown(value->buffer);
-            value->buffer = NULL;
-        }
+        if (value->dies_after > submits)
+            break;
+        buffer_disown(value->buffer);
+        value->buffer = NULL;
+    }
+}
+
+static void drop_list(struct tape *tape, const struct tape_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        buffer_disown(tape->values[list->list[i]].buffer);
+        tape->values[list->list[i]].buffer = NULL;
     }
 }
 
 static frit_status take_memory(struct tape *tape, frit_device *device, frit_err *err)
 {
-    for (uint32_t v = 0; v < tape->n_values; v++) {
-        struct tape_value *value = &tape->values[v];
+    for (uint32_t i = 0; i < tape->shared.count; i++)
+        tape->values[tape->shared.list[i]].buffer = NULL;
+    for (uint32_t i = 0; i < tape->created.count; i++)
+        tape->values[tape->created.list[i]].buffer = NULL;
+    for (uint32_t i = 0; i < tape->created.count; i++) {
+        struct tape_value *value = &tape->values[tape->created.list[i]];
 
-        if (value->kind == TAPE_CREATED)
-            TRY(buffer_create(device->memory, value->bytes, value->persistent, &value->buffer,
-                              err));
+        TRY(buffer_create(device->memory, value->bytes, value->persistent, &value->buffer, err));
     }
-    for (uint32_t v = 0; v < tape->n_values; v++) {
-        struct tape_value *value = &tape->values[v];
+    for (uint32_t i = 0; i < tape->shared.count; i++) {
+        struct tape_value *value = &tape->values[tape->shared.list[i]];
 
-        if (value->kind == TAPE_SHARED) {
-            value->buffer = tape->values[value->of].buffer;
-            buffer_own(value->buffer);
-        }
+        value->buffer = tape->values[value->of].buffer;
+        buffer_own(value->buffer);
     }
     return FRIT_OK;
 }
@@ -586,12 +641,12 @@ static frit_status play_submit(struct tape *tape, frit_device *device, uint32_t 
 
 static frit_status play(struct tape *tape, frit_device *device, uint64_t *value, frit_err *err)
 {
-    uint32_t submits = 0;
+    uint32_t submits = 0, dropped = 0;
 
     for (uint32_t at = 0; at < tape->n_launches;) {
         TRY(play_submit(tape, device, at, &at, value, err));
         if (++submits < tape->n_submits)
-            drop_dead(tape, submits, false);
+            drop_dead(tape, submits, &dropped);
     }
     return FRIT_OK;
 }
@@ -609,14 +664,17 @@ frit_status tape_play(struct tape *tape, frit_device *device, const struct segme
             st = FRIT_UNSUPPORTED;
         l->launch.cookie = (uint32_t)l->launch.cookie | (uint64_t)stream << 32;
     }
-    if (!st)
-        st = take_memory(tape, device, &err);
+    if (st)
+        return st;
+    st = take_memory(tape, device, &err);
     for (uint32_t i = 0; i < tape->n_launches && !st; i++)
         write_args(tape, &tape->launches[i]);
     if (!st)
         st = play(tape, device, value, &err);
-    if (st)
-        drop_dead(tape, 0, true);
+    if (st) {
+        drop_list(tape, &tape->created);
+        drop_list(tape, &tape->shared);
+    }
     return st;
 }
 
@@ -624,32 +682,32 @@ struct failure *tape_failure(const struct tape *tape, frit_device *device, uint6
 {
     struct failure *failure = device_poison_of(device, value);
 
-    for (uint32_t v = 0; v < tape->n_values && !failure; v++) {
-        if (tape->values[v].kind == TAPE_EXTERNAL)
-            failure = device_poison_of(device, atomic_load(&tape->values[v].buffer->last_write));
+    for (uint32_t i = 0; i < tape->external.count && !failure; i++) {
+        const struct buffer *buffer = tape->values[tape->external.list[i]].buffer;
+
+        failure = device_poison_of(device, atomic_load(&buffer->last_write));
     }
     return failure;
 }
 
 void tape_land(struct tape *tape, const struct segment *segment, struct failure *failure)
 {
-    for (uint32_t v = 0; v < tape->n_values; v++) {
-        struct tape_value *value = &tape->values[v];
-        struct value landed = {.type = value->type, .layout = value->layout};
+    for (uint32_t i = 0; i < tape->wanted.count; i++) {
+        struct tape_value *value = &tape->values[tape->wanted.list[i]];
+        struct slot *slot = segment->values[value->seg].slot;
 
-        if (!value->wanted || value->kind == TAPE_EXTERNAL || value->kind == TAPE_NONE)
-            continue;
-        landed.buffer = value->buffer;
+        slot->value.layout = value->layout;
+        slot->value.buffer = value->buffer;
+        slot->state = SLOT_READY;
         value->buffer = NULL;
-        slot_set_ready(segment->values[value->seg].slot, &landed);
         if (failure)
-            slot_set_failed(segment->values[value->seg].slot, failure_ref(failure));
+            slot_set_failed(slot, failure_ref(failure));
     }
 }
 
 void tape_end(struct tape *tape)
 {
-    drop_dead(tape, 0, true);
+    drop_list(tape, &tape->dying);
 }
 
 bool tape_is_spoiled(const struct tape *tape)
