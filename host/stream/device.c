@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/timeline.h"
 #include "plan/automaton.h"
 #include "stream/label.h"
 #include "stream/program.h"
@@ -179,12 +180,14 @@ static frit_status ask_wait(frit_device *device, uint64_t value, frit_err *detai
 frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
 {
     frit_err detail = ERR_INIT;
+    uint64_t begun = timeline_begin();
     frit_status st = value ? ask_wait(device, value, &detail) : FRIT_OK;
 
     if (st < 0 && st != FRIT_DEVICE_LOST) {
         detail = (frit_err)ERR_INIT;
         st = ask_wait(device, value, &detail);
     }
+    timeline_end(begun, "device", str_of("wait"));
     if (st >= 0)
         return FRIT_OK;
     if (!err)
@@ -205,6 +208,7 @@ void device_reached(frit_device *device, uint64_t value)
 frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
                           uint64_t *value, frit_err *err)
 {
+    uint64_t begun = timeline_begin();
     frit_status st;
 
     pthread_mutex_lock(&device->submit);
@@ -212,6 +216,7 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
     if (st >= 0)
         device_reached(device, *value);
     pthread_mutex_unlock(&device->submit);
+    timeline_end(begun, "device", str_of("submit"));
     if (st < 0)
         return fail_from(err, st, "submit");
     atomic_fetch_add(&device->count.submits, 1);
