@@ -87,7 +87,8 @@ static bool same_call(const struct memo_entry *entry, const struct api_call *cal
 /* ---- resolving ---- */
 
 /* What has aliases is taken on the long way, which drops them outside of the lock. */
-static bool resolve_slot(struct slot *slot, frit_tensor *tensor, struct operands *o, uint32_t i)
+static inline bool resolve_slot(struct slot *slot, frit_tensor *tensor, struct operands *o,
+                                uint32_t i)
 {
     struct segment_input *in = &o->in[i];
 
@@ -203,15 +204,14 @@ static bool meets(struct stream *stream, const struct record_input *known, const
 }
 
 static bool meets_all(struct stream *stream, const struct op_record *known,
-                      const struct api_call *call, struct operands *o)
+                      const struct api_call *call, struct operands *o, uint32_t *n_new)
 {
-    uint32_t n_new = 0;
-
+    *n_new = 0;
     o->n_taken = 0;
     if (known->op != call->op || known->n_in != call->n_in || !known->simple)
         return false;
     for (uint32_t i = 0; i < known->n_in; i++) {
-        if (!meets(stream, &known->in[i], &call->in[i], o, i, &n_new))
+        if (!meets(stream, &known->in[i], &call->in[i], o, i, n_new))
             return false;
     }
     return !call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0;
@@ -224,14 +224,15 @@ static struct slot *meet(struct seat *seat, const struct api_call *call, struct 
     struct stream *stream = seat->stream;
     struct op_record *known = segment_next(&stream->work->segment);
     struct slot *out;
+    uint32_t n_new;
 
-    if (!known || watch_is_on(&stream->device->watch) || !meets_all(stream, known, call, o))
+    if (!known || watch_is_on(&stream->device->watch) || !meets_all(stream, known, call, o, &n_new))
         return NULL;
     out = stream_output(seat, call->op, &stream->work->segment.values[known->out[0]].concrete);
     if (!out)
         return NULL;
     known->persistent = seat->persistent > 0;
-    meet_record(&stream->work->segment, o->in, out);
+    meet_record(&stream->work->segment, o->in, n_new, out);
     stream_count_op(stream);
     return out;
 }

@@ -70,19 +70,21 @@ static inline void meet_place_alias(struct segment *segment, struct alias *alias
 
 /* It is: the next record comes again, with these operands (in order) and this output. */
 static inline void meet_record(struct segment *segment, const struct segment_input *in,
-                               struct slot *out)
+                               uint32_t n_new, struct slot *out)
 {
     struct op_record *record = segment->records[segment->n_records];
 
     for (uint32_t i = 0; i < record->n_in; i++) {
         if (record->in[i].kind == FRIT_OPERAND_SCALAR)
             record->in[i].scalar.bits = in[i].scalar.bits;
-        else if (in[i].slot) {
-            if (in[i].slot->epoch != segment->epoch)
-                meet_place(segment, in[i].slot, record->in[i].value);
-        } else if (in[i].alias->epoch != segment->epoch) {
+    }
+    for (uint32_t i = 0; i < record->n_in && n_new; i++) {
+        if (record->in[i].kind == FRIT_OPERAND_SCALAR)
+            continue;
+        if (in[i].slot && in[i].slot->epoch != segment->epoch)
+            meet_place(segment, in[i].slot, record->in[i].value);
+        else if (!in[i].slot && in[i].alias->epoch != segment->epoch)
             meet_place_alias(segment, in[i].alias, record->in[i].value);
-        }
     }
     meet_place(segment, out, record->out[0]);
     record->again = true;

@@ -22,12 +22,8 @@ uint64_t scope_begin(struct seat *seat)
     return seat->scopes.depth;
 }
 
-bool scope_add(struct seat *seat, struct slot *slot)
+bool scope_add_entry(struct scopes *scopes, struct slot *slot)
 {
-    struct scopes *scopes = &seat->scopes;
-
-    if (scopes->depth == 0)
-        return true;
     if (!array_grow(&scopes->entries, &scopes->room, scopes->count, 1, sizeof(struct scoped)))
         return false;
     slot->scope = scopes;

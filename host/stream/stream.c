@@ -355,8 +355,9 @@ static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan
     struct plan *found = NULL;
     struct flight f;
 
-    if (pthread_mutex_trylock(&stream->baton))
+    if (seat_is_driving() || pthread_mutex_trylock(&stream->baton))
         return false;
+    seat_set_driving(true);
     if (kind == LAZY_UNKNOWN) {
         uint64_t begun = timeline_begin();
 
@@ -375,6 +376,7 @@ static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan
         stream->spare = f.work;
         walker_restart(&stream->walker);
     }
+    seat_set_driving(false);
     pthread_mutex_unlock(&stream->baton);
     plan_unref(found);
     return true;
@@ -462,7 +464,7 @@ static void run_detached(struct flight *f, struct walker *walker)
     plan_unref(found);
 }
 
-void stream_drain(struct stream *stream, enum drain_cause cause)
+bool stream_drain(struct stream *stream, enum drain_cause cause)
 {
     static const char *const names[DRAIN_CAUSES] = {[DRAIN_READ] = "drain: read",
                                                     [DRAIN_SYNC] = "drain: sync",
@@ -533,24 +535,6 @@ static void drop_outputs(struct slot **out, uint32_t n_out)
         }
         out[i] = NULL;
     }
-}
-
-struct slot *stream_output(struct seat *seat, uint32_t op, const struct op_type *type)
-{
-    struct slot *slot = slot_create(&seat->stream->home, seat->device);
-
-    if (!slot)
-        return NULL;
-    slot->made_by = op;
-    slot->value.type.dtype = type->dtype;
-    slot->value.type.rank = type->rank;
-    for (uint32_t d = 0; d < type->rank; d++)
-        slot->value.type.dims[d] = type->dims[d];
-    if (scope_add(seat, slot))
-        return slot;
-    slot_disown(slot);
-    slot_end(slot);
-    return NULL;
 }
 
 static bool create_outputs(struct seat *seat, const struct segment_call *call, struct slot **out)

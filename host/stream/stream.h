@@ -77,6 +77,11 @@ struct seat {
 
 /* ---- places and streams ---- */
 
+/* Whether the calling thread has a baton.  A call that it makes then comes out of a driver or
+ * fuser, and must not run anything: that would wait for itself. */
+bool seat_is_driving(void);
+void seat_set_driving(bool driving);
+
 /* Made at the first use. */
 frit_status seat_current(frit_device *device, struct seat **out, frit_err *err);
 /* The same if there is one already. */
@@ -133,9 +138,6 @@ static inline void stream_settle(struct stream *stream)
 /* Inside the lock, after stream_settle: appends an op; `out` gets a slot per wanted output.  False
  * without memory, and nothing changed. */
 bool stream_append(struct seat *seat, struct segment_call *call, struct slot **out);
-/* The two halves of it for what comes again: a slot for an output that belongs to the scope, NULL
- * without memory; and that an op was recorded. */
-struct slot *stream_output(struct seat *seat, uint32_t op, const struct op_type *type);
 static inline void stream_count_op(struct stream *stream)
 {
     /* Inside the lock, so that nobody else writes it. */
@@ -169,8 +171,9 @@ bool stream_disown(frit_tensor *tensor);
 
 /* ---- running ---- */
 
-/* Runs everything queued so far and does not wait for the device.  Any thread, no lock held. */
-void stream_drain(struct stream *stream, enum drain_cause cause);
+/* Runs everything queued so far and does not wait for the device.  Any thread, no lock held. False,
+ * and nothing happened: seat_is_driving. */
+bool stream_drain(struct stream *stream, enum drain_cause cause);
 /* Resolves a handle and enters its home's lock like slot_enter, when it is not PENDING any more. */
 struct slot *stream_enter_settled(frit_tensor *tensor, enum drain_cause cause, frit_err *err);
 
@@ -188,8 +191,33 @@ void scope_end(struct seat *seat, uint64_t depth);
 bool scope_leave(struct seat *seat, uint64_t depth);
 /* Registers a new slot with the innermost scope, if there is one; inside the slot's lock.  False
  * without memory. */
-bool scope_add(struct seat *seat, struct slot *slot);
+bool scope_add_entry(struct scopes *scopes, struct slot *slot);
+static inline bool scope_add(struct seat *seat, struct slot *slot)
+{
+    return seat->scopes.depth == 0 || scope_add_entry(&seat->scopes, slot);
+}
 /* Moves it one scope out; inside the slot's lock. */
 void scope_keep(struct slot *slot);
+
+/* ---- the parts of recording an op, inside the lock ---- */
+
+/* A slot for an output; it belongs to the scope.  NULL without memory. */
+static inline struct slot *stream_output(struct seat *seat, uint32_t op, const struct op_type *type)
+{
+    struct slot *slot = slot_create(&seat->stream->home, seat->device);
+
+    if (!slot)
+        return NULL;
+    slot->made_by = op;
+    slot->value.type.dtype = type->dtype;
+    slot->value.type.rank = type->rank;
+    for (uint32_t d = 0; d < type->rank; d++)
+        slot->value.type.dims[d] = type->dims[d];
+    if (scope_add(seat, slot))
+        return slot;
+    slot_disown(slot);
+    slot_end(slot);
+    return NULL;
+}
 
 #endif
