@@ -32,6 +32,7 @@ frit_tensor *tensor_failed_in(struct seat *seat, frit_device *device, struct fai
 
     if (slot) {
         slot->value.type = (struct op_type){0};
+        slot->made_by = FRIT_OP_none;
         slot_set_failed(slot, failure_ref(failure));
         handle = publish(seat, slot);
     }
@@ -74,6 +75,7 @@ frit_tensor *tensor_ready(frit_device *device, struct value *value, frit_err *er
         slot = slot_create(&seat->stream->home, device);
         if (slot) {
             slot->value.type = value->type;
+            slot->made_by = FRIT_OP_none;
             slot_set_ready(slot, value);
             tensor = publish(seat, slot);
         } else {
