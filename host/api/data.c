@@ -189,7 +189,10 @@ static struct slot *enter_unheld(frit_tensor *tensor, frit_err *err)
         struct stream *home = (struct stream *)atomic_load(&slot->home);
 
         slot_leave(slot);
-        stream_drain(home, DRAIN_READ);
+        if (!stream_drain(home, DRAIN_READ)) {
+            stream_refuse_driver(err);
+            return NULL;
+        }
     }
     return slot;
 }

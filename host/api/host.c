@@ -258,8 +258,12 @@ frit_status frit_flush(frit_device *device)
 
     if (!device)
         return FRIT_INVALID;
-    if (seat)
-        stream_drain(seat->stream, DRAIN_SYNC);
+    if (seat && !stream_drain(seat->stream, DRAIN_SYNC)) {
+        frit_err err = ERR_INIT;
+        frit_status st = stream_refuse_driver(&err);
+
+        return host_keep_error(device->config.host, st, &err);
+    }
     return FRIT_OK;
 }
 
@@ -287,6 +291,8 @@ static frit_status sync_streams(frit_device *device, struct stream *only)
     frit_err err = ERR_INIT;
     frit_status st;
 
+    if (seat_is_driving())
+        return host_keep_error(device->config.host, stream_refuse_driver(&err), &err);
     if (only)
         drain_for_sync(only, NULL);
     else

@@ -11,6 +11,7 @@ struct seats {
     struct seat **list;
     uint32_t count, room;
     struct seat *last; /* used last */
+    bool driving;
 };
 
 static _Thread_local struct seats mine __attribute__((tls_model("initial-exec")));
@@ -214,6 +215,16 @@ struct seat *seat_peek(const frit_device *device)
             return mine.last = mine.list[i];
     }
     return NULL;
+}
+
+bool seat_is_driving(void)
+{
+    return mine.driving;
+}
+
+void seat_set_driving(bool driving)
+{
+    mine.driving = driving;
 }
 
 struct seat *seat_last(void)

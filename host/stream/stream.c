@@ -475,12 +475,14 @@ bool stream_drain(struct stream *stream, enum drain_cause cause)
     struct walker walker;
     struct flight f;
 
+    if (seat_is_driving())
+        return false;
     pthread_mutex_lock(&stream->baton);
     home_enter(&stream->home);
     if (!stream->device || stream->work->segment.n_records == 0) {
         home_leave_drop(&stream->home);
         pthread_mutex_unlock(&stream->baton);
-        return;
+        return true;
     }
     while (stream->work->segment.n_matched < stream->work->segment.n_records)
         match_next(stream);
@@ -490,11 +492,19 @@ bool stream_drain(struct stream *stream, enum drain_cause cause)
     detach(stream, stream->work->segment.n_records, &f);
     home_leave(&stream->home);
     atomic_fetch_add(&stream->device->count.drains[cause], 1);
+    seat_set_driving(true);
     run_detached(&f, &walker);
+    seat_set_driving(false);
     walker_fini(&walker);
     stream->spare = f.work;
     timeline_end(begun, "stream", str_of(names[cause]));
     pthread_mutex_unlock(&stream->baton);
+    return true;
+}
+
+frit_status stream_refuse_driver(frit_err *err)
+{
+    return fail(err, FRIT_BUSY, "cannot wait for queued ops inside of a driver's call");
 }
 
 struct slot *stream_enter_settled(frit_tensor *tensor, enum drain_cause cause, frit_err *err)
@@ -505,7 +515,10 @@ struct slot *stream_enter_settled(frit_tensor *tensor, enum drain_cause cause, f
         struct stream *home = (struct stream *)atomic_load(&slot->home);
 
         slot_leave(slot);
-        stream_drain(home, cause);
+        if (!stream_drain(home, cause)) {
+            stream_refuse_driver(err);
+            return NULL;
+        }
     }
     return slot;
 }

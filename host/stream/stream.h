@@ -174,6 +174,8 @@ bool stream_disown(frit_tensor *tensor);
 /* Runs everything queued so far and does not wait for the device.  Any thread, no lock held. False,
  * and nothing happened: seat_is_driving. */
 bool stream_drain(struct stream *stream, enum drain_cause cause);
+/* FRIT_BUSY with the text for that. */
+frit_status stream_refuse_driver(frit_err *err);
 /* Resolves a handle and enters its home's lock like slot_enter, when it is not PENDING any more. */
 struct slot *stream_enter_settled(frit_tensor *tensor, enum drain_cause cause, frit_err *err);
 

@@ -280,6 +280,96 @@ static void test_streams_do_not_grow_with_threads(void **state)
     device_destroy(device);
 }
 
+/* ---- whose ops they are ---- */
+
+/* Run by another thread, an op still is its stream's. */
+static void test_ops_run_for_their_stream(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device), *y = frit_neg(x);
+    void *left = device;
+
+    (void)state;
+    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(driver.last_cookie >> 32, my_stream(device)->ordinal);
+    in_thread(leave_one, &left);
+    assert_int_equal(frit_sync_all(device), FRIT_OK);
+    assert_int_equal(driver.last_cookie >> 32, my_stream(device)->ordinal + 1);
+    frit_release(left), frit_release(x), frit_release(y);
+    device_destroy(device);
+}
+
+/* A read runs the stream of what it reads; the reader's own stays as it is. */
+static void test_a_read_runs_one_stream(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device), *y = frit_neg(x);
+    void *left = device;
+    float out[6];
+
+    (void)state;
+    in_thread(leave_one, &left);
+    assert_int_equal(streams_queued(device), 2);
+    assert_int_equal(frit_read(left, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(my_stream(device)->work->segment.n_records, 1);
+    assert_int_equal(streams_queued(device), 1);
+    frit_release(left), frit_release(x), frit_release(y);
+    assert_int_equal(frit_flush(device), FRIT_OK);
+    device_destroy(device);
+}
+
+/* ---- calls out of a driver ---- */
+
+struct inside {
+    struct driver driver; /* first */
+    frit_device *device;
+    frit_tensor *pending, *ready;
+    frit_status read, sync, sync_all, flush, write, copy;
+    uint32_t calls;
+};
+
+static void call_back(struct driver *driver)
+{
+    struct inside *in = (struct inside *)driver;
+    float out[6];
+
+    if (!in->device || in->calls++)
+        return;
+    in->read = frit_read(in->pending, out, sizeof(out));
+    in->sync = frit_sync(in->device);
+    in->sync_all = frit_sync_all(in->device);
+    in->flush = frit_flush(in->device);
+    in->write = frit_write(in->pending, six, sizeof(six));
+    in->copy = frit_read(in->ready, out, sizeof(out));
+}
+
+/* What would have to wait for itself is refused; what needs no wait is done. */
+static void test_calls_out_of_a_driver_do_not_wait(void **state)
+{
+    struct inside in = {.driver.on_submit = call_back};
+    frit_device *device = driver_device(&in.driver, 100);
+    float out[6];
+
+    (void)state;
+    in.ready = make(device);
+    in.pending = frit_neg(in.ready);
+    in.device = device;
+    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(in.calls, 1);
+    assert_int_equal(in.read, FRIT_BUSY);
+    assert_int_equal(in.sync, FRIT_BUSY);
+    assert_int_equal(in.sync_all, FRIT_BUSY);
+    assert_int_equal(in.flush, FRIT_BUSY);
+    assert_int_equal(in.write, FRIT_BUSY);
+    assert_int_equal(in.copy, FRIT_OK);
+    assert_int_equal(frit_read(in.pending, out, sizeof(out)), FRIT_OK);
+    assert_true(out[5] == -6);
+    frit_release(in.pending), frit_release(in.ready);
+    device_destroy(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +382,9 @@ int main(void)
         cmocka_unit_test(test_a_foreign_release_of_a_pending_value),
         cmocka_unit_test(test_what_a_thread_leaves_can_be_had),
         cmocka_unit_test(test_streams_do_not_grow_with_threads),
+        cmocka_unit_test(test_ops_run_for_their_stream),
+        cmocka_unit_test(test_a_read_runs_one_stream),
+        cmocka_unit_test(test_calls_out_of_a_driver_do_not_wait),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
