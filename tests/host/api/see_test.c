@@ -92,7 +92,7 @@ static void test_a_block_is_seen(void **state)
     assert_int_equal(frit_inspection_step_at(seen, 1, 0, &step), FRIT_INVALID);
     text = frit_inspection_text(seen);
     assert_string_equal(text, "run 0, stream 0: 2 ops, 1 steps, 24 bytes read, 24 bytes stored\n"
-                              "  0: map: add mul | org.frit.blocks/map, score 288, all"
+                              "  0: map: add mul | org.frit.blocks/map, score 168, all"
                               " | reads %0 f32[2, 3] | stores %2 f32[2, 3]\n"
                               "     %1 = add %0, 1.0\n"
                               "     %2 = mul %1, 2.0\n"
