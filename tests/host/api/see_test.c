@@ -144,6 +144,37 @@ static void test_single_steps_say_what_became_of_them(void **state)
     rig_close(&rig);
 }
 
+/* A plan that ran before is run the short way where nobody looks on. */
+static void test_known_plans_are_seen(void **state)
+{
+    frit_inspection_desc about = {.struct_size = sizeof(about)};
+    frit_step_desc step = {.struct_size = sizeof(step)};
+    frit_inspection *seen;
+    frit_tensor *x;
+    struct rig rig;
+
+    (void)state;
+    open_fused(&rig, NULL);
+    x = some(&rig);
+    for (int i = 0; i < 6; i++) {
+        if (i == 3)
+            assert_int_equal(frit_inspect_start(rig.dev), FRIT_OK);
+        frit_release(record_chain(&rig, x));
+    }
+    frit_release(frit_add(x, x));
+    frit_sync(rig.dev);
+    assert_int_equal(frit_inspect_stop(rig.dev, &seen), FRIT_OK);
+    frit_inspection_about(seen, &about);
+    assert_int_equal(about.n_runs, 4);
+    assert_int_equal(frit_inspection_step_at(seen, 2, 0, &step), FRIT_OK);
+    assert_string_equal(step.label, "map: add mul");
+    assert_int_equal(frit_inspection_step_at(seen, 3, 0, &step), FRIT_OK);
+    assert_int_equal(step.n_in, 1); /* an operand that stands twice */
+    frit_inspection_free(seen);
+    frit_release(x);
+    rig_close(&rig);
+}
+
 static void test_wrong_use_is_told(void **state)
 {
     frit_inspection_desc about = {.struct_size = FRIT_END_OF(frit_inspection_desc, n_runs)};
@@ -432,6 +463,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_block_is_seen),
         cmocka_unit_test(test_single_steps_say_what_became_of_them),
+        cmocka_unit_test(test_known_plans_are_seen),
         cmocka_unit_test(test_wrong_use_is_told),
         cmocka_unit_test(test_the_inspector_without_memory),
         cmocka_unit_test(test_leaks_are_listed),
