@@ -301,6 +301,29 @@ static void test_the_workload_fuses(void **state)
     }
 }
 
+/* What is queued is handed over, and nobody waits for it. */
+static void test_a_flush_does_not_wait(void **state)
+{
+    uint64_t waits, submits;
+    frit_tensor *x, *y;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, &kinds[0], "latency", "20000000");
+    x = given(&rig);
+    y = frit_neg(x);
+    waits = count(&rig, "wait");
+    submits = count(&rig, "submit");
+    assert_int_equal(frit_flush(rig.device), FRIT_OK);
+    assert_int_equal(count(&rig, "submit"), submits + 1);
+    assert_int_equal(count(&rig, "wait"), waits);
+    assert_int_equal(frit_sync(rig.device), FRIT_OK);
+    assert_true(count(&rig, "wait") > waits);
+    frit_release(x);
+    frit_release(y);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_every_call_fails_once),
         cmocka_unit_test(test_an_alloc_is_tried_again),
         cmocka_unit_test(test_every_launch_fails_once),
+        cmocka_unit_test(test_a_flush_does_not_wait),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

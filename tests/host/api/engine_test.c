@@ -348,6 +348,7 @@ static void test_a_seed_counts_from_where_it_stands(void **state)
     for (int i = 0; i < 4; i++)
         assert_int_equal(frit_read(frit_take(drawn[i]), out[i], sizeof(out[i])), FRIT_OK);
     assert_memory_equal(out[0], out[2], sizeof(out[0]));
+    assert_memory_not_equal(out[0], out[1], sizeof(out[0]));
     assert_memory_not_equal(out[1], out[3], sizeof(out[0]));
     rig_close(&rig);
 }
