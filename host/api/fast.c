@@ -297,7 +297,7 @@ static frit_tensor *record(struct seat *seat, const struct api_call *call)
 
 frit_tensor *fast_op(const struct api_call *call)
 {
-    struct seat *seat = seat_last();
+    struct seat *seat = seat_used;
     frit_tensor *out;
 
     if (!seat || !fast_takes(call) || !home_is_mine(&seat->stream->home))

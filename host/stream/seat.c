@@ -10,11 +10,11 @@
 struct seats {
     struct seat **list;
     uint32_t count, room;
-    struct seat *last; /* used last */
     bool driving;
 };
 
-static _Thread_local struct seats mine __attribute__((tls_model("initial-exec")));
+static _Thread_local struct seats mine;
+_Thread_local struct seat *seat_used;
 static pthread_key_t at_thread_end;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
@@ -208,11 +208,11 @@ static void make_key(void)
 
 struct seat *seat_peek(const frit_device *device)
 {
-    if (mine.last && mine.last->device_id == device->id)
-        return mine.last;
+    if (seat_used && seat_used->device_id == device->id)
+        return seat_used;
     for (uint32_t i = 0; i < mine.count; i++) {
         if (mine.list[i]->device_id == device->id)
-            return mine.last = mine.list[i];
+            return seat_used = mine.list[i];
     }
     return NULL;
 }
@@ -227,11 +227,6 @@ void seat_set_driving(bool driving)
     mine.driving = driving;
 }
 
-struct seat *seat_last(void)
-{
-    return mine.last;
-}
-
 static bool is_open(const struct seat *seat)
 {
     return atomic_load(&seat->stream->device_id) == seat->device_id;
@@ -243,7 +238,7 @@ struct seat *seat_any(void)
 
     for (uint32_t i = 0; i < mine.count; i++) {
         struct seat *seat = mine.list[i];
-        bool last = seat == mine.last;
+        bool last = seat == seat_used;
 
         if (!is_open(seat))
             continue;
@@ -267,12 +262,12 @@ static struct seat *seat_place(void)
     return seat;
 }
 
-/* Places of devices that are closed go; `mine.last` may be one. */
+/* Places of devices that are closed go; `seat_used` may be one. */
 static void sweep(void)
 {
     uint32_t kept = 0;
 
-    mine.last = NULL;
+    seat_used = NULL;
     for (uint32_t i = 0; i < mine.count; i++) {
         struct seat *seat = mine.list[i];
 
@@ -306,7 +301,7 @@ frit_status seat_current(frit_device *device, struct seat **out, frit_err *err)
                           .stream = stream,
                           .own = stream,
                           .scopes.owner = home_self()};
-    mine.last = *out = seat;
+    seat_used = *out = seat;
     return FRIT_OK;
 }
 

@@ -87,7 +87,7 @@ frit_status seat_current(frit_device *device, struct seat **out, frit_err *err);
 /* The same if there is one already. */
 struct seat *seat_peek(const frit_device *device);
 /* The one that the thread used last on any device, NULL: none. */
-struct seat *seat_last(void);
+extern _Thread_local struct seat *seat_used __attribute__((tls_model("initial-exec")));
 /* One for what has no device: with an open scope where there is one, rather the last used; NULL:
  * the thread used no device that is open. */
 struct seat *seat_any(void);

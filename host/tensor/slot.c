@@ -11,18 +11,13 @@
 #include "base/fail.h"
 
 enum {
-    STEP_SLOTS = 4096,         /* made accessible at once */
-    MAX_SLOTS = 1 << 24,       /* reserved: 6 GiB of addresses */
-    BATCH_SLOTS = 64,          /* that a home gets at once */
-    GENERATION_LOW_BITS = 6,   /* in bits 1..6 of a handle, 0 is the take bit */
-    GENERATION_HIGH_BITS = 15, /* in bits 48..62 */
-    GENERATION_BITS = GENERATION_LOW_BITS + GENERATION_HIGH_BITS
+    STEP_SLOTS = 4096,   /* made accessible at once */
+    MAX_SLOTS = 1 << 24, /* reserved: 6 GiB of addresses */
+    BATCH_SLOTS = 64,    /* that a home gets at once */
 };
 
 _Static_assert(sizeof(struct slot) <= SLOT_BYTES, "slots have a fixed size");
 _Static_assert(SLOT_BYTES % 128 == 0, "the low bits of a slot's address are the handle's");
-
-#define GENERATION_OF(life) ((life) >> 32 & ((1u << GENERATION_BITS) - 1))
 
 struct slot_region slot_region;
 
@@ -194,24 +189,6 @@ void home_set_owner(struct slot_home *home, const void *owner)
 }
 
 /* ---- inside the lock ---- */
-
-static frit_tensor *handle_of(const struct slot *slot, uint64_t generation)
-{
-    uintptr_t bits = (uintptr_t)slot;
-
-    bits |= (generation & ((1u << GENERATION_LOW_BITS) - 1)) << 1;
-    bits |= (generation >> GENERATION_LOW_BITS) << 48;
-    return (frit_tensor *)bits;
-}
-
-void slot_next_generation(struct slot *slot)
-{
-    uint64_t life = atomic_load_explicit(&slot->life, memory_order_relaxed);
-    uint64_t generation = (GENERATION_OF(life) + 1) & ((1u << GENERATION_BITS) - 1);
-
-    atomic_store_explicit(&slot->life, generation << 32, memory_order_release);
-    atomic_store_explicit(&slot->handle, handle_of(slot, generation), memory_order_release);
-}
 
 /* The contents are new: aliases of the old ones no longer match. */
 static void new_version(struct slot *slot)

@@ -106,9 +106,27 @@ struct slot {
 
 /* ---- inside the home's lock ---- */
 
-/* For slot_create when its home has none left, and slot_disown. */
+/* For slot_create when its home has none left. */
 struct slot *slot_refill(struct slot_home *home);
-void slot_next_generation(struct slot *slot);
+
+/* Bits of a slot's generation: in a handle the low ones stand in bits 1.., the high ones in 48.. */
+enum {
+    SLOT_LOW_BITS = 6,
+    SLOT_HIGH_BITS = 15,
+    SLOT_GENERATION_BITS = SLOT_LOW_BITS + SLOT_HIGH_BITS
+};
+
+/* A new generation: the handle is stale. */
+static inline void slot_next_generation(struct slot *slot)
+{
+    uint64_t life = atomic_load_explicit(&slot->life, memory_order_relaxed);
+    uint64_t generation = ((life >> 32) + 1) & ((1u << SLOT_GENERATION_BITS) - 1);
+    uintptr_t handle = (uintptr_t)slot | (generation & ((1u << SLOT_LOW_BITS) - 1)) << 1 |
+                       (generation >> SLOT_LOW_BITS) << 48;
+
+    atomic_store_explicit(&slot->life, generation << 32, memory_order_release);
+    atomic_store_explicit(&slot->handle, (frit_tensor *)handle, memory_order_release);
+}
 
 static inline void home_count_live(struct slot_home *home, uint64_t by)
 {

@@ -29,29 +29,6 @@ static char names[16]; /* their addresses serve as tensors that nobody looks int
 #define TENSOR(i) ((frit_tensor *)(void *)&names[i])
 #define DEVICE    ((frit_device *)(void *)&names[15])
 
-frit_input api_tensor(frit_tensor *tensor)
-{
-    return (frit_input){.tensor = tensor, .scalar.reserved = 1};
-}
-
-frit_input api_optional(frit_tensor *tensor)
-{
-    return (frit_input){.tensor = tensor, .scalar.reserved = 2};
-}
-
-frit_input api_f(double value)
-{
-    frit_input input = {.scalar.kind = FRIT_SCALAR_F64};
-
-    memcpy(&input.scalar.bits, &value, sizeof(value));
-    return input;
-}
-
-frit_input api_i(int64_t value)
-{
-    return (frit_input){.scalar = {.kind = FRIT_SCALAR_I64, .bits = (uint64_t)value}};
-}
-
 static void note(const struct api_call *call)
 {
     uint64_t size;
@@ -92,7 +69,7 @@ static double real(uint32_t i)
 static void expect_tensor(uint32_t i, uint32_t k)
 {
     assert_ptr_equal(seen.in[i].tensor, TENSOR(k));
-    assert_int_equal(seen.in[i].scalar.reserved, 1);
+    assert_int_equal(seen.in[i].scalar.kind, FRIT_SCALAR_NONE);
 }
 
 static void expect_axes(const frit_axes *axes, int64_t first, int64_t second)
@@ -115,7 +92,10 @@ static void test_operands(void **state)
     frit_conv(TENSOR(0), TENSOR(1), NULL);
     assert_int_equal(seen.call.n_in, 3);
     assert_null(seen.in[2].tensor);
-    assert_int_equal(seen.in[2].scalar.reserved, 2);
+    assert_int_equal(seen.in[2].scalar.kind, FRIT_SCALAR_NONE); /* may be absent */
+
+    frit_conv(TENSOR(0), NULL, NULL);
+    assert_int_equal(seen.in[1].scalar.kind, INPUT_NULL);
 }
 
 static void test_numbers(void **state)
