@@ -26,7 +26,9 @@ static const struct {
     {"FRIT_DEVICE", "devices in order of preference, as [frit] device of the configuration"},
     {"FRIT_CONFIG", "a configuration file instead of the user's and the system's"},
     {"FRIT_PLUGIN_PATH", "directories with plugins instead of the built-in ones"},
-    {"FRIT_LOG", "what is logged: off, error, warn, info, debug, trace"},
+    {"FRIT_LOG", "LEVEL[,TOPIC=LEVEL]...: what is logged, as [frit] log of the configuration"},
+    {"FRIT_TRACE", "a folder for recordings of all ops, for `frit replay`"},
+    {"FRIT_TIMELINE", "a file for a timeline of what took how long"},
     {"NO_COLOR", "not empty: no colours"},
 };
 
