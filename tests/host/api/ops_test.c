@@ -29,6 +29,19 @@ static char names[16]; /* their addresses serve as tensors that nobody looks int
 #define TENSOR(i) ((frit_tensor *)(void *)&names[i])
 #define DEVICE    ((frit_device *)(void *)&names[15])
 
+frit_scalar frit_scalar_f(double value)
+{
+    frit_scalar scalar = {.kind = FRIT_SCALAR_F64};
+
+    memcpy(&scalar.bits, &value, sizeof(value));
+    return scalar;
+}
+
+frit_scalar frit_scalar_i(int64_t value)
+{
+    return (frit_scalar){.kind = FRIT_SCALAR_I64, .bits = (uint64_t)value};
+}
+
 static void note(const struct api_call *call)
 {
     uint64_t size;
