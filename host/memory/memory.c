@@ -12,7 +12,7 @@
 
 /* Small buffers that were given back lie on a shelf, pieces of blocks and all, until one of exactly
  * their size is wanted or blocks are to go back to the driver. */
-enum { SHELF_SIZES = 16, SHELF_BUFFERS = 64, SHELF_BYTES = 1 << 14 };
+enum { SHELF_SIZES = 16, SHELF_BUFFERS = 32, SHELF_BYTES = 1 << 14 };
 
 struct shelf {
     struct buffer *list[SHELF_SIZES]; /* by size */
@@ -274,18 +274,20 @@ static frit_status segment_get(struct memory *memory, uint64_t bytes, bool persi
     return FRIT_OK;
 }
 
-/* One from the shelf whose piece has exactly the size, or NULL. */
+/* One from the shelf whose piece has exactly the size, the first in its block, so that a program's
+ * loop finds its memory in the same places each time; or NULL. */
 static struct buffer *unshelve(struct memory *memory, uint64_t bytes)
 {
-    struct buffer **at, *buffer;
+    struct buffer **best = NULL, *buffer = NULL;
 
     pthread_mutex_lock(&memory->lock);
-    at = shelf_place(memory, bytes);
-    while (*at && (*at)->segment->bytes != bytes)
-        at = &(*at)->next;
-    buffer = *at;
-    if (buffer) {
-        *at = buffer->next;
+    for (struct buffer **at = shelf_place(memory, bytes); *at; at = &(*at)->next) {
+        if ((*at)->segment->bytes == bytes && (!best || (*at)->offset < (*best)->offset))
+            best = at;
+    }
+    if (best) {
+        buffer = *best;
+        *best = buffer->next;
         memory->shelf.count--;
         count_taken(memory, buffer->segment);
     }
