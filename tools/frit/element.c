@@ -68,7 +68,7 @@ double element_value(uint32_t dtype, const void *data, uint64_t i)
  * the order of their patterns, and so are integers; unsigned, the least is 0. */
 static uint64_t rank_of(uint32_t dtype, const void *data, uint64_t i)
 {
-    uint32_t bytes = frit_dtype_bits(dtype) / 8;
+    uint32_t bytes = (uint32_t)frit_storage_bytes(dtype, 1);
     uint64_t bits = 0, sign = (uint64_t)1 << (8 * bytes - 1);
 
     memcpy(&bits, (const unsigned char *)data + i * bytes, bytes);
