@@ -57,6 +57,8 @@ struct played_launch {
     frit_scalar *scalars;
     int64_t *bounds;
     uint32_t n_ops, n_in, n_words;
+    uint64_t workspace_bytes;
+    struct buffer *workspace; /* while the tape plays */
     bool barrier;
     bool block;
     bool submit_after;
@@ -155,7 +157,9 @@ void tape_add_launch(struct tape *tape, const struct tape_launch *from)
     const frit_launch *l = from->launch;
     struct played_launch *to;
 
-    if (tape->spoiled || l->workspace || l->n_derived ||
+    const frit_launch_spec *spec = &from->prepared->spec;
+
+    if (tape->spoiled || (spec->workspace_bytes && spec->workspace_zeroed) || l->n_derived ||
         !array_grow(&tape->launches, &tape->launches_room, tape->n_launches, 1,
                     sizeof(*tape->launches))) {
         tape->spoiled = true;
@@ -167,6 +171,7 @@ void tape_add_launch(struct tape *tape, const struct tape_launch *from)
                                  .prepared = from->prepared,
                                  .n_ops = from->n_ops,
                                  .n_in = from->n_in,
+                                 .workspace_bytes = spec->workspace_bytes,
                                  .barrier = from->barrier,
                                  .block = from->block};
     prepared_ref(to->prepared);
@@ -402,8 +407,7 @@ static bool learn_lists(struct tape *tape)
             const struct tape_value *value = &tape->values[v];
 
             if (value->kind == TAPE_CREATED || value->kind == TAPE_SHARED)
-                add(&tape->dying,
-                    !value->wanted && value->dies_after == n, v);
+                add(&tape->dying, !value->wanted && value->dies_after == n, v);
         }
     }
     return true;
@@ -550,6 +554,22 @@ static void drop_list(struct tape *tape, const struct tape_list *list)
     }
 }
 
+static void drop_workspace(struct played_launch *l)
+{
+    buffer_disown(l->workspace);
+    l->workspace = NULL;
+}
+
+static frit_status take_workspace(struct played_launch *l, frit_device *device, frit_err *err)
+{
+    if (!l->workspace_bytes)
+        return FRIT_OK;
+    TRY(buffer_create(device->memory, l->workspace_bytes, false, &l->workspace, err));
+    l->launch.workspace = l->workspace->handle;
+    l->launch.workspace_offset = l->workspace->offset;
+    return FRIT_OK;
+}
+
 static frit_status take_memory(struct tape *tape, frit_device *device, frit_err *err)
 {
     for (uint32_t i = 0; i < tape->shared.count; i++)
@@ -561,6 +581,8 @@ static frit_status take_memory(struct tape *tape, frit_device *device, frit_err 
 
         TRY(buffer_create(device->memory, value->bytes, value->persistent, &value->buffer, err));
     }
+    for (uint32_t i = 0; i < tape->n_launches; i++)
+        TRY(take_workspace(&tape->launches[i], device, err));
     for (uint32_t i = 0; i < tape->shared.count; i++) {
         struct tape_value *value = &tape->values[tape->shared.list[i]];
 
@@ -631,6 +653,7 @@ static frit_status play_submit(struct tape *tape, frit_device *device, uint32_t 
     TRY(device_submit(device, tape->cmds, n, value, err));
     *end = i;
     for (i = from; i < *end; i++) {
+        drop_workspace(&tape->launches[i]);
         set_written(tape, &tape->launches[i], *value);
         atomic_fetch_add_explicit(&device->count.launches, 1, memory_order_relaxed);
         if (tape->launches[i].block)
@@ -672,6 +695,8 @@ frit_status tape_play(struct tape *tape, frit_device *device, const struct segme
     if (!st)
         st = play(tape, device, value, &err);
     if (st) {
+        for (uint32_t i = 0; i < tape->n_launches; i++)
+            drop_workspace(&tape->launches[i]);
         drop_list(tape, &tape->created);
         drop_list(tape, &tape->shared);
     }
