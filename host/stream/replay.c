@@ -64,7 +64,8 @@ struct played_launch {
     bool submit_after;
 };
 
-/* The numbers of a record that stands as its parts: they must be the same to play. */
+/* What must be the same to play: the numbers of a record that stands as its parts, attributes on
+ * which sizes or places depend. */
 struct same_record {
     uint32_t record;
     uint32_t n_in;
@@ -329,6 +330,21 @@ static bool learn_words(struct tape *tape, const struct explorer *explorer,
     return true;
 }
 
+/* Whether sizes or places of values depend on the attributes. */
+static bool attrs_shape(const struct op_record *record)
+{
+    const frit_record_info *info = frit_record_info_at(op_row(record->op)->record);
+
+    for (uint32_t i = 0; i < info->n_fields; i++) {
+        const frit_field_info *field = &info->field[i];
+
+        if (field->use == FRIT_USE_SHAPE ||
+            (field->use == FRIT_USE_LAUNCH && field->type != FRIT_ATTR_REAL))
+            return true;
+    }
+    return false;
+}
+
 static bool learn_same(struct tape *tape, const struct explorer *explorer,
                        const struct segment *segment, uint32_t n_calls)
 {
@@ -338,12 +354,13 @@ static bool learn_same(struct tape *tape, const struct explorer *explorer,
     for (uint32_t r = 0; r < n_calls; r++) {
         const struct op_record *record = segment->records[r];
         struct same_record *same = &tape->same[tape->n_same];
+        bool parts = stands_as_parts(explorer, segment, r);
 
-        if (!stands_as_parts(explorer, segment, r))
+        if (!parts && !attrs_shape(record))
             continue;
         same->record = r;
-        same->n_in = record->n_in;
-        same->in = copy(tape, record->in, record->n_in, sizeof(*record->in));
+        same->n_in = parts ? record->n_in : 0;
+        same->in = copy(tape, record->in, same->n_in, sizeof(*record->in));
         if (record->attrs) {
             same->attrs_bytes = frit_record_info_at(op_row(record->op)->record)->size;
             same->attrs = copy(tape, record->attrs, same->attrs_bytes, 1);

@@ -22,7 +22,8 @@ enum { MAX_SETTINGS = 32, SESSION_PLAYS = 4, SHRINK_SECONDS = 60 };
 struct tester {
     const char *device;
     bool shrinks;
-    frit_host *plain, *fused;
+    frit_host *plain, *poisoned, *bare; /* the fused one, with and without NaN in free memory */
+    frit_host *fused;                   /* one of the two, by seed */
     uint64_t launches_plain, launches_fused;
     uint64_t ops, views, made, early, threaded, streams;
 };
@@ -303,11 +304,12 @@ static bool parse(struct options *options, int argc, char **argv)
     return true;
 }
 
-static frit_host *open_host(struct options *options, const char *fusion)
+static frit_host *open_host(struct options *options, const char *fusion, const char *poison)
 {
     frit_host *host;
 
     set(options, "fusion", "enabled", fusion);
+    set(options, "frit", "poison", poison);
     if (frit_host_open(&(frit_host_params){.struct_size = sizeof(frit_host_params),
                                            .settings = options->settings,
                                            .n_settings = options->n_settings},
@@ -316,7 +318,7 @@ static frit_host *open_host(struct options *options, const char *fusion)
         frit_host_close(host);
         host = NULL;
     }
-    options->n_settings--;
+    options->n_settings -= 2;
     return host;
 }
 
@@ -346,22 +348,25 @@ static int run(struct options *options)
     struct scripts *scripts = malloc(sizeof(*scripts));
     int result = 2;
 
-    tester.plain = open_host(options, "no");
-    tester.fused = open_host(options, "yes");
-    if (!scripts || !tester.plain || !tester.fused)
+    tester.plain = open_host(options, "no", "yes");
+    tester.poisoned = open_host(options, "yes", "yes");
+    tester.bare = open_host(options, "yes", "no");
+    if (!scripts || !tester.plain || !tester.poisoned || !tester.bare)
         goto out;
     result = 0;
     for (uint64_t k = 0; k < options->count && result == 0; k++) {
         script_generate(&scripts->own, options->seed + k);
         if (options->print)
             script_print(&scripts->own, 0);
+        tester.fused = (options->seed + k) % 2 ? tester.poisoned : tester.bare;
         result = test_seed(&tester, scripts, options->seed + k);
     }
     if (result == 0 && options->count > 0 && !summary(&tester, options->plugin != NULL))
         result = 1;
 out:
     frit_host_close(tester.plain);
-    frit_host_close(tester.fused);
+    frit_host_close(tester.poisoned);
+    frit_host_close(tester.bare);
     free(scripts);
     return result;
 }
@@ -371,7 +376,6 @@ int main(int argc, char **argv)
     struct options options = {.seed = 1, .count = 200, .device = "reference:0"};
 
     set(&options, "frit", "log", "off");
-    set(&options, "frit", "poison", "yes");
     set(&options, "fusion", "store", "none");
     set(&options, "plugin.reference", "option.memory_bytes", "268435456");
     if (!parse(&options, argc, argv)) {
