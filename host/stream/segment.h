@@ -121,12 +121,17 @@ static inline struct op_record *segment_next(const struct segment *segment)
 }
 /* False without memory, and nothing changed. */
 bool segment_append(struct segment *segment, const struct segment_call *call);
-/* A value that was made here died: it goes to the last record. */
+/* A value that was made here died: it goes to the last record.  Where that one's key is taken
+ * already (a call that failed closed it) nobody hears of it: the value is computed, and dropped at
+ * the end.
+ */
 void segment_bury_more(struct segment *segment, struct op_record *record, uint32_t value);
 static inline void segment_bury(struct segment *segment, uint32_t value)
 {
     struct op_record *record = segment->records[segment->n_records - 1];
 
+    if (segment_is_settled(segment))
+        return;
     if (record->again && record->n_again < record->n_dead && record->dead[record->n_again] == value)
         record->n_again++;
     else
