@@ -233,7 +233,8 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .fallbacks_candidate = atomic_load(&count->fallbacks[FALLBACK_CANDIDATE]),
                         .fallbacks_ops = atomic_load(&count->fallbacks[FALLBACK_OPS]),
                         .fallbacks_decomposed = atomic_load(&count->fallbacks[FALLBACK_DECOMPOSED]),
-                        .fallbacks_device = atomic_load(&count->fallbacks[FALLBACK_DEVICE])};
+                        .fallbacks_device = atomic_load(&count->fallbacks[FALLBACK_DEVICE]),
+                        .waiting = atomic_load(&count->waiting)};
 
     give(out, &stats, sizeof(stats));
 }

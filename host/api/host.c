@@ -43,17 +43,33 @@ static frit_status check_params(const frit_host_params *params, frit_err *err)
     return FRIT_OK;
 }
 
-/* The one option whose form only the loader knows. */
-static frit_status check_device_option(const struct conf *conf, frit_err *err)
+/* Says of a failure which option it is about and where that was set; returns its status. */
+static frit_status blame_option(const struct conf *conf, const char *section, const char *key,
+                                frit_err *err)
 {
-    frit_status st = registry_check_list(conf_options(conf)->device, err);
     frit_config_desc desc;
 
-    for (uint64_t i = 0; st && conf_at(conf, i, &desc); i++) {
-        if (strcmp(desc.section, "frit") == 0 && strcmp(desc.key, "device") == 0)
-            fail_context(err, "%s: [frit] device", desc.origin);
+    for (uint64_t i = 0; conf_at(conf, i, &desc); i++) {
+        if (strcmp(desc.section, section) == 0 && strcmp(desc.key, key) == 0)
+            fail_context(err, "%s: [%s] %s", desc.origin, section, key);
     }
-    return st;
+    return err->status;
+}
+
+/* Options of a form that the configuration does not know. */
+static frit_status check_options(const struct conf *conf, frit_err *err)
+{
+    const struct conf_options *options = conf_options(conf);
+
+    if (registry_check_list(options->device, err))
+        return blame_option(conf, "frit", "device", err);
+    if (strcmp(options->fusion_compile, "background") != 0 &&
+        strcmp(options->fusion_compile, "wait") != 0) {
+        fail(err, FRIT_INVALID, "'%s' is not allowed; set background or wait",
+             options->fusion_compile);
+        return blame_option(conf, "fusion", "compile", err);
+    }
+    return FRIT_OK;
 }
 
 /* There is one recording in the process: a second host's work is in that of the first. */
@@ -95,7 +111,7 @@ static frit_status host_init(frit_host *host, const frit_host_params *params, fr
     TRY(conf_load(params ? params->settings : NULL, params ? params->n_settings : 0, &host->conf,
                   err));
     TRY(log_configure(conf_options(host->conf)->log, err));
-    TRY(check_device_option(host->conf, err));
+    TRY(check_options(host->conf, err));
     conf_warn(host->conf);
     TRY(timeline_open(host, err));
     atomic_store(&host->seed, (uint64_t)conf_options(host->conf)->seed);
@@ -166,8 +182,9 @@ static frit_device *find_open(frit_host *host, const struct device_entry *entry)
     return NULL;
 }
 
-static frit_status open_entry(frit_host *host, const struct device_entry *entry, frit_device **out,
-                              frit_err *err)
+/* A device that was not open yet. */
+static frit_status create_device(frit_host *host, const struct device_entry *entry,
+                                 frit_device **out, frit_err *err)
 {
     const struct conf_options *options = conf_options(host->conf);
     struct device_config config = {.max_ops = options->stream_max_ops,
@@ -178,31 +195,95 @@ static frit_status open_entry(frit_host *host, const struct device_entry *entry,
                                    .max_blocks = (uint32_t)options->fusion_max_blocks,
                                    .max_explorations = (uint64_t)options->fusion_max_explorations,
                                    .store_bytes = (uint64_t)options->fusion_store_bytes,
+                                   .store = conf_plan_store(host->conf),
+                                   .compile_ahead = strcmp(options->fusion_compile, "wait") != 0,
                                    .registry = host->registry,
                                    .decompose = options->decompose,
                                    .poison = options->poison,
                                    .host = host,
                                    .seed = &host->seed,
                                    .epoch = &host->epoch};
-    frit_status st = FRIT_OK;
+    frit_status st;
 
-    /* Opening is rare: the lock also keeps two threads from opening one device twice. */
-    pthread_mutex_lock(&host->lock);
+    TRY(device_create(entry, &config, out, err));
+    if (strcmp(options->trace, "none") == 0)
+        return FRIT_OK;
+    st = trace_begin_in(*out, options->trace, err);
+    if (st) {
+        device_destroy(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+static frit_status open_locked(frit_host *host, const struct device_entry *entry, frit_device **out,
+                               frit_err *err);
+static void close_locked(frit_host *host, frit_device *device);
+
+/* The device of [frit] fallback for the device of `entry`, which may be that one: then NULL. */
+static frit_status open_fallback(frit_host *host, const struct device_entry *entry,
+                                 frit_device **out, frit_err *err)
+{
+    const char *name = conf_options(host->conf)->fallback;
+    const struct device_entry *other;
+
+    *out = NULL;
+    if (strcmp(name, "none") == 0)
+        return FRIT_OK;
+    if (registry_pick(host->registry, name, &other, err))
+        return blame_option(host->conf, "frit", "fallback", err);
+    return other == entry ? FRIT_OK : open_locked(host, other, out, err);
+}
+
+/* Under the host's lock.  A fallback stands behind its users in the list, so that closing the first
+ * ones first closes it last. */
+static frit_status open_locked(frit_host *host, const struct device_entry *entry, frit_device **out,
+                               frit_err *err)
+{
+    frit_device *fallback;
+    frit_status st;
+
     *out = find_open(host, entry);
     if (*out) {
         (*out)->opens++;
-    } else {
-        st = device_create(entry, &config, out, err);
-        if (!st && strcmp(options->trace, "none") != 0)
-            st = trace_begin_in(*out, options->trace, err);
-        if (st) {
-            device_destroy(*out);
-            *out = NULL;
-        } else {
-            (*out)->next = host->devices;
-            host->devices = *out;
-        }
+        return FRIT_OK;
     }
+    TRY(open_fallback(host, entry, &fallback, err));
+    st = create_device(host, entry, out, err);
+    if (st) {
+        if (fallback)
+            close_locked(host, fallback);
+        return st;
+    }
+    (*out)->fallback = fallback;
+    (*out)->next = host->devices;
+    host->devices = *out;
+    return FRIT_OK;
+}
+
+/* Under the host's lock. */
+static void close_locked(frit_host *host, frit_device *device)
+{
+    frit_device **at = &host->devices, *fallback = device->fallback;
+
+    if (--device->opens > 0)
+        return;
+    while (*at != device)
+        at = &(*at)->next;
+    *at = device->next;
+    end_device(device);
+    if (fallback)
+        close_locked(host, fallback);
+}
+
+static frit_status open_entry(frit_host *host, const struct device_entry *entry, frit_device **out,
+                              frit_err *err)
+{
+    frit_status st;
+
+    /* Opening is rare: the lock also keeps two threads from opening one device twice. */
+    pthread_mutex_lock(&host->lock);
+    st = open_locked(host, entry, out, err);
     pthread_mutex_unlock(&host->lock);
     return st;
 }
@@ -234,14 +315,7 @@ void frit_device_close(frit_device *device)
         return;
     /* Under the lock: the driver must not see the next open before this close is done. */
     pthread_mutex_lock(&host->lock);
-    if (--device->opens == 0) {
-        frit_device **at = &host->devices;
-
-        while (*at != device)
-            at = &(*at)->next;
-        *at = device->next;
-        end_device(device);
-    }
+    close_locked(host, device);
     pthread_mutex_unlock(&host->lock);
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conf/conf.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -23,6 +25,31 @@ static frit_status put_setting(struct conf *conf, const frit_setting *setting, f
     return conf_put(conf, &item, err);
 }
 
+/* "auto" follows the XDG base directory rules: a variable without an absolute path is passed over.
+ */
+static frit_status find_plan_store(struct conf *conf, const char *const *environment, frit_err *err)
+{
+    static const char file[] = "frit/plans.db", cached[] = ".cache/frit/plans.db";
+    const char *given = conf->options.fusion_store, *cache = env_get(environment, "XDG_CACHE_HOME"),
+               *home = env_get(environment, "HOME");
+    char here[PATH_MAX];
+
+    if (strcmp(given, "none") == 0)
+        return FRIT_OK;
+    if (strcmp(given, "auto") != 0) {
+        if (given[0] != '/' && !getcwd(here, sizeof(here)))
+            return FRIT_OK;
+        conf->plan_store = rule_absolute(&conf->arena, here, str_of(given));
+    } else if (cache && cache[0] == '/') {
+        conf->plan_store = rule_absolute(&conf->arena, cache, str_of(file));
+    } else if (home && home[0] == '/') {
+        conf->plan_store = rule_absolute(&conf->arena, home, str_of(cached));
+    } else {
+        return FRIT_OK;
+    }
+    return conf->plan_store ? FRIT_OK : fail_memory(err, PATH_MAX);
+}
+
 static frit_status load(struct conf *conf, const struct conf_sources *sources, frit_err *err)
 {
     conf->sections_end = &conf->sections;
@@ -31,7 +58,8 @@ static frit_status load(struct conf *conf, const struct conf_sources *sources, f
     conf->layer++;
     TRY(env_read(conf, sources->environment, err));
     TRY(files_read(conf, sources, err));
-    return conf_complete(conf, err);
+    TRY(conf_complete(conf, err));
+    return find_plan_store(conf, sources->environment, err);
 }
 
 frit_status conf_load_from(const struct conf_sources *sources, struct conf **out, frit_err *err)
@@ -115,6 +143,11 @@ const struct conf_value *conf_dir_at(const struct conf *conf, uint32_t index)
 bool conf_dirs_replace(const struct conf *conf)
 {
     return conf->dirs_replace;
+}
+
+const char *conf_plan_store(const struct conf *conf)
+{
+    return conf->plan_store;
 }
 
 bool conf_at(const struct conf *conf, uint64_t index, frit_config_desc *out)

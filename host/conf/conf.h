@@ -72,6 +72,9 @@ const struct conf_value *conf_dir_at(const struct conf *conf, uint32_t index);
 /* Whether they come from FRIT_PLUGIN_PATH, which replaces the built-in directories. */
 bool conf_dirs_replace(const struct conf *conf);
 
+/* The file that keeps plans between runs, absolute; NULL: none. */
+const char *conf_plan_store(const struct conf *conf);
+
 /* Every effective value as it was written: all options in the order of their rows, then what plugin
  * sections set.  False beyond the last.  Strings live as long as `conf`. */
 bool conf_at(const struct conf *conf, uint64_t index, frit_config_desc *out);

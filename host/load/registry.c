@@ -201,6 +201,12 @@ const struct plugin *registry_plugin_at(const struct registry *registry, uint32_
     return index < registry->n_plugins ? &registry->plugins[index] : NULL;
 }
 
+const struct conf_plugin *registry_section(const struct registry *registry,
+                                           const struct plugin *plugin)
+{
+    return conf_plugin_find(registry->conf, str_of(plugin->id));
+}
+
 uint32_t registry_n_devices(const struct registry *registry)
 {
     return registry->n_devices;

@@ -69,6 +69,9 @@ void registry_close(struct registry *registry);
 
 uint32_t registry_n_plugins(const struct registry *registry);
 const struct plugin *registry_plugin_at(const struct registry *registry, uint32_t index);
+/* The section of the configuration that is about the plugin, NULL if there is none. */
+const struct conf_plugin *registry_section(const struct registry *registry,
+                                           const struct plugin *plugin);
 /* Devices usable or not, in the order of preference: discrete, accelerator, integrated, processor,
  * software, unknown; then priority, highest first; then plugin id; then number. */
 uint32_t registry_n_devices(const struct registry *registry);

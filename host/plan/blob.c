@@ -378,6 +378,10 @@ static frit_status get_program(struct reader *reader, frit_err *err)
         return fail_from(err, status, "from_state");
     if (!sound_program(&program))
         return refuse(err, "from_state made no program");
+    if (!plan_program_runs(&program, fuser->device)) {
+        program.table->destroy(program.self);
+        return refuse(err, "a program of another plugin than the driver's has no record");
+    }
     reader->programs[reader->n_programs] =
         plan_program_create(&program, (uint32_t)(fuser - reader->context->fusers));
     if (!reader->programs[reader->n_programs]) {

@@ -42,6 +42,14 @@ struct plan_program *plan_program_create(const frit_program *program, uint32_t f
 void plan_program_ref(struct plan_program *program);
 void plan_program_unref(struct plan_program *program); /* NULL does nothing */
 
+/* Whether the device takes launches of a program with a whole table: the driver's own as they are,
+ * others as the commands that they record. */
+static inline bool plan_program_runs(const frit_program *program, const frit_fuser_device *device)
+{
+    return device->same_plugin ||
+           (FRIT_HAS(program->table, frit_program_table, record) && program->table->record);
+}
+
 /* What a search found: ops in the order of their step. */
 struct plan_block {
     struct plan_program *program; /* NULL: each op runs by itself */

@@ -6,10 +6,11 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "base/log.h"
 
 /* ---- clones ---- */
 
-static const struct fuser *fuser_of(const struct search_ctx *ctx, uint32_t k)
+static struct fuser *fuser_of(const struct search_ctx *ctx, uint32_t k)
 {
     return &ctx->config.fusers[k];
 }
@@ -220,6 +221,18 @@ static bool program_is_whole(const frit_program *program, uint32_t n_ops)
            table->describe(program->self, &info, &ignored) == FRIT_OK && info.n_ops == n_ops;
 }
 
+static bool program_runs(struct fuser *fuser, const frit_program *program)
+{
+    if (plan_program_runs(program, fuser->device))
+        return true;
+    if (!atomic_exchange(&fuser->warned, true))
+        log_write(FRIT_LOG_WARN, "fusion",
+                  "%s: a program of fuser %s is not used: it has no record, which programs of "
+                  "another plugin than the driver's need",
+                  fuser->plugin, fuser->name);
+    return false;
+}
+
 static void program_discard(const frit_program *program)
 {
     if (program->table && FRIT_HAS(program->table, frit_program_table, destroy) &&
@@ -246,7 +259,7 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pla
             drop(ctx, k, feed);
             continue;
         }
-        if (!program_is_whole(&made, *n_ops)) {
+        if (!program_is_whole(&made, *n_ops) || !program_runs(fuser_of(ctx, k), &made)) {
             program_discard(&made);
             drop(ctx, k, feed);
             continue;

@@ -8,6 +8,8 @@
 #ifndef SEARCH_SEARCH_H
 #define SEARCH_SEARCH_H
 
+#include <stdatomic.h>
+
 #include <frit/fuser.h>
 
 #include "plan/plan.h"
@@ -21,10 +23,11 @@ struct fuser {
     uint32_t version;
     void *instance;
     const frit_fuser_device *device; /* what the plugin was told of it */
+    atomic_bool warned;              /* that its programs cannot run */
 };
 
 struct search_config {
-    const struct fuser *fusers; /* in order of preference over all plugins */
+    struct fuser *fusers; /* in order of preference over all plugins */
     uint32_t n_fusers;
     uint32_t max_blocks; /* fusion.max_blocks */
 };

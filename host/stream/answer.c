@@ -1,23 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stream/answer.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/map.h"
+#include "exec/worker.h"
 
 enum {
     MAX_ANSWERS = 256, /* remembered per program; then it begins anew */
     LOOK_EVERY = 16    /* questions between two looks at the generation */
 };
 
+/* A compile that was handed to the device's thread. */
+struct compiling {
+    struct compiling *next;
+    frit_device *device;
+    struct answers *answers;
+    struct prepared *prepared; /* the answer to be */
+    uint32_t candidate;
+    uint32_t generation; /* when it was asked */
+    size_t key_bytes;
+    unsigned char key[];
+};
+
 struct answers {
     const frit_program *program;
+    struct plan_program *owner; /* not counted; NULL: the device */
     uint32_t n_candidates;
-    pthread_mutex_t lock; /* of the rest */
-    struct map known;     /* key -> struct prepared */
+    pthread_mutex_t lock;    /* of the rest */
+    pthread_cond_t compiled; /* something is */
+    struct compiling *compiling;
+    struct map known; /* key -> struct prepared */
     uint32_t generation;
     uint32_t asked;
 };
@@ -44,7 +61,8 @@ static frit_status describe(const frit_program *program, frit_program_info *info
     return fail_from(err, program->table->describe(program->self, info, err), "describe");
 }
 
-frit_status answers_create(const frit_program *program, struct answers **out, frit_err *err)
+frit_status answers_create(const frit_program *program, struct plan_program *owner,
+                           struct answers **out, frit_err *err)
 {
     struct answers *answers;
     frit_program_info info;
@@ -55,9 +73,11 @@ frit_status answers_create(const frit_program *program, struct answers **out, fr
     if (!answers)
         return fail_memory(err, sizeof(*answers));
     answers->program = program;
+    answers->owner = owner;
     answers->n_candidates = info.n_candidates ? info.n_candidates : 1;
     answers->generation = info.generation;
     pthread_mutex_init(&answers->lock, NULL);
+    pthread_cond_init(&answers->compiled, NULL);
     *out = answers;
     return FRIT_OK;
 }
@@ -66,7 +86,9 @@ void answers_destroy(struct answers *answers)
 {
     if (!answers)
         return;
+    assert(!answers->compiling);
     map_fini(&answers->known, drop_prepared);
+    pthread_cond_destroy(&answers->compiled);
     pthread_mutex_destroy(&answers->lock);
     free(answers);
 }
@@ -168,13 +190,22 @@ static bool may_pass(frit_status status)
            status == FRIT_BUSY || status == FRIT_TIMEOUT || status == FRIT_CANCELLED;
 }
 
+/* Keeps why not. */
+static void refuse(struct prepared *p, const frit_err *err)
+{
+    p->status = err->status;
+    snprintf(p->text, sizeof(p->text), "%.*s", (int)sizeof(p->text) - 1, err->text);
+}
+
+/* Asks; *compile: the answer holds once it is compiled. */
 static struct prepared *prepared_create(frit_device *device, const struct answers *answers,
-                                        const struct question *asked)
+                                        const struct question *asked, bool *compile)
 {
     const frit_program *program = answers->program;
     struct prepared *p = calloc(1, sizeof(*p));
     frit_err err = ERR_INIT;
 
+    *compile = false;
     if (!p)
         return NULL;
     atomic_init(&p->refs, 1);
@@ -185,43 +216,66 @@ static struct prepared *prepared_create(frit_device *device, const struct answer
     p->passing = may_pass(p->status) || p->status == FRIT_INTERNAL;
     fail_from(&err, p->status, "prepare");
     if (p->status == FRIT_PREPARE_NEEDS_COMPILE) {
-        p->status = compile(device, answers, asked->candidate, &p->variant, &err);
-        p->passing = may_pass(p->status);
+        *compile = true;
+        p->status = FRIT_OK;
     }
-    if (p->status >= 0 && check(device, asked->signature, p, &err))
-        p->status = err.status;
-    if (p->status < 0)
-        snprintf(p->text, sizeof(p->text), "%.*s", (int)sizeof(p->text) - 1, err.text);
+    if (p->status < 0 || check(device, asked->signature, p, &err)) {
+        refuse(p, &err);
+        *compile = false;
+    }
     return p;
+}
+
+static void compile_now(frit_device *device, const struct answers *answers, uint32_t candidate,
+                        struct prepared *p)
+{
+    frit_err err = ERR_INIT;
+
+    if (compile(device, answers, candidate, &p->variant, &err))
+        refuse(p, &err);
+    p->passing = may_pass(p->status);
 }
 
 /* ---- remembering ---- */
 
-static void remember(struct answers *answers, const struct question *asked, struct prepared *p)
+/* Inside the lock. */
+static void remember(struct answers *answers, const void *key, size_t key_bytes, struct prepared *p)
 {
     if (p->passing)
         return;
-    pthread_mutex_lock(&answers->lock);
     if (answers->known.count >= MAX_ANSWERS)
         map_fini(&answers->known, drop_prepared);
-    if (!map_get(&answers->known, asked->key, asked->key_bytes)) {
-        atomic_fetch_add(&p->refs, 1);
-        if (!map_add(&answers->known, asked->key, asked->key_bytes, p))
-            atomic_fetch_sub(&p->refs, 1);
-    }
-    pthread_mutex_unlock(&answers->lock);
+    if (map_get(&answers->known, key, key_bytes))
+        return;
+    prepared_ref(p);
+    if (!map_add(&answers->known, key, key_bytes, p))
+        prepared_unref(p);
 }
 
-/* A new reference to what is known; `look` says that it is time to look at the generation. */
-static struct prepared *recall(struct answers *answers, const struct question *asked, bool *look)
+/* Inside the lock. */
+static bool is_compiling(const struct answers *answers, const struct question *asked)
+{
+    for (const struct compiling *c = answers->compiling; c; c = c->next) {
+        if (c->key_bytes == asked->key_bytes && memcmp(c->key, asked->key, c->key_bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A new reference to what is known; *busy: it is being compiled; *look: it is time to look at the
+ * generation. */
+static struct prepared *recall(struct answers *answers, const struct question *asked, bool *busy,
+                               bool *look)
 {
     struct prepared *p;
 
     pthread_mutex_lock(&answers->lock);
     *look = ++answers->asked % LOOK_EVERY == 0;
+    while ((*busy = is_compiling(answers, asked)) && asked->wait)
+        pthread_cond_wait(&answers->compiled, &answers->lock);
     p = map_get(&answers->known, asked->key, asked->key_bytes);
     if (p)
-        atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+        prepared_ref(p);
     pthread_mutex_unlock(&answers->lock);
     return p;
 }
@@ -243,21 +297,127 @@ bool answers_have_grown(struct answers *answers)
     return grown;
 }
 
+/* ---- compiling ahead ---- */
+
+/* Inside the lock. */
+static void unlink_job(struct compiling *job)
+{
+    struct compiling **at = &job->answers->compiling;
+
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+    pthread_cond_broadcast(&job->answers->compiled);
+}
+
+/* If nobody else has the program any more it goes with this. */
+static void end_job(struct compiling *job)
+{
+    struct plan_program *owner = job->answers->owner;
+
+    prepared_unref(job->prepared);
+    free(job);
+    plan_program_unref(owner);
+}
+
+static void run_job(void *ctx)
+{
+    struct compiling *job = ctx;
+    struct answers *answers = job->answers;
+
+    compile_now(job->device, answers, job->candidate, job->prepared);
+    pthread_mutex_lock(&answers->lock);
+    unlink_job(job);
+    if (job->generation == answers->generation)
+        remember(answers, job->key, job->key_bytes, job->prepared);
+    pthread_mutex_unlock(&answers->lock);
+    end_job(job);
+}
+
+/* Lists the job; false: another thread has begun the same. */
+static bool link_job(struct compiling *job, const struct question *asked)
+{
+    struct answers *answers = job->answers;
+    bool first;
+
+    pthread_mutex_lock(&answers->lock);
+    first =
+        !is_compiling(answers, asked) && !map_get(&answers->known, asked->key, asked->key_bytes);
+    if (first) {
+        job->generation = answers->generation;
+        job->next = answers->compiling;
+        answers->compiling = job;
+    }
+    pthread_mutex_unlock(&answers->lock);
+    return first;
+}
+
+/* Has it compiled; on failure nothing has begun. */
+static frit_status compile_ahead(frit_device *device, struct answers *answers,
+                                 const struct question *asked, struct prepared *p)
+{
+    struct compiling *job = malloc(sizeof(*job) + asked->key_bytes);
+
+    if (!job)
+        return FRIT_NO_HOST_MEMORY;
+    *job = (struct compiling){.device = device,
+                              .answers = answers,
+                              .prepared = p,
+                              .candidate = asked->candidate,
+                              .key_bytes = asked->key_bytes};
+    memcpy(job->key, asked->key, asked->key_bytes);
+    if (!link_job(job, asked)) {
+        free(job);
+        return FRIT_OK;
+    }
+    if (answers->owner)
+        plan_program_ref(answers->owner);
+    prepared_ref(p);
+    if (!worker_spawn(device->compiler, run_job, job, NULL))
+        return FRIT_OK;
+    pthread_mutex_lock(&answers->lock);
+    unlink_job(job);
+    pthread_mutex_unlock(&answers->lock);
+    end_job(job);
+    return FRIT_NO_HOST_MEMORY;
+}
+
+static frit_status not_yet(struct prepared **out, frit_err *err)
+{
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return fail_memory(err, sizeof(**out));
+    **out = (struct prepared){
+        .refs = 1, .status = FRIT_BUSY, .passing = true, .text = "it is being compiled"};
+    return FRIT_OK;
+}
+
 frit_status answers_get(frit_device *device, struct answers *answers, const struct question *asked,
                         struct prepared **out, frit_err *err)
 {
-    bool look;
+    bool busy, look, needs_compile;
 
-    *out = recall(answers, asked, &look);
+    *out = recall(answers, asked, &busy, &look);
     if (look && answers_have_grown(answers)) {
         prepared_unref(*out);
         *out = NULL;
     }
     if (*out)
         return FRIT_OK;
-    *out = prepared_create(device, answers, asked);
+    if (busy)
+        return not_yet(out, err);
+    *out = prepared_create(device, answers, asked, &needs_compile);
     if (!*out)
         return fail_memory(err, sizeof(**out));
-    remember(answers, asked, *out);
+    if (needs_compile && !asked->wait && device->compiler &&
+        !compile_ahead(device, answers, asked, *out)) {
+        prepared_unref(*out);
+        return not_yet(out, err);
+    }
+    if (needs_compile)
+        compile_now(device, answers, asked->candidate, *out);
+    pthread_mutex_lock(&answers->lock);
+    remember(answers, asked->key, asked->key_bytes, *out);
+    pthread_mutex_unlock(&answers->lock);
     return FRIT_OK;
 }

@@ -2,14 +2,16 @@
 /* What the prepare of one program answered, by candidate and signature.
  *
  * Refusals are remembered like answers, but for those that may pass: no memory, busy, a prepare
- * that failed within (a compile that did fails again).  When the
- * program's generation grows, everything is forgotten and asked again.  Threads: any; the lock is
- * never held during a driver call. */
+ * that failed within (a compile that did fails again).  When the program's generation grows,
+ * everything is forgotten and asked again.  What a program wants compiled is compiled by the
+ * device's thread for that, if it has one and the asker need not wait; the answer is FRIT_BUSY
+ * until it is done.  Threads: any; the lock is never held during a driver call. */
 #ifndef STREAM_ANSWER_H
 #define STREAM_ANSWER_H
 
 #include <stdatomic.h>
 
+#include "plan/plan.h"
 #include "stream/device.h"
 
 /* One answer.  Counted; constant. */
@@ -26,8 +28,10 @@ void prepared_unref(struct prepared *prepared); /* NULL does nothing */
 
 struct answers;
 
-/* Asks the program to describe itself; it outlives the answers. */
-frit_status answers_create(const frit_program *program, struct answers **out, frit_err *err);
+/* Asks the program to describe itself.  It is that of `owner`, which has the answers; of NULL: of
+ * the device, which waits for its compiles before it ends. */
+frit_status answers_create(const frit_program *program, struct plan_program *owner,
+                           struct answers **out, frit_err *err);
 void answers_destroy(struct answers *answers); /* NULL does nothing */
 
 /* Asks whether better code is ready; then everything is forgotten. */
@@ -40,6 +44,7 @@ struct question {
     const frit_signature *signature;
     const void *key;
     size_t key_bytes;
+    bool wait; /* for a compile */
 };
 
 /* The answer, compiled where it asks for it and checked: a new reference.  Fails only where there

@@ -8,7 +8,9 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
+#include "exec/worker.h"
 #include "plan/automaton.h"
+#include "stream/known.h"
 #include "stream/label.h"
 #include "stream/program.h"
 #include "stream/stream.h"
@@ -71,12 +73,16 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     st = memory_open(device, err);
     if (!st)
         st = programs_create(&device->programs, err);
+    if (!st && config->compile_ahead)
+        st = worker_create(&device->compiler, err);
     if (!st)
         st = labels_create(&device->labels, err);
     if (!st)
         st = automaton_create(device->config.store_bytes, &device->automaton, err);
     if (!st)
         st = fusers_init(&device->fusers, device->config.registry, entry, device->self, err);
+    if (!st)
+        st = known_open(device, &device->known, err);
     if (!st)
         *out = device;
 out:
@@ -92,6 +98,8 @@ void device_destroy(frit_device *device)
     streams_close(device);
     if (device->self)
         wait_idle(device);
+    worker_destroy(device->compiler);
+    known_close(device->known);
     automaton_destroy(device->automaton);
     fusers_fini(&device->fusers);
     programs_destroy(device->programs);

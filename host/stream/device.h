@@ -15,9 +15,11 @@
 #include "stream/watch.h"
 #include "tensor/failure.h"
 
+struct known;
 struct labels;
 struct programs;
 struct stream;
+struct worker;
 
 /* What the device layer needs from its host; outlives the device. */
 struct device_config {
@@ -32,6 +34,7 @@ struct device_config {
     uint64_t max_explorations;          /* 0: no limit */
     uint64_t store_bytes;               /* of known plans */
     const char *store;                  /* file of known plans, NULL: none */
+    bool compile_ahead;                 /* blocks of ops do not wait for their programs */
     bool decompose;                     /* composite ops run as core ops even where claimed */
     bool poison;                        /* memory is filled with NaN before each use */
     const atomic_uint_least64_t *seed;  /* of the host */
@@ -58,6 +61,7 @@ struct device_counters {
     atomic_uint_least64_t skipped;      /* steps whose results nobody wanted */
     atomic_uint_least64_t store_loaded; /* plans from the file */
     atomic_uint_least64_t disabled;     /* programs that failed and are not run again */
+    atomic_uint_least64_t waiting;      /* launches whose program was not ready yet */
     atomic_uint_least64_t fallbacks[FALLBACKS];
     atomic_uint_least64_t drains[DRAIN_CAUSES];
     atomic_uint_least64_t bytes_in, bytes_out;
@@ -79,8 +83,10 @@ struct frit_device {
     void *self; /* the driver's */
     struct memory *memory;
     struct programs *programs;
+    struct worker *compiler; /* NULL: programs are compiled where they are needed */
     struct automaton *automaton;
     struct fusers fusers;
+    struct known *known; /* NULL: plans are not kept */
     struct labels *labels;
     frit_device *fallback; /* runs what this one cannot, NULL: nothing does */
     struct device_counters count;

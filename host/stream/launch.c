@@ -21,6 +21,7 @@ struct launch {
     struct value *in;  /* the frame's, or a copy under the strides that the program wanted */
     struct value *out; /* types and layouts; their buffers once they are placed */
     bool *copied;      /* by input */
+    bool wait;         /* for a compile */
     struct words words;
     unsigned char *key; /* struct head, then the signature's arguments, then the scalar classes */
     size_t key_bytes;
@@ -144,7 +145,8 @@ static void sign(struct launch *l, uint32_t candidate, frit_signature *out)
 static frit_status ask(struct launch *l, uint32_t candidate, frit_err *err)
 {
     frit_signature signature;
-    struct question question = {.candidate = candidate, .signature = &signature, .key = l->key};
+    struct question question = {
+        .candidate = candidate, .signature = &signature, .key = l->key, .wait = l->wait};
 
     prepared_unref(l->prepared);
     l->prepared = NULL;
@@ -189,12 +191,14 @@ static void take_operands(struct launch *l)
     }
 }
 
-static frit_status prepare(struct launch *l, frit_err *err)
+/* The first candidate that takes the signature; FRIT_BUSY if none does yet. */
+static frit_status prepare_first(struct launch *l, frit_err *err)
 {
     uint32_t n = answers_n_candidates(l->call->answers);
     struct frame_mark mark = frame_mark(l->frame);
     frit_err later = ERR_INIT;
     frit_status st = FRIT_OK;
+    bool busy = false;
 
     for (uint32_t candidate = 0; candidate < n; candidate++) {
         take_operands(l);
@@ -202,12 +206,28 @@ static frit_status prepare(struct launch *l, frit_err *err)
         l->launch->candidate = candidate;
         if (!st || launch_lacked_memory(st))
             return st;
+        if (st == FRIT_BUSY && candidate)
+            *err = later;
+        busy |= st == FRIT_BUSY;
         frame_undo(l->frame, &mark);
         if (candidate + 1 < n)
             launch_fell_back(l->frame, l->call->label, FALLBACK_CANDIDATE,
                              candidate ? &later : err);
     }
-    return st;
+    return busy ? FRIT_BUSY : st;
+}
+
+/* A block has its ops to run meanwhile; a single op that has no other way waits. */
+static frit_status prepare(struct launch *l, frit_err *err)
+{
+    frit_status st;
+
+    l->wait = !l->call->block && answers_n_candidates(l->call->answers) == 1;
+    st = prepare_first(l, err);
+    if (st != FRIT_BUSY || l->wait || l->call->block)
+        return st;
+    l->wait = true;
+    return prepare_first(l, err);
 }
 
 /* ---- arguments ---- */
@@ -617,6 +637,10 @@ void launch_fell_back(const struct frame *frame, const char *label, enum fallbac
                                                    "it runs on another device"};
     frit_device *device = frame->device;
 
+    if (why->status == FRIT_BUSY && kind <= FALLBACK_OPS) {
+        atomic_fetch_add(&device->count.waiting, 1);
+        return;
+    }
     atomic_fetch_add(&device->count.fallbacks[kind], 1);
     if (label_first(device->labels, label_of(device->labels, label), kind))
         log_write(FRIT_LOG_DEBUG, "stream", "%s: %s: %s: %s", device->entry->name, label,

@@ -180,7 +180,7 @@ static frit_status ask(frit_device *device, const frit_op_desc *op, struct op_pr
         entry->program.table = NULL;
         return st;
     }
-    st = answers_create(&entry->program, &entry->answers, err);
+    st = answers_create(&entry->program, NULL, &entry->answers, err);
     if (st) {
         entry->program.table->destroy(entry->program.self);
         entry->program.table = NULL;
@@ -286,7 +286,7 @@ frit_status programs_answers(struct plan_program *program, struct answers **out,
     *out = known;
     if (known)
         return FRIT_OK;
-    TRY(answers_create(&program->program, out, err));
+    TRY(answers_create(&program->program, program, out, err));
     atomic_store(&program->prepared_free, free_answers);
     if (!atomic_compare_exchange_strong(&program->prepared, &known, *out)) {
         answers_destroy(*out);

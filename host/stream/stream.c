@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/timeline.h"
+#include "stream/known.h"
 #include "stream/replay.h"
 
 /* ---- running a plan ---- */
@@ -345,6 +346,7 @@ static struct plan *explore_lazy(struct stream *stream)
                                                 work->segment.n_matched, &plan, &err))
         return NULL;
     walker_set_lazy(&stream->walker, plan);
+    known_note(stream->device->known);
     return plan;
 }
 
@@ -445,6 +447,7 @@ static struct plan *explore_sync(struct flight *f, struct walker *walker)
     if (capped(device) || explorer_sync(&f->work->explorer, device, &f->work->segment, &plan, &err))
         return NULL;
     walker_set_sync(walker, plan);
+    known_note(device->known);
     return plan;
 }
 

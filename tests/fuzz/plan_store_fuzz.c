@@ -87,8 +87,10 @@ static frit_status from_state(void *instance, const frit_fuser_device *device, f
 static const frit_fuser_table fuser_table = {.struct_size = sizeof(fuser_table),
                                              .from_state = from_state};
 
+static const frit_fuser_device own = {.struct_size = sizeof(own), .same_plugin = 1};
+
 static const struct store_fuser fuser = {
-    .plugin = "p", .name = "f", .version = 1, .table = &fuser_table};
+    .plugin = "p", .name = "f", .version = 1, .table = &fuser_table, .device = &own};
 
 /* ---- the three readings ---- */
 

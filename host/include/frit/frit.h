@@ -386,6 +386,7 @@ typedef struct frit_stats {
     uint64_t fallbacks_ops;       /* the ops of the block one by one */
     uint64_t fallbacks_decomposed;
     uint64_t fallbacks_device;
+    uint64_t waiting; /* launches that went another way while their program was compiled */
 } frit_stats;
 
 /* Fills as much of `out` as its struct_size says the caller knows. */

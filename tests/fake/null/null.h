@@ -53,6 +53,7 @@ struct options {
     int64_t compile_ms; /* below 0: nothing is ever compiled */
     uint32_t fuse_ops;
     uint32_t n_fusers;
+    frit_str refuse; /* the host's, as long as the instance */
     struct fault call;
     struct fault launch;
 };

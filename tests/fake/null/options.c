@@ -152,6 +152,7 @@ frit_status options_read(struct instance *instance, frit_err *err)
     o->compile_ms = read_i64(&r, FRIT_STR("compile_ms"));
     o->fuse_ops = (uint32_t)read_i64(&r, FRIT_STR("fuse_ops"));
     o->n_fusers = (uint32_t)read_i64(&r, FRIT_STR("fusers"));
+    o->refuse = read_str(&r, FRIT_STR("refuse"));
     read_fault(&r, FRIT_STR("fail_call"), call_parse, &o->call);
     read_fault(&r, FRIT_STR("fail_launch"), fault_parse, &o->launch);
     return r.status;

@@ -280,6 +280,21 @@ frit_status program_create(struct instance *instance, const struct cover *cover,
     return FRIT_OK;
 }
 
+/* Whether option.refuse has the op. */
+static bool is_refused(const struct instance *instance, const frit_op_desc *op)
+{
+    const char *name = frit_op_info_at(op->id)->name;
+    frit_str all = instance->options.refuse;
+    uint64_t n = strlen(name);
+
+    for (uint64_t i = 0; i + n <= all.len; i++) {
+        if (memcmp(all.ptr + i, name, n) == 0 && (i == 0 || all.ptr[i - 1] == ' ') &&
+            (i + n == all.len || all.ptr[i + n] == ' '))
+            return true;
+    }
+    return false;
+}
+
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err)
 {
@@ -292,7 +307,7 @@ frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count
     for (uint32_t i = 0; i < count; i++) {
         const void *op = (const char *)ops + (size_t)i * stride;
 
-        if (op_known(op))
+        if (op_known(op) && !is_refused(instance, op))
             bits[i / 64] |= 1ull << i % 64;
     }
     return FRIT_OK;

@@ -66,10 +66,11 @@ static void rig_open(struct rig *rig, const struct kind *kind, const char *optio
     frit_setting settings[MAX_SETTINGS] = {
         {"frit", "log", "off"},
         {"fusion", "store", "none"},
+        {"fusion", "compile", "wait"},
         {"plugin.null", "library",
          build_path(null_path, sizeof(null_path), "fake/null/libfrit-null.so")}};
     frit_host_params params = {
-        .struct_size = sizeof(params), .settings = settings, .n_settings = 3};
+        .struct_size = sizeof(params), .settings = settings, .n_settings = 4};
 
     if (kind->blocks)
         settings[params.n_settings++] = (frit_setting){

@@ -169,8 +169,10 @@ const frit_fuser_table rig_fuser_table = {.struct_size = sizeof(rig_fuser_table)
 
 struct store_context rig_context(struct store_fuser *fuser, const char *path)
 {
+    static const frit_fuser_device own = {.struct_size = sizeof(own), .same_plugin = 1};
+
     *fuser = (struct store_fuser){
-        .plugin = "test", .name = "fake", .version = 3, .table = &rig_fuser_table};
+        .plugin = "test", .name = "fake", .version = 3, .table = &rig_fuser_table, .device = &own};
     return (struct store_context){
         .path = path, .space = "host 1, driver test", .fusers = fuser, .n_fusers = 1};
 }

@@ -236,6 +236,7 @@ static void test_saves_add_up(void **state)
 /* Another space, fuser, version or row of the op table: nothing, and no harm. */
 static void test_foreign(void **state)
 {
+    static const frit_fuser_device foreign = {.struct_size = sizeof(foreign)};
     struct world world = open_world();
     struct store_context *context = context_of(&world);
     struct store_context other = *context;
@@ -252,6 +253,9 @@ static void test_foreign(void **state)
     other.fusers = &fuser;
     assert_int_equal(load_count(&other), n_plans);
     fuser.version++; /* plans without programs remain */
+    assert_int_equal(load_count(&other), n_plans / 2);
+    fuser = world.fuser;
+    fuser.device = &foreign; /* the programs have no record */
     assert_int_equal(load_count(&other), n_plans / 2);
     fuser = world.fuser;
     fuser.name = "other";

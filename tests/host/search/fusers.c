@@ -242,13 +242,17 @@ static struct probe prototypes[MAX_RULES];
 
 void rig_fusers_init(struct rig_fusers *fusers, struct rule *rules, uint32_t count)
 {
+    static const frit_fuser_device own = {.struct_size = sizeof(own), .same_plugin = 1},
+                                   foreign = {.struct_size = sizeof(foreign)};
     static uint32_t nothing[1];
 
     *fusers = (struct rig_fusers){.count = count};
     for (uint32_t i = 0; i < count; i++) {
         prototypes[i] = (struct probe){.rule = &rules[i], .values = nothing, .ids = nothing};
         fusers->rules[i] = &rules[i];
-        fusers->list[i] = (struct fuser){.table = &probe_table, .prototype = &prototypes[i]};
+        fusers->list[i] = (struct fuser){.table = &probe_table,
+                                         .prototype = &prototypes[i],
+                                         .device = rules[i].lie == LIE_RECORD ? &foreign : &own};
         strncpy(fusers->list[i].name, rules[i].name, sizeof(fusers->list[i].name) - 1);
     }
 }

@@ -24,6 +24,7 @@ enum rule_lie {
     LIE_FINISH,   /* finish fails */
     LIE_PROGRAM,  /* the program covers fewer ops */
     LIE_TABLE,    /* the program has no prepare */
+    LIE_RECORD,   /* of another plugin than the driver's, the program has no record */
     LIE_CLONE,    /* clone fails */
     LIE_NOTHING   /* clone answers FRIT_OK and gives nothing */
 };

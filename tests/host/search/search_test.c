@@ -2,7 +2,10 @@
 /* Which blocks a segment gives: one case per rule of the search. */
 #include "search_rig.h"
 
+#include <string.h>
+
 #include "base/fail.h"
+#include "base/log.h"
 
 #define CHAIN(limit)                                                         \
     {                                                                        \
@@ -293,12 +296,34 @@ static void buried_later_is_the_same(void **state)
     relative_fini(&relative);
 }
 
+static unsigned n_warnings;
+
+static void count_warning(void *ctx, uint32_t level, const char *topic, const char *text)
+{
+    (void)ctx, (void)level;
+    n_warnings += strcmp(topic, "fusion") == 0 && strstr(text, "fuser liar") != NULL;
+}
+
+/* Told once, however many blocks it makes. */
+static void a_program_without_record_is_told(void **state)
+{
+    struct rule rules[] = {
+        {.name = "liar", .kind = RULE_CHAIN, .lie = LIE_RECORD, .quality = 1000}};
+
+    (void)state;
+    n_warnings = 0;
+    log_set_sink(count_warning, NULL);
+    EXPECT(rules, 5, "exp 0 > 1; exp 5 > 6; neg 1 > 2 ! 1; neg 6 > 7 ! 6", "0 1 2 3");
+    log_set_sink(NULL, NULL);
+    assert_int_equal(n_warnings, 1);
+}
+
 /* Whatever a fuser says, the next one makes the program. */
 static void liars_are_dropped(void **state)
 {
-    static const enum rule_lie lies[] = {LIE_ACCEPTED, LIE_SHRINKS, LIE_OPEN,
-                                         LIE_QUALITY,  LIE_FINISH,  LIE_PROGRAM,
-                                         LIE_TABLE,    LIE_CLONE,   LIE_NOTHING};
+    static const enum rule_lie lies[] = {LIE_ACCEPTED, LIE_SHRINKS, LIE_OPEN,  LIE_QUALITY,
+                                         LIE_FINISH,   LIE_PROGRAM, LIE_TABLE, LIE_RECORD,
+                                         LIE_CLONE,    LIE_NOTHING};
 
     (void)state;
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
@@ -356,6 +381,7 @@ int main(void)
         cmocka_unit_test(late_death_feeds_again),
         cmocka_unit_test(buried_later_is_the_same),
         cmocka_unit_test(liars_are_dropped),
+        cmocka_unit_test(a_program_without_record_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

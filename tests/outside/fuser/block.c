@@ -151,13 +151,13 @@ void block_push(struct block *block, enum fuser_kind kind, const frit_op_desc *o
             own->in[i] = value_add(block, operand, BLOCK_NONE, &full);
     }
     own->out = value_add(block, op->out, (uint16_t)block->n_ops, &full);
-    own->attrs.struct_size = row->attrs_size;
     if (op->attrs) {
         uint64_t given;
 
         memcpy(&given, op->attrs, sizeof(given));
         memcpy(&own->attrs, op->attrs, given < row->attrs_size ? given : row->attrs_size);
     }
+    own->attrs.struct_size = row->attrs_size;
     if (full) { /* what was added is beyond the accepted prefix and goes with the trim */
         block->closed = true;
         return;

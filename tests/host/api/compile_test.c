@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* [fusion] compile: what needs a program that is not compiled yet takes another way meanwhile, or
+ * waits.  The driver refuses to launch what was not compiled. */
+#include "api/plugin_rig.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+enum { PATIENCE_MS = 20000 };
+
+static const float four[4] = {1, 2, 3, 4};
+
+static void open_null(struct plugin_rig *rig, const char *compile, const char *ms)
+{
+    rig_plugin(rig, "plugin.null", RIG_NULL);
+    rig_set(rig, "plugin.null", "option.compile_ms", ms);
+    rig_set(rig, "fusion", "compile", compile);
+    rig_open(rig, "null:0");
+}
+
+/* Unary rows, one after the other; one block. */
+static void run(struct plugin_rig *rig, const char *rows)
+{
+    frit_tensor *x = frit_from_host(rig->dev, FRIT_F32, FRIT_SHAPE(4), four, sizeof(four));
+
+    for (; *rows; rows++)
+        x = *rows == 'n' ? frit_neg(frit_take(x)) : frit_exp(frit_take(x));
+    assert_int_equal(frit_sync(rig->dev), FRIT_OK);
+    assert_int_equal(frit_tensor_status(x), FRIT_OK);
+    frit_release(x);
+}
+
+static void pause_ms(void)
+{
+    static const struct timespec ms = {0, 1000000};
+
+    nanosleep(&ms, NULL);
+}
+
+/* Until a run is not one of those that wait. */
+static void run_until_ready(struct plugin_rig *rig, const char *rows)
+{
+    for (int i = 0; i < PATIENCE_MS; i++) {
+        uint64_t waiting = rig_stats(rig).waiting;
+
+        run(rig, rows);
+        if (rig_stats(rig).waiting == waiting)
+            return;
+        pause_ms();
+    }
+    fail_msg("%s is never ready", rows);
+}
+
+static void ops_run_one_by_one_meanwhile(void **state)
+{
+    static const char *const times[] = {"0", "30"};
+    frit_stats stats;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        struct plugin_rig rig = {0};
+
+        open_null(&rig, "background", times[i]);
+        run(&rig, "nene");
+        stats = rig_stats(&rig);
+        assert_int_equal(stats.waiting, 1);
+        assert_int_equal(stats.fused, 0);
+        assert_int_equal(stats.launches, 4);
+        run_until_ready(&rig, "nene");
+        stats = rig_stats(&rig);
+        assert_int_equal(stats.fused, 1);
+        assert_int_equal(stats.compiles, 3); /* neg, exp, the block: each once */
+        assert_int_equal(stats.fallbacks_ops, 0);
+        assert_int_equal(stats.fallbacks_candidate, 0);
+        assert_int_equal(stats.disabled, 0);
+        rig_close(&rig);
+    }
+}
+
+/* Nothing is left of the way that was taken meanwhile. */
+static void later_runs_are_fused(void **state)
+{
+    struct plugin_rig rig = {0};
+    frit_stats before, after;
+
+    (void)state;
+    open_null(&rig, "background", "5");
+    run_until_ready(&rig, "nen");
+    before = rig_stats(&rig);
+    for (int i = 0; i < 10; i++)
+        run(&rig, "nen");
+    after = rig_stats(&rig);
+    assert_int_equal(after.fused - before.fused, 10);
+    assert_int_equal(after.launches - before.launches, 10);
+    rig_close(&rig);
+}
+
+static void it_may_wait(void **state)
+{
+    struct plugin_rig rig = {0};
+    frit_stats stats;
+
+    (void)state;
+    open_null(&rig, "wait", "5");
+    run(&rig, "nene");
+    stats = rig_stats(&rig);
+    assert_int_equal(stats.waiting, 0);
+    assert_int_equal(stats.fused, 1);
+    assert_int_equal(stats.compiles, 1);
+    rig_close(&rig);
+}
+
+static atomic_uint n_told;
+
+static void listen(void *ctx, uint32_t level, const char *topic, const char *text)
+{
+    (void)ctx, (void)level, (void)topic;
+    if (strstr(text, "call 3 of compile fails as told"))
+        atomic_fetch_add(&n_told, 1);
+}
+
+static void a_failed_compile_is_a_refusal(void **state)
+{
+    struct plugin_rig rig = {.log = listen};
+    frit_stats before, after;
+
+    (void)state;
+    atomic_store(&n_told, 0);
+    rig_set(&rig, "frit", "log", "debug");
+    rig_set(&rig, "plugin.null", "option.fail_call", "compile:3:unsupported");
+    open_null(&rig, "background", "1");
+    run_until_ready(&rig, "n");
+    run_until_ready(&rig, "e");
+    assert_int_equal(rig_stats(&rig).compiles, 2);
+    run_until_ready(&rig, "ne");
+    before = rig_stats(&rig);
+    assert_int_equal(before.compiles, 3);
+    assert_int_equal(before.fallbacks_ops, 1);
+    run(&rig, "ne");
+    after = rig_stats(&rig);
+    assert_int_equal(after.compiles, 3);
+    assert_int_equal(after.fallbacks_ops, 2);
+    assert_int_equal(after.waiting, before.waiting);
+    assert_int_equal(after.fused, before.fused);
+    assert_int_equal(atomic_load(&n_told), 1);
+    rig_close(&rig);
+}
+
+/* A device closes while compiles are under way. */
+static void closing_waits(void **state)
+{
+    struct plugin_rig rig = {0};
+
+    (void)state;
+    open_null(&rig, "background", "100");
+    run(&rig, "nene");
+    run(&rig, "nnee");
+    rig_close(&rig);
+}
+
+/* Plans are forgotten while their programs are compiled. */
+static void programs_live_as_long_as_their_compile(void **state)
+{
+    struct plugin_rig rig = {0};
+    frit_stats stats;
+    char rows[10] = "";
+
+    (void)state;
+    rig_set(&rig, "fusion", "store_bytes", "65536");
+    open_null(&rig, "background", "3");
+    for (unsigned i = 0; i < 512; i++) {
+        for (unsigned k = 0; k < 9; k++)
+            rows[k] = i >> k & 1 ? 'n' : 'e';
+        run(&rig, rows);
+    }
+    stats = rig_stats(&rig);
+    assert_true(stats.plans_now < 400);
+    rig_close(&rig);
+}
+
+static void other_words_are_refused(void **state)
+{
+    static const frit_setting setting = {"fusion", "compile", "later"};
+    frit_host_params params = {
+        .struct_size = sizeof(params), .settings = &setting, .n_settings = 1};
+    frit_host *host;
+
+    (void)state;
+    assert_int_equal(frit_host_open(&params, &host), FRIT_INVALID);
+    assert_string_equal(frit_host_error(host), "program: [fusion] compile: 'later' is not allowed; "
+                                               "set background or wait");
+    frit_host_close(host);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ops_run_one_by_one_meanwhile),
+        cmocka_unit_test(later_runs_are_fused),
+        cmocka_unit_test(it_may_wait),
+        cmocka_unit_test(a_failed_compile_is_a_refusal),
+        cmocka_unit_test(closing_waits),
+        cmocka_unit_test(programs_live_as_long_as_their_compile),
+        cmocka_unit_test(other_words_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that a driver refuses run on the device of [frit] fallback. */
+#include "api/plugin_rig.h"
+
+static const float four[4] = {1, 2, 3, 4};
+
+static void open_null(struct plugin_rig *rig, const char *refused, const char *fallback)
+{
+    *rig = (struct plugin_rig){0};
+    rig_plugin(rig, "plugin.null", RIG_NULL);
+    rig_set(rig, "plugin.null", "option.fuse_ops", "0");
+    rig_set(rig, "plugin.null", "option.refuse", refused);
+    rig_set(rig, "frit", "fallback", fallback);
+}
+
+/* x + x, reshaped, times itself, minus 1: steps that need the one before. */
+static void run(frit_device *dev, float out[4])
+{
+    frit_tensor *x = frit_from_host(dev, FRIT_F32, FRIT_SHAPE(2, 2), four, sizeof(four));
+    frit_tensor *a = frit_reshape(frit_take(frit_add(x, frit_take(x))), FRIT_SHAPE(4));
+    frit_tensor *b = frit_mul(a, a);
+    frit_tensor *c = frit_sub_f(frit_take(b), 1);
+
+    frit_release(a);
+    assert_int_equal(frit_read(frit_take(c), out, sizeof(four)), FRIT_OK);
+}
+
+static void refused_ops_run_elsewhere(void **state)
+{
+    static const float right[4] = {3, 15, 35, 63};
+    struct plugin_rig rig;
+    float out[4] = {0};
+    frit_stats stats;
+
+    (void)state;
+    open_null(&rig, "add mul sub", "reference:0");
+    rig_open(&rig, "null:0");
+    for (int i = 0; i < 3; i++) {
+        run(rig.dev, out);
+        assert_memory_equal(out, right, sizeof(right));
+    }
+    stats = rig_stats(&rig);
+    assert_int_equal(stats.fallbacks_device, 9);
+    assert_int_equal(stats.disabled, 0);
+    rig_close(&rig);
+}
+
+/* The others stay where they are: the driver that computes nothing has launches of its own. */
+static void only_refused_ops_run_elsewhere(void **state)
+{
+    struct plugin_rig rig;
+    float out[4] = {0};
+    frit_stats stats;
+
+    (void)state;
+    open_null(&rig, "mul", "reference:0");
+    rig_open(&rig, "null:0");
+    run(rig.dev, out);
+    stats = rig_stats(&rig);
+    assert_int_equal(stats.fallbacks_device, 1);
+    assert_int_equal(stats.views, 1);
+    assert_true(stats.launches >= 2);
+    rig_close(&rig);
+}
+
+static void without_one_they_fail(void **state)
+{
+    frit_tensor *x, *y;
+    struct plugin_rig rig;
+
+    (void)state;
+    open_null(&rig, "add", "none");
+    rig_open(&rig, "null:0");
+    x = frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(4), four, sizeof(four));
+    y = frit_add(x, frit_take(x));
+    assert_int_equal(frit_sync(rig.dev), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_tensor_status(y), FRIT_UNSUPPORTED);
+    assert_non_null(strstr(frit_tensor_error(y), "add"));
+    frit_release(y);
+    assert_int_equal(rig_stats(&rig).fallbacks_device, 0);
+    rig_close(&rig);
+}
+
+/* Opened and closed by itself meanwhile, in either order; by itself it is like any other. */
+static void it_is_open_as_long_as_it_is_needed(void **state)
+{
+    frit_device *own = NULL, *again = NULL;
+    struct plugin_rig rig;
+    float out[4] = {0};
+
+    (void)state;
+    open_null(&rig, "add mul sub", "reference");
+    rig_open(&rig, "null:0");
+    assert_int_equal(frit_device_open(rig.host, "reference:0", &own), FRIT_OK);
+    run(own, out);
+    assert_int_equal((int)out[3], 63);
+    frit_device_close(own);
+    memset(out, 0, sizeof(out));
+    run(rig.dev, out);
+    assert_int_equal((int)out[3], 63);
+    assert_int_equal(frit_device_open(rig.host, "reference:0", &own), FRIT_OK);
+    assert_int_equal(frit_device_open(rig.host, "null:0", &again), FRIT_OK);
+    assert_ptr_equal(again, rig.dev);
+    frit_device_close(again);
+    rig_close(&rig);
+
+    open_null(&rig, "add mul sub", "reference");
+    rig_open(&rig, "null:0");
+    frit_device_close(rig.dev);
+    rig_open(&rig, "reference:0");
+    run(rig.dev, out);
+    rig_close(&rig);
+}
+
+static void a_bad_name_is_told(void **state)
+{
+    static const char *const names[] = {"nowhere", "reference:9", "::"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct plugin_rig rig;
+
+        open_null(&rig, "add", names[i]);
+        rig_set(&rig, "frit", "log", "off");
+        rig_host(&rig);
+        assert_true(frit_device_open(rig.host, "null:0", &rig.dev) < 0);
+        assert_null(rig.dev);
+        if (!strstr(frit_host_error(rig.host), "program: [frit] fallback"))
+            fail_msg("%s", frit_host_error(rig.host));
+        frit_host_close(rig.host);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_ops_run_elsewhere),
+        cmocka_unit_test(only_refused_ops_run_elsewhere),
+        cmocka_unit_test(without_one_they_fail),
+        cmocka_unit_test(it_is_open_as_long_as_it_is_needed),
+        cmocka_unit_test(a_bad_name_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
