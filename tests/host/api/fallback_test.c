@@ -107,8 +107,10 @@ static void it_is_open_as_long_as_it_is_needed(void **state)
     open_null(&rig, "add mul sub", "reference");
     rig_open(&rig, "null:0");
     frit_device_close(rig.dev);
-    rig_open(&rig, "reference:0");
+    assert_int_equal(frit_device_open(rig.host, "reference:0", &rig.dev), FRIT_OK);
+    memset(out, 0, sizeof(out));
     run(rig.dev, out);
+    assert_int_equal((int)out[3], 63);
     rig_close(&rig);
 }
 
