@@ -326,6 +326,13 @@ static bool may_take(const struct launch *l, uint32_t index, uint64_t bytes, boo
     return frame_dies(l->frame, value) && frame_is_sole_owner(l->frame, value);
 }
 
+/* How many elements lie in so many bytes; false if that is no whole number. */
+static bool elements_before(uint32_t dtype, uint64_t bytes, int64_t *count)
+{
+    *count = (int64_t)(bytes / frit_storage_bytes(dtype, 1));
+    return frit_storage_bytes(dtype, *count) == bytes;
+}
+
 /* The memory of an input that the program allows, if there is one. */
 static bool place_inside(struct launch *l, uint32_t k, const frit_output_spec *spec, uint64_t bytes,
                          bool persistent)
@@ -333,15 +340,16 @@ static bool place_inside(struct launch *l, uint32_t k, const frit_output_spec *s
     for (uint32_t i = 0; i < l->call->n_in && i < 64; i++) {
         uint32_t dtype = l->out[k].type.dtype, from;
         struct buffer *buffer;
+        int64_t offset;
         uint64_t first;
 
         if (!(spec->alias >> i & 1) || !may_take(l, i, bytes, persistent))
             continue;
         first = value_extent(&l->in[i]).first;
-        if (first * 8 % frit_dtype_bits(dtype))
+        if (!elements_before(dtype, first, &offset))
             continue;
         buffer = frame_inherit(l->frame, l->call->in[i], &from);
-        l->out[k].layout.offset = (int64_t)(first * 8 / frit_dtype_bits(dtype));
+        l->out[k].layout.offset = offset;
         l->out[k].buffer = buffer;
         frame_make(l->frame, l->call->out[k], buffer, from);
         if (l->frame->tape)

@@ -20,8 +20,8 @@ static const char *const segment =
     "sum 9 > 1; exp 5 > 6; exp 20 > 21; add 21 6 > 22; add 22 1 > 23; sum 23 > 30; add 6 1 > 24;"
     "exp 40 > 41 ! 1; neg 41 > 42 ! 41; exp 42 > 43; neg 43 > 44 ! 43; reshape 44 > 45";
 
-static frit_status work(struct rig_fusers *fusers, const struct relative *relative,
-                        char text[256], frit_err *err)
+static frit_status work(struct rig_fusers *fusers, const struct relative *relative, char text[256],
+                        frit_err *err)
 {
     struct search_config config = {.fusers = fusers->list, .n_fusers = 3, .max_blocks = 5};
     const struct plan_block *blocks = NULL;

@@ -275,18 +275,13 @@ static float *element(const frit_arg *arg, const int64_t *at, uint32_t rank)
 
 static double compute(uint32_t op, double a, double b)
 {
-    switch (op) {
-    case FRIT_OP_neg:
+    if (op == FRIT_OP_neg)
         return -a;
-    case FRIT_OP_exp:
+    if (op == FRIT_OP_exp)
         return exp(a);
-    case FRIT_OP_add:
+    if (op == FRIT_OP_add)
         return a + b;
-    case FRIT_OP_mul:
-        return a * b;
-    default:
-        return a;
-    }
+    return op == FRIT_OP_mul ? a * b : a;
 }
 
 static double number(const frit_scalar *scalar)
