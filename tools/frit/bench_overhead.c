@@ -37,11 +37,12 @@ static int stage_open(struct stage *stage, const struct bench *bench, const char
         {"plugin.null", "option.inline", "yes"},
         {"plugin.null", "option.check", "no"},
         {"plugin.null", "option.fusers", fusers},
+        {"plugin.null", "option.fuse_ops", "64"},
         {"plugin.null", "library", bench->null_path},
     };
     frit_host_params params = {.struct_size = sizeof(params),
                                .settings = settings,
-                               .n_settings = *bench->null_path ? 5 : 4};
+                               .n_settings = *bench->null_path ? 6 : 5};
 
     *stage = (struct stage){.bench = bench};
     if (frit_host_open(&params, &stage->host))
