@@ -2,6 +2,8 @@
 /* Ops that a driver refuses run on the device of [frit] fallback. */
 #include "api/plugin_rig.h"
 
+#include "api/host.h"
+
 static const float four[4] = {1, 2, 3, 4};
 
 static void open_null(struct plugin_rig *rig, const char *refused, const char *fallback)
@@ -106,7 +108,9 @@ static void it_is_open_as_long_as_it_is_needed(void **state)
 
     open_null(&rig, "add mul sub", "reference");
     rig_open(&rig, "null:0");
+    assert_non_null(rig.host->devices->next);
     frit_device_close(rig.dev);
+    assert_null(rig.host->devices);
     assert_int_equal(frit_device_open(rig.host, "reference:0", &rig.dev), FRIT_OK);
     memset(out, 0, sizeof(out));
     run(rig.dev, out);
