@@ -298,13 +298,18 @@ static frit_tensor *record(struct seat *seat, const struct api_call *call)
 frit_tensor *fast_op(const struct api_call *call)
 {
     struct seat *seat = seat_used;
+    struct slot_home *home;
     frit_tensor *out;
 
     if (!seat || !fast_takes(call) || !home_is_mine(&seat->stream->home))
         return NULL;
-    home_enter(&seat->stream->home);
+    home = &seat->stream->home;
+    owner_lock_enter(&home->lock);
     out = record(seat, call);
-    home_leave_drop(&seat->stream->home);
+    if (home->dying)
+        home_drop(home);
+    else
+        owner_lock_leave(&home->lock);
     return out;
 }
 

@@ -23,6 +23,8 @@ void explorer_fini(struct explorer *explorer)
 
 void explorer_reset(struct explorer *explorer)
 {
+    if (explorer->n_values == 0 && explorer->n_calls == 0)
+        return;
     graph_reset(&explorer->graph);
     relative_reset(&explorer->relative);
     if (explorer->search)
