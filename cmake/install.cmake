@@ -23,7 +23,7 @@ foreach(room IN LISTS rooms)
   endforeach()
 endforeach()
 
-# The command, its manual, and the configuration with every option's default.
+# The command, its manual, the configuration with every option's default, and how plugins are written.
 install(TARGETS frit-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/man/*.[0-9])
 foreach(page IN LISTS pages)
@@ -32,6 +32,8 @@ foreach(page IN LISTS pages)
 endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/conf/frit.ini ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/LICENSE-MIT
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${CMAKE_SOURCE_DIR}/abi/README.md ${CMAKE_SOURCE_DIR}/abi/OPS.md ${CMAKE_SOURCE_DIR}/abi/MAPPING.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/abi)
 
 # pkg-config and find_package.
 file(RELATIVE_PATH FRIT_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

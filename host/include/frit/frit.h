@@ -102,7 +102,8 @@ typedef struct frit_host_params {
  * failure (for frit_host_error; close it), NULL only where there is no memory at all.  A plugin
  * that fails is not a failure here unless its section says `critical = yes`. */
 FRIT_NODISCARD frit_status frit_host_open(const frit_host_params *params, frit_host **out);
-/* Closes devices still open; all their tensors are stale afterwards.  NULL does nothing. */
+/* Closes devices still open; all their tensors are stale afterwards.  Neither the host nor a device
+ * of it is used any more.  NULL does nothing. */
 void frit_host_close(frit_host *host);
 /* Text of the last failed call on this host, "" if none; valid until the next failing call. */
 const char *frit_host_error(frit_host *host);
@@ -110,7 +111,8 @@ const char *frit_host_error(frit_host *host);
 /* `name`: a list as in the configuration ("vulkan:0, cpu"; first usable wins), NULL: what the
  * configuration says.  Opening a device twice gives the same one; each open wants its close. */
 FRIT_NODISCARD frit_status frit_device_open(frit_host *host, const char *name, frit_device **out);
-/* The last close ends the device; its tensors are stale afterwards.  NULL does nothing. */
+/* The last close ends the device, which is not used any more; its tensors are stale afterwards.
+ * NULL does nothing. */
 void frit_device_close(frit_device *device);
 /* "reference:0". */
 const char *frit_device_name(const frit_device *device);
