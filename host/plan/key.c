@@ -101,14 +101,14 @@ static bool fits(const struct key_parts *parts, uint32_t n_listed)
 
 static void pack(const struct key_parts *parts, uint32_t n_listed, struct op_key *key)
 {
+    const uint64_t listed = n_listed, as_first = n_listed < parts->n_types;
     uint64_t *word = key->word;
     uint32_t shift = n_listed == 3 ? 32 : 0;
 
     memset(key, 0, sizeof(*key));
     word[0] = parts->op | (uint64_t)parts->attrs_id << 16 | (uint64_t)parts->n_in << 40 |
-              (uint64_t)parts->wanted << 44 | (uint64_t)n_listed << 52 |
-              (uint64_t)(n_listed < parts->n_types) << 54 | (uint64_t)parts->n_dead << 55 |
-              (uint64_t)FORM_PACKED << 62;
+              (uint64_t)parts->wanted << 44 | listed * ((uint64_t)1 << 52) | as_first << 54 |
+              (uint64_t)parts->n_dead << 55 | (uint64_t)FORM_PACKED << 62;
     for (uint32_t i = 0; i < parts->n_in; i++)
         word[1] |= (uint64_t)(parts->in[i].kind | parts->in[i].value << 2) << (16 * i);
     for (uint32_t i = 0; i < n_listed; i++)

@@ -203,8 +203,13 @@ static void give_back(struct frame *frame, uint32_t from, struct buffer *buffer)
 
 static void undo_one(struct frame *frame, const struct change *change)
 {
-    struct run_value *v = change->kind == CHANGE_WORKSPACE ? NULL : &frame->values[change->value];
+    struct run_value *v;
 
+    if (change->kind == CHANGE_WORKSPACE) {
+        give_back(frame, change->from, change->held);
+        return;
+    }
+    v = &frame->values[change->value];
     switch (change->kind) {
     case CHANGE_MADE:
         atomic_store(&v->value.buffer->last_write, change->last_write);
@@ -215,7 +220,6 @@ static void undo_one(struct frame *frame, const struct change *change)
         v->value.buffer = change->held;
         break;
     case CHANGE_WORKSPACE:
-        give_back(frame, change->from, change->held);
         break;
     case CHANGE_FAILED:
         failure_unref(v->failure);

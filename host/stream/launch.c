@@ -329,7 +329,9 @@ static bool may_take(const struct launch *l, uint32_t index, uint64_t bytes, boo
 /* How many elements lie in so many bytes; false if that is no whole number. */
 static bool elements_before(uint32_t dtype, uint64_t bytes, int64_t *count)
 {
-    *count = (int64_t)(bytes / frit_storage_bytes(dtype, 1));
+    uint64_t one = frit_storage_bytes(dtype, 1);
+
+    *count = one ? (int64_t)(bytes / one) : 0;
     return frit_storage_bytes(dtype, *count) == bytes;
 }
 

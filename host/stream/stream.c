@@ -207,13 +207,13 @@ static void fly(struct flight *f, struct plan *plan, const frit_err *err)
     struct stream *stream = f->stream;
     struct failure *failure = NULL;
 
-    if (plan)
-        f->values = values_alloc(f->work, plan);
-    if (f->values) {
-        fly_plan(f, plan);
-        failure = f->run.first;
+    if (!plan) {
+        failure = failure_create(err);
     } else {
-        failure = plan ? failure_immortal(FRIT_NO_HOST_MEMORY) : failure_create(err);
+        f->values = values_alloc(f->work, plan);
+        if (f->values)
+            fly_plan(f, plan);
+        failure = f->values ? f->run.first : failure_immortal(FRIT_NO_HOST_MEMORY);
     }
     home_enter(&stream->home);
     flight_land(f, failure);

@@ -69,8 +69,11 @@ double element_value(uint32_t dtype, const void *data, uint64_t i)
 static uint64_t rank_of(uint32_t dtype, const void *data, uint64_t i)
 {
     uint32_t bytes = (uint32_t)frit_storage_bytes(dtype, 1);
-    uint64_t bits = 0, sign = (uint64_t)1 << (8 * bytes - 1);
+    uint64_t bits = 0, sign;
 
+    if (bytes == 0 || bytes > sizeof(bits))
+        return 0;
+    sign = (uint64_t)1 << (8 * bytes - 1);
     memcpy(&bits, (const unsigned char *)data + i * bytes, bytes);
     switch (dtype) {
     case FRIT_F64:

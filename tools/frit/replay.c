@@ -55,14 +55,16 @@ static int run_program(const struct invocation *in, struct program *program, fri
         return status;
     tensors = calloc(program->n_outputs + 1, sizeof(frit_tensor *));
     r->outputs = calloc(program->n_outputs + 1, sizeof(*r->outputs));
-    if (!tensors || !r->outputs)
-        status = failed(in, "no memory");
-    else if (frit_graph_run(program->graph, device, program->tensors, program->n_inputs, tensors,
-                            program->n_outputs, &err))
+    if (!tensors || !r->outputs) {
+        free(tensors);
+        return failed(in, "no memory");
+    }
+    if (frit_graph_run(program->graph, device, program->tensors, program->n_inputs, tensors,
+                       program->n_outputs, &err))
         status = failed(in, "%s", err.text);
     for (uint64_t i = 0; i < program->n_outputs && status == CLI_FINE; i++)
         status = fetch(in, tensors[i], &r->outputs[i]);
-    for (uint64_t i = 0; i < program->n_outputs && tensors; i++)
+    for (uint64_t i = 0; i < program->n_outputs; i++)
         frit_release(tensors[i]);
     free(tensors);
     return status;
