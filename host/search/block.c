@@ -31,6 +31,14 @@ static void release(struct search_ctx *ctx, uint32_t k, struct feed *feed)
     feed->clone = NULL;
 }
 
+/* What its author has to mend, once per fuser and device. */
+static void complain(struct fuser *fuser, const char *what)
+{
+    if (!atomic_exchange(&fuser->warned, true))
+        log_write(FRIT_LOG_WARN, "fusion", "%s: fuser %s is not used for some ops: %s",
+                  fuser->plugin, fuser->name, what);
+}
+
 static void drop(struct search_ctx *ctx, uint32_t k, struct feed *feed)
 {
     fuser_of(ctx, k)->table->destroy(feed->clone);
@@ -41,7 +49,7 @@ static void drop(struct search_ctx *ctx, uint32_t k, struct feed *feed)
 /* Without memory the search fails; a fuser that cannot for another reason is left out. */
 static frit_status acquire(struct search_ctx *ctx, uint32_t k, struct feed *feed, frit_err *err)
 {
-    const struct fuser *fuser = fuser_of(ctx, k);
+    struct fuser *fuser = fuser_of(ctx, k);
     struct spare *spare = &ctx->spares[k];
     frit_err why = ERR_INIT;
     frit_status st;
@@ -59,6 +67,7 @@ static frit_status acquire(struct search_ctx *ctx, uint32_t k, struct feed *feed
     if (st || !feed->clone) {
         feed->clone = NULL;
         ctx->stats.dropped++;
+        complain(fuser, why.text[0] ? why.text : "clone gave none");
     }
     return FRIT_OK;
 }
@@ -70,10 +79,12 @@ static void ask(struct search_ctx *ctx, uint32_t k, struct feed *feed, uint32_t 
 
     fuser_of(ctx, k)->table->state(feed->clone, &state);
     if (state.open > 1 || state.ready > 1 || state.quality > 1000 || state.accepted > pushed ||
-        state.accepted < feed->state.accepted)
+        state.accepted < feed->state.accepted) {
+        complain(fuser_of(ctx, k), "state gives numbers that cannot be");
         drop(ctx, k, feed);
-    else
+    } else {
         feed->state = state;
+    }
 }
 
 static bool is_open(const struct feed *feed)
@@ -210,27 +221,22 @@ uint32_t block_best(struct search_ctx *ctx, const struct block *block, uint32_t 
     return best < UINT32_MAX ? (uint32_t)best : UINT32_MAX;
 }
 
-static bool program_is_whole(const frit_program *program, uint32_t n_ops)
+/* NULL if it can be used, else why not. */
+static const char *program_fault(const struct fuser *fuser, const frit_program *program,
+                                 uint32_t n_ops)
 {
     const frit_program_table *table = program->table;
     frit_program_info info = {.struct_size = sizeof(info)};
     frit_err ignored = ERR_INIT;
 
-    return table && FRIT_HAS(table, frit_program_table, destroy) && table->describe &&
-           table->prepare && table->destroy &&
-           table->describe(program->self, &info, &ignored) == FRIT_OK && info.n_ops == n_ops;
-}
-
-static bool program_runs(struct fuser *fuser, const frit_program *program)
-{
-    if (plan_program_runs(program, fuser->device))
-        return true;
-    if (!atomic_exchange(&fuser->warned, true))
-        log_write(FRIT_LOG_WARN, "fusion",
-                  "%s: a program of fuser %s is not used: it has no record, which programs of "
-                  "another plugin than the driver's need",
-                  fuser->plugin, fuser->name);
-    return false;
+    if (!table || !FRIT_HAS(table, frit_program_table, destroy) || !table->describe ||
+        !table->prepare || !table->destroy)
+        return "its program lacks a table or a required slot";
+    if (table->describe(program->self, &info, &ignored) || info.n_ops != n_ops)
+        return "describe of its program fails, or tells another n_ops than it had accepted";
+    if (!plan_program_runs(program, fuser->device))
+        return "its program has no record, which programs of another plugin than the driver's need";
+    return NULL;
 }
 
 static void program_discard(const frit_program *program)
@@ -251,6 +257,7 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pla
         frit_program made = {.struct_size = sizeof(made)};
         frit_err why = ERR_INIT;
         frit_status st = fuser_of(ctx, k)->table->finish(feed->clone, &made, &why);
+        const char *fault;
 
         *n_ops = feed->state.accepted;
         if (st == FRIT_NO_HOST_MEMORY)
@@ -259,7 +266,9 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pla
             drop(ctx, k, feed);
             continue;
         }
-        if (!program_is_whole(&made, *n_ops) || !program_runs(fuser_of(ctx, k), &made)) {
+        fault = program_fault(fuser_of(ctx, k), &made, *n_ops);
+        if (fault) {
+            complain(fuser_of(ctx, k), fault);
             program_discard(&made);
             drop(ctx, k, feed);
             continue;

@@ -23,7 +23,7 @@ struct fuser {
     uint32_t version;
     void *instance;
     const frit_fuser_device *device; /* what the plugin was told of it */
-    atomic_bool warned;              /* that its programs cannot run */
+    atomic_bool warned;              /* of what is wrong with it */
 };
 
 struct search_config {
