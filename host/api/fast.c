@@ -183,24 +183,25 @@ static bool convert_all(const struct api_call *call, const struct memo_entry *en
 /* ---- the same op as the time before ---- */
 
 /* Whether the operand is the one that the record has; gives it to `o`. */
-static bool meets(struct stream *stream, const struct record_input *known, const frit_input *given,
+static bool meets(struct stream *stream, const struct op_record *known, const frit_input *given,
                   struct operands *o, uint32_t i, uint32_t *n_new)
 {
     const struct segment *segment = &stream->work->segment;
     struct slot *slot;
 
     if (!given->tensor)
-        return known->kind == FRIT_OPERAND_SCALAR &&
-               convert(&given->scalar, known->dtype, &o->in[i]);
+        return known->in[i].kind == FRIT_OPERAND_SCALAR &&
+               convert(&given->scalar, known->in[i].dtype, &o->in[i]);
     slot = slot_of(given->tensor);
     if (!slot || !slot_is(slot, given->tensor))
         return false;
     if (atomic_load_explicit(&slot->home, memory_order_relaxed) == &stream->home)
-        return meet_slot(segment, known, slot, n_new) && resolve_slot(slot, given->tensor, o, i);
+        return meet_slot(segment, known, o->in, i, slot, n_new) &&
+               resolve_slot(slot, given->tensor, o, i);
     o->in[i].slot = NULL;
     o->in[i].alias = alias_find(&stream->aliases, slot);
     return o->in[i].alias && !handle_taken(given->tensor) &&
-           meet_alias(segment, known, o->in[i].alias, n_new);
+           meet_alias(segment, known, o->in, i, o->in[i].alias, n_new);
 }
 
 static bool meets_all(struct stream *stream, const struct op_record *known,
@@ -211,7 +212,7 @@ static bool meets_all(struct stream *stream, const struct op_record *known,
     if (known->op != call->op || known->n_in != call->n_in || !known->simple)
         return false;
     for (uint32_t i = 0; i < known->n_in; i++) {
-        if (!meets(stream, &known->in[i], &call->in[i], o, i, n_new))
+        if (!meets(stream, known, &call->in[i], o, i, n_new))
             return false;
     }
     return !call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0;

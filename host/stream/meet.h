@@ -31,23 +31,41 @@ static inline bool meet_new(const struct segment *segment, uint32_t number,
     return true;
 }
 
-/* Whether an operand is the one that the record has there; new ones count up `*n_new`. */
-static inline bool meet_slot(const struct segment *segment, const struct record_input *in,
-                             const struct slot *slot, uint32_t *n_new)
+/* Whether operand `i` is the one that the record has there; new ones count up `*n_new`.  `in`: the
+ * operands before it, which are those of the record: one that is new and stands twice is one value.
+ */
+static inline bool meet_slot(const struct segment *segment, const struct op_record *record,
+                             const struct segment_input *in, uint32_t i, const struct slot *slot,
+                             uint32_t *n_new)
 {
-    if (in->kind != FRIT_OPERAND_TENSOR)
+    const struct record_input *known = &record->in[i];
+
+    if (known->kind != FRIT_OPERAND_TENSOR)
         return false;
-    return slot->epoch == segment->epoch ? slot->index == in->value
-                                         : meet_new(segment, in->value, &slot->value.type, n_new);
+    if (slot->epoch == segment->epoch)
+        return slot->index == known->value;
+    for (uint32_t k = 0; k < i && *n_new; k++) {
+        if (record->in[k].kind == FRIT_OPERAND_TENSOR && in[k].slot == slot)
+            return record->in[k].value == known->value;
+    }
+    return meet_new(segment, known->value, &slot->value.type, n_new);
 }
 
-static inline bool meet_alias(const struct segment *segment, const struct record_input *in,
-                              const struct alias *alias, uint32_t *n_new)
+static inline bool meet_alias(const struct segment *segment, const struct op_record *record,
+                              const struct segment_input *in, uint32_t i, const struct alias *alias,
+                              uint32_t *n_new)
 {
-    if (in->kind != FRIT_OPERAND_TENSOR)
+    const struct record_input *known = &record->in[i];
+
+    if (known->kind != FRIT_OPERAND_TENSOR)
         return false;
-    return alias->epoch == segment->epoch ? alias->index == in->value
-                                          : meet_new(segment, in->value, &alias->value.type, n_new);
+    if (alias->epoch == segment->epoch)
+        return alias->index == known->value;
+    for (uint32_t k = 0; k < i && *n_new; k++) {
+        if (record->in[k].kind == FRIT_OPERAND_TENSOR && in[k].alias == alias)
+            return record->in[k].value == known->value;
+    }
+    return meet_new(segment, known->value, &alias->value.type, n_new);
 }
 
 static inline void meet_place(struct segment *segment, struct slot *slot, uint32_t number)

@@ -94,6 +94,27 @@ static void test_one_search_serves_all_sizes_and_scalars(void **state)
     rig_close(&rig);
 }
 
+/* An operand that stands twice is no pair of two: a - b, then a - a, with the same memory. */
+static void test_an_operand_that_stands_twice(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_fused(&rig, NULL);
+    for (int i = 0; i < 12; i++) {
+        frit_tensor *a = counting(&rig, 4), *b = counting(&rig, 4);
+        bool twice = i / 3 % 2;
+        frit_tensor *y = frit_sub_f(frit_take(twice ? frit_mul(a, a) : frit_mul(a, b)), 1);
+        float out[4];
+
+        frit_release(b);
+        frit_release(frit_neg(frit_take(a)));
+        assert_int_equal(frit_read(frit_take(y), out, sizeof(out)), FRIT_OK);
+        assert_true(out[0] == 0 && out[3] == 15);
+    }
+    rig_close(&rig);
+}
+
 /* What is no number of the plan is another one: an extent of 1, another type, one more value kept.
  */
 static void test_other_ops_are_searched(void **state)
@@ -550,6 +571,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_end_of_a_process),
         cmocka_unit_test(test_one_search_serves_all_sizes_and_scalars),
+        cmocka_unit_test(test_an_operand_that_stands_twice),
         cmocka_unit_test(test_other_ops_are_searched),
         cmocka_unit_test(test_scalars_are_bound_anew),
         cmocka_unit_test(test_bounds_are_bound_anew),
