@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lazy queues: one per thread and device, or as many as a program opens, or one for all threads
- * (option [stream] policy).
+ * (option [stream] single).
  *
  * A stream has a lock (its segment, its matching state, its slots) and a baton (who runs plans).
  * To run: take the baton, detach the segment under the lock, leave the lock, call the driver.
