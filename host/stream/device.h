@@ -34,6 +34,7 @@ struct device_config {
     uint64_t max_explorations;          /* 0: no limit */
     uint64_t store_bytes;               /* of known plans */
     const char *store;                  /* file of known plans, NULL: none */
+    bool store_named;                   /* by the user */
     bool compile_ahead;                 /* blocks of ops do not wait for their programs */
     bool decompose;                     /* composite ops run as core ops even where claimed */
     bool poison;                        /* memory is filled with NaN before each use */

@@ -7,11 +7,13 @@
 #include "stream/known.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -29,6 +31,7 @@ struct known {
     pthread_cond_t closed;
     uint64_t n_noted, n_saved;
     bool scheduled, closing;
+    bool told; /* that nothing is kept; of who saves */
 };
 
 /* ---- what plans follow from ---- */
@@ -126,13 +129,28 @@ static bool name_space(struct known *known)
 
 /* ---- saving ---- */
 
+/* Of a file that the user named it is told once; the cache folder may well be read-only. */
+static void tell_lost(struct known *known, const char *what, const char *why)
+{
+    uint32_t level =
+        known->device->config.store_named && !known->told ? FRIT_LOG_WARN : FRIT_LOG_DEBUG;
+
+    log_write(level, "plan", "%s: plans are not kept: %s%s", known->device->entry->name, what, why);
+    known->told = true;
+}
+
 static void save(struct known *known)
 {
+    const char *path = known->context.path;
     frit_err err = ERR_INIT;
+    struct stat st;
 
     if (store_save(&known->context, known->device->automaton, &err))
-        log_write(FRIT_LOG_DEBUG, "plan", "%s: plans are not saved: %s", known->device->entry->name,
-                  err.text);
+        tell_lost(known, "", err.text);
+    else if (stat(path, &st) || access(path, R_OK | W_OK))
+        tell_lost(known, path, errno == EACCES ? " cannot be written" : " cannot be made");
+    else if (!S_ISREG(st.st_mode))
+        tell_lost(known, path, " is not a file");
 }
 
 /* Until nothing was noted for a while; false: the device closes.  Inside the lock. */

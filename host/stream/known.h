@@ -2,7 +2,8 @@
 /* The plans of a device from run to run: loaded from the file of option [fusion] store when it
  * opens, saved by a thread of its own when new ones came and it got calm, and at the end.
  *
- * A file that cannot be read or written never makes anything fail.  Threads: any. */
+ * A file that cannot be read or written never makes anything fail; that it cannot be written is
+ * told where the user named it.  Threads: any. */
 #ifndef STREAM_KNOWN_H
 #define STREAM_KNOWN_H
 

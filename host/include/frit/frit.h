@@ -93,7 +93,8 @@ typedef struct frit_host_params {
     uint64_t struct_size; /* sizeof(frit_host_params) */
     const frit_setting *settings;
     uint64_t n_settings;
-    /* Where log lines go; NULL: standard error.  Per process, any thread. */
+    /* Where log lines go; NULL: standard error.  Per process, any thread.  Levels are FRIT_LOG_* of
+     * host.h. */
     void (*log)(void *ctx, uint32_t level, const char *topic, const char *text);
     void *log_ctx;
 } frit_host_params;

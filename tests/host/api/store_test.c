@@ -4,6 +4,7 @@
 #include "api/plugin_rig.h"
 
 #include <fcntl.h>
+#include <frit/host.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -315,15 +316,26 @@ static void cut_files_are_ignored(void **state)
     }
 }
 
+static void count_lost(void *ctx, uint32_t level, const char *topic, const char *text)
+{
+    *(int *)ctx += level == FRIT_LOG_WARN && strcmp(topic, "plan") == 0 &&
+                   strstr(text, "plans are not kept") != NULL;
+}
+
 static void no_place_to_write_is_no_failure(void **state)
 {
+    const char *const places[] = {"/proc/self/nothing/plans.db", folder};
     struct plugin_rig rig;
+    int lost = 0;
 
     (void)state;
-    open_with(&rig, "/proc/self/nothing/plans.db");
-    expect(&rig, false);
-    open_with(&rig, folder); /* a folder is no file */
-    expect(&rig, false);
+    for (int i = 0; i < 2; i++) {
+        open_with(&rig, places[i]);
+        rig.log = count_lost;
+        rig.log_ctx = &lost;
+        expect(&rig, false);
+        assert_int_equal(lost, i + 1); /* told, as it was named */
+    }
     if (geteuid() == 0)
         return; /* may write everything */
     save_plans(store);
