@@ -5,6 +5,7 @@
  * converted each time. */
 #include "api/fast.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,6 +164,8 @@ static bool convert(const frit_scalar *from, uint32_t dtype, struct segment_inpu
     in->dtype = dtype;
     if (dtype == FRIT_F32) {
         memcpy(&value, &from->bits, sizeof(value));
+        if (isfinite(value) && !isfinite((float)value))
+            return false; /* op_check tells */
         value = (double)(float)value;
         memcpy(&in->scalar.bits, &value, sizeof(value));
     }
