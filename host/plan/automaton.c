@@ -3,7 +3,8 @@
  * others are in a table.  A node is filled before it is published and never changes but by answers,
  * each written once, and by children.
  *
- * Generations are counted under the lock and freed after it, because freeing a plan calls plugins.
+ * Generations are counted under the lock and freed by automaton_reap alone, because freeing a plan
+ * calls plugins.
  * A walker holds its generation and the one before, so a node's `twin` is there as long as a walker
  * stands in the node's generation, and nobody else looks at it. */
 #include "plan/automaton.h"
@@ -52,10 +53,12 @@ struct automaton_generation {
     uint64_t serial;
     uint64_t refs; /* walkers here, walkers in the one after, and the automaton */
     uint64_t nodes, plans, bytes;
+    struct automaton_generation *next_gone;
 };
 
 struct automaton {
     pthread_mutex_t lock;
+    _Atomic(struct automaton_generation *) gone; /* to be freed; written under the lock */
     _Atomic(struct automaton_generation *) current;
     uint64_t store_bytes;
     uint64_t generations;
@@ -222,10 +225,13 @@ static void generation_free(struct automaton_generation *generation)
     free(generation);
 }
 
-/* Under the lock.  What is returned is to be freed after it. */
-static struct automaton_generation *drop_ref(struct automaton_generation *generation)
+/* Under the lock. */
+static void drop_ref(struct automaton *automaton, struct automaton_generation *generation)
 {
-    return generation && --generation->refs == 0 ? generation : NULL;
+    if (!generation || --generation->refs > 0)
+        return;
+    generation->next_gone = atomic_load_explicit(&automaton->gone, memory_order_relaxed);
+    atomic_store_explicit(&automaton->gone, generation, memory_order_relaxed);
 }
 
 static uint64_t generation_bytes(const struct automaton_generation *generation)
@@ -234,20 +240,19 @@ static uint64_t generation_bytes(const struct automaton_generation *generation)
 }
 
 /* Under the lock, after the generation grew: begins the next one if it is time.  Without memory for
- * that the current one goes on.  What is returned is to be freed after the lock. */
-static struct automaton_generation *turn_over(struct automaton *automaton,
-                                              struct automaton_generation *grown)
+ * that the current one goes on. */
+static void turn_over(struct automaton *automaton, struct automaton_generation *grown)
 {
     struct automaton_generation *current = newest(automaton), *next;
 
     if (grown != current || generation_bytes(current) <= automaton->store_bytes / 2)
-        return NULL;
+        return;
     next = generation_create(current);
     if (!next)
-        return NULL;
+        return;
     next->serial = ++automaton->generations;
     atomic_store_explicit(&automaton->current, next, memory_order_release);
-    return drop_ref(current->before);
+    drop_ref(automaton, current->before);
 }
 
 frit_status automaton_create(uint64_t store_bytes, struct automaton **out, frit_err *err)
@@ -273,10 +278,32 @@ void automaton_destroy(struct automaton *automaton)
 {
     if (!automaton)
         return;
+    automaton_reap(automaton);
     generation_free(newest(automaton)->before);
     generation_free(newest(automaton));
     pthread_mutex_destroy(&automaton->lock);
     free(automaton);
+}
+
+bool automaton_has_gone(struct automaton *automaton)
+{
+    return atomic_load_explicit(&automaton->gone, memory_order_relaxed);
+}
+
+void automaton_reap(struct automaton *automaton)
+{
+    struct automaton_generation *gone;
+
+    pthread_mutex_lock(&automaton->lock);
+    gone = atomic_load_explicit(&automaton->gone, memory_order_relaxed);
+    atomic_store_explicit(&automaton->gone, NULL, memory_order_relaxed);
+    pthread_mutex_unlock(&automaton->lock);
+    while (gone) {
+        struct automaton_generation *next = gone->next_gone;
+
+        generation_free(gone);
+        gone = next;
+    }
 }
 
 void automaton_stats(struct automaton *automaton, struct automaton_stats *out)
@@ -316,11 +343,9 @@ static void leave(struct walker *walker)
     struct automaton_generation *generation = walker->generation, *before = generation->before;
 
     pthread_mutex_lock(&walker->automaton->lock);
-    before = drop_ref(before);
-    generation = drop_ref(generation);
+    drop_ref(walker->automaton, before);
+    drop_ref(walker->automaton, generation);
     pthread_mutex_unlock(&walker->automaton->lock);
-    generation_free(generation);
-    generation_free(before);
     walker->generation = NULL;
 }
 
@@ -379,17 +404,15 @@ static struct automaton_node *make_child(struct automaton_generation *generation
 static struct automaton_node *grow(struct walker *walker, const struct op_key *key)
 {
     struct automaton *automaton = walker->automaton;
-    struct automaton_generation *gone = NULL;
     struct automaton_node *child;
 
     pthread_mutex_lock(&automaton->lock);
     child = find_child(walker->node, key);
     if (!child) {
         child = make_child(walker->generation, walker->node, key);
-        gone = turn_over(automaton, walker->generation);
+        turn_over(automaton, walker->generation);
     }
     pthread_mutex_unlock(&automaton->lock);
-    generation_free(gone);
     return child;
 }
 
@@ -421,30 +444,24 @@ struct plan *walker_sync(const struct walker *walker)
 
 void walker_set_lazy(struct walker *walker, struct plan *plan)
 {
-    struct automaton_generation *gone;
-
     if (!walker->node)
         return;
     pthread_mutex_lock(&walker->automaton->lock);
     if (!lazy_of(walker->node))
         put_lazy(walker->generation, walker->node, plan ? (uintptr_t)plan : GO_ON);
-    gone = turn_over(walker->automaton, walker->generation);
+    turn_over(walker->automaton, walker->generation);
     pthread_mutex_unlock(&walker->automaton->lock);
-    generation_free(gone);
 }
 
 void walker_set_sync(struct walker *walker, struct plan *plan)
 {
-    struct automaton_generation *gone;
-
     if (!walker->node)
         return;
     pthread_mutex_lock(&walker->automaton->lock);
     if (!sync_of(walker->node))
         put_sync(walker->generation, walker->node, plan);
-    gone = turn_over(walker->automaton, walker->generation);
+    turn_over(walker->automaton, walker->generation);
     pthread_mutex_unlock(&walker->automaton->lock);
-    generation_free(gone);
 }
 
 /* ---- interned bytes ---- */
@@ -469,16 +486,14 @@ static uint32_t intern_here(struct walker *walker, const void *bytes, size_t n_b
 uint32_t walker_intern(struct walker *walker, const void *bytes, size_t n_bytes)
 {
     const struct intern_entry *entry = intern_find(&walker->generation->intern, bytes, n_bytes);
-    struct automaton_generation *gone;
     uint32_t id;
 
     if (entry)
         return entry->id;
     pthread_mutex_lock(&walker->automaton->lock);
     id = intern_here(walker, bytes, n_bytes);
-    gone = turn_over(walker->automaton, walker->generation);
+    turn_over(walker->automaton, walker->generation);
     pthread_mutex_unlock(&walker->automaton->lock);
-    generation_free(gone);
     return id;
 }
 

@@ -9,7 +9,7 @@
  * Two generations, each with its nodes, answers and interned bytes: when the current one passes
  * half of `store_bytes`, a new one begins.  A node that is made in it takes the answers that the
  * same path has in the one before, and interned bytes keep their number, so what is still used
- * moves over.  A generation is freed when it is neither of the two newest and no walker needs it.
+ * moves over.  A generation is gone when it is neither of the two newest and no walker needs it.
  *
  * Threads: any number of walkers, each used by one thread at a time; a step to a node that is
  * there, a restart and a question take no lock and write no shared memory, but for a restart that
@@ -28,6 +28,11 @@ struct automaton_node;
 
 frit_status automaton_create(uint64_t store_bytes, struct automaton **out, frit_err *err);
 void automaton_destroy(struct automaton *automaton); /* no walker is left; NULL does nothing */
+
+/* Whether generations are gone, and frees these: their programs end, so no lock is held and no
+ * launch of before is pending. */
+bool automaton_has_gone(struct automaton *automaton);
+void automaton_reap(struct automaton *automaton);
 
 struct automaton_stats {
     uint64_t nodes, plans, bytes; /* of the two newest generations; a plan counts per node */

@@ -62,6 +62,11 @@ struct plan *plan_ref(struct plan *plan)
     return plan;
 }
 
+bool plan_is_unshared(const struct plan *plan)
+{
+    return atomic_load_explicit(&((struct plan *)plan)->refs, memory_order_acquire) == 1;
+}
+
 void plan_unref(struct plan *plan)
 {
     if (!plan || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1)

@@ -223,11 +223,16 @@ static void d12_generations(void **state)
         assert_true(stats.bytes <= bytes + bytes / 4);
     }
     assert_true(stats.generations > 100);
+    automaton_reap(automaton);
     assert_int_equal(atomic_load(&freed_forgotten), 0); /* it is of the generation stood on */
     assert_ptr_equal(lazy_plan(&standing), stood_on);
     step(&standing, 22); /* and it still grows */
     assert_non_null(standing.node);
+    assert_false(automaton_has_gone(automaton));
     walker_restart(&standing);
+    assert_int_equal(atomic_load(&freed_forgotten), 0); /* nothing ends in the middle of a walk */
+    assert_true(automaton_has_gone(automaton));
+    automaton_reap(automaton);
     assert_int_equal(atomic_load(&freed_forgotten), 1);
     assert_int_equal(atomic_load(&freed_stood_on), 1);
     walk(&standing, 20, 2);
