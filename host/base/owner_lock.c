@@ -45,7 +45,7 @@ void owner_lock_take(struct owner_lock *lock)
     atomic_exchange(&lock->wanted, 1);
     if (!lock->fenced)
         syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-    while (atomic_load_explicit(&lock->inside, memory_order_acquire))
+    while (atomic_load_explicit(&lock->inside, memory_order_seq_cst))
         sched_yield();
 }
 

@@ -36,7 +36,7 @@ static inline void owner_lock_enter(struct owner_lock *lock)
     else
         atomic_store_explicit(&lock->inside, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    if (__builtin_expect(atomic_load_explicit(&lock->wanted, memory_order_acquire), 0))
+    if (__builtin_expect(atomic_load_explicit(&lock->wanted, memory_order_seq_cst), 0))
         owner_lock_wait(lock);
 }
 
