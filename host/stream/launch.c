@@ -444,7 +444,7 @@ static frit_status place(struct launch *l, frit_err *err)
 
 enum { MAX_RECORDED = 1024 };
 
-static bool recorded_kinds_are_known(const frit_cmd *cmds, uint32_t n)
+bool launch_commands_known(const frit_cmd *cmds, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (cmds[i].kind != FRIT_CMD_DISPATCH && cmds[i].kind != FRIT_CMD_BARRIER)
@@ -475,7 +475,7 @@ static frit_status record(struct launch *l, frit_err *err)
         if (n > MAX_RECORDED)
             break;
     }
-    if (n > capacity || !recorded_kinds_are_known(cmds, n))
+    if (n > capacity || !launch_commands_known(cmds, n))
         return fail(err, FRIT_INTERNAL, "%s: record gives commands that no program may give",
                     l->call->label);
     return batch_add(l->batch, cmds, n, l->ranges, l->n_ranges, err);

@@ -31,6 +31,9 @@ frit_status launch_copy(struct frame *frame, const struct value *value, const in
  * other failure means that no candidate of the program takes the signature. */
 frit_status launch_add(const struct launch_call *call, frit_err *err);
 
+/* Whether commands that a program wrote are of kinds that it may write. */
+bool launch_commands_known(const frit_cmd *cmds, uint32_t n);
+
 /* Whether the failure of a launch says nothing about its program. */
 bool launch_lacked_memory(frit_status status);
 

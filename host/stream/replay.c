@@ -89,7 +89,8 @@ struct tape {
     struct tape_list dying; /* in the order of the submits after which they go */
     struct played_launch *launches;
     struct same_record *same;
-    uint32_t n_values, n_launches, launches_room, n_same, n_submits;
+    bool *persistent; /* by record */
+    uint32_t n_values, n_launches, launches_room, n_same, n_submits, n_calls;
     uint32_t n_seg; /* values of the segment */
     uint32_t plays;
     frit_cmd *cmds;
@@ -349,8 +350,12 @@ static bool learn_same(struct tape *tape, const struct explorer *explorer,
                        const struct segment *segment, uint32_t n_calls)
 {
     tape->same = arena_array(&tape->arena, (size_t)n_calls + 1, sizeof(*tape->same));
-    if (!tape->same)
+    tape->persistent = arena_array(&tape->arena, (size_t)n_calls + 1, sizeof(*tape->persistent));
+    if (!tape->same || !tape->persistent)
         return false;
+    for (uint32_t r = 0; r < n_calls; r++)
+        tape->persistent[r] = segment->records[r]->persistent;
+    tape->n_calls = n_calls;
     for (uint32_t r = 0; r < n_calls; r++) {
         const struct op_record *record = segment->records[r];
         struct same_record *same = &tape->same[tape->n_same];
@@ -381,9 +386,23 @@ static void learn_places(struct tape *tape, const struct explorer *explorer)
     tape->n_seg = explorer->n_values;
 }
 
-/* An operand that is overwritten cannot be undone: only a run of one submit does that. */
-static bool can_go_back(const struct tape *tape)
+static bool has_effects(const struct tape *tape, const struct graph *graph)
 {
+    for (uint32_t i = 0; i < tape->n_launches; i++) {
+        for (uint32_t k = 0; k < tape->launches[i].n_ops; k++) {
+            if (op_row(graph->ops[tape->launches[i].ops[k]].op)->traits & FRIT_OP_ORDERED)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* An operand that is overwritten cannot be undone, nor can an effect: only a run of one submit has
+ * these. */
+static bool can_go_back(const struct tape *tape, const struct graph *graph)
+{
+    if (tape->n_submits > 1 && has_effects(tape, graph))
+        return false;
     for (uint32_t v = 0; v < tape->n_values; v++) {
         const struct tape_value *value = &tape->values[v];
 
@@ -441,7 +460,7 @@ bool tape_finish(struct tape *tape, const struct run_value *values, const struct
     if (!learn_lists(tape))
         return false;
     return learn_words(tape, explorer, segment) && learn_same(tape, explorer, segment, n_calls) &&
-           can_go_back(tape) && !tape->spoiled;
+           can_go_back(tape, &explorer->graph) && !tape->spoiled;
 }
 
 /* ---- playing ---- */
@@ -505,6 +524,10 @@ bool tape_matches(struct tape *tape, const struct segment *segment)
         if (!matches_external(value, &segment->values[value->seg]))
             return false;
     }
+    for (uint32_t r = 0; r < tape->n_calls; r++) {
+        if (tape->persistent[r] != segment->records[r]->persistent)
+            return false;
+    }
     for (uint32_t i = 0; i < tape->n_same; i++) {
         if (!same_scalars(&tape->same[i], segment->records[tape->same[i].record]))
             return false;
@@ -529,7 +552,8 @@ static bool write_words(struct played_launch *l, const struct segment *segment)
     return true;
 }
 
-static void write_args(struct tape *tape, struct played_launch *l)
+/* False: a value made here begins where prepare did not see it begin. */
+static bool write_args(struct tape *tape, struct played_launch *l)
 {
     frit_arg *args = (frit_arg *)l->launch.args;
 
@@ -541,6 +565,8 @@ static void write_args(struct tape *tape, struct played_launch *l)
         buffer = tape->values[l->args[i].value].buffer;
         args[i].memory = buffer->handle;
         args[i].offset = buffer->offset + l->args[i].first;
+        if (i < l->n_in && (args[i].offset == 0) != !!(args[i].flags & FRIT_ARG_START))
+            return false;
         if (i < l->n_in)
             continue;
         args[i].flags = args[i].offset == 0 ? args[i].flags | FRIT_ARG_START
@@ -548,6 +574,7 @@ static void write_args(struct tape *tape, struct played_launch *l)
         if (args[i].tail)
             args[i].tail = buffer->tail;
     }
+    return true;
 }
 
 /* Gives back what died by the submit of this number; `from` counts the dying that are gone. */
@@ -639,8 +666,8 @@ static frit_status add_cmds(struct tape *tape, struct played_launch *l, uint32_t
         at[i] = (frit_cmd){.struct_size = sizeof(frit_cmd)};
     if (foreign) {
         TRY(program->table->record(program->self, &l->launch, at, room, &count, err));
-        if (count > room)
-            return fail(err, FRIT_UNSUPPORTED, "too many commands");
+        if (count > room || !launch_commands_known(at, count))
+            return fail(err, FRIT_INTERNAL, "record gives other commands than before");
     } else {
         at->kind = FRIT_CMD_LAUNCH;
         at->launch = &l->launch;
@@ -707,11 +734,14 @@ frit_status tape_play(struct tape *tape, frit_device *device, const struct segme
     if (st)
         return st;
     st = take_memory(tape, device, &err);
-    for (uint32_t i = 0; i < tape->n_launches && !st; i++)
-        write_args(tape, &tape->launches[i]);
+    for (uint32_t i = 0; i < tape->n_launches && !st; i++) {
+        if (!write_args(tape, &tape->launches[i]))
+            st = FRIT_INTERNAL;
+    }
     if (!st)
         st = play(tape, device, value, &err);
     if (st) {
+        tape->spoiled |= !launch_lacked_memory(st);
         for (uint32_t i = 0; i < tape->n_launches; i++)
             drop_workspace(&tape->launches[i]);
         drop_list(tape, &tape->created);

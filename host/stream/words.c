@@ -193,7 +193,10 @@ bool words_again(const struct op_record *record, const struct words_count *count
         return false;
     memcpy(before, to->classes + to->n_scalars, rest);
     add_rest(to, &wordy);
-    return memcmp(before, to->classes + to->n_scalars - rest, rest) == 0;
+    if (memcmp(before, to->classes + to->n_scalars - rest, rest) == 0)
+        return true;
+    memcpy(to->classes + to->n_scalars - rest, before, rest);
+    return false;
 }
 
 void words_random_again(const struct op_record *record, const struct words_count *count,

@@ -29,7 +29,7 @@ struct words_count {
 struct words_count words_count(const struct graph_op *op, const struct graph_value *values);
 
 /* The words of a recorded op once more, at the start of `to`.  False: a scalar is of another class
- * than before. */
+ * than before; the classes stay. */
 bool words_again(const struct op_record *record, const struct words_count *count, struct words *to);
 /* The random words of a SEEDED part of a recorded op: its last two scalars. */
 void words_random_again(const struct op_record *record, const struct words_count *count,
