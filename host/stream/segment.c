@@ -28,6 +28,7 @@ enum { MOST_STRAYED = 64 }; /* then the memory of records that are no more is gi
 
 void segment_again(struct segment *segment)
 {
+    segment->n_strayed += segment->n_known > segment->n_matched;
     if (segment->n_strayed >= MOST_STRAYED) {
         segment_reset(segment, 0);
         return;
@@ -330,10 +331,11 @@ bool segment_move(struct segment *to, const struct segment *from, uint32_t first
 {
     for (uint32_t r = first; r < from->n_records; r++) {
         const struct op_record *record = from->records[r];
+        uint32_t n_dead = record->again ? record->n_again : record->n_dead;
 
         if (!move_record(to, from, record))
             return false;
-        for (uint32_t i = 0; i < record->n_dead; i++) {
+        for (uint32_t i = 0; i < n_dead; i++) {
             const struct seg_value *value = &from->values[record->dead[i]];
 
             if (value->maker >= first)

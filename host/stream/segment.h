@@ -68,7 +68,7 @@ struct segment {
     uint32_t records_room, values_room, extents_room;
     uint32_t n_matched; /* records whose key the walker has taken */
     uint32_t n_known;   /* records of the time before, the ones that came again included */
-    uint32_t n_strayed; /* times that it was not the same again, since the memory was fresh */
+    uint32_t n_strayed; /* times that it was not as long or not the same, with this memory */
     uint64_t serial;    /* of the automaton's generation that the records' nodes belong to */
 };
 

@@ -128,6 +128,23 @@ static struct run_value *values_alloc(struct work *work, const struct plan *plan
     return arena_array(&graph->arena, (size_t)n + 1, sizeof(struct run_value));
 }
 
+/* Outside of any lock: plans that were forgotten end when what they launched has. */
+static void reap_plans(frit_device *device)
+{
+    if (!automaton_has_gone(device->automaton))
+        return;
+    device_wait(device, atomic_load(&device->last_value), NULL);
+    automaton_reap(device->automaton);
+}
+
+/* A plan that the automaton may not have kept: likewise. */
+static void drop_plan(frit_device *device, struct plan *plan)
+{
+    if (plan && plan_is_unshared(plan))
+        device_wait(device, atomic_load(&device->last_value), NULL);
+    plan_unref(plan);
+}
+
 /* The end of a flight, inside the lock, which it leaves: nothing is held any more. */
 static void flight_end(struct flight *f)
 {
@@ -140,6 +157,7 @@ static void flight_end(struct flight *f)
     home_leave_drop(&stream->home);
     alias_free(gone);
     explorer_reset(&f->work->explorer);
+    reap_plans(stream->device);
 }
 
 /* A tape for the run to come, where it could be played again: memory that is filled with NaN, or
@@ -374,13 +392,13 @@ static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan
         detach(stream, plan->n_calls, &f);
         home_leave(&stream->home);
         flight_run(&f, f.n_calls == plan->n_calls ? plan : NULL);
+        drop_plan(stream->device, found);
         home_enter(&stream->home);
         stream->spare = f.work;
         walker_restart(&stream->walker);
     }
     seat_set_driving(false);
     pthread_mutex_unlock(&stream->baton);
-    plan_unref(found);
     return true;
 }
 
@@ -392,7 +410,7 @@ static void match_next(struct stream *stream)
     struct op_key key;
 
     if (record->again && record->n_again == record->n_dead &&
-        segment->serial == stream->walker.serial) {
+        segment->n_known > segment->n_matched && segment->serial == stream->walker.serial) {
         stream->walker.node = record->node;
         stream->walker.depth++;
         segment->n_matched++;
@@ -404,8 +422,8 @@ static void match_next(struct stream *stream)
         walker_step(&stream->walker, &key);
     else
         stream->walker.node = NULL; /* off the trie: nothing is known here or further */
-    /* What stood behind another node does not come again. */
-    if (record->node != stream->walker.node)
+    /* What stood behind another node does not come again, nor has it where it came already. */
+    if (record->node != stream->walker.node || segment->serial != stream->walker.serial)
         segment->n_known = 0;
     record->node = stream->walker.node;
     segment->serial = stream->walker.serial;
@@ -464,7 +482,7 @@ static void run_detached(struct flight *f, struct walker *walker)
         timeline_end(begun, "search", str_of("explore"));
     }
     flight_run(f, plan);
-    plan_unref(found);
+    drop_plan(f->stream->device, found);
 }
 
 bool stream_drain(struct stream *stream, enum drain_cause cause)
