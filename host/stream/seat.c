@@ -199,6 +199,7 @@ static void forget_thread(void *unused)
     }
     free(mine.list);
     mine = (struct seats){0};
+    seat_used = NULL;
 }
 
 static void make_key(void)
