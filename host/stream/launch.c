@@ -452,7 +452,7 @@ bool launch_commands_known(const frit_cmd *cmds, uint32_t n)
         if (cmds[i].kind == FRIT_CMD_DISPATCH && (!cmds[i].kernel || !cmds[i].launch))
             return false;
     }
-    return true;
+    return n > 0;
 }
 
 /* A program of another plugin writes its own commands. */
