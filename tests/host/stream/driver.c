@@ -443,6 +443,17 @@ static void check_aliases(const frit_launch *launch)
     }
 }
 
+/* Whether a range begins its memory is told as it is. */
+static void check_starts(const frit_launch *launch)
+{
+    for (uint32_t i = 0; i < launch->n_args; i++) {
+        const frit_arg *arg = &launch->args[i];
+
+        if (arg->memory)
+            assert_int_equal(arg->offset == 0, (arg->flags & FRIT_ARG_START) != 0);
+    }
+}
+
 static void run_command(struct driver *driver, const frit_cmd *cmd, uint64_t value)
 {
     if (cmd->kind == FRIT_CMD_FILL)
@@ -450,6 +461,7 @@ static void run_command(struct driver *driver, const frit_cmd *cmd, uint64_t val
     if (!cmd->launch)
         return;
     check_aliases(cmd->launch);
+    check_starts(cmd->launch);
     if (driver->complete_status) {
         driver->failure = (frit_failure){0, driver->complete_status, value, cmd->launch->cookie};
         driver->complete_status = FRIT_OK;

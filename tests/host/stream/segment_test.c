@@ -295,6 +295,63 @@ static void test_moved_records_are_as_if_recorded_there(void **state)
     end(x), end(y), end(w), end(u), end(v), end(w2);
 }
 
+/* A loop that is long and short in turn: memory of records that do not come again is given back. */
+static void test_lengths_in_turn(void **state)
+{
+    struct segment segment = {0};
+    struct slot *x = make(4, 5);
+    uint32_t n_fresh = 0;
+
+    (void)state;
+    begin(&segment);
+    for (int round = 0; round < 300; round++) {
+        for (int i = 0; i < (round % 2 ? 1 : 20); i++) {
+            struct slot *y;
+
+            if (segment_next(&segment)) { /* as if met */
+                segment.n_values = segment.records[segment.n_records++]->end;
+                continue;
+            }
+            y = add(&segment, x, NULL);
+            end(y);
+        }
+        segment.n_matched = segment.n_records;
+        segment_release(&segment);
+        for (uint32_t i = 0; i < segment.n_values; i++)
+            segment.values[i] = (struct seg_value){.maker = segment.values[i].maker};
+        segment_again(&segment);
+        n_fresh += segment.n_known == 0;
+        segment_begin(&segment, ++last_epoch);
+    }
+    assert_true(n_fresh > 0);
+    segment_fini(&segment);
+    end(x);
+}
+
+/* What died with a record before, and has not yet died with it now, is not moved as dead. */
+static void test_old_deaths_are_not_moved(void **state)
+{
+    struct segment whole = {0}, rest = {0};
+    struct slot *x = make(4, 5), *y, *z;
+    struct op_record *record;
+
+    (void)state;
+    begin(&whole);
+    y = add(&whole, x, NULL);
+    z = add(&whole, y, x);
+    segment_bury(&whole, y->index);
+    record = whole.records[1];
+    assert_int_equal(record->n_dead, 1);
+    record->again = true;
+    record->n_again = 0;
+    begin(&rest);
+    assert_true(segment_move(&rest, &whole, 0));
+    assert_int_equal(rest.records[1]->n_dead, 0);
+    finish(&rest);
+    finish(&whole);
+    end(x), end(y), end(z);
+}
+
 /* ---- without memory ---- */
 
 static void test_an_append_without_memory_changes_nothing(void **state)
@@ -365,6 +422,8 @@ int main(void)
         TEST(test_keys_do_not_know_sizes),
         TEST(test_keys_know_which_extents_are_equal),
         TEST(test_moved_records_are_as_if_recorded_there),
+        TEST(test_lengths_in_turn),
+        TEST(test_old_deaths_are_not_moved),
         TEST(test_an_append_without_memory_changes_nothing),
         TEST(test_a_move_without_memory_holds_nothing),
     };

@@ -294,9 +294,90 @@ static void test_closing_ends_open_scopes(void **state)
     assert_non_null(strstr(frit_tensor_error(error), "not a tensor"));
 }
 
+/* ---- records that come again ---- */
+
+/* x, y = -x, z = exp(y), w = -z, all of it kept but what dies: y, if `dies`. */
+static void queue_three(frit_tensor *x, bool dies, frit_tensor *out[3])
+{
+    out[0] = frit_neg(x);
+    out[1] = frit_exp(dies ? frit_take(out[0]) : out[0]);
+    out[2] = frit_neg(out[1]);
+}
+
+static void release_three(bool dies, frit_tensor *out[3])
+{
+    for (int i = dies; i < 3; i++)
+        frit_release(out[i]);
+}
+
+/* Records pile up while somebody has the baton.  One of them has other deaths than before: those
+ * behind it, though they came again, do not stand where they stood. */
+static void test_records_behind_another_one(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device), *out[3];
+    struct stream *stream;
+    uint64_t misses;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        frit_scope scope = frit_scope_begin(device);
+
+        queue_three(x, true, out);
+        for (int k = 1; k < 3; k++)
+            frit_keep(out[k]);
+        frit_scope_end(scope);
+        release_three(true, out);
+    }
+    stream = seat_peek(device)->stream;
+    misses = atomic_load(&device->count.plan_misses);
+    pthread_mutex_lock(&stream->baton);
+    queue_three(x, false, out);
+    pthread_mutex_unlock(&stream->baton);
+    assert_true(stream_drain(stream, DRAIN_SYNC));
+    assert_int_equal(atomic_load(&device->count.plan_misses), misses + 1);
+    expect_negative(out[0]);
+    release_three(false, out);
+    frit_release(x);
+    device_destroy(device);
+}
+
+/* ---- what begins a block of memory ---- */
+
+/* Values inside of a plan do not lie where they lay when it ran first; the driver checks what it is
+ * told of their places. */
+static void test_places_inside_of_a_known_plan(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x, *blocks[8];
+    uint32_t n = 0;
+
+    (void)state;
+    frit_persistent_begin(device);
+    x = make(device);
+    frit_persistent_end(device);
+    for (int i = 0; i < 8; i++) {
+        frit_scope scope = frit_scope_begin(device);
+        frit_tensor *y = frit_keep(frit_neg(frit_take(frit_neg(x))));
+
+        frit_scope_end(scope);
+        frit_release(y);
+        if (i % 2)
+            blocks[n++] = make(device);
+    }
+    while (n)
+        frit_release(blocks[--n]);
+    frit_release(x);
+    device_destroy(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_records_behind_another_one),
+        cmocka_unit_test(test_places_inside_of_a_known_plan),
         cmocka_unit_test(test_threads_one_after_another_share_a_stream),
         cmocka_unit_test(test_a_new_thread_does_not_get_old_errors),
         cmocka_unit_test(test_a_new_thread_makes_ordinary_tensors),
