@@ -104,7 +104,7 @@ frit_status plan_create(const struct relative *relative, uint32_t n_calls,
 frit_status plan_unfused(const struct relative *relative, uint32_t n_calls, struct plan **out,
                          frit_err *err);
 struct plan *plan_ref(struct plan *plan);
-void plan_unref(struct plan *plan); /* NULL does nothing */
+void plan_unref(struct plan *plan);             /* NULL does nothing */
 bool plan_is_unshared(const struct plan *plan); /* the caller's reference is the last */
 
 /* Lifetime simulation of ops in an order of running: each of `n_ops` ops once, no value used before

@@ -373,11 +373,33 @@ static void test_places_inside_of_a_known_plan(void **state)
     device_destroy(device);
 }
 
+/* A command of a known plan fails after submit: what it wrote is spoiled, as on the first run. */
+static void test_a_late_failure_of_a_known_plan(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device), *y;
+    float out[6];
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        expect_negative(frit_take(frit_neg(x)));
+    driver.complete_status = FRIT_INTERNAL;
+    y = frit_neg(x);
+    frit_flush(device);
+    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_INTERNAL);
+    assert_int_equal(frit_tensor_status(y), FRIT_INTERNAL);
+    frit_release(y);
+    frit_release(x);
+    device_destroy(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_records_behind_another_one),
         cmocka_unit_test(test_places_inside_of_a_known_plan),
+        cmocka_unit_test(test_a_late_failure_of_a_known_plan),
         cmocka_unit_test(test_threads_one_after_another_share_a_stream),
         cmocka_unit_test(test_a_new_thread_does_not_get_old_errors),
         cmocka_unit_test(test_a_new_thread_makes_ordinary_tensors),
