@@ -17,11 +17,15 @@
  *  5. The program's arguments are, in this order: each value that the covered ops use and none of
  *     them makes, in order of first use (operands in the row's order), once; then each value that
  *     they make and that does not die in them, in order of making.  A value dies in them if a
- * covered op lists it in `dead`.  `scalars` and `bounds` are those of the covered ops one after the
- *     other, as frit_launch says.
+ *     covered op lists it in `dead`.  `scalars` and `bounds` are those of the covered ops one after
+ *     the other, as frit_launch says.
  *
  * Ops are pushed in the order in which the program must seem to run them; between two of them the
- * host runs nothing.  VIEW rows come like any other op. */
+ * host runs nothing.  VIEW rows come like any other op.
+ *
+ * Numbers of values and extents mean the same in all pushes until reset, but have gaps and begin
+ * anywhere: the ops are some of a longer list.  So do the numbers of scalar operands, which
+ * therefore say nothing about places in `scalars`: count them. */
 #ifndef FRIT_FUSER_H
 #define FRIT_FUSER_H
 

@@ -225,10 +225,10 @@ typedef struct frit_program_table {
      * process. */
     frit_status (*to_state)(void *self, void *bytes, uint64_t *n_bytes, frit_err *err);
     /* [any] +nonblock  Required where the program is not of the device's own driver, else NULL:
-     * writes at most `capacity` commands (DISPATCH, BARRIER) of the host's zeroed ones that do what
-     * `launch` says, and their true count, which is the same for every launch of a spec.  They may
-     * point at `launch`, which lives until submit has returned, and at what lives as long as the
-     * program. */
+     * writes at least one and at most `capacity` commands (DISPATCH, BARRIER) of the host's zeroed
+     * ones that do what `launch` says, and their true count, which is the same for every launch of
+     * a spec.  They may point at `launch`, which lives until submit has returned, and at what lives
+     * as long as the program. */
     frit_status (*record)(void *self, const frit_launch *launch, struct frit_cmd *cmds,
                           uint32_t capacity, uint32_t *count, frit_err *err);
 } frit_program_table;

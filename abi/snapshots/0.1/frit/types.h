@@ -4,7 +4,7 @@
  * Layout rules of every struct in abi/ (the checks are in tests/abi):
  *  - 64-bit little-endian hosts only; fixed-width integers, floats, pointers, function pointers;
  *  - the first field of whatever may grow is `struct_size`, the end offset of the last field that
- * the filler knows; a reader tests a field with FRIT_HAS and nothing else;
+ *    the filler knows; a reader tests a field with FRIT_HAS and nothing else;
  *  - no holes (padding is a named `reserved` field, written 0, ignored on read), append only;
  *  - the upper half of `flags` is must-understand: an unknown bit there means FRIT_UNSUPPORTED;
  *  - arrays carry a count and a stride in bytes; strings are pointer + length, UTF-8, borrowed. */
