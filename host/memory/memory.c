@@ -3,20 +3,25 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/short_lock.h"
 #include "memory/pool.h"
 
 #define PIN ((uint64_t)1 << 32)
 
 /* Small buffers that were given back lie on a shelf, pieces of blocks and all, until one of exactly
- * their size is wanted or blocks are to go back to the driver. */
-enum { SHELF_SIZES = 16, SHELF_BUFFERS = 32, SHELF_BYTES = 1 << 14 };
+ * their size is wanted or blocks are to go back to the driver.  Threads use different shelves as a
+ * rule, so that they do not wait for each other. */
+enum { SHELVES = 8, SHELF_SIZES = 16, SHELF_BUFFERS = 16, SHELF_BYTES = 1 << 14 };
 
 struct shelf {
+    _Alignas(64) struct short_lock lock;
     struct buffer *list[SHELF_SIZES]; /* by size */
     uint32_t count;
+    uint64_t bytes;
 };
 
 struct memory {
@@ -27,9 +32,9 @@ struct memory {
     uint64_t align;
     memory_idle idle;
     void *idle_ctx;
-    pthread_mutex_t lock; /* of everything below */
+    struct short_lock lock; /* of everything below */
     struct pool pool;
-    struct shelf shelf;
+    struct shelf shelves[SHELVES];
     struct memory_stats stats;
 };
 
@@ -54,17 +59,17 @@ uint64_t memory_block_bytes(const frit_device_info *info, uint64_t wanted)
 frit_status memory_create(const frit_backend *backend, const frit_device_info *info, void *self,
                           const struct memory_limits *limits, struct memory **out, frit_err *err)
 {
-    struct memory *memory = calloc(1, sizeof(*memory));
+    struct memory *memory = aligned_alloc(_Alignof(struct memory), sizeof(*memory));
 
     *out = NULL;
     if (!memory)
         return fail_memory(err, sizeof(*memory));
+    memset(memory, 0, sizeof(*memory));
     memory->backend = backend;
     memory->info = info;
     memory->self = self;
     memory->limits = *limits;
     memory->align = info->align_bytes ? info->align_bytes : 64;
-    pthread_mutex_init(&memory->lock, NULL);
     *out = memory;
     return FRIT_OK;
 }
@@ -80,7 +85,6 @@ void memory_destroy(struct memory *memory)
     if (!memory)
         return;
     memory_trim(memory, true);
-    pthread_mutex_destroy(&memory->lock);
     free(memory);
 }
 
@@ -118,34 +122,47 @@ static void free_blocks(struct memory *memory, struct pool_block *list)
     }
 }
 
-static struct buffer **shelf_place(struct memory *memory, uint64_t bytes)
+static struct shelf *shelf_mine(struct memory *memory)
 {
-    return &memory->shelf.list[bytes / memory->align % SHELF_SIZES];
+    return &memory->shelves[(uint64_t)pthread_self() * 0x9e3779b97f4a7c15u >> 61];
 }
 
-/* Under the lock. */
-static void clear_shelf(struct memory *memory)
-{
-    for (uint32_t i = 0; i < SHELF_SIZES; i++) {
-        while (memory->shelf.list[i]) {
-            struct buffer *buffer = memory->shelf.list[i];
+_Static_assert(SHELVES == 8, "the hash has three bits");
 
-            memory->shelf.list[i] = buffer->next;
+static struct buffer **shelf_place(const struct memory *memory, struct shelf *shelf, uint64_t bytes)
+{
+    return &shelf->list[bytes / memory->align % SHELF_SIZES];
+}
+
+/* Under the memory's lock, which comes first. */
+static void clear_shelf(struct memory *memory, struct shelf *shelf)
+{
+    short_lock_enter(&shelf->lock);
+    for (uint32_t i = 0; i < SHELF_SIZES; i++) {
+        while (shelf->list[i]) {
+            struct buffer *buffer = shelf->list[i];
+
+            shelf->list[i] = buffer->next;
+            memory->stats.buffers_now--;
+            memory->stats.bytes_now -= buffer->segment->bytes;
             pool_return(&memory->pool, buffer->segment);
             free(buffer);
         }
     }
-    memory->shelf.count = 0;
+    shelf->count = 0;
+    shelf->bytes = 0;
+    short_lock_leave(&shelf->lock);
 }
 
 void memory_trim(struct memory *memory, bool all)
 {
     struct pool_block *list;
 
-    pthread_mutex_lock(&memory->lock);
-    clear_shelf(memory);
+    short_lock_enter(&memory->lock);
+    for (uint32_t i = 0; i < SHELVES; i++)
+        clear_shelf(memory, &memory->shelves[i]);
     list = unlink_idle(memory, 0, all);
-    pthread_mutex_unlock(&memory->lock);
+    short_lock_leave(&memory->lock);
     free_blocks(memory, list);
     if (memory->backend->memory_cleanup)
         memory->backend->memory_cleanup(memory->self);
@@ -158,9 +175,9 @@ static frit_status driver_alloc(struct memory *memory, uint64_t bytes, frit_allo
     frit_alloc_desc desc = {.struct_size = sizeof(desc), .bytes = bytes, .align = memory->align};
 
     *out = (frit_allocation){.struct_size = sizeof(*out)};
-    pthread_mutex_lock(&memory->lock);
+    short_lock_enter(&memory->lock);
     memory->stats.driver_allocs++;
-    pthread_mutex_unlock(&memory->lock);
+    short_lock_leave(&memory->lock);
     return fail_from(err, memory->backend->alloc(memory->self, &desc, out, err), "alloc");
 }
 
@@ -174,10 +191,10 @@ static frit_status alloc_or_trim(struct memory *memory, uint64_t bytes, frit_all
         log_write(FRIT_LOG_INFO, "memory", "trimming pools to allocate %llu bytes",
                   (unsigned long long)bytes);
         memory_trim(memory, false);
-        pthread_mutex_lock(&memory->lock);
+        short_lock_enter(&memory->lock);
         memory->stats.trims++;
         memory->stats.alloc_retries++;
-        pthread_mutex_unlock(&memory->lock);
+        short_lock_leave(&memory->lock);
         st = driver_alloc(memory, bytes, out, &first);
     }
     if (!st && !out->memory)
@@ -230,11 +247,11 @@ static struct pool_piece *take(struct memory *memory, enum block_kind kind, uint
 {
     struct pool_piece *segment;
 
-    pthread_mutex_lock(&memory->lock);
+    short_lock_enter(&memory->lock);
     segment = pool_take(&memory->pool, kind, bytes);
     if (segment)
         count_taken(memory, segment);
-    pthread_mutex_unlock(&memory->lock);
+    short_lock_leave(&memory->lock);
     return segment;
 }
 
@@ -243,7 +260,7 @@ static struct pool_piece *take_new(struct memory *memory, struct pool_block *blo
     struct memory_stats *s = &memory->stats;
     struct pool_piece *segment;
 
-    pthread_mutex_lock(&memory->lock);
+    short_lock_enter(&memory->lock);
     pool_insert(&memory->pool, block);
     s->reserved_now += block->bytes;
     if (s->reserved_now > s->reserved_peak)
@@ -251,7 +268,7 @@ static struct pool_piece *take_new(struct memory *memory, struct pool_block *blo
     segment =
         pool_take(&memory->pool, block->kind, block->kind == BLOCK_POOL ? bytes : block->bytes);
     count_taken(memory, segment);
-    pthread_mutex_unlock(&memory->lock);
+    short_lock_leave(&memory->lock);
     return segment;
 }
 
@@ -275,39 +292,49 @@ static frit_status segment_get(struct memory *memory, uint64_t bytes, bool persi
 }
 
 /* One from the shelf whose piece has exactly the size, the first in its block, so that a program's
- * loop finds its memory in the same places each time; or NULL. */
+ * loop finds its memory in the same places each time; or NULL.  What lies on a shelf counts as a
+ * buffer, for the peak; memory_stats takes it off. */
 static struct buffer *unshelve(struct memory *memory, uint64_t bytes)
 {
+    struct shelf *shelf = shelf_mine(memory);
     struct buffer **best = NULL, *buffer = NULL;
 
-    pthread_mutex_lock(&memory->lock);
-    for (struct buffer **at = shelf_place(memory, bytes); *at; at = &(*at)->next) {
+    short_lock_enter(&shelf->lock);
+    for (struct buffer **at = shelf_place(memory, shelf, bytes); *at; at = &(*at)->next) {
         if ((*at)->segment->bytes == bytes && (!best || (*at)->offset < (*best)->offset))
             best = at;
     }
     if (best) {
         buffer = *best;
         *best = buffer->next;
-        memory->shelf.count--;
-        count_taken(memory, buffer->segment);
+        shelf->count--;
+        shelf->bytes -= bytes;
     }
-    pthread_mutex_unlock(&memory->lock);
+    short_lock_leave(&shelf->lock);
     return buffer;
 }
 
-/* Under the lock. */
 static bool shelve(struct memory *memory, struct buffer *buffer)
 {
-    struct buffer **at;
+    struct shelf *shelf = shelf_mine(memory);
+    uint64_t bytes = buffer->segment->bytes;
+    bool room;
 
-    if (buffer->segment->block->kind != BLOCK_POOL || buffer->segment->bytes > SHELF_BYTES ||
-        memory->shelf.count >= SHELF_BUFFERS || memory->limits.keep_bytes < SHELF_BYTES)
+    if (buffer->segment->block->kind != BLOCK_POOL || bytes > SHELF_BYTES ||
+        memory->limits.keep_bytes < SHELF_BYTES)
         return false;
-    at = shelf_place(memory, buffer->segment->bytes);
-    buffer->next = *at;
-    *at = buffer;
-    memory->shelf.count++;
-    return true;
+    short_lock_enter(&shelf->lock);
+    room = shelf->count < SHELF_BUFFERS;
+    if (room) {
+        struct buffer **at = shelf_place(memory, shelf, bytes);
+
+        buffer->next = *at;
+        *at = buffer;
+        shelf->count++;
+        shelf->bytes += bytes;
+    }
+    short_lock_leave(&shelf->lock);
+    return room;
 }
 
 frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent,
@@ -358,18 +385,16 @@ static void give_back(struct buffer *buffer)
     struct memory *memory = buffer->memory;
     struct pool_block *surplus = NULL;
 
+    if (buffer->segment && shelve(memory, buffer))
+        return;
     if (buffer->segment) {
-        pthread_mutex_lock(&memory->lock);
+        short_lock_enter(&memory->lock);
         memory->stats.buffers_now--;
         memory->stats.bytes_now -= buffer->segment->bytes;
-        if (shelve(memory, buffer)) {
-            pthread_mutex_unlock(&memory->lock);
-            return;
-        }
         pool_return(&memory->pool, buffer->segment);
         if (memory->pool.idle_bytes > memory->limits.keep_bytes)
             surplus = unlink_idle(memory, memory->limits.keep_bytes, false);
-        pthread_mutex_unlock(&memory->lock);
+        short_lock_leave(&memory->lock);
         free_blocks(memory, surplus);
     }
     free(buffer);
@@ -419,7 +444,15 @@ bool buffer_is_persistent(const struct buffer *buffer)
 
 void memory_stats(struct memory *memory, struct memory_stats *out)
 {
-    pthread_mutex_lock(&memory->lock);
+    short_lock_enter(&memory->lock);
     *out = memory->stats;
-    pthread_mutex_unlock(&memory->lock);
+    for (uint32_t i = 0; i < SHELVES; i++) {
+        struct shelf *shelf = &memory->shelves[i];
+
+        short_lock_enter(&shelf->lock);
+        out->buffers_now -= shelf->count;
+        out->bytes_now -= shelf->bytes;
+        short_lock_leave(&shelf->lock);
+    }
+    short_lock_leave(&memory->lock);
 }

@@ -144,9 +144,15 @@ static void *queue_main(void *arg)
 
 frit_status queue_open(struct queue *queue, struct device *device, frit_err *err)
 {
+    pthread_mutexattr_t often;
     pthread_condattr_t clock;
+    int failed;
 
-    if (pthread_mutex_init(&queue->lock, NULL))
+    pthread_mutexattr_init(&often);
+    pthread_mutexattr_settype(&often, PTHREAD_MUTEX_ADAPTIVE_NP); /* held for a few instructions */
+    failed = pthread_mutex_init(&queue->lock, &often);
+    pthread_mutexattr_destroy(&often);
+    if (failed)
         return null_fail(device->instance, err, FRIT_IO, "null: no mutex for the queue");
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
