@@ -25,6 +25,7 @@ struct shelf {
 };
 
 struct memory {
+    struct shelf shelves[SHELVES];
     const frit_backend *backend;
     const frit_device_info *info;
     void *self;
@@ -34,7 +35,6 @@ struct memory {
     void *idle_ctx;
     struct short_lock lock; /* of everything below */
     struct pool pool;
-    struct shelf shelves[SHELVES];
     struct memory_stats stats;
 };
 
