@@ -184,6 +184,7 @@ uint32_t frit_op_support(frit_device *device, uint32_t op)
 
 void frit_stats_get(frit_device *device, frit_stats *out)
 {
+    struct stream_counters streams;
     const struct device_counters *count;
     struct automaton_stats known;
     struct memory_stats memory;
@@ -193,11 +194,12 @@ void frit_stats_get(frit_device *device, frit_stats *out)
     count = &device->count;
     memory_stats(device->memory, &memory);
     automaton_stats(device->automaton, &known);
-    frit_stats stats = {.ops = streams_ops(device),
+    streams_counted(device, &streams);
+    frit_stats stats = {.ops = streams.ops,
                         .views = atomic_load(&count->views),
                         .decomposed = atomic_load(&count->decomposed),
                         .programs = atomic_load(&count->programs),
-                        .launches = atomic_load(&count->launches),
+                        .launches = atomic_load(&count->launches) + streams.launches,
                         .submits = atomic_load(&count->submits),
                         .compiles = atomic_load(&count->compiles),
                         .drains_read = atomic_load(&count->drains[DRAIN_READ]),
@@ -222,10 +224,10 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .plans_now = known.plans,
                         .store_loaded = atomic_load(&count->store_loaded),
                         .explorations = atomic_load(&count->explorations),
-                        .plan_hits = atomic_load(&count->plan_hits),
+                        .plan_hits = streams.plan_hits,
                         .plan_misses = atomic_load(&count->plan_misses),
-                        .plan_runs = atomic_load(&count->plan_runs),
-                        .fused = atomic_load(&count->fused),
+                        .plan_runs = atomic_load(&count->plan_runs) + streams.plays,
+                        .fused = atomic_load(&count->fused) + streams.fused,
                         .barriers = atomic_load(&count->barriers),
                         .in_place = atomic_load(&count->in_place),
                         .skipped = atomic_load(&count->skipped),

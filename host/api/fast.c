@@ -237,7 +237,7 @@ static struct slot *meet(struct seat *seat, const struct api_call *call, struct 
         return NULL;
     known->persistent = seat->persistent > 0;
     meet_record(&stream->work->segment, o->in, n_new, out);
-    stream_count_op(stream);
+    stream_count(&stream->count.ops, 1);
     return out;
 }
 

@@ -55,7 +55,8 @@ enum fallback {
 
 struct device_counters {
     atomic_uint_least64_t views, decomposed, programs, launches, submits, compiles;
-    atomic_uint_least64_t plan_hits, plan_misses, explorations, plan_runs;
+    /* Beside what streams count themselves. */
+    atomic_uint_least64_t plan_misses, explorations, plan_runs;
     atomic_uint_least64_t fused;        /* launches of programs for blocks */
     atomic_uint_least64_t barriers;     /* between commands of one submit */
     atomic_uint_least64_t in_place;     /* outputs in the memory of an input */

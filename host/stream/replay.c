@@ -699,9 +699,6 @@ static frit_status play_submit(struct tape *tape, frit_device *device, uint32_t 
     for (i = from; i < *end; i++) {
         drop_workspace(&tape->launches[i]);
         set_written(tape, &tape->launches[i], *value);
-        atomic_fetch_add_explicit(&device->count.launches, 1, memory_order_relaxed);
-        if (tape->launches[i].block)
-            atomic_fetch_add_explicit(&device->count.fused, 1, memory_order_relaxed);
     }
     return FRIT_OK;
 }
@@ -785,4 +782,18 @@ void tape_end(struct tape *tape)
 bool tape_is_spoiled(const struct tape *tape)
 {
     return tape->spoiled;
+}
+
+uint32_t tape_launches(const struct tape *tape)
+{
+    return tape->n_launches;
+}
+
+uint32_t tape_blocks(const struct tape *tape)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < tape->n_launches; i++)
+        count += tape->launches[i].block;
+    return count;
 }

@@ -69,6 +69,9 @@ frit_status tape_play(struct tape *tape, frit_device *device, const struct segme
 struct failure *tape_failure(const struct tape *tape, frit_device *device, uint64_t value);
 /* Inside the lock: gives the slots their values, or the failure (borrowed). */
 void tape_land(struct tape *tape, const struct segment *segment, struct failure *failure);
+/* What one play launches; of these, blocks. */
+uint32_t tape_launches(const struct tape *tape);
+uint32_t tape_blocks(const struct tape *tape);
 /* Whether it must not be played again. */
 bool tape_is_spoiled(const struct tape *tape);
 /* Outside: gives back what nobody wants. */

@@ -92,7 +92,7 @@ static struct stream *stream_create(frit_device *device, const void *owner, bool
     stream->n_scopes = stream->op_counter = 0;
     stream->has_ordinal = false;
     stream->seed_epoch = 0;
-    atomic_store(&stream->n_ops, 0);
+    stream->count = (struct stream_counters){0};
     segment_reset(&stream->work->segment, ++stream->last_epoch);
     walker_init(&stream->walker, device->automaton);
     home_leave(&stream->home);
@@ -404,17 +404,23 @@ uint64_t streams_queued(frit_device *device)
     return count;
 }
 
-static void count_ops(struct stream *stream, void *ctx)
+static void add_counts(struct stream *stream, void *ctx)
 {
-    *(uint64_t *)ctx += atomic_load_explicit(&stream->n_ops, memory_order_relaxed);
+    struct stream_counters *sum = ctx;
+
+    stream_count(&sum->ops, atomic_load_explicit(&stream->count.ops, memory_order_relaxed));
+    stream_count(&sum->plan_hits,
+                 atomic_load_explicit(&stream->count.plan_hits, memory_order_relaxed));
+    stream_count(&sum->plays, atomic_load_explicit(&stream->count.plays, memory_order_relaxed));
+    stream_count(&sum->launches,
+                 atomic_load_explicit(&stream->count.launches, memory_order_relaxed));
+    stream_count(&sum->fused, atomic_load_explicit(&stream->count.fused, memory_order_relaxed));
 }
 
-uint64_t streams_ops(frit_device *device)
+void streams_counted(frit_device *device, struct stream_counters *out)
 {
-    uint64_t count = 0;
-
-    streams_each(device, count_ops, &count);
-    return count;
+    *out = (struct stream_counters){0};
+    streams_each(device, add_counts, out);
 }
 
 static void count_tensors(struct stream *stream, void *ctx)

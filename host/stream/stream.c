@@ -257,11 +257,13 @@ static bool play(struct flight *f, struct tape *tape)
     if (!fits || tape_play(tape, device, &f->work->segment, f->ordinal, &value))
         return false;
     timeline_end(begun, "plan", str_of("replay"));
-    atomic_fetch_add_explicit(&device->count.plan_runs, 1, memory_order_relaxed);
     if (atomic_load(&device->n_poisons))
         failure = tape_failure(tape, device, value);
     home_enter(&stream->home);
     tape_land(tape, &f->work->segment, failure);
+    stream_count(&stream->count.plays, 1);
+    stream_count(&stream->count.launches, tape_launches(tape));
+    stream_count(&stream->count.fused, tape_blocks(tape));
     if (failure && !stream->first_error)
         stream->first_error = failure_ref(failure);
     flight_end(f);
@@ -386,7 +388,7 @@ static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan
         timeline_end(begun, "search", str_of("explore"));
         home_enter(&stream->home);
     } else {
-        atomic_fetch_add(&stream->device->count.plan_hits, 1);
+        stream_count(&stream->count.plan_hits, 1);
     }
     if (plan) {
         detach(stream, plan->n_calls, &f);
@@ -473,9 +475,7 @@ static void run_detached(struct flight *f, struct walker *walker)
 {
     struct plan *plan = walker_sync(walker), *found = NULL;
 
-    if (plan) {
-        atomic_fetch_add(&f->stream->device->count.plan_hits, 1);
-    } else {
+    if (!plan) {
         uint64_t begun = timeline_begin();
 
         plan = found = explore_sync(f, walker);
@@ -509,6 +509,7 @@ bool stream_drain(struct stream *stream, enum drain_cause cause)
         match_next(stream);
     stream->stalled = false;
     walker = stream->walker;
+    stream_count(&stream->count.plan_hits, walker_sync(&walker) ? 1 : 0);
     walker_init(&stream->walker, stream->device->automaton);
     detach(stream, stream->work->segment.n_records, &f);
     home_leave(&stream->home);
@@ -601,7 +602,7 @@ bool stream_append(struct seat *seat, struct segment_call *call, struct slot **o
     if (op_row(call->op)->traits & FRIT_OP_SEEDED)
         take_numbers(stream, call);
     if (segment_append(&stream->work->segment, call)) {
-        stream_count_op(stream);
+        stream_count(&stream->count.ops, 1);
         if (watch_is_on(&stream->device->watch))
             watch_recorded(&stream->device->watch, call);
         return true;

@@ -17,6 +17,21 @@
 
 struct memo;
 
+/* What a stream counts itself, so that streams write no line that others write: inside the lock,
+ * read by anybody. */
+struct stream_counters {
+    atomic_uint_least64_t ops;       /* recorded */
+    atomic_uint_least64_t plan_hits; /* answers that were known */
+    atomic_uint_least64_t plays;     /* of tapes, and what they launched */
+    atomic_uint_least64_t launches, fused;
+};
+
+static inline void stream_count(atomic_uint_least64_t *counter, uint64_t by)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
+                          memory_order_relaxed);
+}
+
 /* A segment with what the search knows of it. */
 struct work {
     struct segment segment;
@@ -42,8 +57,8 @@ struct stream {
     struct memo *memo;
     struct failure *first_error; /* since the last sync */
     uint64_t last_epoch;         /* of segments; never goes back */
-    atomic_uint_least64_t n_ops; /* recorded */
-    uint32_t n_scopes;           /* open ones, of any thread */
+    struct stream_counters count;
+    uint32_t n_scopes; /* open ones, of any thread */
     bool has_ordinal;
     uint32_t ordinal;
     uint32_t op_counter;
@@ -106,7 +121,8 @@ void streams_each(frit_device *device, void (*fn)(struct stream *stream, void *c
 /* Detaches all streams from a device that is being closed; queued ops are dropped, tensors end. */
 void streams_close(frit_device *device);
 uint64_t streams_queued(frit_device *device);
-uint64_t streams_ops(frit_device *device);
+/* The sum of what they counted. */
+void streams_counted(frit_device *device, struct stream_counters *out);
 uint64_t streams_tensors(frit_device *device);
 uint64_t streams_count(frit_device *device);
 
@@ -138,13 +154,6 @@ static inline void stream_settle(struct stream *stream)
 /* Inside the lock, after stream_settle: appends an op; `out` gets a slot per wanted output.  False
  * without memory, and nothing changed. */
 bool stream_append(struct seat *seat, struct segment_call *call, struct slot **out);
-static inline void stream_count_op(struct stream *stream)
-{
-    /* Inside the lock, so that nobody else writes it. */
-    atomic_store_explicit(&stream->n_ops,
-                          atomic_load_explicit(&stream->n_ops, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-}
 /* Inside the lock: the value of a slot without owners died; if this segment made it, and it is the
  * owner's doing, the segment knows. */
 static inline void stream_bury(struct slot *slot)
