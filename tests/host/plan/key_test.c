@@ -158,7 +158,7 @@ static void test_keys_are_equal_where_ops_are(void **state)
     for (int i = 0; i < ROUNDS; i++) {
         struct made a, b;
         struct op_key ka, kb;
-        uint64_t other = seed + draw(&seed, 3);
+        uint64_t step = draw(&seed, 3), other = seed + step;
 
         random_op(&rig, &seed, &a);
         seed = other;
