@@ -109,7 +109,7 @@ static void item_failed(const frit_read_item *item, const frit_err *err)
 static frit_status read_items(frit_read_item *items, uint64_t count, struct transfer_read *reads,
                               frit_err *err)
 {
-    frit_status first = FRIT_OK;
+    frit_status first = FRIT_OK, late = FRIT_OK;
 
     for (uint64_t i = 0; i < count; i++) {
         frit_err own = ERR_INIT;
@@ -122,19 +122,20 @@ static frit_status read_items(frit_read_item *items, uint64_t count, struct tran
             first = first ? first : items[i].status;
         }
     }
-    for (uint64_t i = 0; i < count; i++) {
+    /* The last one first: what was begun before it on the device is there then too. */
+    for (uint64_t i = count; i-- > 0;) {
         frit_err own = ERR_INIT;
         frit_status started = items[i].status;
 
         items[i].status = transfer_finish(&reads[i], started, &own);
-        if (items[i].status && !started)
+        if (items[i].status && !started) {
             item_failed(&items[i], &own);
-        if (items[i].status && !first) {
-            first = items[i].status;
-            *err = own;
+            late = items[i].status;
+            if (!first)
+                *err = own;
         }
     }
-    return first;
+    return first ? first : late;
 }
 
 /* A tensor that stands twice is taken once. */

@@ -45,12 +45,13 @@ static frit_status memory_open(frit_device *device, frit_err *err)
 frit_status device_create(const struct device_entry *entry, const struct device_config *config,
                           frit_device **out, frit_err *err)
 {
-    frit_device *device = calloc(1, sizeof(*device));
+    frit_device *device = aligned_alloc(_Alignof(frit_device), sizeof(*device));
     frit_status st;
 
     *out = NULL;
     if (!device)
         return fail_memory(err, sizeof(*device));
+    memset(device, 0, sizeof(*device));
     device->id = atomic_fetch_add(&last_id, 1) + 1;
     device->config = *config;
     device->entry = entry;
@@ -184,20 +185,34 @@ static frit_status ask_wait(frit_device *device, uint64_t value, frit_err *detai
     return st;
 }
 
+static void raise_to(atomic_uint_least64_t *highest, uint64_t value)
+{
+    uint64_t now = atomic_load(highest);
+
+    while (now < value && !atomic_compare_exchange_weak(highest, &now, value))
+        ;
+}
+
 /* A wait that fails leaves the queue at work, on memory of callers too, so it is tried again. */
 frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
 {
     frit_err detail = ERR_INIT;
-    uint64_t begun = timeline_begin();
-    frit_status st = value ? ask_wait(device, value, &detail) : FRIT_OK;
+    uint64_t begun;
+    frit_status st;
 
+    if (value <= atomic_load(&device->reached))
+        return FRIT_OK;
+    begun = timeline_begin();
+    st = ask_wait(device, value, &detail);
     if (st < 0 && st != FRIT_DEVICE_LOST) {
         detail = (frit_err)ERR_INIT;
         st = ask_wait(device, value, &detail);
     }
     timeline_end(begun, "device", str_of("wait"));
-    if (st >= 0)
+    if (st >= 0) {
+        raise_to(&device->reached, value);
         return FRIT_OK;
+    }
     if (!err)
         return st;
     *err = detail;
@@ -207,16 +222,14 @@ frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
 
 void device_reached(frit_device *device, uint64_t value)
 {
-    uint64_t last = atomic_load(&device->last_value);
-
-    while (last < value && !atomic_compare_exchange_weak(&device->last_value, &last, value))
-        ;
+    raise_to(&device->last_value, value);
 }
 
 frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
                           uint64_t *value, frit_err *err)
 {
     uint64_t begun = timeline_begin();
+    frit_err detail = ERR_INIT;
     frit_status st;
 
     pthread_mutex_lock(&device->submit);
@@ -228,8 +241,12 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
     if (st < 0)
         return fail_from(err, st, "submit");
     atomic_fetch_add(&device->count.submits, 1);
-    /* Work that ran inside submit has failed by now or never. */
-    return device->info->caps & FRIT_CAP_INLINE_QUEUE ? device_wait(device, *value, err) : FRIT_OK;
+    /* Work that ran inside submit has failed by now or never.  It has run in any case, so that a
+     * wait that fails is a failure of the commands and not a refusal. */
+    if (device->info->caps & FRIT_CAP_INLINE_QUEUE && device_wait(device, *value, &detail))
+        remember_failure(device, &(frit_failure){.status = detail.status, .value = *value},
+                         &detail);
+    return FRIT_OK;
 }
 
 struct failure *device_poison_of(frit_device *device, uint64_t written_at)

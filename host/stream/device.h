@@ -91,13 +91,15 @@ struct frit_device {
     struct known *known; /* NULL: plans are not kept */
     struct labels *labels;
     frit_device *fallback; /* runs what this one cannot, NULL: nothing does */
-    struct device_counters count;
-    pthread_mutex_t submit;           /* baton: the contract wants one submit at a time */
-    atomic_uint_least64_t last_value; /* of the timeline, submitted */
-    atomic_uint_least64_t told;       /* failures up to this value are among the poisons */
     atomic_uint n_poisons;
-    atomic_uint next_ordinal; /* of streams, in order of their first op */
-    pthread_mutex_t lock;     /* of the rest */
+    atomic_uint_least64_t told; /* failures up to this value are among the poisons */
+    struct device_counters count;
+    /* Written with each submit, apart from what is only read. */
+    _Alignas(64) pthread_mutex_t submit; /* baton: the contract wants one submit at a time */
+    atomic_uint_least64_t last_value;    /* of the timeline, submitted */
+    atomic_uint_least64_t reached;       /* a wait for this value has returned */
+    atomic_uint next_ordinal;            /* of streams, in order of their first op */
+    pthread_mutex_t lock;                /* of the rest */
     struct poison *poisons;
     uint32_t poison_room; /* at least 1 */
     struct stream *streams;
