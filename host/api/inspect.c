@@ -128,6 +128,15 @@ static bool is_view(const struct copying *c)
     return !c->from->program && row->cls == FRIT_CLASS_VIEW && row->level == FRIT_LEVEL_CORE;
 }
 
+static bool copy_note(struct copying *c, uint32_t number)
+{
+    const struct run_note *note = c->run->notes ? &c->run->notes[number] : &(struct run_note){0};
+
+    c->step->flags = note->marks;
+    c->step->why = arena_text(&c->to->arena, note->why, strlen(note->why));
+    return c->step->why != NULL;
+}
+
 static bool copy_step(struct copying *c, uint32_t number)
 {
     struct values in, out;
@@ -144,8 +153,8 @@ static bool copy_step(struct copying *c, uint32_t number)
     c->step->out = out.numbers;
     c->step->out_types = out.types;
     c->step->n_out = out.count;
-    if (c->run->notes)
-        c->step->flags = c->run->notes[number];
+    if (!copy_note(c, number))
+        return false;
     if (is_view(c)) {
         c->step->flags |= FRIT_STEP_VIEW;
     } else if (!(c->step->flags & FRIT_STEP_SKIPPED)) {
@@ -158,6 +167,9 @@ static bool copy_step(struct copying *c, uint32_t number)
 _Static_assert((int)FRIT_STEP_IN_PLACE == (int)RUN_IN_PLACE, "one numbering");
 _Static_assert((int)FRIT_STEP_SKIPPED == (int)RUN_SKIPPED, "one numbering");
 _Static_assert((int)FRIT_STEP_BY_OPS == (int)RUN_BY_OPS, "one numbering");
+_Static_assert((int)FRIT_STEP_CANDIDATE == (int)RUN_CANDIDATE, "one numbering");
+_Static_assert((int)FRIT_STEP_DECOMPOSED == (int)RUN_DECOMPOSED, "one numbering");
+_Static_assert((int)FRIT_STEP_ELSEWHERE == (int)RUN_ELSEWHERE, "one numbering");
 
 static bool copy_run(frit_inspection *to, const struct run *run)
 {
@@ -302,17 +314,28 @@ static void print_values(const char *title, const uint32_t *values, const char *
 
 static void print_step(const frit_step_desc *step, uint32_t number, struct str *out)
 {
+    static const struct {
+        uint32_t flag;
+        const char *text;
+    } flags[] = {
+        {FRIT_STEP_IN_PLACE, "in place"},
+        {FRIT_STEP_SKIPPED, "skipped"},
+        {FRIT_STEP_CANDIDATE, "other candidate"},
+        {FRIT_STEP_BY_OPS, "ran op by op"},
+        {FRIT_STEP_DECOMPOSED, "ran as core ops"},
+        {FRIT_STEP_ELSEWHERE, "ran on another device"},
+        {FRIT_STEP_VIEW, "view"},
+    };
+
     str_addf(out, "  %" PRIu32 ": %s", number, step->label);
     if (*step->fuser)
         str_addf(out, " | %s, score %" PRIu32 ", %s", step->fuser, step->score, step->end);
-    if (step->flags & FRIT_STEP_IN_PLACE)
-        str_addf(out, " | in place");
-    if (step->flags & FRIT_STEP_SKIPPED)
-        str_addf(out, " | skipped");
-    if (step->flags & FRIT_STEP_BY_OPS)
-        str_addf(out, " | ran op by op");
-    if (step->flags & FRIT_STEP_VIEW)
-        str_addf(out, " | view");
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        if (step->flags & flags[i].flag)
+            str_addf(out, " | %s", flags[i].text);
+    }
+    if (*step->why)
+        str_addf(out, " (%s)", step->why);
     print_values(" | reads", step->in, step->in_types, step->n_in, out);
     print_values(" | stores", step->out, step->out_types, step->n_out, out);
     str_addf(out, "\n");

@@ -72,7 +72,8 @@ struct frame {
     const bool *idle;          /* by step: nobody wants what it makes */
     const uint32_t *order;     /* without a plan: 0, 1, .. */
     const int64_t *strides;    /* of the output of an only op, NULL: dense */
-    uint8_t *notes;            /* by step, see run.h; NULL: none are taken */
+    struct run_note *notes;    /* by step; NULL: none are taken */
+    struct run_note *note;     /* of the step that this frame stands for, NULL: none is taken */
     uint32_t n_steps, n_values;
     uint32_t stream;
     struct tape *tape; /* that this run leaves, NULL: none */
@@ -89,10 +90,15 @@ struct frame {
 };
 
 /* Of the step at the cursor. */
-static inline void frame_remark(struct frame *frame, enum run_note note)
+static inline void frame_remark(struct frame *frame, enum run_mark mark)
 {
     if (frame->notes)
-        frame->notes[frame->at.step] |= (uint8_t)note;
+        frame->notes[frame->at.step].marks |= (uint32_t)mark;
+}
+/* The note of the plan's step that runs; NULL: none is taken. */
+static inline struct run_note *frame_note(struct frame *frame)
+{
+    return frame->notes ? &frame->notes[frame->at.step] : frame->note;
 }
 
 void frame_step_at(const struct frame *frame, uint32_t step, struct frame_step *out);

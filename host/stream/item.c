@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "graph/decompose.h"
+#include "stream/fallback.h"
 #include "stream/label.h"
 #include "stream/launch.h"
 #include "stream/program.h"
@@ -194,10 +195,10 @@ static bool run_block(struct frame *frame, const struct frame_step *step)
     frit_err err = ERR_INIT;
     frit_status st = FRIT_UNSUPPORTED;
 
-    failure_unref(failure);
     if (failure) {
+        fallback_note(frame, FALLBACK_OPS, failure->text);
+        failure_unref(failure);
         frame->at.by_ops = true;
-        frame_remark(frame, RUN_BY_OPS);
         return false;
     }
     if (outputs_are_empty(frame, step->out, step->n_out)) {
@@ -209,9 +210,8 @@ static bool run_block(struct frame *frame, const struct frame_step *step)
     }
     if (!st)
         return true;
-    launch_fell_back(frame, step->label, FALLBACK_OPS, &err);
+    fallback_tell(frame, step->label, FALLBACK_OPS, &err);
     frame->at.by_ops = true;
-    frame_remark(frame, RUN_BY_OPS);
     return false;
 }
 
@@ -333,11 +333,11 @@ static void run_instead(struct frame *frame, uint32_t number, struct attempt *at
         return;
     if (composite) {
         if (attempt->claimed)
-            launch_fell_back(frame, name, FALLBACK_DECOMPOSED, err);
+            fallback_tell(frame, name, FALLBACK_DECOMPOSED, err);
         attempt->status = nested_decomposed(frame, number, err);
     }
     if (attempt->status && !launch_lacked_memory(attempt->status) && fallback && !frame->borrowed) {
-        launch_fell_back(frame, name, FALLBACK_DEVICE, err);
+        fallback_tell(frame, name, FALLBACK_DEVICE, err);
         attempt->status = nested_elsewhere(frame, number, err);
     }
 }

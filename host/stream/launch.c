@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "base/fail.h"
-#include "base/log.h"
+#include "stream/fallback.h"
 #include "stream/label.h"
 #include "stream/program.h"
 #include "stream/replay.h"
@@ -211,8 +211,7 @@ static frit_status prepare_first(struct launch *l, frit_err *err)
         busy |= st == FRIT_BUSY;
         frame_undo(l->frame, &mark);
         if (candidate + 1 < n)
-            launch_fell_back(l->frame, l->call->label, FALLBACK_CANDIDATE,
-                             candidate ? &later : err);
+            fallback_tell(l->frame, l->call->label, FALLBACK_CANDIDATE, candidate ? &later : err);
     }
     return busy ? FRIT_BUSY : st;
 }
@@ -637,22 +636,4 @@ frit_status launch_copy(struct frame *frame, const struct value *value, const in
 bool launch_lacked_memory(frit_status status)
 {
     return status == FRIT_NO_DEVICE_MEMORY || status == FRIT_NO_HOST_MEMORY;
-}
-
-void launch_fell_back(const struct frame *frame, const char *label, enum fallback kind,
-                      const frit_err *why)
-{
-    static const char *const instead[FALLBACKS] = {"its next candidate runs",
-                                                   "its ops run one by one", "it runs as core ops",
-                                                   "it runs on another device"};
-    frit_device *device = frame->device;
-
-    if (why->status == FRIT_BUSY && kind <= FALLBACK_OPS) {
-        atomic_fetch_add(&device->count.waiting, 1);
-        return;
-    }
-    atomic_fetch_add(&device->count.fallbacks[kind], 1);
-    if (label_first(device->labels, label_of(device->labels, label), kind))
-        log_write(FRIT_LOG_DEBUG, "stream", "%s: %s: %s: %s", device->entry->name, label,
-                  instead[kind], why->text);
 }

@@ -37,9 +37,4 @@ bool launch_commands_known(const frit_cmd *cmds, uint32_t n);
 /* Whether the failure of a launch says nothing about its program. */
 bool launch_lacked_memory(frit_status status);
 
-/* Counted, and once per label and kind a line at debug; what another candidate or the ops do while
- * the program is not ready (FRIT_BUSY) is no fallback, and counted as waiting. */
-void launch_fell_back(const struct frame *frame, const char *label, enum fallback kind,
-                      const frit_err *why);
-
 #endif

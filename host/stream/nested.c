@@ -171,6 +171,7 @@ static frit_status run(struct frame *outer, uint32_t op, frit_device *device,
                        .frame = {.device = device,
                                  .scratch = scratch,
                                  .stream = outer->stream,
+                                 .note = frame_note(outer),
                                  .borrowed = outer->borrowed || device != outer->device}};
     frit_status st = make(&n, err);
 

@@ -41,10 +41,18 @@ void run_scratch_destroy(struct run_scratch *scratch); /* NULL does nothing */
 struct tape;
 
 /* What became of a step, for who looks on. */
-enum run_note {
-    RUN_IN_PLACE = 1, /* an output took the memory of an operand */
-    RUN_SKIPPED = 2,  /* nobody wanted what it makes */
-    RUN_BY_OPS = 4    /* not its program ran, but its ops by themselves */
+enum run_mark {
+    RUN_IN_PLACE = 1,    /* an output took the memory of an operand */
+    RUN_SKIPPED = 2,     /* nobody wanted what it makes */
+    RUN_BY_OPS = 4,      /* not its program ran, but its ops by themselves */
+    RUN_CANDIDATE = 16,  /* not the first candidate of a program */
+    RUN_DECOMPOSED = 32, /* not the program of a composite op, but what the op stands for */
+    RUN_ELSEWHERE = 64   /* on another device */
+};
+
+struct run_note {
+    uint32_t marks;
+    char why[252]; /* the first way round was taken; "": none was */
 };
 
 struct run {
@@ -56,7 +64,7 @@ struct run {
     const struct run_op *ops;    /* graph->n_ops */
     uint32_t stream;             /* ordinal, for cookies */
     struct tape *tape;           /* to be left behind, see replay.h; NULL: none */
-    uint8_t *notes;              /* written: enum run_note by step; NULL: nobody looks on */
+    struct run_note *notes;      /* zeroed, written: by step; NULL: nobody looks on */
     struct failure *first;       /* written: the first failure, one reference, or NULL */
 };
 

@@ -32,6 +32,28 @@ golden chain-unfused "${blocks[@]}" "$frit" explain $golden/chain.frit -d refere
 golden chain-json "${blocks[@]}" "$frit" explain $golden/chain.frit -d reference --json
 expect_json
 
+# ---- what runs instead: the program of a block or of a composite op fails (the first prepare is the input's), or the
+# driver has no such op
+instead() { # WHICH OPTION VALUE FLAG...: explain tells it, and run counts it
+  local which=$1 key want
+  printf '[plugin.null]\nlibrary = %s\noption.%s = %s\n[frit]\nfallback = reference:0\n' \
+    "$build/tests/fake/null/libfrit-null.so" "$2" "$3" >"$scratch/null.ini"
+  shift 3
+  golden instead-$which env FRIT_CONFIG="$scratch/null.ini" "$frit" explain $golden/instead.frit -d null "$@"
+  golden instead-$which-json env FRIT_CONFIG="$scratch/null.ini" "$frit" explain $golden/instead.frit -d null --json "$@"
+  expect_json
+  expect 0 '*' '' env FRIT_CONFIG="$scratch/null.ini" "$frit" run $golden/instead.frit -d null --in a=zeros --json "$@"
+  expect_json
+  for key in candidate ops decomposed device; do
+    want=0
+    [ $key = "$which" ] && want=1
+    grep -q "\"fallbacks_$key\": $want," "$scratch/out" || complain "fallbacks_$key is not $want" "run"
+  done
+}
+instead ops fail_call prepare:2:unsupported
+instead decomposed fail_call prepare:2:unsupported --no-fuse
+instead device refuse neg --no-fuse
+
 # ---- shapes
 expect 0 'f32\[3, 2\]' '' "$frit" explain $golden/chain.frit --in a=random
 expect 0 'f32\[500, 64\]' '' "$frit" explain tools/models/digits-mlp.frit --in x=tests/data/digits/images.npy

@@ -108,11 +108,19 @@ static void show_step(const frit_step_desc *step, uint64_t number, void *ctx)
         printf(", in place");
     if (step->flags & FRIT_STEP_SKIPPED)
         printf(", skipped");
+    if (step->flags & FRIT_STEP_CANDIDATE)
+        printf(", another candidate than the first");
     if (step->flags & FRIT_STEP_BY_OPS)
         printf(", ran op by op");
+    if (step->flags & FRIT_STEP_DECOMPOSED)
+        printf(", ran as core ops");
+    if (step->flags & FRIT_STEP_ELSEWHERE)
+        printf(", ran on another device");
     if (step->flags & FRIT_STEP_VIEW)
         printf("  (view: nothing runs)");
     printf("\n");
+    if (*step->why)
+        printf("     because: %s\n", step->why);
     for (uint32_t i = 0; i < step->n_ops; i++)
         printf("       %s\n", step->op_texts[i]);
     if (!runs_program(step))
@@ -165,7 +173,11 @@ static void json_step(const frit_step_desc *step, uint64_t number, void *ctx)
     json_bool(json, "program", runs_program(step));
     json_bool(json, "in_place", step->flags & FRIT_STEP_IN_PLACE);
     json_bool(json, "skipped", step->flags & FRIT_STEP_SKIPPED);
+    json_bool(json, "candidate", step->flags & FRIT_STEP_CANDIDATE);
     json_bool(json, "by_ops", step->flags & FRIT_STEP_BY_OPS);
+    json_bool(json, "decomposed", step->flags & FRIT_STEP_DECOMPOSED);
+    json_bool(json, "elsewhere", step->flags & FRIT_STEP_ELSEWHERE);
+    json_text(json, "why", *step->why ? step->why : NULL);
     json_list(json, "ops");
     for (uint32_t i = 0; i < step->n_ops; i++)
         json_text(json, NULL, step->op_texts[i]);
@@ -256,9 +268,11 @@ const struct command explain_command = {
         "(there were none), closed (its fusers take no more), split (the next op would need a\n"
         "value from outside of the block in between), blocks (more than [fusion] max_blocks),\n"
         "short (the fuser covers less), single (no fuser wants it).\n"
+        "Where a program could not run, it says what ran instead, and why.\n"
         "With --json: file, device, ops, programs (steps that launch one), launches, runs {ops,\n"
         "bytes_read, bytes_stored, blocks {label, fuser, score, end, program, in_place, skipped,\n"
-        "by_ops, ops, reads, stores, bytes_read, bytes_stored}}.",
+        "candidate, by_ops, decomposed, elsewhere (what ran instead), why, ops, reads, stores,\n"
+        "bytes_read, bytes_stored}}.",
     .options =
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},

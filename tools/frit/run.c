@@ -192,6 +192,12 @@ static void print_json(const struct program *program, const struct invocation *i
     json_uint(&json, "explorations", after->explorations - before->explorations);
     json_uint(&json, "plan_hits", after->plan_hits - before->plan_hits);
     json_uint(&json, "plan_misses", after->plan_misses - before->plan_misses);
+    json_uint(&json, "fallbacks_candidate",
+              after->fallbacks_candidate - before->fallbacks_candidate);
+    json_uint(&json, "fallbacks_ops", after->fallbacks_ops - before->fallbacks_ops);
+    json_uint(&json, "fallbacks_decomposed",
+              after->fallbacks_decomposed - before->fallbacks_decomposed);
+    json_uint(&json, "fallbacks_device", after->fallbacks_device - before->fallbacks_device);
     json_uint(&json, "compiles", after->compiles - before->compiles);
     json_uint(&json, "driver_allocs", after->driver_allocs - before->driver_allocs);
     json_uint(&json, "bytes_moved",
@@ -287,9 +293,10 @@ const struct command run_command = {
         "Inputs take their default file, or what --in says.  Random floats lie in 0..1, random\n"
         "integers in 0..99; a dim that no file fixes is 2.\n"
         "With --json: file, device, runs, ops, programs (made by the driver), launches,\n"
-        "explorations, plan_hits, plan_misses, compiles, driver_allocs, bytes_moved (between\n"
-        "program and device), seconds (median of the runs), first_seconds, outputs {name, dtype,\n"
-        "dims, count, nan, min, max, mean, first, file}.\n"
+        "explorations, plan_hits, plan_misses, fallbacks_candidate, fallbacks_ops,\n"
+        "fallbacks_decomposed, fallbacks_device (what ran instead of a program), compiles,\n"
+        "driver_allocs, bytes_moved (between program and device), seconds (median of the runs),\n"
+        "first_seconds, outputs {name, dtype, dims, count, nan, min, max, mean, first, file}.\n"
         "Counters are sums over the runs.",
     .options =
         (const struct option[]){

@@ -437,10 +437,13 @@ frit_status frit_inspection_run_at(const frit_inspection *inspection, uint64_t r
                                    frit_run_desc *out);
 
 enum {
-    FRIT_STEP_IN_PLACE = 1, /* an output took the memory of an operand */
-    FRIT_STEP_SKIPPED = 2,  /* nobody wanted what it makes */
-    FRIT_STEP_BY_OPS = 4,   /* its program could not run: its ops did by themselves */
-    FRIT_STEP_VIEW = 8      /* only a layout changed */
+    FRIT_STEP_IN_PLACE = 1,    /* an output took the memory of an operand */
+    FRIT_STEP_SKIPPED = 2,     /* nobody wanted what it makes */
+    FRIT_STEP_BY_OPS = 4,      /* its program could not run: its ops did by themselves */
+    FRIT_STEP_VIEW = 8,        /* only a layout changed */
+    FRIT_STEP_CANDIDATE = 16,  /* the first candidate of a program could not run: another one did */
+    FRIT_STEP_DECOMPOSED = 32, /* a composite op's program could not: it ran as core ops */
+    FRIT_STEP_ELSEWHERE = 64   /* its device could not: it ran on another one */
 };
 
 /* One step of a plan: a block of ops that runs as one program, or one op by itself.  Values are
@@ -463,6 +466,7 @@ typedef struct frit_step_desc {
     const char *const *in_types; /* "f32[2, 64]" */
     const char *const *out_types;
     uint64_t bytes_in, bytes_out; /* of these; 0 for a view */
+    const char *why; /* why a program, a candidate or the device could not; "": nothing of that */
 } frit_step_desc;
 
 frit_status frit_inspection_step_at(const frit_inspection *inspection, uint64_t run, uint64_t step,

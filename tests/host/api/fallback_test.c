@@ -47,6 +47,30 @@ static void refused_ops_run_elsewhere(void **state)
     rig_close(&rig);
 }
 
+static void what_ran_elsewhere_is_seen(void **state)
+{
+    frit_inspection *seen;
+    struct plugin_rig rig;
+    float out[4];
+    char *text;
+
+    (void)state;
+    open_null(&rig, "mul", "reference:0");
+    rig_open(&rig, "null:0");
+    run(rig.dev, out);
+    assert_int_equal(frit_inspect_start(rig.dev), FRIT_OK);
+    run(rig.dev, out);
+    assert_int_equal(frit_inspect_stop(rig.dev, &seen), FRIT_OK);
+    text = frit_inspection_text(seen);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "mul | ran on another device (the driver of null:0 has no such op "
+                                 "for these types) | reads"));
+    assert_null(strstr(strstr(text, "ran on") + 1, "ran on"));
+    free(text);
+    frit_inspection_free(seen);
+    rig_close(&rig);
+}
+
 /* The others stay where they are: the driver that computes nothing has launches of its own. */
 static void only_refused_ops_run_elsewhere(void **state)
 {
@@ -141,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_ops_run_elsewhere),
+        cmocka_unit_test(what_ran_elsewhere_is_seen),
         cmocka_unit_test(only_refused_ops_run_elsewhere),
         cmocka_unit_test(without_one_they_fail),
         cmocka_unit_test(it_is_open_as_long_as_it_is_needed),
