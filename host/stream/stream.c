@@ -210,7 +210,7 @@ static void fly_plan(struct flight *f, struct plan *plan)
                           .tape = blank_tape(f, plan)};
     atomic_fetch_add(&stream->device->count.plan_runs, 1);
     if (watch_is_on(&stream->device->watch))
-        f->run.notes = arena_array(&f->work->segment.arena, plan->n_steps, 1);
+        f->run.notes = arena_array(&f->work->segment.arena, plan->n_steps, sizeof(struct run_note));
     run_plan(&f->run);
     if (watch_is_on(&stream->device->watch))
         watch_ran(&stream->device->watch, &f->run);
