@@ -26,12 +26,23 @@ struct memory_block {
     _Alignas(64) uint64_t bytes;
 };
 
+/* Whether the script wants this one to fail. */
+static bool alloc_fails(struct driver *driver)
+{
+    if (driver->fail_allocs == 0 || (driver->fail_alloc > 1 && driver->fail_alloc--))
+        return false;
+    driver->fail_allocs--;
+    return true;
+}
+
 static frit_status alloc_memory(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                                 frit_err *err)
 {
     struct driver *driver = self;
     struct memory_block *block;
 
+    if (alloc_fails(driver))
+        return fail(err, FRIT_NO_DEVICE_MEMORY, "none left");
     if (driver->room && driver->allocated + desc->bytes > driver->room)
         return fail(err, FRIT_NO_DEVICE_MEMORY, "full");
     block = malloc(sizeof(*block) + desc->bytes);
@@ -123,7 +134,7 @@ static frit_status prepare_neg(struct driver *driver, const frit_signature *sig,
     if (driver->wants_dense && !is_dense(&sig->args[0]))
         return ask_relayout(&sig->args[0], out);
     out->workspace_bytes = driver->workspace;
-    out->workspace_zeroed = driver->workspace > 0;
+    out->workspace_zeroed = driver->workspace > 0 && !driver->workspace_dirty;
     if (driver->derived) {
         out->n_derived = driver->n_derived ? driver->n_derived : 1;
         for (uint32_t i = 0; i < out->n_derived && i < FRIT_MAX_DERIVED; i++)
@@ -183,6 +194,7 @@ static void destroy(void *self)
 {
     struct driver_program *program = self;
 
+    assert_true(program->launched_at <= atomic_load(&program->driver->waited));
     program->driver->programs_alive--;
     free(program);
 }
@@ -353,6 +365,8 @@ static void launch_one(struct driver *driver, const frit_launch *launch)
     driver->launches++;
     program->launches++;
     program->last_candidate = launch->candidate;
+    program->launched_at = driver->timeline;
+    driver->last_tail = launch->args[0].tail;
     driver->last_spec = *launch->spec;
     driver->last_cookie = launch->cookie;
     driver->workspace_was_zero = true;
@@ -474,9 +488,12 @@ static void run_command(struct driver *driver, const frit_cmd *cmd, uint64_t val
 
 static frit_status refusal_of(struct driver *driver, const frit_cmd *cmds, uint32_t count)
 {
-    frit_status st = driver->submit_status;
+    frit_status st = driver->submit_after ? FRIT_OK : driver->submit_status;
 
-    driver->submit_status = FRIT_OK;
+    if (driver->submit_after)
+        driver->submit_after--;
+    else
+        driver->submit_status = FRIT_OK;
     for (uint32_t i = 0; i < count && !st; i++) {
         if (cmds[i].launch)
             st = ((struct driver_program *)cmds[i].launch->program->self)->submit_status;
@@ -518,6 +535,9 @@ static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, f
 
     (void)timeout_ns;
     assert_true(value <= driver->timeline);
+    atomic_fetch_add(&driver->waits, 1);
+    if (value > atomic_load(&driver->waited))
+        atomic_store(&driver->waited, value);
     if (known->status && known->value > out->value && known->value <= value) {
         out->status = known->status;
         out->value = driver->nameless ? out->value : known->value;

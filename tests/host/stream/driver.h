@@ -38,6 +38,7 @@ struct driver_program {
     frit_status submit_status; /* of each submit with a launch of it */
     /* What happened. */
     uint32_t prepares, launches, last_candidate;
+    uint64_t launched_at; /* timeline value of the last launch; has been waited for at destroy */
 };
 
 struct driver {
@@ -55,6 +56,7 @@ struct driver {
     bool needs_compile;                       /* prepare of neg asks for compile */
     bool wants_dense;                         /* prepare of neg asks for dense strides */
     uint64_t workspace;                       /* bytes that neg wants zeroed; checked at launch */
+    bool workspace_dirty;                     /* they need not be */
     uint64_t derived;                         /* bytes that neg derives from its operand */
     uint32_t n_derived;                       /* how many memories of that size, 0: one */
     frit_status odd_answer;                   /* of prepare of neg, where it would be FRIT_OK */
@@ -62,18 +64,23 @@ struct driver {
     uint64_t out_align;                       /* alignment neg wants for its output */
     uint64_t out_bytes;                       /* and bytes */
     frit_status submit_status;                /* of the next submit with a launch */
-    bool silent;                              /* a refused submit gives no reason */
-    frit_status complete_status;              /* told by waits after such a submit */
-    bool nameless;                            /* a failure comes without its value */
-    void (*on_tell)(struct driver *driver);   /* in a wait that tells a failure */
+    uint32_t submit_after;                    /* or of the one after so many */
+    uint32_t fail_alloc, fail_allocs;       /* from the n-th alloc on (1: the next), so many fail */
+    bool silent;                            /* a refused submit gives no reason */
+    frit_status complete_status;            /* told by waits after such a submit */
+    bool nameless;                          /* a failure comes without its value */
+    void (*on_tell)(struct driver *driver); /* in a wait that tells a failure */
     bool inline_queue;
 
     /* What happened. */
     uint32_t prepares, compiles, launches, programs_alive, submits, barriers, dispatches;
+    atomic_uint waits;
+    atomic_uint_least64_t waited; /* the highest value */
     uint64_t allocated;
     uint64_t last_cookie;
     frit_arg_sig last_in; /* operand 0 of the last prepare */
     uint8_t last_class;   /* of its scalar */
+    uint64_t last_tail;   /* of operand 0 of the last launch */
     bool workspace_was_zero;
     uint32_t derived_fills;
     frit_launch_spec last_spec;
