@@ -531,9 +531,9 @@ frit_status stream_refuse_driver(frit_err *err)
 
 struct slot *stream_enter_settled(frit_tensor *tensor, enum drain_cause cause, frit_err *err)
 {
-    struct slot *slot;
+    struct slot *slot = slot_enter(tensor, err);
 
-    while ((slot = slot_enter(tensor, err)) && slot->state == SLOT_PENDING) {
+    if (slot && slot->state == SLOT_PENDING) {
         struct stream *home = (struct stream *)atomic_load(&slot->home);
 
         slot_leave(slot);
@@ -541,7 +541,11 @@ struct slot *stream_enter_settled(frit_tensor *tensor, enum drain_cause cause, f
             stream_refuse_driver(err);
             return NULL;
         }
+        slot = slot_enter(tensor, err);
     }
+    /* Everything that was queued has run: nobody makes it. */
+    if (slot && slot->state == SLOT_PENDING)
+        slot_set_failed(slot, failure_immortal(FRIT_INTERNAL));
     return slot;
 }
 
