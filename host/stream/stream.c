@@ -20,6 +20,7 @@ struct flight {
     struct work *work;
     uint32_t n_calls; /* records that the plan covers */
     uint32_t ordinal; /* of the stream when the work was taken off: it may pass to another thread */
+    bool lacked;      /* memory, to be run as before */
     struct run_value *values;
     struct run run;
 };
@@ -160,14 +161,15 @@ static void flight_end(struct flight *f)
     reap_plans(stream->device);
 }
 
-/* A tape for the run to come, where it could be played again: memory that is filled with NaN, or
- * failures that are known, want the long way each time. */
+/* A tape for the run to come, where it could be played again and there is none like it: memory that
+ * is filled with NaN, or failures that are known, want the long way each time. */
 static struct tape *blank_tape(const struct flight *f, const struct plan *plan)
 {
     const frit_device *device = f->stream->device;
 
-    return device->config.poison || atomic_load(&device->n_poisons) ? NULL
-                                                                    : tape_create(plan->n_values);
+    if (f->lacked || device->config.poison || atomic_load(&device->n_poisons))
+        return NULL;
+    return tape_create(plan->n_values);
 }
 
 /* Keeps the tape with the plan if it can be played; an older one makes room. */
@@ -249,12 +251,17 @@ static bool play(struct flight *f, struct tape *tape)
     frit_device *device = stream->device;
     struct failure *failure = NULL;
     uint64_t value = 0, begun = timeline_begin();
+    frit_status st;
     bool fits;
 
     home_enter(&stream->home);
     fits = tape_matches(tape, &f->work->segment);
     home_leave(&stream->home);
-    if (!fits || tape_play(tape, device, &f->work->segment, f->ordinal, &value))
+    if (!fits)
+        return false;
+    st = tape_play(tape, device, &f->work->segment, f->ordinal, &value);
+    f->lacked = launch_lacked_memory(st);
+    if (st)
         return false;
     timeline_end(begun, "plan", str_of("replay"));
     if (atomic_load(&device->n_poisons))
@@ -272,15 +279,15 @@ static bool play(struct flight *f, struct tape *tape)
     return true;
 }
 
-/* Each tape serves one run at a time: whoever takes it out puts it back.  Who looks on wants to see
- * the steps. */
+/* Each tape serves one run at a time: whoever takes it out puts it back.  Where one that fits found
+ * no memory, no other one would.  Who looks on wants to see the steps. */
 static bool replay(struct flight *f, struct plan *plan)
 {
     bool played = false;
 
     if (atomic_load(&f->stream->device->n_poisons) || watch_is_on(&f->stream->device->watch))
         return false;
-    for (uint32_t i = 0; i < PLAN_WARM && !played; i++) {
+    for (uint32_t i = 0; i < PLAN_WARM && !played && !f->lacked; i++) {
         struct tape *tape = atomic_exchange(&plan->warm[i], NULL);
         void *empty = NULL;
 
