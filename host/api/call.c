@@ -260,7 +260,7 @@ static frit_status record(struct way *w, struct slot **out, frit_err *err)
     struct segment *segment;
     uint64_t raw[64];
 
-    stream_settle(w->seat->stream);
+    stream_settle_all(w->seat->stream);
     TRY(resolve(w, err));
     if (w->attrs && w->learn)
         memcpy(raw, w->attrs, sizeof_attrs(w));
@@ -374,13 +374,11 @@ static void way_of(const struct api_call *call, struct way *w)
     }
 }
 
-frit_tensor *api_op(const struct api_call *call)
+frit_tensor *api_op_long(const struct api_call *call)
 {
-    frit_tensor *out[FRIT_OP_MAX_OUT] = {fast_op(call)};
+    frit_tensor *out[FRIT_OP_MAX_OUT] = {0};
     struct way w;
 
-    if (out[0])
-        return out[0];
     way_of(call, &w);
     w.learn = fast_takes(call);
     run(&w, out);

@@ -20,10 +20,11 @@ struct api_call {
 
 enum { INPUT_NULL = 255 }; /* scalar kind of an operand that had to be a tensor and was NULL */
 
-/* An operand that must be a tensor: NULL gives an input that fails with a clear text. */
+/* An operand that must be a tensor: NULL gives an input that fails with a clear text.  Beside a
+ * tensor nobody looks at the scalar. */
 static inline frit_input api_tensor(frit_tensor *tensor)
 {
-    return (frit_input){.tensor = tensor, .scalar.kind = tensor ? 0 : INPUT_NULL};
+    return (frit_input){.tensor = tensor, .scalar.kind = INPUT_NULL};
 }
 
 /* One that may be absent. */
@@ -42,8 +43,17 @@ static inline frit_input api_i(int64_t value)
     return (frit_input){.scalar = frit_scalar_i(value)};
 }
 
+/* The short way, see fast.h: the output, or NULL: nothing was done, and the call goes the long way.
+ */
+frit_tensor *fast_op(const struct api_call *call);
 /* Checks, records, and returns the first output; never NULL. */
-frit_tensor *api_op(const struct api_call *call);
+frit_tensor *api_op_long(const struct api_call *call);
+static inline frit_tensor *api_op(const struct api_call *call)
+{
+    frit_tensor *out = fast_op(call);
+
+    return out ? out : api_op_long(call);
+}
 /* An op without outputs. */
 frit_status api_op_status(const struct api_call *call);
 

@@ -59,17 +59,6 @@ static uint32_t place_set(const struct place *place)
 
 _Static_assert(SETS == 64, "the hash has six bits");
 
-static bool same_type(const struct op_type *a, const struct op_type *b)
-{
-    if (a->dtype != b->dtype || a->rank != b->rank)
-        return false;
-    for (uint32_t d = 0; d < a->rank; d++) {
-        if (a->dims[d] != b->dims[d])
-            return false;
-    }
-    return true;
-}
-
 static bool same_call(const struct memo_entry *entry, const struct api_call *call,
                       const struct operands *operands, uint64_t serial)
 {
@@ -79,13 +68,24 @@ static bool same_call(const struct memo_entry *entry, const struct api_call *cal
         const struct segment_input *in = &operands->in[i];
 
         if (entry->kind[i] != in->kind ||
-            (in->kind == FRIT_OPERAND_TENSOR && !same_type(&entry->in[i], in->type)))
+            (in->kind == FRIT_OPERAND_TENSOR && !meet_type(&entry->in[i], in->type)))
             return false;
     }
     return !call->attrs || memcmp(entry->raw, call->attrs, entry->attrs_bytes) == 0;
 }
 
 /* ---- resolving ---- */
+
+/* Remembers a slot that the call takes an owner of, once.  True. */
+static inline bool take(struct operands *o, struct slot *slot)
+{
+    for (uint32_t k = 0; k < o->n_taken; k++) {
+        if (o->taken[k] == slot)
+            return true;
+    }
+    o->taken[o->n_taken++] = slot;
+    return true;
+}
 
 /* What has aliases is taken on the long way, which drops them outside of the lock. */
 static inline bool resolve_slot(struct slot *slot, frit_tensor *tensor, struct operands *o,
@@ -98,14 +98,7 @@ static inline bool resolve_slot(struct slot *slot, frit_tensor *tensor, struct o
     in->slot = slot;
     in->alias = NULL;
     in->type = &slot->value.type;
-    if (handle_taken(tensor)) {
-        for (uint32_t k = 0; k < o->n_taken; k++) {
-            if (o->taken[k] == slot)
-                return true;
-        }
-        o->taken[o->n_taken++] = slot;
-    }
-    return true;
+    return !handle_taken(tensor) || take(o, slot);
 }
 
 static bool resolve_tensor(struct stream *stream, frit_tensor *tensor, struct operands *o,
@@ -185,30 +178,58 @@ static bool convert_all(const struct api_call *call, const struct memo_entry *en
 
 /* ---- the same op as the time before ---- */
 
-/* Whether the operand is the one that the record has; gives it to `o`. */
-static bool meets(struct stream *stream, const struct op_record *known, const frit_input *given,
-                  struct operands *o, uint32_t i, uint32_t *n_new)
+/* The number of a scalar operand goes to the record at once: where the op is another one after all
+ * the record is not met. */
+static inline bool meets_scalar(struct record_input *known, const frit_scalar *given)
 {
-    const struct segment *segment = &stream->work->segment;
-    struct slot *slot;
+    struct segment_input in;
 
-    if (!given->tensor)
-        return known->in[i].kind == FRIT_OPERAND_SCALAR &&
-               convert(&given->scalar, known->in[i].dtype, &o->in[i]);
-    slot = slot_of(given->tensor);
-    if (!slot || !slot_is(slot, given->tensor))
+    if (known->kind != FRIT_OPERAND_SCALAR || !convert(given, known->dtype, &in))
         return false;
-    if (atomic_load_explicit(&slot->home, memory_order_relaxed) == &stream->home)
-        return meet_slot(segment, known, o->in, i, slot, n_new) &&
-               resolve_slot(slot, given->tensor, o, i);
-    o->in[i].slot = NULL;
-    o->in[i].alias = alias_find(&stream->aliases, slot);
-    return o->in[i].alias && !handle_taken(given->tensor) &&
-           meet_alias(segment, known, o->in, i, o->in[i].alias, n_new);
+    known->scalar.bits = in.scalar.bits;
+    return true;
 }
 
-static bool meets_all(struct stream *stream, const struct op_record *known,
-                      const struct api_call *call, struct operands *o, uint32_t *n_new)
+/* An operand that is new in the segment. */
+static bool meets_new(struct stream *stream, const struct op_record *known, frit_tensor *tensor,
+                      struct operands *o, uint32_t i, uint32_t *n_new)
+{
+    const struct segment *segment = &stream->work->segment;
+    const struct segment_input *in = &o->in[i];
+
+    return resolve_tensor(stream, tensor, o, i) &&
+           (in->slot ? in->slot->epoch : in->alias->epoch) != segment->epoch &&
+           meet_new(segment, known, o->in, i, n_new);
+}
+
+/* One that stands in the segment. */
+static inline bool meets_placed(const struct segment *segment, uint32_t number, frit_tensor *tensor,
+                                struct operands *o)
+{
+    const struct seg_value *value = &segment->values[number];
+
+    if (!meet_placed(value, tensor))
+        return false;
+    return !handle_taken(tensor) || (value->slot && !value->slot->aliases && take(o, value->slot));
+}
+
+static inline bool meets(struct stream *stream, struct op_record *known, const frit_input *given,
+                         struct operands *o, uint32_t i, uint32_t *n_new)
+{
+    const struct segment *segment = &stream->work->segment;
+    struct record_input *in = &known->in[i];
+
+    if (!given->tensor)
+        return meets_scalar(in, &given->scalar);
+    if (in->kind != FRIT_OPERAND_TENSOR)
+        return false;
+    if (in->value < segment->n_values)
+        return meets_placed(segment, in->value, given->tensor, o);
+    return meets_new(stream, known, given->tensor, o, i, n_new);
+}
+
+static inline bool meets_all(struct stream *stream, struct op_record *known,
+                             const struct api_call *call, struct operands *o, uint32_t *n_new)
 {
     *n_new = 0;
     o->n_taken = 0;
@@ -223,20 +244,23 @@ static bool meets_all(struct stream *stream, const struct op_record *known,
 
 /* Inside the lock.  NULL: it is another op, or there is no memory.  Who watches sees every op on
  * the longer way. */
-static struct slot *meet(struct seat *seat, const struct api_call *call, struct operands *o)
+static inline struct slot *meet(struct seat *seat, const struct api_call *call, struct operands *o)
 {
     struct stream *stream = seat->stream;
-    struct op_record *known = segment_next(&stream->work->segment);
+    struct segment *segment = &stream->work->segment;
+    struct op_record *known = segment_next(segment);
     struct slot *out;
     uint32_t n_new;
 
     if (!known || watch_is_on(&stream->device->watch) || !meets_all(stream, known, call, o, &n_new))
         return NULL;
-    out = stream_output(seat, call->op, &stream->work->segment.values[known->out[0]].concrete);
+    out = stream_output(seat, call->op, &segment->types[known->out[0]]);
     if (!out)
         return NULL;
-    known->persistent = seat->persistent > 0;
-    meet_record(&stream->work->segment, o->in, n_new, out);
+    segment->persistent |= known->persistent = seat->persistent > 0;
+    if (n_new)
+        meet_operands(segment, known, o->in);
+    meet_record(segment, known, out, segment->smooth || stream_is_settled(stream));
     stream_count(&stream->count.ops, 1);
     return out;
 }
@@ -249,7 +273,7 @@ static const struct memo_entry *recall(struct stream *stream, const struct api_c
     struct place place = {call->op};
     const struct memo_entry *set;
 
-    if (!stream->memo || !resolve(stream, call, o))
+    if (!stream->memo || !fast_takes(call) || !resolve(stream, call, o))
         return NULL;
     for (uint32_t i = 0; i < call->n_in; i++)
         place_add(&place, o->in[i].kind, o->in[i].type);
@@ -279,19 +303,27 @@ static struct slot *append(struct seat *seat, const struct api_call *call, struc
     return stream_append(seat, &recorded, &out) ? out : NULL;
 }
 
-/* Inside the lock. */
-static frit_tensor *record(struct seat *seat, const struct api_call *call)
+/* Inside the lock: what is not met, or is but there was no memory. */
+static struct slot *record(struct seat *seat, const struct api_call *call, struct operands *o)
 {
     struct stream *stream = seat->stream;
+
+    stream_settle_all(stream);
+    if (stream->work->segment.n_records + 1 >= (uint64_t)stream->device->config.max_ops)
+        return NULL;
+    return append(seat, call, o);
+}
+
+/* Inside the lock. */
+static inline frit_tensor *meet_or_record(struct seat *seat, const struct api_call *call)
+{
     struct operands o;
     struct slot *out;
 
-    stream_settle(stream);
-    if (stream->work->segment.n_records + 1 >= (uint64_t)stream->device->config.max_ops)
-        return NULL;
+    stream_settle(seat->stream);
     out = meet(seat, call, &o);
     if (!out)
-        out = append(seat, call, &o);
+        out = record(seat, call, &o);
     if (!out)
         return NULL;
     for (uint32_t i = 0; i < o.n_taken; i++)
@@ -305,11 +337,11 @@ frit_tensor *fast_op(const struct api_call *call)
     struct slot_home *home;
     frit_tensor *out;
 
-    if (!seat || !fast_takes(call) || !home_is_mine(&seat->stream->home))
+    if (!seat || !home_is_mine(&seat->stream->home))
         return NULL;
     home = &seat->stream->home;
     owner_lock_enter(&home->lock);
-    out = record(seat, call);
+    out = meet_or_record(seat, call);
     if (home->dying)
         home_drop(home);
     else

@@ -7,9 +7,6 @@
 #include "api/call.h"
 #include "stream/stream.h"
 
-/* The output, or NULL: nothing was done, and the call goes the long way. */
-frit_tensor *fast_op(const struct api_call *call);
-
 /* A call that passed op_check on the long way. */
 struct fast_seen {
     uint32_t op;

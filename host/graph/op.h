@@ -10,6 +10,8 @@
 
 #include <frit/op.h>
 #include <frit/op_table.h>
+#include <string.h>
+
 #include <frit/status.h>
 
 /* Element type and dims of a value. */
@@ -18,6 +20,19 @@ struct op_type {
     uint32_t rank;
     int64_t dims[FRIT_MAX_RANK];
 };
+
+/* What is longer than its rank is not looked at: the first dims go in one step. */
+static inline void op_type_copy(struct op_type *to, const struct op_type *from)
+{
+    enum { FEW = 4 };
+
+    to->dtype = from->dtype;
+    to->rank = from->rank;
+    if (from->rank <= FEW)
+        memcpy(to->dims, from->dims, FEW * sizeof(*to->dims));
+    else
+        memcpy(to->dims, from->dims, from->rank * sizeof(*to->dims));
+}
 
 struct op_input {
     uint32_t kind;       /* FRIT_OPERAND_* */

@@ -59,6 +59,17 @@ static bool matches_external(struct tape_value *tape, const struct seg_value *fr
     return !tape->overwritten || (buffer_owners(buffer) == 1 && buffer_pins(buffer) == 0);
 }
 
+static bool same_persistence(const struct tape *tape, const struct segment *segment)
+{
+    if (!tape->persistent)
+        return !segment->persistent;
+    for (uint32_t r = 0; r < tape->n_calls; r++) {
+        if (tape->persistent[r] != segment->records[r]->persistent)
+            return false;
+    }
+    return true;
+}
+
 bool tape_matches(struct tape *tape, const struct segment *segment)
 {
     for (uint32_t i = 0; i < tape->asked.count; i++) {
@@ -74,10 +85,8 @@ bool tape_matches(struct tape *tape, const struct segment *segment)
         if (!matches_external(value, &segment->values[value->seg]))
             return false;
     }
-    for (uint32_t r = 0; r < tape->n_calls; r++) {
-        if (tape->persistent[r] != segment->records[r]->persistent)
-            return false;
-    }
+    if (!same_persistence(tape, segment))
+        return false;
     for (uint32_t i = 0; i < tape->n_same; i++) {
         if (!same_scalars(&tape->same[i], segment->records[tape->same[i].record]))
             return false;

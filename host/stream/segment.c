@@ -11,6 +11,8 @@ void segment_fini(struct segment *segment)
     arena_fini(&segment->arena);
     free(segment->records);
     free(segment->values);
+    free(segment->types);
+    free(segment->key_types);
     free(segment->extents);
     *segment = (struct segment){0};
 }
@@ -20,6 +22,8 @@ void segment_reset(struct segment *segment, uint64_t epoch)
     arena_reset(&segment->arena);
     segment->n_records = segment->n_values = segment->n_extents = segment->n_matched = 0;
     segment->n_known = segment->n_strayed = 0;
+    segment->n_sure = 0;
+    segment->smooth = segment->persistent = false;
     segment->serial = 0;
     segment->epoch = epoch;
 }
@@ -35,6 +39,8 @@ void segment_again(struct segment *segment)
     }
     segment->n_known = segment->n_matched;
     segment->n_records = segment->n_values = segment->n_extents = segment->n_matched = 0;
+    segment->n_sure = 0;
+    segment->smooth = segment->persistent = false;
     segment->epoch = 0;
 }
 
@@ -47,6 +53,10 @@ static bool reserve(struct segment *segment, uint32_t values)
                       sizeof(*segment->records)) &&
            array_grow(&segment->values, &segment->values_room, segment->n_values, values,
                       sizeof(*segment->values)) &&
+           array_grow(&segment->types, &segment->types_room, segment->n_values, values,
+                      sizeof(*segment->types)) &&
+           array_grow(&segment->key_types, &segment->key_types_room, segment->n_values, values,
+                      sizeof(*segment->key_types)) &&
            array_grow(&segment->extents, &segment->extents_room, segment->n_extents,
                       values * FRIT_MAX_RANK, sizeof(*segment->extents));
 }
@@ -65,20 +75,15 @@ static uint32_t extent_number(struct segment *segment, int64_t extent)
 
 static uint32_t add_value(struct segment *segment, const struct op_type *type, uint32_t maker)
 {
-    struct seg_value *value = &segment->values[segment->n_values];
+    struct key_type *key = &segment->key_types[segment->n_values];
 
-    value->slot = NULL;
-    value->alias = NULL;
-    value->maker = maker;
-    value->type.dtype = type->dtype;
-    value->type.rank = type->rank;
-    value->concrete.dtype = type->dtype;
-    value->concrete.rank = type->rank;
-    for (uint32_t d = 0; d < type->rank; d++) {
-        value->type.extent[d] = extent_number(segment, type->dims[d]);
-        value->concrete.dims[d] = type->dims[d];
-    }
-    key_type_pack(&value->type);
+    segment->values[segment->n_values] = (struct seg_value){.maker = maker};
+    segment->types[segment->n_values] = *type;
+    key->dtype = type->dtype;
+    key->rank = type->rank;
+    for (uint32_t d = 0; d < type->rank; d++)
+        key->extent[d] = extent_number(segment, type->dims[d]);
+    key_type_pack(key);
     return segment->n_values++;
 }
 
@@ -171,13 +176,16 @@ static void add_inputs(struct segment *segment, struct op_record *record,
 /* What stood here before does not come again. */
 static void stray(struct segment *segment)
 {
-    if (segment->n_known > segment->n_records)
+    segment->smooth = false;
+    if (segment->n_known > segment->n_records) {
         segment->n_strayed++;
-    segment->n_known = 0;
+        segment->n_known = segment->n_records;
+    }
 }
 
 static void add_record(struct segment *segment, struct op_record *record)
 {
+    segment->persistent |= record->persistent;
     record->end = segment->n_values;
     record->n_extents = segment->n_extents;
     segment->records[segment->n_records++] = record;
@@ -209,7 +217,7 @@ void segment_bury_more(struct segment *segment, struct op_record *record, uint32
 {
     if (record->again)
         record->n_dead = record->n_again;
-    record->again = false;
+    record->again = segment->smooth = false;
     if (record->n_dead == record->dead_room) {
         uint32_t room = record->dead_room ? record->dead_room * 2 : 4;
         uint32_t *dead = arena_alloc(&segment->arena, room * sizeof(*dead));
@@ -232,7 +240,7 @@ static uint32_t first_packed(const struct segment *segment, const struct op_reco
 {
     for (uint32_t i = 0; i < record->n_in; i++) {
         if (record->in[i].kind == FRIT_OPERAND_TENSOR)
-            return segment->values[record->in[i].value].type.packed;
+            return segment->key_types[record->in[i].value].packed;
     }
     return 0;
 }
@@ -269,7 +277,7 @@ bool segment_key(struct segment *segment, uint32_t number, struct walker *walker
             record->in[i].kind == FRIT_OPERAND_TENSOR ? record->in[i].value : record->in[i].dtype;
     }
     for (uint32_t i = 0; i < parts.n_types && ok; i++)
-        types[i] = segment->values[record->first + i].type;
+        types[i] = segment->key_types[record->first + i];
     for (uint32_t i = 0; i < record->n_out; i++)
         parts.wanted |= (uint32_t)(record->out[i] != SEGMENT_EXTERNAL) << i;
     parts.in = in;

@@ -25,8 +25,6 @@ struct seg_value {
     struct slot *slot;   /* of the stream, or NULL */
     struct alias *alias; /* of another stream's tensor, or NULL */
     uint32_t maker;      /* number of the record, or SEGMENT_EXTERNAL */
-    struct key_type type;
-    struct op_type concrete;
 };
 
 struct record_input {
@@ -63,10 +61,16 @@ struct segment {
     uint64_t epoch;
     struct op_record **records;
     struct seg_value *values;
-    int64_t *extents; /* extents[k] is number k + 2 */
+    struct op_type *types;      /* of the values */
+    struct key_type *key_types; /* likewise, in relative form */
+    int64_t *extents;           /* extents[k] is number k + 2 */
     uint32_t n_records, n_values, n_extents;
-    uint32_t records_room, values_room, extents_room;
+    uint32_t records_room, values_room, types_room, key_types_room, extents_room;
     uint32_t n_matched; /* records whose key the walker has taken */
+    uint32_t n_sure;    /* first records that came again with their deaths, behind each of which the
+                           automaton goes on: their keys need not be taken one by one */
+    bool persistent;    /* a record is */
+    bool smooth;        /* so did the last record, but for its deaths, and all before it are sure */
     uint32_t n_known;   /* records of the time before, the ones that came again included */
     uint32_t n_strayed; /* times that it was not as long or not the same, with this memory */
     uint64_t serial;    /* of the automaton's generation that the records' nodes belong to */

@@ -411,13 +411,29 @@ static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan
     return true;
 }
 
+/* Records that are sure: the walker goes where it was behind the last of them. */
+static bool match_sure(struct stream *stream)
+{
+    struct segment *segment = &stream->work->segment;
+
+    if (segment->n_matched >= segment->n_sure)
+        return false;
+    stream->walker.node = segment->records[segment->n_sure - 1]->node;
+    stream->walker.depth += segment->n_sure - segment->n_matched;
+    segment->n_matched = segment->n_sure;
+    return true;
+}
+
 /* Inside the lock: lets the walker take the key of the next record that is final. */
 static void match_next(struct stream *stream)
 {
     struct segment *segment = &stream->work->segment;
-    struct op_record *record = segment->records[segment->n_matched];
+    struct op_record *record;
     struct op_key key;
 
+    if (match_sure(stream))
+        return;
+    record = segment->records[segment->n_matched];
     if (record->again && record->n_again == record->n_dead &&
         segment->n_known > segment->n_matched && segment->serial == stream->walker.serial) {
         stream->walker.node = record->node;
@@ -439,21 +455,22 @@ static void match_next(struct stream *stream)
     segment->n_matched++;
 }
 
-void stream_settle_slow(struct stream *stream)
+void stream_settle_all(struct stream *stream)
 {
     while (stream->work->segment.n_matched < stream->work->segment.n_records || stream->stalled) {
+        struct op_record *record;
         struct plan *plan = NULL;
         enum lazy_kind kind;
 
         if (!stream->stalled)
             match_next(stream);
         stream->stalled = false;
+        record = stream->work->segment.records[stream->work->segment.n_matched - 1];
         /* A stream that several threads record into runs by drains alone. */
-        if (stream->n_scopes || !home_is_mine(&stream->home))
+        if (record->goes_on || stream->n_scopes || !home_is_mine(&stream->home))
             continue;
         kind = walker_lazy(&stream->walker, &plan);
-        stream->work->segment.records[stream->work->segment.n_matched - 1]->goes_on =
-            kind == LAZY_GO_ON;
+        record->goes_on = kind == LAZY_GO_ON;
         if (kind != LAZY_GO_ON && !follow(stream, kind, plan)) {
             stream->stalled = true;
             return;

@@ -128,28 +128,32 @@ uint64_t streams_count(frit_device *device);
 
 /* ---- recording ---- */
 
+/* Whether the walker has taken every key, and what came before may come again behind it. */
+static inline bool stream_is_settled(const struct stream *stream)
+{
+    const struct segment *segment = &stream->work->segment;
+
+    return segment_is_settled(segment) && segment->serial == stream->walker.serial &&
+           !stream->stalled;
+}
+
 /* Inside the lock, by a thread that records into the stream: what the last op is known to have
  * let die is final now; matches it, and runs the plan that the automaton or the search gives.  May
  * leave the lock and come back. */
-void stream_settle_slow(struct stream *stream);
+void stream_settle_all(struct stream *stream);
+/* The same, but where the last op came again with its deaths, as did all before it, and the
+ * automaton is known to go on, the walker need not follow yet. */
 static inline void stream_settle(struct stream *stream)
 {
-    struct segment *segment = &stream->work->segment;
+    const struct segment *segment = &stream->work->segment;
 
-    /* The usual case: the last op came again, and there as now it is known to go on. */
-    if (segment->n_matched + 1 == segment->n_records && !stream->stalled) {
-        const struct op_record *record = segment->records[segment->n_matched];
+    if (segment->smooth) {
+        const struct op_record *record = segment->records[segment->n_records - 1];
 
-        if (record->again && record->goes_on && record->n_again == record->n_dead &&
-            segment->serial == stream->walker.serial) {
-            stream->walker.node = record->node;
-            stream->walker.depth++;
-            segment->n_matched++;
+        if (record->n_again == record->n_dead)
             return;
-        }
     }
-    if (segment->n_matched < segment->n_records || stream->stalled)
-        stream_settle_slow(stream);
+    stream_settle_all(stream);
 }
 /* Inside the lock, after stream_settle: appends an op; `out` gets a slot per wanted output.  False
  * without memory, and nothing changed. */
@@ -220,10 +224,7 @@ static inline struct slot *stream_output(struct seat *seat, uint32_t op, const s
     if (!slot)
         return NULL;
     slot->made_by = op;
-    slot->value.type.dtype = type->dtype;
-    slot->value.type.rank = type->rank;
-    for (uint32_t d = 0; d < type->rank; d++)
-        slot->value.type.dims[d] = type->dims[d];
+    op_type_copy(&slot->value.type, type);
     if (scope_add(seat, slot))
         return slot;
     slot_disown(slot);

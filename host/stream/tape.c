@@ -257,16 +257,23 @@ static bool attrs_shape(const struct op_record *record)
     return false;
 }
 
+static bool learn_persistent(struct tape *tape, const struct segment *segment, uint32_t n_calls)
+{
+    tape->n_calls = n_calls;
+    if (!segment->persistent)
+        return true;
+    tape->persistent = arena_array(&tape->arena, (size_t)n_calls + 1, sizeof(*tape->persistent));
+    for (uint32_t r = 0; r < n_calls && tape->persistent; r++)
+        tape->persistent[r] = segment->records[r]->persistent;
+    return tape->persistent;
+}
+
 static bool learn_same(struct tape *tape, const struct explorer *explorer,
                        const struct segment *segment, uint32_t n_calls)
 {
     tape->same = arena_array(&tape->arena, (size_t)n_calls + 1, sizeof(*tape->same));
-    tape->persistent = arena_array(&tape->arena, (size_t)n_calls + 1, sizeof(*tape->persistent));
-    if (!tape->same || !tape->persistent)
+    if (!tape->same || !learn_persistent(tape, segment, n_calls))
         return false;
-    for (uint32_t r = 0; r < n_calls; r++)
-        tape->persistent[r] = segment->records[r]->persistent;
-    tape->n_calls = n_calls;
     for (uint32_t r = 0; r < n_calls; r++) {
         const struct op_record *record = segment->records[r];
         struct same_record *same = &tape->same[tape->n_same];
@@ -329,6 +336,22 @@ static void add(struct tape_list *list, bool yes, uint32_t value)
         list->list[list->count++] = value;
 }
 
+/* Values whose death is part of the plan's key: nobody asks for them. */
+static void learn_deaths(struct tape *tape, const struct explorer *explorer,
+                         const struct segment *segment, uint32_t n_calls)
+{
+    for (uint32_t r = 0; r < n_calls; r++) {
+        const struct op_record *record = segment->records[r];
+
+        for (uint32_t i = 0; i < record->n_dead; i++) {
+            uint32_t v = explorer->value_of[record->dead[i]];
+
+            if (v < tape->n_values)
+                tape->values[v].buried = true;
+        }
+    }
+}
+
 static bool learn_lists(struct tape *tape)
 {
     struct tape_list *lists[] = {&tape->external, &tape->created, &tape->shared,
@@ -346,7 +369,8 @@ static bool learn_lists(struct tape *tape)
         add(&tape->external, value->kind == TAPE_EXTERNAL, v);
         add(&tape->created, value->kind == TAPE_CREATED, v);
         add(&tape->shared, value->kind == TAPE_SHARED, v);
-        add(&tape->asked, value->kind != TAPE_EXTERNAL && value->seg != SEGMENT_EXTERNAL, v);
+        add(&tape->asked,
+            value->kind != TAPE_EXTERNAL && value->seg != SEGMENT_EXTERNAL && !value->buried, v);
         add(&tape->wanted, made && value->wanted, v);
     }
     for (uint32_t n = 1; n <= tape->n_submits + 1; n++) {
@@ -368,6 +392,7 @@ bool tape_finish(struct tape *tape, const struct run_value *values, const struct
     learn_roots(tape);
     learn_args(tape);
     learn_places(tape, explorer);
+    learn_deaths(tape, explorer, segment, n_calls);
     if (!learn_lists(tape))
         return false;
     return learn_words(tape, explorer, segment) && learn_same(tape, explorer, segment, n_calls) &&

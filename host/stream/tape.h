@@ -15,6 +15,7 @@ struct tape_value {
     uint32_t of;         /* SHARED: whose buffer */
     uint32_t dies_after; /* submits; UINT32_MAX: wanted */
     bool wanted, last, persistent;
+    bool buried;      /* its death is part of the plan's key */
     bool written;     /* SHARED: by a launch */
     bool overwritten; /* EXTERNAL: through a value that shares it */
     bool start;       /* EXTERNAL: the buffer lies at the start of its block */
@@ -77,12 +78,13 @@ struct tape {
     struct arena arena;
     bool spoiled;
     struct tape_value *values;
-    struct tape_list external, created, shared, asked; /* asked: made, and known to the segment */
+    struct tape_list external, created, shared, asked; /* asked: made, known to the
+                                                             segment, and not buried */
     struct tape_list wanted;
     struct tape_list dying; /* in the order of the submits after which they go */
     struct played_launch *launches;
     struct same_record *same;
-    bool *persistent; /* by record */
+    bool *persistent; /* by record; NULL: none is */
     uint32_t n_values, n_launches, launches_room, n_same, n_submits, n_calls;
     uint32_t n_seg; /* values of the segment */
     uint32_t plays;

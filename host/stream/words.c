@@ -166,20 +166,36 @@ frit_status words_gather(const struct graph *graph, const uint32_t *ops, uint32_
 
 static bool put_again(struct words *to, frit_scalar scalar)
 {
-    if (to->classes[to->n_scalars] != scalar_class(&scalar))
+    if (to->scalars[to->n_scalars].bits != scalar.bits &&
+        to->classes[to->n_scalars] != scalar_class(&scalar))
         return false;
     to->scalars[to->n_scalars++] = scalar;
     return true;
 }
 
+/* The words of the attributes, of which `rest` are scalars. */
+static bool rest_again(const struct op_record *record, const struct words_count *count,
+                       struct words *to, uint32_t rest)
+{
+    const struct wordy wordy = {.row = frit_op_info_at(record->op),
+                                .attrs = record->attrs,
+                                .rank = count->rank,
+                                .seed = record->seed,
+                                .counter = record->counter};
+    uint8_t before[16], *classes = to->classes + to->n_scalars;
+
+    if (rest > sizeof(before))
+        return false;
+    memcpy(before, classes, rest);
+    add_rest(to, &wordy);
+    if (memcmp(before, classes, rest) == 0)
+        return true;
+    memcpy(classes, before, rest);
+    return false;
+}
+
 bool words_again(const struct op_record *record, const struct words_count *count, struct words *to)
 {
-    struct wordy wordy = {.row = frit_op_info_at(record->op),
-                          .attrs = record->attrs,
-                          .rank = count->rank,
-                          .seed = record->seed,
-                          .counter = record->counter};
-    uint8_t before[16];
     uint32_t rest;
 
     for (uint32_t i = 0; i < record->n_in; i++) {
@@ -187,16 +203,7 @@ bool words_again(const struct op_record *record, const struct words_count *count
             return false;
     }
     rest = count->n_scalars - to->n_scalars;
-    if (rest + count->n_bounds == 0)
-        return true;
-    if (rest > sizeof(before))
-        return false;
-    memcpy(before, to->classes + to->n_scalars, rest);
-    add_rest(to, &wordy);
-    if (memcmp(before, to->classes + to->n_scalars - rest, rest) == 0)
-        return true;
-    memcpy(to->classes + to->n_scalars - rest, before, rest);
-    return false;
+    return rest + count->n_bounds == 0 || rest_again(record, count, to, rest);
 }
 
 void words_random_again(const struct op_record *record, const struct words_count *count,

@@ -86,22 +86,23 @@ void home_set_owner(struct slot_home *home, const void *owner);
  * READY, and for a device failure that is found later. */
 enum slot_state { SLOT_EMPTY, SLOT_PENDING, SLOT_READY, SLOT_FAILED };
 
+/* In the order in which an op that comes again touches it, so that it touches few cache lines. */
 struct slot {
     _Alignas(128) atomic_uint_least64_t life; /* generation << 32 | version of the contents */
     _Atomic(frit_tensor *) handle;            /* of this generation */
     _Atomic(struct slot_home *) home;         /* NULL: in no home */
-    uint32_t owners, holds;
-    uint32_t state;       /* enum slot_state */
-    uint32_t made_by;     /* FRIT_OP_*, of no op: 0 */
-    uint64_t epoch;       /* of the home's segment that numbers it, 0: none */
-    uint32_t index;       /* its number there */
-    uint32_t scope_index; /* in `scope`; changed by the scope's thread alone */
-    frit_device *device;  /* NULL only on failures without one */
-    struct scopes *scope; /* whose owner is one of `owners`; NULL: none.  Likewise */
-    struct failure *failure;
-    struct value value;
-    struct alias *aliases; /* in other streams, to be dropped with the last owner */
     struct slot *next_free;
+    uint32_t owners, holds;
+    uint32_t state;        /* enum slot_state */
+    uint32_t index;        /* its number in the home's segment */
+    uint64_t epoch;        /* of the segment that numbers it, 0: none */
+    struct alias *aliases; /* in other streams, to be dropped with the last owner */
+    struct failure *failure;
+    frit_device *device;  /* NULL only on failures without one */
+    struct scopes *scope; /* whose owner is one of `owners`; NULL: none */
+    uint32_t scope_index; /* in `scope`; changed by the scope's thread alone */
+    uint32_t made_by;     /* FRIT_OP_*, of no op: 0 */
+    struct value value;
 };
 
 /* ---- inside the home's lock ---- */
@@ -182,7 +183,6 @@ static inline void slot_end(struct slot *slot)
     if (slot->owners || slot->holds)
         return;
     slot->state = SLOT_EMPTY;
-    slot->epoch = 0;
     if (slot->value.buffer || slot->failure) {
         slot->next_free = home->dying;
         home->dying = slot;

@@ -7,9 +7,9 @@
 #include "tensor/layout.h"
 
 struct value {
+    struct buffer *buffer; /* owned; NULL: none yet */
     struct op_type type;
     struct layout layout;
-    struct buffer *buffer; /* owned; NULL: none yet */
 };
 
 #endif

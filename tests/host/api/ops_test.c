@@ -58,7 +58,13 @@ static void note(const struct api_call *call)
     }
 }
 
-frit_tensor *api_op(const struct api_call *call)
+frit_tensor *fast_op(const struct api_call *call)
+{
+    (void)call;
+    return NULL;
+}
+
+frit_tensor *api_op_long(const struct api_call *call)
 {
     note(call);
     return TENSOR(14);
@@ -82,7 +88,6 @@ static double real(uint32_t i)
 static void expect_tensor(uint32_t i, uint32_t k)
 {
     assert_ptr_equal(seen.in[i].tensor, TENSOR(k));
-    assert_int_equal(seen.in[i].scalar.kind, FRIT_SCALAR_NONE);
 }
 
 static void expect_axes(const frit_axes *axes, int64_t first, int64_t second)

@@ -134,10 +134,10 @@ static void test_extents_are_numbered_too(void **state)
     a = add(&segment, x, NULL);
     b = add(&segment, y, NULL);
     c = add(&segment, z, NULL);
-    assert_memory_equal(segment.values[x->index].type.extent, ((uint32_t[]){2, 1}), 8);
-    assert_memory_equal(segment.values[y->index].type.extent, ((uint32_t[]){0, 2}), 8);
-    assert_memory_equal(segment.values[z->index].type.extent, ((uint32_t[]){3, 4}), 8);
-    assert_memory_equal(segment.values[c->index].type.extent, ((uint32_t[]){3, 4}), 8);
+    assert_memory_equal(segment.key_types[x->index].extent, ((uint32_t[]){2, 1}), 8);
+    assert_memory_equal(segment.key_types[y->index].extent, ((uint32_t[]){0, 2}), 8);
+    assert_memory_equal(segment.key_types[z->index].extent, ((uint32_t[]){3, 4}), 8);
+    assert_memory_equal(segment.key_types[c->index].extent, ((uint32_t[]){3, 4}), 8);
     finish(&segment);
     end(x), end(y), end(z), end(a), end(b), end(c);
 }
