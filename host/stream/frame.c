@@ -164,14 +164,15 @@ void frame_bury(struct frame *frame, uint32_t value)
 void frame_fail(struct frame *frame, uint32_t value, struct failure *failure)
 {
     struct run_value *v = &frame->values[value];
+    bool first = !frame->first;
 
-    if (!frame->first)
+    if (first)
         frame->first = failure_ref(failure);
     if (v->failure)
         return;
     v->failure = failure_ref(failure);
     if (!frame_reserve(frame, 1, NULL))
-        add(frame, CHANGE_FAILED, value);
+        add(frame, CHANGE_FAILED, value)->first = first;
 }
 
 bool frame_note_item(struct frame *frame, uint32_t first_seen)
@@ -224,6 +225,10 @@ static void undo_one(struct frame *frame, const struct change *change)
     case CHANGE_FAILED:
         failure_unref(v->failure);
         v->failure = NULL;
+        if (change->first) {
+            failure_unref(frame->first);
+            frame->first = NULL;
+        }
         break;
     }
 }

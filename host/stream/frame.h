@@ -23,6 +23,7 @@ struct change {
     uint32_t value; /* WORKSPACE: none */
     uint32_t from;  /* MADE, WORKSPACE: the change whose buffer it took, or NO_CHANGE */
     enum change_kind kind;
+    bool first;          /* FAILED: it is the frame's first failure */
     struct buffer *held; /* DIED, WORKSPACE: owned by the log until a submit went through */
     uint64_t last_write; /* MADE: of the buffer before */
 };
