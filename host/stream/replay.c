@@ -38,8 +38,8 @@ static bool same_layout(const struct tape_value *tape, const struct value *value
     return true;
 }
 
-/* An operand as the tape had it, at a place of the same kind; sizes of buffers only matter for
- * their tails. */
+/* An operand as the tape had it, at a place of the same kind, in a buffer of the same size: what
+ * lies behind it is its or not. */
 static bool matches_external(struct tape_value *tape, const struct seg_value *from)
 {
     const struct slot *slot = from->slot;
@@ -51,7 +51,7 @@ static bool matches_external(struct tape_value *tape, const struct seg_value *fr
     value = slot ? &slot->value : &from->alias->value;
     buffer = value->buffer;
     tape->buffer = value->buffer;
-    if (!same_layout(tape, value) || buffer->bytes != tape->bytes || buffer->tail != tape->tail ||
+    if (!same_layout(tape, value) || buffer->bytes != tape->bytes ||
         (buffer->offset == 0) != tape->start)
         return false;
     if (tape->last != (slot && slot->owners == 0 && slot->holds == 1))

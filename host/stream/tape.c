@@ -143,7 +143,6 @@ static void learn_value(struct tape *tape, uint32_t v, const struct run_value *f
     if (from->external) {
         to->kind = TAPE_EXTERNAL;
         to->start = from->value.buffer->offset == 0;
-        to->tail = from->value.buffer->tail;
         to->bytes = from->value.buffer->bytes;
     }
 }

@@ -19,7 +19,7 @@ struct tape_value {
     bool written;     /* SHARED: by a launch */
     bool overwritten; /* EXTERNAL: through a value that shares it */
     bool start;       /* EXTERNAL: the buffer lies at the start of its block */
-    uint64_t tail, bytes;
+    uint64_t bytes;
     struct op_type type;
     struct layout layout;
     struct buffer *buffer; /* while the tape plays; as recorded before */

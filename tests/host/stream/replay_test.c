@@ -30,6 +30,15 @@ static void expect(frit_tensor *tensor, float factor, float more)
         assert_true(out[i] == factor * six[i] + more);
 }
 
+static void expect_no_buffers(frit_device *device)
+{
+    struct memory_stats stats;
+
+    memory_stats(device->memory, &stats);
+    assert_int_equal(stats.buffers_now, 0);
+    assert_int_equal(stats.bytes_now, 0);
+}
+
 static uint64_t plays(frit_device *device)
 {
     struct stream_counters count;
@@ -75,7 +84,7 @@ static void test_what_is_overwritten_is_no_tape_s_in_two_submits(void **state)
 /* In one submit it is: a refusal changed nothing. */
 static void test_a_refused_play_changes_nothing(void **state)
 {
-    struct driver driver = {.alias = 1};
+    struct driver driver = {.alias = 1, .workspace = 100, .workspace_dirty = true};
     frit_device *device = driver_device(&driver, 100);
 
     (void)state;
@@ -85,6 +94,7 @@ static void test_a_refused_play_changes_nothing(void **state)
         driver.submit_status = i == ROUNDS ? FRIT_NO_DEVICE_MEMORY : FRIT_OK;
         assert_int_equal(plays(device), i == 0 ? 0 : i - 1 - (i > ROUNDS));
         expect(one_minus(device, frit_take(x)), -1, 1);
+        expect_no_buffers(device);
     }
     device_destroy(device);
 }
@@ -152,6 +162,7 @@ static void test_parts_and_wholes(void **state)
     static const float more[2 * N] = {1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7};
     struct driver driver = {.info.tail_bytes = 64};
     frit_device *device = driver_device(&driver, 100);
+    frit_tensor *first = make(device); /* lies at the start of the block */
     frit_tensor *wide = frit_from_host(device, FRIT_F32, FRIT_SHAPE(2 * N), more, sizeof(more));
     frit_tensor *x[2] = {make(device), frit_slice(wide, FRIT_SLICES({0, N, 1}))};
 
@@ -162,7 +173,7 @@ static void test_parts_and_wholes(void **state)
         assert_int_equal(driver.last_tail, i / 2 % 2 ? 0 : 64);
     }
     assert_true(plays(device) > 0);
-    frit_release(x[0]), frit_release(x[1]), frit_release(wide);
+    frit_release(x[0]), frit_release(x[1]), frit_release(wide), frit_release(first);
     device_destroy(device);
 }
 
@@ -267,15 +278,6 @@ static void release_round(frit_device *device, struct round *r)
     assert_int_equal(streams_queued(device), 0);
 }
 
-static void expect_no_buffers(frit_device *device)
-{
-    struct memory_stats stats;
-
-    memory_stats(device->memory, &stats);
-    assert_int_equal(stats.buffers_now, 0);
-    assert_int_equal(stats.bytes_now, 0);
-}
-
 /* A round without trouble, which is played. */
 static void good_round(frit_device *device)
 {
@@ -344,6 +346,56 @@ static void test_no_device_memory_while_playing(void **state)
     }
 }
 
+/* A round in which `n` allocs fail. */
+static frit_status short_round(frit_device *device, struct driver *driver, uint32_t n)
+{
+    struct round r = {.x = make(device)};
+    frit_status st;
+
+    memory_trim(device->memory, true);
+    driver->fail_alloc = 1;
+    driver->fail_allocs = n;
+    record_round(device, &r);
+    st = read_round(&r);
+    assert_int_equal(driver->fail_allocs, 0);
+    release_round(device, &r);
+    return st;
+}
+
+static frit_status find_plan(void *ctx, const struct automaton_place *place, frit_err *err)
+{
+    (void)err;
+    if (place->sync)
+        *(struct plan **)ctx = place->sync;
+    return FRIT_OK;
+}
+
+/* Two allocs are tried for a play and two on the long way, and no more for another tape, which the
+ * long way does not leave either. */
+static void test_one_tape_is_tried_for_all(void **state)
+{
+    struct driver driver;
+    frit_device *device;
+    struct walker walker;
+    struct plan *plan = NULL;
+    void *tape;
+
+    (void)state;
+    open_tight(&driver, PLAIN, &device);
+    for (int i = 0; i < ROUNDS; i++)
+        assert_int_equal(short_round(device, &driver, 2), FRIT_OK);
+    assert_int_equal(short_round(device, &driver, 4), FRIT_NO_DEVICE_MEMORY);
+
+    walker_init(&walker, device->automaton);
+    assert_int_equal(automaton_visit(&walker, find_plan, &plan, NULL), FRIT_OK);
+    walker_fini(&walker);
+    tape = atomic_exchange(&plan->warm[0], NULL);
+    assert_int_equal(short_round(device, &driver, 0), FRIT_OK);
+    atomic_store(&plan->warm[1], tape);
+    assert_int_equal(short_round(device, &driver, 4), FRIT_NO_DEVICE_MEMORY);
+    device_destroy(device);
+}
+
 /* Each allocation of the host, while a plan is played and (`device_too`) while the play is given up
  * because the device had no memory. */
 static void lack_host_memory(int kind, bool device_too)
@@ -394,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_what_is_wanted),
         cmocka_unit_test(test_what_nobody_makes),
         cmocka_unit_test(test_no_device_memory_while_playing),
+        cmocka_unit_test(test_one_tape_is_tried_for_all),
         cmocka_unit_test(test_no_host_memory_while_playing),
     };
 
