@@ -380,11 +380,31 @@ frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent
     return FRIT_OK;
 }
 
+frit_status buffer_part(struct buffer *whole, uint64_t first, uint64_t bytes, struct buffer **out,
+                        frit_err *err)
+{
+    struct buffer *part = calloc(1, sizeof(*part));
+
+    *out = part;
+    if (!part)
+        return fail_memory(err, sizeof(*part));
+    part->memory = whole->memory;
+    part->handle = whole->handle;
+    part->offset = whole->offset + first;
+    part->bytes = bytes;
+    part->tail = first + bytes == whole->bytes ? whole->tail : 0;
+    part->whole = whole;
+    atomic_init(&part->counts, 1);
+    buffer_own(whole);
+    return FRIT_OK;
+}
+
 static void give_back(struct buffer *buffer)
 {
     struct memory *memory = buffer->memory;
     struct pool_block *surplus = NULL;
 
+    buffer_disown(buffer->whole);
     if (buffer->segment && shelve(memory, buffer))
         return;
     if (buffer->segment) {
@@ -429,7 +449,8 @@ void buffer_unpin(struct buffer *buffer)
 
 uint32_t buffer_owners(const struct buffer *buffer)
 {
-    return (uint32_t)atomic_load_explicit(&buffer->counts, memory_order_acquire);
+    return (uint32_t)atomic_load_explicit(&buffer->counts, memory_order_acquire) +
+           (buffer->whole != NULL);
 }
 
 uint32_t buffer_pins(const struct buffer *buffer)

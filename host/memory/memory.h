@@ -27,6 +27,7 @@ struct buffer {
     uint64_t offset;                  /* in the block */
     uint64_t bytes;                   /* asked for */
     uint64_t tail;                    /* usable past them, at most the device's tail_bytes */
+    struct buffer *whole;             /* that it is a part of, owned; NULL: none */
     atomic_uint_least64_t counts;     /* owners | pins << 32 */
     atomic_uint_least64_t last_write; /* timeline value */
     struct buffer *next;              /* on the shelf */
@@ -57,6 +58,10 @@ void memory_destroy(struct memory *memory);
 /* One owner.  `bytes` 0 gives a buffer without memory (handle NULL). */
 frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent,
                           struct buffer **out, frit_err *err);
+/* A part of another buffer's memory, with one owner: `bytes` from `first` on, which lie in it.  The
+ * whole counts as one of its owners, so that nobody takes it for memory of his own. */
+frit_status buffer_part(struct buffer *whole, uint64_t first, uint64_t bytes, struct buffer **out,
+                        frit_err *err);
 void buffer_own(struct buffer *buffer);
 void buffer_disown(struct buffer *buffer); /* NULL does nothing */
 void buffer_pin(struct buffer *buffer);

@@ -100,6 +100,22 @@ frit_status batch_fill(struct batch *batch, struct buffer *buffer, uint64_t byte
     return batch_add(batch, &cmd, 1, &range, 1, err);
 }
 
+frit_status batch_copy(struct batch *batch, const struct buffer *from, uint64_t first,
+                       struct buffer *to, frit_err *err)
+{
+    frit_cmd cmd = {.struct_size = sizeof(cmd),
+                    .kind = FRIT_CMD_COPY,
+                    .dst = to->handle,
+                    .dst_offset = to->offset,
+                    .src = from->handle,
+                    .src_offset = from->offset + first,
+                    .bytes = to->bytes};
+    struct batch_range ranges[2] = {{cmd.src, cmd.src_offset, cmd.src_offset + cmd.bytes, false},
+                                    {cmd.dst, cmd.dst_offset, cmd.dst_offset + cmd.bytes, true}};
+
+    return batch_add(batch, &cmd, 1, ranges, 2, err);
+}
+
 frit_status batch_writes(struct batch *batch, struct buffer *buffer, frit_err *err)
 {
     if (!array_grow(&batch->written, &batch->written_room, batch->n_written, 1,
@@ -123,8 +139,11 @@ frit_status batch_keep(struct batch *batch, struct prepared *prepared, frit_err 
 frit_status batch_submit(struct batch *batch, frit_device *device, uint64_t *value, frit_err *err)
 {
     TRY(device_submit(device, batch->cmds, batch->n_cmds, value, err));
-    for (uint32_t i = 0; i < batch->n_written; i++)
+    for (uint32_t i = 0; i < batch->n_written; i++) {
         atomic_store(&batch->written[i]->last_write, *value);
+        if (batch->written[i]->whole)
+            atomic_store(&batch->written[i]->whole->last_write, *value);
+    }
     atomic_fetch_add(&device->count.launches, batch->n_launches);
     atomic_fetch_add(&device->count.barriers, batch->n_barriers);
     batch_reset(batch);

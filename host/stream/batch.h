@@ -53,7 +53,10 @@ frit_status batch_add(struct batch *batch, const frit_cmd *cmds, uint32_t n_cmds
 /* Fills a buffer's first bytes, or (0) all that may be used of it, with a byte. */
 frit_status batch_fill(struct batch *batch, struct buffer *buffer, uint64_t bytes, uint8_t byte,
                        frit_err *err);
-/* The buffer is written by the commands added last. */
+/* Copies as many bytes as `to` has, from `first` on; both have memory. */
+frit_status batch_copy(struct batch *batch, const struct buffer *from, uint64_t first,
+                       struct buffer *to, frit_err *err);
+/* The buffer is written by the commands added last, and what it is a part of. */
 frit_status batch_writes(struct batch *batch, struct buffer *buffer, frit_err *err);
 /* Keeps an answer until the submit; takes the reference over, also on failure. */
 frit_status batch_keep(struct batch *batch, struct prepared *prepared, frit_err *err);

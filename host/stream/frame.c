@@ -39,24 +39,28 @@ static bool op_uses(const struct graph_op *op, uint32_t value)
     return false;
 }
 
-bool frame_dies(const struct frame *frame, uint32_t value)
+bool frame_is_used_later(const struct frame *frame, uint32_t value)
 {
-    const struct run_value *v = &frame->values[value];
     uint32_t last = frame->last_step[value];
     struct frame_step step;
 
-    if (v->external ? !v->last : v->wanted)
-        return false;
     if (last != frame->at.step)
-        return last < frame->at.step;
+        return last > frame->at.step;
     if (!frame->at.by_ops)
-        return true;
+        return false;
     frame_step_at(frame, frame->at.step, &step);
     for (uint32_t i = frame->at.op + 1; i < step.n_ops; i++) {
         if (op_uses(&frame->graph->ops[step.ops[i]], value))
-            return false;
+            return true;
     }
-    return true;
+    return false;
+}
+
+bool frame_dies(const struct frame *frame, uint32_t value)
+{
+    const struct run_value *v = &frame->values[value];
+
+    return !(v->external ? !v->last : v->wanted) && !frame_is_used_later(frame, value);
 }
 
 bool frame_is_sole_owner(const struct frame *frame, uint32_t value)

@@ -75,7 +75,9 @@ struct frame {
     const int64_t *strides;    /* of the output of an only op, NULL: dense */
     struct run_note *notes;    /* by step; NULL: none are taken */
     struct run_note *note;     /* of the step that this frame stands for, NULL: none is taken */
+    const uint32_t *assigned;  /* values with memory assigned, in the order of their making */
     uint32_t n_steps, n_values;
+    uint32_t n_assigned; /* items after the steps: each sees that one of these lies there */
     uint32_t stream;
     struct tape *tape; /* that this run leaves, NULL: none */
     bool borrowed;     /* runs for another device: may not borrow a third */
@@ -99,11 +101,15 @@ static inline void frame_remark(struct frame *frame, enum run_mark mark)
 /* The note of the plan's step that runs; NULL: none is taken. */
 static inline struct run_note *frame_note(struct frame *frame)
 {
+    if (frame->at.step >= frame->n_steps)
+        return NULL;
     return frame->notes ? &frame->notes[frame->at.step] : frame->note;
 }
 
 void frame_step_at(const struct frame *frame, uint32_t step, struct frame_step *out);
 
+/* Whether an item after the one at the cursor uses it, or a view of it. */
+bool frame_is_used_later(const struct frame *frame, uint32_t value);
 /* Whether the value has no use after the item at the cursor, and nobody sees it later. */
 bool frame_dies(const struct frame *frame, uint32_t value);
 /* Whether the owners of its buffer are only values of the frame that end with this item. */

@@ -36,10 +36,17 @@ static struct failure *value_failure(const struct frame *frame, uint32_t value)
                : NULL;
 }
 
+static bool is_behind(const struct frame *frame, const struct cursor *at)
+{
+    return at->step >= frame->n_steps;
+}
+
 struct failure *item_input_failure(const struct frame *frame, const struct cursor *at)
 {
     struct failure *failure = NULL;
 
+    if (is_behind(frame, at))
+        return value_failure(frame, frame->assigned[at->step - frame->n_steps]);
     if (is_block(frame, at)) {
         const struct plan_step *step = &frame->plan->steps[at->step];
 
@@ -66,18 +73,28 @@ static void fail_value(struct frame *frame, uint32_t value, struct failure *fail
     frame->values[value].value.buffer = NULL;
 }
 
+static void fail_values(struct frame *frame, const uint32_t *values, uint32_t n,
+                        struct failure *failure)
+{
+    /* What makes nothing fails as well. */
+    if (n == 0 && !frame->first)
+        frame->first = failure_ref(failure);
+    for (uint32_t k = 0; k < n; k++)
+        fail_value(frame, values[k], failure);
+}
+
 void item_fail(struct frame *frame, const struct cursor *at, struct failure *failure)
 {
-    if (is_block(frame, at)) {
+    if (is_behind(frame, at)) {
+        fail_value(frame, frame->assigned[at->step - frame->n_steps], failure);
+    } else if (is_block(frame, at)) {
         const struct plan_step *step = &frame->plan->steps[at->step];
 
-        for (uint32_t k = 0; k < step->n_out; k++)
-            fail_value(frame, step->out[k], failure);
+        fail_values(frame, step->out, step->n_out, failure);
     } else {
         const struct graph_op *op = op_at(frame, at);
 
-        for (uint32_t k = 0; k < op->n_out; k++)
-            fail_value(frame, op->out[k], failure);
+        fail_values(frame, op->out, op->n_out, failure);
     }
 }
 
@@ -151,7 +168,7 @@ static void disable(struct frame *frame, const struct frame_step *step, const ch
               step->label, why);
 }
 
-static bool was_refused(const struct frame *frame)
+bool item_was_refused(const struct frame *frame)
 {
     const struct cursor *a = &frame->at, *b = &frame->refused_at;
 
@@ -163,7 +180,7 @@ static bool is_usable(struct frame *frame, const struct frame_step *step, frit_e
 {
     struct labels *labels = frame->device->labels;
 
-    if (was_refused(frame)) {
+    if (item_was_refused(frame)) {
         *err = frame->refusal;
         if (!launch_lacked_memory(frame->refusal.status))
             disable(frame, step, frame->refusal.text);
@@ -349,7 +366,7 @@ static void run_op(struct frame *frame, const uint32_t *number, struct attempt *
     const frit_op_info *row = frit_op_info_at(op->op);
 
     *attempt = (struct attempt){.status = FRIT_UNSUPPORTED};
-    if (was_refused(frame)) {
+    if (item_was_refused(frame)) {
         *err = frame->refusal;
         attempt->status = frame->refusal.status;
         attempt->claimed = true;

@@ -8,6 +8,11 @@
 /* Runs the item at the cursor and moves the cursor; where a submit that it needed was refused, the
  * cursor goes back instead. */
 void item_run(struct frame *frame);
+/* Likewise, where the cursor is behind the steps: sees that a value lies where it is assigned to.
+ */
+void item_run_assigned(struct frame *frame);
+/* Whether the item at the cursor was refused when it was submitted by itself. */
+bool item_was_refused(const struct frame *frame);
 
 /* Why an operand has no value, a new reference; NULL if all have one. */
 struct failure *item_input_failure(const struct frame *frame, const struct cursor *at);

@@ -125,6 +125,8 @@ static void finish(struct frame *frame)
     for (uint32_t v = 0; v < frame->n_values; v++) {
         struct run_value *value = &frame->values[v];
 
+        if (value->assigned && value->value.buffer == value->assigned)
+            layout_dense(&value->value.type, &value->value.layout);
         if (value->external || (value->wanted && (value->value.buffer || value->failure)))
             continue;
         if (value->wanted) {
@@ -144,6 +146,10 @@ static void run_item(struct frame *frame)
     uint64_t begun = timeline_begin();
     struct frame_step step;
 
+    if (frame->at.step >= frame->n_steps) {
+        item_run_assigned(frame);
+        return;
+    }
     frame_step_at(frame, frame->at.step, &step);
     item_run(frame);
     timeline_end(begun, "plan", str_of(step.label));
@@ -162,7 +168,7 @@ void frame_run(struct frame *frame)
             frame_commit(frame);
             frame->begun = frame->at;
         }
-        if (step == frame->n_steps) {
+        if (step == frame->n_steps + frame->n_assigned) {
             if (frame_settle(frame))
                 break;
             continue;
@@ -208,7 +214,7 @@ frit_status frame_without_plan(struct frame *frame, struct arena *arena, frit_er
 static bool is_ordered(const struct graph *graph, const struct plan_step *step)
 {
     for (uint32_t i = 0; i < step->n_ops; i++) {
-        if (frit_op_info_at(graph->ops[step->ops[i]].op)->traits & FRIT_OP_ORDERED)
+        if (op_row(graph->ops[step->ops[i]].op)->traits & FRIT_OP_ORDERED)
             return true;
     }
     return false;
@@ -236,6 +242,21 @@ static frit_status find_idle(struct frame *frame, struct arena *arena, frit_err 
             needed[step->in[i]] = true;
     }
     frame->idle = idle;
+    return FRIT_OK;
+}
+
+/* Those of the plan, in the order of their making. */
+static frit_status list_assigned(struct frame *frame, struct arena *arena, frit_err *err)
+{
+    uint32_t *list = arena_array(arena, (size_t)frame->n_values + 1, sizeof(*list));
+
+    if (!list)
+        return fail_memory(err, frame->n_values * sizeof(*list));
+    for (uint32_t v = 0; v < frame->n_values; v++) {
+        if (frame->values[v].assigned)
+            list[frame->n_assigned++] = v;
+    }
+    frame->assigned = list;
     return FRIT_OK;
 }
 
@@ -276,6 +297,8 @@ void run_plan(struct run *run)
     if (!st) {
         arena_reset(&frame.scratch->arena);
         st = find_idle(&frame, &frame.scratch->arena, &err);
+        if (!st && run->assigned)
+            st = list_assigned(&frame, &frame.scratch->arena, &err);
     }
     if (st) {
         fail_all(run, &err);
@@ -298,15 +321,29 @@ static frit_status copy_graph(const struct op_type *type, struct graph *graph, f
     return graph_append(graph, &call, out, err);
 }
 
-frit_status run_relayout(frit_device *device, const struct value *value, const int64_t *strides,
-                         struct value *out, frit_err *err)
+struct copying {
+    const struct value *from;
+    const int64_t *strides;  /* NULL: dense */
+    struct buffer *assigned; /* NULL: any memory */
+};
+
+static frit_status copy(frit_device *device, const struct copying *copying, struct value *out,
+                        frit_err *err)
 {
-    struct run_value values[2] = {{.value = *value, .external = true}, {.wanted = true}};
+    static const uint32_t result = 1;
+    const struct value *value = copying->from;
+    struct run_value values[2] = {{.value = *value, .external = true},
+                                  {.wanted = true, .assigned = copying->assigned}};
     struct run_op extra = {0};
     struct arena arena = {0};
     struct graph graph = {0};
-    struct frame frame = {
-        .device = device, .graph = &graph, .values = values, .ops = &extra, .strides = strides};
+    struct frame frame = {.device = device,
+                          .graph = &graph,
+                          .values = values,
+                          .ops = &extra,
+                          .strides = copying->strides,
+                          .assigned = &result,
+                          .n_assigned = copying->assigned != NULL};
     frit_status st = run_scratch_create(&frame.scratch, err);
 
     *out = (struct value){.type = value->type};
@@ -327,4 +364,20 @@ frit_status run_relayout(frit_device *device, const struct value *value, const i
     graph_fini(&graph);
     arena_fini(&arena);
     return st;
+}
+
+frit_status run_relayout(frit_device *device, const struct value *value, const int64_t *strides,
+                         struct value *out, frit_err *err)
+{
+    return copy(device, &(struct copying){.from = value, .strides = strides}, out, err);
+}
+
+frit_status run_write_into(frit_device *device, const struct value *value, struct buffer *memory,
+                           frit_err *err)
+{
+    struct value out;
+
+    TRY(copy(device, &(struct copying){.from = value, .assigned = memory}, &out, err));
+    buffer_disown(out.buffer);
+    return FRIT_OK;
 }

@@ -24,6 +24,8 @@ struct run_value {
     bool last;   /* EXTERNAL: nobody sees it after the segment, so that its buffer may be
                     overwritten after its last use if it has one owner, the caller's */
     bool pinned; /* EXTERNAL: the caller keeps it alive with a pin, which does not hinder that */
+    struct buffer *assigned; /* MADE, wanted: the memory that it is to lie in, densely; borrowed, of
+                                its size.  NULL: any */
 };
 
 /* What a recorded op has beside its operands; an op that stands for a part of a composite has that
@@ -62,6 +64,7 @@ struct run {
     const struct graph *graph;   /* concrete, expanded; value numbers are those of the plan */
     struct run_value *values;    /* graph->n_values */
     const struct run_op *ops;    /* graph->n_ops */
+    bool assigned;               /* some value has memory assigned */
     uint32_t stream;             /* ordinal, for cookies */
     struct tape *tape;           /* to be left behind, see replay.h; NULL: none */
     struct run_note *notes;      /* zeroed, written: by step; NULL: nobody looks on */
@@ -75,6 +78,10 @@ void run_plan(struct run *run);
 /* A copy of a value with these strides (NULL: dense); `out` owns its buffer. */
 frit_status run_relayout(frit_device *device, const struct value *value, const int64_t *strides,
                          struct value *out, frit_err *err);
+
+/* The elements of a value are written into this memory, of their size. */
+frit_status run_write_into(frit_device *device, const struct value *value, struct buffer *memory,
+                           frit_err *err);
 
 /* What the command with this cookie was doing, "map: add mul exp" or the name of an op; NULL if it
  * says nothing.  Lives as long as the device. */

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "stream/preassign.h"
 #include "stream/stream.h"
 
 struct seats {
@@ -471,6 +472,7 @@ static void stream_stop(struct stream *stream)
     gone = alias_take_gone(&stream->aliases);
     home_leave_drop(&stream->home);
     alias_free(gone);
+    preassign_forget(stream);
 }
 
 static void stream_retire(struct stream *stream)
@@ -493,9 +495,23 @@ static void stream_retire(struct stream *stream)
     stream_put_away(stream);
 }
 
-/* All tensors end first: until then streams know each other's. */
+static bool has_effects(const struct segment *segment)
+{
+    for (uint32_t i = 0; i < segment->n_records; i++) {
+        if (op_row(segment->records[i]->op)->traits & FRIT_OP_ORDERED)
+            return true;
+    }
+    return false;
+}
+
+/* What nobody asked for is dropped, but where it has effects.  All tensors end first: until then
+ * streams know each other's. */
 void streams_close(frit_device *device)
 {
+    for (struct stream *stream = device->streams; stream; stream = stream->next) {
+        if (has_effects(&stream->work->segment))
+            stream_drain(stream, DRAIN_SYNC);
+    }
     for (struct stream *stream = device->streams; stream; stream = stream->next)
         stream_stop(stream);
     while (device->streams) {

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/timeline.h"
 #include "stream/known.h"
+#include "stream/preassign.h"
 #include "stream/replay.h"
 
 /* ---- running a plan ---- */
@@ -21,6 +22,7 @@ struct flight {
     uint32_t n_calls; /* records that the plan covers */
     uint32_t ordinal; /* of the stream when the work was taken off: it may pass to another thread */
     bool lacked;      /* memory, to be run as before */
+    struct assignment *assigned; /* to values that the plan makes */
     struct run_value *values;
     struct run run;
 };
@@ -59,6 +61,7 @@ static void flight_bind(struct flight *f)
         else
             bind_made(value, from->slot);
     }
+    preassign_bind(f->assigned, segment, explorer, f->values);
 }
 
 /* Values that a failed command of the device wrote are failures too; these references are ours. */
@@ -162,12 +165,12 @@ static void flight_end(struct flight *f)
 }
 
 /* A tape for the run to come, where it could be played again and there is none like it: memory that
- * is filled with NaN, or failures that are known, want the long way each time. */
+ * is filled with NaN or assigned, or failures that are known, want the long way each time. */
 static struct tape *blank_tape(const struct flight *f, const struct plan *plan)
 {
     const frit_device *device = f->stream->device;
 
-    if (f->lacked || device->config.poison || atomic_load(&device->n_poisons))
+    if (f->lacked || f->assigned || device->config.poison || atomic_load(&device->n_poisons))
         return NULL;
     return tape_create(plan->n_values);
 }
@@ -208,6 +211,7 @@ static void fly_plan(struct flight *f, struct plan *plan)
                           .values = f->values,
                           .ops = f->work->explorer.ops,
                           .stream = f->ordinal,
+                          .assigned = f->assigned,
                           .scratch = stream->scratch,
                           .tape = blank_tape(f, plan)};
     atomic_fetch_add(&stream->device->count.plan_runs, 1);
@@ -324,7 +328,7 @@ static void flight_run(struct flight *f, struct plan *plan)
     frit_err err = ERR_INIT;
     struct plan *other;
 
-    if (plan && replay(f, plan))
+    if (plan && !f->assigned && replay(f, plan))
         return;
     if (make_fit(f, plan, &other, &err))
         plan = NULL;
@@ -332,6 +336,7 @@ static void flight_run(struct flight *f, struct plan *plan)
         plan = other;
     fly(f, plan, &err);
     plan_unref(other);
+    preassign_end(f->assigned);
 }
 
 /* ---- the lazy way ---- */
@@ -350,6 +355,8 @@ static void detach(struct stream *stream, uint32_t n_calls, struct flight *f)
         segment_reset(&next->segment, ++stream->last_epoch);
         f->n_calls = f->work->segment.n_records;
     }
+    if (stream->assigned)
+        f->assigned = preassign_detach(stream, &next->segment);
     stream->work = next;
     stream->spare = NULL;
 }

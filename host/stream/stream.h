@@ -15,6 +15,7 @@
 #include "stream/explore.h"
 #include "stream/segment.h"
 
+struct assignment;
 struct memo;
 
 /* What a stream counts itself, so that streams write no line that others write: inside the lock,
@@ -55,6 +56,7 @@ struct stream {
     bool stalled; /* there is an answer at the walker's place, and another thread has the baton */
     struct alias_table aliases;
     struct memo *memo;
+    struct assignment *assigned; /* see preassign.h; NULL as a rule */
     struct failure *first_error; /* since the last sync */
     uint64_t last_epoch;         /* of segments; never goes back */
     struct stream_counters count;
