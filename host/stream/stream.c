@@ -431,6 +431,19 @@ static bool match_sure(struct stream *stream)
     return true;
 }
 
+/* The numbers of attributes are asked for in each generation, or it would forget them. */
+static void renew_attrs(struct stream *stream)
+{
+    struct segment *segment = &stream->work->segment;
+
+    for (uint32_t r = segment->n_matched; r < segment->n_records; r++) {
+        struct op_record *record = segment->records[r];
+
+        if (record->attrs_id)
+            record->attrs_id = key_attrs(&stream->walker, record->op, record->attrs);
+    }
+}
+
 /* Inside the lock: lets the walker take the key of the next record that is final. */
 static void match_next(struct stream *stream)
 {
@@ -450,6 +463,8 @@ static void match_next(struct stream *stream)
     }
     record->n_dead = record->again ? record->n_again : record->n_dead;
     record->again = record->goes_on = false;
+    if (segment->serial != stream->walker.serial)
+        renew_attrs(stream);
     if (segment_key(segment, segment->n_matched, &stream->walker, &key))
         walker_step(&stream->walker, &key);
     else
