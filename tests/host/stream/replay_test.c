@@ -370,8 +370,9 @@ static frit_status find_plan(void *ctx, const struct automaton_place *place, fri
     return FRIT_OK;
 }
 
-/* Two allocs are tried for a play and two on the long way, and no more for another tape, which the
- * long way does not leave either. */
+/* The long way round a tape that lacked memory leaves no other one like it.  Where there are two,
+ * as two threads leave them, two allocs are tried for a play and two on the long way, and no more.
+ */
 static void test_one_tape_is_tried_for_all(void **state)
 {
     struct driver driver;
@@ -384,12 +385,12 @@ static void test_one_tape_is_tried_for_all(void **state)
     open_tight(&driver, PLAIN, &device);
     for (int i = 0; i < ROUNDS; i++)
         assert_int_equal(short_round(device, &driver, 2), FRIT_OK);
-    assert_int_equal(short_round(device, &driver, 4), FRIT_NO_DEVICE_MEMORY);
-
     walker_init(&walker, device->automaton);
     assert_int_equal(automaton_visit(&walker, find_plan, &plan, NULL), FRIT_OK);
     walker_fini(&walker);
     tape = atomic_exchange(&plan->warm[0], NULL);
+    assert_non_null(tape);
+    assert_null(atomic_load(&plan->warm[1]));
     assert_int_equal(short_round(device, &driver, 0), FRIT_OK);
     atomic_store(&plan->warm[1], tape);
     assert_int_equal(short_round(device, &driver, 4), FRIT_NO_DEVICE_MEMORY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues and their threads: who gets what a thread left, which elements a queued op sees, what a
- * sync tells, which tensors a scope ends. */
-#include "stream/driver.h"
+ * sync tells, which tensors a scope ends, what a new generation of known plans does. */
+#include "stream/bench.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -394,6 +394,125 @@ static void test_a_late_failure_of_a_known_plan(void **state)
     device_destroy(device);
 }
 
+/* ---- waits ---- */
+
+/* What was begun first is there when what was begun last is. */
+static void test_many_reads_wait_once(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device), *y = frit_neg(x), *z = frit_neg(y);
+    float out[3][6];
+    frit_read_item items[3] = {{.tensor = x, .data = out[0], .bytes = sizeof(out[0])},
+                               {.tensor = y, .data = out[1], .bytes = sizeof(out[1])},
+                               {.tensor = z, .data = out[2], .bytes = sizeof(out[2])}};
+
+    (void)state;
+    assert_int_equal(frit_read_many(items, 3), FRIT_OK);
+    assert_int_equal(atomic_load(&driver.waits), 1);
+    for (int i = 0; i < 6; i++)
+        assert_true(out[0][i] == six[i] && out[1][i] == -six[i] && out[2][i] == six[i]);
+    frit_release(x), frit_release(y), frit_release(z);
+    device_destroy(device);
+}
+
+/* ---- generations of known plans ---- */
+
+static void next_generation(frit_device *device)
+{
+    static uint32_t bytes[1024];
+    struct automaton_stats before, now;
+    struct walker walker;
+
+    automaton_stats(device->automaton, &before);
+    walker_init(&walker, device->automaton);
+    do {
+        bytes[0]++;
+        assert_int_not_equal(walker_intern(&walker, bytes, sizeof(bytes)), 0);
+        automaton_stats(device->automaton, &now);
+    } while (now.generations == before.generations);
+    walker_fini(&walker);
+}
+
+/* A program of a plan that is forgotten ends when its launches have; the driver checks that. */
+static void test_forgotten_plans_end_after_their_launches(void **state)
+{
+    static const struct driver_op neg[] = {{FRIT_OP_neg, 0, -2}};
+    static const int out[] = {1};
+    struct driver driver = {0};
+    struct bench_block block = {.n_ops = 1, .ops = {0}};
+    const struct op_key key = {{1}};
+    frit_program program;
+    struct walker walker;
+    struct bench b;
+
+    (void)state;
+    bench_open(&b, &driver, 6);
+    bench_want(&b, bench_1(&b, FRIT_OP_neg, bench_in(&b, 1)));
+    program = driver_block(&driver, neg, 1, out, false);
+    block.program = plan_program_create(&program, 0);
+    assert_non_null(block.program);
+    bench_plan(&b, &block, 1);
+    bench_run(&b);
+    walker_init(&walker, b.device->automaton);
+    walker_step(&walker, &key);
+    walker_set_sync(&walker, b.plan);
+    walker_fini(&walker);
+    plan_unref(b.plan);
+    b.plan = NULL;
+    for (int i = 0; i < 4; i++) { /* a queue stays in its generation until it runs */
+        frit_tensor *x = make(b.device), *y = frit_neg(x);
+
+        assert_int_equal(frit_flush(b.device), FRIT_OK);
+        frit_release(x), frit_release(y);
+        next_generation(b.device);
+        assert_int_equal(atomic_load(&driver.waits) > 0, driver.programs_alive == 1);
+    }
+    assert_int_equal(driver.programs_alive, 1); /* of neg alone */
+    bench_close(&b);
+}
+
+/* Numbers of attributes are asked for in each generation, whichever way an op is recorded: as one
+ * that comes again, or (`strays`) after others than before. */
+static void keep_numbers(bool strays)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device);
+    const struct stream *stream = seat_peek(device)->stream;
+    uint32_t number = 0;
+
+    for (int i = 0; i < 8; i++) {
+        frit_scope scope = frit_scope_begin(device);
+        const struct segment *segment;
+        const struct op_record *flip;
+        frit_tensor *y;
+        size_t n_bytes;
+
+        if (strays && i % 2)
+            frit_neg(x);
+        y = frit_flip(x, .axes = FRIT_AXES(0));
+        frit_neg(y);
+        segment = &stream->work->segment;
+        flip = segment->records[segment->n_records - 2];
+        assert_int_equal(flip->op, FRIT_OP_flip);
+        assert_non_null(walker_interned(&stream->walker, flip->attrs_id, &n_bytes));
+        number = i ? number : flip->attrs_id;
+        assert_int_equal(flip->attrs_id, number);
+        frit_scope_end(scope);
+        next_generation(device);
+    }
+    frit_release(x);
+    device_destroy(device);
+}
+
+static void test_attributes_keep_their_numbers(void **state)
+{
+    (void)state;
+    keep_numbers(false);
+    keep_numbers(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +530,9 @@ int main(void)
         cmocka_unit_test(test_what_outlives_its_scope_has_none),
         cmocka_unit_test(test_only_its_thread_moves_out_of_a_scope),
         cmocka_unit_test(test_closing_ends_open_scopes),
+        cmocka_unit_test(test_many_reads_wait_once),
+        cmocka_unit_test(test_forgotten_plans_end_after_their_launches),
+        cmocka_unit_test(test_attributes_keep_their_numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
