@@ -113,6 +113,24 @@ static void test_small_buffers_share_a_block(void **state)
     rig_close(&rig);
 }
 
+/* What had the memory before does not count: nobody has written to a new buffer. */
+static void test_new_buffers_are_not_written(void **state)
+{
+    struct rig rig = {0};
+    struct buffer *a, *again;
+
+    (void)state;
+    rig_open(&rig);
+    a = get(&rig, 100);
+    atomic_store(&a->last_write, 7);
+    buffer_disown(a);
+    again = get(&rig, 100);
+    assert_ptr_equal(again, a); /* the same one, from the shelf */
+    assert_int_equal(atomic_load(&again->last_write), 0);
+    buffer_disown(again);
+    rig_close(&rig);
+}
+
 static void test_pins_keep_what_owners_left(void **state)
 {
     struct memory_stats stats;
@@ -325,6 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_buffers_share_a_block),
+        cmocka_unit_test(test_new_buffers_are_not_written),
         cmocka_unit_test(test_pins_keep_what_owners_left),
         cmocka_unit_test(test_no_suballoc_is_one_block_each),
         cmocka_unit_test(test_out_of_memory_trims_once_and_retries_once),
