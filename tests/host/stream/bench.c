@@ -129,6 +129,21 @@ static bool is_in(const struct bench_block *block, uint32_t op)
     return false;
 }
 
+struct plan_program *bench_program(struct driver *driver, const struct driver_op *ops,
+                                   uint32_t n_ops, const int *out, bool foreign)
+{
+    frit_program program = driver_block(driver, ops, n_ops, out, foreign);
+    struct plan_program *shared = plan_program_create(&program, 0);
+
+    assert_non_null(shared);
+    return shared;
+}
+
+struct driver_program *bench_script(const struct plan_program *program)
+{
+    return program->program.self;
+}
+
 void bench_plan(struct bench *b, const struct bench_block *blocks, uint32_t n_blocks)
 {
     struct relative relative = {0};
@@ -166,6 +181,7 @@ void bench_run(struct bench *b)
                           .graph = &b->graph,
                           .values = b->values,
                           .ops = b->ops,
+                          .notes = b->notes,
                           .stream = 3};
     run_plan(&b->run);
 }
@@ -184,6 +200,11 @@ static void read_value(struct bench *b, uint32_t value, float *out)
     st = transfer_start(b->device, v, out, &read, &err);
     if (transfer_finish(&read, st, &err))
         fail_msg("%s", err.text);
+}
+
+uint64_t bench_count(const atomic_uint_least64_t *counter)
+{
+    return atomic_load(counter);
 }
 
 float bench_at(struct bench *b, uint32_t value, int64_t at)

@@ -15,6 +15,7 @@ struct bench {
     struct graph graph;
     struct run_value values[BENCH_VALUES];
     struct run_op ops[BENCH_VALUES];
+    struct run_note notes[BENCH_VALUES]; /* of all runs */
     struct run_scratch *scratch;
     struct run run;
     struct plan *plan;
@@ -34,6 +35,11 @@ uint32_t bench_flip(struct bench *b, uint32_t x);
 /* Some value is looked at after the run. */
 void bench_want(struct bench *b, uint32_t value);
 
+/* What a block runs, `foreign` as in driver_block; and its script. */
+struct plan_program *bench_program(struct driver *driver, const struct driver_op *ops,
+                                   uint32_t n_ops, const int *out, bool foreign);
+struct driver_program *bench_script(const struct plan_program *program);
+
 /* Makes the plan: the blocks, each with a program whose reference goes over, and the rest of the
  * ops by themselves behind them; no blocks: program order. */
 struct bench_block {
@@ -45,6 +51,7 @@ void bench_plan(struct bench *b, const struct bench_block *blocks, uint32_t n_bl
 /* bench_plan without blocks if there is no plan yet, and runs. */
 void bench_run(struct bench *b);
 
+uint64_t bench_count(const atomic_uint_least64_t *counter);
 /* Element `at` of a value that the run made. */
 float bench_at(struct bench *b, uint32_t value, int64_t at);
 /* All elements are the same. */
