@@ -244,7 +244,8 @@ static inline bool meets_all(struct stream *stream, struct op_record *known,
 
 /* Inside the lock.  NULL: it is another op, or there is no memory.  Who watches sees every op on
  * the longer way. */
-static inline struct slot *meet(struct seat *seat, const struct api_call *call, struct operands *o)
+static inline __attribute__((always_inline)) struct slot *
+meet(struct seat *seat, const struct api_call *call, struct operands *o)
 {
     struct stream *stream = seat->stream;
     struct segment *segment = &stream->work->segment;
@@ -303,6 +304,22 @@ static struct slot *append(struct seat *seat, const struct api_call *call, struc
     return stream_append(seat, &recorded, &out) ? out : NULL;
 }
 
+/* Inside the lock: the first op since a run, which was not met, may be the first of another work.
+ * True: that is recorded into now, and is to be asked.  `asked` is what was recorded into, NULL at
+ * the first time. */
+static bool ask_other(struct stream *stream, struct work **asked)
+{
+    struct work *work = stream->work, *other;
+
+    if (work->segment.n_records)
+        return false;
+    if (!*asked)
+        *asked = work;
+    other = works_other(&stream->works, *asked, work == *asked ? NULL : work);
+    stream_turn(stream, other ? other : *asked);
+    return other;
+}
+
 /* Inside the lock: what is not met, or is but there was no memory. */
 static struct slot *record(struct seat *seat, const struct api_call *call, struct operands *o)
 {
@@ -317,11 +334,14 @@ static struct slot *record(struct seat *seat, const struct api_call *call, struc
 /* Inside the lock. */
 static inline frit_tensor *meet_or_record(struct seat *seat, const struct api_call *call)
 {
+    struct work *asked = NULL;
     struct operands o;
     struct slot *out;
 
     stream_settle(seat->stream);
-    out = meet(seat, call, &o);
+    do
+        out = meet(seat, call, &o);
+    while (!out && ask_other(seat->stream, &asked));
     if (!out)
         out = record(seat, call, &o);
     if (!out)

@@ -291,22 +291,20 @@ static frit_status segment_get(struct memory *memory, uint64_t bytes, bool persi
     return FRIT_OK;
 }
 
-/* One from the shelf whose piece has exactly the size, the first in its block, so that a program's
- * loop finds its memory in the same places each time; or NULL.  What lies on a shelf counts as a
+/* One from the shelf whose piece has exactly the size, or NULL.  What lies on a shelf counts as a
  * buffer, for the peak; memory_stats takes it off. */
 static struct buffer *unshelve(struct memory *memory, uint64_t bytes)
 {
     struct shelf *shelf = shelf_mine(memory);
-    struct buffer **best = NULL, *buffer = NULL;
+    struct buffer **at, *buffer;
 
     short_lock_enter(&shelf->lock);
-    for (struct buffer **at = shelf_place(memory, shelf, bytes); *at; at = &(*at)->next) {
-        if ((*at)->segment->bytes == bytes && (!best || (*at)->offset < (*best)->offset))
-            best = at;
-    }
-    if (best) {
-        buffer = *best;
-        *best = buffer->next;
+    at = shelf_place(memory, shelf, bytes);
+    while (*at && (*at)->segment->bytes != bytes)
+        at = &(*at)->next;
+    buffer = *at;
+    if (buffer) {
+        *at = buffer->next;
         shelf->count--;
         shelf->bytes -= bytes;
     }
@@ -314,6 +312,8 @@ static struct buffer *unshelve(struct memory *memory, uint64_t bytes)
     return buffer;
 }
 
+/* The last one is the next to be taken, but for one at the start of a block, which always is:
+ * programs are prepared for operands that begin there, so it should not wander. */
 static bool shelve(struct memory *memory, struct buffer *buffer)
 {
     struct shelf *shelf = shelf_mine(memory);
@@ -328,6 +328,8 @@ static bool shelve(struct memory *memory, struct buffer *buffer)
     if (room) {
         struct buffer **at = shelf_place(memory, shelf, bytes);
 
+        while (*at && (*at)->offset == 0 && buffer->offset)
+            at = &(*at)->next;
         buffer->next = *at;
         *at = buffer;
         shelf->count++;

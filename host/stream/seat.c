@@ -59,21 +59,12 @@ static void stream_put_away(struct stream *stream)
 
 static bool work_create(struct stream *stream)
 {
-    stream->work = calloc(1, sizeof(*stream->work));
-    stream->spare = calloc(1, sizeof(*stream->spare));
-    if (stream->work && stream->spare && !run_scratch_create(&stream->scratch, NULL))
+    stream->work = works_init(&stream->works);
+    if (stream->work && !run_scratch_create(&stream->scratch, NULL))
         return true;
-    free(stream->work);
-    free(stream->spare);
-    stream->work = stream->spare = NULL;
+    works_fini(&stream->works);
+    stream->work = NULL;
     return false;
-}
-
-static void work_destroy(struct work *work)
-{
-    segment_fini(&work->segment);
-    explorer_fini(&work->explorer);
-    free(work);
 }
 
 static struct stream *stream_create(frit_device *device, const void *owner, bool explicit)
@@ -477,11 +468,10 @@ static void stream_stop(struct stream *stream)
 
 static void stream_retire(struct stream *stream)
 {
-    work_destroy(stream->work);
-    work_destroy(stream->spare);
+    works_fini(&stream->works);
     run_scratch_destroy(stream->scratch);
     stream->scratch = NULL;
-    stream->work = stream->spare = NULL;
+    stream->work = NULL;
     walker_fini(&stream->walker);
     alias_table_fini(&stream->aliases);
     failure_unref(stream->first_error);

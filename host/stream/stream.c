@@ -345,7 +345,8 @@ static void flight_run(struct flight *f, struct plan *plan)
  * first `n_calls`, which begin the next segment.  Without memory for that everything is taken. */
 static void detach(struct stream *stream, uint32_t n_calls, struct flight *f)
 {
-    struct work *next = stream->spare;
+    uint32_t n_left = stream->work->segment.n_records - n_calls;
+    struct work *next = works_next(&stream->works, stream->work, n_left > 0);
 
     *f = (struct flight){
         .stream = stream, .work = stream->work, .n_calls = n_calls, .ordinal = stream->ordinal};
@@ -358,7 +359,14 @@ static void detach(struct stream *stream, uint32_t n_calls, struct flight *f)
     if (stream->assigned)
         f->assigned = preassign_detach(stream, &next->segment);
     stream->work = next;
-    stream->spare = NULL;
+}
+
+/* Inside the lock: the work that detach took off ran. */
+static void attach(struct stream *stream, struct work *work)
+{
+    work->away = false;
+    if (stream->work->segment.n_records == 0)
+        stream_turn(stream, works_after(work, stream->work));
 }
 
 static bool capped(frit_device *device)
@@ -410,7 +418,7 @@ static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan
         flight_run(&f, f.n_calls == plan->n_calls ? plan : NULL);
         drop_plan(stream->device, found);
         home_enter(&stream->home);
-        stream->spare = f.work;
+        attach(stream, f.work);
         walker_restart(&stream->walker);
     }
     seat_set_driving(false);
@@ -564,7 +572,9 @@ bool stream_drain(struct stream *stream, enum drain_cause cause)
     run_detached(&f, &walker);
     seat_set_driving(false);
     walker_fini(&walker);
-    stream->spare = f.work;
+    home_enter(&stream->home);
+    attach(stream, f.work);
+    home_leave_drop(&stream->home);
     timeline_end(begun, "stream", str_of(names[cause]));
     pthread_mutex_unlock(&stream->baton);
     return true;
@@ -641,6 +651,8 @@ bool stream_append(struct seat *seat, struct segment_call *call, struct slot **o
 {
     struct stream *stream = seat->stream;
 
+    if (stream->work->segment.n_records == 0 && stream->work->segment.n_known)
+        stream_turn(stream, works_fresh(&stream->works, stream->work));
     if (!create_outputs(seat, call, out))
         return false;
     if (!stream->has_ordinal) {

@@ -12,8 +12,7 @@
 #define STREAM_STREAM_H
 
 #include "stream/device.h"
-#include "stream/explore.h"
-#include "stream/segment.h"
+#include "stream/work.h"
 
 struct assignment;
 struct memo;
@@ -33,12 +32,6 @@ static inline void stream_count(atomic_uint_least64_t *counter, uint64_t by)
                           memory_order_relaxed);
 }
 
-/* A segment with what the search knows of it. */
-struct work {
-    struct segment segment;
-    struct explorer explorer;
-};
-
 struct stream {
     struct slot_home home;           /* first: a slot's home is its stream */
     frit_device *device;             /* NULL while it waits for one */
@@ -47,11 +40,11 @@ struct stream {
     bool explicit;                   /* made by frit_stream_open; under the device's lock */
 
     pthread_mutex_t baton;
-    struct work *spare;          /* under the baton: for the next detached segment */
-    struct run_scratch *scratch; /* likewise, for runs; NULL: they make their own */
+    struct run_scratch *scratch; /* under the baton, for runs; NULL: they make their own */
 
     /* Inside the lock. */
-    struct work *work;
+    struct works works;
+    struct work *work; /* that is recorded into */
     struct walker walker;
     bool stalled; /* there is an answer at the walker's place, and another thread has the baton */
     struct alias_table aliases;
@@ -156,6 +149,12 @@ static inline void stream_settle(struct stream *stream)
             return;
     }
     stream_settle_all(stream);
+}
+/* Inside the lock: records into another work; the one before has no records. */
+static inline void stream_turn(struct stream *stream, struct work *to)
+{
+    work_turn(stream->work, to);
+    stream->work = to;
 }
 /* Inside the lock, after stream_settle: appends an op; `out` gets a slot per wanted output.  False
  * without memory, and nothing changed. */
