@@ -161,6 +161,8 @@ frit_status blob_write(const struct plan *plan, const struct store_context *cont
     uint32_t n_programs = 0;
     uint64_t digest;
 
+    if (plan->passing)
+        return fail(err, FRIT_UNSUPPORTED, "a fuser failed when it was made");
     for (uint32_t i = 0; i < plan->n_steps; i++)
         n_programs += first_of_program(plan, i);
     put(out, BLOB_VERSION);

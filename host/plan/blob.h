@@ -6,8 +6,8 @@
 
 #include "plan/store.h"
 
-/* Appends.  FRIT_UNSUPPORTED for a plan that cannot be saved: a program without to_state, a custom
- * op. */
+/* Appends.  FRIT_UNSUPPORTED for a plan that cannot be saved: a passing one, a program without
+ * to_state, a custom op. */
 frit_status blob_write(const struct plan *plan, const struct store_context *context,
                        struct str *out, frit_err *err);
 /* FRIT_INCOMPATIBLE for bytes that are no plan, or one of a fuser that is not there or does not

@@ -89,6 +89,7 @@ struct plan {
                             PLAN_NO_STEP if there is none */
     uint64_t bytes;      /* of host memory, programs not counted */
     uint64_t serial;     /* unique in the process */
+    bool passing;        /* a fuser failed when it was made: not for other processes */
     _Atomic(void *)
         warm[PLAN_WARM]; /* of the stream layer: what the last runs learnt; freed by warm_free */
     void (*_Atomic warm_free)(void *warm);

@@ -27,6 +27,7 @@ struct search {
     uint32_t *holes;
     uint32_t n_holes, holes_room;
     bool failed;
+    uint64_t n_dropped; /* of the stats, at the last reset */
 };
 
 /* ---- life ---- */
@@ -99,11 +100,17 @@ void search_reset(struct search *search)
 {
     forget(search);
     search->failed = false;
+    search->n_dropped = search->ctx.stats.dropped;
 }
 
 void search_stats(const struct search *search, struct search_stats *out)
 {
     *out = search->ctx.stats;
+}
+
+bool search_is_flawed(const struct search *search)
+{
+    return search->ctx.stats.dropped > search->n_dropped;
 }
 
 /* ---- taking ops ---- */

@@ -65,5 +65,8 @@ struct search_stats {
     uint64_t dropped;    /* fusers that broke their word, once per block */
 };
 void search_stats(const struct search *search, struct search_stats *out);
+/* Whether a fuser was left out since the last reset because it failed: another search over the same
+ * ops may find more. */
+bool search_is_flawed(const struct search *search);
 
 #endif

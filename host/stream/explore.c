@@ -427,6 +427,8 @@ static frit_status finish(struct explorer *e, frit_device *device, bool all, str
     atomic_fetch_add(&device->count.explorations, 1);
     TRY(search_finish(e->search, &e->relative, all, &blocks, &n_blocks, &n_ops, err));
     st = make_plan(e, blocks, n_blocks, n_ops, plan, err);
+    if (!st)
+        (*plan)->passing = search_is_flawed(e->search);
     if (!st && log_enabled(FRIT_LOG_DEBUG, "fusion"))
         log_plan(device, *plan);
     for (uint32_t i = 0; i < n_blocks; i++)

@@ -382,6 +382,38 @@ static void two_processes_at_once(void **state)
     expect(&rig, true);
 }
 
+/* -x or exp(x), twice. */
+static void run_twice(struct plugin_rig *rig, bool neg)
+{
+    static const float four[4] = {1, 2, 3, 4};
+    frit_tensor *x = frit_from_host(rig->dev, FRIT_F32, FRIT_SHAPE(4), four, sizeof(four));
+
+    for (int i = 0; i < 2; i++)
+        x = neg ? frit_neg(frit_take(x)) : frit_exp(frit_take(x));
+    assert_int_equal(frit_sync(rig->dev), FRIT_OK);
+    frit_release(x);
+}
+
+/* What a fuser that failed did not find is found by the next process. */
+static void what_a_failure_made_is_not_kept(void **state)
+{
+    (void)state;
+    for (int process = 0; process < 2; process++) {
+        struct plugin_rig rig = {0};
+
+        rig_plugin(&rig, "plugin.null", RIG_NULL);
+        rig_set(&rig, "plugin.null", "option.fail_call", "finish:2:io");
+        rig_set(&rig, "fusion", "store", store);
+        rig_open(&rig, "null:0");
+        if (process == 0)
+            run_twice(&rig, true);
+        run_twice(&rig, false);
+        assert_int_equal(rig_stats(&rig).fused, 1);
+        assert_int_equal(rig_stats(&rig).explorations, process == 0 ? 2 : 1);
+        rig_close(&rig);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +428,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(cut_files_are_ignored, setup, teardown),
         cmocka_unit_test_setup_teardown(no_place_to_write_is_no_failure, setup, teardown),
         cmocka_unit_test_setup_teardown(two_processes_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_failure_made_is_not_kept, setup, teardown),
     };
 
     if (argc > 1)
