@@ -175,10 +175,6 @@ static frit_status take_workspace(struct played_launch *l, frit_device *device, 
 
 static frit_status take_memory(struct tape *tape, frit_device *device, frit_err *err)
 {
-    for (uint32_t i = 0; i < tape->shared.count; i++)
-        tape->values[tape->shared.list[i]].buffer = NULL;
-    for (uint32_t i = 0; i < tape->created.count; i++)
-        tape->values[tape->created.list[i]].buffer = NULL;
     for (uint32_t i = 0; i < tape->created.count; i++) {
         struct tape_value *value = &tape->values[tape->created.list[i]];
 

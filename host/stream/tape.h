@@ -22,7 +22,7 @@ struct tape_value {
     uint64_t bytes;
     struct op_type type;
     struct layout layout;
-    struct buffer *buffer; /* while the tape plays; as recorded before */
+    struct buffer *buffer; /* made ones: while the tape plays, else NULL; of an operand, the last */
 };
 
 /* An argument: where it lies in its buffer. */
