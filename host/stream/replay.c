@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "stream/label.h"
 #include "stream/tape.h"
 
 enum { LOOK_EVERY = 64 }; /* plays between two looks at the generation of a program */
@@ -268,6 +269,29 @@ static frit_status play(struct tape *tape, frit_device *device, uint64_t *value,
             drop_dead(tape, submits, &dropped);
     }
     return FRIT_OK;
+}
+
+static bool a_block_failed(const struct tape *tape, frit_device *device)
+{
+    for (uint32_t i = 0; i < tape->n_launches; i++) {
+        const struct played_launch *l = &tape->launches[i];
+
+        if (l->block && label_has_failed(device->labels, (uint32_t)l->launch.cookie))
+            return true;
+    }
+    return false;
+}
+
+bool tape_is_sound(struct tape *tape, frit_device *device)
+{
+    struct failure *failure;
+
+    if (!atomic_load(&device->n_poisons))
+        return true;
+    tape->spoiled |= a_block_failed(tape, device);
+    failure = tape_failure(tape, device, 0);
+    failure_unref(failure);
+    return !tape->spoiled && !failure;
 }
 
 frit_status tape_play(struct tape *tape, frit_device *device, const struct segment *segment,

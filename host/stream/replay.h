@@ -61,6 +61,9 @@ bool tape_finish(struct tape *tape, const struct run_value *values, const struct
 
 /* Inside the stream's lock: whether values and wishes are those of the tape; notes the buffers. */
 bool tape_matches(struct tape *tape, const struct segment *segment);
+/* Outside, after tape_matches: whether no failed command that is known wrote an operand, and no
+ * block of the tape has failed; with such a block it must not be played again. */
+bool tape_is_sound(struct tape *tape, frit_device *device);
 /* Outside: writes addresses and numbers, allocates, submits.  Anything but FRIT_OK: nothing has
  * happened.  *value is the timeline's. */
 frit_status tape_play(struct tape *tape, frit_device *device, const struct segment *segment,

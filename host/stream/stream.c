@@ -170,7 +170,7 @@ static struct tape *blank_tape(const struct flight *f, const struct plan *plan)
 {
     const frit_device *device = f->stream->device;
 
-    if (f->lacked || f->assigned || device->config.poison || atomic_load(&device->n_poisons))
+    if (f->lacked || f->assigned || device->config.poison)
         return NULL;
     return tape_create(plan->n_values);
 }
@@ -261,7 +261,7 @@ static bool play(struct flight *f, struct tape *tape)
     home_enter(&stream->home);
     fits = tape_matches(tape, &f->work->segment);
     home_leave(&stream->home);
-    if (!fits)
+    if (!fits || !tape_is_sound(tape, device))
         return false;
     st = tape_play(tape, device, &f->work->segment, f->ordinal, &value);
     f->lacked = launch_lacked_memory(st);
@@ -289,7 +289,7 @@ static bool replay(struct flight *f, struct plan *plan)
 {
     bool played = false;
 
-    if (atomic_load(&f->stream->device->n_poisons) || watch_is_on(&f->stream->device->watch))
+    if (watch_is_on(&f->stream->device->watch))
         return false;
     for (uint32_t i = 0; i < PLAN_WARM && !played && !f->lacked; i++) {
         struct tape *tape = atomic_exchange(&plan->warm[i], NULL);

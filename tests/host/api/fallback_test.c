@@ -71,6 +71,30 @@ static void what_ran_elsewhere_is_seen(void **state)
     rig_close(&rig);
 }
 
+/* Its ops run by themselves, also where it ran the short way before. */
+static void a_block_that_failed_late_runs_no_more(void **state)
+{
+    struct plugin_rig rig = {0};
+    frit_stats stats;
+
+    (void)state;
+    rig_plugin(&rig, "plugin.null", RIG_NULL);
+    rig_set(&rig, "plugin.null", "option.fail_launch", "5:io");
+    rig_open(&rig, "null:0");
+    for (int i = 1; i <= 8; i++) {
+        frit_tensor *x = frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(4), four, sizeof(four));
+        frit_tensor *y = frit_exp(frit_take(frit_neg(frit_take(x))));
+
+        assert_int_equal(frit_sync(rig.dev), i == 5 ? FRIT_IO : FRIT_OK);
+        frit_release(y);
+    }
+    stats = rig_stats(&rig);
+    assert_int_equal(stats.fused, 5);
+    assert_int_equal(stats.disabled, 1);
+    assert_int_equal(stats.launches, 5 + 3 * 2);
+    rig_close(&rig);
+}
+
 /* The others stay where they are: the driver that computes nothing has launches of its own. */
 static void only_refused_ops_run_elsewhere(void **state)
 {
@@ -166,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_ops_run_elsewhere),
         cmocka_unit_test(what_ran_elsewhere_is_seen),
+        cmocka_unit_test(a_block_that_failed_late_runs_no_more),
         cmocka_unit_test(only_refused_ops_run_elsewhere),
         cmocka_unit_test(without_one_they_fail),
         cmocka_unit_test(it_is_open_as_long_as_it_is_needed),

@@ -90,6 +90,47 @@ static void *open_scope(void *arg)
     return queue_neg(arg);
 }
 
+static uint64_t plays_of(frit_device *device)
+{
+    struct stream_counters count;
+
+    streams_counted(device, &count);
+    return atomic_load(&count.plays);
+}
+
+/* What comes after a failure and does not depend on it runs as before; what depends on it fails. */
+static void test_tapes_play_again_after_a_failure(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device), *y, *z;
+    uint64_t plays;
+    uint32_t launches;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        expect_negative(frit_take(frit_neg(x)));
+    driver.complete_status = FRIT_INTERNAL;
+    y = frit_neg(x);
+    assert_int_equal(frit_sync(device), FRIT_INTERNAL);
+    plays = plays_of(device);
+    assert_true(plays > 0);
+    for (int i = 0; i < 4; i++)
+        expect_negative(frit_take(frit_neg(x)));
+    assert_int_equal(plays_of(device), plays + 4);
+    launches = driver.launches;
+    z = frit_neg(y);
+    assert_int_equal(frit_sync(device), FRIT_INTERNAL);
+    assert_int_equal(frit_tensor_status(z), FRIT_INTERNAL);
+    assert_int_equal(driver.launches, launches);
+    expect_negative(frit_take(frit_neg(x)));
+    assert_int_equal(plays_of(device), plays + 5);
+    frit_release(z);
+    frit_release(y);
+    frit_release(x);
+    device_destroy(device);
+}
+
 static void test_threads_one_after_another_share_a_stream(void **state)
 {
     struct driver driver = {0};
@@ -519,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_records_behind_another_one),
         cmocka_unit_test(test_places_inside_of_a_known_plan),
         cmocka_unit_test(test_a_late_failure_of_a_known_plan),
+        cmocka_unit_test(test_tapes_play_again_after_a_failure),
         cmocka_unit_test(test_threads_one_after_another_share_a_stream),
         cmocka_unit_test(test_a_new_thread_does_not_get_old_errors),
         cmocka_unit_test(test_a_new_thread_makes_ordinary_tensors),
