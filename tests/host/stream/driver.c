@@ -166,6 +166,10 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
         out->wanted_strides[0] = 2;
         return FRIT_PREPARE_RELAYOUT;
     }
+    for (uint32_t i = sig->n_in; i < sig->n_in + sig->n_out && driver->refuse_assigned; i++) {
+        if (sig->args[i].flags & FRIT_ARG_PREASSIGNED)
+            return fail(err, FRIT_UNSUPPORTED, "not there");
+    }
     if (program->refuse >> candidate & 1 ||
         (!program->n_ops && program->op == driver->refuse_prepare))
         return fail(err, FRIT_UNSUPPORTED, "not this shape");
@@ -223,8 +227,8 @@ static const frit_program_table bad_table = {sizeof(table), 0,       describe, N
 static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                             uint64_t *bits, frit_err *err)
 {
-    static const uint32_t rows[] = {FRIT_OP_copy, FRIT_OP_add,   FRIT_OP_mul, FRIT_OP_exp,
-                                    FRIT_OP_neg,  FRIT_OP_floor, FRIT_OP_ceil};
+    static const uint32_t rows[] = {FRIT_OP_copy, FRIT_OP_add,   FRIT_OP_mul,  FRIT_OP_exp,
+                                    FRIT_OP_neg,  FRIT_OP_floor, FRIT_OP_ceil, FRIT_OP_all_reduce};
     struct driver *driver = self;
 
     (void)err;
@@ -304,6 +308,21 @@ static double number(const frit_scalar *scalar)
     return value;
 }
 
+static bool is_first(const int64_t *at, uint32_t rank)
+{
+    for (uint32_t d = 0; d < rank; d++) {
+        if (at[d])
+            return false;
+    }
+    return true;
+}
+
+static void effect(struct driver *driver, double value)
+{
+    assert_true(driver->n_effects < 64);
+    driver->effects[driver->n_effects++] = (float)value;
+}
+
 /* A row as a block of one: register 0 and, if it is there, 1 or a scalar. */
 static void run_element(const struct driver_program *program, const frit_launch *launch,
                         const frit_arg *out, uint32_t n_out, const int64_t *at)
@@ -324,6 +343,8 @@ static void run_element(const struct driver_program *program, const frit_launch 
                    : ops[i].b >= 0 ? registers[ops[i].b]
                                    : 0;
 
+        if (ops[i].op == FRIT_OP_all_reduce && is_first(at, out->rank))
+            effect(program->driver, registers[ops[i].a]);
         registers[n_in + i] = compute(ops[i].op, registers[ops[i].a], b);
     }
     for (uint32_t k = 0; k < n_out; k++)
@@ -369,6 +390,7 @@ static void launch_one(struct driver *driver, const frit_launch *launch)
     driver->last_tail = launch->args[0].tail;
     driver->last_spec = *launch->spec;
     driver->last_cookie = launch->cookie;
+    driver->last_out = launch->args[launch->n_args - 1];
     driver->workspace_was_zero = true;
     for (uint64_t i = 0; program->op == FRIT_OP_neg && i < driver->workspace; i++) {
         if (((char *)launch->workspace)[launch->workspace_offset + i] != 0)
@@ -398,6 +420,11 @@ static uint32_t touches_of(const frit_cmd *cmd, uint32_t index, struct touched *
 
     if (cmd->kind == FRIT_CMD_FILL)
         out[n++] = (struct touched){(char *)cmd->dst + cmd->dst_offset, cmd->bytes, true, index};
+    if (cmd->kind == FRIT_CMD_COPY) {
+        out[n++] = (struct touched){(char *)cmd->dst + cmd->dst_offset, cmd->bytes, true, index};
+        out[n++] =
+            (struct touched){(const char *)cmd->src + cmd->src_offset, cmd->bytes, false, index};
+    }
     if (!launch)
         return n;
     for (uint32_t i = 0; i < launch->n_args; i++) {
@@ -472,6 +499,11 @@ static void run_command(struct driver *driver, const frit_cmd *cmd, uint64_t val
 {
     if (cmd->kind == FRIT_CMD_FILL)
         memset((char *)cmd->dst + cmd->dst_offset, (int)cmd->pattern, cmd->bytes);
+    if (cmd->kind == FRIT_CMD_COPY) {
+        memcpy((char *)cmd->dst + cmd->dst_offset, (const char *)cmd->src + cmd->src_offset,
+               cmd->bytes);
+        driver->copies++;
+    }
     if (!cmd->launch)
         return;
     check_aliases(cmd->launch);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A driver inside the test: host memory (it checks that commands between two BARRIERs touch no
  * common bytes that one of them writes), a few ops of f32 (copy, neg, exp, add, mul; floor and ceil
- * of what is whole), programs for blocks of them, and a script of what it asks for and what fails.
+ * of what is whole; all_reduce of one rank), programs for blocks of them, and a script of what it
+ * asks for and what fails.
  */
 #ifndef TESTS_STREAM_DRIVER_H
 #define TESTS_STREAM_DRIVER_H
@@ -71,11 +72,16 @@ struct driver {
     bool nameless;                          /* a failure comes without its value */
     void (*on_tell)(struct driver *driver); /* in a wait that tells a failure */
     bool inline_queue;
+    bool refuse_assigned; /* prepare does not take outputs that are PREASSIGNED */
 
     /* What happened. */
     uint32_t prepares, compiles, launches, programs_alive, submits, barriers, dispatches;
     atomic_uint waits;
     atomic_uint_least64_t waited; /* the highest value */
+    float effects[64]; /* element 0 of what each all_reduce took, in the order of running */
+    uint32_t n_effects;
+    uint32_t copies;   /* COPY commands */
+    frit_arg last_out; /* the last argument of the last launch */
     uint64_t allocated;
     uint64_t last_cookie;
     frit_arg_sig last_in; /* operand 0 of the last prepare */
