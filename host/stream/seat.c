@@ -360,10 +360,17 @@ frit_status stream_close(struct stream *stream, frit_err *err)
     else if (atomic_load(&stream->home.owner))
         st = fail(err, FRIT_BUSY, "stream_close: a thread is in this stream; leave it first");
     else
-        stream->explicit = false;
+        home_set_owner(&stream->home, home_self());
     pthread_mutex_unlock(&device->lock);
-    if (!st)
-        stream_drain(stream, DRAIN_SYNC);
+    if (st)
+        return st;
+    /* We are in it, so that nobody else gets it with what is queued or with the errors of that. */
+    if (!stream_drain(stream, DRAIN_SYNC))
+        st = stream_refuse_driver(err);
+    pthread_mutex_lock(&device->lock);
+    stream->explicit = st != FRIT_OK;
+    home_set_owner(&stream->home, NULL);
+    pthread_mutex_unlock(&device->lock);
     return st;
 }
 

@@ -108,7 +108,7 @@ frit_status stream_open(frit_device *device, struct stream **out, frit_err *err)
 frit_status stream_enter(frit_device *device, struct stream *stream, struct stream **before,
                          frit_err *err);
 /* Runs what is queued; the stream serves again as a thread's or the program's.  FRIT_BUSY while a
- * thread is in it. */
+ * thread is in it, and inside of a driver's call. */
 frit_status stream_close(struct stream *stream, frit_err *err);
 
 /* Calls `fn` for each stream of the device. */

@@ -131,6 +131,90 @@ static void test_tapes_play_again_after_a_failure(void **state)
     device_destroy(device);
 }
 
+static struct {
+    frit_device *device;
+    struct stream *stream;
+} newcomer;
+
+static void *take_seat(void *unused)
+{
+    struct seat *seat;
+
+    (void)unused;
+    assert_int_equal(seat_current(newcomer.device, &seat, NULL), FRIT_OK);
+    newcomer.stream = seat->stream;
+    return NULL;
+}
+
+static void another_thread_comes(struct driver *driver)
+{
+    pthread_t thread;
+
+    driver->on_submit = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, take_seat, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
+/* A stream of its own with an op that waits. */
+static struct stream *open_busy(frit_device *device, frit_tensor *x, frit_tensor **y)
+{
+    struct stream *stream, *before;
+
+    assert_int_equal(stream_open(device, &stream, NULL), FRIT_OK);
+    assert_int_equal(stream_enter(device, stream, &before, NULL), FRIT_OK);
+    *y = frit_neg(x);
+    assert_int_equal(stream_enter(device, before, &before, NULL), FRIT_OK);
+    return stream;
+}
+
+/* A thread that comes while a stream is being closed does not get it: what is queued there, and its
+ * errors, are not the thread's. */
+static void test_a_stream_is_empty_before_it_serves_again(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device), *y;
+    struct stream *closing = open_busy(device, x, &y);
+
+    (void)state;
+    newcomer.device = device;
+    driver.on_submit = another_thread_comes;
+    assert_int_equal(stream_close(closing, NULL), FRIT_OK);
+    assert_null(driver.on_submit);
+    assert_ptr_not_equal(newcomer.stream, closing);
+    assert_null(atomic_load(&closing->home.owner));
+    assert_int_equal(stream_close(closing, NULL), FRIT_INVALID);
+    expect_negative(frit_take(y));
+    frit_release(x);
+    device_destroy(device);
+}
+
+static struct stream *to_close;
+
+static void close_inside(struct driver *driver)
+{
+    driver->on_submit = NULL;
+    assert_int_equal(stream_close(to_close, NULL), FRIT_BUSY);
+}
+
+static void test_a_driver_s_call_closes_no_stream(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device), *y;
+
+    (void)state;
+    to_close = open_busy(device, x, &y);
+    driver.on_submit = close_inside;
+    expect_negative(frit_take(frit_neg(x)));
+    assert_null(driver.on_submit);
+    assert_int_equal(frit_tensor_status(y), FRIT_OK);
+    assert_int_equal(stream_close(to_close, NULL), FRIT_OK);
+    expect_negative(frit_take(y));
+    frit_release(x);
+    device_destroy(device);
+}
+
 static void test_threads_one_after_another_share_a_stream(void **state)
 {
     struct driver driver = {0};
@@ -561,6 +645,8 @@ int main(void)
         cmocka_unit_test(test_places_inside_of_a_known_plan),
         cmocka_unit_test(test_a_late_failure_of_a_known_plan),
         cmocka_unit_test(test_tapes_play_again_after_a_failure),
+        cmocka_unit_test(test_a_stream_is_empty_before_it_serves_again),
+        cmocka_unit_test(test_a_driver_s_call_closes_no_stream),
         cmocka_unit_test(test_threads_one_after_another_share_a_stream),
         cmocka_unit_test(test_a_new_thread_does_not_get_old_errors),
         cmocka_unit_test(test_a_new_thread_makes_ordinary_tensors),
