@@ -136,6 +136,28 @@ static void test_a_pinned_operand_is_not_overwritten(void **state)
     device_destroy(device);
 }
 
+/* Nor is one whose memory a view has. */
+static void test_a_viewed_operand_is_not_overwritten(void **state)
+{
+    struct driver driver = {.alias = 1};
+    frit_device *device = driver_device(&driver, 100);
+
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        frit_tensor *x = make(device), *view = NULL;
+
+        if (i == ROUNDS - 1) {
+            view = frit_reshape(x, FRIT_SHAPE(N));
+            assert_int_equal(frit_sync(device), FRIT_OK);
+        }
+        expect(one_minus(device, frit_take(x)), -1, 1);
+        if (view)
+            expect(view, 1, 0);
+    }
+    assert_int_equal(plays(device), ROUNDS - 2);
+    device_destroy(device);
+}
+
 /* ---- where operands lie ---- */
 
 /* At the start of a block and elsewhere, by turns: a tape for each. */
@@ -442,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_what_is_overwritten_is_no_tape_s_in_two_submits),
         cmocka_unit_test(test_a_refused_play_changes_nothing),
         cmocka_unit_test(test_a_pinned_operand_is_not_overwritten),
+        cmocka_unit_test(test_a_viewed_operand_is_not_overwritten),
         cmocka_unit_test(test_each_place_has_its_tape),
         cmocka_unit_test(test_parts_and_wholes),
         cmocka_unit_test(test_what_is_wanted),
