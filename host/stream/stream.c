@@ -46,7 +46,8 @@ static void bind_external(struct run_value *value, const struct seg_value *from)
     }
 }
 
-/* Inside the lock: what each value is before the run. */
+/* Inside the lock: what each value is before the run.  Of those that records behind the plan's make
+ * the run knows nothing. */
 static void flight_bind(struct flight *f)
 {
     const struct segment *segment = &f->work->segment;
@@ -58,7 +59,7 @@ static void flight_bind(struct flight *f)
 
         if (from->maker == SEGMENT_EXTERNAL)
             bind_external(value, from);
-        else
+        else if (from->maker < f->n_calls)
             bind_made(value, from->slot);
     }
     preassign_bind(f->assigned, segment, explorer, f->values);
