@@ -68,7 +68,7 @@ static bool same_call(const struct memo_entry *entry, const struct api_call *cal
         const struct segment_input *in = &operands->in[i];
 
         if (entry->kind[i] != in->kind ||
-            (in->kind == FRIT_OPERAND_TENSOR && !meet_type(&entry->in[i], in->type)))
+            (in->kind == FRIT_OPERAND_TENSOR && !op_type_equal(&entry->in[i], in->type)))
             return false;
     }
     return !call->attrs || memcmp(entry->raw, call->attrs, entry->attrs_bytes) == 0;

@@ -81,12 +81,6 @@ int64_t op_elements(const struct op_type *type)
     return count;
 }
 
-bool op_type_equal(const struct op_type *a, const struct op_type *b)
-{
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0);
-}
-
 const char *op_type_text(const struct op_type *type, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "%s[", dtype_name(type->dtype));

@@ -71,7 +71,16 @@ const char *op_nearest(const char *name);
 
 /* Elements of a type whose dims passed a check. */
 int64_t op_elements(const struct op_type *type);
-bool op_type_equal(const struct op_type *a, const struct op_type *b);
+static inline bool op_type_equal(const struct op_type *a, const struct op_type *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank)
+        return false;
+    for (uint32_t d = 0; d < a->rank; d++) {
+        if (a->dims[d] != b->dims[d])
+            return false;
+    }
+    return true;
+}
 /* "f32[500, 64]" into `text`, cut if it does not fit; returns text. */
 const char *op_type_text(const struct op_type *type, char *text, size_t size);
 

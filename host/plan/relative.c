@@ -27,26 +27,31 @@ void relative_reset(struct relative *relative)
     relative->n_deaths = 0;
 }
 
-/* Extents 0 and 1 are themselves.  The arrays have room. */
-static uint32_t extent_number(struct relative *relative, int64_t extent)
+static uint32_t extent_number(int64_t *extents, uint32_t *n_extents, int64_t extent)
 {
     if (extent <= 1)
         return (uint32_t)extent;
-    for (uint32_t i = 0; i < relative->n_extents; i++) {
-        if (relative->extents[i] == extent)
+    for (uint32_t i = 0; i < *n_extents; i++) {
+        if (extents[i] == extent)
             return i + 2;
     }
-    relative->extents[relative->n_extents++] = extent;
-    return relative->n_extents + 1;
+    extents[(*n_extents)++] = extent;
+    return *n_extents + 1;
+}
+
+void relative_tensor(int64_t *extents, uint32_t *n_extents, const struct op_type *type,
+                     uint32_t value, frit_operand *out)
+{
+    *out = (frit_operand){
+        .kind = FRIT_OPERAND_TENSOR, .dtype = type->dtype, .value = value, .rank = type->rank};
+    for (uint32_t d = 0; d < type->rank; d++)
+        out->extent[d] = extent_number(extents, n_extents, type->dims[d]);
 }
 
 static void fill_tensor(struct relative *relative, const struct op_type *type, uint32_t value,
                         frit_operand *out)
 {
-    *out = (frit_operand){
-        .kind = FRIT_OPERAND_TENSOR, .dtype = type->dtype, .value = value, .rank = type->rank};
-    for (uint32_t d = 0; d < type->rank; d++)
-        out->extent[d] = extent_number(relative, type->dims[d]);
+    relative_tensor(relative->extents, &relative->n_extents, type, value, out);
     if (value >= relative->n_values)
         relative->n_values = value + 1;
 }
@@ -69,8 +74,7 @@ static void fill_operands(struct relative *relative, const struct graph *graph,
     }
 }
 
-/* `attrs` NULL: a record without fields. */
-static void fill_attrs(const frit_record_info *record, const void *attrs, unsigned char *out)
+void relative_attrs(const frit_record_info *record, const void *attrs, unsigned char *out)
 {
     uint64_t size = record->size;
 
@@ -111,7 +115,7 @@ frit_status relative_append(struct relative *relative, const struct graph *graph
                     n * FRIT_MAX_RANK, sizeof(*relative->extents)))
         return fail_memory(err, sizeof(*relative->ops));
     fill_operands(relative, graph, from, operands);
-    fill_attrs(record, from->attrs, attrs);
+    relative_attrs(record, from->attrs, attrs);
     if (n_dead)
         memcpy(died, dead, n_dead * sizeof(*died));
     relative->n_deaths += n_dead;

@@ -45,6 +45,13 @@ struct relative_deaths {
 frit_status relative_last_uses(const struct relative *relative, struct arena *arena,
                                struct relative_deaths *out, frit_err *err);
 
+/* The parts of an op.  A tensor operand: extents 0 and 1 are themselves, others are numbered from 2
+ * by first appearance in `extents`, which has room for those of the type. */
+void relative_tensor(int64_t *extents, uint32_t *n_extents, const struct op_type *type,
+                     uint32_t value, frit_operand *out);
+/* The KEY attributes into a zeroed record; `attrs` NULL: one without fields. */
+void relative_attrs(const frit_record_info *record, const void *attrs, unsigned char *out);
+
 /* Whether the two are the same ops: ids, operands, KEY attributes; deaths are not compared. */
 bool relative_same_op(const frit_op_desc *a, const frit_op_desc *b);
 

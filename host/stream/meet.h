@@ -8,17 +8,6 @@
 
 #include "stream/segment.h"
 
-static inline bool meet_type(const struct op_type *a, const struct op_type *b)
-{
-    if (a->dtype != b->dtype || a->rank != b->rank)
-        return false;
-    for (uint32_t d = 0; d < a->rank; d++) {
-        if (a->dims[d] != b->dims[d])
-            return false;
-    }
-    return true;
-}
-
 /* Whether the handle names this value of the segment. */
 static inline bool meet_placed(const struct seg_value *value, frit_tensor *tensor)
 {
@@ -43,7 +32,7 @@ static inline bool meet_new(const struct segment *segment, const struct op_recor
             return record->in[k].value == number;
     }
     if (number != segment->n_values + *n_new || segment->values[number].maker != SEGMENT_EXTERNAL ||
-        !meet_type(&segment->types[number], in[i].type))
+        !op_type_equal(&segment->types[number], in[i].type))
         return false;
     ++*n_new;
     return true;

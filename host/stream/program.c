@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "plan/relative.h"
 
 struct programs {
     pthread_mutex_t lock;
@@ -17,64 +18,22 @@ struct programs {
 
 /* ---- the relative op ---- */
 
-/* Extents 0 and 1 are themselves; every other gets the number of its first appearance. */
-struct extents {
-    int64_t *seen;
-    uint32_t count;
-};
-
-static uint32_t extent_number(struct extents *extents, int64_t extent)
+/* `extents` has room for those of all operands. */
+static void form_operands(const struct program_call *call, int64_t *extents, frit_operand *out)
 {
-    if (extent <= 1)
-        return (uint32_t)extent;
-    for (uint32_t i = 0; i < extents->count; i++) {
-        if (extents->seen[i] == extent)
-            return i + 2;
-    }
-    extents->seen[extents->count++] = extent;
-    return extents->count + 1;
-}
-
-static void form_tensor(struct extents *extents, const struct op_type *type, uint32_t value,
-                        frit_operand *out)
-{
-    *out = (frit_operand){
-        .kind = FRIT_OPERAND_TENSOR, .dtype = type->dtype, .value = value, .rank = type->rank};
-    for (uint32_t d = 0; d < type->rank; d++)
-        out->extent[d] = extent_number(extents, type->dims[d]);
-}
-
-static void form_attrs(const frit_op_info *row, const void *attrs, unsigned char *out)
-{
-    const frit_record_info *record = frit_record_info_at(row->record);
-    uint64_t size = record->size;
-
-    memset(out, 0, record->size);
-    memcpy(out, &size, sizeof(size));
-    for (uint32_t i = 0; i < record->n_fields && attrs; i++) {
-        const frit_field_info *field = &record->field[i];
-
-        if (field->use == FRIT_USE_KEY)
-            memcpy(out + field->offset, (const unsigned char *)attrs + field->offset, field->size);
-    }
-}
-
-static void form_operands(const struct program_call *call, struct extents *extents,
-                          frit_operand *out)
-{
-    uint32_t values = 0, scalars = 0;
+    uint32_t values = 0, scalars = 0, n_extents = 0;
 
     for (uint32_t i = 0; i < call->n_in; i++) {
         const struct op_input *in = &call->in[i];
 
         if (in->kind == FRIT_OPERAND_TENSOR)
-            form_tensor(extents, &in->type, values++, &out[i]);
+            relative_tensor(extents, &n_extents, &in->type, values++, &out[i]);
         else if (in->kind == FRIT_OPERAND_SCALAR)
             out[i] = (frit_operand){.kind = in->kind, .dtype = in->type.dtype, .value = scalars++};
     }
     for (uint32_t i = 0; i < call->n_out; i++) {
         if (call->out[i].dtype != FRIT_NO_DTYPE)
-            form_tensor(extents, &call->out[i], values++, &out[call->n_in + i]);
+            relative_tensor(extents, &n_extents, &call->out[i], values++, &out[call->n_in + i]);
     }
 }
 
@@ -82,22 +41,22 @@ frit_status op_form_init(const struct program_call *call, struct op_form *out, f
 {
     const frit_op_info *row = frit_op_info_at(call->op);
     int64_t fixed[sizeof(out->fixed) / sizeof(out->fixed[0]) * FRIT_MAX_RANK];
-    struct extents extents = {.seen = fixed};
+    int64_t *extents = fixed;
     uint32_t n = call->n_in + call->n_out;
 
     memset(out, 0, sizeof(*out));
     out->operands = out->fixed;
     if (n > sizeof(out->fixed) / sizeof(out->fixed[0])) {
         out->operands = calloc(n, sizeof(*out->operands));
-        extents.seen = calloc(n, FRIT_MAX_RANK * sizeof(*extents.seen));
-        if (!out->operands || !extents.seen) {
+        extents = calloc(n, FRIT_MAX_RANK * sizeof(*extents));
+        if (!out->operands || !extents) {
             free(out->operands);
-            free(extents.seen);
+            free(extents);
             return fail_memory(err, n * sizeof(*out->operands));
         }
     }
-    form_operands(call, &extents, out->operands);
-    form_attrs(row, call->attrs, (unsigned char *)out->attrs);
+    form_operands(call, extents, out->operands);
+    relative_attrs(frit_record_info_at(row->record), call->attrs, (unsigned char *)out->attrs);
     out->desc = (frit_op_desc){.struct_size = FRIT_END_OF(frit_op_desc, dead),
                                .id = call->op,
                                .rev = row->rev,
@@ -108,8 +67,8 @@ frit_status op_form_init(const struct program_call *call, struct op_form *out, f
                                .in = out->operands,
                                .out = out->operands + call->n_in,
                                .attrs = out->attrs};
-    if (extents.seen != fixed)
-        free(extents.seen);
+    if (extents != fixed)
+        free(extents);
     return FRIT_OK;
 }
 

@@ -43,17 +43,6 @@ static void count_program(const frit_step_desc *step, uint64_t number, void *ctx
 
 /* ---- running ---- */
 
-static int run_inspected(const struct program *program, const struct invocation *in,
-                         const struct session *session, frit_tensor **outputs)
-{
-    frit_err err = {.struct_size = sizeof(err)};
-
-    if (frit_graph_run(program->graph, session->device, program->tensors, program->n_inputs,
-                       outputs, program->n_outputs, &err))
-        return failed(in, "%s", err.text);
-    return frit_sync(session->device) ? failed(in, "%s", frit_host_error(session->host)) : CLI_FINE;
-}
-
 static int inspect(const struct program *program, const struct invocation *in,
                    const struct session *session, struct explained *e)
 {
@@ -65,7 +54,7 @@ static int inspect(const struct program *program, const struct invocation *in,
         status = failed(in, "%s", outputs ? frit_host_error(session->host) : "no memory");
     frit_stats_get(session->device, &before);
     if (status == CLI_FINE)
-        status = run_inspected(program, in, session, outputs);
+        status = program_run(program, in, session, outputs);
     frit_stats_get(session->device, &after);
     if (status == CLI_FINE && frit_inspect_stop(session->device, &e->inspection))
         status = failed(in, "%s", frit_host_error(session->host));
@@ -235,17 +224,11 @@ static int explain_on(struct program *program, const struct invocation *in,
 
 static int run(const struct invocation *in)
 {
-    frit_err err = {.struct_size = sizeof(err)};
     struct session session = {0};
     struct program program;
     int status;
 
-    if (program_open(&program, in->args[0], &err)) {
-        fprintf(stderr, "%s\n", err.text);
-        status = CLI_FAILED;
-    } else {
-        status = program_shapes(&program, in);
-    }
+    status = program_begin(&program, in, in->args[0], program_shapes);
     if (status == CLI_FINE)
         status = session_open(&session, in);
     if (status == CLI_FINE)

@@ -34,6 +34,17 @@ frit_status program_open(struct program *program, const char *path, frit_err *er
     return FRIT_OK;
 }
 
+int program_begin(struct program *program, const struct invocation *in, const char *path,
+                  int (*sources)(struct program *program, const struct invocation *in))
+{
+    frit_err err = {.struct_size = sizeof(err)};
+
+    if (!program_open(program, path, &err))
+        return sources(program, in);
+    fprintf(stderr, "%s\n", err.text);
+    return CLI_FAILED;
+}
+
 void program_drop(struct program *program)
 {
     for (uint64_t i = 0; i < program->n_inputs; i++) {
@@ -296,4 +307,15 @@ int program_feed(struct program *program, const struct invocation *in, frit_devi
     if (status == CLI_FINE && frit_sync(device))
         status = failed(in, "the inputs cannot be made on %s", frit_device_name(device));
     return status;
+}
+
+int program_run(const struct program *program, const struct invocation *in,
+                const struct session *session, frit_tensor **outputs)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+
+    if (frit_graph_run(program->graph, session->device, program->tensors, program->n_inputs,
+                       outputs, program->n_outputs, &err))
+        return failed(in, "%s", err.text);
+    return frit_sync(session->device) ? failed(in, "%s", frit_host_error(session->host)) : CLI_FINE;
 }

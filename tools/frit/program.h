@@ -6,6 +6,7 @@
 #include <frit/frit.h>
 
 #include "command.h"
+#include "session.h"
 
 /* Where the value of an input comes from. */
 enum source_kind { SOURCE_NONE = 0, SOURCE_FILE, SOURCE_RANDOM, SOURCE_ZEROS };
@@ -29,6 +30,10 @@ struct program {
 frit_status program_open(struct program *program, const char *path, frit_err *err);
 void program_close(struct program *program);
 
+/* The same with the message on standard error, and program_sources or program_shapes. */
+int program_begin(struct program *program, const struct invocation *in, const char *path,
+                  int (*sources)(struct program *program, const struct invocation *in));
+
 /* Fixes the dims as far as the inputs' types are known. */
 frit_status program_bind(struct program *program, frit_err *err);
 
@@ -42,6 +47,11 @@ int program_shapes(struct program *program, const struct invocation *in);
 /* Makes the input tensors on the device and binds the program to them; CLI_FAILED after a message.
  */
 int program_feed(struct program *program, const struct invocation *in, frit_device *device);
+
+/* One run of a program that is fed, all of it done; CLI_FAILED after a message.  `outputs`: one per
+ * output, the caller's also then. */
+int program_run(const struct program *program, const struct invocation *in,
+                const struct session *session, frit_tensor **outputs);
 
 /* Ends the input tensors; program_feed may make them again. */
 void program_drop(struct program *program);

@@ -198,23 +198,16 @@ static int parse_tolerance(const struct invocation *in, double *tolerance)
 /* A recording's folder stands for the program in it. */
 static int open_recording(const struct invocation *in, struct program *program)
 {
-    frit_err err = {.struct_size = sizeof(err)};
     struct str path = {0};
     struct stat about;
-    int status = CLI_FINE;
+    int status;
 
     *program = (struct program){0};
     str_addf(&path, "%s", in->args[0]);
     if (stat(in->args[0], &about) == 0 && S_ISDIR(about.st_mode))
         str_addf(&path, "/trace.frit");
-    if (path.failed) {
-        status = failed(in, "no memory");
-    } else if (program_open(program, path.text, &err)) {
-        fprintf(stderr, "%s\n", err.text);
-        status = CLI_FAILED;
-    } else {
-        status = program_sources(program, in);
-    }
+    status = path.failed ? failed(in, "no memory")
+                         : program_begin(program, in, path.text, program_sources);
     str_fini(&path);
     return status;
 }

@@ -262,19 +262,13 @@ static int run_session(struct program *program, const struct invocation *in, str
 
 static int run(const struct invocation *in)
 {
-    frit_err err = {.struct_size = sizeof(err)};
     struct result result = {0};
     struct program program;
     int status = parse_repeat(in, &result.cost.runs);
 
     if (status)
         return status;
-    if (program_open(&program, in->args[0], &err)) {
-        fprintf(stderr, "%s\n", err.text);
-        status = CLI_FAILED;
-    } else {
-        status = program_sources(&program, in);
-    }
+    status = program_begin(&program, in, in->args[0], program_sources);
     if (status)
         program_close(&program);
     else

@@ -6,17 +6,6 @@
 #include "program.h"
 #include "session.h"
 
-static int run_once(const struct program *program, const struct invocation *in,
-                    const struct session *session, frit_tensor **outputs)
-{
-    frit_err err = {.struct_size = sizeof(err)};
-
-    if (frit_graph_run(program->graph, session->device, program->tensors, program->n_inputs,
-                       outputs, program->n_outputs, &err))
-        return failed(in, "%s", err.text);
-    return frit_sync(session->device) ? failed(in, "%s", frit_host_error(session->host)) : CLI_FINE;
-}
-
 static int trace_on(struct program *program, const struct invocation *in,
                     const struct session *session, const char *folder)
 {
@@ -31,7 +20,7 @@ static int trace_on(struct program *program, const struct invocation *in,
     if (frit_trace_start(session->device, folder)) {
         status = failed(in, "%s", frit_host_error(session->host));
     } else {
-        status = run_once(program, in, session, outputs);
+        status = program_run(program, in, session, outputs);
         if (frit_trace_stop(session->device) && status == CLI_FINE)
             status = failed(in, "%s", frit_host_error(session->host));
     }
@@ -47,19 +36,13 @@ static int trace_on(struct program *program, const struct invocation *in,
 static int run(const struct invocation *in)
 {
     const char *folder = invocation_value(in, "--out");
-    frit_err err = {.struct_size = sizeof(err)};
     struct session session = {0};
     struct program program;
     int status;
 
     if (!folder)
         return misused(in, "say where to with --out FOLDER");
-    if (program_open(&program, in->args[0], &err)) {
-        fprintf(stderr, "%s\n", err.text);
-        status = CLI_FAILED;
-    } else {
-        status = program_sources(&program, in);
-    }
+    status = program_begin(&program, in, in->args[0], program_sources);
     if (status == CLI_FINE)
         status = session_open(&session, in);
     if (status == CLI_FINE)
