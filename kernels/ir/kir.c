@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of instructions and the builder.  Arrays grow with realloc; the arena holds texts. */
+#include "ir/kir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+enum { NONE, SAME, FREE, B, I32, I64, F32, F64 };
+
+static const struct kir_op_info ops[KIR_OPS] = {
+#define RESULT(TYPE)                    \
+    ((TYPE) == NONE   ? KIR_RESULT_NONE \
+     : (TYPE) == SAME ? KIR_RESULT_SAME \
+     : (TYPE) == FREE ? KIR_RESULT_FREE \
+                      : KIR_RESULT_TYPE)
+#define KIR_OP(name_, TYPE, operands_, imm_, meaning_)                          \
+    [KIR_##name_] = {#name_,                                                    \
+                     operands_,                                                 \
+                     meaning_,                                                  \
+                     RESULT(TYPE),                                              \
+                     (TYPE) < B ? KIR_VOID : (enum kir_type)((TYPE)-B + KIR_B), \
+                     KIR_IMM_##imm_,                                            \
+                     sizeof(operands_) - 1},
+#include "ir/kir.def"
+#undef KIR_OP
+};
+
+const struct kir_op_info *kir_op_info(uint32_t op)
+{
+    return &ops[op];
+}
+
+const char *kir_type_name(uint32_t type)
+{
+    static const char *const names[KIR_TYPES] = {"void", "b", "i32", "i64", "f32", "f64"};
+
+    return names[type];
+}
+
+enum kir_type kir_type_of(uint32_t dtype)
+{
+    switch (dtype) {
+    case FRIT_BOOL:
+        return KIR_B;
+    case FRIT_I8:
+    case FRIT_U8:
+    case FRIT_I16:
+    case FRIT_U16:
+    case FRIT_I32:
+    case FRIT_U32:
+        return KIR_I32;
+    case FRIT_I64:
+    case FRIT_U64:
+        return KIR_I64;
+    case FRIT_F16:
+    case FRIT_BF16:
+    case FRIT_F32:
+        return KIR_F32;
+    case FRIT_F64:
+        return KIR_F64;
+    default:
+        return KIR_VOID;
+    }
+}
+
+void kir_init(struct kir_module *module, const char *name)
+{
+    *module = (struct kir_module){0};
+    module->name = arena_text(&module->arena, name, strlen(name));
+    module->failed = !module->name;
+}
+
+void kir_fini(struct kir_module *module)
+{
+    for (uint32_t i = 0; i < module->n_phases; i++) {
+        free(module->phases[i].inst);
+        free(module->phases[i].tiles);
+    }
+    free(module->phases);
+    free(module->args);
+    free(module->links);
+    arena_fini(&module->arena);
+    *module = (struct kir_module){0};
+}
+
+/* ---- building ---- */
+
+uint32_t kir_arg(struct kir_module *module, uint32_t dtype, uint32_t access)
+{
+    if (module->failed ||
+        !array_grow(&module->args, &module->args_room, module->n_args, 1, sizeof(*module->args))) {
+        module->failed = true;
+        return 0;
+    }
+    module->args[module->n_args] = (struct kir_arg){dtype, access};
+    return module->n_args++;
+}
+
+void kir_phase(struct kir_module *module, uint32_t lanes)
+{
+    if (module->failed || !array_grow(&module->phases, &module->phases_room, module->n_phases, 1,
+                                      sizeof(*module->phases))) {
+        module->failed = true;
+        return;
+    }
+    module->phases[module->n_phases++] = (struct kir_phase){.lanes = lanes};
+}
+
+static struct kir_phase *last_phase(const struct kir_module *module)
+{
+    return &module->phases[module->n_phases - 1];
+}
+
+uint32_t kir_tile(struct kir_module *module, enum kir_space space, enum kir_type type,
+                  uint32_t count)
+{
+    struct kir_phase *phase;
+
+    if (module->failed)
+        return 0;
+    phase = last_phase(module);
+    if (!array_grow(&phase->tiles, &phase->tiles_room, phase->n_tiles, 1, sizeof(*phase->tiles))) {
+        module->failed = true;
+        return 0;
+    }
+    phase->tiles[phase->n_tiles] = (struct kir_tile){space, type, count};
+    return phase->n_tiles++;
+}
+
+enum kir_type kir_type_at(const struct kir_module *module, uint32_t value)
+{
+    return module->failed || value == KIR_NONE ? KIR_VOID : last_phase(module)->inst[value].type;
+}
+
+/* The level of what comes next: after what opens one deeper, after what closes one less. */
+static uint8_t next_level(const struct kir_phase *phase)
+{
+    const struct kir_inst *last = phase->n ? &phase->inst[phase->n - 1] : NULL;
+
+    if (!last)
+        return 0;
+    if (last->op == KIR_for || last->op == KIR_if)
+        return (uint8_t)(last->level + 1);
+    return last->op == KIR_next || last->op == KIR_end ? (uint8_t)(last->level - 1) : last->level;
+}
+
+static uint32_t append(struct kir_module *module, const struct kir_inst *inst)
+{
+    struct kir_phase *phase;
+
+    if (module->failed)
+        return KIR_NONE;
+    phase = last_phase(module);
+    if (!array_grow(&phase->inst, &phase->room, phase->n, 1, sizeof(*phase->inst))) {
+        module->failed = true;
+        return KIR_NONE;
+    }
+    phase->inst[phase->n] = *inst;
+    phase->inst[phase->n].level = next_level(phase);
+    return phase->n++;
+}
+
+uint32_t kir_emit_as(struct kir_module *module, enum kir_op op, enum kir_type type, uint64_t imm,
+                     uint32_t a, uint32_t b, uint32_t c)
+{
+    return append(module, &(struct kir_inst){.op = (uint16_t)op,
+                                             .type = (uint8_t)type,
+                                             .a = {a, b, c},
+                                             .pair = KIR_NONE,
+                                             .imm = imm});
+}
+
+uint32_t kir_emit_imm(struct kir_module *module, enum kir_op op, uint64_t imm, uint32_t a,
+                      uint32_t b, uint32_t c)
+{
+    const struct kir_op_info *info = &ops[op];
+    enum kir_type type = info->result == KIR_RESULT_SAME ? kir_type_at(module, a) : info->type;
+
+    return kir_emit_as(module, op, type, imm, a, b, c);
+}
+
+uint32_t kir_emit(struct kir_module *module, enum kir_op op, uint32_t a, uint32_t b, uint32_t c)
+{
+    return kir_emit_imm(module, op, 0, a, b, c);
+}
+
+uint32_t kir_const_i(struct kir_module *module, enum kir_type type, int64_t value)
+{
+    uint64_t bits = type == KIR_I32 ? (uint32_t)value : (uint64_t)value;
+
+    return kir_emit_as(module, KIR_const, type, bits, KIR_NONE, KIR_NONE, KIR_NONE);
+}
+
+uint32_t kir_const_f(struct kir_module *module, enum kir_type type, double value)
+{
+    float narrow = (float)value;
+    uint32_t bits32;
+    uint64_t bits;
+
+    if (type == KIR_F32) {
+        memcpy(&bits32, &narrow, sizeof(bits32));
+        bits = bits32;
+    } else {
+        memcpy(&bits, &value, sizeof(bits));
+    }
+    return kir_emit_as(module, KIR_const, type, bits, KIR_NONE, KIR_NONE, KIR_NONE);
+}
+
+uint32_t kir_const_b(struct kir_module *module, bool value)
+{
+    return kir_emit_as(module, KIR_const, KIR_B, value, KIR_NONE, KIR_NONE, KIR_NONE);
+}
+
+uint32_t kir_param(struct kir_module *module, enum kir_type type)
+{
+    return kir_emit_as(module, KIR_param, type, module->n_params++, KIR_NONE, KIR_NONE, KIR_NONE);
+}
+
+/* ---- control ---- */
+
+static uint32_t add_links(struct kir_module *module, const uint32_t *values, uint32_t n)
+{
+    if (module->failed ||
+        !array_grow(&module->links, &module->links_room, module->n_links, n, sizeof(*values))) {
+        module->failed = true;
+        return 0;
+    }
+    if (n)
+        memcpy(module->links + module->n_links, values, n * sizeof(*values));
+    module->n_links += n;
+    return module->n_links - n;
+}
+
+uint32_t kir_for(struct kir_module *module, uint32_t begin, uint32_t end, uint32_t step)
+{
+    uint32_t first = add_links(module, (const uint32_t[]){begin, end}, 2);
+
+    return append(module, &(struct kir_inst){.op = KIR_for,
+                                             .type = (uint8_t)kir_type_at(module, begin),
+                                             .a = {first, 2, KIR_NONE},
+                                             .pair = KIR_NONE,
+                                             .imm = step});
+}
+
+uint32_t kir_phi(struct kir_module *module, uint32_t first)
+{
+    const struct kir_inst *last;
+    uint64_t number;
+
+    if (module->failed)
+        return KIR_NONE;
+    last = &last_phase(module)->inst[last_phase(module)->n - 1];
+    number = last->op == KIR_phi ? last->imm + 1 : 0;
+    return kir_emit_as(module, KIR_phi, kir_type_at(module, first), number, first, KIR_NONE,
+                       KIR_NONE);
+}
+
+/* Closes the innermost open `op`. */
+static void close(struct kir_module *module, enum kir_op op, struct kir_inst *with)
+{
+    struct kir_phase *phase;
+    uint32_t at;
+
+    if (module->failed)
+        return;
+    phase = last_phase(module);
+    at = phase->n;
+    while (at-- > 0 && !(phase->inst[at].op == op && phase->inst[at].pair == KIR_NONE))
+        ;
+    with->pair = at;
+    at = append(module, with);
+    if (at != KIR_NONE)
+        last_phase(module)->inst[with->pair].pair = at;
+}
+
+void kir_next(struct kir_module *module, const uint32_t *values, uint32_t n)
+{
+    close(module, KIR_for,
+          &(struct kir_inst){.op = KIR_next, .a = {add_links(module, values, n), n, KIR_NONE}});
+}
+
+void kir_if(struct kir_module *module, uint32_t condition)
+{
+    kir_emit(module, KIR_if, condition, KIR_NONE, KIR_NONE);
+}
+
+void kir_end(struct kir_module *module)
+{
+    close(module, KIR_if, &(struct kir_inst){.op = KIR_end, .a = {KIR_NONE, KIR_NONE, KIR_NONE}});
+}

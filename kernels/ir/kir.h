@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel IR: what lowering makes and emitters read.
+ *
+ * A module is a list of phases, run one after the other over the whole device.  A phase is a grid
+ * of groups of `lanes` lanes; its body is what one lane does, as a flat list of instructions with
+ * one value each, numbered by their place (a value is used after it is made, in the same loop or if
+ * or one inside; the number KIR_NONE is none).  `lanes` is a power of two and says nothing of
+ * threads: an emitter gives each thread one or several neighbouring lanes, or makes vectors of
+ * them.
+ *
+ * Loops: `for`, then its phis, the body, `next`.  The operands of `for` (begin, end: I32 or I64,
+ * uniform; the counter has their type; the step is the immediate, > 0) and of `next` (one per phi,
+ * in their order) stand in the module's list of links.  A phi used after the loop has its last
+ * value: the one it would have had in another round.
+ *
+ * What the launch gives: `params`, 64-bit words that prepare and the launch computed, and
+ * arguments: tensors by address, of element 0.  Workspace is one more argument.
+ *
+ * Types: B one bit; I32, I64, F32, F64.  Smaller ones exist in memory only.  The text form is in
+ * text.h, the rules that every module keeps in verify.h.  Not thread-safe; a finished module is
+ * read by any thread. */
+#ifndef KIR_H
+#define KIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <frit/types.h>
+
+#include "base/arena.h"
+
+#define KIR_NONE UINT32_MAX
+
+enum kir_type { KIR_VOID, KIR_B, KIR_I32, KIR_I64, KIR_F32, KIR_F64, KIR_TYPES };
+
+enum kir_op {
+#define KIR_OP(name, TYPE, operands, imm, meaning) KIR_##name,
+#include "ir/kir.def"
+#undef KIR_OP
+    KIR_OPS
+};
+
+enum kir_result { KIR_RESULT_NONE, KIR_RESULT_SAME, KIR_RESULT_FREE, KIR_RESULT_TYPE };
+enum kir_imm {
+    KIR_IMM_NONE,
+    KIR_IMM_BITS,
+    KIR_IMM_NUMBER,
+    KIR_IMM_DIM,
+    KIR_IMM_NARROW,
+    KIR_IMM_ARG,
+    KIR_IMM_TILE,
+    KIR_IMM_LANES,
+    KIR_IMM_LOOP
+};
+
+struct kir_op_info {
+    const char *name;
+    const char *operands;
+    const char *meaning;
+    enum kir_result result;
+    enum kir_type type; /* RESULT_TYPE */
+    enum kir_imm imm;
+    uint32_t n; /* operands */
+};
+
+struct kir_inst {
+    uint16_t op;   /* enum kir_op */
+    uint8_t type;  /* enum kir_type of the value */
+    uint8_t level; /* of loops and ifs around it; set by the builder */
+    uint32_t a[3]; /* operands; for, next: a[0] the first link, a[1] their count */
+    uint32_t pair; /* for, if: its next, end; next, end: its for, if */
+    uint64_t imm;
+};
+
+enum kir_space { KIR_LANE, KIR_GROUP }; /* whose tile it is */
+
+struct kir_tile {
+    uint32_t space; /* enum kir_space */
+    uint32_t type;  /* enum kir_type, not B */
+    uint32_t count; /* elements */
+};
+
+enum { KIR_READ = 1, KIR_WRITE = 2 };
+
+struct kir_arg {
+    uint32_t dtype;  /* FRIT_* */
+    uint32_t access; /* KIR_READ, KIR_WRITE */
+};
+
+struct kir_phase {
+    uint32_t lanes;
+    uint32_t n, room;
+    struct kir_inst *inst;
+    uint32_t n_tiles, tiles_room;
+    struct kir_tile *tiles;
+};
+
+struct kir_module {
+    struct arena arena;
+    const char *name; /* of the kernel, for people */
+    uint32_t n_args, n_params, n_phases, n_links;
+    uint32_t args_room, phases_room, links_room;
+    struct kir_arg *args;
+    struct kir_phase *phases;
+    uint32_t *links;
+    bool wide;   /* element offsets are I64, else I32 */
+    bool failed; /* there was no memory: what was built since is nothing */
+};
+
+const struct kir_op_info *kir_op_info(uint32_t op);
+const char *kir_type_name(uint32_t type);
+/* Of a value loaded from memory of this dtype; KIR_VOID: there is none. */
+enum kir_type kir_type_of(uint32_t dtype);
+
+void kir_init(struct kir_module *module, const char *name);
+void kir_fini(struct kir_module *module);
+
+/* ---- building; what is appended goes to the last phase.  Without memory `failed` is set, every
+ * call is harmless and gives KIR_NONE or 0. ---- */
+
+uint32_t kir_arg(struct kir_module *module, uint32_t dtype, uint32_t access);
+void kir_phase(struct kir_module *module, uint32_t lanes);
+uint32_t kir_tile(struct kir_module *module, enum kir_space space, enum kir_type type,
+                  uint32_t count);
+
+/* An instruction with up to three operands (KIR_NONE where there are fewer).  The type is that of
+ * the row; FREE rows have their own calls. */
+uint32_t kir_emit(struct kir_module *module, enum kir_op op, uint32_t a, uint32_t b, uint32_t c);
+uint32_t kir_emit_imm(struct kir_module *module, enum kir_op op, uint64_t imm, uint32_t a,
+                      uint32_t b, uint32_t c);
+/* A FREE row. */
+uint32_t kir_emit_as(struct kir_module *module, enum kir_op op, enum kir_type type, uint64_t imm,
+                     uint32_t a, uint32_t b, uint32_t c);
+
+uint32_t kir_const_i(struct kir_module *module, enum kir_type type, int64_t value);
+uint32_t kir_const_f(struct kir_module *module, enum kir_type type, double value); /* rounded */
+uint32_t kir_const_b(struct kir_module *module, bool value);
+/* A new parameter word; its number is n_params before. */
+uint32_t kir_param(struct kir_module *module, enum kir_type type);
+
+/* A loop: kir_for gives the counter, kir_phi right after it each carried value with its first one,
+ * kir_next ends it with the next ones, in order. */
+uint32_t kir_for(struct kir_module *module, uint32_t begin, uint32_t end, uint32_t step);
+uint32_t kir_phi(struct kir_module *module, uint32_t first);
+void kir_next(struct kir_module *module, const uint32_t *values, uint32_t n);
+void kir_if(struct kir_module *module, uint32_t condition);
+void kir_end(struct kir_module *module);
+
+enum kir_type kir_type_at(const struct kir_module *module, uint32_t value); /* last phase */
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What passes and schedules may know of a device: facts, never which device it is.  Filled by the
+ * driver; a part of what compiled code depends on. */
+#ifndef KIR_TARGET_H
+#define KIR_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kir_target {
+    uint32_t lanes;       /* of a group for streaming work, a power of two */
+    uint32_t row_lanes;   /* of a group that works on one row together */
+    uint32_t most_lanes;  /* of a group */
+    uint32_t units;       /* groups that run at the same time, about */
+    uint32_t group_bytes; /* of group tiles */
+    uint32_t bindings;    /* arguments of a kernel at most */
+    bool caches_rows;     /* reading a row again right away costs little */
+    bool fma;             /* fused in one rounding */
+    bool f64, i64;        /* arithmetic; without f64 no F64 value may stand in a module */
+    bool exact_div;       /* division and square root of floats are correctly rounded */
+    bool denormals;       /* are kept */
+    bool atomic_f32;
+    uint32_t store_bytes; /* the least that is stored without touching its neighbours */
+};
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a driver with a code generator takes from here: fusers and programs for single ops, which it
+ * hands to the host as its own, and what a launch of one of them is.  A driver brings facts of the
+ * target and a compiler for modules; nothing here calls a device.  Threads: any, but for the
+ * fusers' and programs' own rules. */
+#ifndef KERNELS_KERNELS_H
+#define KERNELS_KERNELS_H
+
+#include <frit/backend.h>
+#include <frit/fuser.h>
+
+#include "ir/kir.h"
+#include "ir/target.h"
+
+enum { KERNELS_DIGEST = 16 }; /* bytes of a module's digest */
+
+/* One device of a driver; lives as long as the programs made for it. */
+struct kernels_device {
+    struct kir_target target;
+    void *self;
+    /* Any thread, may block: code for a module, owned by the caller until `release`.  `digest`
+     * names the module among all of this library's version: what a cache on disk is keyed by. */
+    frit_status (*compile)(void *self, const struct kir_module *module, const uint8_t *digest,
+                           const frit_cancel *cancel, void **code, frit_err *err);
+    void (*release)(void *self, void *code);
+    /* NULL: never.  How often `code` got better since it was made (a second tier): what a program's
+     * generation is made of. */
+    uint32_t (*generation)(void *self, void *code);
+};
+
+/* A slot of frit_fuser_table each; `prototypes` wants the device. */
+frit_status kernels_prototypes(const struct kernels_device *device, frit_fuser *out,
+                               uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err);
+frit_status kernels_clone(const void *fuser, void **out, frit_err *err);
+void kernels_destroy(void *fuser);
+void kernels_reset(void *fuser);
+void kernels_push(void *fuser, const frit_op_desc *ops, uint32_t count, uint32_t stride);
+void kernels_state(const void *fuser, frit_fuser_state *out);
+frit_status kernels_finish(void *fuser, frit_program *out, frit_err *err);
+frit_status kernels_from_state(const struct kernels_device *device, const void *bytes,
+                               uint64_t n_bytes, frit_program *out, frit_err *err);
+
+/* A program for one op; FRIT_UNSUPPORTED: no schedule takes it. */
+frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *op,
+                       frit_program *out, frit_err *err);
+bool kernels_has_op(const frit_op_desc *op);
+
+/* A launch of such a program, for submit.  Everything is borrowed: `code` and phases until the
+ * program is destroyed, the words until the next call with the same room. */
+struct kernels_launch {
+    void *code;
+    const char *name;
+    uint32_t n_phases, n_words,
+        n_args; /* args: the launch's, then the workspace where there is one */
+    const uint32_t (*grid)[3];
+    uint64_t *words;
+};
+
+/* Whether a program is one of ours. */
+bool kernels_owns(const frit_program *program);
+/* `words` has room for `room`; FRIT_INTERNAL where that is too little (n_words says how much), or
+ * the launch was not prepared and compiled. */
+frit_status kernels_launch(const frit_launch *launch, uint64_t *words, uint32_t room,
+                           struct kernels_launch *out, frit_err *err);
+
+#endif

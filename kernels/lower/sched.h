@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a block and what is known of one launch to a kernel: a module, and the numbers that this
+ * launch gives it.
+ *
+ * Lowering runs with the concrete numbers at hand, and decides with them (which dims are one,
+ * which strides are 0 or 1, whether a row fits a group), but what it decides is all that the module
+ * shows of them: every number that is left becomes a parameter word.  So equal modules serve
+ * launches of many sizes, and the digest of a module is the name of its compiled form.
+ * Pure: equal arguments give equal modules and numbers. */
+#ifndef LOWER_SCHED_H
+#define LOWER_SCHED_H
+
+#include "ir/kir.h"
+#include "ir/target.h"
+#include "lower/block.h"
+
+enum { SCHED_PHASES = FRIT_MAX_PHASES };
+
+/* A parameter word that the launch fills: one of its scalars, as the type. */
+struct sched_late {
+    uint32_t word;
+    uint32_t scalar; /* in frit_launch.scalars */
+    uint32_t type;   /* enum kir_type */
+};
+
+/* The numbers.  In `arena`. */
+struct sched_numbers {
+    struct arena arena;
+    uint32_t grid[SCHED_PHASES][3]; /* groups */
+    uint32_t n_words, words_room;
+    uint64_t *words; /* one per parameter of the module, in order; those of `late` are 0 */
+    uint32_t n_late, late_room;
+    struct sched_late *late;
+    uint64_t workspace_bytes;         /* the last argument of the module, where not 0 */
+    uint64_t bytes, flops;            /* predicted */
+    uint64_t divisions;               /* left in the innermost code, for explain */
+    uint64_t alias[FRIT_MAX_OUTPUTS]; /* frit_output_spec.alias of each output */
+};
+
+/* What lowering works on. */
+struct sched {
+    const struct block *block;
+    const frit_signature *sig;
+    const struct kir_target *target;
+    const int64_t *extents; /* of the block, see block_extents */
+    struct kir_module *module;
+    struct sched_numbers *numbers;
+};
+
+/* A parameter with its word: an index, a float. */
+uint32_t sched_index(struct sched *s, int64_t value); /* I64 in a wide module, else I32 */
+uint32_t sched_word(struct sched *s, enum kir_type type, uint64_t bits);
+/* A scalar of the launch, as the type. */
+uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type);
+
+/* One way to run blocks; see fuse/fuser.h for how they become fusers. */
+struct schedule {
+    const char *name; /* a word */
+    /* How many of the block's first ops it covers: 0: none; the block is not closed.  Relative:
+     * depends on no extent.  `open`: it might take more.  `quality`: see frit_fuser_state. */
+    uint32_t (*accepts)(const struct block *block, bool *open, uint32_t *quality);
+    /* The module and numbers of a closed block that it accepts whole.  FRIT_UNSUPPORTED: not with
+     * these numbers; the ops run by themselves. */
+    frit_status (*build)(struct sched *s, frit_err *err);
+};
+
+/* In the order in which they are tried: map, reduce, row, scan, contract. */
+extern const struct schedule *const schedules[];
+extern const uint32_t n_schedules;
+
+#endif
