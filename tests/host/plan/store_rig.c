@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/plan/store_rig.h"
+
+#include "unit.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "plan/key.h"
+
+enum { BIG = 1 << 28 };
+
+struct store_rig store_rig_open(void)
+{
+    struct store_rig world = {.folder = "/tmp/frit-store-XXXXXX"};
+
+    assert_non_null(mkdtemp(world.folder));
+    snprintf(world.path, sizeof(world.path), "%s/a/b/plans", world.folder);
+    return world;
+}
+
+struct store_context *store_rig_context(struct store_rig *world)
+{
+    world->context = rig_context(&world->fuser, world->path);
+    return &world->context;
+}
+
+void store_rig_close(struct store_rig *world)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -rf %s", world->folder);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(atomic_load(&rig_live_programs), 0);
+}
+
+struct automaton *store_rig_automaton(void)
+{
+    struct automaton *automaton;
+
+    assert_int_equal(automaton_create(BIG, &automaton, NULL), FRIT_OK);
+    return automaton;
+}
+
+void store_rig_walk(struct walker *walker, uint64_t first, uint32_t depth)
+{
+    walker_restart(walker);
+    for (uint64_t number = first; number < first + depth; number++) {
+        struct op_key key = rig_key(number);
+        char text[32];
+        size_t n =
+            (size_t)snprintf(text, sizeof(text), "attributes %llu", (unsigned long long)number % 7);
+
+        if (number % 3 == 0)
+            key = (struct op_key){{UINT64_C(2) << 62}};
+        if (number % 3 == 0)
+            n = (size_t)snprintf(text, sizeof(text), "key %llu", (unsigned long long)number);
+        if (number % 3 == 0 || number % 2)
+            key_with_interned(&key, walker_intern(walker, text, n));
+        walker_step(walker, &key);
+    }
+}
+
+uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n_ways)
+{
+    struct walker walker;
+    uint32_t n_plans = 0;
+
+    walker_init(&walker, automaton);
+    for (uint32_t w = first; w < first + n_ways; w++) {
+        struct plan_program *program = w % 2 ? rig_program(w % 50 * 10, (uint8_t)w, true) : NULL;
+        struct plan *part = rig_plan(3, w, program), *all = rig_plan(5, w, program);
+
+        store_rig_walk(&walker, 10 * w, 1);
+        walker_set_lazy(&walker, NULL);
+        store_rig_walk(&walker, 10 * w, 5);
+        walker_set_lazy(&walker, w % 3 ? part : all);
+        walker_set_sync(&walker, all);
+        n_plans += 2;
+        plan_unref(part);
+        plan_unref(all);
+        plan_program_unref(program);
+    }
+    walker_fini(&walker);
+    return n_plans;
+}
+
+void store_rig_save(const struct store_context *context, struct automaton *automaton)
+{
+    assert_int_equal(store_save(context, automaton, NULL), FRIT_OK);
+}
+
+uint32_t store_rig_load(const struct store_context *context, struct automaton *automaton)
+{
+    uint32_t n_plans;
+
+    assert_int_equal(store_load(context, automaton, &n_plans, NULL), FRIT_OK);
+    return n_plans;
+}
+
+uint32_t store_rig_count(const struct store_context *context)
+{
+    struct automaton *automaton = store_rig_automaton();
+    uint32_t n_plans = store_rig_load(context, automaton);
+
+    automaton_destroy(automaton);
+    return n_plans;
+}
+
+bool store_rig_has(const struct store_rig *world, const char *suffix)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s%s", world->path, suffix);
+    return access(path, F_OK) == 0;
+}
