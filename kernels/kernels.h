@@ -14,7 +14,10 @@
 
 enum { KERNELS_DIGEST = 16 }; /* bytes of a module's digest */
 
-/* One device of a driver; lives as long as the programs made for it. */
+#define KERNELS_WORKSPACE UINT32_MAX
+
+/* One device of a driver; lives, without moving, as long as what was made for it.  Filled by the
+ * driver but for `codes`. */
 struct kernels_device {
     struct kir_target target;
     void *self;
@@ -26,7 +29,12 @@ struct kernels_device {
     /* NULL: never.  How often `code` got better since it was made (a second tier): what a program's
      * generation is made of. */
     uint32_t (*generation)(void *self, void *code);
+    struct codes *codes; /* compiled code by digest, shared by all programs; see kernels_open */
 };
+
+/* First of all, and last of all: when every prototype, clone and program is destroyed. */
+frit_status kernels_open(struct kernels_device *device, frit_err *err);
+void kernels_close(struct kernels_device *device);
 
 /* A slot of frit_fuser_table each; `prototypes` wants the device. */
 frit_status kernels_prototypes(const struct kernels_device *device, frit_fuser *out,
@@ -45,15 +53,16 @@ frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *
                        frit_program *out, frit_err *err);
 bool kernels_has_op(const frit_op_desc *op);
 
-/* A launch of such a program, for submit.  Everything is borrowed: `code` and phases until the
- * program is destroyed, the words until the next call with the same room. */
+/* A launch of such a program, for submit.  Everything is borrowed: `words` are those given or live
+ * as long as the rest, until the program is destroyed. */
 struct kernels_launch {
     void *code;
     const char *name;
-    uint32_t n_phases, n_words,
-        n_args; /* args: the launch's, then the workspace where there is one */
-    const uint32_t (*grid)[3];
-    uint64_t *words;
+    uint32_t n_phases, n_words, n_args;
+    const uint32_t *args;      /* of each of the code's: its number in frit_launch.args, or
+                                  KERNELS_WORKSPACE */
+    const uint32_t (*grid)[3]; /* groups, of each phase */
+    const uint64_t *words;
 };
 
 /* Whether a program is one of ours. */
