@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The four verbs of the build: frit_library frit_plugin frit_tool frit_test.
+# The verbs of the build: frit_library frit_plugin frit_tool frit_test frit_kernels_test.
 # The build tree is laid out as installed, so that everything is found relative to libfrit.
 
 set(CMAKE_C_STANDARD 17)
@@ -50,8 +50,17 @@ endfunction()
 # frit_test(NAME SOURCES...): a cmocka program that sees the host's hidden symbols (the twin library).
 # It runs in the source folder with FRIT_TEST_BUILD set to the build folder and no configuration of the user's.
 function(frit_test name)
+  frit_test_of(frit_twin ${name} ${ARGN})
+endfunction()
+
+# frit_kernels_test(NAME SOURCES...): one that sees the kernel compiler instead, and no host.
+function(frit_kernels_test name)
+  frit_test_of(frit_kernels ${name} ${ARGN})
+endfunction()
+
+function(frit_test_of library name)
   add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE frit_flags frit_twin cmocka)
+  target_link_libraries(${name} PRIVATE frit_flags ${library} cmocka)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bin)
   frit_test_case(${name} ${CMAKE_BINARY_DIR}/tests/bin/${name})
