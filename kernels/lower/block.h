@@ -18,6 +18,8 @@ struct block_value {
     uint32_t dtype, rank;
     uint32_t extent[FRIT_MAX_RANK]; /* 0, 1, or number in the block's list + 2 */
     uint32_t maker;                 /* op, or BLOCK_NONE: an argument */
+    uint32_t dies;                  /* op after which nobody has it, or BLOCK_NONE */
+    uint32_t number;                /* the host's */
     uint32_t input, output;         /* number among the program's inputs, outputs, or BLOCK_NONE */
     uint32_t n_uses;                /* by ops of the block */
 };
@@ -34,9 +36,10 @@ struct block_op {
     uint32_t n_in, n_out;
     uint32_t first_scalar, n_scalars; /* all of the op's in frit_launch.scalars */
     uint32_t first_bound;             /* in frit_launch.bounds: the op's first */
+    uint32_t n_extra;                 /* of the scalars, the last */
     const struct block_input *in;
     const uint32_t *out; /* values, BLOCK_NONE: not wanted */
-    const void *attrs;   /* of the row's record, its whole size; NULL for `none` */
+    const void *attrs;   /* of the row's record, its whole size */
 };
 
 struct block {
@@ -47,7 +50,8 @@ struct block {
     struct block_value *values;
     uint32_t n_inputs, n_outputs; /* filled by block_close */
     uint32_t *inputs, *outputs;   /* values */
-    uint32_t n_scalars, n_extents;
+    uint32_t n_scalars, n_bounds, n_extents, extents_room;
+    uint32_t *extents; /* the host's number of each */
 };
 
 void block_init(struct block *block);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The elementwise part of a block over a space: first planned, then emitted.
+ *
+ * Planning follows wanted values to what they are made of.  A node is a value at a map: loaded from
+ * an argument, computed by a row of rows.def, or, where another kind of op makes it, bound by the
+ * schedule.  Views make no nodes, they only change maps; a value needed at two maps is computed
+ * twice.  expr_settle ends planning.
+ *
+ * Emitting needs the dims' values in the module: the schedule gives each by expr_set.  What was
+ * emitted is remembered and used again; marks say for how long, so that a value made in a loop is
+ * not used behind it:
+ *
+ *     expr_phase(e);                    the phase's parameters
+ *     for each uniform dim: expr_set(e, dim, ...); expr_hoist(e)
+ *     mark = expr_mark(e);
+ *     kir_for ...; expr_set(e, dim, counter); expr_value(e, node) ...; kir_next
+ *     expr_release(e, mark);
+ *
+ * Errors without a place of their own are kept until expr_status.  Not thread-safe. */
+#ifndef LOWER_EXPR_H
+#define LOWER_EXPR_H
+
+#include <frit/op_table.h>
+
+#include "lower/sched.h"
+#include "lower/space.h"
+
+enum expr_kind { EXPR_LOAD, EXPR_OP, EXPR_BOUND };
+
+struct expr_node {
+    uint32_t kind; /* enum expr_kind */
+    uint32_t value;
+    uint32_t n_in;
+    uint32_t in[FRIT_OP_MAX_IN]; /* OP: nodes; BLOCK_NONE where the operand is a scalar */
+    struct space_map map;        /* as planned: not rewritten when the space settles */
+    struct space_expr at;        /* LOAD: element offset; OP: row-major index, where `indexed` */
+    bool indexed;
+};
+
+/* An element that is written. */
+struct expr_store {
+    uint32_t node, output; /* output: of the block */
+    struct space_expr at;
+};
+
+struct expr {
+    struct sched *s;
+    struct space space;
+    uint32_t n_nodes, nodes_room;
+    struct expr_node *nodes; /* operands before what uses them */
+    uint32_t n_stores, stores_room;
+    struct expr_store *stores;
+    struct expr_emit *emit; /* expr_emit.c's */
+    frit_status status;
+};
+
+/* `e` has an empty space: its dims are appended by the caller before anything is planned. */
+void expr_init(struct expr *e, struct sched *s);
+void expr_fini(struct expr *e);
+/* What went wrong so far, with a text. */
+frit_status expr_status(const struct expr *e, frit_err *err);
+
+/* ---- planning ---- */
+
+/* Concrete dims of a value of the block. */
+void expr_dims(const struct expr *e, uint32_t value, int64_t *dims);
+/* The node of `value` at `map`; the same one for the same map.  BLOCK_NONE: see expr_status. */
+uint32_t expr_node(struct expr *e, uint32_t value, const struct space_map *map);
+/* As expr_node, and the element goes to the block's output that `value` is. */
+uint32_t expr_store(struct expr *e, uint32_t value, const struct space_map *map);
+/* Ends planning: the space is rewritten.  Dims, in order, may be split and merged since; those that
+ * were appended with the same tag are still together. */
+void expr_settle(struct expr *e);
+/* Of the block's output `output`: bit i where its store writes just what loads of input i read. */
+uint64_t expr_alias(const struct expr *e, uint32_t output);
+
+/* ---- emitting ---- */
+
+/* A new phase was begun: forgets everything, and emits the parameters of all nodes and stores. */
+void expr_phase(struct expr *e);
+void expr_set(struct expr *e, uint32_t dim, uint32_t value);
+/* Loads and stores only where this B is true; KIR_NONE: everywhere. */
+void expr_mask(struct expr *e, uint32_t mask);
+/* Emits now, for every offset, what depends on the dims that are set, for use in deeper loops. */
+void expr_hoist(struct expr *e);
+void expr_bind(struct expr *e, uint32_t node, uint32_t value);
+uint32_t expr_value(struct expr *e, uint32_t node);
+/* Emits store number `store`; the value is its node's. */
+void expr_emit_store(struct expr *e, uint32_t store);
+uint32_t expr_mark(const struct expr *e);
+/* Forgets what was set, bound, hoisted and emitted since. */
+void expr_release(struct expr *e, uint32_t mark);
+
+/* The schedules' arguments: the kernel's argument number of an input or output of the block is its
+ * number there, inputs first; declared in every module before anything else. */
+void expr_args(struct sched *s);
+
+/* ---- accepting ---- */
+
+/* Whether expr_node goes through an op of this id: a view, or a row of rows.def. */
+bool expr_knows(const struct block *block, uint32_t op);
+
+#endif
