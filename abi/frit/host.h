@@ -82,6 +82,25 @@ typedef struct frit_host_trace {
     void (*counter)(void *self, frit_str name, double value);
 } frit_host_trace;
 
+#define FRIT_HOST_EXEC "frit.host.exec/1"
+
+/* The one team of threads of the process. */
+typedef struct frit_host_exec {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [any] +nonblock  Threads that parallel_for may use, the calling one included; constant, at
+     * least 1. */
+    uint32_t (*threads)(void *self);
+    /* [any] +mayblock  Calls `run` for ranges [first, end) that together are 0 .. count - 1, each
+     * once, and returns when all have returned.  Ranges begin at multiples of `grain` (>= 1): so
+     * much work is worth another thread's while.  `thread` is below threads(); no two calls of
+     * `run` at once have the same.  Where the team is busy, or called from inside of `run`, the
+     * calling thread does it all, as thread 0. */
+    void (*parallel_for)(void *self, uint64_t count, uint64_t grain,
+                         void (*run)(void *ctx, uint64_t first, uint64_t end, uint32_t thread),
+                         void *ctx);
+} frit_host_exec;
+
 /* The root through which a plugin reaches the tables.  Frozen for the whole major version. */
 typedef struct frit_host_root {
     uint32_t struct_size;
@@ -94,6 +113,7 @@ typedef struct frit_host_root {
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_core, now_ns) == 56, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_options, get_bool) == 40, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_trace, counter) == 32, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_exec, parallel_for) == 24, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_root, get_interface) == 24, "frozen");
 
 #endif

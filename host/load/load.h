@@ -70,9 +70,11 @@ frit_status options_merge(struct arena *arena, struct plugin *plugin,
                           const struct conf_plugin *section, const struct option **out);
 const char *option_type_name(uint32_t type);
 
-/* service.c: merges the section (may be NULL) with the schema of plugin->root. */
+/* service.c: merges the section (may be NULL) with the schema of plugin->root.  `threads`: of the
+ * team; 0: as many as the process has processors. */
 frit_status service_create(struct arena *arena, struct plugin *plugin,
-                           const struct conf_plugin *section, struct service **out);
+                           const struct conf_plugin *section, int64_t threads,
+                           struct service **out);
 const frit_host_root *service_root(const struct service *service);
 
 /* table.c: copies and checks one table of a plugin. */

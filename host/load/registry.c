@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "exec/team.h"
 #include "load/load.h"
 
 /* ---- plugins ---- */
@@ -172,6 +173,7 @@ frit_status registry_open(const struct conf *conf, struct registry **out, frit_e
     if (!registry)
         return fail_memory(err, sizeof(*registry));
     registry->conf = conf;
+    team_join();
     status = fill(registry, err);
     if (status) {
         registry_close(registry);
@@ -187,6 +189,7 @@ void registry_close(struct registry *registry)
         return;
     for (uint32_t i = registry->n_plugins; i > 0; i--)
         plugin_close(&registry->plugins[i - 1]);
+    team_leave();
     arena_fini(&registry->arena);
     free(registry);
 }

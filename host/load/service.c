@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plugin gets from its host: the root, frit.host.core/1, frit.host.options/1 and
- * frit.host.trace/1.
+/* What a plugin gets from its host: the root, and the tables frit.host.core/1, options/1, trace/1
+ * and exec/1.
  *
  * `self` of every slot is the plugin's own service.  Options are parsed once, before `open`, so
  * that every wrong value is told with its origin whether the plugin reads it or not. */
@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
+#include "exec/team.h"
 #include "load/load.h"
 
 enum { TOPIC_BYTES = 24 };
@@ -18,6 +19,7 @@ enum { TOPIC_BYTES = 24 };
 struct service {
     frit_host_root root;
     const char *id;
+    uint32_t threads;
     uint32_t n_options;
     const struct option *options;
 };
@@ -197,6 +199,34 @@ static const frit_host_trace trace_table = {
     .counter = trace_counter,
 };
 
+/* ---- frit.host.exec/1 ---- */
+
+static uint32_t exec_threads(void *self)
+{
+    return ((const struct service *)self)->threads;
+}
+
+static void exec_parallel_for(void *self, uint64_t count, uint64_t grain,
+                              void (*run)(void *ctx, uint64_t first, uint64_t end, uint32_t thread),
+                              void *ctx)
+{
+    team_for(exec_threads(self), count, grain ? grain : 1, run, ctx);
+}
+
+static const frit_host_exec exec_table = {
+    .struct_size = sizeof(frit_host_exec),
+    .threads = exec_threads,
+    .parallel_for = exec_parallel_for,
+};
+
+/* `wanted` 0: what the process may run on. */
+static uint32_t count_threads(int64_t wanted)
+{
+    uint32_t most = wanted > 0 ? (uint32_t)wanted : team_processors();
+
+    return most < TEAM_MAX ? most : TEAM_MAX;
+}
+
 /* ---- the root ---- */
 
 static const void *root_get_interface(void *self, frit_str id)
@@ -206,11 +236,13 @@ static const void *root_get_interface(void *self, frit_str id)
         return &core_table;
     if (str_is(id, FRIT_HOST_OPTIONS))
         return &options_table;
+    if (str_is(id, FRIT_HOST_EXEC))
+        return &exec_table;
     return str_is(id, FRIT_HOST_TRACE) ? &trace_table : NULL;
 }
 
 frit_status service_create(struct arena *arena, struct plugin *plugin,
-                           const struct conf_plugin *section, struct service **out)
+                           const struct conf_plugin *section, int64_t threads, struct service **out)
 {
     struct service *service = arena_alloc(arena, sizeof(*service));
 
@@ -219,6 +251,7 @@ frit_status service_create(struct arena *arena, struct plugin *plugin,
     service->root = (frit_host_root){
         .struct_size = sizeof(service->root), .self = service, .get_interface = root_get_interface};
     service->id = plugin->id;
+    service->threads = count_threads(threads);
     service->n_options = plugin->root->n_options;
     TRY(options_merge(arena, plugin, section, &service->options));
     *out = service;

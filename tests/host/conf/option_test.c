@@ -34,7 +34,7 @@ static void refuses_with_line_and_reason(void **state)
                        "[fusion] [memory] [plugin.ID]; "
                        "did you mean [frit]?"},
         {"[frit]\n\ndevise = cpu\n",
-         ":3: [frit] has no key 'devise'; allowed: config_version device log seed "
+         ":3: [frit] has no key 'devise'; allowed: config_version device log seed threads "
          "decompose poison fallback trace timeline x-ANY; did you mean 'device'?"},
         {"[stream]\ndevice = cpu\n",
          ":2: [stream] has no key 'device'; allowed: max_ops single x-ANY"},
@@ -108,9 +108,10 @@ static void refuses_variables_and_settings(void **state)
                   "allowed: a whole number from 1 to 1048576");
     world_reset();
     world_set("frit", "devise", "cpu");
-    world_refuses(FRIT_INVALID,
-                  "program: [frit] has no key 'devise'; allowed: config_version device log seed "
-                  "decompose poison fallback trace timeline x-ANY; did you mean 'device'?");
+    world_refuses(
+        FRIT_INVALID,
+        "program: [frit] has no key 'devise'; allowed: config_version device log seed threads "
+        "decompose poison fallback trace timeline x-ANY; did you mean 'device'?");
     world_reset();
     world_set("frit", "device", NULL);
     world_refuses(FRIT_INVALID,

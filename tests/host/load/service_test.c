@@ -2,6 +2,7 @@
 /* The tables that the host lends, as a plugin sees them, and schemas that break the contract. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -9,10 +10,12 @@
 #include <cmocka.h>
 
 #include "base/timeline.h"
+#include "exec/team.h"
 #include "host/load/rig.h"
 #include "load/load.h"
 
 static struct arena arena;
+static int64_t wanted_threads;
 
 static int teardown(void **state)
 {
@@ -26,7 +29,7 @@ static const frit_host_root *lend(struct plugin *plugin, frit_plugin *root)
     struct service *service = NULL;
 
     *plugin = (struct plugin){.id = "test", .root = root};
-    if (service_create(&arena, plugin, NULL, &service) == FRIT_OK)
+    if (service_create(&arena, plugin, NULL, wanted_threads, &service) == FRIT_OK)
         return service_root(service);
     assert_int_equal(plugin->reason, FRIT_REASON_BAD_TABLE);
     return NULL;
@@ -144,6 +147,39 @@ static void spans_and_counters(void **state)
     str_fini(&text);
 }
 
+static void add_lengths(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
+{
+    atomic_uint_least64_t *sums = ctx;
+
+    atomic_fetch_add(&sums[thread], end - first);
+}
+
+static void threads(void **state)
+{
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_exec *exec;
+
+    (void)state;
+    team_join();
+    for (wanted_threads = 3; wanted_threads >= 0; wanted_threads--) {
+        const frit_host_root *root = lend(&plugin, &schema);
+        atomic_uint_least64_t sums[TEAM_MAX] = {0}, sum = 0;
+        uint32_t n;
+
+        exec = root->get_interface(root->self, FRIT_STR(FRIT_HOST_EXEC));
+        assert_non_null(exec);
+        n = exec->threads(root->self);
+        assert_int_equal(n, wanted_threads ? wanted_threads : team_processors());
+        exec->parallel_for(root->self, 1000, 0, add_lengths, sums);
+        for (uint32_t i = 0; i < n; i++)
+            sum += sums[i];
+        assert_int_equal(sum, 1000);
+    }
+    wanted_threads = 0;
+    team_leave();
+}
+
 /* One option that is right, for the tests to break. */
 static frit_option right(void)
 {
@@ -201,9 +237,13 @@ static void schemas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(interfaces),         cmocka_unit_test(memory),
-        cmocka_unit_test(errors_and_log),     cmocka_unit_test(the_clock_runs),
-        cmocka_unit_test(spans_and_counters), cmocka_unit_test(schemas),
+        cmocka_unit_test(interfaces),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(errors_and_log),
+        cmocka_unit_test(the_clock_runs),
+        cmocka_unit_test(spans_and_counters),
+        cmocka_unit_test(threads),
+        cmocka_unit_test(schemas),
     };
 
     return cmocka_run_group_tests(tests, rig_setup, teardown);
