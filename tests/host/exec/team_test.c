@@ -250,13 +250,14 @@ static void threads_come_and_go(void **state)
 {
     const uint32_t before = count_threads();
     struct meeting meeting = {.wanted = THREADS};
+    atomic_uint_least64_t sum = 0;
     sigset_t mine;
 
     (void)state;
     team_join();
     team_join();
     assert_int_equal(count_threads(), before); /* none without work */
-    team_for(1, THREADS, 1, add_length, &(atomic_uint_least64_t){0});
+    team_for(1, THREADS, 1, add_length, &sum);
     assert_int_equal(count_threads(), before);
     team_for(THREADS, THREADS, 1, hear_signals, &meeting);
     assert_int_equal(count_threads(), before + THREADS - 1);
