@@ -235,7 +235,10 @@ static inline bool meets_all(struct stream *stream, struct op_record *known,
     o->n_taken = 0;
     if (known->op != call->op || known->n_in != call->n_in || !known->simple)
         return false;
-    for (uint32_t i = 0; i < known->n_in; i++) {
+#pragma GCC unroll 3
+    for (uint32_t i = 0; i < MOST_IN; i++) {
+        if (i == known->n_in)
+            break;
         if (!meets(stream, known, &call->in[i], o, i, n_new))
             return false;
     }
@@ -332,7 +335,8 @@ static struct slot *record(struct seat *seat, const struct api_call *call, struc
 }
 
 /* Inside the lock. */
-static inline frit_tensor *meet_or_record(struct seat *seat, const struct api_call *call)
+static inline __attribute__((always_inline)) frit_tensor *
+meet_or_record(struct seat *seat, const struct api_call *call)
 {
     struct work *asked = NULL;
     struct operands o;
@@ -347,7 +351,7 @@ static inline frit_tensor *meet_or_record(struct seat *seat, const struct api_ca
     if (!out)
         return NULL;
     for (uint32_t i = 0; i < o.n_taken; i++)
-        stream_disown_inside(o.taken[i]);
+        stream_disown_inside(seat->stream, o.taken[i]);
     return slot_handle(out);
 }
 

@@ -18,6 +18,17 @@
 /* Tells a device from a closed one at the same address. */
 static atomic_uint_least64_t last_id;
 
+/* Held for less than it takes to sleep, as a rule. */
+static void mutex_init_spinning(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t adaptive;
+
+    pthread_mutexattr_init(&adaptive);
+    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(mutex, &adaptive);
+    pthread_mutexattr_destroy(&adaptive);
+}
+
 /* Waits for everything submitted; what trims of the pools ask for. */
 static void wait_idle(void *ctx)
 {
@@ -58,7 +69,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     device->backend = &entry->plugin->backend;
     device->info = entry->info;
     device->opens = 1;
-    pthread_mutex_init(&device->submit, NULL);
+    mutex_init_spinning(&device->submit);
     pthread_mutex_init(&device->lock, NULL);
     if (!array_grow(&device->poisons, &device->poison_room, 0, 1, sizeof(struct poison))) {
         st = fail_memory(err, sizeof(struct poison));
@@ -234,19 +245,20 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
 
     pthread_mutex_lock(&device->submit);
     st = device->backend->submit(device->self, cmds, count, sizeof(*cmds), NULL, 0, value, err);
-    if (st >= 0)
+    if (st >= 0) {
         device_reached(device, *value);
-    pthread_mutex_unlock(&device->submit);
-    timeline_end(begun, "device", str_of("submit"));
-    if (st < 0)
-        return fail_from(err, st, "submit");
-    atomic_fetch_add(&device->count.submits, 1);
+        stream_count(&device->submits, 1);
+    }
     /* Work that ran inside submit has failed by now or never.  It has run in any case, so that a
-     * wait that fails is a failure of the commands and not a refusal. */
-    if (device->info->caps & FRIT_CAP_INLINE_QUEUE && device_wait(device, *value, &detail))
+     * wait that fails is a failure of the commands and not a refusal.  Asked while the driver's
+     * queue is still this core's. */
+    if (st >= 0 && device->info->caps & FRIT_CAP_INLINE_QUEUE &&
+        device_wait(device, *value, &detail))
         remember_failure(device, &(frit_failure){.status = detail.status, .value = *value},
                          &detail);
-    return FRIT_OK;
+    pthread_mutex_unlock(&device->submit);
+    timeline_end(begun, "device", str_of("submit"));
+    return st < 0 ? fail_from(err, st, "submit") : FRIT_OK;
 }
 
 struct failure *device_poison_of(frit_device *device, uint64_t written_at)

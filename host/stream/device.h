@@ -54,7 +54,7 @@ enum fallback {
 };
 
 struct device_counters {
-    atomic_uint_least64_t views, decomposed, programs, launches, submits, compiles;
+    atomic_uint_least64_t views, decomposed, programs, launches, compiles;
     /* Beside what streams count themselves. */
     atomic_uint_least64_t plan_misses, explorations, plan_runs;
     atomic_uint_least64_t fused;        /* launches of programs for blocks */
@@ -96,6 +96,7 @@ struct frit_device {
     struct device_counters count;
     /* Written with each submit, apart from what is only read. */
     _Alignas(64) pthread_mutex_t submit; /* baton: the contract wants one submit at a time */
+    atomic_uint_least64_t submits;       /* how many; written under the baton */
     atomic_uint_least64_t last_value;    /* of the timeline, submitted */
     atomic_uint_least64_t reached;       /* a wait for this value has returned */
     atomic_uint next_ordinal;            /* of streams, in order of their first op */

@@ -96,17 +96,28 @@ bool tape_matches(struct tape *tape, const struct segment *segment)
 }
 
 /* Classes are part of what prepare answered. */
+static bool write_word(const struct played_launch *l, const struct tape_words *w,
+                       const struct op_record *record)
+{
+    struct words to = {l->scalars + w->scalar, l->classes + w->scalar, l->bounds + w->bound, 0, 0};
+
+    if (!w->inner)
+        return words_again(record, &w->count, &to);
+    words_random_again(record, &w->count, &to);
+    return true;
+}
+
 static bool write_words(struct played_launch *l, const struct segment *segment)
 {
     for (uint32_t i = 0; i < l->n_words; i++) {
         const struct tape_words *w = &l->words[i];
         const struct op_record *record = segment->records[w->record];
-        struct words to = {l->scalars + w->scalar, l->classes + w->scalar, l->bounds + w->bound, 0,
-                           0};
 
-        if (w->inner)
-            words_random_again(record, &w->count, &to);
-        else if (!words_again(record, &w->count, &to))
+        /* As a rule a program's numbers are what they were. */
+        if (w->alone < record->n_in &&
+            record->in[w->alone].scalar.bits == l->scalars[w->scalar].bits)
+            continue;
+        if (!write_word(l, w, record))
             return false;
     }
     return true;

@@ -176,9 +176,15 @@ static struct tape *blank_tape(const struct flight *f, const struct plan *plan)
     return tape_create(plan->n_values);
 }
 
+static struct plan_warm *warm_set(const struct flight *f, struct plan *plan)
+{
+    return &plan->warm[f->ordinal % PLAN_WARM_SETS];
+}
+
 /* Keeps the tape with the plan if it can be played; an older one makes room. */
 static void keep_tape(struct flight *f, struct plan *plan)
 {
+    struct plan_warm *warm = warm_set(f, plan);
     struct tape *tape = f->run.tape;
 
     if (!tape)
@@ -192,10 +198,10 @@ static void keep_tape(struct flight *f, struct plan *plan)
     for (uint32_t i = 0; i < PLAN_WARM; i++) {
         void *empty = NULL;
 
-        if (atomic_compare_exchange_strong(&plan->warm[i], &empty, tape))
+        if (atomic_compare_exchange_strong(&warm->tapes[i], &empty, tape))
             return;
     }
-    tape_destroy(atomic_exchange(&plan->warm[plan->serial % PLAN_WARM], tape));
+    tape_destroy(atomic_exchange(&warm->tapes[plan->serial % PLAN_WARM], tape));
 }
 
 static void fly_plan(struct flight *f, struct plan *plan)
@@ -288,18 +294,19 @@ static bool play(struct flight *f, struct tape *tape)
  * no memory, no other one would.  Who looks on wants to see the steps. */
 static bool replay(struct flight *f, struct plan *plan)
 {
+    struct plan_warm *warm = warm_set(f, plan);
     bool played = false;
 
     if (watch_is_on(&f->stream->device->watch))
         return false;
     for (uint32_t i = 0; i < PLAN_WARM && !played && !f->lacked; i++) {
-        struct tape *tape = atomic_exchange(&plan->warm[i], NULL);
+        struct tape *tape = atomic_exchange(&warm->tapes[i], NULL);
         void *empty = NULL;
 
         if (!tape)
             continue;
         played = play(f, tape);
-        if (tape_is_spoiled(tape) || !atomic_compare_exchange_strong(&plan->warm[i], &empty, tape))
+        if (tape_is_spoiled(tape) || !atomic_compare_exchange_strong(&warm->tapes[i], &empty, tape))
             tape_destroy(tape);
     }
     return played;
@@ -675,7 +682,7 @@ bool stream_append(struct seat *seat, struct segment_call *call, struct slot **o
 }
 
 /* The usual release: by the owner, of a tensor that no other stream knows. */
-static bool disown_mine(frit_tensor *tensor)
+static inline bool disown_mine(frit_tensor *tensor)
 {
     struct slot *slot = slot_of(tensor);
     struct slot_home *home = slot ? slot_home_of(slot) : NULL;
@@ -683,11 +690,14 @@ static bool disown_mine(frit_tensor *tensor)
 
     if (!home || !home_is_mine(home))
         return false;
-    home_enter(home);
+    owner_lock_enter(&home->lock);
     mine = slot_is(slot, tensor) && slot_home_of(slot) == home && !slot->aliases;
     if (mine)
-        stream_disown_inside(slot);
-    home_leave_drop(home);
+        stream_disown_inside((struct stream *)home, slot);
+    if (home->dying)
+        home_drop(home);
+    else
+        owner_lock_leave(&home->lock);
     return mine;
 }
 
@@ -706,7 +716,8 @@ bool stream_disown(frit_tensor *tensor)
     if (!slot_is_immortal(slot) && slot_disown(slot)) {
         aliases = slot->aliases;
         slot->aliases = NULL;
-        stream_bury(slot);
+        if (home_is_mine(home))
+            stream_bury((struct stream *)home, slot);
         slot_end(slot);
     }
     home_leave_drop(home);

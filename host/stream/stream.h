@@ -159,24 +159,22 @@ static inline void stream_turn(struct stream *stream, struct work *to)
 /* Inside the lock, after stream_settle: appends an op; `out` gets a slot per wanted output.  False
  * without memory, and nothing changed. */
 bool stream_append(struct seat *seat, struct segment_call *call, struct slot **out);
-/* Inside the lock: the value of a slot without owners died; if this segment made it, and it is the
- * owner's doing, the segment knows. */
-static inline void stream_bury(struct slot *slot)
+/* Inside the lock, by the owner: the value of a slot of the stream, without owners now, died; if
+ * this segment made it, the segment knows. */
+static inline void stream_bury(struct stream *stream, const struct slot *slot)
 {
-    struct stream *stream = (struct stream *)slot_home_of(slot);
     struct segment *segment = &stream->work->segment;
 
-    if (slot->epoch == segment->epoch && home_is_mine(&stream->home) &&
-        segment->values[slot->index].maker != SEGMENT_EXTERNAL)
+    if (slot->epoch == segment->epoch && segment->values[slot->index].maker != SEGMENT_EXTERNAL)
         segment_bury(segment, slot->index);
 }
 
 /* Inside the lock, by the owner: gives back an owner of one of the stream's slots, without aliases.
  */
-static inline void stream_disown_inside(struct slot *slot)
+static inline void stream_disown_inside(struct stream *stream, struct slot *slot)
 {
     if (slot_disown(slot)) {
-        stream_bury(slot);
+        stream_bury(stream, slot);
         slot_end(slot);
     }
 }

@@ -211,6 +211,18 @@ static bool stands_as_parts(const struct explorer *explorer, const struct segmen
            explorer->graph.ops[from].op != segment->records[record]->op;
 }
 
+/* The operand whose scalar is the only word of the op, UINT32_MAX: there is none. */
+static uint32_t scalar_alone(const struct graph_op *op, const struct words_count *count)
+{
+    if (count->n_scalars != 1 || count->n_bounds)
+        return UINT32_MAX;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (op->in[i].kind == FRIT_OPERAND_SCALAR)
+            return i;
+    }
+    return UINT32_MAX;
+}
+
 static bool learn_words(struct tape *tape, const struct explorer *explorer,
                         const struct segment *segment)
 {
@@ -229,6 +241,7 @@ static bool learn_words(struct tape *tape, const struct explorer *explorer,
             w->record = record_of(explorer, l->ops[k]);
             w->inner = stands_as_parts(explorer, segment, w->record);
             w->seeded = op_row(op->op)->traits & FRIT_OP_SEEDED;
+            w->alone = w->inner ? UINT32_MAX : scalar_alone(op, &w->count);
             w->scalar = scalar;
             w->bound = bound;
             scalar += w->count.n_scalars;

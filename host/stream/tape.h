@@ -35,6 +35,7 @@ struct tape_arg {
 struct tape_words {
     uint32_t record;
     uint32_t scalar, bound; /* the first ones in the launch */
+    uint32_t alone;         /* operand whose scalar is all there is, or UINT32_MAX */
     struct words_count count;
     bool inner; /* part of a composite: only its random words are written */
     bool seeded;

@@ -410,11 +410,11 @@ static void test_one_tape_is_tried_for_all(void **state)
     walker_init(&walker, device->automaton);
     assert_int_equal(automaton_visit(&walker, find_plan, &plan, NULL), FRIT_OK);
     walker_fini(&walker);
-    tape = atomic_exchange(&plan->warm[0], NULL);
+    tape = atomic_exchange(&plan->warm[0].tapes[0], NULL);
     assert_non_null(tape);
-    assert_null(atomic_load(&plan->warm[1]));
+    assert_null(atomic_load(&plan->warm[0].tapes[1]));
     assert_int_equal(short_round(device, &driver, 0), FRIT_OK);
-    atomic_store(&plan->warm[1], tape);
+    atomic_store(&plan->warm[0].tapes[1], tape);
     assert_int_equal(short_round(device, &driver, 4), FRIT_NO_DEVICE_MEMORY);
     device_destroy(device);
 }
