@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of the values of a phase across the lanes of a group: what an emitter needs to
+ * choose between one access and many.  Sound: what is said holds for every launch; VARYING says
+ * nothing.
+ *
+ * A value is UNIFORM: the same in all lanes; LINEAR: in lane i it is that of lane 0 plus
+ * i * stride, wrapping in its type (integers only); or VARYING.  A fact holds for every round of
+ * the loops around the value. */
+#ifndef KIR_FACTS_H
+#define KIR_FACTS_H
+
+#include <frit/status.h>
+
+#include "ir/kir.h"
+
+enum fact_kind { FACT_UNIFORM, FACT_LINEAR, FACT_VARYING };
+
+struct fact {
+    uint32_t kind;  /* enum fact_kind */
+    int64_t stride; /* LINEAR; never 0 */
+};
+
+struct facts {
+    uint32_t n;
+    struct fact *of; /* per instruction; those without a value are UNIFORM */
+};
+
+/* Of one phase of a module whose structure is right (verify.h).  FRIT_NO_HOST_MEMORY: *out is
+ * empty. */
+frit_status facts_init(struct facts *out, const struct kir_module *module, uint32_t phase,
+                       frit_err *err);
+void facts_fini(struct facts *facts);
+
+/* Integer divisions in the innermost code: those that stand as deep in loops as anything in their
+ * phase; a multiplication by a magic number (mulhi) is one too. */
+uint32_t facts_divisions(const struct kir_module *module);
+
+#endif

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Three passes over each phase, each relying on those before: how loops and ifs nest, what each
+ * instruction is made of, and what is uniform. */
+#include "ir/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <frit/program.h>
+
+#include "base/fail.h"
+#include "ir/facts.h"
+
+struct verify {
+    const struct kir_module *module;
+    const struct kir_phase *phase;
+    const struct kir_inst *inst;
+    struct kir_place place;
+    uint32_t *scope; /* per instruction: the for or if around it, or KIR_NONE */
+    frit_err *err;
+};
+
+/* "phase 0, %3 add: ..." */
+static frit_status FRIT_PRINTF(2, 3) bad(struct verify *v, const char *format, ...)
+{
+    va_list args;
+    frit_status st;
+
+    va_start(args, format);
+    st = fail_v(v->err, FRIT_INVALID, format, args);
+    va_end(args);
+    if (v->err && v->place.at != KIR_NONE)
+        fail_context(v->err, "phase %u, %%%u %s", v->place.phase, v->place.at,
+                     v->inst->op < KIR_OPS ? kir_op_info(v->inst->op)->name : "of no kind");
+    else if (v->err && v->place.phase != KIR_NONE)
+        fail_context(v->err, "phase %u", v->place.phase);
+    return st;
+}
+
+static void go_to(struct verify *v, uint32_t at)
+{
+    v->place.at = at;
+    v->inst = &v->phase->inst[at];
+}
+
+/* ---- nesting ---- */
+
+static frit_status check_pair(struct verify *v, uint32_t opener)
+{
+    const char *wanted = v->inst->op == KIR_next ? "for" : "if";
+    uint32_t op = v->inst->op == KIR_next ? KIR_for : KIR_if;
+
+    if (opener == KIR_NONE || v->phase->inst[opener].op != op)
+        return bad(v, "the innermost open loop or if is no %s", wanted);
+    if (v->inst->pair != opener || v->phase->inst[opener].pair != v->place.at)
+        return bad(v, "is not paired with its %s, which is %%%u", wanted, opener);
+    return FRIT_OK;
+}
+
+static frit_status check_nesting(struct verify *v)
+{
+    uint32_t open[KIR_MOST_DEPTH], depth = 0;
+
+    for (uint32_t i = 0; i < v->phase->n; i++) {
+        uint32_t op;
+
+        go_to(v, i);
+        op = v->inst->op;
+        if (op >= KIR_OPS)
+            return bad(v, "there are %u kinds of instructions", KIR_OPS);
+        if (v->inst->level != depth)
+            return bad(v, "stands at level %u and says %u", depth, v->inst->level);
+        v->scope[i] = depth ? open[depth - 1] : KIR_NONE;
+        if (op == KIR_next || op == KIR_end) {
+            TRY(check_pair(v, v->scope[i]));
+            depth--;
+        } else if (op == KIR_for || op == KIR_if) {
+            if (depth == KIR_MOST_DEPTH)
+                return bad(v, "is nested deeper than %u", KIR_MOST_DEPTH);
+            open[depth++] = i;
+        } else if (v->inst->pair != KIR_NONE) {
+            return bad(v, "has a pair");
+        }
+    }
+    if (depth) {
+        go_to(v, open[depth - 1]);
+        return bad(v, "is never closed");
+    }
+    return FRIT_OK;
+}
+
+/* ---- operands ---- */
+
+/* Whether `value` may be used at `at`. */
+static frit_status check_use(struct verify *v, uint32_t value, uint32_t at)
+{
+    const struct kir_inst *inst = v->phase->inst;
+    uint32_t scope;
+
+    if (value == KIR_NONE)
+        return bad(v, "an operand is missing");
+    if (value >= at)
+        return bad(v, "uses %%%u, which is made later", value);
+    if (inst[value].type == KIR_VOID)
+        return bad(v, "uses %%%u, which has no value", value);
+    scope = inst[value].op == KIR_for ? value : v->scope[value];
+    if (inst[value].op == KIR_phi && inst[scope].pair < at)
+        scope = v->scope[scope];
+    if (scope != KIR_NONE && inst[scope].pair < at)
+        return bad(v, "uses %%%u outside of the loop or if where it is made", value);
+    return FRIT_OK;
+}
+
+static bool letter_allows(const struct verify *v, char letter, uint32_t type)
+{
+    switch (letter) {
+    case 'a':
+        return type != KIR_B;
+    case 'n':
+        return type == KIR_I32 || type == KIR_I64;
+    case 'f':
+        return type == KIR_F32 || type == KIR_F64;
+    case 'b':
+        return type == KIR_B;
+    case 'l':
+        return type == KIR_B || type == KIR_I32 || type == KIR_I64;
+    case 'i':
+        return type == (v->module->wide ? KIR_I64 : KIR_I32);
+    case 'v':
+        return type == v->inst->type;
+    case 'o':
+        return type == v->phase->inst[v->inst->a[0]].type;
+    default:
+        return true;
+    }
+}
+
+static frit_status check_operands(struct verify *v)
+{
+    const struct kir_op_info *info = kir_op_info(v->inst->op);
+    uint32_t used = v->inst->op == KIR_for || v->inst->op == KIR_next ? 2 : info->n;
+
+    for (uint32_t i = used; i < 3; i++) {
+        if (v->inst->a[i] != KIR_NONE)
+            return bad(v, "has more than %u operands", info->n);
+    }
+    for (uint32_t i = 0; i < info->n; i++) {
+        uint32_t value = v->inst->a[i];
+
+        TRY(check_use(v, value, v->place.at));
+        if (!letter_allows(v, info->operands[i], v->phase->inst[value].type))
+            return bad(v, "operand %c, %%%u, may not be of type %s%s", (char)('a' + i), value,
+                       kir_type_name(v->phase->inst[value].type),
+                       info->operands[i] != 'i' ? ""
+                       : v->module->wide        ? " in a wide module"
+                                                : " in a module that is not wide");
+    }
+    return FRIT_OK;
+}
+
+static uint32_t type_bits(uint32_t type)
+{
+    return type == KIR_B ? 1 : type == KIR_I32 || type == KIR_F32 ? 32 : 64;
+}
+
+static frit_status check_result(struct verify *v)
+{
+    const struct kir_op_info *info = kir_op_info(v->inst->op);
+    uint32_t first = info->n ? v->phase->inst[v->inst->a[0]].type : KIR_VOID;
+    uint32_t type = v->inst->type;
+    bool conversion = info->result == KIR_RESULT_TYPE && info->n == 1 && info->imm == KIR_IMM_NONE;
+    bool right = info->result == KIR_RESULT_NONE   ? type == KIR_VOID
+                 : info->result == KIR_RESULT_SAME ? type == first
+                 : info->result == KIR_RESULT_TYPE ? type == info->type || v->inst->op == KIR_for
+                                                   : type > KIR_VOID && type < KIR_TYPES;
+
+    if (!right)
+        return bad(v, "the result cannot be of type %s",
+                   type < KIR_TYPES ? kir_type_name(type) : "of no name");
+    if (conversion && type == first)
+        return bad(v, "%%%u is of type %s already", v->inst->a[0], kir_type_name(type));
+    if (v->inst->op == KIR_bits &&
+        (type == KIR_B || type_bits(type) != type_bits(first) || type == first))
+        return bad(v, "%s and %s have no bits in common", kir_type_name(first),
+                   kir_type_name(type));
+    return FRIT_OK;
+}
+
+/* ---- immediates ---- */
+
+static frit_status check_arg(struct verify *v)
+{
+    const struct kir_arg *arg;
+    uint32_t op = v->inst->op, type;
+    bool reads = op == KIR_load || op == KIR_load_if;
+    uint32_t access = reads ? KIR_READ : op == KIR_atomic_add ? KIR_READ | KIR_WRITE : KIR_WRITE;
+
+    if (v->inst->imm >= v->module->n_args)
+        return bad(v, "there are %u arguments", v->module->n_args);
+    arg = &v->module->args[v->inst->imm];
+    if ((arg->access & access) != access)
+        return bad(v, "argument %u may not be %s", (uint32_t)v->inst->imm,
+                   reads                 ? "read"
+                   : access == KIR_WRITE ? "written"
+                                         : "read and written");
+    type = reads ? v->inst->type : v->phase->inst[v->inst->a[1]].type;
+    if (type != kir_type_of(arg->dtype))
+        return bad(v, "an element of argument %u is no %s", (uint32_t)v->inst->imm,
+                   kir_type_name(type));
+    if (op == KIR_atomic_add && (arg->dtype == FRIT_F64 || arg->dtype == FRIT_BOOL ||
+                                 frit_storage_bytes(arg->dtype, 1) < 4))
+        return bad(v, "argument %u has elements that cannot be added to", (uint32_t)v->inst->imm);
+    return FRIT_OK;
+}
+
+static frit_status check_tile(struct verify *v)
+{
+    uint32_t type;
+
+    if (v->inst->imm >= v->phase->n_tiles)
+        return bad(v, "there are %u tiles", v->phase->n_tiles);
+    type = v->inst->op == KIR_tload ? v->inst->type : v->phase->inst[v->inst->a[1]].type;
+    if (type != v->phase->tiles[v->inst->imm].type)
+        return bad(v, "an element of tile %u is no %s", (uint32_t)v->inst->imm,
+                   kir_type_name(type));
+    return FRIT_OK;
+}
+
+static bool is_power_of_two(uint64_t number)
+{
+    return number && !(number & (number - 1));
+}
+
+static bool narrow_is_right(const struct kir_inst *inst)
+{
+    int64_t imm = (int64_t)inst->imm;
+
+    return inst->op == KIR_wrap ? imm == 8 || imm == -8 || imm == 16 || imm == -16
+                                : imm == FRIT_F16 || imm == FRIT_BF16;
+}
+
+static frit_status check_imm(struct verify *v)
+{
+    const struct kir_inst *inst = v->inst;
+    bool right = false;
+
+    switch (kir_op_info(inst->op)->imm) {
+    case KIR_IMM_ARG:
+        return check_arg(v);
+    case KIR_IMM_TILE:
+        return check_tile(v);
+    case KIR_IMM_NONE:
+        right = inst->imm == 0;
+        break;
+    case KIR_IMM_BITS:
+        right = type_bits(inst->type) == 64 || inst->imm >> type_bits(inst->type) == 0;
+        break;
+    case KIR_IMM_NUMBER:
+        right = inst->op == KIR_phi || inst->imm < v->module->n_params;
+        break;
+    case KIR_IMM_DIM:
+        right = inst->imm < 3;
+        break;
+    case KIR_IMM_NARROW:
+        right = narrow_is_right(inst);
+        break;
+    case KIR_IMM_LANES:
+        right = inst->imm > 0 && inst->imm < v->phase->lanes &&
+                (inst->op == KIR_shift || is_power_of_two(inst->imm));
+        break;
+    case KIR_IMM_LOOP:
+        right = inst->imm > 0 && inst->imm <= (inst->type == KIR_I32 ? INT32_MAX : INT64_MAX);
+        break;
+    }
+    return right ? FRIT_OK : bad(v, "the immediate cannot be %lld", (long long)inst->imm);
+}
+
+/* ---- control ---- */
+
+static frit_status check_links(struct verify *v, uint32_t count)
+{
+    const struct kir_inst *inst = v->inst;
+
+    if (inst->a[1] != count || (uint64_t)inst->a[0] + inst->a[1] > v->module->n_links)
+        return bad(v, "takes %u values and has %u", count, inst->a[1]);
+    for (uint32_t i = 0; i < count; i++)
+        TRY(check_use(v, v->module->links[inst->a[0] + i], v->place.at));
+    return FRIT_OK;
+}
+
+static frit_status check_for(struct verify *v)
+{
+    TRY(check_links(v, 2));
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t value = v->module->links[v->inst->a[0] + i];
+
+        if (v->phase->inst[value].type != v->inst->type || !letter_allows(v, 'n', v->inst->type))
+            return bad(v, "begin, end and counter are of one integer type");
+    }
+    return FRIT_OK;
+}
+
+static frit_status check_phi(struct verify *v)
+{
+    uint32_t loop = v->scope[v->place.at];
+
+    if (loop == KIR_NONE || v->phase->inst[loop].op != KIR_for ||
+        v->place.at - loop - 1 != v->inst->imm || (v->inst->imm && v->inst[-1].op != KIR_phi))
+        return bad(v, "phis stand right after their loop, numbered from 0");
+    if (v->inst->type != v->phase->inst[v->inst->a[0]].type)
+        return bad(v, "the first value, %%%u, is of another type", v->inst->a[0]);
+    return check_use(v, v->inst->a[0], loop);
+}
+
+static frit_status check_next(struct verify *v)
+{
+    uint32_t first = v->inst->pair + 1, n = 0;
+
+    while (v->phase->inst[first + n].op == KIR_phi)
+        n++;
+    TRY(check_links(v, n));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t value = v->module->links[v->inst->a[0] + i];
+
+        if (v->phase->inst[value].type != v->phase->inst[first + i].type)
+            return bad(v, "%%%u is of another type than its phi, %%%u", value, first + i);
+    }
+    return FRIT_OK;
+}
+
+static frit_status check_inst(struct verify *v)
+{
+    TRY(check_operands(v));
+    TRY(check_result(v));
+    TRY(check_imm(v));
+    if (v->inst->op == KIR_for)
+        return check_for(v);
+    if (v->inst->op == KIR_phi)
+        return check_phi(v);
+    return v->inst->op == KIR_next ? check_next(v) : FRIT_OK;
+}
+
+/* ---- what is uniform ---- */
+
+static frit_status check_uniform_values(struct verify *v, const struct facts *facts)
+{
+    for (uint32_t i = 0; i < v->phase->n; i++) {
+        const uint32_t *values;
+        uint32_t n;
+
+        go_to(v, i);
+        n = v->inst->op == KIR_for ? 2 : v->inst->op == KIR_if;
+        values = n == 2 ? v->module->links + v->inst->a[0] : v->inst->a;
+        for (uint32_t k = 0; k < n; k++) {
+            if (facts->of[values[k]].kind != FACT_UNIFORM)
+                return bad(v, "%%%u is not uniform", values[k]);
+        }
+    }
+    return FRIT_OK;
+}
+
+static frit_status check_uniform(struct verify *v)
+{
+    struct facts facts;
+    frit_status st;
+
+    TRY(facts_init(&facts, v->module, v->place.phase, v->err));
+    st = check_uniform_values(v, &facts);
+    facts_fini(&facts);
+    return st;
+}
+
+/* ---- the module ---- */
+
+static frit_status check_phase_head(struct verify *v)
+{
+    if (!is_power_of_two(v->phase->lanes) || v->phase->lanes > KIR_MOST_LANES)
+        return bad(v, "%u lanes are no power of two up to %u", v->phase->lanes, KIR_MOST_LANES);
+    for (uint32_t i = 0; i < v->phase->n_tiles; i++) {
+        const struct kir_tile *tile = &v->phase->tiles[i];
+
+        if (tile->space > KIR_GROUP || tile->type <= KIR_B || tile->type >= KIR_TYPES ||
+            !tile->count)
+            return bad(v, "tile %u is of no space, of no type, or empty", i);
+    }
+    return FRIT_OK;
+}
+
+static frit_status check_phase(struct verify *v)
+{
+    frit_status st;
+
+    TRY(check_phase_head(v));
+    v->scope = malloc(((size_t)v->phase->n + 1) * sizeof(*v->scope));
+    if (!v->scope)
+        return fail_memory(v->err, ((size_t)v->phase->n + 1) * sizeof(*v->scope));
+    st = check_nesting(v);
+    for (uint32_t i = 0; !st && i < v->phase->n; i++) {
+        go_to(v, i);
+        st = check_inst(v);
+    }
+    if (!st)
+        st = check_uniform(v);
+    free(v->scope);
+    return st;
+}
+
+static bool is_word(const char *name)
+{
+    size_t length = strlen(name);
+
+    return length > 0 && length <= KIR_MOST_NAME &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+") ==
+               length;
+}
+
+static frit_status check_module(struct verify *v)
+{
+    const struct kir_module *module = v->module;
+
+    if (module->failed)
+        return fail_memory(v->err, sizeof(struct kir_inst));
+    if (!is_word(module->name))
+        return bad(v, "the name '%.200s' is no word", module->name);
+    if (module->n_phases < 1 || module->n_phases > FRIT_MAX_PHASES)
+        return bad(v, "%u phases; there may be 1 to %u", module->n_phases, FRIT_MAX_PHASES);
+    for (uint32_t i = 0; i < module->n_args; i++) {
+        const struct kir_arg *arg = &module->args[i];
+
+        if (kir_type_of(arg->dtype) == KIR_VOID || !arg->access ||
+            arg->access > (KIR_READ | KIR_WRITE))
+            return bad(v, "argument %u has no dtype that is loaded, or no access", i);
+    }
+    for (uint32_t i = 0; i < module->n_phases; i++) {
+        v->place = (struct kir_place){i, KIR_NONE};
+        v->phase = &module->phases[i];
+        TRY(check_phase(v));
+    }
+    return FRIT_OK;
+}
+
+frit_status kir_verify(const struct kir_module *module, struct kir_place *place, frit_err *err)
+{
+    struct verify v = {.module = module, .place = {KIR_NONE, KIR_NONE}, .err = err};
+    frit_status st = check_module(&v);
+
+    if (st && place)
+        *place = v.place;
+    return st;
+}
