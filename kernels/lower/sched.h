@@ -56,13 +56,15 @@ uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type);
 /* One way to run blocks; see fuse/fuser.h for how they become fusers. */
 struct schedule {
     const char *name; /* a word */
-    /* How many of the block's first ops it covers: 0: none; the block is not closed.  Relative:
+    /* How many of the block's first ops it covers: 0: none; the block is closed or not.  Relative:
      * depends on no extent.  `open`: it might take more.  `quality`: see frit_fuser_state. */
     uint32_t (*accepts)(const struct block *block, bool *open, uint32_t *quality);
     /* The module and numbers of a closed block that it accepts whole.  FRIT_UNSUPPORTED: not with
      * these numbers; the ops run by themselves. */
     frit_status (*build)(struct sched *s, frit_err *err);
 };
+
+extern const struct schedule sched_map; /* any elementwise ops and views over one space: map.c */
 
 /* In the order in which they are tried: map, reduce, row, scan, contract. */
 extern const struct schedule *const schedules[];
