@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launches: the words that prepare computed, with the scalars of this launch put in.  Takes no
+ * lock: all that is read is constant, but for the code, which is set once. */
+#include <math.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "fuse/program.h"
+
+/* ---- scalars ---- */
+
+static double as_f64(const frit_scalar *s)
+{
+    double value;
+
+    if (s->kind == FRIT_SCALAR_U64)
+        return (double)s->bits;
+    if (s->kind == FRIT_SCALAR_I64)
+        return (double)(int64_t)s->bits;
+    memcpy(&value, &s->bits, sizeof(value));
+    return value;
+}
+
+/* Rounded once from each kind. */
+static float as_f32(const frit_scalar *s)
+{
+    if (s->kind == FRIT_SCALAR_U64)
+        return (float)s->bits;
+    return s->kind == FRIT_SCALAR_I64 ? (float)(int64_t)s->bits : (float)as_f64(s);
+}
+
+/* From a float as a cast does: toward 0, saturating, NaN 0. */
+static int64_t as_int(const frit_scalar *s, double low, double high, int64_t least, int64_t most)
+{
+    double value;
+
+    if (s->kind != FRIT_SCALAR_F64)
+        return (int64_t)s->bits;
+    value = as_f64(s);
+    if (isnan(value))
+        return 0;
+    if (value <= low)
+        return least;
+    return value >= high ? most : (int64_t)value;
+}
+
+static uint64_t word_of(const frit_scalar *s, uint32_t type)
+{
+    uint64_t bits = 0;
+    double wide;
+    float narrow;
+
+    switch (type) {
+    case KIR_B:
+        return as_f64(s) != 0;
+    case KIR_I32:
+        return (uint32_t)as_int(s, -0x1p31, 0x1p31, INT32_MIN, INT32_MAX);
+    case KIR_I64:
+        return (uint64_t)as_int(s, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX);
+    case KIR_F32:
+        narrow = as_f32(s);
+        memcpy(&bits, &narrow, sizeof(narrow));
+        return bits;
+    default:
+        wide = as_f64(s);
+        memcpy(&bits, &wide, sizeof(wide));
+        return bits;
+    }
+}
+
+/* ---- launches ---- */
+
+static frit_status put_words(const struct prepared *p, const frit_launch *launch, uint64_t *words,
+                             uint32_t room, const uint64_t **out, frit_err *err)
+{
+    *out = p->words;
+    if (!p->n_late)
+        return FRIT_OK;
+    if (room < p->n_words)
+        return fail(err, FRIT_INTERNAL, "%s: %u words do not fit into %u", code_name(p->code),
+                    p->n_words, room);
+    memcpy(words, p->words, p->n_words * sizeof(*words));
+    for (uint32_t i = 0; i < p->n_late; i++)
+        words[p->late[i].word] = word_of(&launch->scalars[p->late[i].scalar], p->late[i].type);
+    *out = words;
+    return FRIT_OK;
+}
+
+frit_status kernels_launch(const frit_launch *launch, uint64_t *words, uint32_t room,
+                           struct kernels_launch *out, frit_err *err)
+{
+    const struct program *program;
+    const struct prepared *p = (const struct prepared *)(uintptr_t)launch->spec->driver[0];
+
+    if (!p || !kernels_owns(launch->program))
+        return fail(err, FRIT_INTERNAL, "a launch that no program here has prepared");
+    program = launch->program->self;
+    *out = (struct kernels_launch){
+        .code = code_compiled(p->code),
+        .name = program->name,
+        .n_phases = p->n_phases,
+        .n_words = p->n_words,
+        .n_args = program->block.n_inputs + program->block.n_outputs + (p->workspace_bytes != 0),
+        .args = program->places,
+        .grid = p->grid,
+    };
+    if (!out->code)
+        return fail(err, FRIT_INTERNAL, "%s: launched before it is compiled", program->name);
+    if (launch->n_scalars != program->block.n_scalars)
+        return fail(err, FRIT_INTERNAL, "%s: launched with %u scalars instead of %u", program->name,
+                    launch->n_scalars, program->block.n_scalars);
+    return put_words(p, launch, words, room, &out->words, err);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs for single ops.  Their arguments are the row's operands, then its outputs; scalar and
+ * absent operands and outputs that nobody wants keep their places, which the block does not know.
+ */
+#include <frit/op_table.h>
+
+#include "base/fail.h"
+#include "fuse/program.h"
+
+/* The op as the only one of an open block, with all its outputs alive. */
+static frit_status push_op(struct block *block, const frit_op_desc *op, frit_err *err)
+{
+    frit_op_desc alone = *op;
+
+    alone.n_dead = 0;
+    alone.dead = NULL;
+    return block_push(block, &alone, err);
+}
+
+bool kernels_has_op(const frit_op_desc *op)
+{
+    struct block block;
+    bool has = false;
+
+    block_init(&block);
+    if (!push_op(&block, op, NULL)) {
+        for (uint32_t i = 0; i < n_schedules && !has; i++) {
+            bool open;
+            uint32_t quality;
+
+            has = schedules[i]->accepts(&block, &open, &quality) == 1;
+        }
+    }
+    block_fini(&block);
+    return has;
+}
+
+static uint32_t place_of_input(const struct block_op *op, uint32_t value)
+{
+    uint32_t i = 0;
+
+    while (op->in[i].kind != FRIT_OPERAND_TENSOR || op->in[i].value != value)
+        i++;
+    return i;
+}
+
+static uint32_t place_of_output(const struct block_op *op, uint32_t value)
+{
+    uint32_t i = 0;
+
+    while (op->out[i] != value)
+        i++;
+    return op->n_in + i;
+}
+
+static void place_operands(struct program *p)
+{
+    const struct block *b = &p->block;
+    const struct block_op *op = &b->ops[0];
+
+    p->n_in = op->n_in;
+    p->n_out = op->n_out;
+    for (uint32_t i = 0; i < b->n_inputs; i++)
+        p->places[i] = place_of_input(op, b->inputs[i]);
+    for (uint32_t i = 0; i < b->n_outputs; i++)
+        p->places[b->n_inputs + i] = place_of_output(op, b->outputs[i]);
+}
+
+frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *op,
+                       frit_program *out, frit_err *err)
+{
+    const frit_op_info *row = frit_op_info_at(op->id);
+    struct program *program;
+    struct block block;
+    frit_status st;
+
+    block_init(&block);
+    st = push_op(&block, op, err);
+    if (!st)
+        st = block_close(&block, 1, err);
+    if (st) {
+        block_fini(&block);
+        return st;
+    }
+    st = program_create(device, NULL, &block, &program, err);
+    if (st)
+        return st == FRIT_UNSUPPORTED && row ? fail_context(err, "%s", row->name) : st;
+    place_operands(program);
+    program->name = row->name;
+    out->table = &program_of_op;
+    out->self = program;
+    return FRIT_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs over closed blocks: what the files of this room share.
+ *
+ * A program keeps, as long as it lives, what it answered to each signature, since launch specs
+ * point at it.  Constant but for what the lock guards. */
+#ifndef FUSE_PROGRAM_H
+#define FUSE_PROGRAM_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "base/str.h"
+#include "fuse/codes.h"
+#include "lower/sched.h"
+
+/* Of saved programs and of what schedules make of a block: bumped when old bytes, or old times of
+ * candidates, say nothing about new ones. */
+enum { PROGRAM_VERSION = 1 };
+
+/* What one launch is, but for its late words.  Constant. */
+struct prepared {
+    struct code *code; /* one of the program's references */
+    uint32_t n_phases;
+    uint32_t grid[SCHED_PHASES][3], lanes[SCHED_PHASES];
+    uint64_t workspace_bytes, bytes, flops;
+    uint64_t alias[FRIT_MAX_OUTPUTS]; /* in the order of the block's outputs */
+    uint32_t n_late, n_words;
+    struct sched_late *late; /* behind the words */
+    uint64_t words[];
+};
+
+struct program {
+    const struct kernels_device *device;
+    const char *name;
+    struct block block;
+    uint32_t n_in, n_out; /* arguments of a launch */
+    /* Of each input and output of the block, in this order: its number among them; then
+     * KERNELS_WORKSPACE.  Like all arrays here in the block's arena. */
+    uint32_t *places;
+    uint32_t n_candidates;
+    frit_candidate *candidates;
+    const struct schedule **schedules; /* of each candidate */
+    pthread_mutex_t lock;              /* of the rest */
+    struct map prepared;               /* candidate and signature -> struct prepared */
+    struct code **codes;               /* each once, with a reference */
+    uint32_t n_codes, codes_room;
+};
+
+/* A program for a closed block, which it takes, also on failure: by `first`, and by each other
+ * schedule that accepts it.  `first` NULL: by those alone; FRIT_UNSUPPORTED where there is none.
+ * Its arguments are those of the block. */
+frit_status program_create(const struct kernels_device *device, const struct schedule *first,
+                           struct block *block, struct program **out, frit_err *err);
+void program_destroy(struct program *program);
+
+/* A fuser's program for the first `n_ops` of a block, which it takes, also on failure. */
+frit_status program_of_block(const struct kernels_device *device, const struct schedule *schedule,
+                             struct block *block, uint32_t n_ops, frit_program *out, frit_err *err);
+
+/* Slots of the table. */
+frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
+                            frit_launch_spec *out, frit_variant *variant, frit_err *err);
+
+extern const frit_program_table program_of_fuser, program_of_op;
+
+#endif
