@@ -61,6 +61,7 @@ void block_fini(struct block *block);
 frit_status block_push(struct block *block, const frit_op_desc *op, frit_err *err);
 /* Forgets everything. */
 void block_reset(struct block *block);
+/* `to` is no block before, and an empty one on failure. */
 frit_status block_copy(const struct block *from, struct block *to, frit_err *err);
 /* Numbers inputs and outputs as fuser.h says, over the first `n_ops`, which the block is cut to. */
 frit_status block_close(struct block *block, uint32_t n_ops, frit_err *err);

@@ -46,6 +46,9 @@ struct expr_store {
 struct expr {
     struct sched *s;
     struct space space;
+    struct arena arena;
+    uint32_t n_maps, maps_room;
+    const struct space_map **maps; /* each once */
     uint32_t n_nodes, nodes_room;
     struct expr_node *nodes; /* operands before what uses them */
     uint32_t n_stores, stores_room;

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks.  The host's numbers of values and extents are looked up by going through the lists, which
+ * are short.  A push first checks all of the op, then appends it; what fails half way for lack of
+ * memory is cut off again. */
+#include "lower/block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <frit/op_table.h>
+
+#include "base/array.h"
+#include "base/fail.h"
+
+void block_init(struct block *block)
+{
+    *block = (struct block){0};
+}
+
+void block_fini(struct block *block)
+{
+    arena_fini(&block->arena);
+    free(block->ops);
+    free(block->values);
+    free(block->extents);
+    *block = (struct block){0};
+}
+
+void block_reset(struct block *block)
+{
+    arena_reset(&block->arena);
+    block->n_ops = block->n_values = block->n_inputs = block->n_outputs = 0;
+    block->n_scalars = block->n_bounds = block->n_extents = 0;
+    block->inputs = block->outputs = NULL;
+}
+
+/* ---- copying ---- */
+
+static void *copy_in(struct arena *arena, const void *from, size_t n, size_t item)
+{
+    void *to = arena_array(arena, n + 1, item);
+
+    if (to && n)
+        memcpy(to, from, n * item);
+    return to;
+}
+
+static bool copy_op(struct arena *arena, const struct block_op *from, struct block_op *to)
+{
+    uint32_t record = frit_op_info_at(from->id)->record;
+
+    *to = *from;
+    to->in = copy_in(arena, from->in, from->n_in, sizeof(*from->in));
+    to->out = copy_in(arena, from->out, from->n_out, sizeof(*from->out));
+    to->attrs = copy_in(arena, from->attrs, frit_record_info_at(record)->size, 1);
+    return to->in && to->out && to->attrs;
+}
+
+static bool copy_lists(const struct block *from, struct block *to)
+{
+    if (!array_grow(&to->ops, &to->ops_room, 0, from->n_ops, sizeof(*to->ops)) ||
+        !array_grow(&to->values, &to->values_room, 0, from->n_values, sizeof(*to->values)) ||
+        !array_grow(&to->extents, &to->extents_room, 0, from->n_extents, sizeof(*to->extents)))
+        return false;
+    for (uint32_t i = 0; i < from->n_ops; i++)
+        if (!copy_op(&to->arena, &from->ops[i], &to->ops[i]))
+            return false;
+    if (from->n_values)
+        memcpy(to->values, from->values, from->n_values * sizeof(*to->values));
+    if (from->n_extents)
+        memcpy(to->extents, from->extents, from->n_extents * sizeof(*to->extents));
+    to->inputs = copy_in(&to->arena, from->inputs, from->n_inputs, sizeof(*to->inputs));
+    to->outputs = copy_in(&to->arena, from->outputs, from->n_outputs, sizeof(*to->outputs));
+    return to->inputs && to->outputs;
+}
+
+frit_status block_copy(const struct block *from, struct block *to, frit_err *err)
+{
+    block_init(to);
+    if (!copy_lists(from, to)) {
+        block_fini(to);
+        return fail_memory(err, from->n_ops * sizeof(*from->ops));
+    }
+    to->n_ops = from->n_ops;
+    to->n_values = from->n_values;
+    to->n_extents = from->n_extents;
+    to->n_inputs = from->n_inputs;
+    to->n_outputs = from->n_outputs;
+    to->n_scalars = from->n_scalars;
+    to->n_bounds = from->n_bounds;
+    return FRIT_OK;
+}
+
+/* ---- what blocks know ---- */
+
+static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
+{
+    return (const frit_operand *)(const void *)((const char *)first +
+                                                (size_t)i * op->operand_stride);
+}
+
+static bool dtype_fits(uint32_t dtype)
+{
+    switch (dtype) {
+#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) \
+    case id:                                                \
+        return FRIT_DTYPE_##cls != FRIT_DTYPE_PACKED;
+#include <frit/dtypes.def>
+    default:
+        return false;
+    }
+}
+
+static bool operands_fit(const frit_op_desc *op, const frit_operand *first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const frit_operand *operand = operand_at(op, first, i);
+
+        if (operand->kind == FRIT_OPERAND_ABSENT)
+            continue;
+        if (operand->kind > FRIT_OPERAND_SCALAR || !dtype_fits(operand->dtype) || operand->quant ||
+            operand->rank > FRIT_MAX_RANK)
+            return false;
+    }
+    return true;
+}
+
+/* Whether the op has as many operands as its row; rows that take many tensors take nothing else. */
+static bool arity_fits(const frit_op_desc *op, const frit_op_info *info)
+{
+    uint32_t n_in = 0, n_out = 0;
+
+    while (info->in[n_in].name)
+        n_in++;
+    while (info->out[n_out].name)
+        n_out++;
+    return op->n_out == n_out && (op->n_in == n_in || info->in[0].role == FRIT_ROLE_MANY);
+}
+
+static bool op_fits(const frit_op_desc *op, const frit_op_info *info)
+{
+    return info && op->rev == info->rev && !(op->flags & FRIT_MUST_UNDERSTAND) &&
+           arity_fits(op, info) && operands_fit(op, op->in, op->n_in) &&
+           operands_fit(op, op->out, op->n_out);
+}
+
+/* ---- pushing ---- */
+
+static bool push_extent(struct block *block, uint32_t number, uint32_t *out)
+{
+    uint32_t i = 0;
+
+    *out = number;
+    if (number < 2)
+        return true;
+    while (i < block->n_extents && block->extents[i] != number)
+        i++;
+    *out = i + 2;
+    if (i < block->n_extents)
+        return true;
+    if (!array_grow(&block->extents, &block->extents_room, i, 1, sizeof(*block->extents)))
+        return false;
+    block->extents[block->n_extents++] = number;
+    return true;
+}
+
+static uint32_t find_value(const struct block *block, uint32_t number)
+{
+    uint32_t i = 0;
+
+    while (i < block->n_values && block->values[i].number != number)
+        i++;
+    return i < block->n_values ? i : BLOCK_NONE;
+}
+
+/* The value's number here, new or not. */
+static bool push_value(struct block *block, const frit_operand *operand, uint32_t maker,
+                       uint32_t *out)
+{
+    struct block_value *value;
+
+    *out = find_value(block, operand->value);
+    if (*out != BLOCK_NONE)
+        return true;
+    if (!array_grow(&block->values, &block->values_room, block->n_values, 1,
+                    sizeof(*block->values)))
+        return false;
+    value = &block->values[block->n_values];
+    *value = (struct block_value){.dtype = operand->dtype,
+                                  .rank = operand->rank,
+                                  .maker = maker,
+                                  .dies = BLOCK_NONE,
+                                  .number = operand->value,
+                                  .input = BLOCK_NONE,
+                                  .output = BLOCK_NONE};
+    for (uint32_t d = 0; d < operand->rank; d++)
+        if (!push_extent(block, operand->extent[d], &value->extent[d]))
+            return false;
+    *out = block->n_values++;
+    return true;
+}
+
+static bool push_inputs(struct block *block, const frit_op_desc *desc, struct block_op *op)
+{
+    struct block_input *in = arena_array(&block->arena, desc->n_in, sizeof(*in));
+
+    if (!in && desc->n_in)
+        return false;
+    for (uint32_t i = 0; i < desc->n_in; i++) {
+        const frit_operand *operand = operand_at(desc, desc->in, i);
+
+        in[i] = (struct block_input){operand->kind, operand->dtype, BLOCK_NONE, BLOCK_NONE};
+        if (operand->kind == FRIT_OPERAND_SCALAR)
+            in[i].scalar = op->first_scalar + op->n_scalars++;
+        if (operand->kind != FRIT_OPERAND_TENSOR)
+            continue;
+        if (!push_value(block, operand, BLOCK_NONE, &in[i].value))
+            return false;
+    }
+    op->in = in;
+    return true;
+}
+
+static bool push_outputs(struct block *block, const frit_op_desc *desc, struct block_op *op)
+{
+    uint32_t *out = arena_array(&block->arena, desc->n_out, sizeof(*out));
+
+    if (!out && desc->n_out)
+        return false;
+    for (uint32_t i = 0; i < desc->n_out; i++) {
+        const frit_operand *operand = operand_at(desc, desc->out, i);
+
+        out[i] = BLOCK_NONE;
+        if (operand->kind == FRIT_OPERAND_TENSOR &&
+            !push_value(block, operand, block->n_ops, &out[i]))
+            return false;
+    }
+    op->out = out;
+    return true;
+}
+
+/* The op's record in the size known here: a shorter one is filled up with zeros. */
+static bool push_attrs(struct block *block, const frit_op_desc *desc,
+                       const frit_record_info *record, struct block_op *op)
+{
+    void *attrs = arena_alloc(&block->arena, record->size);
+    uint64_t given;
+
+    if (!attrs)
+        return false;
+    if (desc->attrs) {
+        memcpy(&given, desc->attrs, sizeof(given));
+        memcpy(attrs, desc->attrs, given < record->size ? given : record->size);
+    }
+    given = record->size;
+    memcpy(attrs, &given, sizeof(given));
+    op->attrs = attrs;
+    return true;
+}
+
+static void count_fields(struct block *block, const frit_op_desc *desc,
+                         const frit_record_info *record, struct block_op *op)
+{
+    uint32_t rank = desc->n_in ? operand_at(desc, desc->in, 0)->rank : 0;
+
+    for (uint32_t i = 0; i < record->n_fields; i++) {
+        const frit_field_info *field = &record->field[i];
+
+        if (field->use != FRIT_USE_LAUNCH)
+            continue;
+        if (field->type == FRIT_ATTR_REAL)
+            op->n_scalars++;
+        else
+            block->n_bounds += field->type == FRIT_ATTR_SLICES ? 3 * rank : rank;
+    }
+    op->n_scalars += desc->n_extra;
+    block->n_scalars += op->n_scalars;
+}
+
+static void mark_dead(struct block *block, const frit_op_desc *desc)
+{
+    for (uint32_t i = 0; i < desc->n_dead; i++) {
+        uint32_t value = find_value(block, desc->dead[i]);
+
+        if (value != BLOCK_NONE)
+            block->values[value].dies = block->n_ops;
+    }
+}
+
+static void count_uses(struct block *block, const struct block_op *op)
+{
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i].kind == FRIT_OPERAND_TENSOR)
+            block->values[op->in[i].value].n_uses++;
+}
+
+frit_status block_push(struct block *block, const frit_op_desc *desc, frit_err *err)
+{
+    const frit_op_info *info = frit_op_info_at(desc->id);
+    const frit_record_info *record;
+    uint32_t n_values = block->n_values, n_extents = block->n_extents;
+    struct block_op op = {.id = desc->id,
+                          .n_in = desc->n_in,
+                          .n_out = desc->n_out,
+                          .n_extra = desc->n_extra,
+                          .first_scalar = block->n_scalars,
+                          .first_bound = block->n_bounds};
+
+    if (!op_fits(desc, info))
+        return fail(err, FRIT_UNSUPPORTED, "kernels: op %u %s, rev %u, is not known here", desc->id,
+                    info ? info->name : "of unknown name", desc->rev);
+    record = frit_record_info_at(info->record);
+    if (!array_grow(&block->ops, &block->ops_room, block->n_ops, 1, sizeof(*block->ops)) ||
+        !push_attrs(block, desc, record, &op) || !push_inputs(block, desc, &op) ||
+        !push_outputs(block, desc, &op)) {
+        block->n_values = n_values;
+        block->n_extents = n_extents;
+        return fail_memory(err, sizeof(op));
+    }
+    count_uses(block, &op);
+    count_fields(block, desc, record, &op);
+    mark_dead(block, desc);
+    block->ops[block->n_ops++] = op;
+    return FRIT_OK;
+}
+
+/* ---- closing ---- */
+
+static void cut_values(struct block *block)
+{
+    uint32_t n_values = 0, n_extents = 0;
+
+    for (uint32_t i = 0; i < block->n_values; i++)
+        block->values[i].n_uses = 0;
+    for (uint32_t i = 0; i < block->n_ops; i++) {
+        const struct block_op *op = &block->ops[i];
+
+        for (uint32_t k = 0; k < op->n_in; k++)
+            if (op->in[k].kind == FRIT_OPERAND_TENSOR) {
+                block->values[op->in[k].value].n_uses++;
+                n_values = n_values > op->in[k].value ? n_values : op->in[k].value + 1;
+            }
+        for (uint32_t k = 0; k < op->n_out; k++)
+            if (op->out[k] != BLOCK_NONE && op->out[k] >= n_values)
+                n_values = op->out[k] + 1;
+    }
+    block->n_values = n_values;
+    for (uint32_t i = 0; i < n_values; i++) {
+        struct block_value *value = &block->values[i];
+
+        if (value->dies != BLOCK_NONE && value->dies >= block->n_ops)
+            value->dies = BLOCK_NONE;
+        for (uint32_t d = 0; d < value->rank; d++)
+            if (value->extent[d] >= n_extents + 2)
+                n_extents = value->extent[d] - 1;
+    }
+    block->n_extents = n_extents;
+}
+
+static void cut(struct block *block, uint32_t n_ops)
+{
+    if (n_ops < block->n_ops) {
+        block->n_scalars = block->ops[n_ops].first_scalar;
+        block->n_bounds = block->ops[n_ops].first_bound;
+        block->n_ops = n_ops;
+    }
+    cut_values(block);
+}
+
+frit_status block_close(struct block *block, uint32_t n_ops, frit_err *err)
+{
+    uint32_t *lists = arena_array(&block->arena, 2 * ((size_t)block->n_values + 1), sizeof(*lists));
+
+    if (!lists)
+        return fail_memory(err, block->n_values * sizeof(*lists));
+    cut(block, n_ops);
+    block->inputs = lists;
+    block->outputs = lists + block->n_values;
+    block->n_inputs = block->n_outputs = 0;
+    for (uint32_t i = 0; i < block->n_values; i++) {
+        struct block_value *value = &block->values[i];
+
+        value->input = value->output = BLOCK_NONE;
+        if (value->maker == BLOCK_NONE) {
+            value->input = block->n_inputs;
+            block->inputs[block->n_inputs++] = i;
+        } else if (value->dies == BLOCK_NONE) {
+            value->output = block->n_outputs;
+            block->outputs[block->n_outputs++] = i;
+        }
+    }
+    return FRIT_OK;
+}
+
+/* ---- numbers of one launch ---- */
+
+static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
+{
+    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
+                                                (size_t)i * sig->arg_stride);
+}
+
+static frit_status extents_of(const struct block_value *value, const frit_arg_sig *arg,
+                              int64_t *extents, frit_err *err)
+{
+    if (arg->dtype != value->dtype || arg->rank != value->rank || arg->quant)
+        return fail(err, FRIT_INVALID,
+                    "kernels: an argument of type %u and rank %u for one of %u "
+                    "and %u",
+                    arg->dtype, arg->rank, value->dtype, value->rank);
+    for (uint32_t d = 0; d < arg->rank; d++) {
+        int64_t *extent = &extents[value->extent[d]];
+
+        if (arg->dims[d] < 0 || (*extent >= 0 && *extent != arg->dims[d]))
+            return fail(err, FRIT_INVALID, "kernels: an argument whose dim %u is not its block's",
+                        d);
+        *extent = arg->dims[d];
+    }
+    return FRIT_OK;
+}
+
+frit_status block_extents(const struct block *block, const frit_signature *sig, int64_t *extents,
+                          frit_err *err)
+{
+    if (sig->n_in != block->n_inputs || sig->n_out != block->n_outputs)
+        return fail(err, FRIT_INVALID, "kernels: %u inputs and %u outputs for a block of %u and %u",
+                    sig->n_in, sig->n_out, block->n_inputs, block->n_outputs);
+    extents[0] = 0;
+    extents[1] = 1;
+    for (uint32_t i = 0; i < block->n_extents; i++)
+        extents[i + 2] = -1;
+    for (uint32_t i = 0; i < block->n_inputs; i++)
+        TRY(extents_of(&block->values[block->inputs[i]], sig_arg(sig, i), extents, err));
+    for (uint32_t i = 0; i < block->n_outputs; i++)
+        TRY(extents_of(&block->values[block->outputs[i]], sig_arg(sig, sig->n_in + i), extents,
+                       err));
+    for (uint32_t i = 0; i < block->n_extents; i++)
+        if (extents[i + 2] < 0)
+            return fail(err, FRIT_UNSUPPORTED, "kernels: no argument has extent %u of the block",
+                        i);
+    return FRIT_OK;
+}

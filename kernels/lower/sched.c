@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Words of a launch: each parameter of the module gets its word when it is made. */
+#include "lower/sched.h"
+
+#include <string.h>
+
+/* The array with room for one more; NULL without memory.  What it grew out of stays in the arena.
+ */
+static void *grow(struct arena *arena, void *array, uint32_t n, uint32_t *room, size_t item)
+{
+    uint32_t more = *room ? 2 * *room : 16;
+    void *grown;
+
+    if (n < *room)
+        return array;
+    grown = arena_array(arena, more, item);
+    if (!grown)
+        return NULL;
+    if (n)
+        memcpy(grown, array, n * item);
+    *room = more;
+    return grown;
+}
+
+uint32_t sched_word(struct sched *s, enum kir_type type, uint64_t bits)
+{
+    struct sched_numbers *numbers = s->numbers;
+
+    uint64_t *words = grow(&numbers->arena, numbers->words, numbers->n_words, &numbers->words_room,
+                           sizeof(*words));
+
+    if (!words) {
+        s->module->failed = true;
+        return KIR_NONE;
+    }
+    numbers->words = words;
+    words[numbers->n_words++] = bits;
+    return kir_param(s->module, type);
+}
+
+uint32_t sched_index(struct sched *s, int64_t value)
+{
+    return sched_word(s, s->module->wide ? KIR_I64 : KIR_I32, (uint64_t)value);
+}
+
+uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type)
+{
+    struct sched_numbers *numbers = s->numbers;
+    struct sched_late *late =
+        grow(&numbers->arena, numbers->late, numbers->n_late, &numbers->late_room, sizeof(*late));
+
+    if (!late) {
+        s->module->failed = true;
+        return KIR_NONE;
+    }
+    numbers->late = late;
+    late[numbers->n_late++] = (struct sched_late){numbers->n_words, scalar, (uint32_t)type};
+    return sched_word(s, type, 0);
+}
+
+const struct schedule *const schedules[] = {&sched_map};
+const uint32_t n_schedules = sizeof(schedules) / sizeof(schedules[0]);
