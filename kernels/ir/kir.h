@@ -10,8 +10,9 @@
  *
  * Loops: `for`, then its phis, the body, `next`.  The operands of `for` (begin, end: I32 or I64,
  * uniform; the counter has their type; the step is the immediate, > 0) and of `next` (one per phi,
- * in their order) stand in the module's list of links.  A phi used after the loop has its last
- * value: the one it would have had in another round.
+ * in their order) stand in the module's list of links.  The counter plus the step never goes beyond
+ * its type.  A phi used after the loop has its last value: the one it would have had in another
+ * round.
  *
  * What the launch gives: `params`, 64-bit words that prepare and the launch computed, and
  * arguments: tensors by address, of element 0.  Workspace is one more argument.

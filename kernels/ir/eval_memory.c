@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments and tiles: every access is checked before it is made. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "ir/eval_state.h"
+#include "ir/half.h"
+
+#define SEVERAL UINT32_MAX /* readers */
+
+/* ---- elements ---- */
+
+static uint64_t signed_32(int32_t value)
+{
+    return (uint32_t)value;
+}
+
+/* The value that an element of the dtype is as, from the `bytes` low bytes of `raw`. */
+static uint64_t widened(uint32_t dtype, uint64_t raw)
+{
+    switch (dtype) {
+    case FRIT_BOOL:
+        return raw != 0;
+    case FRIT_I8:
+        return signed_32((int8_t)raw);
+    case FRIT_I16:
+        return signed_32((int16_t)raw);
+    case FRIT_F16:
+        return half_bits_of(f16_load((uint16_t)raw));
+    case FRIT_BF16:
+        return half_bits_of(bf16_load((uint16_t)raw));
+    default:
+        return raw;
+    }
+}
+
+static uint64_t narrowed(uint32_t dtype, uint64_t value)
+{
+    switch (dtype) {
+    case FRIT_F16:
+        return f16_store(half_real_of((uint32_t)value));
+    case FRIT_BF16:
+        return bf16_store(half_real_of((uint32_t)value));
+    default:
+        return value;
+    }
+}
+
+/* ---- where ---- */
+
+static int64_t offset_in(const struct eval *e, uint32_t lane)
+{
+    uint32_t value = e->inst->a[0];
+    uint64_t bits = eval_value(e, value)[lane];
+
+    return e->phase->inst[value].type == KIR_I32 ? (int32_t)(uint32_t)bits : (int64_t)bits;
+}
+
+static size_t element_bytes(const struct kir_arg *arg)
+{
+    return (size_t)frit_storage_bytes(arg->dtype, 1);
+}
+
+/* The address of the element that a lane touches. */
+static frit_status find_element(const struct eval *e, uint32_t lane, unsigned char **out)
+{
+    const struct eval_arg *arg = &e->args[e->inst->imm];
+    uint64_t bytes = element_bytes(&e->module->args[e->inst->imm]);
+    uint64_t below = arg->before / bytes, above = arg->after / bytes;
+    int64_t at = offset_in(e, lane);
+
+    if (at < 0 ? 0 - (uint64_t)at > below : (uint64_t)at >= above)
+        return eval_fail(e, "lane %u is at element %lld of argument %u, which has -%llu up to %llu",
+                         lane, (long long)at, (uint32_t)e->inst->imm, (unsigned long long)below,
+                         (unsigned long long)above);
+    *out = (unsigned char *)arg->base + at * (int64_t)bytes;
+    return FRIT_OK;
+}
+
+/* ---- arguments ---- */
+
+frit_status eval_load(struct eval *e)
+{
+    const struct kir_arg *arg = &e->module->args[e->inst->imm];
+    bool conditional = e->inst->op == KIR_load_if;
+    const uint64_t *condition = conditional ? eval_value(e, e->inst->a[1]) : NULL;
+    const uint64_t *other = conditional ? eval_value(e, e->inst->a[2]) : NULL;
+    uint64_t *out = eval_value(e, (uint32_t)(e->inst - e->phase->inst));
+
+    for (uint32_t lane = 0; lane < e->phase->lanes; lane++) {
+        unsigned char *element;
+        uint64_t raw = 0;
+
+        if (condition && !condition[lane]) {
+            out[lane] = other[lane];
+            continue;
+        }
+        TRY(find_element(e, lane, &element));
+        memcpy(&raw, element, element_bytes(arg));
+        out[lane] = widened(arg->dtype, raw);
+    }
+    return FRIT_OK;
+}
+
+frit_status eval_store(struct eval *e)
+{
+    const struct kir_arg *arg = &e->module->args[e->inst->imm];
+    const uint64_t *values = eval_value(e, e->inst->a[1]);
+    const uint64_t *condition = e->inst->op == KIR_store_if ? eval_value(e, e->inst->a[2]) : NULL;
+
+    for (uint32_t lane = 0; lane < e->phase->lanes; lane++) {
+        uint64_t raw = narrowed(arg->dtype, values[lane]);
+        unsigned char *element;
+
+        if (condition && !condition[lane])
+            continue;
+        TRY(find_element(e, lane, &element));
+        memcpy(element, &raw, element_bytes(arg));
+    }
+    return FRIT_OK;
+}
+
+frit_status eval_atomic_add(struct eval *e)
+{
+    const struct kir_arg *arg = &e->module->args[e->inst->imm];
+    const uint64_t *values = eval_value(e, e->inst->a[1]);
+    const uint64_t *condition = eval_value(e, e->inst->a[2]);
+
+    for (uint32_t lane = 0; lane < e->phase->lanes; lane++) {
+        unsigned char *element;
+        uint64_t raw = 0;
+
+        if (condition && !condition[lane])
+            continue;
+        TRY(find_element(e, lane, &element));
+        memcpy(&raw, element, element_bytes(arg));
+        if (arg->dtype == FRIT_F32)
+            raw = half_bits_of(half_real_of((uint32_t)raw) + half_real_of((uint32_t)values[lane]));
+        else
+            raw += values[lane];
+        memcpy(element, &raw, element_bytes(arg));
+    }
+    return FRIT_OK;
+}
+
+/* ---- tiles ---- */
+
+/* Elements of a tile, of all lanes together. */
+static size_t tile_room(const struct eval *e, uint32_t tile)
+{
+    const struct kir_tile *t = &e->phase->tiles[tile];
+
+    return t->space == KIR_GROUP ? t->count : (size_t)t->count * e->phase->lanes;
+}
+
+frit_status eval_tiles_init(struct eval *e)
+{
+    e->tiles = calloc((size_t)e->phase->n_tiles + 1, sizeof(*e->tiles));
+    if (!e->tiles)
+        return fail_memory(e->err, e->phase->n_tiles * sizeof(*e->tiles));
+    for (uint32_t i = 0; i < e->phase->n_tiles; i++) {
+        struct eval_tile *tile = &e->tiles[i];
+        bool shared = e->phase->tiles[i].space == KIR_GROUP;
+
+        tile->values = malloc(tile_room(e, i) * sizeof(*tile->values));
+        tile->touch = shared ? malloc(tile_room(e, i) * sizeof(*tile->touch)) : NULL;
+        if (!tile->values || (shared && !tile->touch))
+            return fail_memory(e->err, tile_room(e, i) * sizeof(*tile->values));
+    }
+    return FRIT_OK;
+}
+
+void eval_tiles_fini(struct eval *e)
+{
+    for (uint32_t i = 0; e->tiles && i < e->phase->n_tiles; i++) {
+        free(e->tiles[i].values);
+        free(e->tiles[i].touch);
+    }
+    free(e->tiles);
+    e->tiles = NULL;
+}
+
+void eval_tiles_barrier(struct eval *e)
+{
+    for (uint32_t i = 0; i < e->phase->n_tiles; i++) {
+        if (e->tiles[i].touch)
+            memset(e->tiles[i].touch, 0, tile_room(e, i) * sizeof(*e->tiles[i].touch));
+    }
+}
+
+void eval_tiles_reset(struct eval *e)
+{
+    for (uint32_t i = 0; i < e->phase->n_tiles; i++) {
+        uint32_t type = e->phase->tiles[i].type;
+        uint64_t ones = type == KIR_I32 || type == KIR_F32 ? UINT32_MAX : UINT64_MAX;
+
+        for (size_t k = 0; k < tile_room(e, i); k++)
+            e->tiles[i].values[k] = ones;
+    }
+    eval_tiles_barrier(e);
+}
+
+/* The index into `values` of the element that a lane touches. */
+static frit_status find_tile_element(const struct eval *e, uint32_t lane, size_t *out)
+{
+    const struct kir_tile *tile = &e->phase->tiles[e->inst->imm];
+    int64_t at = offset_in(e, lane);
+
+    if (at < 0 || at >= (int64_t)tile->count)
+        return eval_fail(e, "lane %u is at element %lld of tile %u, which has %u", lane,
+                         (long long)at, (uint32_t)e->inst->imm, tile->count);
+    *out = (size_t)at + (tile->space == KIR_GROUP ? 0 : (size_t)lane * tile->count);
+    return FRIT_OK;
+}
+
+static frit_status race(const struct eval *e, uint32_t lane, const char *does, size_t at,
+                        uint32_t other, const char *did)
+{
+    if (other == SEVERAL)
+        return eval_fail(e, "lane %u %s element %zu of tile %u, which others %s, with no barrier",
+                         lane, does, at, (uint32_t)e->inst->imm, did);
+    return eval_fail(e, "lane %u %s element %zu of tile %u, which lane %u %s, with no barrier",
+                     lane, does, at, (uint32_t)e->inst->imm, other - 1, did);
+}
+
+frit_status eval_tload(struct eval *e)
+{
+    const struct eval_tile *tile = &e->tiles[e->inst->imm];
+    uint64_t *out = eval_value(e, (uint32_t)(e->inst - e->phase->inst));
+
+    for (uint32_t lane = 0; lane < e->phase->lanes; lane++) {
+        uint32_t self = lane + 1;
+        size_t at;
+
+        TRY(find_tile_element(e, lane, &at));
+        if (tile->touch) {
+            struct eval_touch *touch = &tile->touch[at];
+
+            if (touch->writer && touch->writer != self)
+                return race(e, lane, "reads", at, touch->writer, "wrote");
+            touch->reader = touch->reader && touch->reader != self ? SEVERAL : self;
+        }
+        out[lane] = tile->values[at];
+    }
+    return FRIT_OK;
+}
+
+frit_status eval_tstore(struct eval *e)
+{
+    const struct eval_tile *tile = &e->tiles[e->inst->imm];
+    const uint64_t *values = eval_value(e, e->inst->a[1]);
+    const uint64_t *condition = e->inst->op == KIR_tstore_if ? eval_value(e, e->inst->a[2]) : NULL;
+
+    for (uint32_t lane = 0; lane < e->phase->lanes; lane++) {
+        uint32_t self = lane + 1;
+        size_t at;
+
+        if (condition && !condition[lane])
+            continue;
+        TRY(find_tile_element(e, lane, &at));
+        if (tile->touch) {
+            struct eval_touch *touch = &tile->touch[at];
+
+            if (touch->reader && touch->reader != self)
+                return race(e, lane, "writes", at, touch->reader, "read");
+            if (touch->writer && touch->writer != self && tile->values[at] != values[lane])
+                return race(e, lane, "writes", at, touch->writer, "wrote otherwise");
+            touch->writer = self;
+        }
+        tile->values[at] = values[lane];
+    }
+    return FRIT_OK;
+}
