@@ -14,17 +14,12 @@ uint32_t call_n_in(const struct call *call)
 
 static struct view view_of(const struct call *call, uint32_t argument)
 {
-    const frit_launch *launch = call->launch;
-    const frit_arg *arg = (const frit_arg *)(const void *)((const char *)launch->args +
-                                                           (size_t)argument * launch->arg_stride);
-    const struct buffer *buffer = arg->memory;
-    struct view view = {.dtype = arg->dtype, .rank = arg->rank};
+    const frit_arg *arg = serial_arg(call->launch, argument);
+    struct view view = {.data = serial_element(arg), .dtype = arg->dtype, .rank = arg->rank};
 
     /* A tensor without elements may have no memory.  Positions are computed for it all the same,
      * from an address that is never read. */
-    if (buffer)
-        view.data = buffer->data + arg->offset + arg->origin;
-    else if (arg->dtype != FRIT_NO_DTYPE)
+    if (!view.data && arg->dtype != FRIT_NO_DTYPE)
         view.data = (char *)(uintptr_t)arg;
     memcpy(view.dims, arg->dims, sizeof view.dims);
     for (uint32_t d = 0; d < arg->rank; d++)
@@ -97,7 +92,7 @@ double *call_wide(const struct call *call)
 
     if (call->launch->spec->workspace_bytes == 0)
         return NULL;
-    return (double *)(void *)(buffer->data + call->launch->workspace_offset);
+    return (double *)(void *)(buffer->memory.data + call->launch->workspace_offset);
 }
 
 /* ---- views ---- */

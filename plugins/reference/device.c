@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "reference.h"
+#include "util/kernel.h"
 
 /* 0 where the system does not say. */
 static uint64_t physical_memory(void)
@@ -15,9 +16,6 @@ static uint64_t physical_memory(void)
 frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride, uint32_t capacity,
                              uint32_t *count, frit_driver_info *driver, frit_err *err)
 {
-    static const frit_str formats[] = {
-        {FRIT_FORMAT_HOST_FN, sizeof FRIT_FORMAT_HOST_FN - 1},
-    };
     const struct instance *instance = self;
     uint64_t bytes = instance->memory_bytes ? instance->memory_bytes : physical_memory();
 
@@ -27,8 +25,8 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     if (capacity == 0)
         return FRIT_OK;
     if (!FRIT_HAS(out, frit_device_info, dtype_use))
-        return ref_fail(instance, err, FRIT_INCOMPATIBLE, "device info of %u bytes, %zu needed",
-                        out->struct_size, sizeof *out);
+        return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
+                         "device info of %u bytes, %zu needed", out->struct_size, sizeof *out);
     *out = (frit_device_info){
         .struct_size = sizeof *out,
         .type = FRIT_DEVICE_SOFTWARE,
@@ -37,8 +35,8 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
         .driver_version = FRIT_STR(REF_VERSION),
         .fingerprint = FRIT_STR("reference"),
         .caps = FRIT_CAP_INLINE_QUEUE | FRIT_CAP_HOST_VISIBLE | FRIT_CAP_F64 | FRIT_CAP_I64,
-        .n_formats = sizeof formats / sizeof formats[0],
-        .formats = formats,
+        .n_formats = sizeof kernel_formats / sizeof kernel_formats[0],
+        .formats = kernel_formats,
         .heap = {.bytes = bytes, .budget = bytes},
     };
     for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++)
@@ -48,20 +46,23 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
 
 frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
 {
+    static const struct serial_driver launches = {program_check, program_run, program_name};
     const struct instance *instance = self;
     struct device *device;
 
     *out = NULL;
     if (index != 0)
-        return ref_fail(instance, err, FRIT_INVALID, "there is no reference:%u, only reference:0",
-                        index);
-    device =
-        instance->core->mem_alloc(instance->host->self, sizeof *device, _Alignof(struct device));
+        return plug_fail(&instance->plug, err, FRIT_INVALID,
+                         "there is no reference:%u, only reference:0", index);
+    device = plug_alloc(&instance->plug, sizeof *device, _Alignof(struct device));
     if (!device)
-        return ref_fail(instance, err, FRIT_NO_HOST_MEMORY, "no memory to open reference:0");
-    device->instance = instance;
-    atomic_init(&device->in_use, 0);
-    progress_init(&device->progress);
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory to open reference:0");
+    *device = (struct device){
+        .instance = instance,
+        .budget = {.plug = &instance->plug, .cap = instance->memory_bytes},
+    };
+    serial_init(&device->queue, &instance->plug, &launches, device);
     *out = device;
     return FRIT_OK;
 }
@@ -70,6 +71,6 @@ void device_close(void *self)
 {
     struct device *device = self;
 
-    progress_fini(&device->progress);
-    device->instance->core->mem_free(device->instance->host->self, device);
+    serial_fini(&device->queue);
+    plug_free(&device->instance->plug, device);
 }

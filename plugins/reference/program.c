@@ -86,7 +86,7 @@ static void program_destroy(void *self)
 {
     struct program *program = self;
 
-    program->instance->core->mem_free(program->instance->host->self, program);
+    plug_free(&program->instance->plug, program);
 }
 
 /* ---- preparing ---- */
@@ -143,13 +143,13 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
     const struct program *program = self;
 
     if (candidate != 0 || sig->n_in != program->n_in || sig->n_out != program->n_out)
-        return ref_fail(
-            program->instance, err, FRIT_INVALID,
-            "reference: %s has candidate 0, %u inputs, %u outputs; asked for candidate %u, %u, %u",
+        return plug_fail(
+            &program->instance->plug, err, FRIT_INVALID,
+            "%s has candidate 0, %u inputs, %u outputs; asked for candidate %u, %u, %u",
             program->row->name, program->n_in, program->n_out, candidate, sig->n_in, sig->n_out);
     if (sig->flags & FRIT_MUST_UNDERSTAND)
-        return ref_fail(program->instance, err, FRIT_UNSUPPORTED,
-                        "reference: unknown flags in the signature of %s", program->row->name);
+        return plug_fail(&program->instance->plug, err, FRIT_UNSUPPORTED,
+                         "unknown flags in the signature of %s", program->row->name);
     if (program->row->needs & ROW_INPLACE)
         out->outputs[0].alias = alias_set(sig);
     if (program->row->needs & ROW_WIDE) {
@@ -169,54 +169,32 @@ static const frit_program_table program_table = {
     .destroy = program_destroy,
 };
 
-static bool args_fit(const frit_launch *launch)
+frit_status program_check(void *device, const frit_launch *launch, frit_err *err)
 {
-    for (uint32_t i = 0; i < launch->n_args; i++) {
-        const char *at = (const char *)launch->args + (size_t)i * launch->arg_stride;
-        const frit_arg *arg = (const frit_arg *)(const void *)at;
-
-        if (arg->memory && !buffer_holds(arg->memory, arg->offset, arg->extent))
-            return false;
-    }
-    return true;
-}
-
-frit_status launch_check(const struct instance *instance, const char *name,
-                         const frit_launch *launch, frit_err *err)
-{
-    uint64_t workspace = launch->spec->workspace_bytes;
-
-    if (!args_fit(launch))
-        return ref_fail(instance, err, FRIT_INVALID,
-                        "reference: an argument of %s leaves its buffer", name);
-    if (workspace && (!launch->workspace ||
-                      !buffer_holds(launch->workspace, launch->workspace_offset, workspace)))
-        return ref_fail(instance, err, FRIT_INVALID, "reference: %s lacks its workspace", name);
-    return FRIT_OK;
-}
-
-frit_status program_check(const struct instance *instance, const frit_launch *launch, frit_err *err)
-{
+    const struct instance *instance = ((const struct device *)device)->instance;
     const struct program *program;
 
     if (launch->program->table != &program_table)
-        return ref_fail(instance, err, FRIT_INVALID, "reference: a program of another driver");
+        return plug_fail(&instance->plug, err, FRIT_INVALID, "a program of another driver");
     program = launch->program->self;
     if (launch->n_args != program->n_in + program->n_out)
-        return ref_fail(instance, err, FRIT_INVALID, "reference: %s takes %u arguments, not %u",
-                        program->row->name, program->n_in + program->n_out, launch->n_args);
+        return plug_fail(&instance->plug, err, FRIT_INVALID, "%s takes %u arguments, not %u",
+                         program->row->name, program->n_in + program->n_out, launch->n_args);
     if (launch->n_scalars != program->n_launch_scalars)
-        return ref_fail(instance, err, FRIT_INVALID, "reference: %s takes %u scalars, not %u",
-                        program->row->name, program->n_launch_scalars, launch->n_scalars);
-    return launch_check(instance, program->row->name, launch, err);
+        return plug_fail(&instance->plug, err, FRIT_INVALID, "%s takes %u scalars, not %u",
+                         program->row->name, program->n_launch_scalars, launch->n_scalars);
+    return FRIT_OK;
 }
 
-void program_run(const frit_launch *launch)
+frit_status program_run(void *device, const frit_launch *launch, frit_err *err)
 {
     const struct program *program = launch->program->self;
     const struct call call = {program, launch};
 
+    (void)device;
+    (void)err;
     program->row->run(&call);
+    return FRIT_OK;
 }
 
 const char *program_name(const frit_launch *launch)
@@ -271,16 +249,15 @@ frit_status program_create(void *self, const frit_op_desc *op, frit_program *out
     char *rest;
 
     if (!row)
-        return ref_fail(instance, err, FRIT_UNSUPPORTED,
-                        "reference: no program for op %u %s, rev %u", op->id,
-                        info ? info->name : "of unknown name", op->rev);
+        return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "no program for op %u %s, rev %u",
+                         op->id, info ? info->name : "of unknown name", op->rev);
     record = frit_record_info_at(info->record);
     bytes = sizeof *program + record->size +
             op->n_in * (sizeof *program->operand_dtype + sizeof *program->operand_kind);
-    program = instance->core->mem_alloc(instance->host->self, bytes, _Alignof(max_align_t));
+    program = plug_alloc(&instance->plug, bytes, _Alignof(max_align_t));
     if (!program)
-        return ref_fail(instance, err, FRIT_NO_HOST_MEMORY, "no memory for a program of %s",
-                        row->name);
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for a program of %s",
+                         row->name);
     rest = (char *)(program + 1);
     *program = (struct program){
         .instance = instance,

@@ -197,7 +197,7 @@ static void what_cannot_be_dispatched(void **state)
 
     s->arg.extent = 49; /* one byte too many */
     assert_int_equal(dispatch(s, 1, &value), FRIT_INVALID);
-    assert_non_null(strstr(s->rig.err.text, "an argument of a kernel leaves its buffer"));
+    assert_non_null(strstr(s->rig.err.text, "argument 0 of a launch leaves its buffer"));
     s->arg.extent = 8;
     s->spec.workspace_bytes = 8;
     assert_int_equal(dispatch(s, 1, &value), FRIT_INVALID);

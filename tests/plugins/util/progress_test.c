@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failures are told to every call that asks for them, and those without room are not lost. */
-#include "plugins/reference/progress.h"
+#include "plugins/util/progress.h"
 
 #include "unit.h"
 

@@ -2,7 +2,7 @@
 /* A fault is noted under the lock under which the value is taken, so that nobody sees a value
  * reached without what failed on the way.  Faults are kept until a caller knows of them; one more
  * than there is room for widens the last. */
-#include "progress.h"
+#include "util/progress.h"
 
 #include <string.h>
 

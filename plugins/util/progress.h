@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far the queue is, and which of its commands failed.  Threads: any. */
-#ifndef PROGRESS_H
-#define PROGRESS_H
+#ifndef UTIL_PROGRESS_H
+#define UTIL_PROGRESS_H
 
 #include <pthread.h>
 

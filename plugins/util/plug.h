@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plugin keeps of its host, and how it says what is wrong.  Constant once open; threads:
+ * any. */
+#ifndef UTIL_PLUG_H
+#define UTIL_PLUG_H
+
+#include <stdbool.h>
+
+#include <frit/host.h>
+
+struct plug {
+    const char *name; /* in texts */
+    const frit_host_root *host;
+    const frit_host_core *core;
+    const frit_host_trace *trace; /* NULL: the host records nothing */
+};
+
+/* A table of the host, NULL if it is absent or shorter than `needed`. */
+const void *plug_table(const frit_host_root *host, frit_str id, uint32_t needed);
+/* FRIT_INCOMPATIBLE without the core table. */
+frit_status plug_init(struct plug *plug, const char *name, const frit_host_root *host);
+
+/* Writes "NAME: text" to the caller's slot and returns `status`. */
+frit_status plug_fail(const struct plug *plug, frit_err *err, frit_status status,
+                      const char *format, ...) FRIT_PRINTF(4, 5);
+
+/* Host memory, NULL where there is none. */
+void *plug_alloc(const struct plug *plug, uint64_t bytes, uint64_t align);
+void plug_free(const struct plug *plug, void *memory); /* NULL does nothing */
+
+/* Spans of the timeline; plug_begin gives 0 where nothing is recorded. */
+uint64_t plug_begin(const struct plug *plug);
+void plug_end(const struct plug *plug, uint64_t begun, const char *name);
+void plug_counter(const struct plug *plug, frit_str name, double value);
+
+bool plug_is(frit_str id, frit_str name);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/serial.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "util/kernel.h"
+
+void serial_init(struct serial *serial, const struct plug *plug, const struct serial_driver *driver,
+                 void *device)
+{
+    serial->plug = plug;
+    serial->driver = driver;
+    serial->device = device;
+    progress_init(&serial->progress);
+}
+
+void serial_fini(struct serial *serial)
+{
+    progress_fini(&serial->progress);
+}
+
+const frit_arg *serial_arg(const frit_launch *launch, uint32_t i)
+{
+    return (const frit_arg *)(const void *)((const char *)launch->args +
+                                            (size_t)i * launch->arg_stride);
+}
+
+char *serial_element(const frit_arg *arg)
+{
+    const struct serial_memory *memory = arg->memory;
+
+    return memory ? memory->data + arg->offset + arg->origin : NULL;
+}
+
+/* ---- checks ---- */
+
+/* A point can only lie in the past, or it was never handed out. */
+static frit_status check_waits(struct serial *serial, const frit_point *waits, uint32_t n,
+                               frit_err *err)
+{
+    uint64_t reached = progress_value(&serial->progress);
+
+    for (uint32_t i = 0; i < n; i++)
+        if (waits[i].queue != 0 || waits[i].value > reached)
+            return plug_fail(serial->plug, err, FRIT_INVALID,
+                             "wait for value %" PRIu64 " of queue %" PRIu64
+                             ", but the only queue is 0, at %" PRIu64,
+                             waits[i].value, waits[i].queue, reached);
+    return FRIT_OK;
+}
+
+static bool holds(const struct serial_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    return offset <= memory->bytes && bytes <= memory->bytes - offset;
+}
+
+static frit_status check_range(struct serial *serial, const void *memory, uint64_t offset,
+                               uint64_t bytes, frit_err *err)
+{
+    const struct serial_memory *buffer = memory;
+
+    if (holds(buffer, offset, bytes))
+        return FRIT_OK;
+    return plug_fail(serial->plug, err, FRIT_INVALID,
+                     "%" PRIu64 " bytes at %" PRIu64 " of a buffer of %" PRIu64, bytes, offset,
+                     buffer->bytes);
+}
+
+static frit_status check_transfer(struct serial *serial, const frit_transfer *transfer,
+                                  frit_err *err)
+{
+    frit_status status = check_waits(serial, transfer->waits, transfer->n_waits, err);
+
+    return status ? status
+                  : check_range(serial, transfer->memory, transfer->offset, transfer->bytes, err);
+}
+
+/* ---- commands ---- */
+
+static char *address(void *memory, uint64_t offset)
+{
+    return ((struct serial_memory *)memory)->data + offset;
+}
+
+frit_status serial_write(struct serial *serial, const frit_transfer *to, const void *from,
+                         uint64_t *value, frit_err *err)
+{
+    frit_status status = check_transfer(serial, to, err);
+
+    if (status)
+        return status;
+    memcpy(address(to->memory, to->offset), from, to->bytes);
+    *value = progress_advance(&serial->progress, NULL);
+    return FRIT_OK;
+}
+
+frit_status serial_read(struct serial *serial, const frit_transfer *from, void *into,
+                        uint64_t *value, frit_err *err)
+{
+    frit_status status = check_transfer(serial, from, err);
+
+    if (status)
+        return status;
+    memcpy(into, address(from->memory, from->offset), from->bytes);
+    *value = progress_advance(&serial->progress, NULL);
+    return FRIT_OK;
+}
+
+static frit_status check_fill(struct serial *serial, const frit_cmd *cmd, frit_err *err)
+{
+    uint32_t n = cmd->pattern_bytes;
+
+    if ((n != 1 && n != 2 && n != 4 && n != 8) || cmd->dst_offset % n || cmd->bytes % n)
+        return plug_fail(serial->plug, err, FRIT_INVALID,
+                         "fill of %" PRIu64 " bytes at %" PRIu64 " with a pattern of %u",
+                         cmd->bytes, cmd->dst_offset, n);
+    return check_range(serial, cmd->dst, cmd->dst_offset, cmd->bytes, err);
+}
+
+static frit_status check_copy(struct serial *serial, const frit_cmd *cmd, frit_err *err)
+{
+    frit_status status = check_range(serial, cmd->dst, cmd->dst_offset, cmd->bytes, err);
+
+    return status ? status : check_range(serial, cmd->src, cmd->src_offset, cmd->bytes, err);
+}
+
+static frit_status check_launch(struct serial *serial, const frit_launch *launch, frit_err *err)
+{
+    uint64_t workspace = launch->spec->workspace_bytes;
+
+    for (uint32_t i = 0; i < launch->n_args; i++) {
+        const frit_arg *arg = serial_arg(launch, i);
+
+        if (arg->memory && !holds(arg->memory, arg->offset, arg->extent))
+            return plug_fail(serial->plug, err, FRIT_INVALID,
+                             "argument %u of a launch leaves its buffer", i);
+    }
+    if (workspace &&
+        (!launch->workspace || !holds(launch->workspace, launch->workspace_offset, workspace)))
+        return plug_fail(serial->plug, err, FRIT_INVALID, "a launch lacks its workspace");
+    return FRIT_OK;
+}
+
+static frit_status check_command(struct serial *serial, const frit_cmd *cmd, frit_err *err)
+{
+    frit_status status;
+
+    if (cmd->flags & FRIT_MUST_UNDERSTAND)
+        return plug_fail(serial->plug, err, FRIT_UNSUPPORTED, "command with flags %#" PRIx64,
+                         cmd->flags);
+    switch (cmd->kind) {
+    case FRIT_CMD_COPY:
+        return check_copy(serial, cmd, err);
+    case FRIT_CMD_FILL:
+        return check_fill(serial, cmd, err);
+    case FRIT_CMD_LAUNCH:
+        status = check_launch(serial, cmd->launch, err);
+        return status ? status : serial->driver->check(serial->device, cmd->launch, err);
+    case FRIT_CMD_DISPATCH:
+        status = kernel_check(serial->plug, cmd, err);
+        return status ? status : check_launch(serial, cmd->launch, err);
+    case FRIT_CMD_BARRIER:
+        return FRIT_OK;
+    default:
+        return plug_fail(serial->plug, err, FRIT_UNSUPPORTED, "command of kind %u", cmd->kind);
+    }
+}
+
+static void run_fill(const frit_cmd *cmd)
+{
+    char *to = address(cmd->dst, cmd->dst_offset);
+
+    for (uint64_t done = 0; done < cmd->bytes; done += cmd->pattern_bytes)
+        memcpy(to + done, &cmd->pattern, cmd->pattern_bytes);
+}
+
+static void run_copy(const frit_cmd *cmd)
+{
+    const struct serial_memory *from = cmd->src;
+
+    memmove(address(cmd->dst, cmd->dst_offset), from->data + cmd->src_offset, cmd->bytes);
+}
+
+static const char *command_name(const struct serial *serial, const frit_cmd *cmd)
+{
+    switch (cmd->kind) {
+    case FRIT_CMD_COPY:
+        return "copy";
+    case FRIT_CMD_FILL:
+        return "fill";
+    case FRIT_CMD_LAUNCH:
+        return serial->driver->name(cmd->launch);
+    default:
+        return "kernel";
+    }
+}
+
+static frit_status run_command(struct serial *serial, const frit_cmd *cmd, frit_err *err)
+{
+    if (cmd->kind == FRIT_CMD_DISPATCH)
+        return kernel_run(cmd, err);
+    if (cmd->kind == FRIT_CMD_LAUNCH)
+        return serial->driver->run(serial->device, cmd->launch, err);
+    if (cmd->kind == FRIT_CMD_COPY)
+        run_copy(cmd);
+    else if (cmd->kind == FRIT_CMD_FILL)
+        run_fill(cmd);
+    return FRIT_OK;
+}
+
+/* Runs it inside a span of its name, and keeps the first failure. */
+static void run_traced(struct serial *serial, const frit_cmd *cmd, struct fault *fault)
+{
+    uint64_t begun = plug_begin(serial->plug);
+    frit_err err = {.struct_size = sizeof err};
+    frit_status status = run_command(serial, cmd, &err);
+
+    plug_end(serial->plug, begun, command_name(serial, cmd));
+    if (status >= 0 || fault->err.status < 0)
+        return;
+    err.status = status;
+    err.text[sizeof err.text - 1] = '\0';
+    *fault = (struct fault){.cookie = cmd->launch->cookie, .err = err};
+}
+
+static const frit_cmd *command(const frit_cmd *cmds, uint32_t stride, uint32_t i)
+{
+    return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
+}
+
+frit_status serial_submit(struct serial *serial, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err)
+{
+    frit_status status = check_waits(serial, waits, n_waits, err);
+    struct fault fault = {0};
+
+    for (uint32_t i = 0; i < count && !status; i++)
+        status = check_command(serial, command(cmds, stride, i), err);
+    if (status)
+        return status;
+    for (uint32_t i = 0; i < count; i++)
+        if (command(cmds, stride, i)->kind != FRIT_CMD_BARRIER)
+            run_traced(serial, command(cmds, stride, i), &fault);
+    *value = progress_advance(&serial->progress, fault.err.status < 0 ? &fault : NULL);
+    return FRIT_OK;
+}
+
+frit_status serial_wait(struct serial *serial, uint64_t value, frit_failure *failure, frit_err *err)
+{
+    const frit_host_core *core = serial->plug->core;
+    const frit_point point = {0, value};
+    frit_err told = {0};
+
+    progress_tell(&serial->progress, value, failure, &told);
+    if (failure->status < 0)
+        (void)core->err_set(serial->plug->host->self, err, told.status, told.native_code,
+                            (frit_str){told.text, strlen(told.text)});
+    return check_waits(serial, &point, 1, err);
+}

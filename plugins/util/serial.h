@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queue of a driver on host memory that runs commands inside of submit, in order.
+ *
+ * What could be wrong with a command is found before the first one of its submit runs; what fails
+ * after that (a kernel of another plugin, a launch that lacks memory) the timeline keeps for wait.
+ * Every value that was ever handed out is reached.  Threads: as frit.backend/1 says. */
+#ifndef UTIL_SERIAL_H
+#define UTIL_SERIAL_H
+
+#include <frit/backend.h>
+
+#include "util/plug.h"
+#include "util/progress.h"
+
+/* What a driver's memory begins with. */
+struct serial_memory {
+    char *data;
+    uint64_t bytes;
+};
+
+/* What the driver does with a LAUNCH. */
+struct serial_driver {
+    /* Negative with a text for a launch that `run` cannot take; its arguments and workspace lie in
+     * their memory. */
+    frit_status (*check)(void *device, const frit_launch *launch, frit_err *err);
+    frit_status (*run)(void *device, const frit_launch *launch, frit_err *err);
+    /* Of the program of a launch that passed the check. */
+    const char *(*name)(const frit_launch *launch);
+};
+
+struct serial {
+    const struct plug *plug;
+    const struct serial_driver *driver;
+    void *device; /* first argument of the driver's functions */
+    struct progress progress;
+};
+
+void serial_init(struct serial *serial, const struct plug *plug, const struct serial_driver *driver,
+                 void *device);
+void serial_fini(struct serial *serial);
+
+/* As the slots of frit.backend/1. */
+frit_status serial_write(struct serial *serial, const frit_transfer *to, const void *from,
+                         uint64_t *value, frit_err *err);
+frit_status serial_read(struct serial *serial, const frit_transfer *from, void *into,
+                        uint64_t *value, frit_err *err);
+frit_status serial_submit(struct serial *serial, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err);
+frit_status serial_wait(struct serial *serial, uint64_t value, frit_failure *failure,
+                        frit_err *err);
+
+/* Argument `i` of a launch. */
+const frit_arg *serial_arg(const frit_launch *launch, uint32_t i);
+/* Where element 0 of an argument lies, NULL without memory. */
+char *serial_element(const frit_arg *arg);
+
+#endif
