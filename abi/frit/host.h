@@ -101,6 +101,25 @@ typedef struct frit_host_exec {
                          void *ctx);
 } frit_host_exec;
 
+#define FRIT_HOST_CACHE "frit.host.cache/1"
+
+/* What a plugin makes with pains and may use again in another process: compiled code.  The host
+ * keeps it apart for each plugin and build of it; `space` says what else it depends on (a device, a
+ * driver's version).  Best effort: what was put may be gone, and a program may have said that
+ * nothing is kept. */
+typedef struct frit_host_cache {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [any] +mayblock  The bytes that were put under the key, by core's mem_alloc: the caller's,
+     * who frees them; NULL and FRIT_OK: there are none. */
+    frit_status (*get)(void *self, frit_str space, const void *key, uint64_t n_key, void **bytes,
+                       uint64_t *n_bytes, frit_err *err);
+    /* [any] +mayblock  Replaces what was there.  FRIT_UNSUPPORTED: nothing is kept, or not so much.
+     */
+    frit_status (*put)(void *self, frit_str space, const void *key, uint64_t n_key,
+                       const void *bytes, uint64_t n_bytes, frit_err *err);
+} frit_host_cache;
+
 /* The root through which a plugin reaches the tables.  Frozen for the whole major version. */
 typedef struct frit_host_root {
     uint32_t struct_size;
@@ -114,6 +133,7 @@ FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_core, now_ns) == 56, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_options, get_bool) == 40, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_trace, counter) == 32, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_exec, parallel_for) == 24, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_cache, put) == 24, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_root, get_interface) == 24, "frozen");
 
 #endif

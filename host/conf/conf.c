@@ -2,6 +2,7 @@
 #include "conf/conf.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,29 +26,30 @@ static frit_status put_setting(struct conf *conf, const frit_setting *setting, f
     return conf_put(conf, &item, err);
 }
 
-/* "auto" follows the XDG base directory rules: a variable without an absolute path is passed over.
- */
-static frit_status find_plan_store(struct conf *conf, const char *const *environment, frit_err *err)
+/* A place that an option gives; NULL: none.  "auto" follows the XDG base directory rules: a
+ * variable without an absolute path is passed over. */
+static frit_status find_place(struct conf *conf, const char *const *environment, const char *given,
+                              const char *name, const char **out, frit_err *err)
 {
-    static const char file[] = "frit/plans.db", cached[] = ".cache/frit/plans.db";
-    const char *given = conf->options.fusion_store, *cache = env_get(environment, "XDG_CACHE_HOME"),
+    const char *cache = env_get(environment, "XDG_CACHE_HOME"),
                *home = env_get(environment, "HOME");
-    char here[PATH_MAX];
+    char here[PATH_MAX], cached[64];
 
     if (strcmp(given, "none") == 0)
         return FRIT_OK;
+    snprintf(cached, sizeof(cached), ".cache/frit/%s", name);
     if (strcmp(given, "auto") != 0) {
         if (given[0] != '/' && !getcwd(here, sizeof(here)))
             return FRIT_OK;
-        conf->plan_store = rule_absolute(&conf->arena, here, str_of(given));
+        *out = rule_absolute(&conf->arena, here, str_of(given));
     } else if (cache && cache[0] == '/') {
-        conf->plan_store = rule_absolute(&conf->arena, cache, str_of(file));
+        *out = rule_absolute(&conf->arena, cache, str_of(cached + strlen(".cache/")));
     } else if (home && home[0] == '/') {
-        conf->plan_store = rule_absolute(&conf->arena, home, str_of(cached));
+        *out = rule_absolute(&conf->arena, home, str_of(cached));
     } else {
         return FRIT_OK;
     }
-    return conf->plan_store ? FRIT_OK : fail_memory(err, PATH_MAX);
+    return *out ? FRIT_OK : fail_memory(err, PATH_MAX);
 }
 
 static frit_status load(struct conf *conf, const struct conf_sources *sources, frit_err *err)
@@ -59,7 +61,10 @@ static frit_status load(struct conf *conf, const struct conf_sources *sources, f
     TRY(env_read(conf, sources->environment, err));
     TRY(files_read(conf, sources, err));
     TRY(conf_complete(conf, err));
-    return find_plan_store(conf, sources->environment, err);
+    TRY(find_place(conf, sources->environment, conf->options.fusion_store, "plans.db",
+                   &conf->plan_store, err));
+    return find_place(conf, sources->environment, conf->options.artefacts, "artefacts",
+                      &conf->artefacts, err);
 }
 
 frit_status conf_load_from(const struct conf_sources *sources, struct conf **out, frit_err *err)
@@ -148,6 +153,11 @@ bool conf_dirs_replace(const struct conf *conf)
 const char *conf_plan_store(const struct conf *conf)
 {
     return conf->plan_store;
+}
+
+const char *conf_artefacts(const struct conf *conf)
+{
+    return conf->artefacts;
 }
 
 bool conf_at(const struct conf *conf, uint64_t index, frit_config_desc *out)

@@ -74,6 +74,8 @@ bool conf_dirs_replace(const struct conf *conf);
 
 /* The file that keeps plans between runs, absolute; NULL: none. */
 const char *conf_plan_store(const struct conf *conf);
+/* The folder for what plugins keep, likewise. */
+const char *conf_artefacts(const struct conf *conf);
 
 /* Every effective value as it was written: all options in the order of their rows, then what plugin
  * sections set.  False beyond the last.  Strings live as long as `conf`. */

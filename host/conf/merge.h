@@ -48,7 +48,7 @@ struct conf {
     uint32_t n_dirs;
     struct conf_value *dirs;
     bool dirs_replace;
-    const char *plan_store;
+    const char *plan_store, *artefacts;
     const struct conf_section **section; /* the list as an array, once it is complete */
     uint64_t n_values;
     struct conf_shown *values; /* what conf_at shows */

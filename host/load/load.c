@@ -215,12 +215,15 @@ static frit_status check_place(struct registry *registry, const struct candidate
 static frit_status open_instance(struct registry *registry, struct plugin *plugin)
 {
     const struct conf_plugin *section = conf_plugin_find(registry->conf, str_of(plugin->id));
-    const int64_t threads = conf_options(registry->conf)->threads;
+    const struct conf_options *options = conf_options(registry->conf);
+    const struct lent lent = {.threads = options->threads,
+                              .artefacts = conf_artefacts(registry->conf),
+                              .artefact_bytes = (uint64_t)options->artefact_bytes};
     struct service *service = NULL;
     frit_err err = ERR_INIT;
     frit_status status;
 
-    TRY(service_create(&registry->arena, plugin, section, threads, &service));
+    TRY(service_create(&registry->arena, plugin, section, &lent, &service));
     status = plugin->root->open(service_root(service), &plugin->instance, &err);
     if (status < 0) {
         err.text[sizeof(err.text) - 1] = '\0';

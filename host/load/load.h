@@ -70,10 +70,16 @@ frit_status options_merge(struct arena *arena, struct plugin *plugin,
                           const struct conf_plugin *section, const struct option **out);
 const char *option_type_name(uint32_t type);
 
-/* service.c: merges the section (may be NULL) with the schema of plugin->root.  `threads`: of the
- * team; 0: as many as the process has processors. */
+/* What the host's tables lend, by its configuration. */
+struct lent {
+    int64_t threads;       /* of the team; 0: as many as the process has processors */
+    const char *artefacts; /* folder; NULL: nothing is kept */
+    uint64_t artefact_bytes;
+};
+
+/* service.c: merges the section (may be NULL) with the schema of plugin->root. */
 frit_status service_create(struct arena *arena, struct plugin *plugin,
-                           const struct conf_plugin *section, int64_t threads,
+                           const struct conf_plugin *section, const struct lent *lent,
                            struct service **out);
 const frit_host_root *service_root(const struct service *service);
 

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plugin gets from its host: the root, and the tables frit.host.core/1, options/1, trace/1
- * and exec/1.
+/* What a plugin gets from its host: the root, and the tables frit.host.core/1, options/1, trace/1,
+ * exec/1 and cache/1.
  *
  * `self` of every slot is the plugin's own service.  Options are parsed once, before `open`, so
  * that every wrong value is told with its origin whether the plugin reads it or not. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
 #include "exec/team.h"
+#include "load/artefact.h"
 #include "load/load.h"
 
 enum { TOPIC_BYTES = 24 };
@@ -20,6 +23,8 @@ struct service {
     frit_host_root root;
     const char *id;
     uint32_t threads;
+    struct lent lent;
+    const char *space; /* of its artefacts; NULL: one build cannot be told from the next */
     uint32_t n_options;
     const struct option *options;
 };
@@ -227,6 +232,56 @@ static uint32_t count_threads(int64_t wanted)
     return most < TEAM_MAX ? most : TEAM_MAX;
 }
 
+/* ---- frit.host.cache/1 ---- */
+
+static bool keeps(const struct service *service)
+{
+    return service->lent.artefacts && service->space;
+}
+
+static frit_status cache_get(void *self, frit_str space, const void *key, uint64_t n_key,
+                             void **bytes, uint64_t *n_bytes, frit_err *err)
+{
+    const struct service *service = self;
+    const struct artefact_name name = {service->space, space, key, n_key};
+
+    *bytes = NULL;
+    *n_bytes = 0;
+    return keeps(service) ? artefact_get(service->lent.artefacts, &name, bytes, n_bytes, err)
+                          : FRIT_OK;
+}
+
+static frit_status cache_put(void *self, frit_str space, const void *key, uint64_t n_key,
+                             const void *bytes, uint64_t n_bytes, frit_err *err)
+{
+    const struct service *service = self;
+    const struct artefact_name name = {service->space, space, key, n_key};
+
+    if (!keeps(service))
+        return fail(err, FRIT_UNSUPPORTED, "nothing is kept: option [frit] artefacts is none");
+    return artefact_put(service->lent.artefacts, service->lent.artefact_bytes, &name, bytes,
+                        n_bytes, err);
+}
+
+static const frit_host_cache cache_table = {
+    .struct_size = sizeof(frit_host_cache),
+    .get = cache_get,
+    .put = cache_put,
+};
+
+/* The plugin's file, as it is now. */
+static const char *space_of(struct arena *arena, const struct plugin *plugin)
+{
+    char text[256];
+    struct stat st;
+
+    if (!plugin->path || stat(plugin->path, &st))
+        return NULL;
+    snprintf(text, sizeof(text), "%s %s %lld %lld.%09ld", plugin->id, plugin->version,
+             (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+    return arena_text(arena, text, strlen(text));
+}
+
 /* ---- the root ---- */
 
 static const void *root_get_interface(void *self, frit_str id)
@@ -238,11 +293,14 @@ static const void *root_get_interface(void *self, frit_str id)
         return &options_table;
     if (str_is(id, FRIT_HOST_EXEC))
         return &exec_table;
+    if (str_is(id, FRIT_HOST_CACHE))
+        return &cache_table;
     return str_is(id, FRIT_HOST_TRACE) ? &trace_table : NULL;
 }
 
 frit_status service_create(struct arena *arena, struct plugin *plugin,
-                           const struct conf_plugin *section, int64_t threads, struct service **out)
+                           const struct conf_plugin *section, const struct lent *lent,
+                           struct service **out)
 {
     struct service *service = arena_alloc(arena, sizeof(*service));
 
@@ -251,7 +309,9 @@ frit_status service_create(struct arena *arena, struct plugin *plugin,
     service->root = (frit_host_root){
         .struct_size = sizeof(service->root), .self = service, .get_interface = root_get_interface};
     service->id = plugin->id;
-    service->threads = count_threads(threads);
+    service->threads = count_threads(lent->threads);
+    service->lent = *lent;
+    service->space = space_of(arena, plugin);
     service->n_options = plugin->root->n_options;
     TRY(options_merge(arena, plugin, section, &service->options));
     *out = service;

@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -15,7 +17,7 @@
 #include "load/load.h"
 
 static struct arena arena;
-static int64_t wanted_threads;
+static struct lent lent;
 
 static int teardown(void **state)
 {
@@ -28,8 +30,8 @@ static const frit_host_root *lend(struct plugin *plugin, frit_plugin *root)
 {
     struct service *service = NULL;
 
-    *plugin = (struct plugin){.id = "test", .root = root};
-    if (service_create(&arena, plugin, NULL, wanted_threads, &service) == FRIT_OK)
+    *plugin = (struct plugin){.id = "test", .path = "/proc/self/exe", .root = root};
+    if (service_create(&arena, plugin, NULL, &lent, &service) == FRIT_OK)
         return service_root(service);
     assert_int_equal(plugin->reason, FRIT_REASON_BAD_TABLE);
     return NULL;
@@ -162,7 +164,7 @@ static void threads(void **state)
 
     (void)state;
     team_join();
-    for (wanted_threads = 3; wanted_threads >= 0; wanted_threads--) {
+    for (lent.threads = 3; lent.threads >= 0; lent.threads--) {
         const frit_host_root *root = lend(&plugin, &schema);
         atomic_uint_least64_t sums[TEAM_MAX] = {0}, sum = 0;
         uint32_t n;
@@ -170,13 +172,13 @@ static void threads(void **state)
         exec = root->get_interface(root->self, FRIT_STR(FRIT_HOST_EXEC));
         assert_non_null(exec);
         n = exec->threads(root->self);
-        assert_int_equal(n, wanted_threads ? wanted_threads : team_processors());
+        assert_int_equal(n, lent.threads ? lent.threads : team_processors());
         exec->parallel_for(root->self, 1000, 0, add_lengths, sums);
         for (uint32_t i = 0; i < n; i++)
             sum += sums[i];
         assert_int_equal(sum, 1000);
     }
-    wanted_threads = 0;
+    lent.threads = 0;
     team_leave();
 }
 
@@ -234,16 +236,48 @@ static void schemas(void **state)
     assert_null(lend(&plugin, &schema));
 }
 
+static void cache(void **state)
+{
+    char folder[] = "/tmp/frit-service-XXXXXX";
+    const frit_str space = FRIT_STR("gpu"), key = FRIT_STR("kernel");
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_cache *table;
+    const frit_host_root *root = lend(&plugin, &schema);
+    frit_err err = {.struct_size = sizeof(frit_err)};
+    char command[64];
+    uint64_t n_bytes;
+    void *bytes;
+
+    (void)state;
+    table = root->get_interface(root->self, FRIT_STR(FRIT_HOST_CACHE));
+    assert_true(table && FRIT_HAS(table, frit_host_cache, put));
+    assert_int_equal(table->put(root->self, space, key.ptr, key.len, "code", 4, &err),
+                     FRIT_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "artefacts"));
+    lent.artefacts = mkdtemp(folder);
+    lent.artefact_bytes = 1 << 20;
+    root = lend(&plugin, &schema);
+    assert_int_equal(table->put(root->self, space, key.ptr, key.len, "code", 4, &err), FRIT_OK);
+    assert_int_equal(table->get(root->self, space, key.ptr, key.len, &bytes, &n_bytes, &err),
+                     FRIT_OK);
+    assert_int_equal(n_bytes, 4);
+    assert_memory_equal(bytes, "code", 4);
+    core_of(root)->mem_free(root->self, bytes);
+    assert_int_equal(table->get(root->self, space, "other", 5, &bytes, &n_bytes, &err), FRIT_OK);
+    assert_null(bytes);
+    lent = (struct lent){0};
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(interfaces),
-        cmocka_unit_test(memory),
-        cmocka_unit_test(errors_and_log),
-        cmocka_unit_test(the_clock_runs),
-        cmocka_unit_test(spans_and_counters),
-        cmocka_unit_test(threads),
-        cmocka_unit_test(schemas),
+        cmocka_unit_test(cache),          cmocka_unit_test(interfaces),
+        cmocka_unit_test(memory),         cmocka_unit_test(errors_and_log),
+        cmocka_unit_test(the_clock_runs), cmocka_unit_test(spans_and_counters),
+        cmocka_unit_test(threads),        cmocka_unit_test(schemas),
     };
 
     return cmocka_run_group_tests(tests, rig_setup, teardown);
