@@ -32,7 +32,7 @@ struct expr_node {
     uint32_t value;
     uint32_t n_in;
     uint32_t in[FRIT_OP_MAX_IN]; /* OP: nodes; BLOCK_NONE where the operand is a scalar */
-    struct space_map map;        /* as planned: not rewritten when the space settles */
+    const struct space_map *map; /* as planned: not rewritten when the space settles */
     struct space_expr at;        /* LOAD: element offset; OP: row-major index, where `indexed` */
     bool indexed;
 };
@@ -53,7 +53,9 @@ struct expr {
     struct expr_node *nodes; /* operands before what uses them */
     uint32_t n_stores, stores_room;
     struct expr_store *stores;
-    struct expr_emit *emit; /* expr_emit.c's */
+    const struct space_map *
+        *seen;         /* per value of the block: the first map it was needed at, or NULL */
+    struct emit *emit; /* expr_emit.c's */
     frit_status status;
 };
 
@@ -67,12 +69,16 @@ frit_status expr_status(const struct expr *e, frit_err *err);
 
 /* Concrete dims of a value of the block. */
 void expr_dims(const struct expr *e, uint32_t value, int64_t *dims);
+/* The launch's argument: the block's inputs, then its outputs. */
+const frit_arg_sig *expr_arg(const struct expr *e, uint32_t argument);
 /* The node of `value` at `map`; the same one for the same map.  BLOCK_NONE: see expr_status. */
 uint32_t expr_node(struct expr *e, uint32_t value, const struct space_map *map);
-/* As expr_node, and the element goes to the block's output that `value` is. */
+/* As expr_node, and the element goes to the block's output that `value` is.  The store's number. */
 uint32_t expr_store(struct expr *e, uint32_t value, const struct space_map *map);
-/* Ends planning: the space is rewritten.  Dims, in order, may be split and merged since; those that
- * were appended with the same tag are still together. */
+/* The first map that a value was planned at, views included; NULL: it was not. */
+const struct space_map *expr_seen(const struct expr *e, uint32_t value);
+/* Ends planning: the space is rewritten, its dims split and merged, each where it was among those
+ * of other tags; and it is known whether the module is wide. */
 void expr_settle(struct expr *e);
 /* Of the block's output `output`: bit i where its store writes just what loads of input i read. */
 uint64_t expr_alias(const struct expr *e, uint32_t output);

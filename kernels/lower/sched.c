@@ -58,5 +58,42 @@ uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type)
     return sched_word(s, type, 0);
 }
 
+uint32_t sched_wide(struct sched *s, uint32_t value)
+{
+    if (!s->module->wide)
+        return value;
+    return kir_emit(s->module, KIR_i64, value, KIR_NONE, KIR_NONE);
+}
+
+/* floor(x / by) of 0 <= x < 2^31 is the high half of x * f, shifted right by s, with
+ * s = ceil(log2(by)) - 1 and f = ceil(2^(32 + s) / by) (Granlund and Montgomery, PLDI 1994); by
+ * > 1. */
+struct sched_divisor sched_divisor(struct sched *s, int64_t by)
+{
+    struct sched_divisor divisor = {KIR_NONE, KIR_NONE, KIR_NONE};
+    uint32_t shift = 0;
+    uint64_t factor;
+
+    s->numbers->divisions++;
+    if (s->module->wide) {
+        divisor.by = sched_index(s, by);
+        return divisor;
+    }
+    while ((int64_t)2 << shift < by)
+        shift++;
+    factor = ((1ull << (32 + shift)) + (uint64_t)by - 1) / (uint64_t)by;
+    divisor.factor = sched_index(s, (int64_t)factor);
+    divisor.shift = sched_index(s, shift);
+    return divisor;
+}
+
+uint32_t sched_divide(struct sched *s, const struct sched_divisor *divisor, uint32_t x)
+{
+    if (s->module->wide)
+        return kir_emit(s->module, KIR_udiv, x, divisor->by, KIR_NONE);
+    x = kir_emit(s->module, KIR_mulhi, x, divisor->factor, KIR_NONE);
+    return kir_emit(s->module, KIR_shr, x, divisor->shift, KIR_NONE);
+}
+
 const struct schedule *const schedules[] = {&sched_map};
 const uint32_t n_schedules = sizeof(schedules) / sizeof(schedules[0]);

@@ -53,6 +53,15 @@ uint32_t sched_word(struct sched *s, enum kir_type type, uint64_t bits);
 /* A scalar of the launch, as the type. */
 uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type);
 
+/* Division of indices by a number of the launch, as parameters.  `x` >= 0. */
+struct sched_divisor {
+    uint32_t by, factor, shift; /* parameters; wide: `by` alone, else the others */
+};
+struct sched_divisor sched_divisor(struct sched *s, int64_t by);
+uint32_t sched_divide(struct sched *s, const struct sched_divisor *divisor, uint32_t x);
+/* As an index: I32 made as wide as they are. */
+uint32_t sched_wide(struct sched *s, uint32_t value);
+
 /* One way to run blocks; see fuse/fuser.h for how they become fusers. */
 struct schedule {
     const char *name; /* a word */

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Planning: from wanted values back to arguments.
+ *
+ * Maps are kept once each, so that a node is known by its value and the address of its map.  The
+ * depth of the recursion is the length of the longest chain of ops, its frames are small: maps are
+ * made in the arena or in frames that do not recurse. */
+#include "lower/expr.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/fail.h"
+#include "lower/emit.h"
+#include "lower/rows.h"
+
+enum { MOST_NODES = 4096 };
+
+void expr_init(struct expr *e, struct sched *s)
+{
+    *e = (struct expr){.s = s};
+    e->seen = arena_array(&e->arena, s->block->n_values + 1u, sizeof(*e->seen));
+    if (!e->seen)
+        e->status = FRIT_NO_HOST_MEMORY;
+}
+
+void expr_fini(struct expr *e)
+{
+    emit_fini(e);
+    free(e->maps);
+    free(e->nodes);
+    free(e->stores);
+    arena_fini(&e->arena);
+    *e = (struct expr){0};
+}
+
+frit_status expr_status(const struct expr *e, frit_err *err)
+{
+    if (e->status == FRIT_NO_HOST_MEMORY || e->s->module->failed)
+        return fail_memory(err, e->n_nodes * sizeof(*e->nodes));
+    if (e->status || e->space.full)
+        return fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one space with these dims",
+                    e->s->module->name);
+    return FRIT_OK;
+}
+
+bool expr_knows(const struct block *block, uint32_t op)
+{
+    return lower_row_of(block->ops[op].id) || view_row_of(block->ops[op].id);
+}
+
+void expr_dims(const struct expr *e, uint32_t value, int64_t *dims)
+{
+    const struct block_value *v = &e->s->block->values[value];
+
+    for (uint32_t d = 0; d < v->rank; d++)
+        dims[d] = e->s->extents[v->extent[d]];
+}
+
+const frit_arg_sig *expr_arg(const struct expr *e, uint32_t argument)
+{
+    return (const frit_arg_sig *)(const void *)((const char *)e->s->sig->args +
+                                                (size_t)argument * e->s->sig->arg_stride);
+}
+
+void expr_args(struct sched *s)
+{
+    const struct block *block = s->block;
+
+    for (uint32_t i = 0; i < block->n_inputs; i++)
+        kir_arg(s->module, block->values[block->inputs[i]].dtype, KIR_READ);
+    for (uint32_t i = 0; i < block->n_outputs; i++)
+        kir_arg(s->module, block->values[block->outputs[i]].dtype, KIR_WRITE);
+}
+
+/* ---- maps ---- */
+
+static bool map_equal(const struct space_map *a, const struct space_map *b)
+{
+    return a->rank == b->rank && memcmp(a->at, b->at, a->rank * sizeof(*a->at)) == 0;
+}
+
+/* The kept copy of a map. */
+static const struct space_map *keep_map(struct expr *e, const struct space_map *map)
+{
+    struct space_map *kept;
+
+    for (uint32_t i = e->n_maps; i-- > 0;)
+        if (map == e->maps[i] || map_equal(map, e->maps[i]))
+            return e->maps[i];
+    kept = arena_alloc(&e->arena, sizeof(*kept));
+    if (!kept || !array_grow(&e->maps, &e->maps_room, e->n_maps, 1, sizeof(*e->maps))) {
+        e->status = FRIT_NO_HOST_MEMORY;
+        return NULL;
+    }
+    *kept = *map;
+    return e->maps[e->n_maps++] = kept;
+}
+
+/* The map of operand `value` of a MAP row from that of the result. */
+static const struct space_map *operand_map(struct expr *e, uint32_t value,
+                                           const struct space_map *map)
+{
+    struct space_map narrow;
+    int64_t dims[FRIT_MAX_RANK];
+    uint32_t rank = e->s->block->values[value].rank;
+
+    if (rank > map->rank) {
+        e->status = FRIT_UNSUPPORTED;
+        return NULL;
+    }
+    expr_dims(e, value, dims);
+    space_broadcast(map, rank, dims, &narrow);
+    return keep_map(e, &narrow);
+}
+
+/* The map of a view's operand. */
+static const struct space_map *view_map(struct expr *e, const struct block_op *op,
+                                        const struct space_map *map)
+{
+    const struct block_value *in = &e->s->block->values[op->in[0].value];
+    struct view view = {&e->space, op->attrs, in->rank, map->rank, {0}, {0}};
+    struct space_map through = {0};
+
+    expr_dims(e, op->in[0].value, view.in);
+    expr_dims(e, op->out[0], view.out);
+    if (!view_row_of(op->id)->fn(&view, map, &through)) {
+        e->status = FRIT_UNSUPPORTED;
+        return NULL;
+    }
+    return keep_map(e, &through);
+}
+
+/* ---- nodes ---- */
+
+static uint32_t find_node(const struct expr *e, uint32_t value, const struct space_map *map)
+{
+    for (uint32_t i = e->n_nodes; i-- > 0;)
+        if (e->nodes[i].value == value && e->nodes[i].map == map)
+            return i;
+    return BLOCK_NONE;
+}
+
+static uint32_t add_node(struct expr *e, const struct expr_node *node)
+{
+    if (e->n_nodes == MOST_NODES) {
+        e->status = FRIT_UNSUPPORTED;
+        return BLOCK_NONE;
+    }
+    if (!array_grow(&e->nodes, &e->nodes_room, e->n_nodes, 1, sizeof(*e->nodes))) {
+        e->status = FRIT_NO_HOST_MEMORY;
+        return BLOCK_NONE;
+    }
+    e->nodes[e->n_nodes] = *node;
+    return e->n_nodes++;
+}
+
+static uint32_t add_load(struct expr *e, uint32_t value, const struct space_map *map)
+{
+    const frit_arg_sig *arg = expr_arg(e, e->s->block->values[value].input);
+
+    return add_node(e, &(struct expr_node){.kind = EXPR_LOAD,
+                                           .value = value,
+                                           .map = map,
+                                           .at = space_offset(map, arg->strides)});
+}
+
+static uint32_t plan(struct expr *e, uint32_t value, const struct space_map *map);
+
+static uint32_t add_op(struct expr *e, uint32_t value, const struct space_map *map)
+{
+    const struct block_op *op = &e->s->block->ops[e->s->block->values[value].maker];
+    const struct lower_row *row = lower_row_of(op->id);
+    struct expr_node node = {.kind = EXPR_OP, .value = value, .n_in = op->n_in, .map = map};
+    int64_t dims[FRIT_MAX_RANK];
+
+    if (op->n_in > FRIT_OP_MAX_IN) {
+        e->status = FRIT_UNSUPPORTED;
+        return BLOCK_NONE;
+    }
+    for (uint32_t i = 0; i < op->n_in && !e->status; i++) {
+        const struct space_map *to;
+
+        node.in[i] = BLOCK_NONE;
+        if (op->in[i].kind != FRIT_OPERAND_TENSOR)
+            continue;
+        to = operand_map(e, op->in[i].value, map);
+        if (to)
+            node.in[i] = plan(e, op->in[i].value, to);
+    }
+    if (e->status)
+        return BLOCK_NONE;
+    node.indexed = row->at != LOWER_NOTHING;
+    if (row->at == LOWER_NUMBER) {
+        expr_dims(e, value, dims);
+        node.at = space_linear(map, dims);
+    } else if (row->at == LOWER_DIAGONAL && map->rank >= 2) {
+        node.at = map->at[map->rank - 1];
+        space_add(&node.at, &map->at[map->rank - 2], -1);
+    }
+    return add_node(e, &node);
+}
+
+/* `map` is kept.  Goes through views to what they view. */
+static uint32_t plan(struct expr *e, uint32_t value, const struct space_map *map)
+{
+    const struct block *block = e->s->block;
+    const struct block_value *v = &block->values[value];
+    uint32_t node;
+
+    while (map && v->maker != BLOCK_NONE && view_row_of(block->ops[v->maker].id)) {
+        if (!e->seen[value])
+            e->seen[value] = map;
+        map = view_map(e, &block->ops[v->maker], map);
+        value = block->ops[v->maker].in[0].value;
+        v = &block->values[value];
+    }
+    if (!map || e->status)
+        return BLOCK_NONE;
+    if (!e->seen[value])
+        e->seen[value] = map;
+    node = find_node(e, value, map);
+    if (node != BLOCK_NONE)
+        return node;
+    if (v->maker == BLOCK_NONE)
+        return add_load(e, value, map);
+    if (lower_row_of(block->ops[v->maker].id))
+        return add_op(e, value, map);
+    return add_node(e, &(struct expr_node){.kind = EXPR_BOUND, .value = value, .map = map});
+}
+
+uint32_t expr_node(struct expr *e, uint32_t value, const struct space_map *map)
+{
+    const struct space_map *kept = e->status ? NULL : keep_map(e, map);
+
+    return kept ? plan(e, value, kept) : BLOCK_NONE;
+}
+
+uint32_t expr_store(struct expr *e, uint32_t value, const struct space_map *map)
+{
+    const struct block *block = e->s->block;
+    uint32_t node = expr_node(e, value, map), output = block->values[value].output;
+
+    if (node == BLOCK_NONE)
+        return BLOCK_NONE;
+    if (!array_grow(&e->stores, &e->stores_room, e->n_stores, 1, sizeof(*e->stores))) {
+        e->status = FRIT_NO_HOST_MEMORY;
+        return BLOCK_NONE;
+    }
+    e->stores[e->n_stores] = (struct expr_store){
+        node, output, space_offset(map, expr_arg(e, block->n_inputs + output)->strides)};
+    return e->n_stores++;
+}
+
+const struct space_map *expr_seen(const struct expr *e, uint32_t value)
+{
+    return e->status ? NULL : e->seen[value];
+}
+
+/* ---- settling ---- */
+
+void expr_settle(struct expr *e)
+{
+    struct space_expr **in_use;
+    uint32_t n = 0;
+
+    if (e->status)
+        return;
+    in_use = arena_array(&e->arena, (size_t)e->n_nodes + e->n_stores + 1, sizeof(*in_use));
+    if (!in_use) {
+        e->status = FRIT_NO_HOST_MEMORY;
+        return;
+    }
+    for (uint32_t i = 0; i < e->n_nodes; i++)
+        if (e->nodes[i].kind == EXPR_LOAD || e->nodes[i].indexed)
+            in_use[n++] = &e->nodes[i].at;
+    for (uint32_t i = 0; i < e->n_stores; i++)
+        in_use[n++] = &e->stores[i].at;
+    space_settle(&e->space, in_use, n);
+    emit_plan(e);
+}
+
+/* ---- aliases ---- */
+
+/* No constant and no negative factor: nothing lies before element 0. */
+static bool from_start(const struct space_expr *at)
+{
+    if (at->c)
+        return false;
+    for (uint32_t v = 0; v < SPACE_VARS; v++)
+        if (at->k[v] < 0)
+            return false;
+    return true;
+}
+
+static const struct expr_store *store_of(const struct expr *e, uint32_t output)
+{
+    for (uint32_t i = 0; i < e->n_stores; i++)
+        if (e->stores[i].output == output)
+            return &e->stores[i];
+    return NULL;
+}
+
+/* Whether every load of the value reads the element that the store writes. */
+static bool read_in_place(const struct expr *e, uint32_t value, const struct expr_store *store)
+{
+    bool some = false;
+
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
+        if (e->nodes[i].kind != EXPR_LOAD || e->nodes[i].value != value)
+            continue;
+        if (!space_equal(&e->nodes[i].at, &store->at))
+            return false;
+        some = true;
+    }
+    return some;
+}
+
+uint64_t expr_alias(const struct expr *e, uint32_t output)
+{
+    const struct block *block = e->s->block;
+    const struct expr_store *store = store_of(e, output);
+    uint32_t bits = frit_dtype_bits(block->values[block->outputs[output]].dtype);
+    uint64_t set = 0;
+
+    if (!store || !from_start(&store->at))
+        return 0;
+    for (uint32_t i = 0; i < block->n_inputs && i < 64; i++)
+        if (frit_dtype_bits(block->values[block->inputs[i]].dtype) == bits &&
+            read_in_place(e, block->inputs[i], store))
+            set |= 1ull << i;
+    return set;
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The map schedule: elementwise ops and views whose results all have one number of elements.
+ *
+ * The space is that of the last output.  An output of other dims is stored at the map at which the
+ * last one needs it, where that takes each of its elements once, else at the element of the same
+ * row-major number.
+ *
+ * A long innermost dim is cut into blocks of `lanes` by itself, and the dims around it are found
+ * once per group; else the elements of the whole space are numbered, and each lane finds its dims
+ * by division.  A group that is known to be full has no masks: known by the numbers, or, where
+ * there are many groups, found out by the group. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "lower/expr.h"
+#include "lower/rows.h"
+
+enum {
+    LEAST_ROW = 64,   /* innermost extent that is cut by itself */
+    LEAST_LANES = 16, /* of a group */
+    MANY_GROUPS = 64, /* from here on full groups have code of their own */
+    WASTE = 8,        /* a group size is taken if at most 1 / WASTE of the lanes idle */
+    QUALITY = 950
+};
+
+/* ---- accepting ---- */
+
+static bool same_count(const struct block_value *a, const struct block_value *b)
+{
+    uint32_t left[FRIT_MAX_RANK], n = 0, matched = 0;
+
+    for (uint32_t d = 0; d < a->rank; d++)
+        if (a->extent[d] != 1)
+            left[n++] = a->extent[d];
+    for (uint32_t d = 0; d < b->rank; d++) {
+        uint32_t i = 0;
+
+        if (b->extent[d] == 1)
+            continue;
+        while (i < n && left[i] != b->extent[d])
+            i++;
+        if (i == n)
+            return false;
+        left[i] = left[--n];
+        matched++;
+    }
+    return n == 0;
+}
+
+static uint32_t class_of(const uint32_t *parent, uint32_t value)
+{
+    while (parent[value] != value)
+        value = parent[value];
+    return value;
+}
+
+static void join(uint32_t *parent, uint32_t a, uint32_t b)
+{
+    a = class_of(parent, a);
+    b = class_of(parent, b);
+    if (a < b)
+        parent[b] = a;
+    else
+        parent[a] = b;
+}
+
+/* Classes of values that have as many elements, whatever the extents: those whose extents are a
+ * permutation of each other, and what reshapes connect. */
+static void find_classes(const struct block *block, uint32_t *parent)
+{
+    for (uint32_t v = 0; v < block->n_values; v++) {
+        uint32_t u = 0;
+
+        while (!same_count(&block->values[u], &block->values[v]))
+            u++;
+        parent[v] = u;
+    }
+    for (uint32_t i = 0; i < block->n_ops; i++) {
+        const struct view_row *view = view_row_of(block->ops[i].id);
+
+        if (view && view->count == VIEW_SAME)
+            join(parent, block->ops[i].in[0].value, block->ops[i].out[0]);
+    }
+}
+
+static bool is_output(const struct block_value *value, uint32_t n_ops)
+{
+    return value->maker != BLOCK_NONE && value->maker < n_ops &&
+           (value->dies == BLOCK_NONE || value->dies >= n_ops);
+}
+
+/* Number of values that the first ops have. */
+static uint32_t values_of(const struct block *block, uint32_t n_ops)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < n_ops; i++) {
+        const struct block_op *op = &block->ops[i];
+
+        for (uint32_t k = 0; k < op->n_in; k++)
+            if (op->in[k].kind == FRIT_OPERAND_TENSOR && op->in[k].value >= n)
+                n = op->in[k].value + 1;
+        for (uint32_t k = 0; k < op->n_out; k++)
+            if (op->out[k] != BLOCK_NONE && op->out[k] >= n)
+                n = op->out[k] + 1;
+    }
+    return n;
+}
+
+/* Whether every extent among the values is one of an argument's.  `seen` has n_extents + 2. */
+static bool extents_known(const struct block *block, uint32_t n_ops, bool *seen)
+{
+    uint32_t n = values_of(block, n_ops);
+
+    memset(seen, 0, block->n_extents + 2u);
+    seen[0] = seen[1] = true;
+    for (uint32_t v = 0; v < n; v++)
+        for (uint32_t d = 0; d < block->values[v].rank; d++)
+            if (block->values[v].maker == BLOCK_NONE || is_output(&block->values[v], n_ops))
+                seen[block->values[v].extent[d]] = true;
+    for (uint32_t v = 0; v < n; v++)
+        for (uint32_t d = 0; d < block->values[v].rank; d++)
+            if (!seen[block->values[v].extent[d]])
+                return false;
+    return true;
+}
+
+/* Whether the first ops make outputs of one class, and end with one that is no view: the host does
+ * views at the end without a copy. */
+static bool prefix_fits(const struct block *block, uint32_t n_ops, const uint32_t *parent,
+                        bool *seen)
+{
+    uint32_t n_outputs = 0, first = 0;
+
+    if (view_row_of(block->ops[n_ops - 1].id))
+        return false;
+    for (uint32_t v = 0; v < block->n_values; v++) {
+        if (!is_output(&block->values[v], n_ops))
+            continue;
+        if (n_outputs == 0)
+            first = class_of(parent, v);
+        if (class_of(parent, v) != first || n_outputs++ == FRIT_MAX_OUTPUTS)
+            return false;
+    }
+    return n_outputs > 0 && extents_known(block, n_ops, seen);
+}
+
+static uint32_t map_accepts(const struct block *block, bool *open, uint32_t *quality)
+{
+    uint32_t *parent = malloc((block->n_values + 1u) * sizeof(*parent));
+    bool *seen = malloc((block->n_extents + 2u) * sizeof(*seen));
+    uint32_t n = 0;
+
+    *open = false;
+    *quality = QUALITY;
+    if (parent && seen) {
+        while (n < block->n_ops && expr_knows(block, n))
+            n++;
+        *open = n == block->n_ops;
+        find_classes(block, parent);
+        while (n > 0 && !prefix_fits(block, n, parent, seen))
+            n--;
+    }
+    free(parent);
+    free(seen);
+    return n;
+}
+
+/* ---- planning ---- */
+
+static int64_t count_of(const struct expr *e, uint32_t value)
+{
+    int64_t dims[FRIT_MAX_RANK], count = 1;
+
+    expr_dims(e, value, dims);
+    for (uint32_t d = 0; d < e->s->block->values[value].rank; d++)
+        count *= dims[d];
+    return count;
+}
+
+/* Whether a row-major number that is this sum takes each number below the space's count once: the
+ * factors are the strides of the dims in some order, forwards or backwards. */
+static bool takes_all(const struct space *space, const struct space_expr *number)
+{
+    int64_t stride = 1, low, high;
+
+    for (uint32_t v = SPACE_DIMS; v < SPACE_VARS; v++)
+        if (number->k[v])
+            return false;
+    for (uint32_t found = 0; found < space->n_dims; found++) {
+        uint32_t d = 0;
+
+        while (d < space->n_dims && number->k[d] != stride && number->k[d] != -stride)
+            d++;
+        if (d == space->n_dims)
+            return false;
+        stride *= space->extent[d];
+    }
+    space_range(space, number, &low, &high);
+    return low == 0;
+}
+
+/* Stores an output over the space of the root, whose map is `root` and row-major number `number`.
+ */
+static void store_output(struct expr *e, uint32_t value, const struct space_map *root,
+                         const int64_t *root_dims, const struct space_expr *number)
+{
+    const struct space_map *seen = expr_seen(e, value);
+    struct space_map map = {0};
+    int64_t dims[FRIT_MAX_RANK];
+    struct space_expr own;
+    uint32_t rank = e->s->block->values[value].rank;
+
+    expr_dims(e, value, dims);
+    if (rank == root->rank && memcmp(dims, root_dims, rank * sizeof(*dims)) == 0) {
+        expr_store(e, value, root);
+        return;
+    }
+    if (seen) {
+        own = space_linear(seen, dims);
+        if (takes_all(&e->space, &own)) {
+            expr_store(e, value, seen);
+            return;
+        }
+    }
+    space_unlinear(&e->space, number, rank, dims, &map);
+    expr_store(e, value, &map);
+}
+
+static void plan_stores(struct expr *e)
+{
+    const struct block *block = e->s->block;
+    uint32_t last = block->outputs[block->n_outputs - 1];
+    struct space_map root = {.rank = block->values[last].rank};
+    int64_t dims[FRIT_MAX_RANK] = {0};
+    struct space_expr number;
+
+    expr_dims(e, last, dims);
+    for (uint32_t d = 0; d < root.rank; d++)
+        root.at[d] = space_dim(&e->space, dims[d], 0);
+    number = space_linear(&root, dims);
+    for (uint32_t i = block->n_outputs; i-- > 0;)
+        store_output(e, block->outputs[i], &root, dims, &number);
+    expr_settle(e);
+}
+
+/* ---- emitting ---- */
+
+/* How the space is cut into groups. */
+struct cut {
+    bool rows;      /* by the innermost dim alone */
+    int64_t n;      /* elements that are cut: of that dim, or of the space */
+    int64_t blocks; /* that they make */
+    int64_t groups;
+    uint32_t lanes;
+};
+
+/* Of rows the largest group of which few lanes idle; else one that holds all, if there is one. */
+static uint32_t choose_lanes(uint32_t most, int64_t n, bool rows)
+{
+    uint32_t lanes = most;
+
+    while (lanes > LEAST_ROW && rows && (n + lanes - 1) / lanes * lanes - n > n / WASTE)
+        lanes /= 2;
+    while (lanes > LEAST_LANES && lanes / 2 >= n)
+        lanes /= 2;
+    return lanes;
+}
+
+static struct cut choose_cut(const struct space *space, uint32_t lanes)
+{
+    int64_t inner = space->n_dims ? space->extent[space->n_dims - 1] : 1, count = 1;
+    struct cut cut = {0};
+
+    for (uint32_t d = 0; d < space->n_dims; d++)
+        count *= space->extent[d];
+    cut.rows = space->n_dims > 1 && inner >= LEAST_ROW;
+    cut.n = cut.rows ? inner : count;
+    cut.lanes = choose_lanes(lanes, cut.n, cut.rows);
+    cut.blocks = (cut.n + cut.lanes - 1) / cut.lanes;
+    cut.groups = cut.rows ? count / inner * cut.blocks : cut.blocks;
+    return cut;
+}
+
+/* Sets dims first .. 0 from the row-major number of a point of theirs. */
+static void set_dims(struct expr *e, uint32_t number, uint32_t n_dims,
+                     const struct sched_divisor *divisors, const uint32_t *extents)
+{
+    struct kir_module *m = e->s->module;
+
+    for (uint32_t d = n_dims; d-- > 0;) {
+        uint32_t outer, rest;
+
+        if (d == 0) {
+            expr_set(e, 0, number);
+            return;
+        }
+        outer = sched_divide(e->s, &divisors[d], number);
+        rest = kir_emit(m, KIR_mul, outer, extents[d], KIR_NONE);
+        expr_set(e, d, kir_emit(m, KIR_sub, number, rest, KIR_NONE));
+        number = outer;
+    }
+}
+
+static void emit_stores(struct expr *e, uint32_t mask)
+{
+    uint32_t mark = expr_mark(e);
+
+    expr_mask(e, mask);
+    for (uint32_t i = 0; i < e->n_stores; i++)
+        expr_value(e, e->stores[i].node);
+    for (uint32_t i = 0; i < e->n_stores; i++)
+        expr_emit_store(e, i);
+    expr_release(e, mark);
+}
+
+/* Stores, masked where the block may go beyond the end.  `first`: its first element. */
+static void emit_block(struct expr *e, const struct cut *cut, uint32_t first, uint32_t element)
+{
+    struct kir_module *m = e->s->module;
+    uint32_t end, last, lanes;
+
+    if (cut->n % cut->lanes == 0) {
+        emit_stores(e, KIR_NONE);
+        return;
+    }
+    end = sched_index(e->s, cut->n);
+    if (cut->groups >= MANY_GROUPS && cut->blocks > 1) {
+        lanes = kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, cut->lanes);
+        last = kir_emit(m, KIR_add, first, lanes, KIR_NONE);
+        last = kir_emit(m, KIR_le, last, end, KIR_NONE);
+        kir_if(m, last);
+        emit_stores(e, KIR_NONE);
+        kir_end(m);
+        kir_if(m, kir_emit(m, KIR_not, last, KIR_NONE, KIR_NONE));
+        emit_stores(e, kir_emit(m, KIR_lt, element, end, KIR_NONE));
+        kir_end(m);
+        return;
+    }
+    emit_stores(e, kir_emit(m, KIR_lt, element, end, KIR_NONE));
+}
+
+static void emit_map(struct expr *e, const struct cut *cut)
+{
+    struct kir_module *m = e->s->module;
+    struct sched_divisor divisors[SPACE_DIMS], by_blocks = {KIR_NONE, KIR_NONE, KIR_NONE};
+    uint32_t n = e->space.n_dims, n_divided = cut->rows ? n - 1 : n, extents[SPACE_DIMS];
+    uint32_t group, lane, lanes, row = KIR_NONE, blocks = KIR_NONE, first, element;
+
+    kir_phase(m, cut->lanes);
+    expr_phase(e);
+    for (uint32_t d = 1; d < n_divided; d++) {
+        extents[d] = sched_index(e->s, e->space.extent[d]);
+        divisors[d] = sched_divisor(e->s, e->space.extent[d]);
+    }
+    if (cut->rows && cut->blocks > 1) {
+        blocks = sched_index(e->s, cut->blocks);
+        by_blocks = sched_divisor(e->s, cut->blocks);
+    }
+    group = sched_wide(e->s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
+    lane = sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
+    lanes = kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, cut->lanes);
+    if (cut->rows) {
+        row = cut->blocks > 1 ? sched_divide(e->s, &by_blocks, group) : group;
+        if (cut->blocks > 1)
+            group =
+                kir_emit(m, KIR_sub, group, kir_emit(m, KIR_mul, row, blocks, KIR_NONE), KIR_NONE);
+        set_dims(e, row, n - 1, divisors, extents);
+    }
+    if (cut->blocks > 1) {
+        first = kir_emit(m, KIR_mul, group, lanes, KIR_NONE);
+        element = kir_emit(m, KIR_add, first, lane, KIR_NONE);
+    } else {
+        first = KIR_NONE;
+        element = lane;
+    }
+    if (cut->rows)
+        expr_set(e, n - 1, element);
+    else
+        set_dims(e, element, n, divisors, extents);
+    expr_hoist(e);
+    emit_block(e, cut, first, element);
+}
+
+/* ---- building ---- */
+
+/* Bytes that the launch moves, each element of an argument once. */
+static uint64_t bytes_moved(const struct expr *e)
+{
+    const struct block *block = e->s->block;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < block->n_inputs + block->n_outputs; i++) {
+        const frit_arg_sig *arg = expr_arg(e, i);
+        int64_t count = 1;
+
+        for (uint32_t d = 0; d < arg->rank; d++)
+            if (arg->strides[d])
+                count *= arg->dims[d];
+        bytes += frit_storage_bytes(arg->dtype, count);
+    }
+    return bytes;
+}
+
+static frit_status build(struct expr *e, frit_err *err)
+{
+    const struct block *block = e->s->block;
+    struct sched_numbers *numbers = e->s->numbers;
+    int64_t count = count_of(e, block->outputs[block->n_outputs - 1]);
+    struct cut cut;
+
+    for (uint32_t i = 0; i < block->n_outputs; i++)
+        if (count_of(e, block->outputs[i]) != count)
+            return fail(err, FRIT_UNSUPPORTED, "kernels: outputs of %s differ in size",
+                        e->s->module->name);
+    expr_args(e->s);
+    if (count == 0) {
+        kir_phase(e->s->module, e->s->target->lanes);
+        return expr_status(e, err);
+    }
+    plan_stores(e);
+    TRY(expr_status(e, err));
+    cut = choose_cut(&e->space, e->s->target->lanes);
+    if (cut.groups > INT32_MAX)
+        return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", e->s->module->name);
+    emit_map(e, &cut);
+    TRY(expr_status(e, err));
+    memcpy(numbers->grid[0], (const uint32_t[3]){(uint32_t)cut.groups, 1, 1},
+           sizeof(numbers->grid[0]));
+    numbers->bytes = bytes_moved(e);
+    numbers->flops = (uint64_t)count * block->n_ops;
+    for (uint32_t i = 0; i < block->n_outputs; i++)
+        numbers->alias[i] = expr_alias(e, i);
+    return FRIT_OK;
+}
+
+static frit_status map_build(struct sched *s, frit_err *err)
+{
+    struct expr e;
+    frit_status status;
+
+    expr_init(&e, s);
+    status = build(&e, err);
+    expr_fini(&e);
+    return status;
+}
+
+const struct schedule sched_map = {"map", map_accepts, map_build};
