@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments: loads, stores and atomics by address.  Neighbouring elements that shape_chunk allows
+ * are one access of 4, 8 or 16 bytes, in words or 64-bit words; else each is one of its own.  A
+ * condition that is true for all of a chunk keeps the wide access; else each lane asks its own. */
+#include "emit/spirv/emit.h"
+
+/* One access: `n` lanes from `first` on. */
+struct access {
+    const struct kir_inst *inst;
+    uint32_t dtype, bytes;
+    uint32_t first, n;
+    uint32_t condition; /* operand, KIR_NONE: always */
+};
+
+static struct access access_of(const struct emit *e, uint32_t at, uint32_t condition)
+{
+    struct access a = {.inst = &e->phase->inst[at], .condition = condition};
+
+    a.dtype = e->module->args[a.inst->imm].dtype;
+    a.bytes = frit_dtype_bits(a.dtype) / 8;
+    a.n = shape_chunk(e, (uint32_t)a.inst->imm, a.inst->a[0]);
+    return a;
+}
+
+/* Bits of the words that an access moves. */
+static uint32_t word_bits(const struct access *a)
+{
+    return a->n == 1 || a->bytes == 8 ? a->bytes * 8 : 32;
+}
+
+static uint32_t word_count(const struct access *a)
+{
+    return a->n * a->bytes * 8 / word_bits(a);
+}
+
+/* Elements of a word. */
+static uint32_t per_word(const struct access *a)
+{
+    return a->n / word_count(a);
+}
+
+/* What the access moves: a word or a vector of them. */
+static uint32_t access_type(struct emit *e, const struct access *a)
+{
+    uint32_t bits = word_bits(a), n = word_count(a), word;
+
+    if (bits == 8 && !e->target->store8)
+        emit_refuse(e, "access to single elements of 8 bits");
+    if (bits == 16 && !e->target->store16)
+        emit_refuse(e, "access to single elements of 16 bits");
+    if (bits < 32)
+        spv_capability(&e->build, bits == 8 ? SPV_CAP_STORE_8 : SPV_CAP_STORE_16);
+    word = emit_int(e, bits);
+    return n == 1 ? word : spv_type(&e->build, SPV_TYPE_VECTOR, SPV(word, n));
+}
+
+/* A pointer to element `offset` of the argument, at the access' first lane. */
+static uint32_t pointer(struct emit *e, const struct access *a, uint32_t type)
+{
+    uint32_t offset = emit_at(e, a->inst->a[0], a->first), wide = emit_int(e, 64);
+
+    if (emit_type_at(e, a->inst->a[0]) == KIR_I32)
+        offset = EMIT(e, SPV_S_CONVERT, wide, offset);
+    if (a->bytes > 1)
+        offset = EMIT(e, SPV_I_MUL, wide, offset, emit_u64(e, a->bytes));
+    offset = EMIT(e, SPV_I_ADD, wide, offset, emit_given(e, (uint32_t)a->inst->imm));
+    return EMIT(e, SPV_CONVERT_U_TO_PTR, emit_pointer(e, SPV_CLASS_PHYSICAL, type), offset);
+}
+
+/* ---- loads ---- */
+
+/* Into out[0 .. n). */
+static void load_now(struct emit *e, const struct access *a, uint32_t *out)
+{
+    uint32_t type = access_type(e, a), bits = word_bits(a), raw, word = 0, part, count;
+
+    count = word_count(a);
+    raw = EMIT(e, SPV_LOAD, type, pointer(e, a, type), SPV_ALIGNED, a->n * a->bytes);
+    for (uint32_t j = 0; j < a->n; j++) {
+        part = j % per_word(a);
+        if (!part)
+            word = count == 1
+                       ? raw
+                       : EMIT(e, SPV_COMPOSITE_EXTRACT, emit_int(e, bits), raw, j / per_word(a));
+        if (!part && bits < 32)
+            word = EMIT(e, SPV_U_CONVERT, emit_int(e, 32), word);
+        out[j] = part ? EMIT(e, SPV_SHIFT_RIGHT_LOGICAL, emit_int(e, 32), word,
+                             emit_u32(e, part * a->bytes * 8))
+                      : word;
+        out[j] = convert_load(e, a->dtype, out[j]);
+    }
+}
+
+static uint32_t merge(struct emit *e, uint32_t type, const struct region *region, uint32_t a,
+                      uint32_t from, uint32_t b)
+{
+    return EMIT(e, SPV_PHI, emit_type(e, type), a, from, b, region->from);
+}
+
+/* One lane, where its condition is true; else its third operand. */
+static uint32_t load_asked(struct emit *e, const struct access *a, uint32_t j)
+{
+    struct access one = *a;
+    struct region region = emit_begin(e, emit_at(e, a->condition, j));
+    uint32_t loaded, from;
+
+    one.first = j;
+    one.n = 1;
+    load_now(e, &one, &loaded);
+    from = e->block;
+    emit_end(e, &region);
+    return merge(e, a->inst->type, &region, loaded, from, emit_at(e, a->inst->a[2], j));
+}
+
+/* Whether all lanes of a chunk are asked for; the same id: by one condition. */
+static uint32_t all_of(struct emit *e, const struct access *a, bool *same)
+{
+    uint32_t first = emit_at(e, a->condition, a->first), all = first;
+
+    *same = true;
+    for (uint32_t j = 1; j < a->n; j++) {
+        uint32_t other = emit_at(e, a->condition, a->first + j);
+
+        if (other == first)
+            continue;
+        *same = false;
+        all = EMIT(e, SPV_LOGICAL_AND, emit_bool(e), all, other);
+    }
+    return all;
+}
+
+static void load_chunk(struct emit *e, const struct access *a, uint32_t at)
+{
+    uint32_t wide[16], narrow[16], from, all;
+    struct region region;
+    bool same;
+
+    if (a->condition == KIR_NONE) {
+        load_now(e, a, wide);
+        for (uint32_t j = 0; j < a->n; j++)
+            emit_set_at(e, at, a->first + j, wide[j]);
+        return;
+    }
+    if (a->n == 1) {
+        emit_set_at(e, at, a->first, load_asked(e, a, a->first));
+        return;
+    }
+    all = all_of(e, a, &same);
+    region = emit_begin(e, all);
+    load_now(e, a, wide);
+    from = e->block;
+    for (uint32_t j = 0; j < a->n; j++)
+        narrow[j] = emit_at(e, a->inst->a[2], a->first + j);
+    if (!same) {
+        emit_otherwise(e, &region);
+        for (uint32_t j = 0; j < a->n; j++)
+            narrow[j] = load_asked(e, a, a->first + j);
+        region.from = e->block;
+    }
+    emit_end(e, &region);
+    for (uint32_t j = 0; j < a->n; j++)
+        emit_set_at(e, at, a->first + j,
+                    merge(e, a->inst->type, &region, wide[j], from, narrow[j]));
+}
+
+void access_load(struct emit *e, uint32_t at)
+{
+    bool asks = e->phase->inst[at].op == KIR_load_if;
+    struct access a = access_of(e, at, asks ? e->phase->inst[at].a[1] : KIR_NONE);
+
+    if (emit_uniform(e, at)) {
+        a.n = 1;
+        load_chunk(e, &a, at);
+        emit_set(e, at, emit_at(e, at, 0));
+        return;
+    }
+    for (; a.first < e->shape.each; a.first += a.n)
+        load_chunk(e, &a, at);
+}
+
+/* ---- stores ---- */
+
+static void store_now(struct emit *e, const struct access *a)
+{
+    uint32_t type = access_type(e, a), bits = word_bits(a), words[16] = {0}, raw, part, value;
+
+    for (uint32_t j = 0; j < a->n; j++) {
+        uint32_t *word = &words[j / per_word(a)];
+
+        part = j % per_word(a);
+        value = convert_store(e, a->dtype, emit_at(e, a->inst->a[1], a->first + j));
+        if (bits < 32)
+            value = EMIT(e, SPV_U_CONVERT, emit_int(e, bits), value);
+        if (part)
+            value = EMIT(e, SPV_SHIFT_LEFT_LOGICAL, emit_int(e, 32), value,
+                         emit_u32(e, part * a->bytes * 8));
+        *word = part ? EMIT(e, SPV_BITWISE_OR, emit_int(e, 32), *word, value) : value;
+    }
+    raw = words[0];
+    if (word_count(a) > 1)
+        raw = spv_make(&e->build, SPV_IN_BODY, SPV_COMPOSITE_CONSTRUCT, type, words, word_count(a));
+    EMIT_PUT(e, SPV_STORE, pointer(e, a, type), raw, SPV_ALIGNED, a->n * a->bytes);
+}
+
+static void store_asked(struct emit *e, const struct access *a, uint32_t j)
+{
+    struct access one = *a;
+    struct region region = emit_begin(e, emit_at(e, a->condition, j));
+
+    one.first = j;
+    one.n = 1;
+    store_now(e, &one);
+    emit_end(e, &region);
+}
+
+static void store_chunk(struct emit *e, const struct access *a)
+{
+    struct region region;
+    uint32_t all;
+    bool same;
+
+    if (a->condition == KIR_NONE) {
+        store_now(e, a);
+        return;
+    }
+    if (a->n == 1) {
+        store_asked(e, a, a->first);
+        return;
+    }
+    all = all_of(e, a, &same);
+    region = emit_begin(e, all);
+    store_now(e, a);
+    if (!same) {
+        emit_otherwise(e, &region);
+        for (uint32_t j = 0; j < a->n; j++)
+            store_asked(e, a, a->first + j);
+    }
+    emit_end(e, &region);
+}
+
+void access_store(struct emit *e, uint32_t at)
+{
+    bool asks = e->phase->inst[at].op == KIR_store_if;
+    struct access a = access_of(e, at, asks ? e->phase->inst[at].a[2] : KIR_NONE);
+
+    for (; a.first < e->shape.each; a.first += a.n)
+        store_chunk(e, &a);
+}
+
+/* ---- atomics ---- */
+
+static void add_i(struct emit *e, uint32_t pointer_id, uint32_t type, uint32_t id)
+{
+    EMIT(e, SPV_ATOMIC_I_ADD, type, pointer_id, emit_u32(e, SPV_SCOPE_DEVICE), emit_u32(e, 0), id);
+}
+
+static void add_f32(struct emit *e, uint32_t pointer_id, uint32_t id)
+{
+    uint32_t text[8], n = spv_text(text, "SPV_EXT_shader_atomic_float_add");
+
+    if (!e->build.section[SPV_IN_EXTENSIONS].n)
+        spv_put(&e->build, SPV_IN_EXTENSIONS, SPV_EXTENSION, text, n);
+    spv_capability(&e->build, SPV_CAP_ATOMIC_F32_ADD);
+    EMIT(e, SPV_ATOMIC_F_ADD, emit_type(e, KIR_F32), pointer_id, emit_u32(e, SPV_SCOPE_DEVICE),
+         emit_u32(e, 0), id);
+}
+
+/* Without float atomics: exchange the word until nobody else did. */
+static void add_f32_loop(struct emit *e, uint32_t pointer_id, uint32_t id)
+{
+    uint32_t head = spv_id(&e->build), body = spv_id(&e->build), resume = spv_id(&e->build);
+    uint32_t merged = spv_id(&e->build), before = e->block, word = emit_int(e, 32);
+    uint32_t zero = emit_u32(e, 0), device = emit_u32(e, SPV_SCOPE_DEVICE);
+    uint32_t first, old, sum, found = spv_id(&e->build), done;
+
+    first = EMIT(e, SPV_LOAD, word, pointer_id, SPV_ALIGNED, 4);
+    EMIT_PUT(e, SPV_BRANCH, head);
+    emit_label(e, head);
+    old = EMIT(e, SPV_PHI, word, first, before, found, resume);
+    EMIT_PUT(e, SPV_LOOP_MERGE, merged, resume, 0);
+    EMIT_PUT(e, SPV_BRANCH, body);
+    emit_label(e, body);
+    sum = value_round(e, SPV_F_ADD, KIR_F32, EMIT(e, SPV_BITCAST, emit_type(e, KIR_F32), old), id);
+    EMIT_PUT(e, SPV_ATOMIC_COMPARE_EXCHANGE, word, found, pointer_id, device, zero, zero,
+             value_bits(e, KIR_F32, sum), old);
+    done = EMIT(e, SPV_I_EQUAL, emit_bool(e), found, old);
+    EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, done, merged, resume);
+    emit_label(e, resume);
+    EMIT_PUT(e, SPV_BRANCH, head);
+    emit_label(e, merged);
+}
+
+void access_atomic(struct emit *e, uint32_t at)
+{
+    struct access a = access_of(e, at, e->phase->inst[at].a[2]);
+    uint32_t type, id;
+
+    if (a.bytes == 8 && !e->target->atomic_i64)
+        emit_refuse(e, "64-bit atomics");
+    if (a.bytes == 8)
+        spv_capability(&e->build, SPV_CAP_INT64_ATOMICS);
+    a.n = 1;
+    for (; a.first < e->shape.each; a.first++) {
+        struct region region = emit_begin(e, emit_at(e, a.condition, a.first));
+
+        id = emit_at(e, a.inst->a[1], a.first);
+        type = emit_int(e, a.bytes * 8);
+        if (a.dtype != FRIT_F32)
+            add_i(e, pointer(e, &a, type), type, id);
+        else if (e->target->atomic_f32)
+            add_f32(e, pointer(e, &a, emit_type(e, KIR_F32)), id);
+        else
+            add_f32_loop(e, pointer(e, &a, type), id);
+        emit_end(e, &region);
+    }
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conversions of one lane: between the types of the IR, and to and from what memory has.  Floats of
+ * 16 bits are converted by integer code, bit for bit as ir/half.h does, whatever the device makes
+ * of its own. */
+#include "base/fail.h"
+#include "emit/spirv/emit.h"
+
+static uint32_t op_u32(struct emit *e, enum spv_op op, uint32_t a, uint32_t b)
+{
+    return EMIT(e, op, emit_type(e, KIR_I32), a, b);
+}
+
+static uint32_t with(struct emit *e, enum spv_op op, uint32_t a, uint32_t number)
+{
+    return op_u32(e, op, a, emit_u32(e, number));
+}
+
+static uint32_t choose(struct emit *e, uint32_t test, uint32_t a, uint32_t b)
+{
+    return EMIT(e, SPV_SELECT, emit_type(e, KIR_I32), test, a, b);
+}
+
+static uint32_t above(struct emit *e, uint32_t a, uint32_t number)
+{
+    return EMIT(e, SPV_U_GREATER_THAN, emit_bool(e), a, emit_u32(e, number));
+}
+
+static uint32_t real_of(struct emit *e, uint32_t bits)
+{
+    return EMIT(e, SPV_BITCAST, emit_type(e, KIR_F32), bits);
+}
+
+/* ---- floats of 16 bits ---- */
+
+/* Of the low 16 bits; whatever is above does not matter.  A subnormal becomes a fraction under an
+ * exponent that subtracting takes away again. */
+static uint32_t f16_load(struct emit *e, uint32_t raw)
+{
+    uint32_t sign = with(e, SPV_SHIFT_LEFT_LOGICAL, with(e, SPV_BITWISE_AND, raw, 0x8000), 16);
+    uint32_t rest = with(e, SPV_SHIFT_LEFT_LOGICAL, with(e, SPV_BITWISE_AND, raw, 0x7fff), 13);
+    uint32_t normal = with(e, SPV_I_ADD, rest, 112u << 23);
+    uint32_t special = with(e, SPV_I_ADD, rest, 224u << 23);
+    uint32_t small = with(e, SPV_I_ADD, rest, 113u << 23), bits;
+
+    small =
+        value_round(e, SPV_F_SUB, KIR_F32, real_of(e, small), emit_const(e, KIR_F32, 113u << 23));
+    small = value_bits(e, KIR_F32, small);
+    bits = choose(e, above(e, rest, (0x400u << 13) - 1), normal, small);
+    bits = choose(e, above(e, rest, (0x7c00u << 13) - 1), special, bits);
+    return real_of(e, op_u32(e, SPV_BITWISE_OR, bits, sign));
+}
+
+static uint32_t f16_store(struct emit *e, uint32_t id)
+{
+    uint32_t bits = value_bits(e, KIR_F32, id), sign, rest, odd, normal, small, nan, out;
+
+    sign = with(e, SPV_BITWISE_AND, with(e, SPV_SHIFT_RIGHT_LOGICAL, bits, 16), 0x8000);
+    rest = with(e, SPV_BITWISE_AND, bits, 0x7fffffff);
+    odd = with(e, SPV_BITWISE_AND, with(e, SPV_SHIFT_RIGHT_LOGICAL, rest, 13), 1);
+    normal = op_u32(e, SPV_I_ADD, with(e, SPV_I_ADD, rest, 0xfff - (112u << 23)), odd);
+    normal = with(e, SPV_SHIFT_RIGHT_LOGICAL, normal, 13);
+    small =
+        value_round(e, SPV_F_ADD, KIR_F32, real_of(e, rest), emit_const(e, KIR_F32, 0x3f000000));
+    small = with(e, SPV_I_SUB, value_bits(e, KIR_F32, small), 0x3f000000);
+    nan = with(e, SPV_BITWISE_AND, with(e, SPV_SHIFT_RIGHT_LOGICAL, rest, 13), 0x3ff);
+    nan = with(e, SPV_BITWISE_OR, nan, 0x7e00);
+    out = choose(e, above(e, rest, 0x38800000 - 1), normal, small);
+    out = choose(e, above(e, rest, 0x477ff000 - 1), emit_u32(e, 0x7c00), out);
+    out = choose(e, above(e, rest, 0x7f800000), nan, out);
+    return op_u32(e, SPV_BITWISE_OR, out, sign);
+}
+
+static uint32_t bf16_store(struct emit *e, uint32_t id)
+{
+    uint32_t bits = value_bits(e, KIR_F32, id), high, odd, near;
+
+    high = with(e, SPV_SHIFT_RIGHT_LOGICAL, bits, 16);
+    odd = with(e, SPV_BITWISE_AND, high, 1);
+    near = op_u32(e, SPV_I_ADD, with(e, SPV_I_ADD, bits, 0x7fff), odd);
+    near = with(e, SPV_SHIFT_RIGHT_LOGICAL, near, 16);
+    return choose(e, value_is_nan(e, KIR_F32, id), with(e, SPV_BITWISE_OR, high, 0x40), near);
+}
+
+static uint32_t bf16_load(struct emit *e, uint32_t raw)
+{
+    return real_of(e, with(e, SPV_SHIFT_LEFT_LOGICAL, raw, 16));
+}
+
+uint32_t convert_half(struct emit *e, const struct kir_inst *inst, uint32_t id)
+{
+    return inst->imm == FRIT_F16 ? f16_load(e, f16_store(e, id)) : bf16_load(e, bf16_store(e, id));
+}
+
+/* ---- narrow integers ---- */
+
+static uint32_t narrow(struct emit *e, uint32_t id, uint32_t bits, bool is_signed)
+{
+    if (!is_signed)
+        return with(e, SPV_BITWISE_AND, id, (1u << bits) - 1);
+    return with(e, SPV_SHIFT_RIGHT_ARITHMETIC, with(e, SPV_SHIFT_LEFT_LOGICAL, id, 32 - bits),
+                32 - bits);
+}
+
+uint32_t convert_wrap(struct emit *e, const struct kir_inst *inst, uint32_t id)
+{
+    int64_t bits = (int64_t)inst->imm;
+
+    return narrow(e, id, (uint32_t)(bits < 0 ? -bits : bits), bits > 0);
+}
+
+/* ---- memory ---- */
+
+uint32_t convert_load(struct emit *e, uint32_t dtype, uint32_t raw)
+{
+    switch (dtype) {
+    case FRIT_BOOL:
+        return EMIT(e, SPV_I_NOT_EQUAL, emit_bool(e), with(e, SPV_BITWISE_AND, raw, 0xff),
+                    emit_u32(e, 0));
+    case FRIT_I8:
+    case FRIT_U8:
+        return narrow(e, raw, 8, dtype == FRIT_I8);
+    case FRIT_I16:
+    case FRIT_U16:
+        return narrow(e, raw, 16, dtype == FRIT_I16);
+    case FRIT_F16:
+        return f16_load(e, raw);
+    case FRIT_BF16:
+        return bf16_load(e, raw);
+    case FRIT_F32:
+    case FRIT_F64:
+        return EMIT(e, SPV_BITCAST, emit_type(e, kir_type_of(dtype)), raw);
+    default:
+        return raw;
+    }
+}
+
+uint32_t convert_store(struct emit *e, uint32_t dtype, uint32_t id)
+{
+    switch (dtype) {
+    case FRIT_BOOL:
+        return choose(e, id, emit_u32(e, 1), emit_u32(e, 0));
+    case FRIT_I8:
+    case FRIT_U8:
+        return narrow(e, id, 8, false);
+    case FRIT_I16:
+    case FRIT_U16:
+        return narrow(e, id, 16, false);
+    case FRIT_F16:
+        return f16_store(e, id);
+    case FRIT_BF16:
+        return bf16_store(e, id);
+    case FRIT_F32:
+    case FRIT_F64:
+        return value_bits(e, kir_type_of(dtype), id);
+    default:
+        return id;
+    }
+}
+
+/* ---- between types ---- */
+
+static bool is_float(uint32_t type)
+{
+    return type == KIR_F32 || type == KIR_F64;
+}
+
+/* 2 to `power` as the type. */
+static uint32_t power_of(struct emit *e, uint32_t type, uint32_t power, bool minus)
+{
+    uint64_t bits =
+        type == KIR_F32 ? (uint64_t)(127 + power) << 23 : (uint64_t)(1023 + power) << 52;
+    uint64_t sign = type == KIR_F32 ? 1ull << 31 : 1ull << 63;
+
+    return emit_const(e, type, minus ? bits | sign : bits);
+}
+
+static uint32_t pick(struct emit *e, uint32_t type, uint32_t test, uint32_t a, uint32_t b)
+{
+    return EMIT(e, SPV_SELECT, emit_type(e, type), test, a, b);
+}
+
+/* A float toward 0; only numbers that have a result reach the conversion. */
+static uint32_t saturate(struct emit *e, uint32_t from, uint32_t to, bool is_signed, uint32_t id)
+{
+    uint32_t width = to == KIR_I32 ? 32 : 64, flag = emit_bool(e), fits, least, most, out;
+    uint64_t highest = UINT64_MAX >> (64 - width + is_signed);
+
+    least = is_signed ? power_of(e, from, width - 1, true) : emit_const(e, from, 0);
+    most = power_of(e, from, width - is_signed, false);
+    fits = EMIT(e, SPV_LOGICAL_AND, flag, EMIT(e, SPV_F_ORD_GREATER_THAN_EQUAL, flag, id, least),
+                EMIT(e, SPV_F_ORD_LESS_THAN, flag, id, most));
+    out = EMIT(e, is_signed ? SPV_CONVERT_F_TO_S : SPV_CONVERT_F_TO_U, emit_type(e, to),
+               pick(e, from, fits, id, emit_const(e, from, 0)));
+    out = pick(e, to, EMIT(e, SPV_F_ORD_GREATER_THAN_EQUAL, flag, id, most),
+               emit_const(e, to, highest), out);
+    if (!is_signed)
+        return out;
+    return pick(e, to, EMIT(e, SPV_F_ORD_LESS_THAN, flag, id, least),
+                emit_const(e, to, highest + 1), out);
+}
+
+uint32_t convert_emit(struct emit *e, const struct kir_inst *inst, uint32_t id)
+{
+    uint32_t from = emit_type_at(e, inst->a[0]), to = inst->type, type = emit_type(e, to);
+    bool is_signed =
+        inst->op != KIR_u64 && inst->op != KIR_u32 && inst->op != KIR_uf32 && inst->op != KIR_uf64;
+    uint64_t one = to == KIR_F32 ? 0x3f800000 : to == KIR_F64 ? 0x3ff0000000000000 : 1;
+
+    if (inst->op == KIR_bits)
+        return EMIT(e, SPV_BITCAST, type, id);
+    if (from == to)
+        return id;
+    if (from == KIR_B)
+        return pick(e, to, id, emit_const(e, to, one), emit_const(e, to, 0));
+    if (is_float(from))
+        return is_float(to) ? EMIT(e, SPV_F_CONVERT, type, id)
+                            : saturate(e, from, to, is_signed, id);
+    if (is_float(to))
+        return EMIT(e, is_signed ? SPV_CONVERT_S_TO_F : SPV_CONVERT_U_TO_F, type, id);
+    return EMIT(e, is_signed ? SPV_S_CONVERT : SPV_U_CONVERT, type, id);
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a phase in one pass: its instructions in their order, the ids of each value remembered.
+ * What the launch gives is read in the entry block.  Phis get their second values when their loop
+ * ends, in the words already written. */
+#include "emit/spirv/emit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+
+enum { PUSH_BASE = 0, PUSH_BLOCK = 4 /* members of the push constants */ };
+
+void emit_refuse(struct emit *e, const char *what)
+{
+    if (!e->status)
+        e->status =
+            fail(e->err, FRIT_UNSUPPORTED, "kernel `%s` needs %s, which the device does not have",
+                 e->module->name, what);
+}
+
+void emit_set(struct emit *e, uint32_t at, uint32_t id)
+{
+    for (uint32_t j = 0; j < e->shape.each; j++)
+        emit_set_at(e, at, j, id);
+}
+
+/* ---- types, constants, variables ---- */
+
+uint32_t emit_int(struct emit *e, uint32_t bits)
+{
+    return spv_type(&e->build, SPV_TYPE_INT, SPV(bits, 0));
+}
+
+uint32_t emit_bool(struct emit *e)
+{
+    return spv_type(&e->build, SPV_TYPE_BOOL, NULL, 0);
+}
+
+uint32_t emit_type(struct emit *e, uint32_t kir_type)
+{
+    switch (kir_type) {
+    case KIR_B:
+        return emit_bool(e);
+    case KIR_I32:
+        return emit_int(e, 32);
+    case KIR_I64:
+        return emit_int(e, 64);
+    case KIR_F32:
+        return spv_type(&e->build, SPV_TYPE_FLOAT, SPV(32));
+    default:
+        if (!e->target->float64)
+            emit_refuse(e, "64-bit floats");
+        e->has_f64 = true;
+        spv_capability(&e->build, SPV_CAP_FLOAT64);
+        return spv_type(&e->build, SPV_TYPE_FLOAT, SPV(64));
+    }
+}
+
+uint32_t emit_const(struct emit *e, uint32_t kir_type, uint64_t bits)
+{
+    uint32_t type = emit_type(e, kir_type), low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
+
+    if (kir_type == KIR_B)
+        return spv_constant(&e->build, bits & 1 ? SPV_CONSTANT_TRUE : SPV_CONSTANT_FALSE, type,
+                            NULL, 0);
+    if (kir_type == KIR_I32 || kir_type == KIR_F32)
+        return spv_constant(&e->build, SPV_CONSTANT, type, SPV(low));
+    return spv_constant(&e->build, SPV_CONSTANT, type, SPV(low, high));
+}
+
+uint32_t emit_u32(struct emit *e, uint32_t value)
+{
+    return emit_const(e, KIR_I32, value);
+}
+
+uint32_t emit_u64(struct emit *e, uint64_t value)
+{
+    return emit_const(e, KIR_I64, value);
+}
+
+uint32_t emit_pointer(struct emit *e, enum spv_class class, uint32_t type)
+{
+    return spv_type(&e->build, SPV_TYPE_POINTER, SPV((uint32_t) class, type));
+}
+
+uint32_t emit_variable(struct emit *e, enum spv_class class, uint32_t type)
+{
+    bool local = class == SPV_CLASS_FUNCTION;
+    uint32_t id = spv_make(&e->build, local ? SPV_IN_LOCALS : SPV_IN_GLOBALS, SPV_VARIABLE,
+                           emit_pointer(e, class, type), SPV((uint32_t) class));
+
+    if (!local)
+        e->globals[e->n_globals++] = id;
+    return id;
+}
+
+/* ---- what the launch gives ---- */
+
+#define AT_ENTRY(e, op, type, ...) spv_make(&(e)->build, SPV_IN_ENTRY, op, type, SPV(__VA_ARGS__))
+
+static void decorate(struct emit *e, uint32_t id, uint32_t decoration, uint32_t value)
+{
+    spv_put(&e->build, SPV_IN_DECORATIONS, SPV_DECORATE, SPV(id, decoration, value));
+}
+
+/* The struct of push constants, with `n` words of the block. */
+static void make_push(struct emit *e, uint32_t n)
+{
+    uint32_t *members = arena_array(&e->arena, PUSH_BLOCK + n, sizeof(*members)), type;
+
+    if (!members) {
+        e->build.failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < PUSH_BLOCK + n; i++)
+        members[i] = emit_int(e, i < PUSH_BLOCK ? 32 : 64);
+    type = spv_type(&e->build, SPV_TYPE_STRUCT, members, PUSH_BLOCK + n);
+    spv_put(&e->build, SPV_IN_DECORATIONS, SPV_DECORATE, SPV(type, SPV_DEC_BLOCK));
+    for (uint32_t i = 0; i < PUSH_BLOCK + n; i++)
+        spv_put(&e->build, SPV_IN_DECORATIONS, SPV_MEMBER_DECORATE,
+                SPV(type, i, SPV_DEC_OFFSET, i < PUSH_BLOCK ? i * 4 : SPIRV_HEAD + (i - 4) * 8));
+    e->push = emit_variable(e, SPV_CLASS_PUSH, type);
+    e->code->push_bytes = SPIRV_HEAD + n * 8;
+}
+
+static uint32_t push_member(struct emit *e, uint32_t number)
+{
+    uint32_t word = emit_int(e, number < PUSH_BLOCK ? 32 : 64), pointer;
+
+    pointer = AT_ENTRY(e, SPV_ACCESS_CHAIN, emit_pointer(e, SPV_CLASS_PUSH, word), e->push,
+                       emit_u32(e, number));
+    return AT_ENTRY(e, SPV_LOAD, word, pointer);
+}
+
+uint32_t emit_given(struct emit *e, uint32_t number)
+{
+    uint32_t word = emit_int(e, 64), address;
+
+    if (e->given[number])
+        return e->given[number];
+    if (e->code->inside) {
+        e->given[number] = push_member(e, PUSH_BLOCK + number);
+        return e->given[number];
+    }
+    if (!e->words)
+        e->words = push_member(e, PUSH_BLOCK);
+    address = AT_ENTRY(e, SPV_I_ADD, word, e->words, emit_u64(e, (uint64_t)number * 8));
+    address = AT_ENTRY(e, SPV_CONVERT_U_TO_PTR, emit_pointer(e, SPV_CLASS_PHYSICAL, word), address);
+    e->given[number] = AT_ENTRY(e, SPV_LOAD, word, address, SPV_ALIGNED, 8);
+    return e->given[number];
+}
+
+uint32_t emit_thread(struct emit *e)
+{
+    uint32_t word = emit_int(e, 32), variable;
+
+    if (!e->thread && e->shape.threads == 1)
+        e->thread = emit_u32(e, 0);
+    if (!e->thread) {
+        variable = emit_variable(e, SPV_CLASS_INPUT, word);
+        decorate(e, variable, SPV_DEC_BUILT_IN, SPV_BUILT_IN_LOCAL_INDEX);
+        e->thread = AT_ENTRY(e, SPV_LOAD, word, variable);
+    }
+    return e->thread;
+}
+
+uint32_t emit_group(struct emit *e, uint32_t dim)
+{
+    uint32_t word = emit_int(e, 32), three = spv_type(&e->build, SPV_TYPE_VECTOR, SPV(word, 3)), id;
+
+    if (!e->workgroup) {
+        uint32_t variable = emit_variable(e, SPV_CLASS_INPUT, three);
+
+        decorate(e, variable, SPV_DEC_BUILT_IN, SPV_BUILT_IN_WORKGROUP_ID);
+        e->workgroup = AT_ENTRY(e, SPV_LOAD, three, variable);
+    }
+    if (!e->group[dim]) {
+        id = AT_ENTRY(e, SPV_COMPOSITE_EXTRACT, word, e->workgroup, dim);
+        e->group[dim] = AT_ENTRY(e, SPV_I_ADD, word, id, push_member(e, PUSH_BASE + dim));
+    }
+    return e->group[dim];
+}
+
+uint32_t emit_lane(struct emit *e, uint32_t j)
+{
+    uint32_t word = emit_int(e, 32), first = emit_thread(e);
+    uint32_t apart = e->shape.striped ? e->shape.threads : 1;
+
+    if (!e->shape.striped && e->shape.each > 1)
+        first = EMIT(e, SPV_I_MUL, word, first, emit_u32(e, e->shape.each));
+    return j ? EMIT(e, SPV_I_ADD, word, first, emit_u32(e, j * apart)) : first;
+}
+
+/* ---- control ---- */
+
+void emit_label(struct emit *e, uint32_t label)
+{
+    EMIT_PUT(e, SPV_LABEL, label);
+    e->block = label;
+}
+
+static void patch(struct emit *e, uint32_t where, uint32_t id)
+{
+    if (!e->build.failed)
+        e->build.section[SPV_IN_BODY].word[where] = id;
+}
+
+struct region emit_begin(struct emit *e, uint32_t condition)
+{
+    struct region region = {.from = e->block, .merge = spv_id(&e->build)};
+    uint32_t inner = spv_id(&e->build);
+
+    EMIT_PUT(e, SPV_SELECTION_MERGE, region.merge, 0);
+    EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, condition, inner, region.merge);
+    region.patch = e->build.section[SPV_IN_BODY].n - 1;
+    emit_label(e, inner);
+    return region;
+}
+
+void emit_otherwise(struct emit *e, struct region *region)
+{
+    uint32_t label = spv_id(&e->build);
+
+    patch(e, region->patch, label);
+    EMIT_PUT(e, SPV_BRANCH, region->merge);
+    emit_label(e, label);
+}
+
+void emit_end(struct emit *e, const struct region *region)
+{
+    EMIT_PUT(e, SPV_BRANCH, region->merge);
+    emit_label(e, region->merge);
+}
+
+enum { PHI_WORDS = 7, PHI_SECOND = 5 };
+
+/* A phi of a loop: its first value from before, its second one not known yet. */
+static uint32_t open_phi(struct emit *e, uint32_t type, uint32_t first, uint32_t before,
+                         uint32_t resume)
+{
+    return EMIT(e, SPV_PHI, emit_type(e, type), first, before, 0, resume);
+}
+
+static void control_for(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    struct open_loop *loop = &e->loops[inst->level];
+    uint32_t begin = e->module->links[inst->a[0]], end = e->module->links[inst->a[0] + 1];
+    uint32_t before = e->block, body = spv_id(&e->build), test;
+
+    *loop = (struct open_loop){spv_id(&e->build), spv_id(&e->build), spv_id(&e->build), 0, 0};
+    EMIT_PUT(e, SPV_BRANCH, loop->head);
+    emit_label(e, loop->head);
+    loop->phis = e->build.section[SPV_IN_BODY].n;
+    loop->counter = open_phi(e, inst->type, emit_at(e, begin, 0), before, loop->resume);
+    emit_set(e, at, loop->counter);
+    for (uint32_t i = at + 1; i < e->phase->n && e->phase->inst[i].op == KIR_phi; i++) {
+        const struct kir_inst *phi = &e->phase->inst[i];
+        uint32_t n = emit_uniform(e, i) ? 1 : e->shape.each, id = 0;
+
+        for (uint32_t j = 0; j < n; j++) {
+            id = open_phi(e, phi->type, emit_at(e, phi->a[0], j), before, loop->resume);
+            emit_set_at(e, i, j, id);
+        }
+        if (n == 1)
+            emit_set(e, i, id);
+    }
+    test = EMIT(e, SPV_S_LESS_THAN, emit_bool(e), loop->counter, emit_at(e, end, 0));
+    EMIT_PUT(e, SPV_LOOP_MERGE, loop->merge, loop->resume, 0);
+    EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, test, body, loop->merge);
+    emit_label(e, body);
+}
+
+static void control_phi(struct emit *e, uint32_t at)
+{
+    (void)e;
+    (void)at;
+}
+
+static void control_next(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at], *begin = &e->phase->inst[inst->pair];
+    const struct open_loop *loop = &e->loops[begin->level];
+    uint32_t where = loop->phis + PHI_SECOND;
+
+    EMIT_PUT(e, SPV_BRANCH, loop->resume);
+    emit_label(e, loop->resume);
+    patch(e, where,
+          EMIT(e, SPV_I_ADD, emit_type(e, begin->type), loop->counter,
+               emit_const(e, begin->type, begin->imm)));
+    for (uint32_t i = 0; i < inst->a[1]; i++) {
+        uint32_t n = emit_uniform(e, inst->pair + 1 + i) ? 1 : e->shape.each;
+
+        for (uint32_t j = 0; j < n; j++)
+            patch(e, where += PHI_WORDS, emit_at(e, e->module->links[inst->a[0] + i], j));
+    }
+    EMIT_PUT(e, SPV_BRANCH, loop->head);
+    emit_label(e, loop->merge);
+}
+
+static void control_if(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+
+    e->ifs[inst->level] = emit_begin(e, emit_at(e, inst->a[0], 0));
+}
+
+static void control_end(struct emit *e, uint32_t at)
+{
+    emit_end(e, &e->ifs[e->phase->inst[e->phase->inst[at].pair].level]);
+}
+
+/* ---- instructions ---- */
+
+static void lane(struct emit *e, uint32_t at)
+{
+    for (uint32_t j = 0; j < e->shape.each; j++)
+        emit_set_at(e, at, j, emit_lane(e, j));
+}
+
+/* What is not made lane by lane. */
+static void (*const whole[KIR_OPS])(struct emit *e, uint32_t at) = {
+    [KIR_lane] = lane,
+    [KIR_load] = access_load,
+    [KIR_load_if] = access_load,
+    [KIR_store] = access_store,
+    [KIR_store_if] = access_store,
+    [KIR_atomic_add] = access_atomic,
+    [KIR_tload] = group_tload,
+    [KIR_tstore] = group_tstore,
+    [KIR_tstore_if] = group_tstore,
+    [KIR_barrier] = group_barrier,
+    [KIR_exchange] = group_exchange,
+    [KIR_shift] = group_shift,
+    [KIR_first] = group_first,
+    [KIR_for] = control_for,
+    [KIR_phi] = control_phi,
+    [KIR_next] = control_next,
+    [KIR_if] = control_if,
+    [KIR_end] = control_end,
+};
+
+static void instruction(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    uint32_t n = kir_op_info(inst->op)->n, each, v[3] = {0}, id = 0;
+
+    if (whole[inst->op]) {
+        whole[inst->op](e, at);
+        return;
+    }
+    each = emit_uniform(e, at) ? 1 : e->shape.each;
+    for (uint32_t j = 0; j < each; j++) {
+        for (uint32_t i = 0; i < n; i++)
+            v[i] = emit_at(e, inst->a[i], j);
+        id = value_emit(e, inst, v);
+        emit_set_at(e, at, j, id);
+    }
+    if (each == 1)
+        emit_set(e, at, id);
+}
+
+static void make_tiles(struct emit *e)
+{
+    for (uint32_t i = 0; i < e->phase->n_tiles; i++) {
+        const struct kir_tile *tile = &e->phase->tiles[i];
+        uint32_t item = emit_type(e, tile->type), count = tile->count, shared = 0, array;
+        bool wide = tile->type == KIR_I64 || tile->type == KIR_F64;
+
+        array = spv_type(&e->build, SPV_TYPE_ARRAY, SPV(item, emit_u32(e, count)));
+        if (tile->space == KIR_GROUP) {
+            shared = emit_variable(e, SPV_CLASS_WORKGROUP, array);
+            e->code->shared_bytes += count * (wide ? 8 : 4);
+        }
+        for (uint32_t j = 0; j < e->shape.each; j++)
+            e->tiles[i * e->shape.each + j] =
+                shared ? shared : emit_variable(e, SPV_CLASS_FUNCTION, array);
+    }
+}
+
+/* ---- the module around it ---- */
+
+static void mode(struct emit *e, uint32_t entry, enum spv_capability capability, enum spv_mode mode,
+                 uint32_t bits)
+{
+    spv_capability(&e->build, capability);
+    spv_put(&e->build, SPV_IN_MODES, SPV_EXECUTION_MODE, SPV(entry, (uint32_t)mode, bits));
+}
+
+static void make_modes(struct emit *e, uint32_t entry)
+{
+    const struct spirv_target *t = e->target;
+
+    spv_put(&e->build, SPV_IN_MODES, SPV_EXECUTION_MODE,
+            SPV(entry, SPV_MODE_LOCAL_SIZE, e->shape.threads, 1, 1));
+    if (t->keep_special32)
+        mode(e, entry, SPV_CAP_SIGNED_ZERO_INF_NAN_PRESERVE, SPV_MODE_SIGNED_ZERO_INF_NAN_PRESERVE,
+             32);
+    if (t->keep_special64 && e->has_f64)
+        mode(e, entry, SPV_CAP_SIGNED_ZERO_INF_NAN_PRESERVE, SPV_MODE_SIGNED_ZERO_INF_NAN_PRESERVE,
+             64);
+    if (t->keep_denormal32)
+        mode(e, entry, SPV_CAP_DENORM_PRESERVE, SPV_MODE_DENORM_PRESERVE, 32);
+    if (t->keep_denormal64 && e->has_f64)
+        mode(e, entry, SPV_CAP_DENORM_PRESERVE, SPV_MODE_DENORM_PRESERVE, 64);
+    if (t->round_even32)
+        mode(e, entry, SPV_CAP_ROUNDING_MODE_RTE, SPV_MODE_ROUNDING_MODE_RTE, 32);
+    if (t->round_even64 && e->has_f64)
+        mode(e, entry, SPV_CAP_ROUNDING_MODE_RTE, SPV_MODE_ROUNDING_MODE_RTE, 64);
+}
+
+static void make_head(struct emit *e, uint32_t entry)
+{
+    uint32_t n,
+        *words = arena_array(&e->arena, KIR_MOST_NAME / 4 + 8 + e->n_globals, sizeof(*words));
+
+    if (!words) {
+        e->build.failed = true;
+        return;
+    }
+    words[0] = e->glsl;
+    n = spv_text(words + 1, "GLSL.std.450");
+    spv_put(&e->build, SPV_IN_HEAD, SPV_EXT_INST_IMPORT, words, n + 1);
+    spv_put(&e->build, SPV_IN_HEAD, SPV_MEMORY_MODEL,
+            SPV(SPV_ADDRESSING_PHYSICAL_64, SPV_MODEL_GLSL450));
+    words[0] = entry;
+    n = spv_text(words + 1, e->module->name);
+    spv_put(&e->build, SPV_IN_NAMES, SPV_NAME, words, n + 1);
+    words[0] = SPV_EXECUTION_GLCOMPUTE;
+    words[1] = entry;
+    n = 2 + spv_text(words + 2, "main");
+    memcpy(words + n, e->globals, e->n_globals * sizeof(*words));
+    spv_put(&e->build, SPV_IN_HEAD, SPV_ENTRY_POINT, words, n + e->n_globals);
+}
+
+static void make_function(struct emit *e)
+{
+    uint32_t none = spv_type(&e->build, SPV_TYPE_VOID, NULL, 0), entry, given;
+    uint32_t type = spv_type(&e->build, SPV_TYPE_FUNCTION, SPV(none));
+
+    spv_capability(&e->build, SPV_CAP_SHADER);
+    spv_capability(&e->build, SPV_CAP_INT64);
+    spv_capability(&e->build, SPV_CAP_PHYSICAL_ADDRESSES);
+    e->glsl = spv_id(&e->build);
+    entry = spv_make(&e->build, SPV_IN_LOCALS, SPV_FUNCTION, none, SPV(0, type));
+    e->block = spv_id(&e->build);
+    spv_put(&e->build, SPV_IN_LOCALS, SPV_LABEL, SPV(e->block));
+    given = e->module->n_args + e->module->n_params;
+    e->code->inside = SPIRV_HEAD + given * 8 <= e->target->push_bytes;
+    make_push(e, e->code->inside ? given : 1);
+    make_tiles(e);
+    for (uint32_t i = 0; i < e->phase->n && !e->build.failed; i++)
+        instruction(e, i);
+    spv_put(&e->build, SPV_IN_BODY, SPV_RETURN, NULL, 0);
+    spv_put(&e->build, SPV_IN_BODY, SPV_FUNCTION_END, NULL, 0);
+    make_modes(e, entry);
+    make_head(e, entry);
+}
+
+/* Arrays, by the shape. */
+static frit_status make_room(struct emit *e)
+{
+    size_t each = e->shape.each, n = e->phase->n, given = e->module->n_args + e->module->n_params;
+
+    e->ids = arena_array(&e->arena, n + 1, each * sizeof(*e->ids));
+    e->given = arena_array(&e->arena, given + 1, sizeof(*e->given));
+    e->tiles = arena_array(&e->arena, e->phase->n_tiles + 1, each * sizeof(*e->tiles));
+    e->globals = arena_array(&e->arena, e->phase->n_tiles + 8, sizeof(*e->globals));
+    if (!e->ids || !e->given || !e->tiles || !e->globals)
+        return fail_memory(e->err, (n + 1) * each * sizeof(*e->ids));
+    return FRIT_OK;
+}
+
+static frit_status emit_phase(struct emit *e, uint32_t phase)
+{
+    TRY(facts_init(&e->facts, e->module, phase, e->err));
+    TRY(shape_init(e));
+    TRY(make_room(e));
+    e->code->threads = e->shape.threads;
+    e->code->each = e->shape.each;
+    make_function(e);
+    if (e->status)
+        return e->status;
+    if (e->code->shared_bytes > e->target->shared_bytes)
+        return fail(e->err, FRIT_UNSUPPORTED,
+                    "kernel `%s` needs %u bytes of memory per workgroup, the device has %u",
+                    e->module->name, e->code->shared_bytes, e->target->shared_bytes);
+    e->code->words = spv_finish(&e->build, &e->code->n_words);
+    return e->code->words ? FRIT_OK : fail_memory(e->err, 0);
+}
+
+frit_status spirv_emit(const struct kir_module *module, uint32_t phase,
+                       const struct spirv_target *target, bool aligned, struct spirv_code *out,
+                       frit_err *err)
+{
+    struct emit *e = calloc(1, sizeof(*e));
+    frit_status status;
+
+    *out = (struct spirv_code){0};
+    if (!e)
+        return fail_memory(err, sizeof(*e));
+    e->module = module;
+    e->phase = &module->phases[phase];
+    e->target = target;
+    e->aligned = aligned;
+    e->code = out;
+    e->err = err;
+    status = emit_phase(e, phase);
+    spv_fini(&e->build);
+    facts_fini(&e->facts);
+    arena_fini(&e->arena);
+    free(e);
+    return status;
+}
+
+void spirv_fini(struct spirv_code *code)
+{
+    free(code->words);
+    *code = (struct spirv_code){0};
+}

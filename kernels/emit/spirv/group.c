@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lanes of a group do together: tiles, barriers, values of other lanes.
+ *
+ * A value comes from another lane of the same thread for nothing; from another thread by a shuffle
+ * where one subgroup has both for certain; else through workgroup memory, a place per lane,
+ * between two barriers: one before reading, one before others write there again. */
+#include "emit/spirv/emit.h"
+
+/* ---- tiles ---- */
+
+static uint32_t tile_pointer(struct emit *e, const struct kir_inst *inst, uint32_t j)
+{
+    const struct kir_tile *tile = &e->phase->tiles[inst->imm];
+    enum spv_class class = tile->space == KIR_GROUP ? SPV_CLASS_WORKGROUP : SPV_CLASS_FUNCTION;
+    uint32_t pointer = emit_pointer(e, class, emit_type(e, tile->type));
+
+    return EMIT(e, SPV_ACCESS_CHAIN, pointer, e->tiles[inst->imm * e->shape.each + j],
+                emit_at(e, inst->a[0], j));
+}
+
+void group_tload(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    uint32_t type = emit_type(e, inst->type);
+
+    if (emit_uniform(e, at)) {
+        emit_set(e, at, EMIT(e, SPV_LOAD, type, tile_pointer(e, inst, 0)));
+        return;
+    }
+    for (uint32_t j = 0; j < e->shape.each; j++)
+        emit_set_at(e, at, j, EMIT(e, SPV_LOAD, type, tile_pointer(e, inst, j)));
+}
+
+void group_tstore(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+
+    for (uint32_t j = 0; j < e->shape.each; j++) {
+        struct region region;
+
+        if (inst->op == KIR_tstore_if)
+            region = emit_begin(e, emit_at(e, inst->a[2], j));
+        EMIT_PUT(e, SPV_STORE, tile_pointer(e, inst, j), emit_at(e, inst->a[1], j));
+        if (inst->op == KIR_tstore_if)
+            emit_end(e, &region);
+    }
+}
+
+static void barrier(struct emit *e)
+{
+    uint32_t scope = emit_u32(e, SPV_SCOPE_WORKGROUP);
+
+    if (e->shape.threads > 1)
+        EMIT_PUT(e, SPV_CONTROL_BARRIER, scope, scope, emit_u32(e, SPV_SEMANTICS_TILES));
+}
+
+void group_barrier(struct emit *e, uint32_t at)
+{
+    (void)at;
+    barrier(e);
+}
+
+/* ---- values of other threads ---- */
+
+/* A B travels as a word. */
+static uint32_t packed(struct emit *e, uint32_t type, uint32_t id)
+{
+    if (type != KIR_B)
+        return id;
+    return EMIT(e, SPV_SELECT, emit_int(e, 32), id, emit_u32(e, 1), emit_u32(e, 0));
+}
+
+static uint32_t unpacked(struct emit *e, uint32_t type, uint32_t id)
+{
+    return type == KIR_B ? EMIT(e, SPV_I_NOT_EQUAL, emit_bool(e), id, emit_u32(e, 0)) : id;
+}
+
+static uint32_t packed_type(struct emit *e, uint32_t type)
+{
+    return type == KIR_B ? emit_int(e, 32) : emit_type(e, type);
+}
+
+static bool has_subgroups(struct emit *e, uint32_t span, enum spv_capability capability)
+{
+    uint32_t subgroup = e->target->subgroup;
+
+    if (!subgroup || e->shape.threads % subgroup || span > subgroup)
+        return false;
+    spv_capability(&e->build, SPV_CAP_GROUP);
+    spv_capability(&e->build, capability);
+    e->code->subgroups = true;
+    return true;
+}
+
+/* A place in the memory for exchanges, which has words of the type's width. */
+static uint32_t place(struct emit *e, uint32_t type, uint32_t index)
+{
+    bool wide = type == KIR_I64 || type == KIR_F64;
+    uint32_t word = emit_int(e, wide ? 64 : 32), array;
+
+    if (!e->scratch[wide]) {
+        array = spv_type(&e->build, SPV_TYPE_ARRAY, SPV(word, emit_u32(e, e->phase->lanes)));
+        e->scratch[wide] = emit_variable(e, SPV_CLASS_WORKGROUP, array);
+        e->code->shared_bytes += e->phase->lanes * (wide ? 8 : 4);
+    }
+    return EMIT(e, SPV_ACCESS_CHAIN, emit_pointer(e, SPV_CLASS_WORKGROUP, word), e->scratch[wide],
+                index);
+}
+
+static void put_place(struct emit *e, uint32_t type, uint32_t index, uint32_t id)
+{
+    id = packed(e, type, id);
+    if (type == KIR_F32 || type == KIR_F64)
+        id = value_bits(e, type, id);
+    EMIT_PUT(e, SPV_STORE, place(e, type, index), id);
+}
+
+static uint32_t get_place(struct emit *e, uint32_t type, uint32_t index)
+{
+    uint32_t word = emit_int(e, type == KIR_I64 || type == KIR_F64 ? 64 : 32);
+    uint32_t id = EMIT(e, SPV_LOAD, word, place(e, type, index));
+
+    if (type == KIR_F32 || type == KIR_F64)
+        return EMIT(e, SPV_BITCAST, emit_type(e, type), id);
+    return unpacked(e, type, id);
+}
+
+/* The place of lane j of thread `thread`: neighbours among threads are neighbours there. */
+static uint32_t index_of(struct emit *e, uint32_t thread, uint32_t j)
+{
+    uint32_t word = emit_int(e, 32);
+
+    return j ? EMIT(e, SPV_I_ADD, word, thread, emit_u32(e, j * e->shape.threads)) : thread;
+}
+
+static void put_all(struct emit *e, uint32_t value)
+{
+    for (uint32_t j = 0; j < e->shape.each; j++)
+        put_place(e, emit_type_at(e, value), index_of(e, emit_thread(e), j), emit_at(e, value, j));
+    barrier(e);
+}
+
+/* ---- exchange ---- */
+
+static void exchange_threads(struct emit *e, uint32_t at, uint32_t mask)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    uint32_t value = inst->a[0], other, id;
+
+    if (has_subgroups(e, 2 * mask, SPV_CAP_GROUP_SHUFFLE)) {
+        for (uint32_t j = 0; j < e->shape.each; j++) {
+            id = EMIT(e, SPV_GROUP_SHUFFLE_XOR, packed_type(e, inst->type),
+                      emit_u32(e, SPV_SCOPE_SUBGROUP), packed(e, inst->type, emit_at(e, value, j)),
+                      emit_u32(e, mask));
+            emit_set_at(e, at, j, unpacked(e, inst->type, id));
+        }
+        return;
+    }
+    put_all(e, value);
+    other = EMIT(e, SPV_BITWISE_XOR, emit_int(e, 32), emit_thread(e), emit_u32(e, mask));
+    for (uint32_t j = 0; j < e->shape.each; j++)
+        emit_set_at(e, at, j, get_place(e, inst->type, index_of(e, other, j)));
+    barrier(e);
+}
+
+void group_exchange(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    uint32_t lanes = (uint32_t)inst->imm, near = e->shape.striped ? e->shape.threads : 1;
+    bool inside = e->shape.striped ? lanes >= near : lanes < e->shape.each;
+
+    if (emit_uniform(e, at)) {
+        emit_set(e, at, emit_at(e, inst->a[0], 0));
+        return;
+    }
+    if (!inside) {
+        exchange_threads(e, at, e->shape.striped ? lanes : lanes / e->shape.each);
+        return;
+    }
+    for (uint32_t j = 0; j < e->shape.each; j++)
+        emit_set_at(e, at, j, emit_at(e, inst->a[0], j ^ lanes / near));
+}
+
+/* ---- shift ---- */
+
+/* Lane j's value from `by` lanes before; `own` where there are none. */
+static uint32_t shifted(struct emit *e, const struct kir_inst *inst, uint32_t by, uint32_t j)
+{
+    uint32_t each = e->shape.each, from = j, threads = by, word = emit_int(e, 32);
+    uint32_t own = emit_at(e, inst->a[0], j), lane, other, inside, got;
+
+    if (e->shape.striped) {
+        lane = emit_lane(e, j);
+        inside = EMIT(e, SPV_U_GREATER_THAN_EQUAL, emit_bool(e), lane, emit_u32(e, by));
+        other = EMIT(e, SPV_I_SUB, word, lane, emit_u32(e, by));
+    } else {
+        from = (j + each - by % each) % each;
+        threads = by / each + (by % each > j);
+        if (!threads)
+            return emit_at(e, inst->a[0], from);
+        inside =
+            EMIT(e, SPV_U_GREATER_THAN_EQUAL, emit_bool(e), emit_thread(e), emit_u32(e, threads));
+        other = EMIT(e, SPV_I_SUB, word, emit_thread(e), emit_u32(e, threads));
+    }
+    other = EMIT(e, SPV_SELECT, word, inside, other, emit_thread(e));
+    got = get_place(e, inst->type, e->shape.striped ? other : index_of(e, other, from));
+    return EMIT(e, SPV_SELECT, emit_type(e, inst->type), inside, got, own);
+}
+
+/* The same by shuffles, where one subgroup is the whole group. */
+static uint32_t shuffled(struct emit *e, const struct kir_inst *inst, uint32_t by, uint32_t j)
+{
+    uint32_t each = e->shape.each, from = (j + each - by % each) % each, inside, id;
+    uint32_t threads = by / each + (by % each > j), own = emit_at(e, inst->a[0], j);
+
+    id = emit_at(e, inst->a[0], from);
+    if (!threads)
+        return id;
+    id = EMIT(e, SPV_GROUP_SHUFFLE_UP, packed_type(e, inst->type), emit_u32(e, SPV_SCOPE_SUBGROUP),
+              packed(e, inst->type, id), emit_u32(e, threads));
+    inside = EMIT(e, SPV_U_GREATER_THAN_EQUAL, emit_bool(e), emit_thread(e), emit_u32(e, threads));
+    return EMIT(e, SPV_SELECT, emit_type(e, inst->type), inside, unpacked(e, inst->type, id), own);
+}
+
+void group_shift(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    uint32_t by = (uint32_t)inst->imm;
+
+    if (emit_uniform(e, at)) {
+        emit_set(e, at, emit_at(e, inst->a[0], 0));
+        return;
+    }
+    if (!e->shape.striped && has_subgroups(e, e->shape.threads, SPV_CAP_GROUP_SHUFFLE_RELATIVE)) {
+        for (uint32_t j = 0; j < e->shape.each; j++)
+            emit_set_at(e, at, j, shuffled(e, inst, by, j));
+        return;
+    }
+    put_all(e, inst->a[0]);
+    for (uint32_t j = 0; j < e->shape.each; j++)
+        emit_set_at(e, at, j, shifted(e, inst, by, j));
+    barrier(e);
+}
+
+/* ---- first ---- */
+
+void group_first(struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at];
+    uint32_t id = emit_at(e, inst->a[0], 0);
+    struct region region;
+
+    if (e->shape.threads == 1 || emit_uniform(e, inst->a[0])) {
+        emit_set(e, at, id);
+        return;
+    }
+    if (has_subgroups(e, e->shape.threads, SPV_CAP_GROUP_BALLOT)) {
+        id = EMIT(e, SPV_GROUP_BROADCAST_FIRST, packed_type(e, inst->type),
+                  emit_u32(e, SPV_SCOPE_SUBGROUP), packed(e, inst->type, id));
+        emit_set(e, at, unpacked(e, inst->type, id));
+        return;
+    }
+    region = emit_begin(e, EMIT(e, SPV_I_EQUAL, emit_bool(e), emit_thread(e), emit_u32(e, 0)));
+    put_place(e, inst->type, emit_u32(e, 0), id);
+    emit_end(e, &region);
+    barrier(e);
+    emit_set(e, at, get_place(e, inst->type, emit_u32(e, 0)));
+    barrier(e);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How lanes become threads, and where a thread's neighbouring lanes make one access.
+ *
+ * One access has up to 16 bytes and is aligned to its size.  That the lanes are neighbours in
+ * memory is a fact (stride 1); that the first of them is aligned is found here: powers of two are
+ * followed from constants, so that an offset shows that it is a multiple of four by being made as
+ * `x * 4`.  Where no access of a phase has neighbours, threads take lanes apart from each other:
+ * then neighbouring threads read neighbouring elements. */
+#include "emit/spirv/emit.h"
+
+#include "base/fail.h"
+
+enum { EVEN_MOST = 1 << 16, EACH_MOST = 8, EACH_USUAL = 4, THREADS_LEAST = 32, ACCESS_BYTES = 16 };
+
+enum even_rule {
+    EVEN_NO,
+    EVEN_CONST,
+    EVEN_ZERO,
+    EVEN_LEAST,
+    EVEN_TIMES,
+    EVEN_SHIFT,
+    EVEN_ANY,
+    EVEN_A,
+    EVEN_LOOP,
+    EVEN_PHI
+};
+
+/* Of values in lane 0, where the lane is 0. */
+static const uint8_t rules[KIR_OPS] = {
+    [KIR_const] = EVEN_CONST,  [KIR_lane] = EVEN_ZERO,  [KIR_add] = EVEN_LEAST,
+    [KIR_sub] = EVEN_LEAST,    [KIR_or] = EVEN_LEAST,   [KIR_xor] = EVEN_LEAST,
+    [KIR_srem] = EVEN_LEAST,   [KIR_urem] = EVEN_LEAST, [KIR_smin] = EVEN_LEAST,
+    [KIR_smax] = EVEN_LEAST,   [KIR_umin] = EVEN_LEAST, [KIR_umax] = EVEN_LEAST,
+    [KIR_select] = EVEN_LEAST, [KIR_mul] = EVEN_TIMES,  [KIR_shl] = EVEN_SHIFT,
+    [KIR_and] = EVEN_ANY,      [KIR_neg] = EVEN_A,      [KIR_i32] = EVEN_A,
+    [KIR_i64] = EVEN_A,        [KIR_u64] = EVEN_A,      [KIR_first] = EVEN_A,
+    [KIR_for] = EVEN_LOOP,     [KIR_phi] = EVEN_PHI,
+};
+
+static uint32_t capped(uint64_t even)
+{
+    return even && even < EVEN_MOST ? (uint32_t)even : EVEN_MOST;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t even_of(const struct emit *e, uint32_t at)
+{
+    const struct kir_inst *inst = &e->phase->inst[at], *b, *next;
+    const uint32_t *even = e->even, *links = e->module->links;
+
+    switch ((enum even_rule)rules[inst->op]) {
+    case EVEN_CONST:
+        return capped(inst->imm & (0 - inst->imm));
+    case EVEN_ZERO:
+        return EVEN_MOST;
+    case EVEN_LEAST:
+        return least(even[inst->a[0]], even[inst->a[1]]);
+    case EVEN_TIMES:
+        return capped((uint64_t)even[inst->a[0]] * even[inst->a[1]]);
+    case EVEN_SHIFT:
+        b = &e->phase->inst[inst->a[1]];
+        return b->op == KIR_const && b->imm < 32 ? capped((uint64_t)even[inst->a[0]] << b->imm) : 1;
+    case EVEN_ANY:
+        return even[inst->a[0]] > even[inst->a[1]] ? even[inst->a[0]] : even[inst->a[1]];
+    case EVEN_A:
+        return even[inst->a[0]];
+    case EVEN_LOOP:
+        return least(even[links[inst->a[0]]], capped(inst->imm & (0 - inst->imm)));
+    case EVEN_PHI:
+        next = &e->phase->inst[e->phase->inst[at - 1 - (uint32_t)inst->imm].pair];
+        return least(even[inst->a[0]], even[links[next->a[0] + inst->imm]]);
+    case EVEN_NO:
+        break;
+    }
+    return 1;
+}
+
+/* Everything is even until something says otherwise: what then stays is true by induction over
+ * rounds of loops. */
+static void find_even(struct emit *e)
+{
+    bool changed = true;
+
+    for (uint32_t i = 0; i < e->phase->n; i++)
+        e->even[i] = EVEN_MOST;
+    while (changed) {
+        changed = false;
+        for (uint32_t i = 0; i < e->phase->n; i++) {
+            uint32_t even = even_of(e, i);
+
+            changed |= even != e->even[i];
+            e->even[i] = even;
+        }
+    }
+}
+
+static bool is_access(const struct kir_inst *inst)
+{
+    return inst->op == KIR_load || inst->op == KIR_load_if || inst->op == KIR_store ||
+           inst->op == KIR_store_if;
+}
+
+static uint32_t bytes_of(const struct emit *e, uint32_t arg)
+{
+    return frit_dtype_bits(e->module->args[arg].dtype) / 8;
+}
+
+uint32_t shape_chunk(const struct emit *e, uint32_t arg, uint32_t offset)
+{
+    const struct fact *fact = &e->facts.of[offset];
+    uint32_t bytes = bytes_of(e, arg), n;
+
+    if (!e->aligned || e->shape.striped || fact->kind != FACT_LINEAR || fact->stride != 1)
+        return 1;
+    n = least(least(e->shape.each, e->even[offset]), ACCESS_BYTES / bytes);
+    return n * bytes < 4 ? 1 : n;
+}
+
+/* Lanes of a thread: 16 bytes of the widest type that neighbours have. */
+static uint32_t find_each(const struct emit *e)
+{
+    uint32_t widest = 0, each, lanes = e->phase->lanes;
+    uint32_t threads = e->target->subgroup ? e->target->subgroup : THREADS_LEAST;
+
+    for (uint32_t i = 0; i < e->phase->n; i++) {
+        const struct kir_inst *inst = &e->phase->inst[i];
+
+        if (is_access(inst) && e->facts.of[inst->a[0]].kind == FACT_LINEAR &&
+            bytes_of(e, (uint32_t)inst->imm) > widest)
+            widest = bytes_of(e, (uint32_t)inst->imm);
+    }
+    each = widest ? least(ACCESS_BYTES / widest, EACH_MOST) : EACH_USUAL;
+    while (each > 1 && lanes / each < threads)
+        each /= 2;
+    while (lanes / each > e->target->most_threads)
+        each *= 2;
+    return each;
+}
+
+frit_status shape_init(struct emit *e)
+{
+    bool apart = true;
+
+    e->even = arena_array(&e->arena, (size_t)e->phase->n + 1, sizeof(*e->even));
+    if (!e->even)
+        return fail_memory(e->err, (size_t)e->phase->n * sizeof(*e->even));
+    find_even(e);
+    e->shape.each = find_each(e);
+    e->shape.threads = e->phase->lanes / e->shape.each;
+    for (uint32_t i = 0; i < e->phase->n; i++) {
+        const struct kir_inst *inst = &e->phase->inst[i];
+
+        if (is_access(inst) && shape_chunk(e, (uint32_t)inst->imm, inst->a[0]) > 1)
+            apart = false;
+    }
+    e->shape.striped = apart && e->shape.each > 1;
+    return FRIT_OK;
+}
