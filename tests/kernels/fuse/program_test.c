@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs of fusers: what they say of themselves and of signatures, what they have compiled, and
+ * how they are saved. */
+#include "kernels/fuse/rig.h"
+
+#include <string.h>
+
+#include "kernels/fuse/toy.h"
+
+struct programs {
+    struct rig rig;
+    frit_program chain; /* of 3 ops, by narrow */
+};
+
+static int setup(void **state)
+{
+    struct programs *p = calloc(1, sizeof(*p));
+    struct rig_ops ops;
+
+    assert_non_null(p);
+    toy_exact = false;
+    atomic_store(&toy_builds, 0);
+    rig_init(&p->rig);
+    rig_chain(&ops, 2);
+    p->chain = rig_program(&p->rig, "narrow", &ops);
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct programs *p = *state;
+
+    if (p->chain.table)
+        rig_destroy(&p->chain);
+    assert_int_equal(atomic_load(&p->rig.n_compiles), atomic_load(&p->rig.n_releases));
+    rig_fini(&p->rig);
+    free(p);
+    return 0;
+}
+
+static frit_program_info describe(const frit_program *program)
+{
+    frit_program_info info = {.struct_size = sizeof(info)};
+
+    assert_int_equal(program->table->describe(program->self, &info, NULL), FRIT_OK);
+    return info;
+}
+
+static frit_status prepare(const frit_program *program, uint32_t candidate,
+                           const struct rig_sig *sig, frit_launch_spec *spec, frit_variant *variant)
+{
+    *spec = (frit_launch_spec){.struct_size = sizeof(*spec)};
+    *variant = (frit_variant){.struct_size = sizeof(*variant)};
+    return program->table->prepare(program->self, candidate, &sig->sig, spec, variant, NULL);
+}
+
+static frit_status compile(const frit_program *program, const frit_variant *variant)
+{
+    return program->table->compile(program->self, 0, variant, NULL, NULL);
+}
+
+static bool str_equals(frit_str text, const char *word)
+{
+    return text.len == strlen(word) && memcmp(text.ptr, word, text.len) == 0;
+}
+
+/* -((x + s) * y) of n elements. */
+static void check_chain(const frit_program *program, const frit_launch_spec *spec, uint32_t n)
+{
+    float *x = calloc(n, sizeof(float)), *y = calloc(n, sizeof(float));
+    float *out = calloc(n, sizeof(float));
+    const double scalar = 0.25;
+    struct rig_launch launch;
+
+    assert_true(x && y && out);
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = (float)i;
+        y[i] = (float)(i % 7) - 2;
+    }
+    rig_bind(&launch, program, spec, (float *[]){x, y, out}, 3, n, &scalar, 1);
+    rig_run(&launch);
+    for (uint32_t i = 0; i < n; i++)
+        assert_float_equal(out[i], -((x[i] + 0.25f) * y[i]), 0);
+    free(x);
+    free(y);
+    free(out);
+}
+
+/* ---- description ---- */
+
+static void test_describe(void **state)
+{
+    struct programs *p = *state;
+    frit_program_info info = describe(&p->chain);
+    frit_program two;
+    struct rig_ops ops;
+
+    assert_int_equal(info.n_ops, 3);
+    assert_int_equal(info.n_candidates, 1);
+    assert_true(str_equals(info.name, "narrow"));
+    assert_true(str_equals(info.candidates->identity, "narrow"));
+    rig_chain(&ops, 2);
+    ops.n = 2;
+    two = rig_program(&p->rig, "pairs", &ops);
+    info = describe(&two);
+    assert_int_equal(info.n_ops, 2);
+    assert_int_equal(info.n_candidates, 2);
+    assert_int_equal(info.candidate_stride, sizeof(frit_candidate));
+    assert_true(str_equals(info.candidates[0].identity, "pairs"));
+    assert_int_equal(info.candidates[0].numeric_class, FRIT_NUMERIC_EXACT);
+    assert_true(str_equals(info.candidates[1].identity, "narrow"));
+    assert_int_equal(info.candidates[1].numeric_class, FRIT_NUMERIC_REORDERED);
+    assert_true(info.candidates[0].priority > info.candidates[1].priority);
+    rig_destroy(&two);
+}
+
+static void test_generation(void **state)
+{
+    struct programs *p = *state;
+    const int64_t dims[] = {3, 5};
+    frit_launch_spec spec;
+    frit_variant variant;
+    struct rig_sig sig;
+
+    atomic_store(&p->rig.generation, 1);
+    assert_int_equal(describe(&p->chain).generation, 0);
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
+    assert_int_equal(describe(&p->chain).generation, 0);
+    assert_int_equal(compile(&p->chain, &variant), FRIT_OK);
+    assert_int_equal(describe(&p->chain).generation, 1);
+    atomic_store(&p->rig.generation, 2);
+    assert_int_equal(describe(&p->chain).generation, 2);
+}
+
+/* ---- signatures ---- */
+
+static void test_spec(void **state)
+{
+    struct programs *p = *state;
+    const int64_t dims[] = {7, 10};
+    frit_launch_spec spec;
+    frit_variant variant;
+    struct rig_sig sig;
+
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_prepare(&p->chain, &sig, &spec, &variant);
+    assert_int_equal(spec.n_phases, 1);
+    assert_int_equal(spec.phases[0].grid[0], 3);
+    assert_int_equal(spec.phases[0].grid[1], 1);
+    assert_int_equal(spec.phases[0].group[0], 32);
+    assert_int_equal(spec.phases[0].group[1], 1);
+    assert_int_equal(spec.workspace_bytes, 0);
+    assert_int_equal(spec.predicted_bytes, 70 * 4 * 3);
+    assert_int_equal(spec.predicted_flops, 70 * 3);
+    assert_int_equal(spec.outputs[0].alias, 3);
+    assert_int_equal(spec.outputs[0].flags, 0);
+    check_chain(&p->chain, &spec, 70);
+}
+
+/* Sizes share a module; a signature is lowered once. */
+static void test_sizes_share_code(void **state)
+{
+    struct programs *p = *state;
+    const int64_t small[] = {3, 5}, large[] = {40, 9};
+    frit_launch_spec first, second, again;
+    frit_variant variant, other;
+    struct rig_sig sig;
+
+    rig_sign(&sig, 2, 1, 1, 2, small);
+    rig_prepare(&p->chain, &sig, &first, &variant);
+    rig_sign(&sig, 2, 1, 1, 2, large);
+    assert_int_equal(prepare(&p->chain, 0, &sig, &second, &other), FRIT_OK);
+    assert_int_equal(variant.n_bytes, KERNELS_DIGEST);
+    assert_memory_equal(variant.bytes, other.bytes, KERNELS_DIGEST);
+    assert_int_equal(atomic_load(&toy_builds), 2);
+    assert_int_equal(prepare(&p->chain, 0, &sig, &again, &other), FRIT_OK);
+    assert_memory_equal(&second, &again, sizeof(second));
+    assert_int_equal(atomic_load(&toy_builds), 2);
+    assert_int_equal(atomic_load(&p->rig.n_compiles), 1);
+    check_chain(&p->chain, &first, 15);
+    check_chain(&p->chain, &second, 360);
+    check_chain(&p->chain, &first, 15);
+}
+
+static void test_modules_that_differ(void **state)
+{
+    struct programs *p = *state;
+    const int64_t small[] = {3, 5}, large[] = {40, 9};
+    frit_launch_spec first, second;
+    frit_variant one, two;
+    struct rig_sig sig;
+
+    toy_exact = true;
+    rig_sign(&sig, 2, 1, 1, 2, small);
+    rig_prepare(&p->chain, &sig, &first, &one);
+    rig_sign(&sig, 2, 1, 1, 2, large);
+    rig_prepare(&p->chain, &sig, &second, &two);
+    assert_memory_not_equal(one.bytes, two.bytes, KERNELS_DIGEST);
+    assert_int_equal(atomic_load(&p->rig.n_compiles), 2);
+    check_chain(&p->chain, &first, 15);
+    check_chain(&p->chain, &second, 360);
+}
+
+/* Everything of a signature that lowering may look at tells answers apart. */
+static void test_questions_that_differ(void **state)
+{
+    struct programs *p = *state;
+    const int64_t dims[] = {3, 5};
+    frit_launch_spec spec;
+    frit_variant variant;
+    struct rig_sig sig;
+    uint32_t builds = 0;
+
+    for (int k = 0; k < 8; k++) {
+        rig_sign(&sig, 2, 1, 1, 2, dims);
+        if (k == 1)
+            sig.args[0].strides[0] = 8;
+        if (k == 2)
+            sig.args[1].align_log2 = 2;
+        if (k == 3)
+            sig.args[1].tail = 64;
+        if (k == 4)
+            sig.args[2].flags |= FRIT_ARG_PREASSIGNED;
+        if (k == 5)
+            sig.sig.index_width = 64;
+        if (k == 6)
+            sig.classes[0] = FRIT_SCALAR_CLASS_ONE;
+        if (k == 7)
+            sig.args[0].dims[0] = sig.args[1].dims[0] = sig.args[2].dims[0] = 4;
+        for (int twice = 0; twice < 2; twice++) {
+            assert_true(prepare(&p->chain, 0, &sig, &spec, &variant) >= 0);
+            assert_int_equal(atomic_load(&toy_builds), builds + 1);
+        }
+        builds++;
+    }
+    rig_prepare(&p->chain, &sig, &spec, &variant);
+}
+
+static void test_signatures_are_checked(void **state)
+{
+    struct programs *p = *state;
+    const int64_t dims[] = {3, 5};
+    frit_launch_spec spec;
+    frit_variant variant;
+    struct rig_sig sig;
+
+    rig_sign(&sig, 3, 1, 1, 2, dims);
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
+    rig_sign(&sig, 2, 1, 0, 2, dims);
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    assert_int_equal(prepare(&p->chain, 1, &sig, &spec, &variant), FRIT_INVALID);
+    sig.args[1].dtype = FRIT_F64;
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
+    rig_sign(&sig, 2, 1, 1, 1, dims);
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    sig.args[0].quant = 1;
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_UNSUPPORTED);
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    sig.sig.flags = 1ull << 40;
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_UNSUPPORTED);
+    sig.sig.flags = 1;
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
+    assert_int_equal(compile(&p->chain, &variant), FRIT_OK);
+}
+
+/* A schedule that refuses the numbers; the other one brings a workspace. */
+static void test_candidates(void **state)
+{
+    struct programs *p = *state;
+    const int64_t dims[] = {2, 3, 4};
+    float x[24], y[24], out[24];
+    const double scalar = 2;
+    struct rig_launch launch;
+    frit_program two;
+    frit_launch_spec spec;
+    frit_variant variant;
+    struct rig_ops ops;
+    struct rig_sig sig;
+
+    rig_chain(&ops, 3);
+    ops.n = 2;
+    two = rig_program(&p->rig, "narrow", &ops);
+    rig_sign(&sig, 2, 1, 1, 3, dims);
+    assert_int_equal(prepare(&two, 0, &sig, &spec, &variant), FRIT_UNSUPPORTED);
+    assert_int_equal(prepare(&two, 1, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
+    assert_int_equal(compile(&two, &variant), FRIT_OK);
+    assert_int_equal(spec.workspace_bytes, 64);
+    assert_int_equal(spec.phases[0].group[0], 64);
+    for (int i = 0; i < 24; i++)
+        x[i] = y[i] = (float)i;
+    rig_bind(&launch, &two, &spec, (float *[]){x, y, out}, 3, 24, &scalar, 1);
+    rig_run(&launch);
+    for (int i = 0; i < 24; i++)
+        assert_float_equal(out[i], (x[i] + 2) * y[i], 0);
+    p->rig.device.target.bindings = 3;
+    sig.args[0].tail = 8; /* another question */
+    assert_int_equal(prepare(&two, 1, &sig, &spec, &variant), FRIT_UNSUPPORTED);
+    rig_destroy(&two);
+}
+
+/* ---- compiling ---- */
+
+static void test_compile(void **state)
+{
+    struct programs *p = *state;
+    const int64_t dims[] = {3, 5};
+    frit_launch_spec spec;
+    frit_variant variant, wrong;
+    struct rig_sig sig;
+
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
+    wrong = variant;
+    wrong.bytes[5] ^= 1;
+    assert_int_equal(compile(&p->chain, &wrong), FRIT_INVALID);
+    wrong = variant;
+    wrong.n_bytes--;
+    assert_int_equal(compile(&p->chain, &wrong), FRIT_INVALID);
+    atomic_store(&p->rig.fails, 1);
+    assert_int_equal(compile(&p->chain, &variant), FRIT_NO_DEVICE_MEMORY);
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
+    assert_int_equal(compile(&p->chain, &variant), FRIT_OK);
+    assert_int_equal(compile(&p->chain, &variant), FRIT_OK);
+    assert_int_equal(atomic_load(&p->rig.n_compiles), 2);
+    atomic_fetch_sub(&p->rig.n_compiles, 1); /* the one that failed gave nothing to release */
+    check_chain(&p->chain, &spec, 15);
+}
+
+/* Equal modules of two programs are compiled once, and live as long as one of them. */
+static void test_programs_share_code(void **state)
+{
+    struct programs *p = *state;
+    const int64_t dims[] = {3, 5}, flat[] = {15};
+    frit_launch_spec spec;
+    frit_variant variant;
+    frit_program other;
+    struct rig_ops ops;
+    struct rig_sig sig;
+
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_prepare(&p->chain, &sig, &spec, &variant);
+    rig_chain(&ops, 1);
+    other = rig_program(&p->rig, "narrow", &ops);
+    rig_sign(&sig, 2, 1, 1, 1, flat);
+    assert_int_equal(prepare(&other, 0, &sig, &spec, &variant), FRIT_OK);
+    rig_destroy(&p->chain);
+    assert_int_equal(atomic_load(&p->rig.n_releases), 0);
+    check_chain(&other, &spec, 15);
+    rig_destroy(&other);
+    assert_int_equal(atomic_load(&p->rig.n_releases), 1);
+    assert_int_equal(atomic_load(&p->rig.n_compiles), 1);
+}
+
+/* ---- saving ---- */
+
+static void test_saved_and_loaded(void **state)
+{
+    struct programs *p = *state;
+    const int64_t dims[] = {3, 5};
+    frit_program loaded = {.struct_size = sizeof(loaded)};
+    uint64_t n = 0, room, most;
+    frit_launch_spec spec;
+    frit_variant variant;
+    struct rig_sig sig;
+    unsigned char *bytes, *same;
+
+    assert_int_equal(p->chain.table->to_state(p->chain.self, NULL, &n, NULL), FRIT_OK);
+    assert_true(n > 16);
+    bytes = calloc(1, (size_t)n + 1);
+    same = calloc(1, (size_t)n + 1);
+    assert_true(bytes && same);
+    for (most = 0; most <= n; most += 7) { /* never more than there is room for */
+        bytes[most] = 0xa5;
+        room = most;
+        assert_int_equal(p->chain.table->to_state(p->chain.self, bytes, &room, NULL), FRIT_OK);
+        assert_int_equal(room, n);
+        assert_int_equal(bytes[most], 0xa5);
+    }
+    room = n;
+    assert_int_equal(p->chain.table->to_state(p->chain.self, bytes, &room, NULL), FRIT_OK);
+    assert_int_equal(kernels_from_state(&p->rig.device, bytes, n, &loaded, NULL), FRIT_OK);
+    assert_true(kernels_owns(&loaded));
+    assert_int_equal(describe(&loaded).n_ops, 3);
+    room = n;
+    assert_int_equal(loaded.table->to_state(loaded.self, same, &room, NULL), FRIT_OK);
+    assert_int_equal(room, n);
+    assert_memory_equal(bytes, same, n);
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    rig_prepare(&loaded, &sig, &spec, &variant);
+    check_chain(&loaded, &spec, 15);
+    rig_destroy(&loaded);
+    free(bytes);
+    free(same);
+}
+
+/* In bytes: where the name of the schedule stands. */
+enum { VERSION_AT = 0, NAME_AT = 8 };
+
+static void test_foreign_bytes(void **state)
+{
+    struct programs *p = *state;
+    frit_program loaded = {.struct_size = sizeof(loaded)};
+    unsigned char bytes[1024], changed[1024];
+    uint64_t n = sizeof(bytes);
+
+    assert_int_equal(p->chain.table->to_state(p->chain.self, bytes, &n, NULL), FRIT_OK);
+    assert_true(n < sizeof(bytes));
+    for (uint64_t k = 0; k < n; k++)
+        assert_int_equal(kernels_from_state(&p->rig.device, bytes, k, &loaded, NULL),
+                         FRIT_INCOMPATIBLE);
+    assert_int_equal(kernels_from_state(&p->rig.device, bytes, n + 1, &loaded, NULL),
+                     FRIT_INCOMPATIBLE);
+    memcpy(changed, bytes, n);
+    changed[VERSION_AT]++;
+    assert_int_equal(kernels_from_state(&p->rig.device, changed, n, &loaded, NULL),
+                     FRIT_INCOMPATIBLE);
+    memcpy(changed, bytes, n);
+    memcpy(changed + NAME_AT, "barrow", 6);
+    assert_int_equal(kernels_from_state(&p->rig.device, changed, n, &loaded, NULL),
+                     FRIT_INCOMPATIBLE);
+    /* "pairs" is shorter than "narrow" and takes no three ops. */
+    memcpy(changed, bytes, n);
+    changed[NAME_AT - 4] = 5;
+    memcpy(changed + NAME_AT, "pairs", 5);
+    memcpy(changed + NAME_AT + 5, bytes + NAME_AT + 6, n - NAME_AT - 6);
+    assert_int_equal(kernels_from_state(&p->rig.device, changed, n - 1, &loaded, NULL),
+                     FRIT_INCOMPATIBLE);
+    assert_null(loaded.table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_describe, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_generation, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_spec, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sizes_share_code, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_modules_that_differ, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_questions_that_differ, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_signatures_are_checked, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_candidates, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_compile, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_programs_share_code, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_saved_and_loaded, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_foreign_bytes, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of this room share: relative ops written down, a device that keeps the modules it
+ * is to compile and runs them with the evaluator, and launches of programs. */
+#ifndef TESTS_FUSE_RIG_H
+#define TESTS_FUSE_RIG_H
+
+#include "unit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "kernels.h"
+
+/* ---- relative ops ---- */
+
+enum { RIG_OPS = 16, RIG_OPERANDS = 5, RIG_ARGS = 8 };
+
+struct rig_ops {
+    uint32_t n;
+    frit_op_desc op[RIG_OPS];
+    frit_operand operand[RIG_OPS][RIG_OPERANDS];
+    uint32_t dead[RIG_OPS][RIG_OPERANDS];
+};
+
+/* Operands of type f32: a tensor whose dims have the extents 2 .. rank + 1, a scalar. */
+frit_operand rig_tensor(uint32_t value, uint32_t rank);
+frit_operand rig_scalar(uint32_t number);
+
+/* Appends an op with one output; `dead` ends with UINT32_MAX, NULL: nothing dies. */
+void rig_unary(struct rig_ops *ops, uint32_t id, frit_operand x, frit_operand y,
+               const uint32_t *dead);
+void rig_binary(struct rig_ops *ops, uint32_t id, frit_operand a, frit_operand b, frit_operand y,
+                const uint32_t *dead);
+#define RIG_DEAD(...) ((const uint32_t[]){__VA_ARGS__, UINT32_MAX})
+
+/* (%0 + s0) * %1, negated: %2 and %3 die, %4 is the result. */
+void rig_chain(struct rig_ops *ops, uint32_t rank);
+
+/* ---- the device ---- */
+
+struct rig {
+    struct kernels_device device;
+    atomic_uint n_compiles, n_releases, n_compiling;
+    atomic_int fails;       /* so many compiles fail */
+    atomic_bool held;       /* compiles wait until it is false */
+    atomic_uint generation; /* of all code */
+};
+
+void rig_init(struct rig *rig);
+/* Everything that was compiled has been released. */
+void rig_fini(struct rig *rig);
+/* Until `n` threads are inside compile. */
+void rig_await_compiling(struct rig *rig, uint32_t n);
+
+/* ---- programs ---- */
+
+/* The program that a new clone of the fuser of this name makes of all ops. */
+frit_program rig_program(struct rig *rig, const char *fuser, const struct rig_ops *ops);
+void rig_destroy(frit_program *program);
+
+/* A dense signature of f32 arguments of the same dims; `places`: NULL, or 0 for those that are
+ * absent. */
+struct rig_sig {
+    frit_signature sig;
+    frit_arg_sig args[RIG_ARGS];
+    uint8_t classes[RIG_ARGS];
+};
+void rig_sign(struct rig_sig *out, uint32_t n_in, uint32_t n_out, uint32_t n_scalars, uint32_t rank,
+              const int64_t *dims);
+
+/* Prepares, and compiles where that is asked for. */
+void rig_prepare(const frit_program *program, const struct rig_sig *sig, frit_launch_spec *spec,
+                 frit_variant *variant);
+
+/* A launch over these arguments, which have `n` elements each; NULL: absent. */
+struct rig_launch {
+    frit_launch launch;
+    frit_arg args[RIG_ARGS];
+    frit_scalar scalars[RIG_ARGS];
+    char workspace[256];
+};
+void rig_bind(struct rig_launch *out, const frit_program *program, const frit_launch_spec *spec,
+              float *const *args, uint32_t n_args, uint64_t n, const double *scalars,
+              uint32_t n_scalars);
+/* Runs it by the evaluator. */
+void rig_run(const struct rig_launch *launch);
+
+#endif
