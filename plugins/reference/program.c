@@ -197,9 +197,11 @@ frit_status program_run(void *device, const frit_launch *launch, frit_err *err)
     return FRIT_OK;
 }
 
-const char *program_name(const frit_launch *launch)
+frit_str program_name(const frit_launch *launch)
 {
-    return ((const struct program *)launch->program->self)->row->name;
+    const char *name = ((const struct program *)launch->program->self)->row->name;
+
+    return (frit_str){name, strlen(name)};
 }
 
 /* ---- making ---- */

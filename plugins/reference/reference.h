@@ -77,6 +77,6 @@ void *native_get(void *device, void *object, frit_str name);
 /* Slots of struct serial_driver.  What passed the check cannot fail. */
 frit_status program_check(void *device, const frit_launch *launch, frit_err *err);
 frit_status program_run(void *device, const frit_launch *launch, frit_err *err);
-const char *program_name(const frit_launch *launch);
+frit_str program_name(const frit_launch *launch);
 
 #endif

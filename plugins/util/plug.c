@@ -51,10 +51,9 @@ uint64_t plug_begin(const struct plug *plug)
     return plug->trace ? plug->trace->span_begin(plug->host->self) : 0;
 }
 
-void plug_end(const struct plug *plug, uint64_t begun, const char *name)
+void plug_end(const struct plug *plug, uint64_t begun, frit_str name)
 {
-    if (begun)
-        plug->trace->span_end(plug->host->self, begun, (frit_str){name, strlen(name)});
+    plug->trace->span_end(plug->host->self, begun, name);
 }
 
 void plug_counter(const struct plug *plug, frit_str name, double value)

@@ -28,9 +28,10 @@ frit_status plug_fail(const struct plug *plug, frit_err *err, frit_status status
 void *plug_alloc(const struct plug *plug, uint64_t bytes, uint64_t align);
 void plug_free(const struct plug *plug, void *memory); /* NULL does nothing */
 
-/* Spans of the timeline; plug_begin gives 0 where nothing is recorded. */
+/* Spans of the timeline: plug_begin gives 0 where nothing is recorded, and then plug_end is not
+ * called. */
 uint64_t plug_begin(const struct plug *plug);
-void plug_end(const struct plug *plug, uint64_t begun, const char *name);
+void plug_end(const struct plug *plug, uint64_t begun, frit_str name);
 void plug_counter(const struct plug *plug, frit_str name, double value);
 
 bool plug_is(frit_str id, frit_str name);

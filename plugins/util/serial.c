@@ -182,17 +182,17 @@ static void run_copy(const frit_cmd *cmd)
     memmove(address(cmd->dst, cmd->dst_offset), from->data + cmd->src_offset, cmd->bytes);
 }
 
-static const char *command_name(const struct serial *serial, const frit_cmd *cmd)
+static frit_str command_name(const struct serial *serial, const frit_cmd *cmd)
 {
     switch (cmd->kind) {
     case FRIT_CMD_COPY:
-        return "copy";
+        return FRIT_STR("copy");
     case FRIT_CMD_FILL:
-        return "fill";
+        return FRIT_STR("fill");
     case FRIT_CMD_LAUNCH:
         return serial->driver->name(cmd->launch);
     default:
-        return "kernel";
+        return FRIT_STR("kernel");
     }
 }
 
@@ -216,7 +216,8 @@ static void run_traced(struct serial *serial, const frit_cmd *cmd, struct fault 
     frit_err err = {.struct_size = sizeof err};
     frit_status status = run_command(serial, cmd, &err);
 
-    plug_end(serial->plug, begun, command_name(serial, cmd));
+    if (begun)
+        plug_end(serial->plug, begun, command_name(serial, cmd));
     if (status >= 0 || fault->err.status < 0)
         return;
     err.status = status;

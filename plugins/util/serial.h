@@ -25,7 +25,7 @@ struct serial_driver {
     frit_status (*check)(void *device, const frit_launch *launch, frit_err *err);
     frit_status (*run)(void *device, const frit_launch *launch, frit_err *err);
     /* Of the program of a launch that passed the check. */
-    const char *(*name)(const frit_launch *launch);
+    frit_str (*name)(const frit_launch *launch);
 };
 
 struct serial {

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one device: all processors of the process together. */
+#include <string.h>
+#include <unistd.h>
+
+#include "cpu.h"
+#include "util/kernel.h"
+
+/* Groups are as wide as pays for walking through their code once, and so narrow that their values
+ * stay in the first cache.  A row's group is a few vectors: what they do not hold is looped over.
+ */
+enum { LANES = 512, ROW_LANES = 64, MOST_LANES = 4096, GROUP_BYTES = 65536, VECTOR_BYTES = 64 };
+
+/* 0 where the system does not say. */
+static uint64_t physical_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride, uint32_t capacity,
+                             uint32_t *count, frit_driver_info *driver, frit_err *err)
+{
+    const struct instance *instance = self;
+    uint64_t bytes = instance->memory_bytes ? instance->memory_bytes : physical_memory();
+
+    (void)stride;
+    *count = 1;
+    driver->reason = 0;
+    if (capacity == 0)
+        return FRIT_OK;
+    if (!FRIT_HAS(out, frit_device_info, dtype_use))
+        return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
+                         "device info of %u bytes, %zu needed", out->struct_size, sizeof *out);
+    *out = (frit_device_info){
+        .struct_size = sizeof *out,
+        .type = FRIT_DEVICE_PROCESSOR,
+        .stable_id = FRIT_STR("cpu-0"),
+        .name = {instance->name, strlen(instance->name)},
+        .driver_version = FRIT_STR(CPU_VERSION),
+        .fingerprint = {instance->fingerprint, strlen(instance->fingerprint)},
+        .caps = FRIT_CAP_INLINE_QUEUE | FRIT_CAP_HOST_VISIBLE | FRIT_CAP_F64 | FRIT_CAP_I64,
+        .align_bytes = VECTOR_BYTES,
+        .tail_bytes = VECTOR_BYTES,
+        .n_formats = sizeof kernel_formats / sizeof kernel_formats[0],
+        .formats = kernel_formats,
+        .heap = {.bytes = bytes, .budget = bytes},
+    };
+    for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++)
+        if (kir_type_of(dtype) != KIR_VOID)
+            out->dtype_use[dtype] = FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC;
+    return FRIT_OK;
+}
+
+static struct kir_target target_of(const struct instance *instance)
+{
+    return (struct kir_target){
+        .lanes = LANES,
+        .row_lanes = ROW_LANES,
+        .most_lanes = MOST_LANES,
+        .units = instance->threads,
+        .group_bytes = GROUP_BYTES,
+        .caches_rows = true,
+        .fma = instance->level >= TILE_AVX2,
+        .f64 = true,
+        .i64 = true,
+        .exact_div = true,
+        .denormals = true,
+        .store_bytes = 1,
+    };
+}
+
+frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
+{
+    static const struct serial_driver launches = {launch_check, launch_run, launch_name};
+    struct instance *instance = self;
+    struct device *device;
+    frit_status status;
+
+    *out = NULL;
+    if (index != 0)
+        return plug_fail(&instance->plug, err, FRIT_INVALID, "there is no cpu:%u, only cpu:0",
+                         index);
+    device = plug_alloc(&instance->plug, sizeof *device, _Alignof(struct device));
+    if (!device)
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to open cpu:0");
+    *device = (struct device){
+        .instance = instance,
+        .budget = {.plug = &instance->plug, .cap = instance->memory_bytes},
+        .kernels = {.target = target_of(instance),
+                    .self = instance,
+                    .compile = module_compile,
+                    .release = module_release},
+    };
+    status = kernels_open(&device->kernels, err);
+    if (status) {
+        plug_free(&instance->plug, device);
+        return status;
+    }
+    serial_init(&device->queue, &instance->plug, &launches, device);
+    *out = device;
+    return FRIT_OK;
+}
+
+void device_close(void *self)
+{
+    struct device *device = self;
+
+    kernels_close(&device->kernels);
+    serial_fini(&device->queue);
+    room_fini(&device->room, device->instance);
+    plug_free(&device->instance->plug, device);
+}

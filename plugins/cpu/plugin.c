@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plugin: its options, its instance, and the tables it offers. */
+#include <stdio.h>
+#include <string.h>
+
+#include <frit/native.h>
+#include <frit/plugin.h>
+
+#include "cpu.h"
+
+/* FRIT_STR for static storage. */
+#define TEXT(literal)                  \
+    {                                  \
+        (literal), sizeof(literal) - 1 \
+    }
+
+static const char *const level_names[TILE_LEVELS] = {
+    [TILE_BASE] = "baseline", [TILE_AVX2] = "avx2", [TILE_AVX512] = "avx512"};
+
+/* ---- the instance ---- */
+
+/* The word after the colon of the first line that begins with "model name"; else a general one. */
+static void read_name(char *name, size_t size)
+{
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    char line[256];
+
+    snprintf(name, size, "processor");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+
+        if (!colon || strncmp(line, "model name", strlen("model name")) != 0)
+            continue;
+        snprintf(name, size, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+static frit_status read_level(struct instance *instance, const frit_host_options *options,
+                              frit_err *err)
+{
+    const enum tile_level best = tile_level_best();
+    frit_str wanted;
+    frit_status status = options->get_str(instance->plug.host->self, FRIT_STR("isa"), &wanted, err);
+
+    instance->level = best;
+    for (uint32_t level = 0; !status && level < TILE_LEVELS; level++)
+        if (plug_is(wanted, (frit_str){level_names[level], strlen(level_names[level])}))
+            instance->level = (enum tile_level)level;
+    if (!status && instance->level > best)
+        return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED,
+                         "option.isa is %s, this machine has %s", level_names[instance->level],
+                         level_names[best]);
+    return status;
+}
+
+static frit_status read_options(struct instance *instance, frit_err *err)
+{
+    const frit_host_root *host = instance->plug.host;
+    const frit_host_options *options =
+        plug_table(host, FRIT_STR(FRIT_HOST_OPTIONS), FRIT_END_OF(frit_host_options, get_i64));
+    int64_t memory_bytes;
+    frit_status status;
+
+    if (!options)
+        return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
+                         "the host has no table " FRIT_HOST_OPTIONS);
+    status = options->get_i64(host->self, FRIT_STR("memory_bytes"), &memory_bytes, err);
+    if (status)
+        return status;
+    instance->memory_bytes = (uint64_t)memory_bytes;
+    return read_level(instance, options, err);
+}
+
+static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
+{
+    struct instance read = {0}, *instance;
+    frit_status status = plug_init(&read.plug, "cpu", host);
+
+    *out = NULL;
+    if (!status)
+        status = read_options(&read, err);
+    if (status)
+        return status;
+    read.exec =
+        plug_table(host, FRIT_STR(FRIT_HOST_EXEC), FRIT_END_OF(frit_host_exec, parallel_for));
+    read.threads = read.exec ? read.exec->threads(host->self) : 1;
+    read_name(read.name, sizeof read.name);
+    snprintf(read.fingerprint, sizeof read.fingerprint, "cpu %s %s", CPU_VERSION,
+             level_names[read.level]);
+    instance = plug_alloc(&read.plug, sizeof *instance, _Alignof(struct instance));
+    if (!instance)
+        return plug_fail(&read.plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory for the plugin's instance");
+    *instance = read;
+    *out = instance;
+    return FRIT_OK;
+}
+
+static void plugin_close(void *self)
+{
+    struct instance *instance = self;
+
+    plug_free(&instance->plug, instance);
+}
+
+/* ---- the tables ---- */
+
+static const frit_backend backend = {
+    .struct_size = sizeof(frit_backend),
+    .driver_name = TEXT("cpu"),
+    .enumerate = device_enumerate,
+    .device_open = device_open,
+    .device_close = device_close,
+    .alloc = buffer_alloc,
+    .free = buffer_free,
+    .write = queue_write,
+    .read = queue_read,
+    .submit = queue_submit,
+    .wait = queue_wait,
+    .supports = op_supports,
+    .op_program = op_create,
+    .kernel_load = queue_kernel_load,
+    .kernel_unload = queue_kernel_unload,
+};
+
+static const frit_native_table native = {
+    .struct_size = sizeof(frit_native_table),
+    .get = native_get,
+};
+
+static const void *plugin_interface(void *instance, frit_str id)
+{
+    (void)instance;
+    if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
+        return &backend;
+    if (plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)))
+        return &fuser_table;
+    return plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)) ? &native : NULL;
+}
+
+static const frit_option options[] = {
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_I64,
+        .name = TEXT("memory_bytes"),
+        .default_value = TEXT("0"),
+        .meaning = TEXT("bytes that its device may hold; 0: no cap"),
+        .min = 0,
+        .max = INT64_MAX,
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_STR,
+        .name = TEXT("isa"),
+        .default_value = TEXT("auto"),
+        .choices = TEXT("auto avx512 avx2 baseline"),
+        .meaning = TEXT("instruction set of the code; auto: the best of the machine"),
+    },
+};
+
+static const frit_plugin plugin = {
+    .struct_size = sizeof(frit_plugin),
+    .n_options = sizeof options / sizeof options[0],
+    .option_stride = sizeof options[0],
+    .id = TEXT("cpu"),
+    .version = TEXT(CPU_VERSION),
+    .license = TEXT("Apache-2.0"),
+    .options = options,
+    .open = plugin_open,
+    .close = plugin_close,
+    .get_interface = plugin_interface,
+};
+
+FRIT_DEFINE_PLUGIN("cpu", CPU_VERSION, "", &plugin)

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs for single ops and for blocks of ops: those of the kernel library, made for this device.
+ */
+#include <string.h>
+
+#include "cpu.h"
+
+frit_status op_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
+                        uint64_t *bits, frit_err *err)
+{
+    (void)self;
+    (void)err;
+    memset(bits, 0, (count + 63) / 64 * sizeof *bits);
+    for (uint32_t i = 0; i < count; i++) {
+        const void *op = (const char *)ops + (size_t)i * stride;
+
+        if (kernels_has_op(op))
+            bits[i / 64] |= 1ull << i % 64;
+    }
+    return FRIT_OK;
+}
+
+frit_status op_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)
+{
+    return kernels_op(&((struct device *)self)->kernels, op, out, err);
+}
+
+/* ---- slots of frit.fuser/1 ---- */
+
+static frit_status fuser_prototypes(void *instance, const frit_fuser_device *device,
+                                    frit_fuser *out, uint64_t stride, uint32_t capacity,
+                                    uint32_t *count, frit_err *err)
+{
+    (void)instance;
+    *count = 0;
+    if (!device->same_plugin)
+        return FRIT_OK;
+    return kernels_prototypes(&((struct device *)device->device)->kernels, out, stride, capacity,
+                              count, err);
+}
+
+static frit_status fuser_from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                                    const void *bytes, uint64_t n_bytes, frit_program *out,
+                                    frit_err *err)
+{
+    (void)instance;
+    (void)name;
+    return kernels_from_state(&((struct device *)device->device)->kernels, bytes, n_bytes, out,
+                              err);
+}
+
+const frit_fuser_table fuser_table = {
+    .struct_size = sizeof(frit_fuser_table),
+    .prototypes = fuser_prototypes,
+    .clone = kernels_clone,
+    .destroy = kernels_destroy,
+    .reset = kernels_reset,
+    .push = kernels_push,
+    .state = kernels_state,
+    .finish = kernels_finish,
+    .from_state = fuser_from_state,
+};
