@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What translation makes and running reads: steps over scratch memory.
+ *
+ * Scratch, from 0: the group's coordinates, the words of the launch, constants, single elements,
+ * tiles, registers.  A register has a lane per element, from a multiple of 64 on, after a head of
+ * 64 bytes: the head keeps registers off each other by a multiple of 4096, and is where a B that is
+ * true in one range of lanes has that range instead of lanes. */
+#ifndef EMIT_TILE_CODE_H
+#define EMIT_TILE_CODE_H
+
+#include <stdbool.h>
+
+#include "emit/tile/loops.h"
+#include "emit/tile/tile.h"
+
+enum step_kind {
+    STEP_LOOP,
+    STEP_LOAD,
+    STEP_STORE,
+    STEP_ATOMIC,
+    STEP_RANGE,      /* out: the lanes where a comparison of a line holds */
+    STEP_RANGE_AND,  /* out: of two masks, ranges or single ones */
+    STEP_RANGE_FILL, /* makes lanes of a range, in place */
+    STEP_FOR,        /* out: the counter; a, b: begin, end; `to`: the step after its NEXT */
+    STEP_NEXT,       /* out, b: as FOR has them; `to`: the first step inside */
+    STEP_IF          /* a; `to`: the step to go to when it is false */
+};
+
+/* What says which lanes take part. */
+enum step_mask { MASK_NONE, MASK_ONE, MASK_RANGE, MASK_LANES };
+
+struct tile_step {
+    uint8_t kind;     /* enum step_kind */
+    uint8_t mask;     /* enum step_mask, of `c`; RANGE_AND: of a */
+    uint8_t mask_b;   /* RANGE_AND: of b */
+    uint8_t op, type; /* RANGE: the comparison; type of its operands, the counter, the elements */
+    bool swapped;     /* RANGE: b is the line */
+    bool wide;        /* LOAD, STORE: offset a is 64 bits */
+    bool in_tile;     /* LOAD, STORE: `base` is in scratch, else an argument's number */
+    bool one_b;       /* LOAD: b is a single element */
+    uint8_t way;      /* LOAD, STORE: enum tile_way */
+    uint32_t n;
+    uint32_t out, a, b, c; /* in scratch; STORE: b is what is stored; LOAD: b what the others get */
+    uint32_t base;
+    uint32_t to;
+    uint32_t scale;  /* LOAD, STORE: of the offset of lane 0 */
+    uint64_t imm;    /* LOOP: its own; RANGE, LOAD, STORE: the line's step; FOR, NEXT: the step */
+    tile_loop *loop; /* LOOP; LOAD with mask: copies b */
+    tile_move *move;
+};
+
+/* Lanes first .. end - 1; `first` < 0: the lanes themselves say. */
+struct tile_range {
+    int32_t first, end;
+};
+
+enum { TILE_HEAD = 64 };
+
+struct tile_code {
+    uint32_t n_steps, steps_room;
+    struct tile_step *steps;
+    uint32_t lanes;
+    uint32_t n_words, words; /* where they are in scratch */
+    uint32_t n_consts, consts_room, consts;
+    uint64_t *const_bits;
+    size_t scratch;
+};
+
+static inline struct tile_range *tile_range_of(void *reg)
+{
+    return (struct tile_range *)((char *)reg - TILE_HEAD);
+}
+
+/* range.c */
+void tile_range(const struct tile_step *step, char *scratch);
+void tile_range_and(const struct tile_step *step, char *scratch);
+void tile_range_fill(const struct tile_step *step, char *scratch);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The precompiled loops of one level of the machine.
+ *
+ * A lane of a register is 4 bytes (B as 0 or 1, I32, F32) or 8 (I64, F64).  Loops go over `n` lanes
+ * of contiguous arrays; an array written may be one of those read, from the same place on.  Pure
+ * functions over what they are given; any thread. */
+#ifndef EMIT_TILE_LOOPS_H
+#define EMIT_TILE_LOOPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ir/kir.h"
+
+typedef void tile_loop(void *out, const void *a, const void *b, const void *c, size_t n,
+                       uint64_t imm);
+
+/* Which operands are a single element for all lanes: bits of the last index of `loop`. */
+enum { TILE_ONE_A = 1, TILE_ONE_B = 2, TILE_ONE_C = 4, TILE_ONES = 8 };
+
+/* How elements lie in memory. */
+enum tile_kind {
+    TILE_BOOL,
+    TILE_S8,
+    TILE_U8,
+    TILE_S16,
+    TILE_U16,
+    TILE_32,
+    TILE_64,
+    TILE_F16,
+    TILE_BF16,
+    TILE_KINDS
+};
+
+/* Which element each lane has: `first + lane * step`, or `offsets[lane]`, 32 or 64 bits, signed. */
+enum tile_way { TILE_LINEAR, TILE_OFFSETS_32, TILE_OFFSETS_64, TILE_WAYS };
+
+struct tile_places {
+    size_t n;
+    int64_t first, step;
+    const void *offsets;
+    const uint32_t *mask; /* lanes that take part; NULL: all */
+};
+
+/* Between a register and memory; lanes that do not take part stay as they are. */
+typedef void tile_move(void *reg, void *memory, const struct tile_places *at);
+
+struct tile_loops {
+    /* By op, type of operand a, TILE_ONE_*; NULL: there is none.  `bits` copies every type. */
+    tile_loop *loop[KIR_OPS][KIR_TYPES][TILE_ONES];
+    tile_loop *exchange[2], *shift[2]; /* 4-byte and 8-byte lanes; not in place */
+    tile_loop *line[2];                /* a's element plus lane * imm */
+    tile_move *const (*load)[TILE_WAYS], *const (*store)[TILE_WAYS]; /* by tile_kind */
+};
+
+extern const struct tile_loops tile_loops_base;
+#ifdef TILE_X86
+extern const struct tile_loops tile_loops_avx2, tile_loops_avx512;
+#endif
+
+#endif

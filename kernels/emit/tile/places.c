@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Places in scratch.  Single elements and constants have places of their own; registers are taken
+ * from two pools, one for each size of lane, last given back first. */
+#include "base/array.h"
+
+#include "emit/tile/make.h"
+
+#define MOST_SCRATCH ((uint64_t)1 << 30)
+
+uint32_t make_room(struct make *m, uint64_t bytes, uint64_t align)
+{
+    uint64_t at = (m->end + align - 1) / align * align;
+
+    if (bytes > MOST_SCRATCH || at + bytes > MOST_SCRATCH) {
+        m->end = MOST_SCRATCH + 1; /* too large from here on */
+        return 0;
+    }
+    m->end = at + bytes;
+    return (uint32_t)at;
+}
+
+uint32_t make_one(struct make *m)
+{
+    return make_room(m, 8, 8);
+}
+
+/* Room for all constants was made before the first step. */
+uint32_t make_const(struct make *m, uint64_t bits)
+{
+    struct tile_code *code = m->code;
+
+    if (!array_grow(&code->const_bits, &code->consts_room, code->n_consts, 1,
+                    sizeof(*code->const_bits))) {
+        m->failed = true;
+        return 0;
+    }
+    code->const_bits[code->n_consts] = bits;
+    return code->consts + 8 * code->n_consts++;
+}
+
+uint32_t make_reg(struct make *m, uint32_t type)
+{
+    struct pool *pool = &m->pools[make_is_wide(type)];
+
+    if (pool->n)
+        return pool->regs[--pool->n];
+    return make_room(m, TILE_HEAD + (uint64_t)m->code->lanes * (make_is_wide(type) ? 8 : 4),
+                     TILE_ALIGN) +
+           TILE_HEAD;
+}
+
+void make_free(struct make *m, uint32_t type, uint32_t reg)
+{
+    struct pool *pool = &m->pools[make_is_wide(type)];
+
+    if (!array_grow(&pool->regs, &pool->room, pool->n, 1, sizeof(*pool->regs)))
+        m->failed = true;
+    else
+        pool->regs[pool->n++] = reg;
+}
+
+void make_release(struct make *m, uint32_t at)
+{
+    for (uint32_t v = m->dying[at]; v != KIR_NONE; v = m->values[v].dead) {
+        const struct value *value = &m->values[v];
+        bool owns = value->form == FORM_LANES || value->form == FORM_RANGE || value->lanes;
+
+        if (value->needed && owns && !make_in_phi(m, v))
+            make_free(m, make_type(m, v), value->reg);
+    }
+    m->dying[at] = KIR_NONE;
+}
+
+void make_step(struct make *m, const struct tile_step *step)
+{
+    struct tile_code *code = m->code;
+
+    if (!array_grow(&code->steps, &code->steps_room, code->n_steps, 1, sizeof(*code->steps)))
+        m->failed = true;
+    else
+        code->steps[code->n_steps++] = *step;
+}

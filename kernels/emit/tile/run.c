@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running: step after step, by kind. */
+#include <string.h>
+
+#include "emit/tile/code.h"
+
+static int64_t read_int(const char *at, bool wide)
+{
+    return wide ? *(const int64_t *)at : *(const int32_t *)at;
+}
+
+static char *memory_of(const struct tile_step *step, void *const *args, char *scratch)
+{
+    return step->in_tile ? scratch + step->base : args[step->base];
+}
+
+static struct tile_places places_of(const struct tile_step *step, const char *scratch)
+{
+    struct tile_places at = {.n = step->n, .offsets = scratch + step->a};
+
+    if (step->way == TILE_LINEAR) {
+        at.first = read_int(scratch + step->a, step->wide) * step->scale;
+        at.step = (int64_t)step->imm;
+    }
+    return at;
+}
+
+/* Leaves the lanes from `first` to before `end`. */
+static void cut(struct tile_places *at, const struct tile_step *step, uint32_t first, uint32_t end)
+{
+    at->n = end > first ? end - first : 0;
+    at->first += at->step * first;
+    at->offsets = (const char *)at->offsets + (size_t)first * (step->wide ? 8 : 4);
+}
+
+static size_t lane_bytes(uint32_t type)
+{
+    return type == KIR_I64 || type == KIR_F64 ? 8 : 4;
+}
+
+/* The lanes that take part, as far as they are a range; `mask` of the others. */
+static struct tile_range taking_part(const struct tile_step *step, const char *scratch,
+                                     const uint32_t **mask)
+{
+    const char *lanes = scratch + step->c;
+    struct tile_range range = {0, (int32_t)step->n};
+
+    if (step->mask == MASK_ONE && !*(const uint32_t *)lanes)
+        range.end = 0;
+    if (step->mask == MASK_RANGE)
+        range = *(const struct tile_range *)(lanes - TILE_HEAD);
+    *mask = NULL;
+    if (step->mask == MASK_LANES || range.first < 0) {
+        *mask = (const uint32_t *)lanes;
+        range = (struct tile_range){0, (int32_t)step->n};
+    }
+    return range;
+}
+
+/* Lanes first .. end - 1 get what they have where nothing is loaded. */
+static void get_rest(const struct tile_step *step, char *scratch, size_t first, size_t end)
+{
+    size_t bytes = lane_bytes(step->type);
+    const char *rest = scratch + step->b + (step->one_b ? 0 : first * bytes);
+
+    if (end > first)
+        step->loop(scratch + step->out + first * bytes, rest, rest, rest, end - first, 0);
+}
+
+static void run_load(const struct tile_step *step, void *const *args, char *scratch)
+{
+    struct tile_places at = places_of(step, scratch);
+    size_t first = 0;
+
+    if (step->mask != MASK_NONE) {
+        struct tile_range range = taking_part(step, scratch, &at.mask);
+
+        if (at.mask) {
+            get_rest(step, scratch, 0, step->n);
+        } else {
+            get_rest(step, scratch, 0, (size_t)range.first);
+            get_rest(step, scratch, (size_t)(range.end), step->n);
+            first = (size_t)range.first;
+            cut(&at, step, (uint32_t)range.first, (uint32_t)range.end);
+        }
+    }
+    if (at.n)
+        step->move(scratch + step->out + first * lane_bytes(step->type),
+                   memory_of(step, args, scratch), &at);
+}
+
+static void run_store(const struct tile_step *step, void *const *args, char *scratch)
+{
+    struct tile_places at = places_of(step, scratch);
+    struct tile_range range = taking_part(step, scratch, &at.mask);
+
+    cut(&at, step, (uint32_t)range.first, (uint32_t)range.end);
+    if (at.n)
+        step->move(scratch + step->b + (size_t)range.first * lane_bytes(step->type),
+                   memory_of(step, args, scratch), &at);
+}
+
+/* ---- atomics ---- */
+
+static void add_float(uint32_t *to, uint32_t bits)
+{
+    uint32_t old = __atomic_load_n(to, __ATOMIC_RELAXED), sum;
+    float a, b;
+
+    memcpy(&b, &bits, sizeof(b));
+    do {
+        memcpy(&a, &old, sizeof(a));
+        a += b;
+        memcpy(&sum, &a, sizeof(sum));
+    } while (!__atomic_compare_exchange_n(to, &old, sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+static void run_atomic(const struct tile_step *step, void *const *args, char *scratch)
+{
+    struct tile_places at = places_of(step, scratch);
+    struct tile_range range = taking_part(step, scratch, &at.mask);
+    char *memory = memory_of(step, args, scratch);
+    const char *from = scratch + step->b;
+
+    for (int32_t i = range.first; i < range.end; i++) {
+        int64_t where = at.first + at.step * i;
+
+        if (at.mask && !at.mask[i])
+            continue;
+        if (step->way != TILE_LINEAR)
+            where = read_int((const char *)at.offsets + i * (step->wide ? 8 : 4), step->wide);
+        if (step->type == KIR_I64)
+            __atomic_fetch_add((uint64_t *)memory + where, ((const uint64_t *)from)[i],
+                               __ATOMIC_RELAXED);
+        else if (step->type == KIR_I32)
+            __atomic_fetch_add((uint32_t *)memory + where, ((const uint32_t *)from)[i],
+                               __ATOMIC_RELAXED);
+        else
+            add_float((uint32_t *)memory + where, ((const uint32_t *)from)[i]);
+    }
+}
+
+/* ---- control ---- */
+
+static void write_int(char *at, bool wide, int64_t value)
+{
+    if (wide)
+        *(int64_t *)at = value;
+    else
+        *(int32_t *)at = (int32_t)value;
+}
+
+/* The step to go on with. */
+static uint32_t run_for(const struct tile_step *step, char *scratch, uint32_t here)
+{
+    bool wide = step->type == KIR_I64;
+    int64_t begin = read_int(scratch + step->a, wide);
+
+    write_int(scratch + step->out, wide, begin);
+    return begin < read_int(scratch + step->b, wide) ? here + 1 : step->to;
+}
+
+static uint32_t run_next(const struct tile_step *step, char *scratch, uint32_t here)
+{
+    bool wide = step->type == KIR_I64;
+    int64_t now = read_int(scratch + step->out, wide), end = read_int(scratch + step->b, wide);
+
+    if ((uint64_t)end - (uint64_t)now <= step->imm) /* now < end */
+        return here + 1;
+    write_int(scratch + step->out, wide, now + (int64_t)step->imm);
+    return step->to;
+}
+
+static uint32_t run_step(const struct tile_code *code, uint32_t here, void *const *args,
+                         char *scratch)
+{
+    const struct tile_step *step = &code->steps[here];
+
+    switch (step->kind) {
+    case STEP_LOOP:
+        step->loop(scratch + step->out, scratch + step->a, scratch + step->b, scratch + step->c,
+                   step->n, step->imm);
+        break;
+    case STEP_LOAD:
+        run_load(step, args, scratch);
+        break;
+    case STEP_STORE:
+        run_store(step, args, scratch);
+        break;
+    case STEP_ATOMIC:
+        run_atomic(step, args, scratch);
+        break;
+    case STEP_RANGE:
+        tile_range(step, scratch);
+        break;
+    case STEP_RANGE_AND:
+        tile_range_and(step, scratch);
+        break;
+    case STEP_RANGE_FILL:
+        tile_range_fill(step, scratch);
+        break;
+    case STEP_FOR:
+        return run_for(step, scratch, here);
+    case STEP_NEXT:
+        return run_next(step, scratch, here);
+    case STEP_IF:
+        return *(const uint32_t *)(scratch + step->a) ? here + 1 : step->to;
+    }
+    return here + 1;
+}
+
+void tile_run(const struct tile_code *code, const uint64_t *words, void *const *args,
+              const uint32_t group[3], void *scratch)
+{
+    char *bytes = scratch;
+    uint32_t here = 0;
+
+    memcpy(bytes, group, 3 * sizeof(*group));
+    if (code->n_words)
+        memcpy(bytes + code->words, words, code->n_words * sizeof(*words));
+    if (code->n_consts)
+        memcpy(bytes + code->consts, code->const_bits, code->n_consts * sizeof(*words));
+    while (here < code->n_steps)
+        here = run_step(code, here, args, bytes);
+}
