@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Short names for building and running small modules in tests. */
+#ifndef TESTS_KERNELS_IR_RIG_H
+#define TESTS_KERNELS_IR_RIG_H
+
+#include "ir/eval.h"
+#include "ir/kir.h"
+
+/* Bits of a float. */
+uint64_t bits_f32(float value);
+uint64_t bits_f64(double value);
+
+/* An instruction of the last phase with operands as they are, 0 to 3. */
+#define OP0(m, op)          kir_emit(m, KIR_##op, KIR_NONE, KIR_NONE, KIR_NONE)
+#define OP1(m, op, a)       kir_emit(m, KIR_##op, a, KIR_NONE, KIR_NONE)
+#define OP2(m, op, a, b)    kir_emit(m, KIR_##op, a, b, KIR_NONE)
+#define OP3(m, op, a, b, c) kir_emit(m, KIR_##op, a, b, c)
+
+/* Memory: argument or tile `n`. */
+uint32_t rig_load(struct kir_module *m, enum kir_type type, uint32_t n, uint32_t at);
+void rig_store(struct kir_module *m, uint32_t n, uint32_t at, uint32_t value);
+uint32_t rig_tload(struct kir_module *m, enum kir_type type, uint32_t n, uint32_t at);
+void rig_tstore(struct kir_module *m, uint32_t n, uint32_t at, uint32_t value);
+
+/* I32 constant. */
+uint32_t rig_int(struct kir_module *m, int32_t value);
+
+/* An argument over a whole array. */
+#define RIG_ARRAY(array) ((struct eval_arg){(array), 0, sizeof(array)})
+
+/* Runs a module of one phase over `groups` groups; what does not run fails the test. */
+void rig_run(const struct kir_module *m, const uint64_t *words, const struct eval_arg *args,
+             uint32_t groups);
+/* The same for what must fail: FRIT_INVALID with exactly this text. */
+void rig_run_bad(const struct kir_module *m, const uint64_t *words, const struct eval_arg *args,
+                 uint32_t groups, const char *text);
+
+/* out[i] = exp-like chain of in: a small module with a loop, a tile and a branch, for tests of what
+ * only looks at modules.  Arguments: f32 read, f32 written; one I32 parameter, the length. */
+void rig_sample(struct kir_module *m);
+
+#endif
