@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a physical device is and has. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "driver.h"
+
+/* Extensions that are looked for; each is enabled where it is there. */
+enum { EXT_ATOMIC_FLOAT, EXT_BUDGET, EXT_PCI, EXT_SUBGROUP_SIZE, N_EXTENSIONS };
+
+static const char *const extension_names[N_EXTENSIONS] = {
+    [EXT_ATOMIC_FLOAT] = VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME,
+    [EXT_BUDGET] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME,
+    [EXT_PCI] = VK_EXT_PCI_BUS_INFO_EXTENSION_NAME,
+    [EXT_SUBGROUP_SIZE] = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
+};
+
+static frit_status read_extensions(const struct instance *instance, struct adapter *out,
+                                   bool found[N_EXTENSIONS], frit_err *err)
+{
+    VkExtensionProperties *all;
+    uint32_t n = 0;
+    VkResult result = instance->api.EnumerateDeviceExtensionProperties(out->handle, NULL, &n, NULL);
+
+    if (result < 0)
+        return vulkan_refused(instance, err, result, "the extensions of a device");
+    all = vulkan_alloc(instance, (n + 1) * sizeof *all);
+    if (!all)
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for extensions");
+    result = instance->api.EnumerateDeviceExtensionProperties(out->handle, NULL, &n, all);
+    for (uint32_t i = 0; i < n && result >= 0; i++)
+        for (uint32_t k = 0; k < N_EXTENSIONS; k++)
+            if (strcmp(all[i].extensionName, extension_names[k]) == 0 && !found[k]) {
+                found[k] = true;
+                out->extensions[out->n_extensions++] = extension_names[k];
+            }
+    vulkan_free(instance, all);
+    return FRIT_OK;
+}
+
+/* ---- properties ---- */
+
+static uint32_t device_type(VkPhysicalDeviceType type)
+{
+    switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+        return FRIT_DEVICE_DISCRETE;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+        return FRIT_DEVICE_INTEGRATED;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+        return FRIT_DEVICE_SOFTWARE;
+    default:
+        return FRIT_DEVICE_UNKNOWN;
+    }
+}
+
+static void print_hex(const uint8_t *bytes, char out[2 * VK_UUID_SIZE + 1])
+{
+    for (uint32_t i = 0; i < VK_UUID_SIZE; i++)
+        snprintf(out + 2 * (size_t)i, 3, "%02x", bytes[i]);
+}
+
+static void name_adapter(struct adapter *out, const VkPhysicalDeviceProperties *properties,
+                         const VkPhysicalDeviceVulkan11Properties *ids,
+                         const VkPhysicalDeviceVulkan12Properties *driver)
+{
+    char device[2 * VK_UUID_SIZE + 1], maker[2 * VK_UUID_SIZE + 1];
+
+    print_hex(ids->deviceUUID, device);
+    print_hex(ids->driverUUID, maker);
+    memcpy(out->uuid, ids->deviceUUID, sizeof out->uuid);
+    snprintf(out->name, sizeof out->name, "%s", properties->deviceName);
+    snprintf(out->stable_id, sizeof out->stable_id, "%.8s-%.4s-%.4s-%.4s-%.12s", device, device + 8,
+             device + 12, device + 16, device + 20);
+    snprintf(out->runtime, sizeof out->runtime, "%u.%u.%u", VK_API_VERSION_MAJOR(out->version),
+             VK_API_VERSION_MINOR(out->version), VK_API_VERSION_PATCH(out->version));
+    snprintf(out->driver, sizeof out->driver, "%s %s", driver->driverName, driver->driverInfo);
+    snprintf(out->fingerprint, sizeof out->fingerprint, "%s-%s-%08" PRIx32, device, maker,
+             properties->driverVersion);
+}
+
+/* Subgroups of one size, whole, with what the emitter's exchanges need. */
+static uint32_t subgroup_size(const struct adapter *out,
+                              const VkPhysicalDeviceVulkan11Properties *properties,
+                              const VkPhysicalDeviceSubgroupSizeControlProperties *control)
+{
+    const VkSubgroupFeatureFlags wanted =
+        VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
+        VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT;
+    const bool there = out->features.subgroup.subgroupSizeControl &&
+                       out->features.subgroup.computeFullSubgroups &&
+                       control->requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT &&
+                       properties->subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT &&
+                       (properties->subgroupSupportedOperations & wanted) == wanted;
+
+    return there ? properties->subgroupSize : 0;
+}
+
+static void read_properties(const struct instance *instance, const bool found[N_EXTENSIONS],
+                            struct adapter *out)
+{
+    VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
+    VkPhysicalDeviceSubgroupSizeControlProperties control = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES,
+        .pNext = found[EXT_PCI] ? &pci : NULL};
+    VkPhysicalDeviceMaintenance3Properties sizes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES,
+        .pNext = found[EXT_SUBGROUP_SIZE] ? &control : control.pNext};
+    VkPhysicalDeviceVulkan12Properties driver = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES, .pNext = &sizes};
+    VkPhysicalDeviceVulkan11Properties ids = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES, .pNext = &driver};
+    VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                       .pNext = &ids};
+
+    instance->api.GetPhysicalDeviceProperties2(out->handle, &all);
+    out->version = all.properties.apiVersion;
+    out->type = device_type(all.properties.deviceType);
+    out->limits = all.properties.limits;
+    out->floats = driver;
+    out->heap.max_block = ids.maxMemoryAllocationSize;
+    out->subgroup = subgroup_size(out, &ids, &control);
+    name_adapter(out, &all.properties, &ids, &driver);
+    if (found[EXT_PCI])
+        snprintf(out->pci, sizeof out->pci, "%04x:%02x:%02x.%x", pci.pciDomain & 0xffff,
+                 pci.pciBus & 0xff, pci.pciDevice & 0xff, pci.pciFunction & 0xf);
+}
+
+/* ---- features ---- */
+
+/* Links what the adapter has of the chain. */
+static void *chain(struct features *features, const bool found[N_EXTENSIONS])
+{
+    void *next = NULL;
+
+    features->subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+    features->atomic.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
+    features->v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    features->v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+    features->core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    if (found[EXT_SUBGROUP_SIZE]) {
+        features->subgroup.pNext = next;
+        next = &features->subgroup;
+    }
+    if (found[EXT_ATOMIC_FLOAT]) {
+        features->atomic.pNext = next;
+        next = &features->atomic;
+    }
+    features->v12.pNext = next;
+    features->v11.pNext = &features->v12;
+    features->core.pNext = &features->v11;
+    return &features->core;
+}
+
+static void read_features(const struct instance *instance, const bool found[N_EXTENSIONS],
+                          struct adapter *out)
+{
+    struct features all = {0}, *use = &out->features;
+
+    instance->api.GetPhysicalDeviceFeatures2(out->handle, chain(&all, found));
+    use->core.features = (VkPhysicalDeviceFeatures){
+        .shaderFloat64 = all.core.features.shaderFloat64,
+        .shaderInt64 = all.core.features.shaderInt64,
+    };
+    use->v11.storageBuffer16BitAccess = all.v11.storageBuffer16BitAccess;
+    use->v12.storageBuffer8BitAccess = all.v12.storageBuffer8BitAccess;
+    use->v12.shaderBufferInt64Atomics = all.v12.shaderBufferInt64Atomics;
+    use->v12.shaderSubgroupExtendedTypes = all.v12.shaderSubgroupExtendedTypes;
+    use->v12.timelineSemaphore = all.v12.timelineSemaphore;
+    use->v12.bufferDeviceAddress = all.v12.bufferDeviceAddress;
+    use->subgroup.subgroupSizeControl = all.subgroup.subgroupSizeControl;
+    use->subgroup.computeFullSubgroups = all.subgroup.computeFullSubgroups;
+    use->atomic.shaderBufferFloat32AtomicAdd = all.atomic.shaderBufferFloat32AtomicAdd;
+    out->has_subgroup = found[EXT_SUBGROUP_SIZE];
+    out->has_atomic = found[EXT_ATOMIC_FLOAT];
+}
+
+const void *adapter_features(struct adapter *adapter)
+{
+    const bool found[N_EXTENSIONS] = {
+        [EXT_SUBGROUP_SIZE] = adapter->has_subgroup, [EXT_ATOMIC_FLOAT] = adapter->has_atomic};
+
+    return chain(&adapter->features, found);
+}
+
+/* ---- memory ---- */
+
+static uint32_t count_bits(uint32_t bits)
+{
+    return (uint32_t)__builtin_popcount(bits);
+}
+
+uint32_t adapter_memory_type(const struct adapter *adapter, enum memory_kind kind, uint32_t mask)
+{
+    enum {
+        LOCAL = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+        CACHED = VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
+        MAPPED = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
+        KNOWN = LOCAL | CACHED | MAPPED
+    };
+    static const struct {
+        uint32_t must, wish;
+    } kinds[] = {
+        [MEMORY_DEVICE] = {0, LOCAL},
+        [MEMORY_MAPPED] = {LOCAL | MAPPED | CACHED, 0},
+        [MEMORY_STAGING] = {MAPPED, CACHED},
+        [MEMORY_PARAMS] = {MAPPED, LOCAL},
+    };
+    const uint32_t must = kinds[kind].must, wish = kinds[kind].wish;
+    uint32_t best = UINT32_MAX, best_score = 0;
+
+    for (uint32_t i = 0; i < adapter->memory.memoryTypeCount; i++) {
+        uint32_t flags = adapter->memory.memoryTypes[i].propertyFlags, score;
+        bool own = adapter->memory.memoryTypes[i].heapIndex == adapter->heap_index;
+
+        if (!(mask >> i & 1) || (flags & must) != must || flags & ~(uint32_t)KNOWN ||
+            (kind <= MEMORY_MAPPED && !own))
+            continue;
+        score = 1 + 8 * count_bits(flags & wish) + 4 - count_bits(flags & KNOWN & ~(must | wish));
+        if (score > best_score) {
+            best = i;
+            best_score = score;
+        }
+    }
+    return best;
+}
+
+/* The largest heap of the device's own. */
+static uint32_t largest_heap(const VkPhysicalDeviceMemoryProperties *memory)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < memory->memoryHeapCount; i++) {
+        const VkMemoryHeap *heap = &memory->memoryHeaps[i], *other = &memory->memoryHeaps[best];
+        bool local = heap->flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
+        bool other_local = other->flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
+
+        if (local != other_local ? local : heap->size > other->size)
+            best = i;
+    }
+    return best;
+}
+
+static void read_memory(const struct instance *instance, const bool found[N_EXTENSIONS],
+                        struct adapter *out)
+{
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 all = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+        .pNext = found[EXT_BUDGET] ? &budget : NULL};
+
+    instance->api.GetPhysicalDeviceMemoryProperties2(out->handle, &all);
+    out->memory = all.memoryProperties;
+    out->heap_index = largest_heap(&out->memory);
+    out->heap.bytes = out->memory.memoryHeaps[out->heap_index].size;
+    out->heap.budget = budget.heapBudget[out->heap_index];
+    out->heap.granularity = VULKAN_GRANULARITY;
+    out->mappable = out->type != FRIT_DEVICE_DISCRETE && !instance->options.force_staging &&
+                    adapter_memory_type(out, MEMORY_MAPPED, UINT32_MAX) != UINT32_MAX;
+}
+
+/* ---- the whole ---- */
+
+/* The first family that computes and draws, which every driver knows best, else any that computes.
+ */
+static uint32_t find_family(const struct instance *instance, VkPhysicalDevice handle)
+{
+    VkQueueFamilyProperties families[32];
+    uint32_t n = sizeof families / sizeof *families, found = UINT32_MAX;
+
+    instance->api.GetPhysicalDeviceQueueFamilyProperties(handle, &n, families);
+    for (uint32_t i = n; i-- > 0;) {
+        const VkQueueFlags flags = families[i].queueFlags;
+
+        if (!(flags & VK_QUEUE_COMPUTE_BIT) || families[i].queueCount == 0)
+            continue;
+        if (found == UINT32_MAX || flags & VK_QUEUE_GRAPHICS_BIT ||
+            !(families[found].queueFlags & VK_QUEUE_GRAPHICS_BIT))
+            found = i;
+    }
+    return found;
+}
+
+/* What makes the adapter unusable, NULL if nothing does. */
+static const char *lack(const struct adapter *adapter)
+{
+    if (adapter->family == UINT32_MAX)
+        return "a compute queue";
+    if (!adapter->features.v12.timelineSemaphore)
+        return "timelineSemaphore";
+    if (!adapter->features.v12.bufferDeviceAddress)
+        return "bufferDeviceAddress";
+    return adapter->features.core.features.shaderInt64 ? NULL : "shaderInt64";
+}
+
+static void refuse(struct adapter *out, const char *what)
+{
+    size_t used = strlen(out->name);
+
+    snprintf(out->name + used, sizeof out->name - used, " (lacks %s)", what);
+    out->reason = VULKAN_RUNTIME_TOO_OLD;
+}
+
+/* Of a device that speaks an older Vulkan only what tells it apart. */
+static bool read_old(const struct instance *instance, struct adapter *out)
+{
+    VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+
+    instance->api.GetPhysicalDeviceProperties2(out->handle, &all);
+    if (all.properties.apiVersion >= VK_API_VERSION_1_2)
+        return false;
+    out->type = device_type(all.properties.deviceType);
+    out->version = all.properties.apiVersion;
+    snprintf(out->name, sizeof out->name, "%s", all.properties.deviceName);
+    snprintf(out->stable_id, sizeof out->stable_id, "%04" PRIx32 "-%04" PRIx32,
+             all.properties.vendorID, all.properties.deviceID);
+    refuse(out, "Vulkan 1.2");
+    return true;
+}
+
+frit_status adapter_read(const struct instance *instance, VkPhysicalDevice handle,
+                         struct adapter *out, frit_err *err)
+{
+    bool found[N_EXTENSIONS] = {false};
+    frit_status status;
+
+    *out = (struct adapter){.handle = handle};
+    if (read_old(instance, out))
+        return FRIT_OK;
+    status = read_extensions(instance, out, found, err);
+    if (status)
+        return status;
+    out->family = find_family(instance, handle);
+    read_features(instance, found, out);
+    read_properties(instance, found, out);
+    read_memory(instance, found, out);
+    if (lack(out))
+        refuse(out, lack(out));
+    return FRIT_OK;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions of Vulkan, each by its own name in the table of its level. */
+#ifndef VULKAN_API_H
+#define VULKAN_API_H
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan.h>
+
+struct global_api {
+    PFN_vkGetInstanceProcAddr GetInstanceProcAddr;
+#define VULKAN_GLOBAL(name) PFN_vk##name name;
+#include "syms.def"
+};
+
+struct instance_api {
+#define VULKAN_INSTANCE(name) PFN_vk##name name;
+#define VULKAN_DEBUG(name)    PFN_vk##name name;
+#include "syms.def"
+};
+
+struct device_api {
+#define VULKAN_DEVICE(name) PFN_vk##name name;
+#include "syms.def"
+};
+
+#endif

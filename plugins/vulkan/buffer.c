@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory: each piece is one allocation of the driver's, bound to one buffer and known by its
+ * address.  The host cuts large pieces up, so their number stays far below what a driver allows. */
+#include <inttypes.h>
+
+#include "driver.h"
+
+static frit_status bind(struct device *device, enum memory_kind kind, struct buffer *buffer,
+                        frit_err *err)
+{
+    const struct device_api *api = &device->api;
+    const VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                             .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                     .pNext = &flags};
+    VkMemoryRequirements wanted;
+    VkResult result;
+
+    api->GetBufferMemoryRequirements(device->handle, buffer->handle, &wanted);
+    allocate.allocationSize = wanted.size;
+    allocate.memoryTypeIndex = adapter_memory_type(device->adapter, kind, wanted.memoryTypeBits);
+    if (allocate.memoryTypeIndex == UINT32_MAX)
+        return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
+                         "%s has no memory of the kind needed", device->adapter->name);
+    result = api->AllocateMemory(device->handle, &allocate, NULL, &buffer->memory);
+    if (!result)
+        result = api->BindBufferMemory(device->handle, buffer->handle, buffer->memory, 0);
+    if (!result && kind != MEMORY_DEVICE)
+        result = api->MapMemory(device->handle, buffer->memory, 0, VK_WHOLE_SIZE, 0,
+                                (void **)&buffer->mapped);
+    return result ? vulkan_refused(device->instance, err, result, "%s: asked for %" PRIu64 " bytes",
+                                   device->adapter->name, buffer->bytes)
+                  : FRIT_OK;
+}
+
+frit_status buffer_create(struct device *device, enum memory_kind kind, uint64_t bytes,
+                          struct buffer *out, frit_err *err)
+{
+    const VkBufferCreateInfo create = {
+        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+        .size = (bytes + VULKAN_ALIGN - 1) & ~(uint64_t)(VULKAN_ALIGN - 1),
+        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT};
+    VkBufferDeviceAddressInfo ask = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
+    VkResult result;
+    frit_status status;
+
+    *out = (struct buffer){.bytes = bytes};
+    if (create.size < bytes)
+        return plug_fail(&device->instance->plug, err, FRIT_NO_DEVICE_MEMORY,
+                         "%" PRIu64 " bytes are too many", bytes);
+    result = device->api.CreateBuffer(device->handle, &create, NULL, &out->handle);
+    if (result)
+        return vulkan_refused(device->instance, err, result, "%s: a buffer of %" PRIu64 " bytes",
+                              device->adapter->name, bytes);
+    status = bind(device, kind, out, err);
+    if (!status) {
+        ask.buffer = out->handle;
+        out->address = device->api.GetBufferDeviceAddress(device->handle, &ask);
+        if (out->address % VULKAN_ALIGN)
+            status = plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
+                               "%s: a buffer at %#" PRIx64 ", not a multiple of %d",
+                               device->adapter->name, out->address, VULKAN_ALIGN);
+    }
+    if (status)
+        buffer_destroy(device, out);
+    return status;
+}
+
+void buffer_destroy(struct device *device, struct buffer *buffer)
+{
+    device->api.DestroyBuffer(device->handle, buffer->handle, NULL);
+    device->api.FreeMemory(device->handle, buffer->memory, NULL);
+    *buffer = (struct buffer){0};
+}
+
+bool buffer_holds(const struct buffer *buffer, uint64_t offset, uint64_t bytes)
+{
+    return offset <= buffer->bytes && bytes <= buffer->bytes - offset;
+}
+
+frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
+                         frit_err *err)
+{
+    struct device *device = self;
+    const bool mapped = device->adapter->mappable;
+    struct buffer *buffer = vulkan_alloc(device->instance, sizeof *buffer);
+    frit_status status;
+
+    if (!buffer)
+        return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory to describe a buffer");
+    status =
+        buffer_create(device, mapped ? MEMORY_MAPPED : MEMORY_DEVICE, desc->bytes, buffer, err);
+    if (status) {
+        vulkan_free(device->instance, buffer);
+        return status;
+    }
+    out->memory = buffer;
+    out->address = buffer->address;
+    out->host_pointer = buffer->mapped;
+    return FRIT_OK;
+}
+
+void memory_free(void *self, void *memory)
+{
+    struct device *device = self;
+
+    if (!memory)
+        return;
+    buffer_destroy(device, memory);
+    vulkan_free(device->instance, memory);
+}

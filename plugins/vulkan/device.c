@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices: one per physical device of the Vulkan instance, which the first enumerate opens. */
+#include <stdio.h>
+#include <string.h>
+
+#include "driver.h"
+
+/* ---- enumerate ---- */
+
+static bool is_known(const struct instance *instance, const struct adapter *adapter)
+{
+    for (uint32_t i = 0; i < instance->n_adapters; i++)
+        if (strcmp(instance->adapters[i].stable_id, adapter->stable_id) == 0)
+            return true;
+    return false;
+}
+
+/* A device that two Vulkan drivers offer counts once, as the first of them has it. */
+static frit_status read_adapters(struct instance *instance, frit_err *err)
+{
+    VkPhysicalDevice handles[64];
+    uint32_t n = sizeof handles / sizeof *handles;
+    VkResult result = instance->api.EnumeratePhysicalDevices(instance->handle, &n, handles);
+    frit_status status = FRIT_OK;
+
+    if (result < 0)
+        return vulkan_refused(instance, err, result, "vkEnumeratePhysicalDevices");
+    instance->adapters = vulkan_alloc(instance, (n + 1) * sizeof *instance->adapters);
+    if (!instance->adapters)
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for %u devices", n);
+    for (uint32_t i = 0; i < n && !status; i++) {
+        struct adapter *adapter = &instance->adapters[instance->n_adapters];
+
+        status = adapter_read(instance, handles[i], adapter, err);
+        if (!status && !is_known(instance, adapter))
+            instance->n_adapters++;
+    }
+    if (n == 0) {
+        snprintf(instance->trouble, sizeof instance->trouble, "%s lists no devices",
+                 instance->library_path);
+        instance->trouble_reason = VULKAN_NO_DEVICE;
+    }
+    return status;
+}
+
+/* Leaves nothing behind where it fails, so that it can be tried again. */
+static frit_status look(struct instance *instance, frit_err *err)
+{
+    frit_status status;
+
+    if (instance->adapters || instance->trouble_reason)
+        return FRIT_OK;
+    status = loader_open(instance, err);
+    if (!status && !instance->trouble_reason)
+        status = read_adapters(instance, err);
+    if (status || instance->trouble_reason) {
+        loader_close(instance);
+        vulkan_free(instance, instance->adapters);
+        instance->adapters = NULL;
+        instance->n_adapters = 0;
+    }
+    return status;
+}
+
+static frit_str text(const char *terminated)
+{
+    return (frit_str){terminated, strlen(terminated)};
+}
+
+static void fill_limits(const struct adapter *adapter, frit_device_info *out)
+{
+    out->align_bytes = VULKAN_ALIGN;
+    out->group_memory = adapter->limits.maxComputeSharedMemorySize;
+    out->max_group = adapter->limits.maxComputeWorkGroupInvocations;
+    memcpy(out->max_grid, adapter->limits.maxComputeWorkGroupCount, sizeof out->max_grid);
+    out->heap = adapter->heap;
+    out->caps = FRIT_CAP_I64 | (adapter->mappable ? FRIT_CAP_HOST_VISIBLE : 0) |
+                (adapter->features.core.features.shaderFloat64 ? FRIT_CAP_F64 : 0);
+    for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++)
+        out->dtype_use[dtype] = frit_dtype_bits(dtype) ? FRIT_DTYPE_STORAGE : 0;
+}
+
+static void fill_info(const struct instance *instance, uint32_t index, frit_device_info *out)
+{
+    const struct adapter *adapter = &instance->adapters[index];
+
+    *out = (frit_device_info){
+        .struct_size = sizeof *out,
+        .type = adapter->type,
+        .index = index,
+        .reason = adapter->reason,
+        .stable_id = text(adapter->stable_id),
+        .name = text(adapter->name),
+        .pci = text(adapter->pci),
+        .driver_version = text(adapter->driver),
+        .runtime_version = text(adapter->runtime),
+        .runtime_path = text(instance->library_path),
+        .fingerprint = text(adapter->fingerprint),
+    };
+    memcpy(out->uuid, adapter->uuid, sizeof out->uuid);
+    fill_limits(adapter, out);
+}
+
+frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride, uint32_t capacity,
+                             uint32_t *count, frit_driver_info *driver, frit_err *err)
+{
+    struct instance *instance = self;
+    frit_status status = look(instance, err);
+
+    *count = 0;
+    if (status)
+        return status;
+    *count = instance->n_adapters;
+    driver->reason = instance->trouble_reason;
+    driver->detail = text(instance->trouble);
+    for (uint32_t i = 0; i < instance->n_adapters && i < capacity; i++) {
+        frit_device_info *info = (frit_device_info *)(void *)((char *)out + i * stride);
+
+        if (!FRIT_HAS(info, frit_device_info, dtype_use))
+            return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
+                             "device info of %u bytes, %zu needed", info->struct_size,
+                             sizeof *info);
+        fill_info(instance, i, info);
+    }
+    return FRIT_OK;
+}
+
+/* ---- open and close ---- */
+
+static frit_status load_functions(struct device *device, frit_err *err)
+{
+    const struct instance *instance = device->instance;
+    const char *missing = NULL;
+
+#define VULKAN_DEVICE(name)                                                                       \
+    device->api.name = (PFN_vk##name)instance->api.GetDeviceProcAddr(device->handle, "vk" #name); \
+    missing = device->api.name ? missing : "vk" #name;
+#include "syms.def"
+    return missing ? plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "%s has no %s",
+                               device->adapter->name, missing)
+                   : FRIT_OK;
+}
+
+static frit_status create_device(struct device *device, struct adapter *adapter, frit_err *err)
+{
+    const float priority = 1;
+    const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                           .queueFamilyIndex = adapter->family,
+                                           .queueCount = 1,
+                                           .pQueuePriorities = &priority};
+    const VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                       .pNext = adapter_features(adapter),
+                                       .queueCreateInfoCount = 1,
+                                       .pQueueCreateInfos = &queue,
+                                       .enabledExtensionCount = adapter->n_extensions,
+                                       .ppEnabledExtensionNames = adapter->extensions};
+    VkResult result =
+        device->instance->api.CreateDevice(adapter->handle, &create, NULL, &device->handle);
+
+    if (result)
+        return vulkan_refused(device->instance, err, result, "cannot open %s", adapter->name);
+    return load_functions(device, err);
+}
+
+frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
+{
+    struct instance *instance = self;
+    struct device *device;
+    frit_status status;
+
+    *out = NULL;
+    if (index >= instance->n_adapters || instance->adapters[index].reason)
+        return plug_fail(&instance->plug, err, FRIT_INVALID,
+                         "there is no usable vulkan:%u; %u devices are listed", index,
+                         instance->n_adapters);
+    device = vulkan_alloc(instance, sizeof *device);
+    if (!device)
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to open vulkan:%u",
+                         index);
+    device->instance = instance;
+    device->adapter = &instance->adapters[index];
+    status = create_device(device, &instance->adapters[index], err);
+    if (!status)
+        status = queue_open(device, err);
+    if (status)
+        device_close(device);
+    else
+        *out = device;
+    return status;
+}
+
+void device_close(void *self)
+{
+    struct device *device = self;
+
+    queue_close(device);
+    if (device->handle && device->api.DestroyDevice)
+        device->api.DestroyDevice(device->handle, NULL);
+    vulkan_free(device->instance, device);
+}

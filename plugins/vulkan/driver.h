@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this driver share: the instance, its adapters (physical devices), the device
+ * with its queue, and its buffers. */
+#ifndef DRIVER_H
+#define DRIVER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <frit/backend.h>
+
+#include "util/plug.h"
+
+#include "api.h"
+#include "ring.h"
+
+#define VULKAN_VERSION "0.1.0"
+
+enum { VULKAN_ALIGN = 256, VULKAN_GRANULARITY = 1 << 16 };
+
+enum {
+#define FRIT_REASON(value, NAME, name, meaning) VULKAN_##NAME = (value),
+#include <frit/reasons.def>
+};
+
+/* ---- one per host ---- */
+
+struct options {
+    frit_str loader;    /* file of the Vulkan loader */
+    bool validate;      /* with the validation layers */
+    bool force_staging; /* memory is never mapped, even where it could be */
+};
+
+struct adapter;
+
+struct instance {
+    struct plug plug;
+    struct options options;
+    void *library; /* the loader; stays loaded */
+    char library_path[256];
+    char trouble[384]; /* why there are no adapters, "" if there are */
+    uint32_t trouble_reason;
+    struct global_api global;
+    struct instance_api api;
+    VkInstance handle;
+    VkDebugUtilsMessengerEXT messenger;
+    uint32_t n_adapters;
+    struct adapter *adapters; /* made by the first enumerate */
+};
+
+/* plug_fail for a call of Vulkan that gave `result`, which has a status and is appended in words.
+ */
+frit_status vulkan_refused(const struct instance *instance, frit_err *err, VkResult result,
+                           const char *format, ...) FRIT_PRINTF(4, 5);
+/* Zeroed. */
+void *vulkan_alloc(const struct instance *instance, uint64_t bytes);
+void vulkan_free(const struct instance *instance, void *memory);
+
+/* Opens the loader and makes a Vulkan instance.  Without one `trouble` says why, and that is
+ * FRIT_OK. */
+frit_status loader_open(struct instance *instance, frit_err *err);
+void loader_close(struct instance *instance);
+
+/* ---- adapters ---- */
+
+/* A chain: what an adapter has of what is used, to be enabled. */
+struct features {
+    VkPhysicalDeviceFeatures2 core;
+    VkPhysicalDeviceVulkan11Features v11;
+    VkPhysicalDeviceVulkan12Features v12;
+    VkPhysicalDeviceSubgroupSizeControlFeatures subgroup;
+    VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic;
+};
+
+/* Facts of a physical device, read once. */
+struct adapter {
+    VkPhysicalDevice handle;
+    uint32_t reason; /* of reasons.def, 0: usable */
+    uint32_t type;   /* FRIT_DEVICE_* */
+    uint32_t family; /* of the queue */
+    uint32_t version;
+    char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + 64];
+    char stable_id[40];
+    char pci[16];
+    char driver[VK_MAX_DRIVER_NAME_SIZE + VK_MAX_DRIVER_INFO_SIZE];
+    char runtime[16];
+    char fingerprint[96];
+    uint8_t uuid[VK_UUID_SIZE];
+    VkPhysicalDeviceMemoryProperties memory;
+    uint32_t heap_index; /* of buffers */
+    bool mappable;       /* buffers can be read and written by the host as fast as by copies */
+    frit_heap heap;
+    VkPhysicalDeviceLimits limits;
+    VkPhysicalDeviceVulkan12Properties floats; /* of which only what is said of shaders */
+    struct features features;
+    bool has_subgroup, has_atomic; /* the last two of `features` */
+    uint32_t subgroup;             /* size to require, 0: cannot be */
+    uint32_t n_extensions;
+    const char *extensions[4]; /* to be enabled */
+};
+
+/* Reads the adapter's facts; `reason` and the end of `name` say what it lacks. */
+frit_status adapter_read(const struct instance *instance, VkPhysicalDevice handle,
+                         struct adapter *out, frit_err *err);
+/* The features in a chain that VkDeviceCreateInfo takes. */
+const void *adapter_features(struct adapter *adapter);
+
+/* Memory of buffers, of buffers that the host maps, and of the two rings. */
+enum memory_kind { MEMORY_DEVICE, MEMORY_MAPPED, MEMORY_STAGING, MEMORY_PARAMS };
+
+/* The best type among those of the mask, UINT32_MAX if none will do. */
+uint32_t adapter_memory_type(const struct adapter *adapter, enum memory_kind kind, uint32_t mask);
+
+/* ---- memory ---- */
+
+/* A piece of memory that is one VkBuffer. */
+struct buffer {
+    VkBuffer handle;
+    VkDeviceMemory memory;
+    uint64_t bytes;
+    uint64_t address;
+    char *mapped; /* NULL: not host-visible */
+};
+
+struct device;
+
+/* Mapped unless of kind MEMORY_DEVICE. */
+frit_status buffer_create(struct device *device, enum memory_kind kind, uint64_t bytes,
+                          struct buffer *out, frit_err *err);
+void buffer_destroy(struct device *device, struct buffer *buffer);
+/* Whether the range lies in the buffer. */
+bool buffer_holds(const struct buffer *buffer, uint64_t offset, uint64_t bytes);
+
+/* ---- the device and its queue ---- */
+
+enum { QUEUE_BATCHES = 32, PARAMS_BYTES = 1 << 20, STAGING_BYTES = 1 << 24 };
+
+/* One recording: in use from the submission until its value is reached. */
+struct batch {
+    VkCommandPool pool;
+    VkCommandBuffer cmds;
+    uint64_t value; /* 0: never submitted */
+};
+
+/* Commands that failed after submit had taken them; a second failure widens the first. */
+struct fault {
+    uint64_t first, last; /* timeline values, 0: none */
+    uint64_t cookie;
+    frit_err err;
+};
+
+/* Everything is under the lock but the semaphore and what it is asked. */
+struct queue {
+    pthread_mutex_t lock;
+    bool is_open;
+    VkQueue handle;
+    VkSemaphore timeline;
+    uint64_t issued;    /* last value handed out */
+    uint64_t submitted; /* last value that the device is to signal */
+    uint64_t done;      /* reached */
+    bool lost;
+    struct fault fault;
+    uint32_t next; /* batch to be used next: the oldest */
+    struct batch batches[QUEUE_BATCHES];
+    struct buffer staging, params; /* host memory */
+    struct ring staging_ring, params_ring;
+};
+
+struct device {
+    const struct instance *instance;
+    const struct adapter *adapter;
+    struct device_api api;
+    VkDevice handle;
+    struct queue queue;
+};
+
+/* The whole queue of an opened device. */
+frit_status queue_open(struct device *device, frit_err *err);
+/* Waits for everything; also after a queue_open that failed, or none. */
+void queue_close(struct device *device);
+
+/* For the files of the queue, under its lock. */
+
+/* A batch to record into, after everything submitted; waits for one. */
+frit_status batch_begin(struct device *device, struct batch **out, frit_err *err);
+/* Orders what was recorded before what comes after. */
+void batch_barrier(struct device *device, struct batch *batch);
+/* Submits; open spans of both rings are free when its value is reached.  A batch that is not ended
+ * was never begun. */
+frit_status batch_end(struct device *device, struct batch *batch, uint64_t *value, frit_err *err);
+/* Bytes of one of the two rings.  Waits for what is submitted to end; FRIT_BUSY where only what is
+ * recorded holds them. */
+frit_status queue_room(struct device *device, struct ring *ring, uint64_t bytes, uint64_t align,
+                       void *into, uint64_t *offset, frit_err *err);
+/* Waits until `value` is reached, without the lock or with it. */
+frit_status queue_await(struct device *device, uint64_t value, uint64_t timeout_ns, frit_err *err);
+/* Takes note of what is reached; reads that are done are copied to where they are wanted. */
+void queue_refresh(struct device *device);
+/* A value that is reached already; only when everything is. */
+uint64_t queue_pass(struct queue *queue);
+frit_status queue_lost(struct device *device, frit_err *err);
+frit_status queue_check_waits(struct device *device, const frit_point *waits, uint32_t n,
+                              frit_err *err);
+frit_status queue_check_range(struct device *device, const void *memory, uint64_t offset,
+                              uint64_t bytes, frit_err *err);
+
+/* ---- slots of frit.backend/1; contracts there ---- */
+
+frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t stride,
+                             uint32_t capacity, uint32_t *count, frit_driver_info *driver,
+                             frit_err *err);
+frit_status device_open(void *instance, uint32_t index, void **out, frit_err *err);
+void device_close(void *self);
+frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
+                         frit_err *err);
+void memory_free(void *self, void *memory);
+frit_status transfer_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
+                           frit_err *err);
+frit_status transfer_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
+                          frit_err *err);
+frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
+                         const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
+frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
+                       frit_err *err);
+frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
+                             uint64_t *bits, frit_err *err);
+frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Vulkan loader, opened by name, and the instance.  A machine without it, without a driver or
+ * with one that is too old has no adapters, which is no failure: `trouble` has the reason. */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "driver.h"
+
+static const char validation[] = "VK_LAYER_KHRONOS_validation";
+
+static FRIT_PRINTF(3, 4) void none(struct instance *instance, uint32_t reason, const char *format,
+                                   ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(instance->trouble, sizeof instance->trouble, format, args);
+    va_end(args);
+    instance->trouble_reason = reason;
+}
+
+static void library_open(struct instance *instance)
+{
+    char file[128];
+    struct link_map *map = NULL;
+
+    snprintf(file, sizeof file, "%.*s", (int)instance->options.loader.len,
+             instance->options.loader.ptr);
+    instance->library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!instance->library) {
+        const char *text = dlerror();
+
+        none(instance, VULKAN_NO_RUNTIME, "%s", text ? text : file);
+        return;
+    }
+    if (!dlinfo(instance->library, RTLD_DI_LINKMAP, &map) && map)
+        snprintf(instance->library_path, sizeof instance->library_path, "%s", map->l_name);
+    *(void **)&instance->global.GetInstanceProcAddr =
+        dlsym(instance->library, "vkGetInstanceProcAddr");
+    if (!instance->global.GetInstanceProcAddr)
+        none(instance, VULKAN_RUNTIME_TOO_OLD, "%s has no vkGetInstanceProcAddr", file);
+}
+
+static void global_load(struct instance *instance)
+{
+    const char *missing = NULL;
+
+#define VULKAN_GLOBAL(name)                                                                       \
+    instance->global.name = (PFN_vk##name)instance->global.GetInstanceProcAddr(NULL, "vk" #name); \
+    missing = instance->global.name ? missing : "vk" #name;
+#include "syms.def"
+    if (missing)
+        none(instance, VULKAN_RUNTIME_TOO_OLD, "%s has no %s", instance->library_path, missing);
+}
+
+static void instance_load(struct instance *instance)
+{
+    const char *missing = NULL;
+
+#define VULKAN_INSTANCE(name)                                                             \
+    instance->api.name =                                                                  \
+        (PFN_vk##name)instance->global.GetInstanceProcAddr(instance->handle, "vk" #name); \
+    missing = instance->api.name ? missing : "vk" #name;
+#define VULKAN_DEBUG(name) \
+    instance->api.name =   \
+        (PFN_vk##name)instance->global.GetInstanceProcAddr(instance->handle, "vk" #name);
+#include "syms.def"
+    if (missing)
+        none(instance, VULKAN_RUNTIME_TOO_OLD, "%s has no %s", instance->library_path, missing);
+}
+
+static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+                                                 VkDebugUtilsMessageTypeFlagsEXT types,
+                                                 const VkDebugUtilsMessengerCallbackDataEXT *data,
+                                                 void *self)
+{
+    const struct instance *instance = self;
+    bool error = severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+
+    (void)types;
+    instance->plug.core->log(instance->plug.host->self, error ? FRIT_LOG_ERROR : FRIT_LOG_WARN,
+                             FRIT_STR("validate"),
+                             (frit_str){data->pMessage, strlen(data->pMessage)});
+    return VK_FALSE;
+}
+
+static bool has_validation(struct instance *instance)
+{
+    VkLayerProperties layers[64];
+    uint32_t n = sizeof layers / sizeof *layers;
+
+    if (instance->global.EnumerateInstanceLayerProperties(&n, layers) < 0)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(layers[i].layerName, validation) == 0)
+            return true;
+    return false;
+}
+
+static VkResult instance_create(struct instance *instance)
+{
+    static const VkValidationFeatureEnableEXT more[] = {
+        VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+    static const char *const layers[] = {validation};
+    static const char *const extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
+    const VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                                           .pEngineName = "frit",
+                                           .apiVersion = VK_API_VERSION_1_3};
+    const VkDebugUtilsMessengerCreateInfoEXT messenger = {
+        .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
+        .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT |
+                           VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT,
+        .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
+                       VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
+        .pfnUserCallback = on_message,
+        .pUserData = instance};
+    const VkValidationFeaturesEXT features = {.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
+                                              .pNext = &messenger,
+                                              .enabledValidationFeatureCount = 1,
+                                              .pEnabledValidationFeatures = more};
+    const bool validate = instance->options.validate;
+    const VkInstanceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+                                         .pNext = validate ? &features : NULL,
+                                         .pApplicationInfo = &application,
+                                         .enabledLayerCount = validate,
+                                         .ppEnabledLayerNames = layers,
+                                         .enabledExtensionCount = validate,
+                                         .ppEnabledExtensionNames = extensions};
+    VkResult result = instance->global.CreateInstance(&create, NULL, &instance->handle);
+
+    if (result)
+        return result;
+    instance_load(instance);
+    if (validate && instance->api.CreateDebugUtilsMessengerEXT)
+        result = instance->api.CreateDebugUtilsMessengerEXT(instance->handle, &messenger, NULL,
+                                                            &instance->messenger);
+    return result;
+}
+
+frit_status loader_open(struct instance *instance, frit_err *err)
+{
+    uint32_t version = 0;
+    VkResult result;
+
+    library_open(instance);
+    if (!instance->trouble_reason)
+        global_load(instance);
+    if (instance->trouble_reason)
+        return FRIT_OK;
+    instance->global.EnumerateInstanceVersion(&version);
+    if (version < VK_API_VERSION_1_2)
+        none(instance, VULKAN_RUNTIME_TOO_OLD, "%s speaks Vulkan %u.%u, 1.2 is needed",
+             instance->library_path, VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
+    else if (instance->options.validate && !has_validation(instance))
+        none(instance, VULKAN_NO_RUNTIME,
+             "option.validate wants %s, which is not installed (Debian: vulkan-validationlayers)",
+             validation);
+    if (instance->trouble_reason)
+        return FRIT_OK;
+    result = instance_create(instance);
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
+        none(instance, VULKAN_NO_DEVICE, "%s finds no Vulkan driver", instance->library_path);
+        return FRIT_OK;
+    }
+    return result ? vulkan_refused(instance, err, result, "vkCreateInstance") : FRIT_OK;
+}
+
+void loader_close(struct instance *instance)
+{
+    if (instance->messenger)
+        instance->api.DestroyDebugUtilsMessengerEXT(instance->handle, instance->messenger, NULL);
+    if (instance->handle && instance->api.DestroyInstance)
+        instance->api.DestroyInstance(instance->handle, NULL);
+    instance->messenger = VK_NULL_HANDLE;
+    instance->handle = NULL;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plugin: its options, its instance, and the tables it offers. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <frit/plugin.h>
+
+#include "driver.h"
+
+/* FRIT_STR for static storage. */
+#define TEXT(literal)                  \
+    {                                  \
+        (literal), sizeof(literal) - 1 \
+    }
+
+struct result_row {
+    VkResult result;
+    frit_status status;
+    const char *name;
+};
+
+static const struct result_row *result_row(VkResult result)
+{
+    static const struct result_row rows[] = {
+        {VK_ERROR_OUT_OF_HOST_MEMORY, FRIT_NO_HOST_MEMORY, "out of host memory"},
+        {VK_ERROR_OUT_OF_DEVICE_MEMORY, FRIT_NO_DEVICE_MEMORY, "out of device memory"},
+        {VK_ERROR_TOO_MANY_OBJECTS, FRIT_NO_DEVICE_MEMORY, "too many objects"},
+        {VK_ERROR_FRAGMENTATION, FRIT_NO_DEVICE_MEMORY, "memory is in pieces"},
+        {VK_ERROR_MEMORY_MAP_FAILED, FRIT_NO_HOST_MEMORY, "memory cannot be mapped"},
+        {VK_ERROR_DEVICE_LOST, FRIT_DEVICE_LOST, "device lost"},
+        {VK_ERROR_LAYER_NOT_PRESENT, FRIT_UNSUPPORTED, "a layer is not installed"},
+        {VK_ERROR_EXTENSION_NOT_PRESENT, FRIT_UNSUPPORTED, "an extension is not there"},
+        {VK_ERROR_FEATURE_NOT_PRESENT, FRIT_UNSUPPORTED, "a feature is not there"},
+        {VK_ERROR_INCOMPATIBLE_DRIVER, FRIT_UNSUPPORTED, "no driver is installed"},
+        {VK_ERROR_INITIALIZATION_FAILED, FRIT_IO, "initialization failed"},
+    };
+    static const struct result_row other = {0, FRIT_INTERNAL, "an error of the Vulkan driver"};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].result == result)
+            return &rows[i];
+    return &other;
+}
+
+frit_status vulkan_refused(const struct instance *instance, frit_err *err, VkResult result,
+                           const char *format, ...)
+{
+    const struct result_row *row = result_row(result);
+    char text[sizeof err->text];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return plug_fail(&instance->plug, err, row->status, "%s: %s (VkResult %d)", text, row->name,
+                     result);
+}
+
+void *vulkan_alloc(const struct instance *instance, uint64_t bytes)
+{
+    void *memory = plug_alloc(&instance->plug, bytes, _Alignof(max_align_t));
+
+    if (memory)
+        memset(memory, 0, bytes);
+    return memory;
+}
+
+void vulkan_free(const struct instance *instance, void *memory)
+{
+    plug_free(&instance->plug, memory);
+}
+
+static frit_status read_options(const frit_host_root *host, const frit_host_options *table,
+                                struct options *out, frit_err *err)
+{
+    frit_str staging = {0};
+    uint32_t validate = 0;
+    frit_status status = table->get_str(host->self, FRIT_STR("loader"), &out->loader, err);
+
+    if (!status)
+        status = table->get_str(host->self, FRIT_STR("staging"), &staging, err);
+    if (!status)
+        status = table->get_bool(host->self, FRIT_STR("validate"), &validate, err);
+    out->force_staging = plug_is(staging, FRIT_STR("force"));
+    out->validate = validate != 0;
+    return status;
+}
+
+static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
+{
+    const frit_host_options *table =
+        plug_table(host, FRIT_STR(FRIT_HOST_OPTIONS), FRIT_END_OF(frit_host_options, get_bool));
+    struct instance instance = {0}, *made;
+    frit_status status = plug_init(&instance.plug, "vulkan", host);
+
+    *out = NULL;
+    if (status)
+        return status;
+    if (!table)
+        return plug_fail(&instance.plug, err, FRIT_INCOMPATIBLE,
+                         "the host has no table " FRIT_HOST_OPTIONS);
+    status = read_options(host, table, &instance.options, err);
+    if (status)
+        return status;
+    made = vulkan_alloc(&instance, sizeof instance);
+    if (!made)
+        return plug_fail(&instance.plug, err, FRIT_NO_HOST_MEMORY, "no memory for the instance");
+    *made = instance;
+    *out = made;
+    return FRIT_OK;
+}
+
+static void plugin_close(void *self)
+{
+    struct instance *instance = self;
+
+    loader_close(instance);
+    vulkan_free(instance, instance->adapters);
+    vulkan_free(instance, instance);
+}
+
+static const void *plugin_interface(void *instance, frit_str id)
+{
+    static const frit_backend backend = {
+        .struct_size = sizeof(frit_backend),
+        .driver_name = TEXT("vulkan"),
+        .enumerate = device_enumerate,
+        .device_open = device_open,
+        .device_close = device_close,
+        .alloc = memory_alloc,
+        .free = memory_free,
+        .write = transfer_write,
+        .read = transfer_read,
+        .submit = queue_submit,
+        .wait = queue_wait,
+        .supports = program_supports,
+        .op_program = program_create,
+    };
+
+    (void)instance;
+    return plug_is(id, FRIT_STR(FRIT_BACKEND)) ? &backend : NULL;
+}
+
+static const frit_option options[] = {
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_STR,
+        .name = TEXT("loader"),
+        .default_value = TEXT("libvulkan.so.1"),
+        .meaning = TEXT("file of the Vulkan loader"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_STR,
+        .name = TEXT("staging"),
+        .default_value = TEXT("auto"),
+        .meaning = TEXT("force: data crosses by copies even where the host reaches device memory"),
+        .choices = TEXT("auto force"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_BOOL,
+        .name = TEXT("validate"),
+        .default_value = TEXT("no"),
+        .meaning = TEXT("run with the validation layers; what they say is logged"),
+    },
+};
+
+static const frit_plugin plugin = {
+    .struct_size = sizeof(frit_plugin),
+    .n_options = sizeof options / sizeof options[0],
+    .option_stride = sizeof options[0],
+    .id = TEXT("vulkan"),
+    .version = TEXT(VULKAN_VERSION),
+    .license = TEXT("Apache-2.0"),
+    .options = options,
+    .open = plugin_open,
+    .close = plugin_close,
+    .get_interface = plugin_interface,
+};
+
+FRIT_DEFINE_PLUGIN("vulkan", VULKAN_VERSION, "libvulkan.so.1", &plugin)

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head and tail grow until the ring is empty; a place in memory is one of them modulo its size. */
+#include "ring.h"
+
+#include <string.h>
+
+void ring_init(struct ring *ring, uint64_t bytes)
+{
+    memset(ring, 0, sizeof *ring);
+    ring->bytes = bytes;
+}
+
+static struct ring_span *span_at(struct ring *ring, uint32_t i)
+{
+    return &ring->spans[(ring->first + i) % RING_SPANS];
+}
+
+/* The open span that may grow, or NULL. */
+static struct ring_span *growing(struct ring *ring)
+{
+    struct ring_span *last = ring->count ? span_at(ring, ring->count - 1) : NULL;
+
+    return last && last->value == 0 && !last->into ? last : NULL;
+}
+
+uint64_t ring_take(struct ring *ring, uint64_t bytes, uint64_t align, void *into)
+{
+    struct ring_span *span = into ? NULL : growing(ring);
+    uint64_t start;
+
+    if (ring->count == 0)
+        ring->head = ring->tail = 0;
+    start = (ring->head + align - 1) & ~(align - 1);
+    if (start % ring->bytes + bytes > ring->bytes)
+        start += ring->bytes - start % ring->bytes;
+    if (bytes > ring->bytes || start + bytes - ring->tail > ring->bytes ||
+        (!span && ring->count == RING_SPANS))
+        return RING_FULL;
+    if (!span) {
+        span = span_at(ring, ring->count++);
+        *span = (struct ring_span){.offset = start % ring->bytes, .bytes = bytes, .into = into};
+    }
+    ring->head = start + bytes;
+    span->end = ring->head;
+    return start % ring->bytes;
+}
+
+void ring_seal(struct ring *ring, uint64_t value)
+{
+    for (uint32_t i = ring->count; i-- > 0 && span_at(ring, i)->value == 0;)
+        span_at(ring, i)->value = value;
+}
+
+void ring_cancel(struct ring *ring)
+{
+    while (ring->count && span_at(ring, ring->count - 1)->value == 0)
+        ring->count--;
+    ring->head = ring->count ? span_at(ring, ring->count - 1)->end : ring->tail;
+}
+
+void ring_forget(struct ring *ring, const void *into, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < ring->count; i++) {
+        struct ring_span *span = span_at(ring, i);
+
+        if (span->into && (uintptr_t)span->into - (uintptr_t)into < bytes)
+            span->into = NULL;
+    }
+}
+
+uint64_t ring_oldest(const struct ring *ring)
+{
+    return ring->count ? ring->spans[ring->first].value : 0;
+}
+
+bool ring_pop(struct ring *ring, uint64_t reached, struct ring_span *out)
+{
+    uint64_t value = ring_oldest(ring);
+
+    if (value == 0 || value > reached)
+        return false;
+    *out = ring->spans[ring->first];
+    ring->tail = out->end;
+    ring->first = (ring->first + 1) % RING_SPANS;
+    ring->count--;
+    return true;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rig.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static void on_log(void *self, uint32_t level, frit_str topic, frit_str text)
+{
+    struct rig *rig = self;
+
+    print_error("%u %.*s: %.*s\n", level, (int)topic.len, topic.ptr, (int)text.len, text.ptr);
+    rig->messages++;
+}
+
+static frit_status set_error(void *self, frit_err *err, frit_status status, int64_t native_code,
+                             frit_str text)
+{
+    (void)self;
+    if (err) {
+        err->status = status;
+        err->native_code = native_code;
+        snprintf(err->text, sizeof err->text, "%.*s", (int)text.len, text.ptr);
+    }
+    return status;
+}
+
+static void *take_memory(void *self, uint64_t bytes, uint64_t align)
+{
+    struct rig *rig = self;
+    void *memory;
+
+    if (posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, bytes))
+        return NULL;
+    rig->live++;
+    return memory;
+}
+
+static void give_memory(void *self, void *memory)
+{
+    struct rig *rig = self;
+
+    rig->live -= memory != NULL;
+    free(memory);
+}
+
+static uint64_t now_ns(void *self)
+{
+    struct timespec now;
+
+    (void)self;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool is(frit_str key, const char *name)
+{
+    return key.len == strlen(name) && memcmp(key.ptr, name, key.len) == 0;
+}
+
+static frit_status get_text(void *self, frit_str key, frit_str *out, frit_err *err)
+{
+    const struct rig *rig = self;
+    const char *text = is(key, "loader") ? rig->loader : is(key, "staging") ? rig->staging : NULL;
+
+    (void)err;
+    if (!text)
+        text = is(key, "loader") ? "libvulkan.so.1" : "auto";
+    *out = (frit_str){text, strlen(text)};
+    return FRIT_OK;
+}
+
+static frit_status get_bool(void *self, frit_str key, uint32_t *out, frit_err *err)
+{
+    const struct rig *rig = self;
+
+    (void)err;
+    assert_true(is(key, "validate"));
+    *out = !rig->plain;
+    return FRIT_OK;
+}
+
+static const void *get_interface(void *self, frit_str id)
+{
+    static const frit_host_core core = {.struct_size = sizeof core,
+                                        .log = on_log,
+                                        .err_set = set_error,
+                                        .mem_alloc = take_memory,
+                                        .mem_free = give_memory,
+                                        .now_ns = now_ns};
+    static const frit_host_options options = {
+        .struct_size = sizeof options, .get_str = get_text, .get_bool = get_bool};
+
+    (void)self;
+    if (is(id, FRIT_HOST_CORE))
+        return &core;
+    return is(id, FRIT_HOST_OPTIONS) ? &options : NULL;
+}
+
+static const frit_plugin *load_plugin(void)
+{
+    const frit_hello hello = {sizeof hello, FRIT_HELLO_MAGIC, FRIT_ABI_MIN,
+                              FRIT_ABI_MAX, FRIT_SANITIZER,   0};
+    frit_welcome welcome = {.struct_size = sizeof welcome};
+    const char *build = getenv("FRIT_TEST_BUILD");
+    frit_plugin_entry entry;
+    char path[512];
+    void *library;
+
+    snprintf(path, sizeof path, "%s/lib/frit/plugins/libfrit-vulkan.so", build ? build : "build");
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        fail_msg("%s", dlerror());
+    *(void **)&entry = dlsym(library, FRIT_PLUGIN_ENTRY);
+    assert_non_null(entry);
+    assert_int_equal(entry(&hello, &welcome), FRIT_OK);
+    return welcome.plugin;
+}
+
+void rig_open_plugin(struct rig *rig)
+{
+    rig->root = (frit_host_root){sizeof rig->root, 0, rig, get_interface};
+    rig->err = (frit_err){.struct_size = sizeof rig->err};
+    rig->plugin = load_plugin();
+    assert_int_equal(rig->plugin->open(&rig->root, &rig->instance, &rig->err), FRIT_OK);
+    rig->backend = rig->plugin->get_interface(rig->instance, FRIT_STR(FRIT_BACKEND));
+    assert_non_null(rig->backend);
+}
+
+void rig_open_device(struct rig *rig)
+{
+    frit_driver_info driver = {.struct_size = sizeof driver};
+    frit_device_info info = {.struct_size = sizeof info};
+    uint32_t count = 0;
+
+    assert_int_equal(
+        rig->backend->enumerate(rig->instance, &info, sizeof info, 1, &count, &driver, &rig->err),
+        FRIT_OK);
+    if (count == 0)
+        fail_msg("no devices: %.*s", (int)driver.detail.len, driver.detail.ptr);
+    if (rig->backend->device_open(rig->instance, 0, &rig->device, &rig->err))
+        fail_msg("%s", rig->err.text);
+}
+
+void rig_open(struct rig *rig)
+{
+    rig_open_plugin(rig);
+    rig_open_device(rig);
+}
+
+void rig_close(struct rig *rig)
+{
+    if (rig->device)
+        rig->backend->device_close(rig->device);
+    rig->plugin->close(rig->instance);
+    assert_int_equal(rig->live, 0);
+    assert_int_equal(rig->messages, 0);
+}
+
+frit_allocation rig_alloc(struct rig *rig, uint64_t bytes)
+{
+    const frit_alloc_desc desc = {sizeof desc, 0, bytes, 256};
+    frit_allocation out = {.struct_size = sizeof out};
+
+    if (rig->backend->alloc(rig->device, &desc, &out, &rig->err))
+        fail_msg("%s", rig->err.text);
+    assert_int_equal(out.address % 256, 0);
+    return out;
+}
+
+void rig_wait(struct rig *rig, uint64_t value)
+{
+    frit_failure failure = {.struct_size = sizeof failure};
+
+    if (rig->backend->wait(rig->device, value, UINT64_MAX, &failure, &rig->err))
+        fail_msg("%s", rig->err.text);
+    assert_int_equal(failure.status, FRIT_OK);
+}
+
+void rig_write(struct rig *rig, void *memory, uint64_t offset, const void *from, uint64_t bytes)
+{
+    const frit_transfer to = {
+        .struct_size = sizeof to, .memory = memory, .offset = offset, .bytes = bytes};
+    uint64_t value;
+
+    if (rig->backend->write(rig->device, &to, from, &value, &rig->err))
+        fail_msg("%s", rig->err.text);
+}
+
+void rig_read(struct rig *rig, void *memory, uint64_t offset, void *into, uint64_t bytes)
+{
+    const frit_transfer from = {
+        .struct_size = sizeof from, .memory = memory, .offset = offset, .bytes = bytes};
+    uint64_t value;
+
+    if (rig->backend->read(rig->device, &from, into, &value, &rig->err))
+        fail_msg("%s", rig->err.text);
+    rig_wait(rig, value);
+}
+
+uint64_t rig_submit(struct rig *rig, const frit_cmd *cmds, uint32_t n)
+{
+    uint64_t value;
+
+    if (rig->backend->submit(rig->device, cmds, n, sizeof *cmds, NULL, 0, &value, &rig->err))
+        fail_msg("%s", rig->err.text);
+    return value;
+}
+
+void rig_run(struct rig *rig, const frit_cmd *cmds, uint32_t n)
+{
+    rig_wait(rig, rig_submit(rig, cmds, n));
+}
