@@ -152,7 +152,7 @@ static uint32_t smin(struct emit *e, const struct kir_inst *inst, const uint32_t
 
 static uint32_t smax(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
 {
-    return choose(e, inst, (const uint32_t[]){v[1], v[0]}, SPV_S_LESS_THAN);
+    return choose(e, inst, v, SPV_S_GREATER_THAN);
 }
 
 static uint32_t umin(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
