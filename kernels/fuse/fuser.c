@@ -93,8 +93,8 @@ void kernels_reset(void *fuser)
     f->accepted = f->quality = 0;
 }
 
-/* Whether a program of the first `n_ops` has no more arguments than it may.  An input that only
- * later ops use counts too. */
+/* Whether a program of the first `n_ops` has no more arguments than it may.  What only later ops
+ * use or make counts too. */
 static bool args_fit(const struct fuser *f, uint32_t n_ops)
 {
     const struct block *block = &f->block;
@@ -106,7 +106,7 @@ static bool args_fit(const struct fuser *f, uint32_t n_ops)
         if (value->maker == BLOCK_NONE)
             n_in++;
         else
-            n_out += value->maker < n_ops && value->dies >= n_ops;
+            n_out += value->dies >= n_ops;
     }
     return n_out <= FRIT_MAX_OUTPUTS && (!most || n_in + n_out <= most);
 }

@@ -206,6 +206,44 @@ static void *use(void *ctx)
     return NULL;
 }
 
+static void *prepare_once(void *ctx)
+{
+    struct user *user = ctx;
+    const int64_t n = 9;
+    frit_launch_spec spec = {.struct_size = sizeof(spec)};
+    frit_variant variant = {.struct_size = sizeof(variant)};
+    struct rig_sig sig;
+
+    rig_sign(&sig, 2, 1, 1, 1, &n);
+    assert_int_equal(
+        user->program->table->prepare(user->program->self, 0, &sig.sig, &spec, &variant, NULL),
+        FRIT_PREPARE_NEEDS_COMPILE);
+    user->driver = spec.driver[0];
+    return NULL;
+}
+
+/* Two threads lower the same at once: one of the answers is kept, and both get it. */
+static void test_same_question_at_once(void **state)
+{
+    struct rig *rig = *state;
+    struct user users[2];
+    frit_program program;
+    struct rig_ops ops;
+
+    rig_chain(&ops, 1);
+    program = rig_program(rig, "narrow", &ops);
+    atomic_store(&toy_meet, atomic_load(&toy_builds) + 2);
+    for (int i = 0; i < 2; i++) {
+        users[i].program = &program;
+        assert_int_equal(pthread_create(&users[i].thread, NULL, prepare_once, &users[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(users[i].thread, NULL);
+    assert_true(users[0].driver != 0);
+    assert_int_equal(users[0].driver, users[1].driver);
+    rig_destroy(&program);
+}
+
 /* Two programs with equal modules, each used by two threads: one answer per size and program, one
  * code per size. */
 static void test_programs_of_many_threads(void **state)
@@ -241,6 +279,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_failure_is_one_callers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_others_do_not_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(test_waiting_is_cancelled, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_same_question_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_programs_of_many_threads, setup, teardown),
     };
 

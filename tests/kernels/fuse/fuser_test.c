@@ -132,7 +132,7 @@ static void test_state_follows_pushes(void **state)
 static void test_foreign_op_closes(void **state)
 {
     struct fusers *f = *state;
-    void *fuser = clone_of(f->list[NARROW].prototype);
+    void *fuser = clone_of(f->list[NARROW].prototype), *clone;
     struct rig_ops ops, foreign = {0};
 
     rig_chain(&ops, 2);
@@ -146,10 +146,16 @@ static void test_foreign_op_closes(void **state)
     check_state(fuser, true, 0, 0);
     push(fuser, &ops, 0, 3);
     check_state(fuser, true, 3, 900);
+    kernels_reset(fuser);
     foreign.op[0].rev = 99;
     foreign.op[0].id = FRIT_OP_neg;
-    push(fuser, &foreign, 0, 1);
-    check_state(fuser, false, 3, 900);
+    rig_unary(&foreign, FRIT_OP_neg, rig_tensor(5, 2), rig_tensor(6, 2), NULL);
+    push(fuser, &foreign, 0, 2);
+    check_state(fuser, false, 0, 0);
+    clone = clone_of(fuser);
+    push(clone, &foreign, 1, 2);
+    check_state(clone, false, 0, 0);
+    kernels_destroy(clone);
     kernels_destroy(fuser);
 }
 

@@ -26,8 +26,9 @@ static frit_status build(struct sched *s, frit_err *err)
     n->late = arena_array(&n->arena, N_LATE, sizeof(*n->late));
     if (!n->words || !n->late)
         return fail_memory(err, N_WORDS);
-    kir_arg(s->module, FRIT_F32, KIR_READ);
-    kir_arg(s->module, FRIT_F32, KIR_WRITE);
+    for (uint32_t i = 0; i < s->block->n_inputs + s->block->n_outputs; i++)
+        kir_arg(s->module, FRIT_F32, i < s->block->n_inputs ? KIR_READ : KIR_WRITE);
+    n->alias[s->block->n_outputs - 1] = 1ull << (s->block->n_inputs - 1);
     kir_phase(s->module, 1);
     kir_param(s->module, KIR_I64);
     n->words[GIVEN] = 77;
@@ -128,6 +129,8 @@ static void test_scalars_as_types(void **state)
         /* Rounded once: by way of f64 this would end at 2^54. */
         {FRIT_SCALAR_I64, (1ll << 54) + (1ll << 30) + 1, 1, (1u << 30) + 1,
          (1ll << 54) + (1ll << 30) + 1, f32_bits(0x1.000002p54f), f64_bits(0x1p54 + 0x1p30)},
+        {FRIT_SCALAR_U64, (1ull << 63) + (1ull << 39) + 1, 1, 1, (1ull << 63) + (1ull << 39) + 1,
+         f32_bits(0x1.000002p63f), f64_bits(0x1p63 + 0x1p39)},
         {FRIT_SCALAR_U64, UINT64_MAX, 1, UINT32_MAX, UINT64_MAX, f32_bits(0x1p64f),
          f64_bits(0x1p64)},
     };
@@ -182,13 +185,51 @@ static void test_words_without_scalars(void **state)
     rig_destroy(&program);
 }
 
+/* Operands and outputs that are not there keep their places, and so do those behind them. */
+enum { MASK = 3, DMASK = 9, N_IN = 6, N_OUT = 5 };
+
+static void test_absent_arguments(void **state)
+{
+    struct state *s = *state;
+    const int64_t dims[] = {2, 2, 2, 2};
+    frit_operand operands[N_IN + N_OUT] = {{0}};
+    const frit_op_desc op = {.struct_size = sizeof(op),
+                             .id = FRIT_OP_deform_conv_backward,
+                             .rev = 1,
+                             .n_in = N_IN,
+                             .n_out = N_OUT,
+                             .operand_stride = sizeof(frit_operand),
+                             .in = operands,
+                             .out = operands + N_IN};
+    const uint32_t places[] = {0, 1, 2, 4, 5, 6, 7, 8, 10};
+    frit_program program = {.struct_size = sizeof(program)};
+    struct kernels_launch launch;
+    struct rig_sig sig;
+
+    rig_sign(&sig, N_IN, N_OUT, 0, 4, dims);
+    sig.args[MASK] = sig.args[DMASK] = (frit_arg_sig){0};
+    for (uint32_t i = 0; i < N_IN + N_OUT; i++) {
+        if (i != MASK && i != DMASK)
+            operands[i] = rig_tensor(i, 4);
+    }
+    assert_int_equal(kernels_op(&s->rig.device, &op, &program, NULL), FRIT_OK);
+    rig_prepare(&program, &sig, &s->spec, &s->variant);
+    for (uint32_t i = 0; i < N_OUT; i++)
+        assert_int_equal(s->spec.outputs[i].alias, i == N_OUT - 1 ? 1u << (N_IN - 1) : 0);
+    rig_bind(&s->launch, &program, &s->spec, NULL, 0, 0, NULL, 0);
+    assert_int_equal(kernels_launch(&s->launch.launch, NULL, 0, &launch, NULL), FRIT_OK);
+    assert_int_equal(launch.n_args, N_IN + N_OUT - 2);
+    assert_memory_equal(launch.args, places, sizeof(places));
+    rig_destroy(&program);
+}
+
 static void test_what_is_no_launch(void **state)
 {
     struct state *s = *state;
     uint64_t room[N_WORDS];
     struct kernels_launch launch = {0};
     frit_program_table foreign = *s->program.table;
-    frit_program other = {.struct_size = sizeof(other), .table = &foreign, .self = s};
+    frit_program other = {.struct_size = sizeof(other), .table = &foreign, .self = s->program.self};
     frit_launch_spec empty = {.struct_size = sizeof(empty)};
 
     assert_int_equal(kernels_launch(&s->launch.launch, room, N_WORDS - 1, &launch, NULL),
@@ -235,6 +276,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_scalars_as_types, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_a_launch_has, setup, teardown),
         cmocka_unit_test_setup_teardown(test_words_without_scalars, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_absent_arguments, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_no_launch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_not_compiled, setup, teardown),
     };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/fuse/toy.h"
+#include "lower/block.h"
 
 struct programs {
     struct rig rig;
@@ -174,6 +175,8 @@ static void test_sizes_share_code(void **state)
     assert_int_equal(prepare(&p->chain, 0, &sig, &second, &other), FRIT_OK);
     assert_int_equal(variant.n_bytes, KERNELS_DIGEST);
     assert_memory_equal(variant.bytes, other.bytes, KERNELS_DIGEST);
+    atomic_store(&p->rig.generation, 5);
+    assert_int_equal(describe(&p->chain).generation, 5);
     assert_int_equal(atomic_load(&toy_builds), 2);
     assert_int_equal(prepare(&p->chain, 0, &sig, &again, &other), FRIT_OK);
     assert_memory_equal(&second, &again, sizeof(second));
@@ -248,6 +251,8 @@ static void test_signatures_are_checked(void **state)
 
     rig_sign(&sig, 3, 1, 1, 2, dims);
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
+    rig_sign(&sig, 2, 2, 1, 2, dims);
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
     rig_sign(&sig, 2, 1, 0, 2, dims);
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
     rig_sign(&sig, 2, 1, 1, 2, dims);
@@ -258,11 +263,53 @@ static void test_signatures_are_checked(void **state)
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
     rig_sign(&sig, 2, 1, 1, 2, dims);
     sig.args[0].quant = 1;
-    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_UNSUPPORTED);
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_INVALID);
     rig_sign(&sig, 2, 1, 1, 2, dims);
     sig.sig.flags = 1ull << 40;
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_UNSUPPORTED);
     sig.sig.flags = 1;
+    assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
+    assert_int_equal(compile(&p->chain, &variant), FRIT_OK);
+}
+
+/* Each candidate has its own answer to a signature. */
+static void test_answers_of_candidates(void **state)
+{
+    struct programs *p = *state;
+    const int64_t dims[] = {8, 8};
+    frit_launch_spec spec;
+    frit_variant variant;
+    frit_program two;
+    struct rig_ops ops;
+    struct rig_sig sig;
+
+    rig_chain(&ops, 2);
+    ops.n = 2;
+    two = rig_program(&p->rig, "narrow", &ops);
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    for (int twice = 0; twice < 2; twice++) {
+        assert_int_equal(prepare(&two, 0, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
+        assert_int_equal(spec.phases[0].group[0], 32);
+        assert_int_equal(prepare(&two, 1, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
+        assert_int_equal(spec.phases[0].group[0], 64);
+    }
+    rig_destroy(&two);
+}
+
+/* A module that is not what others rely on is told, not handed on. */
+static void test_wrong_modules(void **state)
+{
+    struct programs *p = *state;
+    const int64_t dims[] = {3, 5};
+    frit_launch_spec spec;
+    frit_variant variant;
+    struct rig_sig sig;
+
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    for (toy_fault = TOY_ARGUMENT; toy_fault <= TOY_BODY; toy_fault++)
+        assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant),
+                         toy_fault == TOY_BODY ? FRIT_INVALID : FRIT_INTERNAL);
+    toy_fault = TOY_NONE;
     assert_int_equal(prepare(&p->chain, 0, &sig, &spec, &variant), FRIT_PREPARE_NEEDS_COMPILE);
     assert_int_equal(compile(&p->chain, &variant), FRIT_OK);
 }
@@ -405,7 +452,8 @@ static void test_foreign_bytes(void **state)
     struct programs *p = *state;
     frit_program loaded = {.struct_size = sizeof(loaded)};
     unsigned char bytes[1024], changed[1024];
-    uint64_t n = sizeof(bytes);
+    uint64_t n = sizeof(bytes), n_empty;
+    struct block empty;
 
     assert_int_equal(p->chain.table->to_state(p->chain.self, bytes, &n, NULL), FRIT_OK);
     assert_true(n < sizeof(bytes));
@@ -422,6 +470,16 @@ static void test_foreign_bytes(void **state)
     memcpy(changed + NAME_AT, "barrow", 6);
     assert_int_equal(kernels_from_state(&p->rig.device, changed, n, &loaded, NULL),
                      FRIT_INCOMPATIBLE);
+    /* No ops at all. */
+    memcpy(changed, bytes, NAME_AT + 6);
+    block_init(&empty);
+    assert_int_equal(block_close(&empty, 0, NULL), FRIT_OK);
+    n_empty = sizeof(changed) - NAME_AT - 6;
+    assert_int_equal(block_save(&empty, changed + NAME_AT + 6, &n_empty, NULL), FRIT_OK);
+    assert_int_equal(
+        kernels_from_state(&p->rig.device, changed, NAME_AT + 6 + n_empty, &loaded, NULL),
+        FRIT_INCOMPATIBLE);
+    block_fini(&empty);
     /* "pairs" is shorter than "narrow" and takes no three ops. */
     memcpy(changed, bytes, n);
     changed[NAME_AT - 4] = 5;
@@ -443,6 +501,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_questions_that_differ, setup, teardown),
         cmocka_unit_test_setup_teardown(test_signatures_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(test_candidates, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_answers_of_candidates, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_modules, setup, teardown),
         cmocka_unit_test_setup_teardown(test_compile, setup, teardown),
         cmocka_unit_test_setup_teardown(test_programs_share_code, setup, teardown),
         cmocka_unit_test_setup_teardown(test_saved_and_loaded, setup, teardown),

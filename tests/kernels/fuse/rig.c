@@ -283,6 +283,7 @@ void rig_run(const struct rig_launch *l)
     assert_true(kernels_owns(l->launch.program));
     if (kernels_launch(&l->launch, words, 64, &launch, &err))
         fail_msg("launch: %s", err.text);
+    assert_int_equal(launch.n_args, ((const struct kir_module *)launch.code)->n_args);
     for (uint32_t i = 0; i < launch.n_args; i++) {
         uint32_t place = launch.args[i];
         bool workspace = place == KERNELS_WORKSPACE;

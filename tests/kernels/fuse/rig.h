@@ -13,7 +13,7 @@
 
 /* ---- relative ops ---- */
 
-enum { RIG_OPS = 16, RIG_OPERANDS = 5, RIG_ARGS = 8 };
+enum { RIG_OPS = 16, RIG_OPERANDS = 5, RIG_ARGS = 12 };
 
 struct rig_ops {
     uint32_t n;
@@ -58,8 +58,7 @@ void rig_await_compiling(struct rig *rig, uint32_t n);
 frit_program rig_program(struct rig *rig, const char *fuser, const struct rig_ops *ops);
 void rig_destroy(frit_program *program);
 
-/* A dense signature of f32 arguments of the same dims; `places`: NULL, or 0 for those that are
- * absent. */
+/* A dense signature of f32 arguments of the same dims. */
 struct rig_sig {
     frit_signature sig;
     frit_arg_sig args[RIG_ARGS];

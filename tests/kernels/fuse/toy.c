@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/fuse/toy.h"
 
+#include <sched.h>
+
 #include "base/fail.h"
 
 enum { MOST = 32, WORKSPACE = 64 };
 
-atomic_uint toy_builds;
+atomic_uint toy_builds, toy_meet;
 bool toy_exact;
+int toy_fault;
 
 static bool knows(const struct block_op *op)
 {
@@ -103,6 +106,20 @@ static void emit_body(struct builder *b)
                      b->inside);
 }
 
+static void spoil(struct kir_module *m)
+{
+    uint32_t lanes = 32;
+
+    if (toy_fault == TOY_ARGUMENT)
+        kir_arg(m, FRIT_F32, KIR_READ);
+    if (toy_fault == TOY_PARAMETER)
+        kir_param(m, KIR_I32);
+    for (int i = 0; toy_fault == TOY_PHASES && i < SCHED_PHASES; i++)
+        kir_phase(m, lanes);
+    if (toy_fault == TOY_BODY)
+        kir_if(m, kir_const_b(m, true));
+}
+
 static frit_status build(struct sched *s, uint32_t lanes, uint32_t workspace, frit_err *err)
 {
     const struct block *block = s->block;
@@ -126,6 +143,9 @@ static frit_status build(struct sched *s, uint32_t lanes, uint32_t workspace, fr
     kir_phase(s->module, lanes);
     emit_place(&b, lanes, count);
     emit_body(&b);
+    spoil(s->module);
+    while (atomic_load(&toy_builds) < atomic_load(&toy_meet))
+        sched_yield();
     s->numbers->grid[0][0] = (uint32_t)((count + lanes - 1) / lanes);
     s->numbers->grid[0][1] = s->numbers->grid[0][2] = 1;
     s->numbers->workspace_bytes = workspace;

@@ -14,6 +14,11 @@
 #include "lower/sched.h"
 
 extern atomic_uint toy_builds;
+extern atomic_uint toy_meet; /* a build ends when so many have begun */
 extern bool toy_exact;
+
+/* What is wrong with the next modules. */
+enum { TOY_NONE, TOY_ARGUMENT, TOY_PARAMETER, TOY_PHASES, TOY_BODY };
+extern int toy_fault;
 
 #endif
