@@ -269,7 +269,7 @@ static frit_status check_imm(struct verify *v)
                 (inst->op == KIR_shift || is_power_of_two(inst->imm));
         break;
     case KIR_IMM_LOOP:
-        right = inst->imm > 0 && inst->imm <= (inst->type == KIR_I32 ? INT32_MAX : INT64_MAX);
+        right = inst->imm > 0 && inst->imm <= (inst->type == KIR_I32 ? INT32_MAX : UINT32_MAX);
         break;
     }
     return right ? FRIT_OK : bad(v, "the immediate cannot be %lld", (long long)inst->imm);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the printer and the parser of text.h have in common. */
+#ifndef KIR_TEXT_WORDS_H
+#define KIR_TEXT_WORDS_H
+
+#include <stdint.h>
+
+static inline const char *text_dtype(uint32_t dtype)
+{
+    switch (dtype) {
+#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) \
+    case id:                                                \
+        return #name;
+#include <frit/dtypes.def>
+    default:
+        return "?";
+    }
+}
+
+/* The type that `wrap` keeps and `round` rounds to; 0 is none. */
+static inline uint32_t text_narrow(int64_t imm)
+{
+    switch (imm) {
+    case 8:
+        return FRIT_I8;
+    case -8:
+        return FRIT_U8;
+    case 16:
+        return FRIT_I16;
+    case -16:
+        return FRIT_U16;
+    default:
+        return imm == FRIT_F16 || imm == FRIT_BF16 ? (uint32_t)imm : 0;
+    }
+}
+
+#endif
