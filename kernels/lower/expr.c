@@ -141,9 +141,18 @@ static uint32_t find_node(const struct expr *e, uint32_t value, const struct spa
     return BLOCK_NONE;
 }
 
+/* Whether the target computes in the type. */
+static bool has_type(const struct expr *e, uint32_t dtype)
+{
+    enum kir_type type = kir_type_of(dtype);
+
+    return type != KIR_VOID && (type != KIR_F64 || e->s->target->f64) &&
+           (type != KIR_I64 || e->s->target->i64);
+}
+
 static uint32_t add_node(struct expr *e, const struct expr_node *node)
 {
-    if (e->n_nodes == MOST_NODES) {
+    if (e->n_nodes == MOST_NODES || !has_type(e, e->s->block->values[node->value].dtype)) {
         e->status = FRIT_UNSUPPORTED;
         return BLOCK_NONE;
     }
@@ -174,7 +183,7 @@ static uint32_t add_op(struct expr *e, uint32_t value, const struct space_map *m
     struct expr_node node = {.kind = EXPR_OP, .value = value, .n_in = op->n_in, .map = map};
     int64_t dims[FRIT_MAX_RANK];
 
-    if (op->n_in > FRIT_OP_MAX_IN) {
+    if (op->n_in > FRIT_OP_MAX_IN || (op->n_extra && !e->s->target->i64)) {
         e->status = FRIT_UNSUPPORTED;
         return BLOCK_NONE;
     }
@@ -182,8 +191,11 @@ static uint32_t add_op(struct expr *e, uint32_t value, const struct space_map *m
         const struct space_map *to;
 
         node.in[i] = BLOCK_NONE;
-        if (op->in[i].kind != FRIT_OPERAND_TENSOR)
+        if (op->in[i].kind != FRIT_OPERAND_TENSOR) {
+            if (!has_type(e, op->in[i].dtype))
+                e->status = FRIT_UNSUPPORTED;
             continue;
+        }
         to = operand_map(e, op->in[i].value, map);
         if (to)
             node.in[i] = plan(e, op->in[i].value, to);

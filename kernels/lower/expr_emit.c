@@ -180,6 +180,15 @@ static void phase_site(struct expr *e, struct site *site)
     }
 }
 
+/* The type that a scalar operand comes in. */
+static uint32_t scalar_dtype(const struct expr *e, const struct block_op *op, uint32_t i)
+{
+    uint32_t dtype = op->in[i].dtype;
+    bool wide = lower_row_of(op->id)->scalars == LOWER_WIDE && e->s->target->f64;
+
+    return wide && lower_is_float(dtype) ? FRIT_F64 : dtype;
+}
+
 static uint32_t truth(struct expr *e, uint32_t word)
 {
     return emit2(e, KIR_ne, word, kir_const_i(e->s->module, KIR_I32, 0));
@@ -196,7 +205,7 @@ static void phase_scalars(struct expr *e, const struct block_op *op)
         if (in->kind != FRIT_OPERAND_SCALAR || emit->scalar[in->scalar] != KIR_NONE)
             continue;
         emit->scalar[in->scalar] =
-            sched_scalar(e->s, in->scalar, is_bool ? KIR_I32 : kir_type_of(in->dtype));
+            sched_scalar(e->s, in->scalar, is_bool ? KIR_I32 : kir_type_of(scalar_dtype(e, op, i)));
         if (is_bool)
             emit->scalar[in->scalar] = truth(e, emit->scalar[in->scalar]);
     }
@@ -342,7 +351,7 @@ static uint32_t emit_op(struct expr *e, uint32_t number)
     for (uint32_t i = 0; i < op->n_in; i++) {
         l.in_dtype[i] = op->in[i].kind == FRIT_OPERAND_TENSOR
                             ? e->s->block->values[op->in[i].value].dtype
-                            : op->in[i].dtype;
+                            : scalar_dtype(e, op, i);
         l.in[i] = node->in[i] != BLOCK_NONE ? expr_value(e, node->in[i])
                                             : e->emit->scalar[op->in[i].scalar];
     }
@@ -353,7 +362,9 @@ static uint32_t emit_op(struct expr *e, uint32_t number)
     if (node->indexed)
         l.at = site_value(e, e->emit->node_site[number]);
     result = row->fn(&l);
-    return row->result == LOWER_ROUNDS ? lower_round(l.m, l.dtype, result) : result;
+    if (row->result == LOWER_EXACT || (row->result == LOWER_WRAPS && lower_is_float(l.dtype)))
+        return result;
+    return lower_fit(l.m, l.dtype, result);
 }
 
 uint32_t expr_value(struct expr *e, uint32_t node)

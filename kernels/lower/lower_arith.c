@@ -1,11 +1,120 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of plain arithmetic. */
+/* Rows of arithmetic, comparison and choice.  Small integers are extended in values of 32 bits;
+ * where a result can leave its type, rows.def says that it wraps. */
+#include <math.h>
+
 #include "lower/rows.h"
+
+static uint32_t one(const struct lower *l, enum kir_op op)
+{
+    return kir_emit(l->m, op, l->in[0], KIR_NONE, KIR_NONE);
+}
 
 static uint32_t two(const struct lower *l, enum kir_op op)
 {
     return kir_emit(l->m, op, l->in[0], l->in[1], KIR_NONE);
 }
+
+static uint32_t op2(const struct lower *l, enum kir_op op, uint32_t a, uint32_t b)
+{
+    return kir_emit(l->m, op, a, b, KIR_NONE);
+}
+
+static uint32_t negated(const struct lower *l, uint32_t b)
+{
+    return kir_emit(l->m, KIR_not, b, KIR_NONE, KIR_NONE);
+}
+
+/* c ? a : b */
+static uint32_t choose(const struct lower *l, uint32_t c, uint32_t a, uint32_t b)
+{
+    return kir_emit(l->m, KIR_select, a, b, c);
+}
+
+static uint32_t number(const struct lower *l, double value)
+{
+    return lower_const(l->m, l->in_dtype[0], value);
+}
+
+/* ---- one operand ---- */
+
+uint32_t lower_abs(const struct lower *l)
+{
+    return lower_is_unsigned(l->dtype) ? l->in[0] : one(l, KIR_abs);
+}
+
+uint32_t lower_neg(const struct lower *l)
+{
+    return one(l, KIR_neg);
+}
+
+uint32_t lower_sign(const struct lower *l)
+{
+    uint32_t x = l->in[0], zero = number(l, 0), up = lower_less(l->m, l->dtype, zero, x);
+    uint32_t sign = choose(l, up, number(l, 1), zero);
+
+    if (lower_is_unsigned(l->dtype))
+        return sign;
+    sign = choose(l, lower_less(l->m, l->dtype, x, zero), number(l, -1), sign);
+    return lower_is_float(l->dtype) ? choose(l, op2(l, KIR_ne, x, x), x, sign) : sign;
+}
+
+uint32_t lower_sqrt(const struct lower *l)
+{
+    return one(l, KIR_sqrt);
+}
+
+uint32_t lower_floor(const struct lower *l)
+{
+    return one(l, KIR_floor);
+}
+
+uint32_t lower_round(const struct lower *l)
+{
+    return one(l, KIR_rint);
+}
+
+uint32_t lower_ceil(const struct lower *l)
+{
+    return one(l, KIR_ceil);
+}
+
+uint32_t lower_trunc(const struct lower *l)
+{
+    return one(l, KIR_trunc);
+}
+
+uint32_t lower_not(const struct lower *l)
+{
+    return one(l, KIR_not);
+}
+
+uint32_t lower_recip(const struct lower *l)
+{
+    return op2(l, KIR_div, number(l, 1), l->in[0]);
+}
+
+uint32_t lower_square(const struct lower *l)
+{
+    return op2(l, KIR_mul, l->in[0], l->in[0]);
+}
+
+uint32_t lower_is_nan(const struct lower *l)
+{
+    return op2(l, KIR_ne, l->in[0], l->in[0]);
+}
+
+uint32_t lower_is_inf(const struct lower *l)
+{
+    return op2(l, KIR_eq, one(l, KIR_abs), number(l, (double)INFINITY));
+}
+
+uint32_t lower_relu(const struct lower *l)
+{
+    return lower_most(l->m, l->dtype, l->in[0], number(l, 0));
+}
+
+/* ---- two ---- */
 
 uint32_t lower_add(const struct lower *l)
 {
@@ -20,4 +129,126 @@ uint32_t lower_sub(const struct lower *l)
 uint32_t lower_mul(const struct lower *l)
 {
     return two(l, KIR_mul);
+}
+
+uint32_t lower_div(const struct lower *l)
+{
+    if (lower_is_float(l->dtype))
+        return two(l, KIR_div);
+    return two(l, lower_is_unsigned(l->dtype) ? KIR_udiv : KIR_sdiv);
+}
+
+uint32_t lower_maximum(const struct lower *l)
+{
+    return lower_most(l->m, l->dtype, l->in[0], l->in[1]);
+}
+
+uint32_t lower_minimum(const struct lower *l)
+{
+    return lower_least(l->m, l->dtype, l->in[0], l->in[1]);
+}
+
+uint32_t lower_and(const struct lower *l)
+{
+    return two(l, KIR_and);
+}
+
+uint32_t lower_or(const struct lower *l)
+{
+    return two(l, KIR_or);
+}
+
+uint32_t lower_xor(const struct lower *l)
+{
+    return two(l, KIR_xor);
+}
+
+/* 0 where b is not a number of bits of the type; no shift is by more than those. */
+static uint32_t shifted(const struct lower *l, enum kir_op op)
+{
+    uint32_t b = l->in[1], zero = number(l, 0);
+    uint32_t fits = op2(l, KIR_ult, b, number(l, frit_dtype_bits(l->dtype)));
+
+    return choose(l, fits, op2(l, op, l->in[0], choose(l, fits, b, zero)), zero);
+}
+
+uint32_t lower_shl(const struct lower *l)
+{
+    return shifted(l, KIR_shl);
+}
+
+uint32_t lower_shr(const struct lower *l)
+{
+    return shifted(l, lower_is_unsigned(l->dtype) ? KIR_shr : KIR_sar);
+}
+
+/* ---- truth values ---- */
+
+uint32_t lower_eq(const struct lower *l)
+{
+    return two(l, KIR_eq);
+}
+
+uint32_t lower_ne(const struct lower *l)
+{
+    return two(l, KIR_ne);
+}
+
+uint32_t lower_lt(const struct lower *l)
+{
+    return lower_less(l->m, l->in_dtype[0], l->in[0], l->in[1]);
+}
+
+uint32_t lower_gt(const struct lower *l)
+{
+    return lower_less(l->m, l->in_dtype[0], l->in[1], l->in[0]);
+}
+
+static uint32_t not_above(const struct lower *l, uint32_t a, uint32_t b)
+{
+    if (l->in_dtype[0] == FRIT_BOOL)
+        return op2(l, KIR_or, negated(l, a), b);
+    return op2(l, lower_is_unsigned(l->in_dtype[0]) ? KIR_ule : KIR_le, a, b);
+}
+
+uint32_t lower_le(const struct lower *l)
+{
+    return not_above(l, l->in[0], l->in[1]);
+}
+
+uint32_t lower_ge(const struct lower *l)
+{
+    return not_above(l, l->in[1], l->in[0]);
+}
+
+/* ---- three ---- */
+
+uint32_t lower_where(const struct lower *l)
+{
+    return choose(l, l->in[0], l->in[1], l->in[2]);
+}
+
+uint32_t lower_mask_fill(const struct lower *l)
+{
+    return choose(l, l->in[1], l->in[2], l->in[0]);
+}
+
+uint32_t lower_clamp(const struct lower *l)
+{
+    return lower_least(l->m, l->dtype, lower_most(l->m, l->dtype, l->in[0], l->in[1]), l->in[2]);
+}
+
+uint32_t lower_hard_sigmoid(const struct lower *l)
+{
+    uint32_t line = op2(l, KIR_add, op2(l, KIR_mul, l->in[1], l->in[0]), l->in[2]);
+
+    line = op2(l, KIR_fmax, line, number(l, 0));
+    return op2(l, KIR_fmin, line, number(l, 1));
+}
+
+uint32_t lower_leaky_relu(const struct lower *l)
+{
+    uint32_t up = op2(l, KIR_lt, number(l, 0), l->in[0]);
+
+    return choose(l, up, l->in[0], two(l, KIR_mul));
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables from op to function, derived from rows.def. */
+/* The tables from op to function, derived from rows.def, and what is common to rows. */
 #include "lower/rows.h"
 
 const struct lower_row *lower_row_of(uint32_t op)
 {
     static const struct lower_row rows[FRIT_OP_LIMIT] = {
-#define LOWER_ROW(name, RESULT, AT) [FRIT_OP_##name] = {lower_##name, LOWER_##RESULT, LOWER_##AT},
+#define LOWER_ROW(name, RESULT, AT, SCALARS) \
+    [FRIT_OP_##name] = {lower_##name, LOWER_##RESULT, LOWER_##AT, LOWER_##SCALARS},
 #include "lower/rows.def"
     };
 
@@ -22,21 +23,66 @@ const struct view_row *view_row_of(uint32_t op)
     return op < FRIT_OP_LIMIT && rows[op].fn ? &rows[op] : NULL;
 }
 
-uint32_t lower_round(struct kir_module *m, uint32_t dtype, uint32_t value)
+bool lower_is_float(uint32_t dtype)
+{
+    return kir_type_of(dtype) == KIR_F32 || kir_type_of(dtype) == KIR_F64;
+}
+
+bool lower_is_unsigned(uint32_t dtype)
+{
+    return dtype == FRIT_U8 || dtype == FRIT_U16 || dtype == FRIT_U32 || dtype == FRIT_U64;
+}
+
+uint32_t lower_fit(struct kir_module *m, uint32_t dtype, uint32_t value)
 {
     int64_t bits = frit_dtype_bits(dtype);
 
-    switch (dtype) {
-    case FRIT_F16:
-    case FRIT_BF16:
+    if (dtype == FRIT_F16 || dtype == FRIT_BF16)
         return kir_emit_imm(m, KIR_round, dtype, value, KIR_NONE, KIR_NONE);
-    case FRIT_U8:
-    case FRIT_U16:
-        bits = -bits; /* fall through */
-    case FRIT_I8:
-    case FRIT_I16:
-        return kir_emit_imm(m, KIR_wrap, (uint64_t)bits, value, KIR_NONE, KIR_NONE);
-    default:
+    if (kir_type_of(dtype) != KIR_I32 || bits == 32)
         return value;
-    }
+    return kir_emit_imm(m, KIR_wrap, (uint64_t)(lower_is_unsigned(dtype) ? -bits : bits), value,
+                        KIR_NONE, KIR_NONE);
+}
+
+uint32_t lower_const(struct kir_module *m, uint32_t dtype, double number)
+{
+    enum kir_type type = kir_type_of(dtype);
+
+    if (type == KIR_B)
+        return kir_const_b(m, number != 0);
+    return lower_is_float(dtype) ? kir_const_f(m, type, number)
+                                 : kir_const_i(m, type, (int64_t)number);
+}
+
+uint32_t lower_less(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b)
+{
+    if (dtype == FRIT_BOOL)
+        return kir_emit(m, KIR_and, kir_emit(m, KIR_not, a, KIR_NONE, KIR_NONE), b, KIR_NONE);
+    return kir_emit(m, lower_is_unsigned(dtype) ? KIR_ult : KIR_lt, a, b, KIR_NONE);
+}
+
+/* The instruction of the dtype's kind. */
+static uint32_t by_kind(struct kir_module *m, uint32_t dtype, const enum kir_op ops[4], uint32_t a,
+                        uint32_t b)
+{
+    uint32_t kind = lower_is_float(dtype) ? 0
+                    : dtype == FRIT_BOOL  ? 3
+                                          : lower_is_unsigned(dtype) + 1;
+
+    return kir_emit(m, ops[kind], a, b, KIR_NONE);
+}
+
+uint32_t lower_least(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b)
+{
+    static const enum kir_op ops[4] = {KIR_fmin, KIR_smin, KIR_umin, KIR_and};
+
+    return by_kind(m, dtype, ops, a, b);
+}
+
+uint32_t lower_most(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b)
+{
+    static const enum kir_op ops[4] = {KIR_fmax, KIR_smax, KIR_umax, KIR_or};
+
+    return by_kind(m, dtype, ops, a, b);
 }

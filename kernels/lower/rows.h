@@ -10,8 +10,9 @@
 #include "ir/target.h"
 #include "lower/space.h"
 
-enum lower_result { LOWER_EXACT, LOWER_ROUNDS };
+enum lower_result { LOWER_EXACT, LOWER_ROUNDS, LOWER_WRAPS };
 enum lower_at { LOWER_NOTHING, LOWER_NUMBER, LOWER_DIAGONAL };
+enum lower_scalars { LOWER_OWN, LOWER_WIDE };
 enum view_count { VIEW_SAME, VIEW_OTHER };
 
 /* One element of one op. */
@@ -31,8 +32,9 @@ typedef uint32_t (*lower_fn)(const struct lower *l);
 
 struct lower_row {
     lower_fn fn;
-    uint32_t result; /* enum lower_result */
-    uint32_t at;     /* enum lower_at */
+    uint32_t result;  /* enum lower_result */
+    uint32_t at;      /* enum lower_at */
+    uint32_t scalars; /* enum lower_scalars */
 };
 
 /* One view: the map of its operand from that of its result. */
@@ -55,10 +57,22 @@ struct view_row {
 const struct lower_row *lower_row_of(uint32_t op);
 const struct view_row *view_row_of(uint32_t op);
 
-/* Rounds or wraps a value to what a tensor of this type can hold. */
-uint32_t lower_round(struct kir_module *m, uint32_t dtype, uint32_t value);
+/* ---- what rows are made of ---- */
 
-#define LOWER_ROW(name, RESULT, AT) uint32_t lower_##name(const struct lower *l);
+/* Rounds or wraps a value of kir_type_of(dtype) to what a tensor of this type can hold. */
+uint32_t lower_fit(struct kir_module *m, uint32_t dtype, uint32_t value);
+/* A number as a value of a type. */
+uint32_t lower_const(struct kir_module *m, uint32_t dtype, double number);
+/* As the row cast does: rounded once. */
+uint32_t lower_convert(struct kir_module *m, uint32_t from, uint32_t to, uint32_t value);
+bool lower_is_float(uint32_t dtype);
+bool lower_is_unsigned(uint32_t dtype); /* integers, not bool */
+/* a < b, the smaller, the larger; of bool too; NaN wins. */
+uint32_t lower_less(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b);
+uint32_t lower_least(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b);
+uint32_t lower_most(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b);
+
+#define LOWER_ROW(name, RESULT, AT, SCALARS) uint32_t lower_##name(const struct lower *l);
 #define LOWER_VIEW(name, COUNT) \
     bool view_##name(const struct view *view, const struct space_map *of, struct space_map *in);
 #include "lower/rows.def"
