@@ -3,7 +3,7 @@
  * counts at that loop's end.  A phi is needed until its loop's end at least.
  *
  * What `next` gives a phi can be made in the phi's register when it is made right in the loop, for
- * this phi only, and nothing in the loop uses the phi afterwards. */
+ * this phi only, and nothing in the loop uses the phi when it is overwritten. */
 #include "emit/tile/live.h"
 
 #include <stdlib.h>
@@ -56,9 +56,18 @@ static void uses_of(const struct walk *w, uint32_t at)
     }
 }
 
-/* Whether anything in phi's loop uses it after `made`. */
+static bool is_elementwise(uint32_t op)
+{
+    enum kir_imm imm = kir_op_info(op)->imm;
+
+    return imm == KIR_IMM_NONE || imm == KIR_IMM_NARROW;
+}
+
+/* Whether anything in phi's loop uses it when its register is that of `made`: after it, or, where
+ * that reads other lanes than it writes, by it. */
 static bool used_after(const struct walk *w, uint32_t phi, uint32_t made)
 {
+    uint32_t from = made + is_elementwise(w->phase->inst[made].op);
     const struct kir_phase *phase = w->phase;
     const struct kir_inst *next = &phase->inst[phase->inst[w->live->loop[phi]].pair];
 
@@ -66,7 +75,7 @@ static bool used_after(const struct walk *w, uint32_t phi, uint32_t made)
         if (w->module->links[next->a[0] + i] == phi)
             return true;
     }
-    for (uint32_t at = made + 1; &phase->inst[at] < next; at++) {
+    for (uint32_t at = from; &phase->inst[at] < next; at++) {
         const struct kir_inst *inst = &phase->inst[at];
 
         if (inst->op == KIR_for || inst->op == KIR_next) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches of random cases: memory, eval, comparison. */
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/eval.h"
+#include "ir/text.h"
 
 #include "emit/random.h"
 #include "unit.h"
@@ -50,6 +52,21 @@ static bool is_nan(uint32_t dtype, uint64_t bits)
     }
 }
 
+/* What to look at when a case fails. */
+static void print_case(const struct random_case *c)
+{
+    struct str text = {0};
+
+    kir_print(&c->module, &text);
+    fputs(text.text ? text.text : "", stderr); /* print_error cuts */
+    for (uint32_t i = 0; i < c->module.n_phases; i++)
+        print_error("# grid of phase %u: %u, %u, %u\n", i, c->grid[i][0], c->grid[i][1],
+                    c->grid[i][2]);
+    for (uint32_t i = 0; i < c->module.n_params; i++)
+        print_error("# param %u: %#llx\n", i, (unsigned long long)c->words[i]);
+    str_fini(&text);
+}
+
 void random_case_compare(const struct random_case *c, const char *name, void *const *expected,
                          void *const *got)
 {
@@ -61,9 +78,11 @@ void random_case_compare(const struct random_case *c, const char *name, void *co
 
             memcpy(&a, (const char *)expected[i] + (size_t)k * size, size);
             memcpy(&b, (const char *)got[i] + (size_t)k * size, size);
-            if (a != b && !(is_nan(dtype, a) && is_nan(dtype, b)))
-                fail_msg("%s: argument %u, element %u is %#llx, should be %#llx", name, i, k,
-                         (unsigned long long)b, (unsigned long long)a);
+            if (a == b || (is_nan(dtype, a) && is_nan(dtype, b)))
+                continue;
+            print_case(c);
+            fail_msg("%s: argument %u, element %u is %#llx, should be %#llx", name, i, k,
+                     (unsigned long long)b, (unsigned long long)a);
         }
     }
 }
