@@ -457,9 +457,16 @@ static void test_foreign_bytes(void **state)
 
     assert_int_equal(p->chain.table->to_state(p->chain.self, bytes, &n, NULL), FRIT_OK);
     assert_true(n < sizeof(bytes));
-    for (uint64_t k = 0; k < n; k++)
-        assert_int_equal(kernels_from_state(&p->rig.device, bytes, k, &loaded, NULL),
+    for (uint64_t k = 1; k < n; k++) { /* in memory that ends there */
+        unsigned char *cut = malloc(k);
+
+        assert_non_null(cut);
+        memcpy(cut, bytes, k);
+        assert_int_equal(kernels_from_state(&p->rig.device, cut, k, &loaded, NULL),
                          FRIT_INCOMPATIBLE);
+        free(cut);
+    }
+    assert_int_equal(kernels_from_state(&p->rig.device, NULL, 0, &loaded, NULL), FRIT_INCOMPATIBLE);
     assert_int_equal(kernels_from_state(&p->rig.device, bytes, n + 1, &loaded, NULL),
                      FRIT_INCOMPATIBLE);
     memcpy(changed, bytes, n);
