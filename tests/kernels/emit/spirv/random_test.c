@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random modules on a device as by eval.  FRIT_TEST_CASE is the number of the first, FRIT_TEST_CASES
- * how many. */
+/* Random modules on a device as by eval.  FRIT_TEST_CASE is the number of the first,
+ * FRIT_TEST_CASES how many. */
 #include <stdio.h>
 
 #include "emit/random.h"

@@ -13,20 +13,21 @@
 
 enum { HEAP_BYTES = 32 << 20, GUARD = 256, GUARD_BYTE = 0xa5, MOST_DEVICES = 16, MOST_PHASES = 8 };
 
-#define INSTANCE_CALLS(CALL)                                         \
-    CALL(EnumeratePhysicalDevices)                                   \
-    CALL(GetPhysicalDeviceProperties2)                               \
-    CALL(GetPhysicalDeviceFeatures2)                                 \
-    CALL(GetPhysicalDeviceMemoryProperties)                          \
-    CALL(EnumerateDeviceExtensionProperties)                         \
-    CALL(CreateDevice) CALL(GetDeviceProcAddr) CALL(DestroyInstance) \
-        CALL(GetPhysicalDeviceQueueFamilyProperties)
+#define INSTANCE_CALLS(CALL)                 \
+    CALL(EnumeratePhysicalDevices)           \
+    CALL(GetPhysicalDeviceProperties2)       \
+    CALL(GetPhysicalDeviceFeatures2)         \
+    CALL(GetPhysicalDeviceMemoryProperties)  \
+    CALL(EnumerateDeviceExtensionProperties) \
+    CALL(CreateDevice)                       \
+    CALL(GetDeviceProcAddr) CALL(DestroyInstance) CALL(GetPhysicalDeviceQueueFamilyProperties)
 #define DEVICE_CALLS(CALL)                                                                        \
     CALL(GetDeviceQueue)                                                                          \
     CALL(CreateBuffer)                                                                            \
     CALL(GetBufferMemoryRequirements)                                                             \
     CALL(AllocateMemory)                                                                          \
-    CALL(BindBufferMemory) CALL(MapMemory) CALL(GetBufferDeviceAddress) CALL(CreateCommandPool)   \
+    CALL(BindBufferMemory)                                                                        \
+    CALL(MapMemory) CALL(GetBufferDeviceAddress) CALL(CreateCommandPool)                          \
         CALL(AllocateCommandBuffers) CALL(BeginCommandBuffer) CALL(EndCommandBuffer)              \
             CALL(CmdBindPipeline) CALL(CmdPushConstants) CALL(CmdDispatch)                        \
                 CALL(CmdPipelineBarrier) CALL(QueueSubmit) CALL(QueueWaitIdle)                    \
