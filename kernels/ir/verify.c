@@ -31,7 +31,7 @@ static frit_status FRIT_PRINTF(2, 3) bad(struct verify *v, const char *format, .
     va_end(args);
     if (v->err && v->place.at != KIR_NONE)
         fail_context(v->err, "phase %u, %%%u %s", v->place.phase, v->place.at,
-                     v->inst->op < KIR_OPS ? kir_op_info(v->inst->op)->name : "of no kind");
+                     v->inst->op < KIR_OPS ? kir_op_info(v->inst->op)->name : "?");
     else if (v->err && v->place.phase != KIR_NONE)
         fail_context(v->err, "phase %u", v->place.phase);
     return st;
@@ -67,7 +67,7 @@ static frit_status check_nesting(struct verify *v)
         go_to(v, i);
         op = v->inst->op;
         if (op >= KIR_OPS)
-            return bad(v, "there are %u kinds of instructions", KIR_OPS);
+            return bad(v, "is no instruction");
         if (v->inst->level != depth)
             return bad(v, "stands at level %u and says %u", depth, v->inst->level);
         v->scope[i] = depth ? open[depth - 1] : KIR_NONE;

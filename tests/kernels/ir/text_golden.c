@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text in, text out: kernels_ir_text [--bless] FOLDER.
+/* Text in, text out: kernels_ir_golden [--bless] FOLDER.
  *
  * Each NAME.kir is parsed; the printed module, or the message, must be what NAME.out holds, and
  * what is printed must parse and print to itself and have the same digest.  --bless writes the .out
