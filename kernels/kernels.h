@@ -51,6 +51,9 @@ frit_status kernels_from_state(const struct kernels_device *device, const void *
 /* A program for one op; FRIT_UNSUPPORTED: no schedule takes it. */
 frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *op,
                        frit_program *out, frit_err *err);
+/* What slot `supports` of frit_backend answers. */
+void kernels_supports(const struct kernels_device *device, const frit_op_desc *ops, uint32_t count,
+                      uint32_t stride, uint64_t *bits);
 bool kernels_has_op(const frit_op_desc *op);
 
 /* A launch of such a program, for submit.  Everything is borrowed: `words` are those given or live

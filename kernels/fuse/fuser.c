@@ -116,7 +116,7 @@ static void push(struct fuser *f, const frit_op_desc *op)
     bool open = false;
     uint32_t quality = 0, n;
 
-    if (block_push(&f->block, op, NULL)) {
+    if (!op_types_fit(&f->device->target, op) || block_push(&f->block, op, NULL)) {
         f->closed = true;
         return;
     }

@@ -2,6 +2,8 @@
 /* Programs for single ops.  Their arguments are the row's operands, then its outputs; scalar and
  * absent operands and outputs that nobody wants keep their places, which the block does not know.
  */
+#include <string.h>
+
 #include <frit/op_table.h>
 
 #include "base/fail.h"
@@ -15,6 +17,29 @@ static frit_status push_op(struct block *block, const frit_op_desc *op, frit_err
     alone.n_dead = 0;
     alone.dead = NULL;
     return block_push(block, &alone, err);
+}
+
+static bool types_fit(const struct kir_target *target, const frit_op_desc *op,
+                      const frit_operand *first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const frit_operand *operand =
+            (const frit_operand *)(const void *)((const char *)first +
+                                                 (size_t)i * op->operand_stride);
+        enum kir_type type =
+            operand->kind == FRIT_OPERAND_ABSENT ? KIR_VOID : kir_type_of(operand->dtype);
+
+        if ((type == KIR_F64 && !target->f64) || (type == KIR_I64 && !target->i64))
+            return false;
+    }
+    return true;
+}
+
+/* Words of the random generator are 64 bits wide. */
+bool op_types_fit(const struct kir_target *target, const frit_op_desc *op)
+{
+    return types_fit(target, op, op->in, op->n_in) && types_fit(target, op, op->out, op->n_out) &&
+           (!op->n_extra || target->i64);
 }
 
 bool kernels_has_op(const frit_op_desc *op)
@@ -33,6 +58,19 @@ bool kernels_has_op(const frit_op_desc *op)
     }
     block_fini(&block);
     return has;
+}
+
+void kernels_supports(const struct kernels_device *device, const frit_op_desc *ops, uint32_t count,
+                      uint32_t stride, uint64_t *bits)
+{
+    memset(bits, 0, (count + 63) / 64 * sizeof(*bits));
+    for (uint32_t i = 0; i < count; i++) {
+        const frit_op_desc *op =
+            (const frit_op_desc *)(const void *)((const char *)ops + (size_t)i * stride);
+
+        if (op_types_fit(&device->target, op) && kernels_has_op(op))
+            bits[i / 64] |= 1ull << i % 64;
+    }
 }
 
 static uint32_t place_of_input(const struct block_op *op, uint32_t value)
@@ -74,6 +112,8 @@ frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *
     struct block block;
     frit_status st;
 
+    if (row && !op_types_fit(&device->target, op))
+        return fail(err, FRIT_UNSUPPORTED, "%s: the device lacks a type of 64 bits", row->name);
     block_init(&block);
     st = push_op(&block, op, err);
     if (!st)

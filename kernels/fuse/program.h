@@ -57,6 +57,9 @@ void program_destroy(struct program *program);
 frit_status program_of_block(const struct kernels_device *device, const struct schedule *schedule,
                              struct block *block, uint32_t n_ops, frit_program *out, frit_err *err);
 
+/* Whether the device computes with every type of an op. */
+bool op_types_fit(const struct kir_target *target, const frit_op_desc *op);
+
 /* Slots of the table. */
 frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
                             frit_launch_spec *out, frit_variant *variant, frit_err *err);

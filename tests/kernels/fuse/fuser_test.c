@@ -240,6 +240,25 @@ static void test_outputs_are_limited(void **state)
     kernels_destroy(fuser);
 }
 
+/* A type that the device does not compute with closes. */
+static void test_types_of_the_device(void **state)
+{
+    struct fusers *f = *state;
+    void *fuser = clone_of(f->list[NARROW].prototype);
+    struct rig_ops ops = {0};
+
+    for (uint32_t i = 0; i < 3; i++)
+        rig_unary(&ops, FRIT_OP_neg, rig_tensor(i, 1), rig_tensor(i + 1, 1), NULL);
+    ops.operand[1][1].dtype = ops.operand[2][0].dtype = ops.operand[2][1].dtype = FRIT_I64;
+    push(fuser, &ops, 0, 3);
+    check_state(fuser, true, 3, 900);
+    kernels_reset(fuser);
+    f->rig.device.target.i64 = false;
+    push(fuser, &ops, 0, 3);
+    check_state(fuser, false, 1, 900);
+    kernels_destroy(fuser);
+}
+
 static void test_bindings_are_limited(void **state)
 {
     struct fusers *f = *state;
@@ -267,6 +286,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_finish_cuts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_outputs_are_limited, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bindings_are_limited, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_types_of_the_device, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

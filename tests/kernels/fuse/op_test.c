@@ -130,6 +130,37 @@ static void test_refuses_what_no_schedule_takes(void **state)
     assert_null(program.table);
 }
 
+static void test_types_of_the_device(void **state)
+{
+    struct rig *rig = *state;
+    frit_program program = {.struct_size = sizeof(program)};
+    struct rig_ops ops = {0};
+    uint64_t bits[2];
+
+    for (uint32_t i = 0; i < 3; i++)
+        rig_unary(&ops, FRIT_OP_neg, rig_tensor(0, 1), rig_tensor(1, 1), NULL);
+    rig_unary(&ops, FRIT_OP_sqrt, rig_tensor(0, 1), rig_tensor(1, 1), NULL);
+    ops.operand[1][0].dtype = ops.operand[1][1].dtype = FRIT_F64;
+    ops.operand[2][0].dtype = ops.operand[2][1].dtype = FRIT_U64;
+    bits[0] = bits[1] = UINT64_MAX;
+    kernels_supports(&rig->device, ops.op, 4, sizeof(*ops.op), bits);
+    assert_int_equal(bits[0], 7);
+    assert_true(bits[1] == UINT64_MAX);
+    rig->device.target.f64 = false;
+    kernels_supports(&rig->device, ops.op, 4, sizeof(*ops.op), bits);
+    assert_int_equal(bits[0], 5);
+    assert_int_equal(kernels_op(&rig->device, &ops.op[1], &program, NULL), FRIT_UNSUPPORTED);
+    rig->device.target.f64 = true;
+    rig->device.target.i64 = false;
+    kernels_supports(&rig->device, ops.op, 4, sizeof(*ops.op), bits);
+    assert_int_equal(bits[0], 3);
+    assert_int_equal(kernels_op(&rig->device, &ops.op[2], &program, NULL), FRIT_UNSUPPORTED);
+    ops.op[0].n_extra = 2;
+    kernels_supports(&rig->device, ops.op, 4, sizeof(*ops.op), bits);
+    assert_int_equal(bits[0], 2);
+    assert_null(program.table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +168,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_same_value_twice, setup, teardown),
         cmocka_unit_test_setup_teardown(test_describes_itself_by_the_row, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refuses_what_no_schedule_takes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_types_of_the_device, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
