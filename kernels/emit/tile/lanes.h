@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of loops share: the C types of lanes, the name of the level that they are compiled
- * for, and loops whose rounds are independent. */
+/* What the files of loops share: the C types of rows.def, the name of the level that they are
+ * compiled for, and loops whose rounds are independent. */
 #ifndef EMIT_TILE_LANES_H
 #define EMIT_TILE_LANES_H
 
 #include <stdint.h>
+
+#include <frit/types.h>
 
 typedef int8_t i8;
 typedef uint8_t u8;
@@ -16,6 +18,8 @@ typedef int64_t i64;
 typedef uint64_t u64;
 typedef float f32;
 typedef double f64;
+
+#define ROWS_F16 FRIT_F16
 
 #define TILE_PASTE(a, b)  a##_##b
 #define TILE_PASTED(a, b) TILE_PASTE(a, b)

@@ -25,10 +25,12 @@ enum tile_kind {
     TILE_U8,
     TILE_S16,
     TILE_U16,
-    TILE_32,
-    TILE_64,
+    TILE_I32,
+    TILE_I64,
     TILE_F16,
     TILE_BF16,
+    TILE_F32,
+    TILE_F64,
     TILE_KINDS
 };
 

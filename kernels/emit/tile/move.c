@@ -6,7 +6,6 @@
 #include "emit/tile/loops.h"
 
 #include "emit/tile/lanes.h"
-#include "ir/half.h"
 
 /* MEMORY and LANE: C types; `load` of m, `store` of r. */
 #define MOVE(name, MEMORY, LANE, load, store)                                                \
@@ -98,24 +97,18 @@
             }                                                                                \
     }
 
-MOVE(truth, u8, u32, m != 0, (u8)r)
-MOVE(s8, i8, u32, (u32)m, (i8)r)
-MOVE(u8, u8, u32, m, (u8)r)
-MOVE(s16, i16, u32, (u32)m, (i16)r)
-MOVE(u16, u16, u32, m, (u16)r)
-MOVE(32, u32, u32, m, r)
-MOVE(64, u64, u64, m, r)
-MOVE(f16, u16, f32, f16_load(m), f16_store(r))
-MOVE(bf16, u16, f32, bf16_load(m), bf16_store(r))
+#define FUNCTION(...) __VA_ARGS__
+#define MEMORY        MOVE
+#include "emit/rows.def"
 
-#define ROW(KIND, way, name) \
-    [TILE_##KIND] = {way##_##name##_linear, way##_##name##_32, way##_##name##_64}
-#define TABLE(way)                                                        \
-    extern tile_move *const TILE_NAME(tile_##way)[TILE_KINDS][TILE_WAYS]; \
-    tile_move *const TILE_NAME(tile_##way)[TILE_KINDS][TILE_WAYS] = {     \
-        ROW(BOOL, way, truth), ROW(S8, way, s8),   ROW(U8, way, u8),      \
-        ROW(S16, way, s16),    ROW(U16, way, u16), ROW(32, way, 32),      \
-        ROW(64, way, 64),      ROW(F16, way, f16), ROW(BF16, way, bf16)}
+#define PLACES(KIND, way) \
+    [TILE_##KIND] = {way##_##KIND##_linear, way##_##KIND##_32, way##_##KIND##_64}
+#define TABLE(way)                                                               \
+    extern tile_move *const TILE_NAME(tile_##way)[TILE_KINDS][TILE_WAYS];        \
+    tile_move *const TILE_NAME(tile_##way)[TILE_KINDS][TILE_WAYS] = {            \
+        PLACES(BOOL, way), PLACES(S8, way),  PLACES(U8, way),  PLACES(S16, way), \
+        PLACES(U16, way),  PLACES(I32, way), PLACES(I64, way), PLACES(F16, way), \
+        PLACES(BF16, way), PLACES(F32, way), PLACES(F64, way)}
 
 TABLE(load);
 TABLE(store);

@@ -224,9 +224,9 @@ static void make_nothing(struct make *m, uint32_t at)
 /* ---- memory ---- */
 
 static const uint8_t kinds[FRIT_DTYPE_LIMIT] = {
-    [FRIT_BOOL] = TILE_BOOL, [FRIT_I8] = TILE_S8,  [FRIT_U8] = TILE_U8,  [FRIT_I16] = TILE_S16,
-    [FRIT_U16] = TILE_U16,   [FRIT_I32] = TILE_32, [FRIT_U32] = TILE_32, [FRIT_F32] = TILE_32,
-    [FRIT_I64] = TILE_64,    [FRIT_U64] = TILE_64, [FRIT_F64] = TILE_64, [FRIT_F16] = TILE_F16,
+    [FRIT_BOOL] = TILE_BOOL, [FRIT_I8] = TILE_S8,   [FRIT_U8] = TILE_U8,   [FRIT_I16] = TILE_S16,
+    [FRIT_U16] = TILE_U16,   [FRIT_I32] = TILE_I32, [FRIT_U32] = TILE_I32, [FRIT_F32] = TILE_F32,
+    [FRIT_I64] = TILE_I64,   [FRIT_U64] = TILE_I64, [FRIT_F64] = TILE_F64, [FRIT_F16] = TILE_F16,
     [FRIT_BF16] = TILE_BF16,
 };
 
@@ -294,7 +294,7 @@ static uint32_t kind_of(const struct make *m, const struct kir_inst *inst)
 {
     if (kir_op_info(inst->op)->imm == KIR_IMM_ARG)
         return kinds[m->module->args[inst->imm].dtype];
-    return make_is_wide(m->phase->tiles[inst->imm].type) ? TILE_64 : TILE_32;
+    return make_is_wide(m->phase->tiles[inst->imm].type) ? TILE_I64 : TILE_I32;
 }
 
 /* Gives back what place_in_lanes took. */
