@@ -165,6 +165,11 @@ frit_status launch_check(void *device, const frit_launch *launch, frit_err *err)
                      "a program of another driver");
 }
 
+static frit_status no_memory(const struct instance *instance, const char *name, frit_err *err)
+{
+    return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to run %s", name);
+}
+
 frit_status launch_run(void *self, const frit_launch *launch, frit_err *err)
 {
     struct device *device = self;
@@ -172,16 +177,17 @@ frit_status launch_run(void *self, const frit_launch *launch, frit_err *err)
     struct room *room = &device->room;
     struct kernels_launch made = {0};
     frit_status status = kernels_launch(launch, room->words, room->n_words, &made, err);
-    const struct module_code *code;
 
-    if (status && made.n_words > room->n_words && grow_words(room, instance, made.n_words))
+    if (status && made.n_words > room->n_words) {
+        if (!grow_words(room, instance, made.n_words))
+            return no_memory(instance, made.name, err);
         status = kernels_launch(launch, room->words, room->n_words, &made, err);
+    }
     if (status)
         return status;
-    code = made.code;
-    if (!grow_args(room, instance, made.n_args) || !grow_scratch(room, instance, code->scratch))
-        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to run %s",
-                         made.name);
+    if (!grow_args(room, instance, made.n_args) ||
+        !grow_scratch(room, instance, ((const struct module_code *)made.code)->scratch))
+        return no_memory(instance, made.name, err);
     set_args(room, launch, &made);
     run_phases(device, launch, &made);
     return FRIT_OK;

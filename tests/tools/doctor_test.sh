@@ -31,6 +31,7 @@ expect 0 '*' '' "$frit" ops --json
 expect_json
 
 # ---- configuration
+unset FRIT_DEVICE
 expect 0 '^device += auto +built in$' '' "$frit" doctor config
 expect 0 '^device += reference +environment FRIT_DEVICE$' '' env FRIT_DEVICE=reference "$frit" doctor config
 printf '[frit]\ndevice = reference:0\n' >"$scratch/good.ini"

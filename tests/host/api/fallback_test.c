@@ -47,6 +47,26 @@ static void refused_ops_run_elsewhere(void **state)
     rig_close(&rig);
 }
 
+/* The first device of type software, but not the device itself. */
+static void auto_is_a_software_device(void **state)
+{
+    static const char *const priorities[] = {"-5", "5"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct plugin_rig rig;
+
+        open_null(&rig, "add", "auto");
+        rig_set(&rig, "plugin.null", "priority", priorities[i]);
+        rig_open(&rig, "null:0");
+        if (i == 0)
+            assert_string_equal(rig.dev->fallback->entry->name, "reference:0");
+        else
+            assert_null(rig.dev->fallback);
+        rig_close(&rig);
+    }
+}
+
 static void what_ran_elsewhere_is_seen(void **state)
 {
     frit_inspection *seen;
@@ -189,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_ops_run_elsewhere),
+        cmocka_unit_test(auto_is_a_software_device),
         cmocka_unit_test(what_ran_elsewhere_is_seen),
         cmocka_unit_test(a_block_that_failed_late_runs_no_more),
         cmocka_unit_test(only_refused_ops_run_elsewhere),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built plugin driven through its tables alone: device, memory, queue, and what of the rows the
- * contract leaves to a driver (layouts, places, workspace). */
+/* The built plugin driven through its tables alone: its device, and what of the rows the contract
+ * leaves to a driver (layouts, places, workspace). */
 #include <math.h>
 #include <string.h>
 
-#include "rig.h"
+#include "run_op.h"
 
 #include <frit/op_table.h>
 
@@ -24,7 +24,7 @@ static int close_rig(void **state)
     return 0;
 }
 
-/* ---- device and memory ---- */
+/* ---- device ---- */
 
 static void one_device(void **state)
 {
@@ -57,138 +57,6 @@ static void count_alone(void **state)
     assert_int_equal(rig->backend->enumerate(rig->instance, NULL, 0, 0, &count, &driver, &rig->err),
                      FRIT_OK);
     assert_int_equal(count, 1);
-}
-
-static void the_cap_holds(void **state)
-{
-    struct rig rig = {.memory_bytes = 1000};
-    frit_alloc_desc desc = {sizeof desc, 0, 600, 256};
-    frit_allocation first = {.struct_size = sizeof first}, second = first;
-
-    (void)state;
-    rig_open(&rig);
-    assert_int_equal(rig.backend->alloc(rig.device, &desc, &first, &rig.err), FRIT_OK);
-    assert_int_equal(first.address % 256, 0);
-    assert_ptr_equal(first.host_pointer, (void *)(uintptr_t)first.address);
-    assert_int_equal(rig.backend->alloc(rig.device, &desc, &second, &rig.err),
-                     FRIT_NO_DEVICE_MEMORY);
-    assert_non_null(strstr(rig.err.text, "600 bytes with 600 in use of 1000"));
-    desc.bytes = 400; /* the refusal took nothing */
-    assert_int_equal(rig.backend->alloc(rig.device, &desc, &second, &rig.err), FRIT_OK);
-    rig.backend->free(rig.device, first.memory);
-    rig.backend->free(rig.device, second.memory);
-    rig.backend->free(rig.device, NULL);
-    desc.bytes = 1000;
-    assert_int_equal(rig.backend->alloc(rig.device, &desc, &first, &rig.err), FRIT_OK);
-    rig.backend->free(rig.device, first.memory);
-    rig_close(&rig);
-}
-
-/* More than there is: the count must come back too. */
-static void memory_that_is_not_there(void **state)
-{
-    struct rig *rig = *state;
-    const frit_alloc_desc huge = {sizeof huge, 0, UINT64_MAX - 8, 64},
-                          most = {sizeof most, 0, 1ull << 62, 64};
-    const frit_alloc_desc small = {sizeof small, 0, 1, 64};
-    frit_allocation allocation = {.struct_size = sizeof allocation};
-
-    assert_int_equal(rig->backend->alloc(rig->device, &huge, &allocation, &rig->err),
-                     FRIT_NO_DEVICE_MEMORY);
-    assert_int_equal(rig->backend->alloc(rig->device, &most, &allocation, &rig->err),
-                     FRIT_NO_DEVICE_MEMORY);
-    assert_int_equal(rig->backend->alloc(rig->device, &small, &allocation, &rig->err), FRIT_OK);
-    rig->backend->free(rig->device, allocation.memory);
-}
-
-/* ---- queue ---- */
-
-static void fill_and_copy(void **state)
-{
-    struct rig *rig = *state;
-    const frit_alloc_desc desc = {sizeof desc, 0, 16, 64};
-    frit_allocation memory = {.struct_size = sizeof memory};
-    frit_transfer all = {.struct_size = sizeof all, .bytes = 16};
-    static const uint16_t expected[8] = {0x1234, 0x1234, 0x1234, 0x1234, 0, 0x1234, 0x1234, 0x1234};
-    uint64_t before, done, value;
-    frit_cmd cmds[4];
-    uint16_t got[8] = {0};
-    frit_failure failure = {.struct_size = sizeof failure};
-
-    assert_int_equal(rig->backend->alloc(rig->device, &desc, &memory, &rig->err), FRIT_OK);
-    all.memory = memory.memory;
-    assert_int_equal(rig->backend->write(rig->device, &all, got, &before, &rig->err), FRIT_OK);
-    memset(cmds, 0, sizeof cmds);
-    cmds[0] =
-        (frit_cmd){.kind = FRIT_CMD_FILL, .dst = memory.memory, .bytes = 8, .pattern = 0xffff1234};
-    cmds[0].pattern_bytes = 2;
-    cmds[1] = (frit_cmd){.kind = FRIT_CMD_BARRIER};
-    cmds[2] = (frit_cmd){.kind = FRIT_CMD_COPY, .dst = memory.memory, .dst_offset = 10, .bytes = 6};
-    cmds[2].src = memory.memory;
-    assert_int_equal(
-        rig->backend->submit(rig->device, cmds, 3, sizeof *cmds, NULL, 0, &value, &rig->err),
-        FRIT_OK);
-    assert_true(value > before);
-    assert_int_equal(rig->backend->read(rig->device, &all, got, &done, &rig->err), FRIT_OK);
-    assert_true(done > value);
-    assert_memory_equal(got, expected, sizeof expected);
-    assert_int_equal(rig->backend->wait(rig->device, done, 0, &failure, &rig->err), FRIT_OK);
-    assert_int_equal(rig->backend->wait(rig->device, done + 1, 0, &failure, &rig->err),
-                     FRIT_INVALID);
-    rig->backend->free(rig->device, memory.memory);
-}
-
-/* A submit that is refused has run nothing, the good commands before the bad one included. */
-static void refused_submits_run_nothing(void **state)
-{
-    struct rig *rig = *state;
-    const frit_alloc_desc desc = {sizeof desc, 0, 16, 64};
-    frit_allocation memory = {.struct_size = sizeof memory};
-    frit_cmd bad[5], cmds[2];
-    uint64_t value;
-
-    assert_int_equal(rig->backend->alloc(rig->device, &desc, &memory, &rig->err), FRIT_OK);
-    memset(memory.host_pointer, 7, 16);
-    memset(bad, 0, sizeof bad);
-    bad[0] = (frit_cmd){.kind = 77};
-    bad[1] = (frit_cmd){.kind = FRIT_CMD_BARRIER, .flags = 1ull << 40};
-    bad[2] =
-        (frit_cmd){.kind = FRIT_CMD_FILL, .dst = memory.memory, .bytes = 16, .pattern_bytes = 3};
-    bad[3] = (frit_cmd){.kind = FRIT_CMD_FILL,
-                        .dst = memory.memory,
-                        .dst_offset = 8,
-                        .bytes = 16,
-                        .pattern_bytes = 1};
-    bad[4] =
-        (frit_cmd){.kind = FRIT_CMD_COPY, .dst = memory.memory, .src = memory.memory, .bytes = 17};
-    for (int i = 0; i < 5; i++) {
-        cmds[0] = (frit_cmd){
-            .kind = FRIT_CMD_FILL, .dst = memory.memory, .bytes = 16, .pattern_bytes = 1};
-        cmds[1] = bad[i];
-        assert_int_equal(
-            rig->backend->submit(rig->device, cmds, 2, sizeof *cmds, NULL, 0, &value, &rig->err),
-            i < 2 ? FRIT_UNSUPPORTED : FRIT_INVALID);
-        assert_int_equal(((char *)memory.host_pointer)[0], 7);
-    }
-    rig->backend->free(rig->device, memory.memory);
-}
-
-static void transfers_stay_inside(void **state)
-{
-    struct rig *rig = *state;
-    const frit_alloc_desc desc = {sizeof desc, 0, 8, 64};
-    frit_allocation memory = {.struct_size = sizeof memory};
-    frit_transfer transfer = {.struct_size = sizeof transfer, .offset = 4, .bytes = 5};
-    char bytes[8] = {0};
-    uint64_t value;
-
-    assert_int_equal(rig->backend->alloc(rig->device, &desc, &memory, &rig->err), FRIT_OK);
-    transfer.memory = memory.memory;
-    assert_int_equal(rig->backend->write(rig->device, &transfer, bytes, &value, &rig->err),
-                     FRIT_INVALID);
-    assert_int_equal(rig->backend->read(rig->device, &transfer, bytes, &value, &rig->err),
-                     FRIT_INVALID);
-    rig->backend->free(rig->device, memory.memory);
 }
 
 /* ---- programs ---- */
@@ -443,11 +311,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_device),
         cmocka_unit_test(count_alone),
-        cmocka_unit_test(the_cap_holds),
-        cmocka_unit_test(memory_that_is_not_there),
-        cmocka_unit_test(fill_and_copy),
-        cmocka_unit_test(refused_submits_run_nothing),
-        cmocka_unit_test(transfers_stay_inside),
         cmocka_unit_test(listed_rows_become_programs),
         cmocka_unit_test(what_is_not_claimed),
         cmocka_unit_test(any_layout),

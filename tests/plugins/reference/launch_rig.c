@@ -2,7 +2,7 @@
 /* One op run by hand: what the host does between a call and its result, for one op at a time. */
 #include <string.h>
 
-#include "rig.h"
+#include "run_op.h"
 
 #include <frit/op_table.h>
 

@@ -1,33 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest host that a driver can live in: memory, error texts, one option, a trace. */
-#ifndef REFERENCE_RIG_H
-#define REFERENCE_RIG_H
+/* One op of the driver run by hand. */
+#ifndef REFERENCE_RUN_OP_H
+#define REFERENCE_RUN_OP_H
 
-#include "unit.h"
-
-#include <stdbool.h>
-
-#include <frit/backend.h>
-#include <frit/plugin.h>
-
-struct rig {
-    const frit_plugin *plugin;
-    void *instance;
-    const frit_backend *backend;
-    void *device;
-    int64_t memory_bytes; /* answer to the option; set before rig_open */
-    int64_t live;         /* pieces of host memory that the plugin holds */
-    bool tracing;         /* spans are wanted */
-    char spans[128];      /* names of those that ended, a blank before each */
-    double counter;       /* last value of any */
-    frit_host_root root;
-    frit_err err;
-};
-
-/* Loads the built plugin, opens it and its device. */
-void rig_open(struct rig *rig);
-/* Closes both; every piece of host memory must be back. */
-void rig_close(struct rig *rig);
+#include "plugins/rig.h"
 
 /* A tensor in a buffer of its own. */
 struct tensor {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "rig.h"
+#include "plugins/rig.h"
 
 struct setting {
     struct rig rig;

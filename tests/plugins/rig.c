@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rig.h"
+#include "plugins/rig.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void *take_memory(void *self, uint64_t bytes, uint64_t align)
     struct rig *rig = self;
     void *memory;
 
-    if (bytes > 1ull << 40) /* not there, and sanitizers need not be asked */
+    if (rig->refuse_memory || bytes > 1ull << 40) /* not there, and sanitizers need not be asked */
         return NULL;
     if (posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, bytes))
         return NULL;
@@ -37,6 +37,18 @@ static void give_memory(void *self, void *memory)
 
     rig->live -= memory != NULL;
     free(memory);
+}
+
+static frit_status get_text(void *self, frit_str key, frit_str *out, frit_err *err)
+{
+    const struct rig *rig = self;
+    const char *isa = rig->isa ? rig->isa : "auto";
+
+    (void)err;
+    assert_int_equal(key.len, strlen("isa"));
+    assert_memory_equal(key.ptr, "isa", key.len);
+    *out = (frit_str){isa, strlen(isa)};
+    return FRIT_OK;
 }
 
 static frit_status get_option(void *self, frit_str key, int64_t *out, frit_err *err)
@@ -74,27 +86,52 @@ static void count(void *self, frit_str name, double value)
     rig->counter = value;
 }
 
+static uint32_t count_threads(void *self)
+{
+    return ((const struct rig *)self)->threads;
+}
+
+/* Backwards, since no order is promised. */
+static void split(void *self, uint64_t items, uint64_t grain,
+                  void (*run)(void *ctx, uint64_t first, uint64_t end, uint32_t thread), void *ctx)
+{
+    struct rig *rig = self;
+    uint64_t part = (items / rig->threads / grain + 1) * grain;
+
+    rig->n_split++;
+    for (uint32_t i = rig->threads; i-- > 0;)
+        if (i * part < items)
+            run(ctx, i * part, (i + 1) * part < items ? (i + 1) * part : items, i);
+}
+
+static bool is(frit_str id, const char *name)
+{
+    return id.len == strlen(name) && memcmp(id.ptr, name, id.len) == 0;
+}
+
 static const void *get_interface(void *self, frit_str id)
 {
     static const frit_host_core core = {.struct_size = sizeof core,
                                         .err_set = set_error,
                                         .mem_alloc = take_memory,
                                         .mem_free = give_memory};
-    static const frit_host_options options = {.struct_size = sizeof options, .get_i64 = get_option};
+    static const frit_host_options options = {
+        .struct_size = sizeof options, .get_str = get_text, .get_i64 = get_option};
+    static const frit_host_exec exec = {
+        .struct_size = sizeof exec, .threads = count_threads, .parallel_for = split};
 
     static const frit_host_trace trace = {.struct_size = sizeof trace,
                                           .span_begin = begin_span,
                                           .span_end = end_span,
                                           .counter = count};
 
-    (void)self;
-    if (id.len == strlen(FRIT_HOST_TRACE) && memcmp(id.ptr, FRIT_HOST_TRACE, id.len) == 0)
+    if (is(id, FRIT_HOST_TRACE))
         return &trace;
-    if (id.len == strlen(FRIT_HOST_CORE) && memcmp(id.ptr, FRIT_HOST_CORE, id.len) == 0)
+    if (is(id, FRIT_HOST_CORE))
         return &core;
-    if (id.len == strlen(FRIT_HOST_OPTIONS) && memcmp(id.ptr, FRIT_HOST_OPTIONS, id.len) == 0)
-        return &options;
-    return NULL;
+    if (is(id, FRIT_HOST_EXEC) && ((const struct rig *)self)->threads)
+        return &exec;
+    return is(id, FRIT_HOST_OPTIONS) ? &options : NULL;
 }
 
 static const frit_plugin *load_plugin(void)
@@ -102,13 +139,13 @@ static const frit_plugin *load_plugin(void)
     const frit_hello hello = {sizeof hello, FRIT_HELLO_MAGIC, FRIT_ABI_MIN,
                               FRIT_ABI_MAX, FRIT_SANITIZER,   0};
     frit_welcome welcome = {.struct_size = sizeof welcome};
-    const char *build = getenv("FRIT_TEST_BUILD");
+    const char *build = getenv("FRIT_TEST_BUILD"), *name = getenv("FRIT_TEST_PLUGIN");
     frit_plugin_entry entry;
     char path[512];
     void *library;
 
-    snprintf(path, sizeof path, "%s/lib/frit/plugins/libfrit-reference.so",
-             build ? build : "build");
+    snprintf(path, sizeof path, "%s/lib/frit/plugins/libfrit-%s.so", build ? build : "build",
+             name ? name : "reference");
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         print_error("%s\n", dlerror());
@@ -119,15 +156,21 @@ static const frit_plugin *load_plugin(void)
     return welcome.plugin;
 }
 
-void rig_open(struct rig *rig)
+frit_status rig_load(struct rig *rig)
 {
     rig->live = 0;
+    rig->n_split = 0;
     rig->tracing = false;
     rig->spans[0] = '\0';
     rig->root = (frit_host_root){sizeof rig->root, 0, rig, get_interface};
     rig->err = (frit_err){.struct_size = sizeof rig->err};
     rig->plugin = load_plugin();
-    assert_int_equal(rig->plugin->open(&rig->root, &rig->instance, &rig->err), FRIT_OK);
+    return rig->plugin->open(&rig->root, &rig->instance, &rig->err);
+}
+
+void rig_open(struct rig *rig)
+{
+    assert_int_equal(rig_load(rig), FRIT_OK);
     rig->backend = rig->plugin->get_interface(rig->instance, FRIT_STR(FRIT_BACKEND));
     assert_non_null(rig->backend);
     assert_int_equal(rig->backend->device_open(rig->instance, 0, &rig->device, &rig->err), FRIT_OK);

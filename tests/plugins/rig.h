@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The smallest host that a driver can live in: memory, error texts, options, a trace, and threads
+ * that do nothing. */
+#ifndef PLUGINS_RIG_H
+#define PLUGINS_RIG_H
+
+#include "unit.h"
+
+#include <stdbool.h>
+
+#include <frit/backend.h>
+#include <frit/plugin.h>
+
+struct rig {
+    const frit_plugin *plugin;
+    void *instance;
+    const frit_backend *backend;
+    void *device;
+    int64_t memory_bytes; /* answers to options; set before rig_open */
+    const char *isa;      /* NULL: auto */
+    uint32_t threads;     /* 0: the host has no table of them */
+    uint32_t n_split;     /* calls of parallel_for; it gives each thread a part, one by one */
+    bool refuse_memory;   /* there is none */
+    int64_t live;         /* pieces of host memory that the plugin holds */
+    bool tracing;         /* spans are wanted */
+    char spans[128];      /* names of those that ended, a blank before each */
+    double counter;       /* last value of any */
+    frit_host_root root;
+    frit_err err;
+};
+
+/* Loads the built plugin that FRIT_TEST_PLUGIN names, `reference` if none, and opens it. */
+frit_status rig_load(struct rig *rig);
+/* The same, and its device. */
+void rig_open(struct rig *rig);
+/* Closes both; every piece of host memory must be back. */
+void rig_close(struct rig *rig);
+
+#endif
