@@ -12,6 +12,7 @@
 void rig_init(struct rig *rig)
 {
     memset(rig, 0, sizeof(*rig));
+    rig->index_width = 32;
     rig->target = (struct kir_target){.lanes = 64,
                                       .row_lanes = 64,
                                       .most_lanes = 256,
@@ -222,7 +223,7 @@ static void fill_sig(struct rig *rig)
                                 .n_out = block->n_outputs,
                                 .arg_stride = sizeof(*rig->args),
                                 .n_scalars = block->n_scalars,
-                                .index_width = 32,
+                                .index_width = rig->index_width,
                                 .args = rig->args};
     for (uint32_t i = 0; i < block->n_inputs + block->n_outputs; i++) {
         const struct rig_value *v = &rig->values[arg_value(rig, i)];

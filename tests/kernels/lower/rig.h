@@ -8,7 +8,9 @@
 
 #include "lower/sched.h"
 
-enum { RIG_VALUES = 64, RIG_OPS = 48, RIG_SCALARS = 32, RIG_NONE = UINT32_MAX };
+enum { RIG_VALUES = 64, RIG_OPS = 48, RIG_SCALARS = 32 };
+
+#define RIG_NONE UINT32_MAX
 
 struct rig_value {
     uint32_t dtype, rank;
@@ -38,6 +40,7 @@ struct rig {
     struct rig_value values[RIG_VALUES];
     struct rig_op ops[RIG_OPS];
     struct kir_target target;
+    uint32_t index_width;
     /* After rig_run. */
     struct block block;
     struct kir_module module;
