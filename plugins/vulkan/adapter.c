@@ -123,6 +123,7 @@ static void read_properties(const struct instance *instance, const bool found[N_
     out->floats = driver;
     out->heap.max_block = ids.maxMemoryAllocationSize;
     out->subgroup = subgroup_size(out, &ids, &control);
+    out->most_subgroups = control.maxComputeWorkgroupSubgroups;
     name_adapter(out, &all.properties, &ids, &driver);
     if (found[EXT_PCI])
         snprintf(out->pci, sizeof out->pci, "%04x:%02x:%02x.%x", pci.pciDomain & 0xffff,

@@ -70,6 +70,7 @@ static frit_str text(const char *terminated)
 static void fill_limits(const struct adapter *adapter, frit_device_info *out)
 {
     out->align_bytes = VULKAN_ALIGN;
+    out->max_bindings = 64;
     out->group_memory = adapter->limits.maxComputeSharedMemorySize;
     out->max_group = adapter->limits.maxComputeWorkGroupInvocations;
     memcpy(out->max_grid, adapter->limits.maxComputeWorkGroupCount, sizeof out->max_grid);
@@ -182,6 +183,8 @@ frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
     status = create_device(device, &instance->adapters[index], err);
     if (!status)
         status = queue_open(device, err);
+    if (!status)
+        status = compile_open(device, err);
     if (status)
         device_close(device);
     else
@@ -194,6 +197,7 @@ void device_close(void *self)
     struct device *device = self;
 
     queue_close(device);
+    compile_close(device);
     if (device->handle && device->api.DestroyDevice)
         device->api.DestroyDevice(device->handle, NULL);
     vulkan_free(device->instance, device);

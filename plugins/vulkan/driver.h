@@ -9,6 +9,8 @@
 
 #include <frit/backend.h>
 
+#include "emit/spirv/spirv.h"
+#include "kernels.h"
 #include "util/plug.h"
 
 #include "api.h"
@@ -35,6 +37,7 @@ struct adapter;
 
 struct instance {
     struct plug plug;
+    const frit_host_cache *keep; /* NULL: nothing is kept */
     struct options options;
     void *library; /* the loader; stays loaded */
     char library_path[256];
@@ -52,6 +55,8 @@ struct instance {
  */
 frit_status vulkan_refused(const struct instance *instance, frit_err *err, VkResult result,
                            const char *format, ...) FRIT_PRINTF(4, 5);
+/* What happened before, told to a caller. */
+void vulkan_retell(const struct instance *instance, frit_err *err, const frit_err *told);
 /* Zeroed. */
 void *vulkan_alloc(const struct instance *instance, uint64_t bytes);
 void vulkan_free(const struct instance *instance, void *memory);
@@ -95,6 +100,7 @@ struct adapter {
     struct features features;
     bool has_subgroup, has_atomic; /* the last two of `features` */
     uint32_t subgroup;             /* size to require, 0: cannot be */
+    uint32_t most_subgroups;       /* of a group, then */
     uint32_t n_extensions;
     const char *extensions[4]; /* to be enabled */
 };
@@ -133,7 +139,13 @@ bool buffer_holds(const struct buffer *buffer, uint64_t offset, uint64_t bytes);
 
 /* ---- the device and its queue ---- */
 
-enum { QUEUE_BATCHES = 32, PARAMS_BYTES = 1 << 20, STAGING_BYTES = 1 << 24 };
+enum {
+    QUEUE_BATCHES = 32,
+    PARAMS_BYTES = 1 << 20,
+    STAGING_BYTES = 1 << 24,
+    LAUNCH_WORDS = 4096, /* arguments and parameters of one launch at most */
+    MOST_PUSH = 256      /* bytes of push constants, of those that a device has */
+};
 
 /* One recording: in use from the submission until its value is reached. */
 struct batch {
@@ -164,6 +176,7 @@ struct queue {
     struct batch batches[QUEUE_BATCHES];
     struct buffer staging, params; /* host memory */
     struct ring staging_ring, params_ring;
+    uint64_t words[LAUNCH_WORDS]; /* of the launch that is recorded */
 };
 
 struct device {
@@ -172,7 +185,27 @@ struct device {
     struct device_api api;
     VkDevice handle;
     struct queue queue;
+    struct spirv_target target;
+    struct kernels_device kernels;
+    VkPipelineLayout layout;
+    VkPipelineCache cache;
+    uint64_t kept_bytes; /* of the cache, as it was read */
 };
+
+/* ---- kernels ---- */
+
+/* Compiled code: two pipelines for each phase. */
+struct code {
+    uint32_t n_phases;
+    bool inside; /* the block of words stands in push constants, for all phases */
+    struct {
+        VkPipeline any, aligned; /* where every argument's address is a multiple of SPIRV_ALIGN */
+    } phases[FRIT_MAX_PHASES];
+};
+
+/* The device's part in making kernels: facts, layout, cache. */
+frit_status compile_open(struct device *device, frit_err *err);
+void compile_close(struct device *device);
 
 /* The whole queue of an opened device. */
 frit_status queue_open(struct device *device, frit_err *err);
@@ -222,8 +255,16 @@ frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint3
                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
 frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
                        frit_err *err);
-frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
+frit_status backend_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err);
-frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
+frit_status backend_op_program(void *self, const frit_op_desc *op, frit_program *out,
+                               frit_err *err);
+
+/* ---- slots of frit.fuser/1 ---- */
+
+frit_status fuser_prototypes(void *instance, const frit_fuser_device *device, frit_fuser *out,
+                             uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err);
+frit_status fuser_from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                             const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err);
 
 #endif

@@ -57,6 +57,13 @@ frit_status vulkan_refused(const struct instance *instance, frit_err *err, VkRes
                      result);
 }
 
+void vulkan_retell(const struct instance *instance, frit_err *err, const frit_err *told)
+{
+    (void)instance->plug.core->err_set(instance->plug.host->self, err, told->status,
+                                       told->native_code,
+                                       (frit_str){told->text, strlen(told->text)});
+}
+
 void *vulkan_alloc(const struct instance *instance, uint64_t bytes)
 {
     void *memory = plug_alloc(&instance->plug, bytes, _Alignof(max_align_t));
@@ -103,6 +110,7 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
     status = read_options(host, table, &instance.options, err);
     if (status)
         return status;
+    instance.keep = plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
     made = vulkan_alloc(&instance, sizeof instance);
     if (!made)
         return plug_fail(&instance.plug, err, FRIT_NO_HOST_MEMORY, "no memory for the instance");
@@ -134,12 +142,26 @@ static const void *plugin_interface(void *instance, frit_str id)
         .read = transfer_read,
         .submit = queue_submit,
         .wait = queue_wait,
-        .supports = program_supports,
-        .op_program = program_create,
+        .supports = backend_supports,
+        .op_program = backend_op_program,
+    };
+
+    static const frit_fuser_table fuser = {
+        .struct_size = sizeof(frit_fuser_table),
+        .prototypes = fuser_prototypes,
+        .clone = kernels_clone,
+        .destroy = kernels_destroy,
+        .reset = kernels_reset,
+        .push = kernels_push,
+        .state = kernels_state,
+        .finish = kernels_finish,
+        .from_state = fuser_from_state,
     };
 
     (void)instance;
-    return plug_is(id, FRIT_STR(FRIT_BACKEND)) ? &backend : NULL;
+    if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
+        return &backend;
+    return plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)) ? &fuser : NULL;
 }
 
 static const frit_option options[] = {

@@ -1,25 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs for single ops. */
+/* Programs and fusers: those of the kernel compiler, for this device. */
 #include <string.h>
 
 #include "driver.h"
 
-frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
+frit_status backend_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err)
 {
     (void)self;
-    (void)ops;
-    (void)stride;
     (void)err;
     memset(bits, 0, (count + 63) / 64 * sizeof *bits);
+    for (uint32_t i = 0; i < count; i++) {
+        const void *op = (const char *)ops + (size_t)i * stride;
+
+        if (kernels_has_op(op))
+            bits[i / 64] |= 1ull << i % 64;
+    }
     return FRIT_OK;
 }
 
-frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)
+frit_status backend_op_program(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)
 {
-    struct device *device = self;
+    const struct device *device = self;
 
-    (void)out;
-    return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED, "no program for op %u",
-                     op->id);
+    return kernels_op(&device->kernels, op, out, err);
+}
+
+/* Kernels run on devices of this driver only. */
+static const struct kernels_device *kernels_of(const frit_fuser_device *device)
+{
+    return device->same_plugin ? &((const struct device *)device->device)->kernels : NULL;
+}
+
+frit_status fuser_prototypes(void *instance, const frit_fuser_device *device, frit_fuser *out,
+                             uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err)
+{
+    const struct kernels_device *kernels = kernels_of(device);
+
+    (void)instance;
+    *count = 0;
+    return kernels ? kernels_prototypes(kernels, out, stride, capacity, count, err) : FRIT_OK;
+}
+
+frit_status fuser_from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                             const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err)
+{
+    const struct kernels_device *kernels = kernels_of(device);
+
+    (void)name;
+    if (!kernels)
+        return plug_fail(&((const struct instance *)instance)->plug, err, FRIT_INCOMPATIBLE,
+                         "a saved program for a device of another driver");
+    return kernels_from_state(kernels, bytes, n_bytes, out, err);
 }

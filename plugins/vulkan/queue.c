@@ -303,10 +303,14 @@ frit_status queue_room(struct device *device, struct ring *ring, uint64_t bytes,
 /* ---- waiting ---- */
 
 /* What is known of failures above `failure->value`, as frit_failure says. */
-static void tell(const struct queue *queue, uint64_t value, frit_failure *failure, frit_err *told)
+static void tell(struct queue *queue, uint64_t value, frit_failure *failure, frit_err *told)
 {
     const struct fault *fault = &queue->fault;
-    uint64_t first = fault->first > failure->value ? fault->first : failure->value + 1;
+    uint64_t first;
+
+    if (queue->fault.last <= failure->value)
+        queue->fault.first = 0;
+    first = fault->first > failure->value ? fault->first : failure->value + 1;
 
     failure->status = FRIT_OK;
     failure->cookie = 0;
@@ -347,8 +351,6 @@ frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_fai
     tell(queue, value, failure, &told);
     pthread_mutex_unlock(&queue->lock);
     if (told.status)
-        (void)device->instance->plug.core->err_set(device->instance->plug.host->self, err,
-                                                   told.status, told.native_code,
-                                                   (frit_str){told.text, strlen(told.text)});
+        vulkan_retell(device->instance, err, &told);
     return status;
 }

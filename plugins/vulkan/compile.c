@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From modules to pipelines.  Of each phase there are two, if they differ at all: one for arguments
+ * whose addresses are known to be aligned, which loads and stores in wide pieces, and one for any.
+ * The driver's cache of pipelines is kept between processes.  Threads: any. */
+#include <string.h>
+
+#include "driver.h"
+
+/* ---- facts ---- */
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t power_below(uint32_t n)
+{
+    uint32_t power = 1;
+
+    while (power * 2 <= n)
+        power *= 2;
+    return power;
+}
+
+/* What shaders may ask of floats.  Where all widths must be asked the same, denormals are asked to
+ * be kept only if both can be. */
+static void fill_floats(const struct adapter *adapter, struct spirv_target *out)
+{
+    const VkPhysicalDeviceVulkan12Properties *floats = &adapter->floats;
+    const VkShaderFloatControlsIndependence none = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
+
+    out->keep_special32 = floats->shaderSignedZeroInfNanPreserveFloat32;
+    out->keep_special64 = floats->shaderSignedZeroInfNanPreserveFloat64;
+    out->keep_denormal32 = floats->shaderDenormPreserveFloat32;
+    out->keep_denormal64 = floats->shaderDenormPreserveFloat64;
+    out->round_even32 = floats->shaderRoundingModeRTEFloat32;
+    out->round_even64 = floats->shaderRoundingModeRTEFloat64;
+    if (floats->denormBehaviorIndependence == none && out->keep_denormal32 != out->keep_denormal64)
+        out->keep_denormal32 = out->keep_denormal64 = false;
+    if (floats->roundingModeIndependence == none && out->round_even32 != out->round_even64)
+        out->round_even32 = out->round_even64 = false;
+}
+
+static void fill_target(const struct adapter *adapter, struct spirv_target *out)
+{
+    const VkPhysicalDeviceLimits *limits = &adapter->limits;
+
+    *out = (struct spirv_target){
+        .most_threads =
+            smaller(limits->maxComputeWorkGroupInvocations, limits->maxComputeWorkGroupSize[0]),
+        .shared_bytes = limits->maxComputeSharedMemorySize,
+        .push_bytes = smaller(limits->maxPushConstantsSize, MOST_PUSH),
+        .subgroup = adapter->subgroup,
+        .float64 = adapter->features.core.features.shaderFloat64,
+        .store8 = adapter->features.v12.storageBuffer8BitAccess,
+        .store16 = adapter->features.v11.storageBuffer16BitAccess,
+        .atomic_i64 = adapter->features.v12.shaderBufferInt64Atomics,
+        .atomic_f32 = adapter->features.atomic.shaderBufferFloat32AtomicAdd,
+    };
+    if (adapter->subgroup)
+        out->most_threads = smaller(out->most_threads, adapter->subgroup * adapter->most_subgroups);
+    out->most_threads = power_below(out->most_threads);
+    fill_floats(adapter, out);
+}
+
+static void fill_kernels(const struct adapter *adapter, const struct spirv_target *target,
+                         struct kir_target *out)
+{
+    const uint32_t most = target->most_threads * 4;
+
+    *out = (struct kir_target){
+        .lanes = smaller(1024, most),
+        .row_lanes = smaller(1024, most),
+        .most_lanes = most,
+        .units = adapter->type == FRIT_DEVICE_SOFTWARE ? 8 : 512,
+        .group_bytes = target->shared_bytes,
+        .bindings = 64,
+        .f64 = target->float64,
+        .i64 = true,
+        .denormals = target->keep_denormal32,
+        .atomic_f32 = target->atomic_f32,
+        .store_bytes = 1,
+    };
+}
+
+/* ---- pipelines ---- */
+
+static frit_status make_pipeline(struct device *device, const struct spirv_code *code,
+                                 VkPipeline *out, frit_err *err)
+{
+    const VkShaderModuleCreateInfo words = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                            .codeSize = code->n_words * sizeof *code->words,
+                                            .pCode = code->words};
+    const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .requiredSubgroupSize = device->target.subgroup};
+    VkComputePipelineCreateInfo create = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .pName = "main"},
+        .layout = device->layout};
+    VkResult result =
+        device->api.CreateShaderModule(device->handle, &words, NULL, &create.stage.module);
+
+    if (code->subgroups) {
+        create.stage.pNext = &size;
+        create.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    }
+    if (!result)
+        result = device->api.CreateComputePipelines(device->handle, device->cache, 1, &create, NULL,
+                                                    out);
+    device->api.DestroyShaderModule(device->handle, create.stage.module, NULL);
+    return result ? vulkan_refused(device->instance, err, result, "a kernel on %s",
+                                   device->adapter->name)
+                  : FRIT_OK;
+}
+
+static bool same_words(const struct spirv_code *a, const struct spirv_code *b)
+{
+    return a->n_words == b->n_words &&
+           memcmp(a->words, b->words, a->n_words * sizeof *a->words) == 0;
+}
+
+static frit_status make_phase(struct device *device, const struct kir_module *module,
+                              uint32_t phase, struct code *code, frit_err *err)
+{
+    struct spirv_code any = {0}, aligned = {0};
+    frit_status status = spirv_emit(module, phase, &device->target, false, &any, err);
+
+    if (!status)
+        status = spirv_emit(module, phase, &device->target, true, &aligned, err);
+    if (!status)
+        status = make_pipeline(device, &aligned, &code->phases[phase].aligned, err);
+    if (!status && same_words(&any, &aligned))
+        code->phases[phase].any = code->phases[phase].aligned;
+    else if (!status)
+        status = make_pipeline(device, &any, &code->phases[phase].any, err);
+    code->inside = any.inside;
+    spirv_fini(&any);
+    spirv_fini(&aligned);
+    return status;
+}
+
+static void code_release(void *self, void *released)
+{
+    struct device *device = self;
+    struct code *code = released;
+
+    for (uint32_t i = 0; i < code->n_phases; i++) {
+        if (code->phases[i].any != code->phases[i].aligned)
+            device->api.DestroyPipeline(device->handle, code->phases[i].any, NULL);
+        device->api.DestroyPipeline(device->handle, code->phases[i].aligned, NULL);
+    }
+    vulkan_free(device->instance, code);
+}
+
+static frit_status code_compile(void *self, const struct kir_module *module, const uint8_t *digest,
+                                const frit_cancel *cancel, void **out, frit_err *err)
+{
+    struct device *device = self;
+    struct code *code;
+    frit_status status = FRIT_OK;
+
+    (void)digest; /* the driver's cache has its own names */
+    (void)cancel;
+    *out = NULL;
+    if (module->n_phases > FRIT_MAX_PHASES || module->n_args + module->n_params > LAUNCH_WORDS)
+        return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
+                         "kernel %s has %u phases, %u arguments, %u parameters", module->name,
+                         module->n_phases, module->n_args, module->n_params);
+    code = vulkan_alloc(device->instance, sizeof *code);
+    if (!code)
+        return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory for kernel %s", module->name);
+    while (code->n_phases < module->n_phases && !status)
+        status = make_phase(device, module, code->n_phases++, code, err);
+    if (status)
+        code_release(device, code);
+    else
+        *out = code;
+    return status;
+}
+
+/* ---- the cache of pipelines ---- */
+
+static const char cache_key[] = "pipelines";
+
+static frit_str cache_space(const struct device *device)
+{
+    return (frit_str){device->adapter->fingerprint, strlen(device->adapter->fingerprint)};
+}
+
+/* What was kept, if anything; a Vulkan driver checks whether it is its own. */
+static frit_status open_cache(struct device *device, frit_err *err)
+{
+    const struct instance *instance = device->instance;
+    VkPipelineCacheCreateInfo create = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+    void *bytes = NULL;
+    uint64_t n_bytes = 0;
+    VkResult result;
+
+    if (instance->keep && instance->keep->get(instance->plug.host->self, cache_space(device),
+                                              cache_key, sizeof cache_key, &bytes, &n_bytes, NULL))
+        bytes = NULL;
+    create.initialDataSize = bytes ? n_bytes : 0;
+    create.pInitialData = bytes;
+    device->kept_bytes = create.initialDataSize;
+    result = device->api.CreatePipelineCache(device->handle, &create, NULL, &device->cache);
+    vulkan_free(instance, bytes);
+    return result ? vulkan_refused(instance, err, result, "a cache of kernels on %s",
+                                   device->adapter->name)
+                  : FRIT_OK;
+}
+
+/* Only what has grown: pipelines are never taken out. */
+static void keep_cache(struct device *device)
+{
+    const struct instance *instance = device->instance;
+    size_t n_bytes = 0;
+    void *bytes;
+
+    if (!instance->keep || !device->cache ||
+        device->api.GetPipelineCacheData(device->handle, device->cache, &n_bytes, NULL) ||
+        n_bytes <= device->kept_bytes)
+        return;
+    bytes = vulkan_alloc(instance, n_bytes);
+    if (bytes && !device->api.GetPipelineCacheData(device->handle, device->cache, &n_bytes, bytes))
+        (void)instance->keep->put(instance->plug.host->self, cache_space(device), cache_key,
+                                  sizeof cache_key, bytes, n_bytes, NULL);
+    vulkan_free(instance, bytes);
+}
+
+/* ---- open and close ---- */
+
+frit_status compile_open(struct device *device, frit_err *err)
+{
+    VkPushConstantRange push = {.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
+    const VkPipelineLayoutCreateInfo create = {.sType =
+                                                   VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                               .pushConstantRangeCount = 1,
+                                               .pPushConstantRanges = &push};
+    VkResult result;
+    frit_status status;
+
+    fill_target(device->adapter, &device->target);
+    fill_kernels(device->adapter, &device->target, &device->kernels.target);
+    device->kernels.self = device;
+    device->kernels.compile = code_compile;
+    device->kernels.release = code_release;
+    push.size = device->target.push_bytes;
+    result = device->api.CreatePipelineLayout(device->handle, &create, NULL, &device->layout);
+    if (result)
+        return vulkan_refused(device->instance, err, result, "a layout on %s",
+                              device->adapter->name);
+    status = open_cache(device, err);
+    return status ? status : kernels_open(&device->kernels, err);
+}
+
+void compile_close(struct device *device)
+{
+    keep_cache(device);
+    kernels_close(&device->kernels);
+    if (device->cache)
+        device->api.DestroyPipelineCache(device->handle, device->cache, NULL);
+    if (device->layout)
+        device->api.DestroyPipelineLayout(device->handle, device->layout, NULL);
+}
