@@ -88,6 +88,8 @@ uint64_t expr_alias(const struct expr *e, uint32_t output);
 /* A new phase was begun: forgets everything, and emits the parameters of all nodes and stores. */
 void expr_phase(struct expr *e);
 void expr_set(struct expr *e, uint32_t dim, uint32_t value);
+/* The row-major number of the point, for the offsets that are just that. */
+void expr_set_number(struct expr *e, uint32_t value);
 /* Loads and stores only where this B is true; KIR_NONE: everywhere. */
 void expr_mask(struct expr *e, uint32_t mask);
 /* Emits now, for every offset, what depends on the dims that are set, for use in deeper loops. */

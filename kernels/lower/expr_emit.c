@@ -150,6 +150,20 @@ void expr_set(struct expr *e, uint32_t dim, uint32_t value)
     put(e, &e->emit->dim[dim], value);
 }
 
+void expr_set_number(struct expr *e, uint32_t value)
+{
+    struct space_expr number = {0};
+    int64_t stride = 1;
+
+    for (uint32_t d = e->space.n_dims; d-- > 0;) {
+        number.k[d] = stride;
+        stride *= e->space.extent[d];
+    }
+    for (uint32_t i = 0; i < e->emit->n_sites; i++)
+        if (space_equal(&e->emit->sites[i].at, &number))
+            put(e, &e->emit->sites[i].value, value);
+}
+
 void expr_mask(struct expr *e, uint32_t mask)
 {
     put(e, &e->emit->mask, mask);
@@ -250,12 +264,14 @@ static uint32_t add_term(struct expr *e, uint32_t sum, int64_t k, uint32_t param
     return sum == KIR_NONE ? value : emit2(e, KIR_add, sum, value);
 }
 
-/* Adds to the partial sum all terms that are at hand.  Whether that is all of them. */
-static bool advance(struct expr *e, struct site *site)
+/* Adds to the partial sum all terms that are at hand. */
+static void advance(struct expr *e, struct site *site)
 {
     uint32_t sum = site->partial, done = site->done;
     bool all = true;
 
+    if (site->value != KIR_NONE)
+        return;
     if (sum == KIR_NONE)
         sum = site->c;
     for (uint32_t v = 0; v < SPACE_VARS; v++) {
@@ -275,20 +291,18 @@ static bool advance(struct expr *e, struct site *site)
         put(e, &site->partial, sum);
         put(e, &site->done, done);
     }
-    if (all && site->value == KIR_NONE) {
+    if (all) {
         enum kir_type type = e->s->module->wide ? KIR_I64 : KIR_I32;
 
         put(e, &site->value, sum == KIR_NONE ? kir_const_i(e->s->module, type, 0) : sum);
     }
-    return all;
 }
 
 static uint32_t site_value(struct expr *e, uint32_t number)
 {
     struct site *site = &e->emit->sites[number];
 
-    if (site->value == KIR_NONE)
-        advance(e, site);
+    advance(e, site);
     return site->value;
 }
 

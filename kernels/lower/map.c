@@ -375,10 +375,12 @@ static void emit_map(struct expr *e, const struct cut *cut)
         first = KIR_NONE;
         element = lane;
     }
-    if (cut->rows)
+    if (cut->rows) {
         expr_set(e, n - 1, element);
-    else
+    } else {
+        expr_set_number(e, element);
         set_dims(e, element, n, divisors, extents);
+    }
     expr_hoist(e);
     emit_block(e, cut, first, element);
 }
