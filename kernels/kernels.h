@@ -60,7 +60,7 @@ bool kernels_has_op(const frit_op_desc *op);
  * as long as the rest, until the program is destroyed. */
 struct kernels_launch {
     void *code;
-    const char *name;
+    const char *name; /* of the kernel, for people */
     uint32_t n_phases, n_words, n_args;
     const uint32_t *args;      /* of each of the code's: its number in frit_launch.args, or
                                   KERNELS_WORKSPACE */

@@ -97,7 +97,7 @@ frit_status kernels_launch(const frit_launch *launch, uint64_t *words, uint32_t 
     program = launch->program->self;
     *out = (struct kernels_launch){
         .code = code_compiled(p->code),
-        .name = program->name,
+        .name = code_name(p->code),
         .n_phases = p->n_phases,
         .n_words = p->n_words,
         .n_args = program->block.n_inputs + program->block.n_outputs + (p->workspace_bytes != 0),

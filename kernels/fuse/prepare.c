@@ -2,13 +2,19 @@
 /* What a program answers to a signature: lowered once, then remembered by the exact bytes of the
  * question.  Lowering runs outside the lock; of two threads with the same question one answer is
  * kept. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <frit/op_table.h>
 
 #include "base/array.h"
 #include "base/fail.h"
 #include "fuse/program.h"
 #include "ir/verify.h"
+
+/* Bytes of a kernel's name: those for whole words, then those for a number. */
+enum { NAME_ROOM = 64, NAME_BYTES = NAME_ROOM + 12 };
 
 /* ---- the question ---- */
 
@@ -152,6 +158,24 @@ static frit_status build(struct question *q, struct sched *s, frit_err *err)
     return check_built(s, schedule->name, err);
 }
 
+/* What people see in a profile: "map.add+mul+neg", or "map.add+mul+12" where 12 more follow. */
+static void name_kernel(const struct question *q, char name[NAME_BYTES])
+{
+    const struct block *block = &q->program->block;
+    int n = snprintf(name, NAME_ROOM, "%s", q->program->schedules[q->candidate]->name);
+
+    for (uint32_t i = 0; i < block->n_ops; i++) {
+        const char *op = frit_op_info_at(block->ops[i].id)->name;
+        char sign = i ? '+' : '.';
+
+        if ((size_t)n + 1 + strlen(op) >= NAME_ROOM) {
+            snprintf(name + n, NAME_BYTES - NAME_ROOM, "%c%u", sign, block->n_ops - i);
+            return;
+        }
+        n += snprintf(name + n, NAME_ROOM - (size_t)n, "%c%s", sign, op);
+    }
+}
+
 /* The answer, with a reference to its code. */
 static frit_status lower(struct question *q, struct prepared **out, frit_err *err)
 {
@@ -163,10 +187,12 @@ static frit_status lower(struct question *q, struct prepared **out, frit_err *er
                       .target = &p->device->target,
                       .module = &module,
                       .numbers = &numbers};
+    char name[NAME_BYTES];
     frit_status st;
 
     *out = NULL;
-    kir_init(&module, p->name);
+    name_kernel(q, name);
+    kir_init(&module, name);
     st = build(q, &s, err);
     if (!st) {
         *out = keep(&s);

@@ -157,7 +157,7 @@ static void test_what_a_launch_has(void **state)
 
     assert_int_equal(kernels_launch(&s->launch.launch, room, N_WORDS, &launch, NULL), FRIT_OK);
     assert_non_null(launch.code);
-    assert_string_equal(launch.name, "add");
+    assert_string_equal(launch.name, "words.add");
     assert_int_equal(launch.n_phases, 1);
     assert_int_equal(launch.grid[0][2], 1);
     assert_int_equal(launch.n_args, 2);

@@ -2,6 +2,7 @@
 /* The real schedules under programs: fused = one by one, bit for bit, whatever the sizes. */
 #include "kernels/fuse/rig.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MOST = 4096 };
@@ -136,6 +137,44 @@ static void test_chains(void **state)
     check_chain(*state, 3, three, true);
 }
 
+/* exp((x * s) + y) of a row y, near what the library gives. */
+static void test_functions(void **state)
+{
+    struct rig *rig = *state;
+    static float x[MOST], y[MOST], fused[MOST], product[MOST], sum[MOST], apart[MOST];
+    const int64_t dims[] = {13, 100};
+    struct rig_ops ops = {0};
+    struct rig_sig sig;
+    frit_program program;
+
+    rig_binary(&ops, FRIT_OP_mul, rig_tensor(0, 2), rig_scalar(0), rig_tensor(2, 2), NULL);
+    rig_binary(&ops, FRIT_OP_add, rig_tensor(2, 2), rig_tensor(1, 1), rig_tensor(3, 2),
+               RIG_DEAD(2));
+    ops.operand[1][1].extent[0] = 3;
+    rig_unary(&ops, FRIT_OP_exp, rig_tensor(3, 2), rig_tensor(4, 2), RIG_DEAD(3));
+    fill(x, 1300, 5);
+    fill(y, 100, 6);
+    program = fuse(rig, &ops);
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    resize(&sig, 1, 1, dims + 1);
+    run(&program, &sig, (float *[]){x, y, fused}, 1300, 0.75f);
+    rig_destroy(&program);
+
+    rig_sign(&sig, 2, 1, 1, 2, dims);
+    run_op(rig, &ops.op[0], &sig, 1, (float *[]){x, NULL, product}, 1300, 0.75f);
+    rig_sign(&sig, 2, 1, 0, 2, dims);
+    resize(&sig, 1, 1, dims + 1);
+    run_op(rig, &ops.op[1], &sig, UINT32_MAX, (float *[]){product, y, sum}, 1300, 0);
+    rig_sign(&sig, 1, 1, 0, 2, dims);
+    run_op(rig, &ops.op[2], &sig, UINT32_MAX, (float *[]){sum, apart}, 1300, 0);
+    assert_memory_equal(fused, apart, 1300 * sizeof(float));
+    for (int i = 0; i < 1300; i++) {
+        double wanted = exp((double)(x[i] * 0.75f + y[i % 100]));
+
+        assert_true(fabs((double)fused[i] - wanted) <= 2 * wanted * 0x1p-23);
+    }
+}
+
 /* Dims that are all alike, however many, make one module. */
 static void test_sizes_share_code(void **state)
 {
@@ -219,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_chains, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_functions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sizes_share_code, setup, teardown),
         cmocka_unit_test_setup_teardown(test_views, setup, teardown),
         cmocka_unit_test_setup_teardown(test_saved, setup, teardown),

@@ -160,6 +160,47 @@ static void test_spec(void **state)
     check_chain(&p->chain, &spec, 70);
 }
 
+static const char *kernel_name(struct rig *rig, const struct rig_ops *ops, char *out, size_t room)
+{
+    const int64_t dims[] = {4};
+    const double scalar = 1;
+    frit_program program = rig_program(rig, "narrow", ops);
+    struct kernels_launch kernel;
+    struct rig_launch launch;
+    frit_launch_spec spec;
+    frit_variant variant;
+    struct rig_sig sig;
+    uint64_t words[32];
+
+    rig_sign(&sig, 2, 1, 1, 1, dims);
+    rig_prepare(&program, &sig, &spec, &variant);
+    rig_bind(&launch, &program, &spec, NULL, 0, 0, &scalar, 1);
+    assert_int_equal(kernels_launch(&launch.launch, words, 32, &kernel, NULL), FRIT_OK);
+    assert_true(strlen(kernel.name) < room);
+    strcpy(out, kernel.name);
+    rig_destroy(&program);
+    return out;
+}
+
+/* As many ops as fit, then how many more. */
+static void test_kernels_have_names(void **state)
+{
+    struct programs *p = *state;
+    struct rig_ops ops;
+    char name[80];
+
+    rig_chain(&ops, 1);
+    assert_string_equal(kernel_name(&p->rig, &ops, name, sizeof(name)), "narrow.add+mul+neg");
+    for (uint32_t v = 4; v < 15; v++)
+        rig_unary(&ops, FRIT_OP_neg, rig_tensor(v, 1), rig_tensor(v + 1, 1), RIG_DEAD(v));
+    assert_string_equal(kernel_name(&p->rig, &ops, name, sizeof(name)),
+                        "narrow.add+mul+neg+neg+neg+neg+neg+neg+neg+neg+neg+neg+neg+neg");
+    rig_unary(&ops, FRIT_OP_neg, rig_tensor(15, 1), rig_tensor(16, 1), RIG_DEAD(15));
+    rig_unary(&ops, FRIT_OP_neg, rig_tensor(16, 1), rig_tensor(17, 1), RIG_DEAD(16));
+    assert_string_equal(kernel_name(&p->rig, &ops, name, sizeof(name)),
+                        "narrow.add+mul+neg+neg+neg+neg+neg+neg+neg+neg+neg+neg+neg+neg+2");
+}
+
 /* Sizes share a module; a signature is lowered once. */
 static void test_sizes_share_code(void **state)
 {
@@ -504,6 +545,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_generation, setup, teardown),
         cmocka_unit_test_setup_teardown(test_spec, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sizes_share_code, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_kernels_have_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_modules_that_differ, setup, teardown),
         cmocka_unit_test_setup_teardown(test_questions_that_differ, setup, teardown),
         cmocka_unit_test_setup_teardown(test_signatures_are_checked, setup, teardown),
