@@ -421,7 +421,7 @@ static frit_status check_module(struct verify *v)
     if (module->failed)
         return fail_memory(v->err, sizeof(struct kir_inst));
     if (!is_word(module->name))
-        return bad(v, "the name '%.200s' is no word", module->name);
+        return bad(v, "the name is no word of letters, digits and _ . - +");
     if (module->n_phases < 1 || module->n_phases > FRIT_MAX_PHASES)
         return bad(v, "%u phases; there may be 1 to %u", module->n_phases, FRIT_MAX_PHASES);
     for (uint32_t i = 0; i < module->n_args; i++) {

@@ -141,7 +141,7 @@ static void test_heads(void **state)
     (void)state;
     make(&m);
     m.name = "two words";
-    check_broken(&m, KIR_NONE, "the name 'two words' is no word");
+    check_broken(&m, KIR_NONE, "the name is no word of letters, digits and _ . - +");
     make(&m);
     m.args[0].access = 4;
     check_broken(&m, KIR_NONE, "argument 0 has no dtype that is loaded, or no access");
