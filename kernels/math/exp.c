@@ -8,54 +8,72 @@
 
 #include "math/kit.h"
 
-/* x = n * unit * ln 2 + r, and 2^(n + up) in `scale`; unit is a power of 2. */
+/* x = n * unit * ln 2 + r, r rounded from `exact` less n * unit * ln2.lo, and 2^(n + up) in
+ * `scale`; unit is a power of 2. */
 struct reduced {
-    uint32_t r, scale;
+    uint32_t n, exact, r, scale;
 };
+
+static uint32_t less_low(const struct kit *kit, const struct reduced *reduced, double unit,
+                         uint32_t from)
+{
+    return kit_mad(kit, reduced->n, kit_f(kit, -unit * split_ln2[kit->wide].lo), from);
+}
 
 static struct reduced reduce(const struct kit *kit, uint32_t x, double unit, int up)
 {
-    const struct split *ln2 = &split_ln2[kit->wide];
     double shifter = ldexp(1.5, (int)kit->man) + (double)kit->bias + up;
     uint32_t sum = kit_mad(kit, x, kit_f(kit, M_LOG2E / unit), kit_f(kit, shifter));
-    uint32_t n = kit_sub(kit, sum, kit_f(kit, shifter));
-    uint32_t r = kit_mad(kit, n, kit_f(kit, -unit * ln2->hi), x);
+    struct reduced reduced = {.n = kit_sub(kit, sum, kit_f(kit, shifter))};
 
-    r = kit_mad(kit, n, kit_f(kit, -unit * ln2->lo), r);
-    return (struct reduced){r, kit_float(kit, kit_shl(kit, kit_bits(kit, sum), kit->man))};
+    reduced.exact = kit_mad(kit, reduced.n, kit_f(kit, -unit * split_ln2[kit->wide].hi), x);
+    reduced.r = less_low(kit, &reduced, unit, reduced.exact);
+    reduced.scale = kit_float(kit, kit_shl(kit, kit_bits(kit, sum), kit->man));
+    return reduced;
 }
 
-static uint32_t clamp(const struct kit *kit, uint32_t x, uint32_t low, uint32_t high)
+/* The scale is 2^(2 n') with n' = n / 2 and so twice as wide an interval: what is finite and what
+ * is denormal are both in reach of two equal factors. */
+uint32_t math_exp(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
-    return kit_fmin(kit, kit_fmax(kit, x, low), high);
+    struct kit kit = kit_of(module, target, x);
+    uint32_t in = kit_fmin(&kit, x, kit_ff(&kit, 90, 711));
+    struct reduced reduced = reduce(&kit, kit_fmax(&kit, in, kit_ff(&kit, -105, -746)), 2, 0);
+    uint32_t value = kit_poly(&kit, poly_exp_wide, reduced.r);
+
+    return kit_mul(&kit, kit_mul(&kit, value, reduced.scale), reduced.scale);
+}
+
+double kit_exp_least(const struct kit *kit)
+{
+    return kit->wide ? -760 : -115;
 }
 
 struct exp_parts kit_exp_parts(const struct kit *kit, uint32_t x)
 {
-    struct reduced reduced =
-        reduce(kit, clamp(kit, x, kit_ff(kit, -115, -760), kit_ff(kit, 90, 711)), 2, 0);
+    int up = kit->wide ? 200 : 64;
+    uint32_t in = kit_fmax(kit, x, kit_f(kit, kit_exp_least(kit)));
+    struct reduced reduced = reduce(kit, in, 1, up);
 
-    return (struct exp_parts){kit_poly(kit, poly_exp, reduced.r), reduced.scale};
+    return (struct exp_parts){kit_mul(kit, reduced.r, kit_poly(kit, poly_exp, reduced.r)),
+                              reduced.scale, kit_f(kit, ldexp(1, -up))};
+}
+
+uint32_t kit_exp_of(const struct kit *kit, struct exp_parts parts)
+{
+    uint32_t value = kit_add(kit, parts.rest, kit_f(kit, 1));
+
+    return kit_mul(kit, kit_mul(kit, value, parts.scale), parts.unit);
+}
+
+static uint32_t near_1(const struct kit *kit, uint32_t r)
+{
+    return kit_mad(kit, kit_poly(kit, poly_exp, r), r, kit_f(kit, 1));
 }
 
 uint32_t kit_exp(const struct kit *kit, uint32_t x)
 {
-    struct exp_parts parts = kit_exp_parts(kit, x);
-
-    return kit_mul(kit, kit_mul(kit, parts.value, parts.scale), parts.scale);
-}
-
-uint32_t math_exp(struct kir_module *module, const struct kir_target *target, uint32_t x)
-{
-    struct kit kit = kit_of(module, target, x);
-
-    return kit_exp(&kit, x);
-}
-
-/* e^r - 1 of what is reduced by units of ln 2. */
-static uint32_t expm1_near(const struct kit *kit, uint32_t r)
-{
-    return kit_mad(kit, kit_mul(kit, r, r), kit_poly(kit, poly_expm1, r), r);
+    return kit_exp_of(kit, kit_exp_parts(kit, x));
 }
 
 /* With half the scale, so that what is finite does not overflow on the way; what is tiny is
@@ -63,37 +81,29 @@ static uint32_t expm1_near(const struct kit *kit, uint32_t r)
 uint32_t math_expm1(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
-    struct reduced reduced =
-        reduce(&kit, clamp(&kit, x, kit_ff(&kit, -18, -40), kit_ff(&kit, 89, 710)), 1, -1);
-    uint32_t rest = kit_sub(&kit, reduced.scale, kit_f(&kit, 0.5));
-    uint32_t half = kit_mad(&kit, reduced.scale, expm1_near(&kit, reduced.r), rest);
+    uint32_t in = kit_fmin(&kit, x, kit_ff(&kit, 89, 710));
+    struct reduced reduced = reduce(&kit, kit_fmax(&kit, in, kit_ff(&kit, -18, -40)), 1, -1);
+    uint32_t lost = less_low(&kit, &reduced, 1, kit_sub(&kit, reduced.exact, reduced.r));
+    uint32_t square = kit_mul(&kit, reduced.r, reduced.r);
+    uint32_t rest = kit_mad(&kit, square, kit_poly(&kit, poly_expm1, reduced.r), lost);
+    uint32_t near = kit_add(&kit, reduced.r, rest);
+    uint32_t less = kit_sub(&kit, reduced.scale, kit_f(&kit, 0.5));
+    uint32_t half = kit_mad(&kit, reduced.scale, near, less);
     uint32_t tiny = kit_lt(&kit, kit_abs(&kit, x), kit_f(&kit, 0x1p-60));
 
     return kit_select(&kit, tiny, x, kit_add(&kit, half, half));
 }
 
-/* (e^2|x| - 1) / (e^2|x| + 1) */
-uint32_t math_tanh(struct kir_module *module, const struct kir_target *target, uint32_t x)
+/* e^x / 2 of x >= 0 */
+static uint32_t half_exp(const struct kit *kit, uint32_t x)
 {
-    struct kit kit = kit_of(module, target, x);
-    uint32_t twice = kit_abs(&kit, kit_add(&kit, x, x));
-    struct reduced reduced = reduce(&kit, kit_fmin(&kit, twice, kit_ff(&kit, 20, 40)), 1, 0);
-    uint32_t rest = kit_sub(&kit, reduced.scale, kit_f(&kit, 1));
-    uint32_t u = kit_mad(&kit, reduced.scale, expm1_near(&kit, reduced.r), rest);
+    struct reduced reduced = reduce(kit, kit_fmin(kit, x, kit_ff(kit, 90, 711)), 1, -4);
+    uint32_t value = near_1(kit, reduced.r);
 
-    return kit_with_sign(&kit, kit_div(&kit, u, kit_add(&kit, u, kit_f(&kit, 2))),
-                         kit_sign(&kit, x));
+    return kit_mul(kit, kit_mul(kit, value, reduced.scale), kit_f(kit, 8));
 }
 
-/* e^|x| / 2 */
-static uint32_t half_exp(const struct kit *kit, uint32_t magnitude)
-{
-    struct exp_parts parts = kit_exp_parts(kit, magnitude);
-    uint32_t half = kit_mul(kit, parts.scale, kit_f(kit, 0.5));
-
-    return kit_mul(kit, kit_mul(kit, parts.value, parts.scale), half);
-}
-
+/* An odd polynomial to 1, then e^|x| / 2 - e^-|x| / 2. */
 uint32_t math_sinh(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
@@ -114,29 +124,56 @@ uint32_t math_cosh(struct kir_module *module, const struct kir_target *target, u
     return kit_add(&kit, e, kit_div(&kit, kit_f(&kit, 0.25), e));
 }
 
-/* With e^-|x|, which does not overflow: 1 / (1 + e) or e / (1 + e). */
+/* An odd polynomial to 0.55, then 1 - 2 / (e^2|x| + 1). */
+uint32_t math_tanh(struct kir_module *module, const struct kir_target *target, uint32_t x)
+{
+    struct kit kit = kit_of(module, target, x);
+    uint32_t one = kit_f(&kit, 1);
+    uint32_t a = kit_abs(&kit, x);
+    uint32_t in = kit_fmin(&kit, kit_add(&kit, a, a), kit_ff(&kit, 20, 40));
+    struct reduced reduced = reduce(&kit, in, 1, 0);
+    uint32_t e = kit_mad(&kit, near_1(&kit, reduced.r), reduced.scale, one);
+    uint32_t large = kit_sub(&kit, one, kit_div(&kit, kit_f(&kit, 2), e));
+    uint32_t small = kit_odd(&kit, poly_tanh, a, kit_mul(&kit, a, a));
+    uint32_t y = kit_select(&kit, kit_lt(&kit, a, kit_f(&kit, 0.55)), small, large);
+
+    return kit_with_sign(&kit, y, kit_sign(&kit, x));
+}
+
+/* With e^-|x|, which does not overflow: 1 / (1 + e) or e / (1 + e); what the sum is too large by is
+ * made good. */
 uint32_t math_sigmoid(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
     uint32_t e = kit_exp(&kit, kit_neg(&kit, kit_abs(&kit, x)));
     uint32_t one = kit_f(&kit, 1);
-    uint32_t above = kit_select(&kit, kit_lt(&kit, x, kit_f(&kit, 0)), e, one);
+    uint32_t sum = kit_add(&kit, one, e);
+    uint32_t over = kit_sub(&kit, kit_sub(&kit, sum, one), e);
+    uint32_t below = kit_lt(&kit, x, kit_f(&kit, 0));
+    uint32_t y = kit_div(&kit, kit_select(&kit, below, e, one), sum);
 
-    return kit_div(&kit, above, kit_add(&kit, one, e));
+    return kit_mad(&kit, over, y, y);
 }
 
-/* The same, the scale of e^-|x| last: it may be denormal where the result is not. */
+/* The same, the scale of e^-|x| last: it may be denormal where the result is not.  Below 0 what the
+ * sum 1 + e is too large by is taken from 1 + rest, less a tenth at most: 1 - e / 2 stands for
+ * 1 / (1 + e). */
 uint32_t math_silu(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
-    struct exp_parts parts = kit_exp_parts(&kit, kit_neg(&kit, kit_abs(&kit, x)));
+    uint32_t magnitude = kit_abs(&kit, x);
+    uint32_t in = kit_fmax(&kit, x, kit_f(&kit, kit_exp_least(&kit)));
+    struct exp_parts parts = kit_exp_parts(&kit, kit_neg(&kit, magnitude));
+    uint32_t e = kit_exp_of(&kit, parts);
     uint32_t one = kit_f(&kit, 1);
-    uint32_t e = kit_mul(&kit, kit_mul(&kit, parts.value, parts.scale), parts.scale);
+    uint32_t sum = kit_add(&kit, one, e);
+    uint32_t over = kit_sub(&kit, kit_sub(&kit, sum, one), e);
     uint32_t below = kit_lt(&kit, x, kit_f(&kit, 0));
-    uint32_t value = kit_select(&kit, below, parts.value, one);
-    uint32_t scale = kit_select(&kit, below, parts.scale, one);
-    uint32_t y = kit_div(&kit, kit_mul(&kit, x, value), kit_add(&kit, one, e));
+    uint32_t rest = kit_mad(&kit, over, kit_mad(&kit, e, kit_f(&kit, -0.5), one), parts.rest);
+    uint32_t scaled = kit_mul(&kit, kit_mad(&kit, in, rest, in), parts.scale);
+    uint32_t y = kit_div(&kit, kit_select(&kit, below, scaled, in), sum);
 
-    y = kit_mul(&kit, kit_mul(&kit, y, scale), scale);
-    return kit_select(&kit, kit_lt(&kit, kit_f(&kit, -INFINITY), x), y, kit_f(&kit, NAN));
+    y = kit_mul(&kit, y, kit_select(&kit, below, parts.unit, one));
+    return kit_select(&kit, kit_lt(&kit, magnitude, kit_f(&kit, INFINITY)), y,
+                      kit_add(&kit, x, magnitude));
 }

@@ -83,6 +83,7 @@ KIT_2(ult)
 KIT_2(fmin)
 KIT_2(fmax)
 KIT_2(mulhi)
+KIT_2(smax)
 #undef KIT_1
 #undef KIT_2
 
@@ -119,13 +120,16 @@ struct pair kit_pair_select(const struct kit *kit, uint32_t which, struct pair a
 
 /* ---- parts that several functions need ---- */
 
-/* e^x = value * scale * scale; `scale` is a power of 2 that neither overflows nor underflows.
- * Beyond the type's reach x is clamped to where e^x * |x| is 0, or e^x / 2 infinite. */
+/* e^x = (1 + rest) * scale * unit, for x from `least` to 0, which is where e^x |x| is 0; above 0 as
+ * long as that is finite.  `scale` and `unit` are powers of 2 in the type's normal range. */
 struct exp_parts {
-    uint32_t value, scale;
+    uint32_t rest, scale, unit;
 };
 
 struct exp_parts kit_exp_parts(const struct kit *kit, uint32_t x);
+double kit_exp_least(const struct kit *kit);
+uint32_t kit_exp_of(const struct kit *kit, struct exp_parts parts);
+/* e^x of what is not above 0. */
 uint32_t kit_exp(const struct kit *kit, uint32_t x);
 /* log(x 2^more), x a pair of positive, finite, normal numbers (lo: KIR_NONE for 0); more: a float
  * that is an integer, or KIR_NONE for 0. */

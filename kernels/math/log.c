@@ -36,7 +36,8 @@ uint32_t kit_log(const struct kit *kit, struct pair x, uint32_t more)
     uint32_t scale;
 
     if (x.lo != KIR_NONE) {
-        scale = kit_float(kit, kit_sub(kit, kit_i(kit, kit->bias << kit->man), of_k));
+        scale = kit_sub(kit, kit_i(kit, kit->bias << kit->man), of_k);
+        scale = kit_float(kit, kit_smax(kit, scale, kit_i(kit, 0)));
         f = kit_mad(kit, x.lo, scale, f);
     }
     if (more != KIR_NONE)
