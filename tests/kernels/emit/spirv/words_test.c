@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "emit/random.h"
 #include "emit/spirv/grammar.h"
 #include "failing_alloc.h"
 #include "ir/verify.h"
@@ -292,6 +293,23 @@ static void no_memory(void **state)
     kir_fini(&m);
 }
 
+/* Modules of everything, as a device with everything gets them. */
+static void random_modules_are_valid(void **state)
+{
+    struct spirv_code code;
+    struct random_case c;
+
+    (void)state;
+    for (uint64_t i = 0; i < 200; i++) {
+        random_case_init(&c, i, &random_all);
+        for (uint32_t phase = 0; phase < c.module.n_phases; phase++) {
+            spirv_rig_emit(&c.module, phase, &spirv_rich, i % 2, &code);
+            spirv_fini(&code);
+        }
+        random_case_fini(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +321,7 @@ int main(void)
         cmocka_unit_test(block_of_launch),
         cmocka_unit_test(what_is_lacking),
         cmocka_unit_test(no_memory),
+        cmocka_unit_test(random_modules_are_valid),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cutting a phase: ops of the group end a stretch, and so do the ends of loops and branches that
+ * have such ops inside.  What is made of nothing but values of the group, without memory, is a
+ * value of the group itself.  Other values are local where all their uses are in their stretch,
+ * else held.
+ */
+#include "emit/c/plan.h"
+
+#include <stdlib.h>
+
+#include "base/fail.h"
+
+struct cut {
+    const struct kir_module *module;
+    const struct kir_phase *phase;
+    struct plan *plan;
+};
+
+static bool is_of_group(uint32_t op)
+{
+    return op == KIR_barrier || op == KIR_exchange || op == KIR_shift || op == KIR_first;
+}
+
+/* ---- stretches ---- */
+
+static void mark_control(struct cut *c)
+{
+    for (uint32_t at = 0; at < c->phase->n; at++) {
+        const struct kir_inst *inst = &c->phase->inst[at];
+
+        for (uint32_t i = at; (inst->op == KIR_for || inst->op == KIR_if) && i < inst->pair; i++)
+            c->plan->of_group[at] |= is_of_group(c->phase->inst[i].op);
+    }
+}
+
+static void number_stretches(struct cut *c)
+{
+    uint32_t stretch = 0, depth = 0; /* of control inside a stretch */
+
+    for (uint32_t at = 0; at < c->phase->n; at++) {
+        const struct kir_inst *inst = &c->phase->inst[at];
+        bool opens = inst->op == KIR_for || inst->op == KIR_if;
+        bool closes = inst->op == KIR_next || inst->op == KIR_end;
+        bool cuts = opens    ? c->plan->of_group[at]
+                    : closes ? c->plan->of_group[inst->pair]
+                             : is_of_group(inst->op);
+
+        depth -= closes && !cuts;
+        c->plan->stretch[at] = stretch;
+        c->plan->inside[at] = depth > 0;
+        depth += opens && !cuts;
+        stretch += cuts;
+    }
+}
+
+/* ---- homes ---- */
+
+static bool is_pure(const struct kir_inst *inst)
+{
+    enum kir_imm imm = kir_op_info(inst->op)->imm;
+
+    return inst->type != KIR_VOID && imm != KIR_IMM_ARG && imm != KIR_IMM_TILE &&
+           inst->op != KIR_lane && inst->op != KIR_phi && inst->op != KIR_for;
+}
+
+static uint8_t first_home(const struct cut *c, uint32_t at)
+{
+    const struct kir_inst *inst = &c->phase->inst[at];
+
+    if (inst->op == KIR_first || (inst->op == KIR_for && c->plan->of_group[at]))
+        return PLAN_GROUP;
+    if (inst->op == KIR_phi)
+        return c->plan->of_group[at - 1 - (uint32_t)inst->imm] ? PLAN_HELD : PLAN_LOCAL;
+    if (!is_pure(inst) || c->plan->inside[at])
+        return PLAN_LOCAL;
+    for (uint32_t k = 0; k < kir_op_info(inst->op)->n; k++) {
+        if (c->plan->home[inst->a[k]] != PLAN_GROUP)
+            return inst->op == KIR_exchange || inst->op == KIR_shift ? PLAN_HELD : PLAN_LOCAL;
+    }
+    return PLAN_GROUP;
+}
+
+static void use(struct cut *c, uint32_t value, uint32_t at, bool by_group)
+{
+    if (c->plan->home[value] == PLAN_LOCAL &&
+        (by_group || c->plan->stretch[value] != c->plan->stretch[at]))
+        c->plan->home[value] = PLAN_HELD;
+}
+
+static void uses_of(struct cut *c, uint32_t at)
+{
+    const struct kir_inst *inst = &c->phase->inst[at];
+    const uint32_t *links = c->module->links + inst->a[0];
+
+    if (inst->op == KIR_for || inst->op == KIR_next) {
+        for (uint32_t i = 0; i < inst->a[1]; i++)
+            use(c, links[i], at, inst->op == KIR_for && c->plan->of_group[at]);
+    } else if (inst->op == KIR_phi) {
+        use(c, inst->a[0], at - 1 - (uint32_t)inst->imm, false);
+    } else {
+        for (uint32_t k = 0; k < kir_op_info(inst->op)->n; k++)
+            use(c, inst->a[k], at,
+                is_of_group(inst->op) || (inst->op == KIR_if && c->plan->of_group[at]));
+    }
+}
+
+frit_status plan_init(struct plan *out, const struct kir_module *module, uint32_t phase,
+                      frit_err *err)
+{
+    struct cut c = {module, &module->phases[phase], out};
+    size_t n = (size_t)c.phase->n + 1;
+
+    out->home = calloc(n, sizeof(*out->home));
+    out->of_group = calloc(n, sizeof(*out->of_group));
+    out->inside = calloc(n, sizeof(*out->inside));
+    out->stretch = calloc(n, sizeof(*out->stretch));
+    if (!out->home || !out->of_group || !out->inside || !out->stretch) {
+        plan_fini(out);
+        return fail_memory(err, n * sizeof(*out->stretch));
+    }
+    mark_control(&c);
+    number_stretches(&c);
+    for (uint32_t at = 0; at < c.phase->n; at++)
+        out->home[at] = first_home(&c, at);
+    for (uint32_t at = 0; at < c.phase->n; at++)
+        uses_of(&c, at);
+    return FRIT_OK;
+}
+
+void plan_fini(struct plan *plan)
+{
+    free(plan->home);
+    free(plan->of_group);
+    free(plan->inside);
+    free(plan->stretch);
+    *plan = (struct plan){0};
+}
