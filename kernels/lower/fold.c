@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lower/fold.h"
 
+#include <math.h>
+
 #include <frit/op_table.h>
 
 #include "lower/rows.h"
@@ -75,7 +77,7 @@ static uint32_t end_of(const struct fold *fold, bool least)
             return kir_const_b(fold->m, !least);
         return kir_const_i(fold->m, kir_type_of(fold->dtype), least ? ends[i].least : ends[i].most);
     }
-    return lower_const(fold->m, fold->dtype, least ? -1.0 / 0.0 : 1.0 / 0.0);
+    return lower_const(fold->m, fold->dtype, least ? (double)-INFINITY : (double)INFINITY);
 }
 
 static struct fold_state lowest(const struct fold *fold)

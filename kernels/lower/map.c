@@ -387,24 +387,6 @@ static void emit_map(struct expr *e, const struct cut *cut)
 
 /* ---- building ---- */
 
-/* Bytes that the launch moves, each element of an argument once. */
-static uint64_t bytes_moved(const struct expr *e)
-{
-    const struct block *block = e->s->block;
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < block->n_inputs + block->n_outputs; i++) {
-        const frit_arg_sig *arg = expr_arg(e, i);
-        int64_t count = 1;
-
-        for (uint32_t d = 0; d < arg->rank; d++)
-            if (arg->strides[d])
-                count *= arg->dims[d];
-        bytes += frit_storage_bytes(arg->dtype, count);
-    }
-    return bytes;
-}
-
 static frit_status build(struct expr *e, frit_err *err)
 {
     const struct block *block = e->s->block;
@@ -430,7 +412,7 @@ static frit_status build(struct expr *e, frit_err *err)
     TRY(expr_status(e, err));
     memcpy(numbers->grid[0], (const uint32_t[3]){(uint32_t)cut.groups, 1, 1},
            sizeof(numbers->grid[0]));
-    numbers->bytes = bytes_moved(e);
+    numbers->bytes = sched_bytes(e->s);
     numbers->flops = (uint64_t)count * block->n_ops;
     for (uint32_t i = 0; i < block->n_outputs; i++)
         numbers->alias[i] = expr_alias(e, i);

@@ -38,6 +38,24 @@ uint32_t sched_word(struct sched *s, enum kir_type type, uint64_t bits)
     return kir_param(s->module, type);
 }
 
+uint64_t sched_bytes(const struct sched *s)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < s->block->n_inputs + s->block->n_outputs; i++) {
+        const frit_arg_sig *arg =
+            (const frit_arg_sig *)(const void *)((const char *)s->sig->args +
+                                                 (size_t)i * s->sig->arg_stride);
+        int64_t count = 1;
+
+        for (uint32_t d = 0; d < arg->rank; d++)
+            if (arg->strides[d])
+                count *= arg->dims[d];
+        bytes += frit_storage_bytes(arg->dtype, count);
+    }
+    return bytes;
+}
+
 uint32_t sched_index(struct sched *s, int64_t value)
 {
     return sched_word(s, s->module->wide ? KIR_I64 : KIR_I32, (uint64_t)value);
@@ -74,7 +92,6 @@ struct sched_divisor sched_divisor(struct sched *s, int64_t by)
     uint32_t shift = 0;
     uint64_t factor;
 
-    s->numbers->divisions++;
     if (s->module->wide) {
         divisor.by = sched_index(s, by);
         return divisor;
@@ -95,5 +112,5 @@ uint32_t sched_divide(struct sched *s, const struct sched_divisor *divisor, uint
     return kir_emit(s->module, KIR_shr, x, divisor->shift, KIR_NONE);
 }
 
-const struct schedule *const schedules[] = {&sched_map};
+const struct schedule *const schedules[] = {&sched_map, &sched_row};
 const uint32_t n_schedules = sizeof(schedules) / sizeof(schedules[0]);

@@ -33,7 +33,6 @@ struct sched_numbers {
     struct sched_late *late;
     uint64_t workspace_bytes;         /* the last argument of the module, where not 0 */
     uint64_t bytes, flops;            /* predicted */
-    uint64_t divisions;               /* left in the innermost code, for explain */
     uint64_t alias[FRIT_MAX_OUTPUTS]; /* frit_output_spec.alias of each output */
 };
 
@@ -46,6 +45,9 @@ struct sched {
     struct kir_module *module;
     struct sched_numbers *numbers;
 };
+
+/* Bytes that the launch moves, each element of an argument once. */
+uint64_t sched_bytes(const struct sched *s);
 
 /* A parameter with its word: an index, a float. */
 uint32_t sched_index(struct sched *s, int64_t value); /* I64 in a wide module, else I32 */
@@ -73,6 +75,7 @@ struct schedule {
     frit_status (*build)(struct sched *s, frit_err *err);
 };
 
+extern const struct schedule sched_row; /* folds over one set of dims, with all around: row.c */
 extern const struct schedule sched_map; /* any elementwise ops and views over one space: map.c */
 
 /* In the order in which they are tried: map, reduce, row, scan, contract. */

@@ -260,11 +260,20 @@ static void fill_words(struct rig *rig)
 
 static void run(struct rig *rig)
 {
+    uint32_t n_args = rig->block.n_inputs + rig->block.n_outputs;
     struct eval_arg args[RIG_VALUES];
+    void *workspace = NULL;
     frit_err err = ERR_INIT;
     frit_status status;
 
-    for (uint32_t i = 0; i < rig->module.n_args; i++) {
+    assert_int_equal(rig->module.n_args, n_args + (rig->numbers.workspace_bytes > 0));
+    if (rig->numbers.workspace_bytes) {
+        workspace = malloc(rig->numbers.workspace_bytes);
+        assert_non_null(workspace);
+        memset(workspace, 0x5a, rig->numbers.workspace_bytes);
+        args[n_args] = (struct eval_arg){workspace, 0, rig->numbers.workspace_bytes};
+    }
+    for (uint32_t i = 0; i < n_args; i++) {
         struct rig_value *v = &rig->values[arg_value(rig, i)];
         uint64_t size = frit_dtype_bits(v->dtype) / 8;
 
@@ -275,6 +284,7 @@ static void run(struct rig *rig)
     }
     status = eval_run(&rig->module, rig->numbers.words, args,
                       (const uint32_t(*)[3])rig->numbers.grid, &err);
+    free(workspace);
     if (status)
         fail_msg("%s", err.text);
 }

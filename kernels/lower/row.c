@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The row schedule: folds over one set of dims, of any number and depending on each other, with
+ * elementwise ops and views before, between and after: reductions, softmax, norms. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "lower/row.h"
+#include "lower/rows.h"
+
+enum {
+    QUALITY = 900,
+    LEAST_LANES = 16,
+    SHORT_ROW = 32,      /* a lane folds it faster alone */
+    MANY_ROWS = 64,      /* worth a lane each */
+    GROUP_CHUNK = 16384, /* elements of a row that a group folds at most where rows are split */
+    LANE_CHUNK = 512
+};
+
+/* ---- accepting ---- */
+
+static bool is_output(const struct block_value *value, uint32_t n_ops)
+{
+    return value->maker != BLOCK_NONE && value->maker < n_ops &&
+           (value->dies == BLOCK_NONE || value->dies >= n_ops);
+}
+
+/* Marks the extents that the arguments of the first ops have. */
+static void mark_extents(const struct block *block, uint32_t n_ops, bool *seen)
+{
+    memset(seen, 0, block->n_extents + 2u);
+    seen[0] = seen[1] = true;
+    for (uint32_t v = 0; v < block->n_values; v++)
+        for (uint32_t d = 0; d < block->values[v].rank; d++)
+            if (block->values[v].maker == BLOCK_NONE || is_output(&block->values[v], n_ops))
+                seen[block->values[v].extent[d]] = true;
+}
+
+static bool extents_known(const struct block *block, uint32_t n_ops, bool *seen)
+{
+    mark_extents(block, n_ops, seen);
+    for (uint32_t i = 0; i < n_ops; i++)
+        for (uint32_t k = 0; k < block->ops[i].n_out; k++) {
+            uint32_t value = block->ops[i].out[k];
+
+            for (uint32_t d = 0; value != BLOCK_NONE && d < block->values[value].rank; d++)
+                if (!seen[block->values[value].extent[d]])
+                    return false;
+        }
+    return true;
+}
+
+static uint32_t count_folds(const struct block *block, uint32_t n_ops)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < n_ops; i++)
+        n += fold_row_of(block->ops[i].id) != NULL;
+    return n;
+}
+
+static bool prefix_fits(const struct block *block, const struct labels *labels, uint32_t n_ops,
+                        bool *seen)
+{
+    uint32_t n_folds = count_folds(block, n_ops), n_outputs = 0;
+
+    if (n_folds == 0 || n_folds > ROW_FOLDS || view_row_of(block->ops[n_ops - 1].id))
+        return false;
+    for (uint32_t v = 0; v < block->n_values; v++) {
+        if (!is_output(&block->values[v], n_ops))
+            continue;
+        if (label_place(labels, block, v) == LABEL_NOWHERE || n_outputs++ == FRIT_MAX_OUTPUTS)
+            return false;
+    }
+    return n_outputs > 0 && extents_known(block, n_ops, seen);
+}
+
+static uint32_t row_accepts(const struct block *block, bool *open, uint32_t *quality)
+{
+    bool *seen = malloc(block->n_extents + 2u);
+    struct labels labels;
+    uint32_t n = 0;
+
+    *open = false;
+    *quality = QUALITY;
+    if (seen && labels_init(&labels, block)) {
+        n = labels.n_ops;
+        *open = n == block->n_ops;
+        while (n > 0 && !prefix_fits(block, &labels, n, seen))
+            n--;
+        labels_fini(&labels);
+    }
+    free(seen);
+    return n;
+}
+
+/* ---- planning ---- */
+
+static void plan_root(struct row *row)
+{
+    int64_t dims[FRIT_MAX_RANK];
+
+    row->root.rank = row->e.s->block->values[row->labels.root].rank;
+    expr_dims(&row->e, row->labels.root, dims);
+    row->n_row = 1;
+    for (uint32_t d = 0; d < row->root.rank; d++) {
+        bool inner = row->labels.axes >> d & 1;
+
+        if (inner)
+            row->n_row *= dims[d];
+        row->root.at[d] =
+            space_dim(&row->e.space, dims[d] ? dims[d] : 1, inner ? ROW_INNER : ROW_OUTER);
+    }
+}
+
+/* Where a value with labels lies in the space. */
+static void map_of(const struct row *row, uint32_t value, struct space_map *map)
+{
+    const struct label *label = &row->labels.values[value];
+
+    if (!label->folded) {
+        *map = row->root;
+        return;
+    }
+    *map = (struct space_map){.rank = row->e.s->block->values[value].rank};
+    for (uint32_t d = 0; d < map->rank; d++)
+        if (label->of[d] != LABEL_ONE)
+            map->at[d] = row->root.at[label->of[d]];
+}
+
+static void plan_folds(struct row *row)
+{
+    const struct block *block = row->e.s->block;
+
+    for (uint32_t i = 0; i < block->n_ops; i++) {
+        const struct block_op *op = &block->ops[i];
+        const struct fold_row *fold = fold_row_of(op->id);
+
+        if (!fold)
+            continue;
+        row->folds[row->n_folds++] = (struct row_fold){
+            .fold = {fold, row->e.s->module, block->values[op->in[0].value].dtype},
+            .node = expr_node(&row->e, op->in[0].value, &row->root),
+            .value = op->out[0]};
+    }
+}
+
+static void plan_stores(struct row *row)
+{
+    const struct block *block = row->e.s->block;
+
+    row->full = arena_array(&row->e.arena, block->n_outputs + 1u, sizeof(*row->full));
+    if (!row->full) {
+        row->e.status = FRIT_NO_HOST_MEMORY;
+        return;
+    }
+    for (uint32_t i = 0; i < block->n_outputs; i++) {
+        struct space_map map;
+        uint32_t store;
+
+        map_of(row, block->outputs[i], &map);
+        store = expr_store(&row->e, block->outputs[i], &map);
+        if (store != BLOCK_NONE)
+            row->full[store] = label_place(&row->labels, block, block->outputs[i]) == LABEL_FULL;
+    }
+}
+
+/* What folds made is known at its own place in the space alone. */
+static bool bounds_fit(const struct row *row)
+{
+    for (uint32_t i = 0; i < row->e.n_nodes; i++) {
+        const struct expr_node *node = &row->e.nodes[i];
+        struct space_map map;
+
+        if (node->kind != EXPR_BOUND)
+            continue;
+        map_of(row, node->value, &map);
+        if (!row->labels.values[node->value].folded || map.rank != node->map->rank ||
+            memcmp(map.at, node->map->at, map.rank * sizeof(*map.at)) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* ---- levels ---- */
+
+static bool expr_varies(const struct space *space, const struct space_expr *at)
+{
+    for (uint32_t d = 0; d < space->n_dims; d++)
+        if (at->k[d] && space->tag[d] == ROW_INNER)
+            return true;
+    for (uint32_t a = 0; a < space->n_atoms; a++)
+        if (at->k[SPACE_DIMS + a] && expr_varies(space, &space->atom[a].of))
+            return true;
+    return false;
+}
+
+static uint32_t fold_level(const struct row *row, uint32_t value)
+{
+    for (uint32_t i = 0; i < row->n_folds; i++)
+        if (row->folds[i].value == value)
+            return row->folds[i].level;
+    return 0;
+}
+
+static void find_node(struct row *row, uint32_t number)
+{
+    const struct expr_node *node = &row->e.nodes[number];
+
+    if (node->kind == EXPR_LOAD || node->indexed)
+        row->varies[number] = expr_varies(&row->e.space, &node->at);
+    if (node->kind == EXPR_BOUND)
+        row->level[number] = fold_level(row, node->value);
+    for (uint32_t i = 0; node->kind == EXPR_OP && i < node->n_in; i++) {
+        if (node->in[i] == BLOCK_NONE)
+            continue;
+        if (row->level[node->in[i]] > row->level[number])
+            row->level[number] = row->level[node->in[i]];
+        row->varies[number] |= row->varies[node->in[i]];
+    }
+}
+
+/* Nodes stand behind what they are made of, and the elements of a fold before its result. */
+static void find_levels(struct row *row)
+{
+    uint32_t next = 0;
+
+    row->level = arena_array(&row->e.arena, row->e.n_nodes + 1u, sizeof(*row->level));
+    row->varies = arena_array(&row->e.arena, row->e.n_nodes + 1u, sizeof(*row->varies));
+    if (!row->level || !row->varies) {
+        row->e.status = FRIT_NO_HOST_MEMORY;
+        return;
+    }
+    for (uint32_t i = 0; i <= row->n_folds; i++) {
+        uint32_t end = i < row->n_folds ? row->folds[i].node + 1 : row->e.n_nodes;
+
+        for (; next < end; next++)
+            find_node(row, next);
+        if (i == row->n_folds)
+            break;
+        row->folds[i].level = row->level[row->folds[i].node] + 1;
+        if (row->folds[i].level > row->n_levels)
+            row->n_levels = row->folds[i].level;
+    }
+}
+
+/* ---- the form ---- */
+
+static bool any_full(const struct row *row)
+{
+    for (uint32_t i = 0; i < row->e.n_stores; i++)
+        if (row->full[i])
+            return true;
+    return false;
+}
+
+static uint32_t fit_lanes(uint32_t most, int64_t n)
+{
+    while (most > LEAST_LANES && most / 2 >= n)
+        most /= 2;
+    return most;
+}
+
+static void choose_form(struct row *row)
+{
+    const struct space *space = &row->e.space;
+    const struct kir_target *target = row->e.s->target;
+    bool across = space->n_dims && space->tag[space->n_dims - 1] == ROW_OUTER;
+    int64_t n_outer = row->outer.count;
+
+    row->form = n_outer >= MANY_ROWS && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
+    row->lanes = row->form == ROW_LANE ? fit_lanes(target->lanes, n_outer)
+                                       : fit_lanes(target->row_lanes, row->n_row);
+    row->chunk = row->form == ROW_LANE ? LANE_CHUNK : GROUP_CHUNK;
+    row->splits = 1;
+    if (row->n_levels == 1 && !any_full(row) && row->n_row >= 2 * row->chunk && target->i64)
+        row->splits = (row->n_row + row->chunk - 1) / row->chunk;
+}
+
+/* ---- aliases ---- */
+
+/* Bits of the inputs that a node loads. */
+static uint64_t inputs_of(const struct row *row, uint32_t number)
+{
+    const struct expr_node *node = &row->e.nodes[number];
+    uint32_t input = row->e.s->block->values[node->value].input;
+    uint64_t inputs = 0;
+
+    if (node->kind == EXPR_LOAD)
+        return input < 64 ? 1ull << input : 0;
+    for (uint32_t i = 0; node->kind == EXPR_OP && i < node->n_in; i++)
+        if (node->in[i] != BLOCK_NONE)
+            inputs |= inputs_of(row, node->in[i]);
+    return inputs;
+}
+
+/* Inputs that a pass behind this one loads again. */
+static uint64_t inputs_after(const struct row *row, uint32_t pass)
+{
+    uint64_t inputs = 0;
+
+    for (uint32_t i = 0; i < row->n_folds; i++)
+        if (row->folds[i].level - 1 > pass)
+            inputs |= inputs_of(row, row->folds[i].node);
+    for (uint32_t i = 0; i < row->e.n_stores; i++)
+        if (!row->full[i] || row->level[row->e.stores[i].node] > pass)
+            inputs |= inputs_of(row, row->e.stores[i].node);
+    return inputs;
+}
+
+static void find_aliases(struct row *row)
+{
+    for (uint32_t i = 0; i < row->e.n_stores && row->splits == 1; i++) {
+        const struct expr_store *store = &row->e.stores[i];
+        uint64_t alias = expr_alias(&row->e, store->output);
+
+        if (row->full[i])
+            alias &= ~inputs_after(row, row->level[store->node]);
+        else if (row->form == ROW_GROUP)
+            alias = 0; /* one lane stores what all have loaded */
+        row->e.s->numbers->alias[store->output] = alias;
+    }
+}
+
+/* ---- building ---- */
+
+static bool is_empty(const struct row *row)
+{
+    int64_t dims[FRIT_MAX_RANK];
+
+    expr_dims(&row->e, row->labels.root, dims);
+    for (uint32_t d = 0; d < row->root.rank; d++)
+        if (dims[d] == 0 && (!(row->labels.axes >> d & 1) || any_full(row)))
+            return true;
+    return false;
+}
+
+static frit_status build(struct row *row, frit_err *err)
+{
+    struct sched *s = row->e.s;
+
+    plan_root(row);
+    plan_folds(row);
+    plan_stores(row);
+    TRY(expr_status(&row->e, err));
+    if (!bounds_fit(row))
+        return fail(err, FRIT_UNSUPPORTED, "kernels: %s folds what lies elsewhere",
+                    s->module->name);
+    expr_settle(&row->e);
+    find_levels(row);
+    TRY(expr_status(&row->e, err));
+    expr_args(s);
+    walk_init(&row->outer, &row->e, ROW_OUTER);
+    walk_init(&row->inner, &row->e, ROW_INNER);
+    choose_form(row);
+    if (row->outer.count * row->splits > INT32_MAX)
+        return fail(err, FRIT_UNSUPPORTED, "kernels: %s has too many rows", s->module->name);
+    if (is_empty(row)) {
+        kir_phase(s->module, s->target->lanes);
+        return expr_status(&row->e, err);
+    }
+    row_emit(row);
+    find_aliases(row);
+    s->numbers->bytes = sched_bytes(s);
+    s->numbers->flops = (uint64_t)(row->outer.count * row->n_row) * s->block->n_ops;
+    return expr_status(&row->e, err);
+}
+
+static frit_status row_build(struct sched *s, frit_err *err)
+{
+    struct row row = {0};
+    frit_status status;
+
+    expr_init(&row.e, s);
+    if (labels_init(&row.labels, s->block)) {
+        status = row.labels.n_ops == s->block->n_ops && row.labels.n_folds <= ROW_FOLDS &&
+                         row.labels.n_folds > 0
+                     ? build(&row, err)
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one row", s->module->name);
+        labels_fini(&row.labels);
+    } else {
+        status = fail_memory(err, s->block->n_values * sizeof(struct label));
+    }
+    expr_fini(&row.e);
+    return status;
+}
+
+const struct schedule sched_row = {"row", row_accepts, row_build};
