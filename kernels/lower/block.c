@@ -111,37 +111,51 @@ static bool dtype_fits(uint32_t dtype)
     }
 }
 
-static bool operands_fit(const frit_op_desc *op, const frit_operand *first, uint32_t n)
+/* Whether a slot of a row may hold an operand of this kind. */
+static bool kind_fits(const frit_op_info *info, const frit_slot_info *slot, uint32_t kind)
 {
+    switch (slot->role) {
+    case FRIT_ROLE_NUM:
+        return kind == FRIT_OPERAND_SCALAR;
+    case FRIT_ROLE_OPT:
+    case FRIT_ROLE_XOUT:
+        return kind == FRIT_OPERAND_TENSOR || kind == FRIT_OPERAND_ABSENT;
+    case FRIT_ROLE_IN:
+        return kind == FRIT_OPERAND_TENSOR ||
+               (kind == FRIT_OPERAND_SCALAR && info->traits & FRIT_OP_SCALARS);
+    default:
+        return kind == FRIT_OPERAND_TENSOR;
+    }
+}
+
+/* Operands against the slots of the row: as many, but for a first slot that takes many. */
+static bool operands_fit(const frit_op_desc *op, const frit_op_info *info,
+                         const frit_slot_info *slots, const frit_operand *first, uint32_t n)
+{
+    uint32_t n_slots = 0;
+    bool many = slots[0].role == FRIT_ROLE_MANY;
+
+    while (slots[n_slots].name)
+        n_slots++;
+    if (!many && n != n_slots)
+        return false;
     for (uint32_t i = 0; i < n; i++) {
         const frit_operand *operand = operand_at(op, first, i);
 
-        if (operand->kind == FRIT_OPERAND_ABSENT)
-            continue;
-        if (operand->kind > FRIT_OPERAND_SCALAR || !dtype_fits(operand->dtype) || operand->quant ||
-            operand->rank > FRIT_MAX_RANK)
+        if (!kind_fits(info, &slots[many ? 0 : i], operand->kind))
+            return false;
+        if (operand->kind != FRIT_OPERAND_ABSENT &&
+            (!dtype_fits(operand->dtype) || operand->quant || operand->rank > FRIT_MAX_RANK))
             return false;
     }
     return true;
 }
 
-/* Whether the op has as many operands as its row; rows that take many tensors take nothing else. */
-static bool arity_fits(const frit_op_desc *op, const frit_op_info *info)
-{
-    uint32_t n_in = 0, n_out = 0;
-
-    while (info->in[n_in].name)
-        n_in++;
-    while (info->out[n_out].name)
-        n_out++;
-    return op->n_out == n_out && (op->n_in == n_in || info->in[0].role == FRIT_ROLE_MANY);
-}
-
 static bool op_fits(const frit_op_desc *op, const frit_op_info *info)
 {
     return info && op->rev == info->rev && !(op->flags & FRIT_MUST_UNDERSTAND) &&
-           arity_fits(op, info) && operands_fit(op, op->in, op->n_in) &&
-           operands_fit(op, op->out, op->n_out);
+           operands_fit(op, info, info->in, op->in, op->n_in) &&
+           operands_fit(op, info, info->out, op->out, op->n_out);
 }
 
 /* ---- pushing ---- */

@@ -97,19 +97,22 @@ static const struct space_map *keep_map(struct expr *e, const struct space_map *
     return e->maps[e->n_maps++] = kept;
 }
 
-/* The map of operand `value` of a MAP row from that of the result. */
-static const struct space_map *operand_map(struct expr *e, uint32_t value,
+/* The map of operand `value` of an elementwise row from that of the result. */
+static const struct space_map *operand_map(struct expr *e, uint32_t value, const int64_t *out,
                                            const struct space_map *map)
 {
     struct space_map narrow;
     int64_t dims[FRIT_MAX_RANK];
     uint32_t rank = e->s->block->values[value].rank;
+    bool fits = rank <= map->rank;
 
-    if (rank > map->rank) {
+    expr_dims(e, value, dims);
+    for (uint32_t d = 0; fits && d < rank; d++)
+        fits = dims[d] == 1 || dims[d] == out[map->rank - rank + d];
+    if (!fits) {
         e->status = FRIT_UNSUPPORTED;
         return NULL;
     }
-    expr_dims(e, value, dims);
     space_broadcast(map, rank, dims, &narrow);
     return keep_map(e, &narrow);
 }
@@ -187,6 +190,7 @@ static uint32_t add_op(struct expr *e, uint32_t value, const struct space_map *m
         e->status = FRIT_UNSUPPORTED;
         return BLOCK_NONE;
     }
+    expr_dims(e, value, dims);
     for (uint32_t i = 0; i < op->n_in && !e->status; i++) {
         const struct space_map *to;
 
@@ -196,7 +200,7 @@ static uint32_t add_op(struct expr *e, uint32_t value, const struct space_map *m
                 e->status = FRIT_UNSUPPORTED;
             continue;
         }
-        to = operand_map(e, op->in[i].value, map);
+        to = operand_map(e, op->in[i].value, dims, map);
         if (to)
             node.in[i] = plan(e, op->in[i].value, to);
     }
@@ -204,7 +208,6 @@ static uint32_t add_op(struct expr *e, uint32_t value, const struct space_map *m
         return BLOCK_NONE;
     node.indexed = row->at != LOWER_NOTHING;
     if (row->at == LOWER_NUMBER) {
-        expr_dims(e, value, dims);
         node.at = space_linear(map, dims);
     } else if (row->at == LOWER_DIAGONAL && map->rank >= 2) {
         node.at = map->at[map->rank - 1];

@@ -4,10 +4,30 @@
 
 #include "lower/rows.h"
 
+static int64_t count_of(const int64_t *dims, uint32_t rank)
+{
+    int64_t count = 1;
+
+    for (uint32_t d = 0; d < rank; d++)
+        count *= dims[d];
+    return count;
+}
+
+/* Whether all dims but `except` (a set) are those of the operand. */
+static bool dims_stay(const struct view *view, uint32_t except)
+{
+    for (uint32_t d = 0; d < view->in_rank; d++)
+        if (!(except >> d & 1) && view->in[d] != view->out[d])
+            return false;
+    return true;
+}
+
 bool view_reshape(const struct view *view, const struct space_map *of, struct space_map *in)
 {
     struct space_expr linear = space_linear(of, view->out);
 
+    if (count_of(view->in, view->in_rank) != count_of(view->out, view->out_rank))
+        return false;
     space_unlinear(view->space, &linear, view->in_rank, view->in, in);
     return true;
 }
@@ -23,7 +43,7 @@ bool view_permute(const struct view *view, const struct space_map *of, struct sp
     for (uint32_t d = 0; d < view->in_rank; d++) {
         int64_t axis = attrs->order.axis[d];
 
-        if (axis < 0 || axis >= view->in_rank)
+        if (axis < 0 || axis >= view->in_rank || view->in[axis] != view->out[d])
             return false;
         seen |= 1u << axis;
         in->at[axis] = of->at[d];
@@ -35,6 +55,9 @@ bool view_expand(const struct view *view, const struct space_map *of, struct spa
 {
     if (view->in_rank > view->out_rank)
         return false;
+    for (uint32_t d = 0; d < view->in_rank; d++)
+        if (view->in[d] != 1 && view->in[d] != view->out[view->out_rank - view->in_rank + d])
+            return false;
     space_broadcast(of, view->in_rank, view->in, in);
     return true;
 }
@@ -43,7 +66,7 @@ bool view_flip(const struct view *view, const struct space_map *of, struct space
 {
     const frit_attrs_axes *attrs = view->attrs;
 
-    if (view->out_rank != view->in_rank || attrs->axes.count > FRIT_MAX_RANK)
+    if (view->out_rank != view->in_rank || attrs->axes.count > FRIT_MAX_RANK || !dims_stay(view, 0))
         return false;
     *in = *of;
     for (int64_t i = 0; i < attrs->axes.count; i++) {
@@ -66,6 +89,7 @@ bool view_unfold(const struct view *view, const struct space_map *of, struct spa
     struct space_expr at = {0};
 
     if (axis < 0 || axis >= view->in_rank || view->out_rank != view->in_rank + 1 || step < 0 ||
+        !dims_stay(view, 1u << axis) ||
         (view->out[axis] - 1) * step + view->out[view->in_rank] > view->in[axis])
         return false;
     in->rank = view->in_rank;
@@ -82,7 +106,8 @@ bool view_transpose(const struct view *view, const struct space_map *of, struct 
     int64_t axis = attrs->axis, with = attrs->with;
 
     if (axis < 0 || with < 0 || axis >= view->in_rank || with >= view->in_rank ||
-        view->out_rank != view->in_rank)
+        view->out_rank != view->in_rank || view->in[axis] != view->out[with] ||
+        view->in[with] != view->out[axis] || !dims_stay(view, 1u << axis | 1u << with))
         return false;
     *in = *of;
     in->at[axis] = of->at[with];
