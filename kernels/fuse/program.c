@@ -25,12 +25,14 @@ static void add_candidate(struct program *p, const struct schedule *schedule)
     };
 }
 
+/* A block from foreign bytes may have more outputs than a launch. */
 static bool accepts_whole(const struct schedule *schedule, const struct block *block)
 {
     bool open = false;
     uint32_t quality = 0;
 
-    return schedule->accepts(block, &open, &quality) == block->n_ops;
+    return block->n_outputs <= FRIT_MAX_OUTPUTS &&
+           schedule->accepts(block, &open, &quality) == block->n_ops;
 }
 
 static frit_status choose_candidates(struct program *p, const struct schedule *first, frit_err *err)

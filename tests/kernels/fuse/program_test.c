@@ -488,13 +488,38 @@ static void test_saved_and_loaded(void **state)
 /* In bytes: where the name of the schedule stands. */
 enum { VERSION_AT = 0, NAME_AT = 8 };
 
+/* A saved program of `n` ops that each make an output. */
+static frit_status load_negs(struct rig *rig, uint32_t n, frit_program *out)
+{
+    const struct {
+        uint32_t version, length;
+        char name[6];
+    } head = {1, 6, {'n', 'a', 'r', 'r', 'o', 'w'}};
+    unsigned char bytes[4096];
+    uint64_t room = sizeof(bytes) - NAME_AT - sizeof(head.name);
+    struct block block;
+
+    memcpy(bytes, &head, NAME_AT + sizeof(head.name));
+    block_init(&block);
+    for (uint32_t i = 0; i < n; i++) {
+        struct rig_ops ops = {0};
+
+        rig_unary(&ops, FRIT_OP_neg, rig_tensor(0, 1), rig_tensor(1 + i, 1), NULL);
+        assert_int_equal(block_push(&block, &ops.op[0], NULL), FRIT_OK);
+    }
+    assert_int_equal(block_close(&block, n, NULL), FRIT_OK);
+    assert_int_equal(block_save(&block, bytes + NAME_AT + sizeof(head.name), &room, NULL), FRIT_OK);
+    assert_true(room <= sizeof(bytes) - NAME_AT - sizeof(head.name));
+    block_fini(&block);
+    return kernels_from_state(&rig->device, bytes, NAME_AT + sizeof(head.name) + room, out, NULL);
+}
+
 static void test_foreign_bytes(void **state)
 {
     struct programs *p = *state;
     frit_program loaded = {.struct_size = sizeof(loaded)};
     unsigned char bytes[1024], changed[1024];
-    uint64_t n = sizeof(bytes), n_empty;
-    struct block empty;
+    uint64_t n = sizeof(bytes);
 
     assert_int_equal(p->chain.table->to_state(p->chain.self, bytes, &n, NULL), FRIT_OK);
     assert_true(n < sizeof(bytes));
@@ -518,16 +543,10 @@ static void test_foreign_bytes(void **state)
     memcpy(changed + NAME_AT, "barrow", 6);
     assert_int_equal(kernels_from_state(&p->rig.device, changed, n, &loaded, NULL),
                      FRIT_INCOMPATIBLE);
-    /* No ops at all. */
-    memcpy(changed, bytes, NAME_AT + 6);
-    block_init(&empty);
-    assert_int_equal(block_close(&empty, 0, NULL), FRIT_OK);
-    n_empty = sizeof(changed) - NAME_AT - 6;
-    assert_int_equal(block_save(&empty, changed + NAME_AT + 6, &n_empty, NULL), FRIT_OK);
-    assert_int_equal(
-        kernels_from_state(&p->rig.device, changed, NAME_AT + 6 + n_empty, &loaded, NULL),
-        FRIT_INCOMPATIBLE);
-    block_fini(&empty);
+    assert_int_equal(load_negs(&p->rig, 0, &loaded), FRIT_INCOMPATIBLE);
+    assert_int_equal(load_negs(&p->rig, FRIT_MAX_OUTPUTS + 1, &loaded), FRIT_INCOMPATIBLE);
+    assert_int_equal(load_negs(&p->rig, FRIT_MAX_OUTPUTS, &loaded), FRIT_OK);
+    rig_destroy(&loaded);
     /* "pairs" is shorter than "narrow" and takes no three ops. */
     memcpy(changed, bytes, n);
     changed[NAME_AT - 4] = 5;
