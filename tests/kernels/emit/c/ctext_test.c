@@ -10,6 +10,8 @@
 #include "emit/random.h"
 #include "unit.h"
 
+#include "failing_alloc.h"
+
 enum { CASES = 12, MOST_CASES = 1000 };
 
 static const uint32_t threads[] = {1, 8, 32};
@@ -172,10 +174,31 @@ static void texts_run_as_by_eval(void **state)
     run_command(command);
 }
 
+static void without_memory_it_says_so(void **state)
+{
+    struct random_case c;
+
+    (void)state;
+    random_case_init(&c, 3, &random_all);
+    for (long n = 0, hit = 1; hit; n++) {
+        frit_err err = {.struct_size = sizeof(err)};
+        struct str text = {0};
+        frit_status status;
+
+        failing_alloc_arm(n);
+        status = ctext_emit(&c.module, "k", 8, &text, &err);
+        hit = failing_alloc_disarm();
+        assert_int_equal(status, hit ? FRIT_NO_HOST_MEMORY : FRIT_OK);
+        str_fini(&text);
+    }
+    random_case_fini(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_run_as_by_eval),
+        cmocka_unit_test(without_memory_it_says_so),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,22 +2,33 @@
 #include "emit/tile/tile.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "ir/half.h"
 
 #include "emit/random.h"
 #include "unit.h"
 
+#include "failing_alloc.h"
+
 static const char *const levels[TILE_LEVELS] = {"base", "avx2", "avx512"};
 
-static void run_phase(const struct random_case *c, uint32_t phase, enum tile_level level,
-                      void *const *memory)
+static struct tile_code *compile(const struct kir_module *m, uint32_t phase, int level)
 {
-    const uint32_t *grid = c->grid[phase];
     frit_err err = {.struct_size = sizeof(err)};
     struct tile_code *code;
+
+    if (tile_compile(m, phase, (enum tile_level)level, &code, &err))
+        fail_msg("%s", err.text);
+    return code;
+}
+
+static void run_phase(const struct random_case *c, uint32_t phase, int level, void *const *memory)
+{
+    const uint32_t *grid = c->grid[phase];
+    struct tile_code *code = compile(&c->module, phase, level);
     void *scratch;
 
-    if (tile_compile(&c->module, phase, level, &code, &err))
-        fail_msg("%s", err.text);
     scratch = aligned_alloc(TILE_ALIGN, tile_scratch(code));
     assert_non_null(scratch);
     for (uint32_t z = 0; z < grid[2]; z++) {
@@ -44,7 +55,7 @@ static void run_case(uint64_t number)
                  levels[level]);
         random_case_fill(&c, got);
         for (uint32_t i = 0; i < c.module.n_phases; i++)
-            run_phase(&c, i, (enum tile_level)level, got);
+            run_phase(&c, i, level, got);
         random_case_compare(&c, name, expected, got);
         random_case_free(&c, got);
     }
@@ -56,17 +67,145 @@ static void random_modules_run_as_by_eval(void **state)
 {
     const char *first = getenv("FRIT_TEST_CASE"), *many = getenv("FRIT_TEST_CASES");
     uint64_t from = first ? strtoull(first, NULL, 10) : 0;
-    uint64_t n = many ? strtoull(many, NULL, 10) : first ? 1 : 500;
+    uint64_t n = many ? strtoull(many, NULL, 10) : first ? 1 : 1500;
 
     (void)state;
     for (uint64_t i = 0; i < n; i++)
         run_case(from + i);
 }
 
+/* One group; arguments only. */
+static void run_once(const struct kir_module *m, int level, void *const *args)
+{
+    struct tile_code *code = compile(m, 0, level);
+    void *scratch = aligned_alloc(TILE_ALIGN, tile_scratch(code));
+
+    assert_non_null(scratch);
+    tile_run(code, NULL, args, (const uint32_t[3]){0, 0, 0}, scratch);
+    free(scratch);
+    tile_destroy(code);
+}
+
+/* out[lane] = in[lane], over 65536 lanes. */
+static void make_copy(struct kir_module *m, uint32_t from, uint32_t to)
+{
+    uint32_t lane, value;
+
+    kir_init(m, "copy");
+    kir_arg(m, from, KIR_READ);
+    kir_arg(m, to, KIR_WRITE);
+    kir_phase(m, 65536);
+    lane = kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
+    value = kir_emit_as(m, KIR_load, KIR_F32, 0, lane, KIR_NONE, KIR_NONE);
+    kir_emit_imm(m, KIR_store, 1, lane, value, KIR_NONE);
+}
+
+static bool same_float(float a, float b)
+{
+    return half_bits_of(a) == half_bits_of(b) || (a != a && b != b);
+}
+
+static void every_half_is_loaded(void **state)
+{
+    uint16_t *in = malloc(65536 * sizeof(*in));
+    float *out = malloc(65536 * sizeof(*out));
+
+    (void)state;
+    for (uint32_t i = 0; i < 65536; i++)
+        in[i] = (uint16_t)i;
+    for (int level = 0; level <= (int)tile_level_best(); level++) {
+        for (int is_bf16 = 0; is_bf16 < 2; is_bf16++) {
+            struct kir_module m;
+
+            make_copy(&m, is_bf16 ? FRIT_BF16 : FRIT_F16, FRIT_F32);
+            run_once(&m, level, (void *[]){in, out});
+            for (uint32_t i = 0; i < 65536; i++)
+                assert_true(same_float(out[i], is_bf16 ? bf16_load(in[i]) : f16_load(in[i])));
+            kir_fini(&m);
+        }
+    }
+    free(in);
+    free(out);
+}
+
+/* Floats of every exponent with fractions around what halves round at. */
+static void halves_are_rounded(void **state)
+{
+    float *in = malloc(65536 * sizeof(*in));
+    uint16_t *out = malloc(65536 * sizeof(*out));
+
+    (void)state;
+    for (uint32_t i = 0; i < 65536; i++) {
+        static const uint32_t fractions[] = {0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x7fff, 0x8000};
+        uint32_t low = fractions[i & 7] ^ (i >> 3 & 3) << 13 ^ (i >> 5 & 3) << 21;
+
+        in[i] = half_real_of((i >> 7) << 23 | low);
+    }
+    for (int level = 0; level <= (int)tile_level_best(); level++) {
+        for (int is_bf16 = 0; is_bf16 < 2; is_bf16++) {
+            struct kir_module m;
+
+            make_copy(&m, FRIT_F32, is_bf16 ? FRIT_BF16 : FRIT_F16);
+            run_once(&m, level, (void *[]){in, out});
+            for (uint32_t i = 0; i < 65536; i++) {
+                uint16_t right = is_bf16 ? bf16_store(in[i]) : f16_store(in[i]);
+
+                if (in[i] == in[i] || (out[i] & 0x7fff) <= (is_bf16 ? 0x7f80 : 0x7c00))
+                    assert_int_equal(out[i], right);
+            }
+            kir_fini(&m);
+        }
+    }
+    free(in);
+    free(out);
+}
+
+static void too_large_a_group_is_unsupported(void **state)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    struct tile_code *code;
+    struct kir_module m;
+
+    (void)state;
+    make_copy(&m, FRIT_F32, FRIT_F32);
+    kir_tile(&m, KIR_LANE, KIR_I64, 1u << 20);
+    assert_int_equal(tile_compile(&m, 0, TILE_BASE, &code, &err), FRIT_UNSUPPORTED);
+    assert_null(code);
+    assert_string_equal(
+        err.text,
+        "kernel copy: a group of 65536 lanes needs too much memory in the tile interpreter");
+    kir_fini(&m);
+}
+
+static void without_memory_nothing_is_left(void **state)
+{
+    struct random_case c;
+
+    (void)state;
+    random_case_init(&c, 3, &random_all);
+    for (long n = 0, hit = 1; hit; n++) {
+        frit_err err = {.struct_size = sizeof(err)};
+        struct tile_code *code;
+        frit_status status;
+
+        failing_alloc_arm(n);
+        status = tile_compile(&c.module, 0, TILE_BASE, &code, &err);
+        hit = failing_alloc_disarm();
+        assert_int_equal(status, hit ? FRIT_NO_HOST_MEMORY : FRIT_OK);
+        assert_true(hit ? !code : !!code);
+        tile_destroy(code);
+    }
+    random_case_fini(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_modules_run_as_by_eval),
+        cmocka_unit_test(every_half_is_loaded),
+        cmocka_unit_test(halves_are_rounded),
+        cmocka_unit_test(too_large_a_group_is_unsupported),
+        cmocka_unit_test(without_memory_nothing_is_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
