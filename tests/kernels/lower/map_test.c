@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The map schedule: layouts, views, several outputs, tails. */
-#include <math.h>
+/* The map schedule: which blocks it takes, what its modules show of the numbers, tails, aliases. */
 #include <string.h>
 
+#include "base/fail.h"
+#include "base/str.h"
+#include "failing_alloc.h"
+#include "ir/facts.h"
+#include "ir/text.h"
 #include "kernels/lower/rig.h"
 #include "unit.h"
 
@@ -11,6 +15,22 @@ static void fill(struct rig *rig, uint32_t value, int64_t scale)
     for (int64_t i = 0; i < rig_count(rig, value); i++)
         rig_set_real(rig, value, i, (double)(i * scale % 1009) - 300);
 }
+
+static uint32_t op1(struct rig *rig, uint32_t id, uint32_t x, const void *attrs, uint32_t rank,
+                    const int64_t *dims)
+{
+    return rig_op(rig, id, 1, (struct rig_in[]){rig_value(x)}, attrs, rig->values[x].dtype, rank,
+                  dims);
+}
+
+static uint32_t op2(struct rig *rig, uint32_t id, uint32_t a, uint32_t b, uint32_t rank,
+                    const int64_t *dims)
+{
+    return rig_op(rig, id, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL,
+                  rig->values[a].dtype, rank, dims);
+}
+
+/* ---- sizes and tails ---- */
 
 static void test_chain(void **state)
 {
@@ -27,8 +47,7 @@ static void test_chain(void **state)
         b = rig_input(&rig, FRIT_F32, 1, dims);
         fill(&rig, a, 7);
         fill(&rig, b, 3);
-        sum = rig_op(&rig, FRIT_OP_add, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, NULL,
-                     FRIT_F32, 1, dims);
+        sum = op2(&rig, FRIT_OP_add, a, b, 1, dims);
         product =
             rig_op(&rig, FRIT_OP_mul, 2, (struct rig_in[]){rig_value(sum), rig_real(FRIT_F32, 0.5)},
                    NULL, FRIT_F32, 1, dims);
@@ -37,15 +56,345 @@ static void test_chain(void **state)
             assert_true(rig_get_real(&rig, product, i) ==
                         (rig_get_real(&rig, a, i) + rig_get_real(&rig, b, i)) / 2);
         assert_int_equal(rig.block.n_outputs, 1);
-        assert_int_equal(rig.numbers.alias[0], 3);
         rig_fini(&rig);
     }
+}
+
+/* Rows that are cut by themselves, and ones that are not; most with tails. */
+static void test_rows(void **state)
+{
+    static const int64_t sizes[][2] = {{3, 5},  {100, 63}, {100, 64},  {90, 65},
+                                       {7, 70}, {70, 130}, {200, 129}, {1, 300}};
+
+    (void)state;
+    for (uint32_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+        const int64_t *dims = sizes[k];
+        struct rig rig;
+        uint32_t a, b, y;
+
+        rig_init(&rig);
+        a = rig_input(&rig, FRIT_F32, 2, dims);
+        b = rig_input(&rig, FRIT_F32, 1, dims + 1);
+        fill(&rig, a, 7);
+        fill(&rig, b, 3);
+        y = op2(&rig, FRIT_OP_add, a, b, 2, dims);
+        rig_run(&rig, &sched_map);
+        for (int64_t i = 0; i < rig_count(&rig, y); i++)
+            assert_true(rig_get_real(&rig, y, i) ==
+                        rig_get_real(&rig, a, i) + rig_get_real(&rig, b, i % dims[1]));
+        rig_fini(&rig);
+    }
+}
+
+static void test_empty(void **state)
+{
+    const int64_t dims[] = {4, 0, 3};
+    struct rig rig;
+    uint32_t a;
+
+    (void)state;
+    rig_init(&rig);
+    a = rig_input(&rig, FRIT_F32, 3, dims);
+    op1(&rig, FRIT_OP_neg, a, NULL, 3, dims);
+    rig_run(&rig, &sched_map);
+    assert_int_equal(rig.numbers.grid[0][0], 0);
+    rig_fini(&rig);
+}
+
+/* ---- what a module shows ---- */
+
+enum { PLAIN, LAID, ROW, COLUMN, SPLIT, TURNED };
+
+/* Divisions that lanes do each for themselves. */
+static uint32_t divisions_of(const struct kir_module *module)
+{
+    struct facts facts;
+    uint32_t n = 0;
+
+    assert_int_equal(facts_init(&facts, module, 0, NULL), FRIT_OK);
+    for (uint32_t i = 0; i < facts.n; i++)
+        n += module->phases[0].inst[i].op == KIR_mulhi && facts.of[i].kind != FACT_UNIFORM;
+    facts_fini(&facts);
+    return n;
+}
+
+/* Text of the module of y = -(x as the form says) of 3 dims; ends the rig. */
+static char *module_text(uint32_t form, const int64_t *dims, uint32_t *n_divisions)
+{
+    static const uint32_t order[] = {2, 0, 1};
+    const int64_t line = dims[0] * dims[1] * dims[2], row[] = {dims[2]}, column[] = {dims[1], 1};
+    const frit_attrs_axes all = {.struct_size = sizeof(all), .axes = {3, {0, 1, 2}}};
+    struct str text = {0};
+    struct rig rig;
+    uint32_t x, y;
+
+    rig_init(&rig);
+    if (form == SPLIT) { /* a dim that the result has as three */
+        x = rig_laid(&rig, FRIT_F32, 1, &line, NULL, 1, 2);
+        x = op1(&rig, FRIT_OP_reshape, x, NULL, 3, dims);
+    } else if (form == ROW) {
+        x = rig_input(&rig, FRIT_F32, 1, row);
+        x = op1(&rig, FRIT_OP_expand, x, NULL, 3, dims);
+    } else if (form == COLUMN) {
+        x = rig_input(&rig, FRIT_F32, 2, column);
+        x = op1(&rig, FRIT_OP_expand, x, NULL, 3, dims);
+    } else {
+        x = rig_laid(&rig, FRIT_F32, 3, dims, form == LAID ? order : NULL, 0, 1);
+        if (form == TURNED)
+            x = op1(&rig, FRIT_OP_flip, x, &all, 3, dims);
+    }
+    y = op1(&rig, FRIT_OP_neg, x, NULL, 3, dims);
+    assert_int_equal(rig_count(&rig, y), line);
+    rig_run(&rig, &sched_map);
+    kir_print(&rig.module, &text);
+    *n_divisions = divisions_of(&rig.module);
+    rig_fini(&rig);
+    assert_false(text.failed);
+    return text.text;
+}
+
+/* Sizes of one kind share a module; each form has its own, with as many divisions as it needs. */
+static void test_modules(void **state)
+{
+    static const struct {
+        uint32_t form, divisions;
+        int64_t a[3], b[3];
+    } cases[] = {
+        {PLAIN, 0, {4, 8, 64}, {2, 16, 128}}, {LAID, 0, {3, 2, 128}, {2, 5, 256}},
+        {LAID, 1, {3, 2, 32}, {6, 4, 16}},    {ROW, 0, {4, 8, 64}, {2, 6, 64}},
+        {COLUMN, 0, {4, 8, 64}, {2, 6, 64}},  {COLUMN, 2, {32, 8, 8}, {64, 16, 16}},
+        {SPLIT, 0, {4, 8, 64}, {2, 16, 128}}, {TURNED, 0, {4, 8, 64}, {2, 16, 128}},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint32_t divisions;
+        char *a = module_text(cases[i].form, cases[i].a, &divisions);
+        char *b = module_text(cases[i].form, cases[i].b, &divisions);
+
+        assert_string_equal(a, b);
+        if (divisions != cases[i].divisions)
+            fail_msg("case %u: %u divisions\n%s", i, divisions, a);
+        free(a);
+        free(b);
+    }
+}
+
+/* A contiguous operand is read at the element's number, whatever the dims are split for. */
+static void test_contiguous(void **state)
+{
+    const int64_t dims[] = {50, 6}, column[] = {50, 1};
+    uint32_t loads = 0, linear = 0;
+    struct facts facts;
+    struct rig rig;
+    uint32_t a, b;
+
+    (void)state;
+    rig_init(&rig);
+    a = rig_input(&rig, FRIT_F32, 2, dims);
+    b = rig_input(&rig, FRIT_F32, 2, column);
+    op2(&rig, FRIT_OP_add, a, b, 2, dims);
+    rig_run(&rig, &sched_map);
+    assert_int_equal(facts_init(&facts, &rig.module, 0, NULL), FRIT_OK);
+    for (uint32_t i = 0; i < rig.module.phases[0].n; i++) {
+        const struct kir_inst *inst = &rig.module.phases[0].inst[i];
+
+        if (inst->op != KIR_load && inst->op != KIR_load_if)
+            continue;
+        loads++;
+        linear += facts.of[inst->a[0]].kind == FACT_LINEAR && facts.of[inst->a[0]].stride == 1;
+    }
+    assert_int_equal(loads, 2);
+    assert_int_equal(linear, 1);
+    facts_fini(&facts);
+    rig_fini(&rig);
+}
+
+static bool has_op(const struct rig *rig, uint32_t op)
+{
+    for (uint32_t i = 0; i < rig->module.phases[0].n; i++)
+        if (rig->module.phases[0].inst[i].op == op)
+            return true;
+    return false;
+}
+
+/* Masks stand only where blocks may not fill up, ifs only where there are many. */
+static void test_masks(void **state)
+{
+    static const struct {
+        int64_t n;
+        bool plain, masked, branch;
+    } cases[] = {{64 * 200, true, false, false},
+                 {64 * 200 + 1, true, true, true},
+                 {64 * 3, true, false, false},
+                 {64 * 3 + 1, false, true, false},
+                 {1, false, true, false}};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rig rig;
+        uint32_t x;
+
+        rig_init(&rig);
+        x = rig_input(&rig, FRIT_F32, 1, &cases[i].n);
+        op1(&rig, FRIT_OP_neg, x, NULL, 1, &cases[i].n);
+        rig_run(&rig, &sched_map);
+        assert_int_equal(has_op(&rig, KIR_store), cases[i].plain);
+        assert_int_equal(has_op(&rig, KIR_store_if), cases[i].masked);
+        assert_int_equal(has_op(&rig, KIR_if), cases[i].branch);
+        rig_fini(&rig);
+    }
+}
+
+/* ---- aliases ---- */
+
+static void test_alias(void **state)
+{
+    static const uint32_t turned[] = {1, 0};
+    const frit_attrs_order order = {.struct_size = sizeof(order), .order = {2, {1, 0}}};
+    const int64_t dims[] = {9, 9}, line[] = {9}, flat[] = {81};
+    struct rig rig;
+    uint32_t a, b, c, d, e, f, g, t, y;
+
+    (void)state;
+    rig_init(&rig);
+    a = rig_input(&rig, FRIT_F32, 2, dims);              /* 0: may */
+    b = rig_laid(&rig, FRIT_F32, 2, dims, turned, 0, 1); /* 1: lies otherwise */
+    c = rig_input(&rig, FRIT_F32, 1, line);              /* 2: smaller */
+    d = rig_input(&rig, FRIT_F16, 2, dims);              /* 3: narrower */
+    e = rig_input(&rig, FRIT_F32, 2, dims);              /* 4: also read turned */
+    f = rig_input(&rig, FRIT_F32, 1, flat);              /* 5: may, by a reshape */
+    g = rig_laid(&rig, FRIT_F32, 2, dims, NULL, 3, 1);   /* 6: backwards */
+    y = op2(&rig, FRIT_OP_add, a, b, 2, dims);
+    y = op2(&rig, FRIT_OP_add, y, c, 2, dims);
+    t = rig_op(&rig, FRIT_OP_cast, 1, (struct rig_in[]){rig_value(d)},
+               &(frit_attrs_cast){sizeof(frit_attrs_cast), FRIT_F32}, FRIT_F32, 2, dims);
+    y = op2(&rig, FRIT_OP_add, y, t, 2, dims);
+    y = op2(&rig, FRIT_OP_add, y, e, 2, dims);
+    t = op1(&rig, FRIT_OP_permute, e, &order, 2, dims);
+    y = op2(&rig, FRIT_OP_add, y, t, 2, dims);
+    t = op1(&rig, FRIT_OP_reshape, f, NULL, 2, dims);
+    y = op2(&rig, FRIT_OP_add, y, t, 2, dims);
+    y = op2(&rig, FRIT_OP_add, y, g, 2, dims);
+    rig_run(&rig, &sched_map);
+    assert_int_equal(rig.numbers.alias[0], 1 << 0 | 1 << 5);
+    rig_fini(&rig);
+}
+
+/* ---- accepting ---- */
+
+static uint32_t accepts(struct rig *rig, bool *open)
+{
+    uint32_t quality = 0, n;
+
+    rig_push(rig);
+    n = sched_map.accepts(&rig->block, open, &quality);
+    assert_true(n == 0 || (quality > 0 && quality <= 1000));
+    return n;
+}
+
+static void test_accepts(void **state)
+{
+    const int64_t dims[] = {6, 4}, row[] = {1, 4}, flat[] = {24};
+    const frit_attrs_reduce sum = {.struct_size = sizeof(sum), .axes = {1, {0}}, .keep = 1};
+    struct rig rig;
+    uint32_t x, y, r, z;
+    bool open;
+
+    (void)state;
+    rig_init(&rig);
+    x = rig_input(&rig, FRIT_F32, 2, dims);
+    r = rig_input(&rig, FRIT_F32, 2, row);
+    assert_int_equal(accepts(&rig, &open), 0);
+    assert_true(open);
+    y = op1(&rig, FRIT_OP_exp, x, NULL, 2, dims);
+    assert_int_equal(accepts(&rig, &open), 1);
+    y = op1(&rig, FRIT_OP_reshape, y, NULL, 1, flat);
+    assert_int_equal(accepts(&rig, &open), 1); /* no view at the end */
+    assert_true(open);
+    y = op1(&rig, FRIT_OP_neg, y, NULL, 1, flat);
+    assert_int_equal(accepts(&rig, &open), 3);
+    r = op1(&rig, FRIT_OP_neg, r, NULL, 2, row); /* another size */
+    assert_int_equal(accepts(&rig, &open), 3);
+    z = op2(&rig, FRIT_OP_add, x, r, 2, dims); /* where it is forgotten again */
+    assert_int_equal(accepts(&rig, &open), 5);
+    rig_keep(&rig, r);
+    assert_int_equal(accepts(&rig, &open), 3);
+    op1(&rig, FRIT_OP_sum, z, &sum, 2, row);
+    assert_int_equal(accepts(&rig, &open), 3);
+    assert_false(open);
+    rig_fini(&rig);
+}
+
+/* Types that the target does not compute in. */
+static void test_targets(void **state)
+{
+    static const uint32_t dtypes[] = {FRIT_F64, FRIT_I64, FRIT_U64, FRIT_F32};
+    const int64_t dims[] = {10};
+
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct rig rig;
+        uint32_t x;
+
+        rig_init(&rig);
+        rig.target.f64 = rig.target.i64 = false;
+        x = rig_input(&rig, dtypes[i], 1, dims);
+        op1(&rig, FRIT_OP_neg, x, NULL, 1, dims);
+        assert_int_equal(rig_try(&rig, &sched_map), i < 3 ? FRIT_UNSUPPORTED : FRIT_OK);
+        rig_fini(&rig);
+    }
+}
+
+/* ---- without memory ---- */
+
+static void test_no_memory(void **state)
+{
+    const int64_t dims[] = {20, 30}, turned[] = {30, 20};
+    const frit_attrs_order order = {.struct_size = sizeof(order), .order = {2, {1, 0}}};
+    uint32_t x, y, quality, failed = 0;
+    bool hit = true, open;
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    x = rig_input(&rig, FRIT_F32, 2, turned);
+    y = op1(&rig, FRIT_OP_permute, x, &order, 2, dims);
+    y = rig_op(&rig, FRIT_OP_mul, 2, (struct rig_in[]){rig_value(y), rig_real(FRIT_F32, 3)}, NULL,
+               FRIT_F32, 2, dims);
+    op1(&rig, FRIT_OP_exp, y, NULL, 2, dims);
+    rig_run(&rig, &sched_map);
+    for (long n = 0; hit; n++) {
+        struct kir_module module;
+        struct sched_numbers numbers = {0};
+        struct sched s = {&rig.block, &rig.sig, &rig.target, rig.extents, &module, &numbers};
+        frit_status status;
+
+        failing_alloc_arm(n);
+        kir_init(&module, "test");
+        status = sched_map.build(&s, NULL);
+        hit = failing_alloc_disarm();
+        assert_int_equal(status, hit ? FRIT_NO_HOST_MEMORY : FRIT_OK);
+        failed += hit;
+        kir_fini(&module);
+        arena_fini(&numbers.arena);
+    }
+    assert_true(failed > 10);
+    failing_alloc_arm(0);
+    assert_int_equal(sched_map.accepts(&rig.block, &open, &quality), 0);
+    assert_true(failing_alloc_disarm());
+    assert_false(open);
+    rig_fini(&rig);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_chain),      cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_empty),      cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_contiguous), cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_alias),      cmocka_unit_test(test_accepts),
+        cmocka_unit_test(test_targets),    cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
