@@ -4,6 +4,8 @@
  * condition that is true for all of a chunk keeps the wide access; else each lane asks its own. */
 #include "emit/spirv/emit.h"
 
+enum { ACCESS_MOST = 16 }; /* elements: 16 bytes of the smallest */
+
 /* One access: `n` lanes from `first` on. */
 struct access {
     const struct kir_inst *inst;
@@ -91,25 +93,32 @@ static void load_now(struct emit *e, const struct access *a, uint32_t *out)
     }
 }
 
-static uint32_t merge(struct emit *e, uint32_t type, const struct region *region, uint32_t a,
-                      uint32_t from, uint32_t b)
+/* Behind a region: a value that was packed in it at `from`, or the packed one from elsewhere. */
+static uint32_t merge(struct emit *e, uint32_t type, const struct region *region, uint32_t packed,
+                      uint32_t from, uint32_t other)
 {
-    return EMIT(e, SPV_PHI, emit_type(e, type), a, from, b, region->from);
+    return EMIT(e, SPV_PHI, value_packed_type(e, type), packed, from, other, region->from);
 }
 
-/* One lane, where its condition is true; else its third operand. */
+static uint32_t third(struct emit *e, const struct access *a, uint32_t j)
+{
+    return value_packed(e, a->inst->type, emit_at(e, a->inst->a[2], j));
+}
+
+/* One lane, where its condition is true; else its third operand; packed. */
 static uint32_t load_asked(struct emit *e, const struct access *a, uint32_t j)
 {
     struct access one = *a;
+    uint32_t other = third(e, a, j), loaded, from;
     struct region region = emit_begin(e, emit_at(e, a->condition, j));
-    uint32_t loaded, from;
 
     one.first = j;
     one.n = 1;
     load_now(e, &one, &loaded);
+    loaded = value_packed(e, a->inst->type, loaded);
     from = e->block;
     emit_end(e, &region);
-    return merge(e, a->inst->type, &region, loaded, from, emit_at(e, a->inst->a[2], j));
+    return merge(e, a->inst->type, &region, loaded, from, other);
 }
 
 /* Whether all lanes of a chunk are asked for; the same id: by one condition. */
@@ -129,28 +138,25 @@ static uint32_t all_of(struct emit *e, const struct access *a, bool *same)
     return all;
 }
 
-static void load_chunk(struct emit *e, const struct access *a, uint32_t at)
+/* Lanes first .. first + n of a chunk under conditions into `out`, packed. */
+static void load_where(struct emit *e, const struct access *a, uint32_t *out)
 {
-    uint32_t wide[16], narrow[16], from, all;
+    uint32_t narrow[ACCESS_MOST], from, all;
     struct region region;
     bool same;
 
-    if (a->condition == KIR_NONE) {
-        load_now(e, a, wide);
-        for (uint32_t j = 0; j < a->n; j++)
-            emit_set_at(e, at, a->first + j, wide[j]);
-        return;
-    }
     if (a->n == 1) {
-        emit_set_at(e, at, a->first, load_asked(e, a, a->first));
+        out[0] = load_asked(e, a, a->first);
         return;
     }
     all = all_of(e, a, &same);
+    for (uint32_t j = 0; same && j < a->n; j++)
+        narrow[j] = third(e, a, a->first + j);
     region = emit_begin(e, all);
-    load_now(e, a, wide);
-    from = e->block;
+    load_now(e, a, out);
     for (uint32_t j = 0; j < a->n; j++)
-        narrow[j] = emit_at(e, a->inst->a[2], a->first + j);
+        out[j] = value_packed(e, a->inst->type, out[j]);
+    from = e->block;
     if (!same) {
         emit_otherwise(e, &region);
         for (uint32_t j = 0; j < a->n; j++)
@@ -159,8 +165,22 @@ static void load_chunk(struct emit *e, const struct access *a, uint32_t at)
     }
     emit_end(e, &region);
     for (uint32_t j = 0; j < a->n; j++)
-        emit_set_at(e, at, a->first + j,
-                    merge(e, a->inst->type, &region, wide[j], from, narrow[j]));
+        out[j] = merge(e, a->inst->type, &region, out[j], from, narrow[j]);
+}
+
+static void load_chunk(struct emit *e, const struct access *a, uint32_t at)
+{
+    uint32_t out[ACCESS_MOST];
+
+    if (a->condition == KIR_NONE)
+        load_now(e, a, out);
+    else
+        load_where(e, a, out);
+    for (uint32_t j = 0; j < a->n; j++) {
+        if (a->condition != KIR_NONE)
+            out[j] = value_unpacked(e, a->inst->type, out[j]);
+        emit_set_at(e, at, a->first + j, out[j]);
+    }
 }
 
 void access_load(struct emit *e, uint32_t at)
@@ -182,7 +202,8 @@ void access_load(struct emit *e, uint32_t at)
 
 static void store_now(struct emit *e, const struct access *a)
 {
-    uint32_t type = access_type(e, a), bits = word_bits(a), words[16] = {0}, raw, part, value;
+    uint32_t type = access_type(e, a), bits = word_bits(a), words[ACCESS_MOST] = {0}, raw, part,
+             value;
 
     for (uint32_t j = 0; j < a->n; j++) {
         uint32_t *word = &words[j / per_word(a)];

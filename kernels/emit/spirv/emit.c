@@ -239,7 +239,46 @@ enum { PHI_WORDS = 7, PHI_SECOND = 5 };
 static uint32_t open_phi(struct emit *e, uint32_t type, uint32_t first, uint32_t before,
                          uint32_t resume)
 {
-    return EMIT(e, SPV_PHI, emit_type(e, type), first, before, 0, resume);
+    return EMIT(e, SPV_PHI, value_packed_type(e, type), first, before, 0, resume);
+}
+
+/* How many ids a value has that differ. */
+static uint32_t ids_of(const struct emit *e, uint32_t value)
+{
+    return emit_uniform(e, value) ? 1 : e->shape.each;
+}
+
+/* The number of phis that follow. */
+static uint32_t count_phis(const struct emit *e, uint32_t at)
+{
+    uint32_t n = 0;
+
+    while (at + 1 + n < e->phase->n && e->phase->inst[at + 1 + n].op == KIR_phi)
+        n++;
+    return n;
+}
+
+/* A phi's ids are in turn those of its packed first values, of the phis, and of what these are
+ * unpacked to: each in the block where it has to be. */
+static void open_phis(struct emit *e, uint32_t at, uint32_t n, uint32_t before)
+{
+    const struct open_loop *loop = &e->loops[e->phase->inst[at].level];
+
+    for (uint32_t i = at + 1; i <= at + n; i++) {
+        for (uint32_t j = 0; j < ids_of(e, i); j++)
+            emit_set_at(
+                e, i, j,
+                open_phi(e, e->phase->inst[i].type, emit_at(e, i, j), before, loop->resume));
+    }
+    for (uint32_t i = at + 1; i <= at + n; i++) {
+        for (uint32_t j = 0; j < e->shape.each; j++) {
+            uint32_t id = emit_at(e, i, emit_uniform(e, i) ? 0 : j);
+
+            if (j < ids_of(e, i))
+                id = value_unpacked(e, e->phase->inst[i].type, id);
+            emit_set_at(e, i, j, id);
+        }
+    }
 }
 
 static void control_for(struct emit *e, uint32_t at)
@@ -247,25 +286,21 @@ static void control_for(struct emit *e, uint32_t at)
     const struct kir_inst *inst = &e->phase->inst[at];
     struct open_loop *loop = &e->loops[inst->level];
     uint32_t begin = e->module->links[inst->a[0]], end = e->module->links[inst->a[0] + 1];
-    uint32_t before = e->block, body = spv_id(&e->build), test;
+    uint32_t before = e->block, body = spv_id(&e->build), n = count_phis(e, at), test;
 
     *loop = (struct open_loop){spv_id(&e->build), spv_id(&e->build), spv_id(&e->build), 0, 0};
+    for (uint32_t i = at + 1; i <= at + n; i++) {
+        for (uint32_t j = 0; j < ids_of(e, i); j++)
+            emit_set_at(
+                e, i, j,
+                value_packed(e, e->phase->inst[i].type, emit_at(e, e->phase->inst[i].a[0], j)));
+    }
     EMIT_PUT(e, SPV_BRANCH, loop->head);
     emit_label(e, loop->head);
     loop->phis = e->build.section[SPV_IN_BODY].n;
     loop->counter = open_phi(e, inst->type, emit_at(e, begin, 0), before, loop->resume);
     emit_set(e, at, loop->counter);
-    for (uint32_t i = at + 1; i < e->phase->n && e->phase->inst[i].op == KIR_phi; i++) {
-        const struct kir_inst *phi = &e->phase->inst[i];
-        uint32_t n = emit_uniform(e, i) ? 1 : e->shape.each, id = 0;
-
-        for (uint32_t j = 0; j < n; j++) {
-            id = open_phi(e, phi->type, emit_at(e, phi->a[0], j), before, loop->resume);
-            emit_set_at(e, i, j, id);
-        }
-        if (n == 1)
-            emit_set(e, i, id);
-    }
+    open_phis(e, at, n, before);
     test = EMIT(e, SPV_S_LESS_THAN, emit_bool(e), loop->counter, emit_at(e, end, 0));
     EMIT_PUT(e, SPV_LOOP_MERGE, loop->merge, loop->resume, 0);
     EMIT_PUT(e, SPV_BRANCH_CONDITIONAL, test, body, loop->merge);
@@ -290,10 +325,11 @@ static void control_next(struct emit *e, uint32_t at)
           EMIT(e, SPV_I_ADD, emit_type(e, begin->type), loop->counter,
                emit_const(e, begin->type, begin->imm)));
     for (uint32_t i = 0; i < inst->a[1]; i++) {
-        uint32_t n = emit_uniform(e, inst->pair + 1 + i) ? 1 : e->shape.each;
+        uint32_t value = e->module->links[inst->a[0] + i];
 
-        for (uint32_t j = 0; j < n; j++)
-            patch(e, where += PHI_WORDS, emit_at(e, e->module->links[inst->a[0] + i], j));
+        for (uint32_t j = 0; j < ids_of(e, inst->pair + 1 + i); j++)
+            patch(e, where += PHI_WORDS,
+                  value_packed(e, emit_type_at(e, value), emit_at(e, value, j)));
     }
     EMIT_PUT(e, SPV_BRANCH, loop->head);
     emit_label(e, loop->merge);

@@ -125,6 +125,12 @@ uint32_t value_bits(struct emit *e, uint32_t kir_type, uint32_t id); /* a float'
 uint32_t value_is_nan(struct emit *e, uint32_t kir_type, uint32_t id);
 uint32_t value_round(struct emit *e, uint32_t op, uint32_t kir_type, uint32_t a, uint32_t b);
 
+/* A value as other threads and phis get it: B as a word, since phis of booleans are what compilers
+ * in drivers were seen to break on. */
+uint32_t value_packed_type(struct emit *e, uint32_t kir_type);
+uint32_t value_packed(struct emit *e, uint32_t kir_type, uint32_t id);
+uint32_t value_unpacked(struct emit *e, uint32_t kir_type, uint32_t id);
+
 uint32_t convert_emit(struct emit *e, const struct kir_inst *inst, uint32_t id);
 uint32_t convert_wrap(struct emit *e, const struct kir_inst *inst, uint32_t id);
 uint32_t convert_half(struct emit *e, const struct kir_inst *inst, uint32_t id);

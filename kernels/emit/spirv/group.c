@@ -62,24 +62,6 @@ void group_barrier(struct emit *e, uint32_t at)
 
 /* ---- values of other threads ---- */
 
-/* A B travels as a word. */
-static uint32_t packed(struct emit *e, uint32_t type, uint32_t id)
-{
-    if (type != KIR_B)
-        return id;
-    return EMIT(e, SPV_SELECT, emit_int(e, 32), id, emit_u32(e, 1), emit_u32(e, 0));
-}
-
-static uint32_t unpacked(struct emit *e, uint32_t type, uint32_t id)
-{
-    return type == KIR_B ? EMIT(e, SPV_I_NOT_EQUAL, emit_bool(e), id, emit_u32(e, 0)) : id;
-}
-
-static uint32_t packed_type(struct emit *e, uint32_t type)
-{
-    return type == KIR_B ? emit_int(e, 32) : emit_type(e, type);
-}
-
 static bool has_subgroups(struct emit *e, uint32_t span, enum spv_capability capability)
 {
     uint32_t subgroup = e->target->subgroup;
@@ -109,7 +91,7 @@ static uint32_t place(struct emit *e, uint32_t type, uint32_t index)
 
 static void put_place(struct emit *e, uint32_t type, uint32_t index, uint32_t id)
 {
-    id = packed(e, type, id);
+    id = value_packed(e, type, id);
     if (type == KIR_F32 || type == KIR_F64)
         id = value_bits(e, type, id);
     EMIT_PUT(e, SPV_STORE, place(e, type, index), id);
@@ -122,7 +104,7 @@ static uint32_t get_place(struct emit *e, uint32_t type, uint32_t index)
 
     if (type == KIR_F32 || type == KIR_F64)
         return EMIT(e, SPV_BITCAST, emit_type(e, type), id);
-    return unpacked(e, type, id);
+    return value_unpacked(e, type, id);
 }
 
 /* The place of lane j of thread `thread`: neighbours among threads are neighbours there. */
@@ -149,10 +131,10 @@ static void exchange_threads(struct emit *e, uint32_t at, uint32_t mask)
 
     if (has_subgroups(e, 2 * mask, SPV_CAP_GROUP_SHUFFLE)) {
         for (uint32_t j = 0; j < e->shape.each; j++) {
-            id = EMIT(e, SPV_GROUP_SHUFFLE_XOR, packed_type(e, inst->type),
-                      emit_u32(e, SPV_SCOPE_SUBGROUP), packed(e, inst->type, emit_at(e, value, j)),
-                      emit_u32(e, mask));
-            emit_set_at(e, at, j, unpacked(e, inst->type, id));
+            id = EMIT(e, SPV_GROUP_SHUFFLE_XOR, value_packed_type(e, inst->type),
+                      emit_u32(e, SPV_SCOPE_SUBGROUP),
+                      value_packed(e, inst->type, emit_at(e, value, j)), emit_u32(e, mask));
+            emit_set_at(e, at, j, value_unpacked(e, inst->type, id));
         }
         return;
     }
@@ -216,10 +198,12 @@ static uint32_t shuffled(struct emit *e, const struct kir_inst *inst, uint32_t b
     id = emit_at(e, inst->a[0], from);
     if (!threads)
         return id;
-    id = EMIT(e, SPV_GROUP_SHUFFLE_UP, packed_type(e, inst->type), emit_u32(e, SPV_SCOPE_SUBGROUP),
-              packed(e, inst->type, id), emit_u32(e, threads));
+    id = EMIT(e, SPV_GROUP_SHUFFLE_UP, value_packed_type(e, inst->type),
+              emit_u32(e, SPV_SCOPE_SUBGROUP), value_packed(e, inst->type, id),
+              emit_u32(e, threads));
     inside = EMIT(e, SPV_U_GREATER_THAN_EQUAL, emit_bool(e), emit_thread(e), emit_u32(e, threads));
-    return EMIT(e, SPV_SELECT, emit_type(e, inst->type), inside, unpacked(e, inst->type, id), own);
+    return EMIT(e, SPV_SELECT, emit_type(e, inst->type), inside, value_unpacked(e, inst->type, id),
+                own);
 }
 
 void group_shift(struct emit *e, uint32_t at)
@@ -255,9 +239,9 @@ void group_first(struct emit *e, uint32_t at)
         return;
     }
     if (has_subgroups(e, e->shape.threads, SPV_CAP_GROUP_BALLOT)) {
-        id = EMIT(e, SPV_GROUP_BROADCAST_FIRST, packed_type(e, inst->type),
-                  emit_u32(e, SPV_SCOPE_SUBGROUP), packed(e, inst->type, id));
-        emit_set(e, at, unpacked(e, inst->type, id));
+        id = EMIT(e, SPV_GROUP_BROADCAST_FIRST, value_packed_type(e, inst->type),
+                  emit_u32(e, SPV_SCOPE_SUBGROUP), value_packed(e, inst->type, id));
+        emit_set(e, at, value_unpacked(e, inst->type, id));
         return;
     }
     region = emit_begin(e, EMIT(e, SPV_I_EQUAL, emit_bool(e), emit_thread(e), emit_u32(e, 0)));

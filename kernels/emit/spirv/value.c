@@ -54,6 +54,23 @@ uint32_t value_is_nan(struct emit *e, uint32_t kir_type, uint32_t id)
                 emit_const(e, int_of(kir_type), infinity));
 }
 
+uint32_t value_packed_type(struct emit *e, uint32_t kir_type)
+{
+    return emit_type(e, kir_type == KIR_B ? KIR_I32 : kir_type);
+}
+
+uint32_t value_packed(struct emit *e, uint32_t kir_type, uint32_t id)
+{
+    if (kir_type != KIR_B)
+        return id;
+    return EMIT(e, SPV_SELECT, emit_int(e, 32), id, emit_u32(e, 1), emit_u32(e, 0));
+}
+
+uint32_t value_unpacked(struct emit *e, uint32_t kir_type, uint32_t id)
+{
+    return kir_type == KIR_B ? EMIT(e, SPV_I_NOT_EQUAL, emit_bool(e), id, emit_u32(e, 0)) : id;
+}
+
 /* ---- made of several ---- */
 
 static uint32_t negate(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
