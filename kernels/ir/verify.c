@@ -103,8 +103,9 @@ static frit_status check_use(struct verify *v, uint32_t value, uint32_t at)
         return bad(v, "uses %%%u, which is made later", value);
     if (inst[value].type == KIR_VOID)
         return bad(v, "uses %%%u, which has no value", value);
+    /* A counter is made in its loop, a phi around it. */
     scope = inst[value].op == KIR_for ? value : v->scope[value];
-    if (inst[value].op == KIR_phi && inst[scope].pair < at)
+    if (inst[value].op == KIR_phi)
         scope = v->scope[scope];
     if (scope != KIR_NONE && inst[scope].pair < at)
         return bad(v, "uses %%%u outside of the loop or if where it is made", value);
@@ -179,9 +180,8 @@ static frit_status check_result(struct verify *v)
                    type < KIR_TYPES ? kir_type_name(type) : "of no name");
     if (conversion && type == first)
         return bad(v, "%%%u is of type %s already", v->inst->a[0], kir_type_name(type));
-    if (v->inst->op == KIR_bits &&
-        (type == KIR_B || type_bits(type) != type_bits(first) || type == first))
-        return bad(v, "%s and %s have no bits in common", kir_type_name(first),
+    if (v->inst->op == KIR_bits && (type_bits(type) != type_bits(first) || type == first))
+        return bad(v, "bits of %s cannot be taken as %s", kir_type_name(first),
                    kir_type_name(type));
     return FRIT_OK;
 }

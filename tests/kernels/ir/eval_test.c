@@ -109,6 +109,33 @@ static void test_phis(void **state)
     kir_fini(&m);
 }
 
+/* Two phis that each take what the other had. */
+static void test_swap(void **state)
+{
+    int32_t out[2];
+    struct eval_arg args[] = {RIG_ARRAY(out), RIG_ARRAY(out)};
+    struct kir_module m;
+    uint32_t n, phi[2], five, seven;
+
+    (void)state;
+    begin(&m, FRIT_I32, 1);
+    n = kir_param(&m, KIR_I32);
+    five = rig_int(&m, 5);
+    seven = rig_int(&m, 7);
+    kir_for(&m, rig_int(&m, 0), n, 1);
+    phi[0] = kir_phi(&m, five);
+    phi[1] = kir_phi(&m, seven);
+    kir_next(&m, (const uint32_t[]){phi[1], phi[0]}, 2);
+    rig_store(&m, 1, rig_int(&m, 0), phi[0]);
+    rig_store(&m, 1, rig_int(&m, 1), phi[1]);
+    for (uint64_t rounds = 0; rounds < 3; rounds++) {
+        rig_run(&m, &rounds, args, 1);
+        assert_int_equal(out[0], rounds == 1 ? 7 : 5);
+        assert_int_equal(out[1], rounds == 1 ? 5 : 7);
+    }
+    kir_fini(&m);
+}
+
 /* The sum over i < 3 and j = i, i + 2, ... < 7 of 10 i + j, in I64. */
 static void test_nested(void **state)
 {
@@ -269,6 +296,11 @@ static void test_group_tile(void **state)
     rig_run_bad(
         &m, NULL, args, 1,
         "phase 0, group (0, 0, 0), %6 tload: lane 0 is at element 4 of tile 0, which has 4");
+    kir_fini(&m);
+    make_reverse(&m, true, 2);
+    rig_run_bad(
+        &m, NULL, args, 1,
+        "phase 0, group (0, 0, 0), %6 tload: lane 3 is at element -1 of tile 0, which has 4");
     kir_fini(&m);
 }
 
@@ -542,15 +574,16 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain),       cmocka_unit_test(test_params),
-        cmocka_unit_test(test_phis),        cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_if),          cmocka_unit_test(test_counter),
-        cmocka_unit_test(test_lanes),       cmocka_unit_test(test_phases),
-        cmocka_unit_test(test_group_tile),  cmocka_unit_test(test_races),
-        cmocka_unit_test(test_lane_tile),   cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_conditional), cmocka_unit_test(test_dtypes),
-        cmocka_unit_test(test_atomic),      cmocka_unit_test(test_sample),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_chain),   cmocka_unit_test(test_params),
+        cmocka_unit_test(test_phis),    cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_swap),    cmocka_unit_test(test_if),
+        cmocka_unit_test(test_counter), cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_phases),  cmocka_unit_test(test_group_tile),
+        cmocka_unit_test(test_races),   cmocka_unit_test(test_lane_tile),
+        cmocka_unit_test(test_bounds),  cmocka_unit_test(test_conditional),
+        cmocka_unit_test(test_dtypes),  cmocka_unit_test(test_atomic),
+        cmocka_unit_test(test_sample),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ void rig_run_bad(const struct kir_module *m, const uint64_t *words, const struct
     assert_string_equal(err.text, text);
 }
 
-/* Rows of `n`: each lane sums every 4th element, lanes add up through a tile, lane 0 stores. */
+/* Each lane sums every 4th element, lanes add up through a tile, lane 0 stores. */
 void rig_sample(struct kir_module *m)
 {
     uint32_t tile, n, lane, row, sum, i, next, at, total, other;

@@ -35,8 +35,8 @@ void rig_run(const struct kir_module *m, const uint64_t *words, const struct eva
 void rig_run_bad(const struct kir_module *m, const uint64_t *words, const struct eval_arg *args,
                  uint32_t groups, const char *text);
 
-/* out[i] = exp-like chain of in: a small module with a loop, a tile and a branch, for tests of what
- * only looks at modules.  Arguments: f32 read, f32 written; one I32 parameter, the length. */
+/* out[row] = the sum of a row of in, with a loop, a tile and an if.  Arguments: f32 read, f32
+ * written; one I32 parameter, the length of a row; a group per row. */
 void rig_sample(struct kir_module *m);
 
 #endif

@@ -134,6 +134,25 @@ static void test_opener(void **state)
     check_broken(&m, 3, "phase 0, %3 if: is never closed");
 }
 
+static void test_depth(void **state)
+{
+    struct kir_module m;
+    uint32_t condition;
+
+    (void)state;
+    kir_init(&m, "k");
+    kir_phase(&m, 1);
+    condition = kir_const_b(&m, true);
+    for (int i = 0; i < KIR_MOST_DEPTH; i++)
+        kir_if(&m, condition);
+    for (int i = 0; i < KIR_MOST_DEPTH; i++)
+        kir_end(&m);
+    assert_int_equal(kir_verify(&m, NULL, NULL), FRIT_OK);
+    for (int i = 0; i <= KIR_MOST_DEPTH; i++)
+        kir_if(&m, condition);
+    check_broken(&m, 193, "phase 0, %193 if: is nested deeper than 64");
+}
+
 static void test_heads(void **state)
 {
     struct kir_module m;
@@ -257,7 +276,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sample), cmocka_unit_test(test_fields), cmocka_unit_test(test_opener),
-        cmocka_unit_test(test_heads),  cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_heads),  cmocka_unit_test(test_damage), cmocka_unit_test(test_depth),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
