@@ -112,7 +112,9 @@ frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *
     struct block block;
     frit_status st;
 
-    if (row && !op_types_fit(&device->target, op))
+    if (!row)
+        return fail(err, FRIT_UNSUPPORTED, "op %u is not known here", op->id);
+    if (!op_types_fit(&device->target, op))
         return fail(err, FRIT_UNSUPPORTED, "%s: the device lacks a type of 64 bits", row->name);
     block_init(&block);
     st = push_op(&block, op, err);
@@ -123,8 +125,10 @@ frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *
         return st;
     }
     st = program_create(device, NULL, &block, &program, err);
+    if (st == FRIT_UNSUPPORTED)
+        fail_context(err, "%s", row->name);
     if (st)
-        return st == FRIT_UNSUPPORTED && row ? fail_context(err, "%s", row->name) : st;
+        return st;
     place_operands(program);
     program->name = row->name;
     out->table = &program_of_op;
