@@ -92,20 +92,20 @@ struct frit_device {
     struct labels *labels;
     frit_device *fallback; /* runs what this one cannot, NULL: nothing does */
     atomic_uint n_poisons;
+    atomic_uint next_ordinal;   /* of streams, in order of their first op */
     atomic_uint_least64_t told; /* failures up to this value are among the poisons */
     struct device_counters count;
+    struct poison *poisons; /* these under the lock */
+    struct stream *streams;
+    uint32_t poison_room; /* at least 1 */
+    uint32_t opens;       /* this and the next under the host's lock */
+    frit_device *next;    /* in the host's list */
     /* Written with each submit, apart from what is only read. */
     _Alignas(64) pthread_mutex_t submit; /* baton: the contract wants one submit at a time */
     atomic_uint_least64_t submits;       /* how many; written under the baton */
     atomic_uint_least64_t last_value;    /* of the timeline, submitted */
     atomic_uint_least64_t reached;       /* a wait for this value has returned */
-    atomic_uint next_ordinal;            /* of streams, in order of their first op */
-    pthread_mutex_t lock;                /* of the rest */
-    struct poison *poisons;
-    uint32_t poison_room; /* at least 1 */
-    struct stream *streams;
-    frit_device *next; /* in the host's list, under the host's lock */
-    uint32_t opens;    /* likewise */
+    pthread_mutex_t lock;
 };
 
 frit_status device_create(const struct device_entry *entry, const struct device_config *config,
