@@ -266,6 +266,8 @@ static void tile_store(struct gen *g, uint32_t i, uint32_t at)
 
 static uint32_t own_place(struct gen *g, uint32_t i)
 {
+    if (g->lanes <= g->tile[i].count && gen_chance(g, 50)) /* linear */
+        return g->lane;
     return gen_chance(g, 50) ? number_i32(g, gen_below(g, g->tile[i].count))
                              : any_below(g, KIR_I32, g->tile[i].count);
 }
@@ -291,16 +293,14 @@ static void emit_tile(struct gen *g)
         gen_push(g, tile_load(g, i, number_i32(g, gen_below(g, n))));
 }
 
-static void emit_across(struct gen *g)
+static uint32_t across(struct gen *g, uint32_t from)
 {
-    uint32_t from = gen_pick(g, gen_type(g, g->types));
     uint32_t bits = (uint32_t)__builtin_ctz(g->lanes);
 
     if (!bits || gen_chance(g, 20))
-        gen_push(g, op1(g, KIR_first, from));
-    else
-        gen_push(g, kir_emit_imm(g->module, gen_chance(g, 60) ? KIR_exchange : KIR_shift,
-                                 1u << gen_below(g, bits), from, KIR_NONE, KIR_NONE));
+        return op1(g, KIR_first, from);
+    return kir_emit_imm(g->module, gen_chance(g, 60) ? KIR_exchange : KIR_shift,
+                        1u << gen_below(g, bits), from, KIR_NONE, KIR_NONE);
 }
 
 /* ---- control ---- */
@@ -335,7 +335,8 @@ static void emit_for(struct gen *g, uint32_t depth)
         gen_push(g, phi[i]);
     gen_body(g, 2 + gen_below(g, 12), depth + 1);
     for (uint32_t i = 0; i < n_phis; i++)
-        next[i] = gen_pick(g, kir_type_at(g->module, phi[i]));
+        next[i] =
+            gen_chance(g, 20) ? across(g, phi[i]) : gen_pick(g, kir_type_at(g->module, phi[i]));
     kir_next(g->module, next, n_phis);
     for (uint32_t type_of = 0; type_of < KIR_TYPES; type_of++)
         g->n[type_of] = n[type_of];
@@ -367,7 +368,7 @@ void gen_body(struct gen *g, uint32_t n, uint32_t depth)
         else if (kind < 24 && g->n_tiles)
             emit_tile(g);
         else if (kind < 30)
-            emit_across(g);
+            gen_push(g, across(g, gen_pick(g, gen_type(g, g->types))));
         else if (kind < 33)
             emit_sum(g);
         else if (kind < 36)
