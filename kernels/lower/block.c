@@ -340,28 +340,58 @@ frit_status block_push(struct block *block, const frit_op_desc *desc, frit_err *
 
 /* ---- closing ---- */
 
-static void cut_values(struct block *block)
+/* Number of values that the first ops have. */
+static uint32_t values_of(const struct block *block, uint32_t n_ops)
 {
-    uint32_t n_values = 0, n_extents = 0;
+    uint32_t n = 0;
 
-    for (uint32_t i = 0; i < block->n_values; i++)
-        block->values[i].n_uses = 0;
-    for (uint32_t i = 0; i < block->n_ops; i++) {
+    for (uint32_t i = 0; i < n_ops; i++) {
         const struct block_op *op = &block->ops[i];
 
         for (uint32_t k = 0; k < op->n_in; k++)
-            if (op->in[k].kind == FRIT_OPERAND_TENSOR) {
-                block->values[op->in[k].value].n_uses++;
-                n_values = n_values > op->in[k].value ? n_values : op->in[k].value + 1;
-            }
+            if (op->in[k].kind == FRIT_OPERAND_TENSOR && op->in[k].value >= n)
+                n = op->in[k].value + 1;
         for (uint32_t k = 0; k < op->n_out; k++)
-            if (op->out[k] != BLOCK_NONE && op->out[k] >= n_values)
-                n_values = op->out[k] + 1;
+            if (op->out[k] != BLOCK_NONE && op->out[k] >= n)
+                n = op->out[k] + 1;
     }
-    block->n_values = n_values;
-    for (uint32_t i = 0; i < n_values; i++) {
+    return n;
+}
+
+bool block_is_output(const struct block *block, uint32_t value, uint32_t n_ops)
+{
+    const struct block_value *v = &block->values[value];
+
+    return v->maker != BLOCK_NONE && v->maker < n_ops &&
+           (v->dies == BLOCK_NONE || v->dies >= n_ops);
+}
+
+bool block_knows_extents(const struct block *block, uint32_t n_ops, bool *room)
+{
+    uint32_t n = values_of(block, n_ops);
+
+    memset(room, 0, (block->n_extents + 2u) * sizeof(*room));
+    room[0] = room[1] = true;
+    for (uint32_t v = 0; v < n; v++)
+        for (uint32_t d = 0; d < block->values[v].rank; d++)
+            if (block->values[v].maker == BLOCK_NONE || block_is_output(block, v, n_ops))
+                room[block->values[v].extent[d]] = true;
+    for (uint32_t v = 0; v < n; v++)
+        for (uint32_t d = 0; d < block->values[v].rank; d++)
+            if (!room[block->values[v].extent[d]])
+                return false;
+    return true;
+}
+
+static void cut_values(struct block *block)
+{
+    uint32_t n_extents = 0;
+
+    block->n_values = values_of(block, block->n_ops);
+    for (uint32_t i = 0; i < block->n_values; i++) {
         struct block_value *value = &block->values[i];
 
+        value->n_uses = 0;
         if (value->dies != BLOCK_NONE && value->dies >= block->n_ops)
             value->dies = BLOCK_NONE;
         for (uint32_t d = 0; d < value->rank; d++)
@@ -369,6 +399,8 @@ static void cut_values(struct block *block)
                 n_extents = value->extent[d] - 1;
     }
     block->n_extents = n_extents;
+    for (uint32_t i = 0; i < block->n_ops; i++)
+        count_uses(block, &block->ops[i]);
 }
 
 static void cut(struct block *block, uint32_t n_ops)

@@ -66,6 +66,11 @@ frit_status block_copy(const struct block *from, struct block *to, frit_err *err
 /* Numbers inputs and outputs as fuser.h says, over the first `n_ops`, which the block is cut to. */
 frit_status block_close(struct block *block, uint32_t n_ops, frit_err *err);
 
+/* Of a block, closed or not, cut to its first `n_ops` ops. */
+bool block_is_output(const struct block *block, uint32_t value, uint32_t n_ops);
+/* Whether each extent of a value is one of an argument's.  `room` has n_extents + 2. */
+bool block_knows_extents(const struct block *block, uint32_t n_ops, bool *room);
+
 /* The bytes of a closed block, and back; FRIT_INCOMPATIBLE for others.  `n_bytes` as in to_state.
  */
 frit_status block_save(const struct block *block, void *bytes, uint64_t *n_bytes, frit_err *err);

@@ -84,48 +84,6 @@ static void find_classes(const struct block *block, uint32_t *parent)
     }
 }
 
-static bool is_output(const struct block_value *value, uint32_t n_ops)
-{
-    return value->maker != BLOCK_NONE && value->maker < n_ops &&
-           (value->dies == BLOCK_NONE || value->dies >= n_ops);
-}
-
-/* Number of values that the first ops have. */
-static uint32_t values_of(const struct block *block, uint32_t n_ops)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < n_ops; i++) {
-        const struct block_op *op = &block->ops[i];
-
-        for (uint32_t k = 0; k < op->n_in; k++)
-            if (op->in[k].kind == FRIT_OPERAND_TENSOR && op->in[k].value >= n)
-                n = op->in[k].value + 1;
-        for (uint32_t k = 0; k < op->n_out; k++)
-            if (op->out[k] != BLOCK_NONE && op->out[k] >= n)
-                n = op->out[k] + 1;
-    }
-    return n;
-}
-
-/* Whether every extent among the values is one of an argument's.  `seen` has n_extents + 2. */
-static bool extents_known(const struct block *block, uint32_t n_ops, bool *seen)
-{
-    uint32_t n = values_of(block, n_ops);
-
-    memset(seen, 0, block->n_extents + 2u);
-    seen[0] = seen[1] = true;
-    for (uint32_t v = 0; v < n; v++)
-        for (uint32_t d = 0; d < block->values[v].rank; d++)
-            if (block->values[v].maker == BLOCK_NONE || is_output(&block->values[v], n_ops))
-                seen[block->values[v].extent[d]] = true;
-    for (uint32_t v = 0; v < n; v++)
-        for (uint32_t d = 0; d < block->values[v].rank; d++)
-            if (!seen[block->values[v].extent[d]])
-                return false;
-    return true;
-}
-
 /* Whether the first ops make outputs of one class, and end with one that is no view: the host does
  * views at the end without a copy. */
 static bool prefix_fits(const struct block *block, uint32_t n_ops, const uint32_t *parent,
@@ -136,14 +94,14 @@ static bool prefix_fits(const struct block *block, uint32_t n_ops, const uint32_
     if (view_row_of(block->ops[n_ops - 1].id))
         return false;
     for (uint32_t v = 0; v < block->n_values; v++) {
-        if (!is_output(&block->values[v], n_ops))
+        if (!block_is_output(block, v, n_ops))
             continue;
         if (n_outputs == 0)
             first = class_of(parent, v);
         if (class_of(parent, v) != first || n_outputs++ == FRIT_MAX_OUTPUTS)
             return false;
     }
-    return n_outputs > 0 && extents_known(block, n_ops, seen);
+    return n_outputs > 0 && block_knows_extents(block, n_ops, seen);
 }
 
 static uint32_t map_accepts(const struct block *block, bool *open, uint32_t *quality)

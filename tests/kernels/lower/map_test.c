@@ -7,6 +7,7 @@
 #include "failing_alloc.h"
 #include "ir/facts.h"
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "kernels/lower/rig.h"
 #include "unit.h"
 
@@ -346,6 +347,36 @@ static void test_targets(void **state)
     }
 }
 
+/* Offsets of more than 31 bits are wide whatever the launch says. */
+static void test_wide(void **state)
+{
+    static const int64_t strides[] = {1, 1 << 20, -(1 << 20), 1ll << 31, -(1ll << 31)};
+    const int64_t dims[] = {3, 50}, row[] = {50};
+    struct rig rig;
+    uint32_t a, b;
+
+    (void)state;
+    rig_init(&rig);
+    a = rig_input(&rig, FRIT_F32, 2, dims);
+    b = rig_input(&rig, FRIT_F32, 1, row);
+    op2(&rig, FRIT_OP_add, a, b, 2, dims);
+    rig_run(&rig, &sched_map);
+    for (uint32_t i = 0; i < 5; i++) {
+        struct kir_module module;
+        struct sched_numbers numbers = {0};
+        struct sched s = {&rig.block, &rig.sig, &rig.target, rig.extents, &module, &numbers};
+
+        rig.args[1].strides[0] = strides[i];
+        kir_init(&module, "test");
+        assert_int_equal(sched_map.build(&s, NULL), FRIT_OK);
+        assert_int_equal(module.wide, i >= 3);
+        assert_int_equal(kir_verify(&module, NULL, NULL), FRIT_OK);
+        kir_fini(&module);
+        arena_fini(&numbers.arena);
+    }
+    rig_fini(&rig);
+}
+
 /* ---- without memory ---- */
 
 static void test_no_memory(void **state)
@@ -394,7 +425,8 @@ int main(void)
         cmocka_unit_test(test_empty),      cmocka_unit_test(test_modules),
         cmocka_unit_test(test_contiguous), cmocka_unit_test(test_masks),
         cmocka_unit_test(test_alias),      cmocka_unit_test(test_accepts),
-        cmocka_unit_test(test_targets),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_targets),    cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
