@@ -92,6 +92,15 @@ frit_status queue_lost(struct device *device, frit_err *err)
                      "%s is lost; close it and open it again", device->adapter->name);
 }
 
+/* What is under way will never be told to have ended; it ends here, so that what it uses can be
+ * given back. */
+static void lose(struct device *device)
+{
+    if (!device->queue.lost)
+        (void)device->api.DeviceWaitIdle(device->handle);
+    device->queue.lost = true;
+}
+
 /* Reads whose copies have arrived are finished here, under the lock, in their order. */
 static void land(struct queue *queue)
 {
@@ -112,7 +121,8 @@ void queue_refresh(struct device *device)
 
     if (queue->done < queue->submitted && !queue->lost) {
         result = device->api.GetSemaphoreCounterValue(device->handle, queue->timeline, &value);
-        queue->lost = result == VK_ERROR_DEVICE_LOST;
+        if (result == VK_ERROR_DEVICE_LOST)
+            lose(device);
         if (!result && value > queue->done)
             queue->done = value;
     }
@@ -171,7 +181,7 @@ static frit_status await_own(struct device *device, uint64_t value, frit_err *er
     frit_status status = queue_await(device, value, UINT64_MAX, err);
 
     if (status == FRIT_DEVICE_LOST)
-        device->queue.lost = true;
+        lose(device);
     queue_refresh(device);
     return status;
 }
@@ -275,7 +285,7 @@ frit_status batch_end(struct device *device, struct batch *batch, uint64_t *valu
     if (!result)
         result = device->api.QueueSubmit(queue->handle, 1, &submit, VK_NULL_HANDLE);
     if (result == VK_ERROR_DEVICE_LOST)
-        queue->lost = true;
+        lose(device);
     if (result)
         return vulkan_refused(device->instance, err, result, "submitting to %s",
                               device->adapter->name);
@@ -346,7 +356,7 @@ frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_fai
         status = queue_await(device, value, timeout_ns, err);
     pthread_mutex_lock(&queue->lock);
     if (status == FRIT_DEVICE_LOST)
-        queue->lost = true;
+        lose(device);
     queue_refresh(device);
     tell(queue, value, failure, &told);
     pthread_mutex_unlock(&queue->lock);

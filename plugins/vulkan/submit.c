@@ -89,12 +89,12 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
         status = record_command(&r, command(cmds, stride, i), &later);
     if (!status)
         status = batch_end(device, r.batch, &r.value, &later);
-    *value = r.value;
-    if (status && r.value)
-        return keep_fault(device, &r, status, &later);
-    if (status)
+    if (status && !r.value) {
         vulkan_retell(device->instance, err, &later);
-    return status;
+        return status;
+    }
+    *value = r.value;
+    return status ? keep_fault(device, &r, status, &later) : FRIT_OK;
 }
 
 frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
