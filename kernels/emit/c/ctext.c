@@ -32,7 +32,10 @@ static void indent(struct str *out, uint32_t deep)
 
 static void add_value(const struct writer *w, struct str *out, uint32_t value)
 {
-    str_addf(out, w->plan.home[value] == PLAN_HELD ? "MINE(v%u)" : "v%u", value);
+    if (inst_of(w, value)->op == KIR_lane && w->plan.home[value] == PLAN_LOCAL)
+        str_addf(out, "LANE");
+    else
+        str_addf(out, w->plan.home[value] == PLAN_HELD ? "MINE(v%u)" : "v%u", value);
 }
 
 /* A value that is the same in all lanes, between stretches. */
@@ -105,9 +108,11 @@ static void write_param(struct writer *w, uint32_t at)
     str_addf(begin_value(w, at), forms[inst->type], (uint32_t)inst->imm);
 }
 
+/* Where it is local it is written at each use. */
 static void write_lane(struct writer *w, uint32_t at)
 {
-    str_addf(begin_value(w, at), "LANE;\n");
+    if (w->plan.home[at] == PLAN_HELD)
+        str_addf(begin_value(w, at), "LANE;\n");
 }
 
 static void write_group(struct writer *w, uint32_t at)

@@ -80,10 +80,13 @@ static uint8_t first_home(const struct cut *c, uint32_t at)
     return PLAN_GROUP;
 }
 
+/* The lane's number is known everywhere, it is held only for what the group does with it. */
 static void use(struct cut *c, uint32_t value, uint32_t at, bool by_group)
 {
-    if (c->plan->home[value] == PLAN_LOCAL &&
-        (by_group || c->plan->stretch[value] != c->plan->stretch[at]))
+    bool away =
+        c->plan->stretch[value] != c->plan->stretch[at] && c->phase->inst[value].op != KIR_lane;
+
+    if (c->plan->home[value] == PLAN_LOCAL && (by_group || away))
         c->plan->home[value] = PLAN_HELD;
 }
 

@@ -36,9 +36,7 @@
     }
 
 /* Operands that a row does not have are read as single bytes of operand a. */
-#define ROW1(op, TYPE, TO, A, expression)               \
-    LOOP(op##_##TYPE##_0, 6, TO, A, u8, u8, expression) \
-    LOOP(op##_##TYPE##_1, 7, TO, A, u8, u8, expression)
+#define ROW1(op, TYPE, TO, A, expression) LOOP(op##_##TYPE##_0, 6, TO, A, u8, u8, expression)
 #define ROW2(op, TYPE, TO, A, expression)              \
     LOOP(op##_##TYPE##_0, 4, TO, A, A, u8, expression) \
     LOOP(op##_##TYPE##_1, 5, TO, A, A, u8, expression) \
@@ -53,42 +51,64 @@
     LOOP(op##_##TYPE##_6, 6, TO, A, B, C, expression)
 #include "emit/rows.def"
 
-/* Across lanes, and lines. */
-#define ACROSS(T)                                                                              \
-    static void exchange_##T(void *out, const void *a, const void *b, const void *c, size_t n, \
-                             uint64_t imm)                                                     \
-    {                                                                                          \
-        T *to = out;                                                                           \
-        const T *from = a;                                                                     \
-        (void)b, (void)c;                                                                      \
-        for (size_t i = 0; i < n; i += 2 * imm) {                                              \
-            memcpy(to + i, from + i + imm, imm * sizeof(T));                                   \
-            memcpy(to + i + imm, from + i, imm * sizeof(T));                                   \
-        }                                                                                      \
-    }                                                                                          \
-    static void shift_##T(void *out, const void *a, const void *b, const void *c, size_t n,    \
-                          uint64_t imm)                                                        \
-    {                                                                                          \
-        size_t own = imm < n ? imm : n;                                                        \
-        (void)b, (void)c;                                                                      \
-        memcpy(out, a, own * sizeof(T));                                                       \
-        memcpy((T *)out + own, a, (n - own) * sizeof(T));                                      \
-    }                                                                                          \
-    static void line_##T(void *out, const void *a, const void *b, const void *c, size_t n,     \
-                         uint64_t imm)                                                         \
-    {                                                                                          \
-        T *to = out;                                                                           \
-        const T first = *(const T *)a, step = (T)imm;                                          \
-        (void)b, (void)c;                                                                      \
-        TILE_LANES                                                                             \
-        for (size_t i = 0; i < n; i++)                                                         \
-            to[i] = first + (T)i * step;                                                       \
+/* Exchange at a known distance, which becomes a shuffle. */
+#define SWAP(T, by)                             \
+    for (size_t i = 0; i < n; i += 2 * (by)) {  \
+        for (size_t j = i; j < i + (by); j++) { \
+            to[j] = from[j + (by)];             \
+            to[j + (by)] = from[j];             \
+        }                                       \
     }
-ACROSS(u32)
-ACROSS(u64)
 
-#define ROW1(op, TYPE, TO, A, expression) \
-    [KIR_##op][KIR_##TYPE] = {op##_##TYPE##_0, op##_##TYPE##_1},
+#define EXCHANGE(T)                                                                           \
+    static void exchange_##T(void *restrict out, const void *a, const void *b, const void *c, \
+                             size_t n, uint64_t imm)                                          \
+    {                                                                                         \
+        T *restrict to = out;                                                                 \
+        const T *restrict from = a;                                                           \
+        (void)b, (void)c;                                                                     \
+        if (imm == 1) {                                                                       \
+            SWAP(T, 1)                                                                        \
+        } else if (imm == 2) {                                                                \
+            SWAP(T, 2)                                                                        \
+        } else if (imm == 4) {                                                                \
+            SWAP(T, 4)                                                                        \
+        } else {                                                                              \
+            SWAP(T, imm)                                                                      \
+        }                                                                                     \
+    }
+
+/* What does not depend on anything but places: not elementwise, or not arithmetic. */
+#define MOVES(T)                                                                            \
+    EXCHANGE(T)                                                                             \
+    static void shift_##T(void *out, const void *a, const void *b, const void *c, size_t n, \
+                          uint64_t imm)                                                     \
+    {                                                                                       \
+        (void)b, (void)c;                                                                   \
+        memcpy(out, a, imm * sizeof(T));                                                    \
+        memcpy((T *)out + imm, a, (n - imm) * sizeof(T));                                   \
+    }                                                                                       \
+    static void copy_##T(void *out, const void *a, const void *b, const void *c, size_t n,  \
+                         uint64_t imm)                                                      \
+    {                                                                                       \
+        (void)b, (void)c, (void)imm;                                                        \
+        memcpy(out, a, n * sizeof(T));                                                      \
+    }                                                                                       \
+    LOOP(spread_##T, 7, T, T, u8, u8, a)                                                    \
+    static void line_##T(void *out, const void *a, const void *b, const void *c, size_t n,  \
+                         uint64_t imm)                                                      \
+    {                                                                                       \
+        T *to = out;                                                                        \
+        const T first = *(const T *)a, step = (T)imm;                                       \
+        (void)b, (void)c;                                                                   \
+        TILE_LANES                                                                          \
+        for (size_t i = 0; i < n; i++)                                                      \
+            to[i] = first + (T)i * step;                                                    \
+    }
+MOVES(u32)
+MOVES(u64)
+
+#define ROW1(op, TYPE, TO, A, expression) [KIR_##op][KIR_##TYPE] = {op##_##TYPE##_0},
 #define ROW2(op, TYPE, TO, A, expression) \
     [KIR_##op][KIR_##TYPE] = {op##_##TYPE##_0, op##_##TYPE##_1, op##_##TYPE##_2},
 #define ROW3(op, TYPE, TO, A, B, C, expression)                                                   \
@@ -105,6 +125,8 @@ const struct tile_loops TILE_NAME(tile_loops) = {
         },
     .exchange = {exchange_u32, exchange_u64},
     .shift = {shift_u32, shift_u64},
+    .copy = {copy_u32, copy_u64},
+    .spread = {spread_u32, spread_u64},
     .line = {line_u32, line_u64},
     .load = TILE_NAME(tile_load),
     .store = TILE_NAME(tile_store),

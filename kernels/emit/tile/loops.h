@@ -48,10 +48,12 @@ struct tile_places {
 typedef void tile_move(void *reg, void *memory, const struct tile_places *at);
 
 struct tile_loops {
-    /* By op, type of operand a, TILE_ONE_*; NULL: there is none.  `bits` copies every type. */
-    tile_loop *loop[KIR_OPS][KIR_TYPES][TILE_ONES];
-    tile_loop *exchange[2], *shift[2]; /* 4-byte and 8-byte lanes; not in place */
-    tile_loop *line[2];                /* a's element plus lane * imm */
+    tile_loop *loop[KIR_OPS][KIR_TYPES][TILE_ONES]; /* by op, type of operand a, TILE_ONE_* */
+    /* Of 4-byte and 8-byte lanes; not in place. */
+    tile_loop *exchange[2], *shift[2];
+    tile_loop *copy[2];
+    tile_loop *spread[2]; /* a's element to all lanes */
+    tile_loop *line[2];   /* a's element plus lane * imm */
     tile_move *const (*load)[TILE_WAYS], *const (*store)[TILE_WAYS]; /* by tile_kind */
 };
 

@@ -52,13 +52,14 @@ static uint32_t result(struct make *m, uint32_t at)
 /* From a place to another; `one`: from a single element to all lanes. */
 static void copy(struct make *m, uint32_t type, uint32_t out, uint32_t from, bool one, uint32_t n)
 {
-    make_step(m, &(struct tile_step){.kind = STEP_LOOP,
-                                     .n = n,
-                                     .out = out,
-                                     .a = from,
-                                     .b = from,
-                                     .c = from,
-                                     .loop = m->loops->loop[KIR_bits][type][one && n > 1]});
+    make_step(m, &(struct tile_step){
+                     .kind = STEP_LOOP,
+                     .n = n,
+                     .out = out,
+                     .a = from,
+                     .b = from,
+                     .c = from,
+                     .loop = (one ? m->loops->spread : m->loops->copy)[make_is_wide(type)]});
 }
 
 /* The lanes of a LINE or RANGE whose other form was just made. */
@@ -329,7 +330,7 @@ static void make_load(struct make *m, uint32_t at)
         lanes = value->form == FORM_LANES && has_lanes(rest);
         step.b = lanes ? rest->reg : place_of(rest);
         step.one_b = !lanes;
-        step.loop = m->loops->loop[KIR_bits][inst->type][!lanes];
+        step.loop = (lanes ? m->loops->copy : m->loops->spread)[make_is_wide(inst->type)];
     }
     step.out = result(m, at);
     make_step(m, &step);
