@@ -11,22 +11,6 @@
 #include "ir/eval_state.h"
 #include "ir/verify.h"
 
-frit_status eval_fail(const struct eval *e, const char *format, ...)
-{
-    va_list args;
-    frit_status st;
-
-    va_start(args, format);
-    st = fail_v(e->err, FRIT_INVALID, format, args);
-    va_end(args);
-    if (e->err)
-        fail_context(e->err, "phase %u, group (%u, %u, %u), %%%u %s",
-                     (uint32_t)(e->phase - e->module->phases), e->group[0], e->group[1],
-                     e->group[2], (uint32_t)(e->inst - e->phase->inst),
-                     kir_op_info(e->inst->op)->name);
-    return st;
-}
-
 static uint32_t place_of(const struct eval *e)
 {
     return (uint32_t)(e->inst - e->phase->inst);

@@ -62,12 +62,17 @@ static size_t element_bytes(const struct kir_arg *arg)
     return (size_t)frit_storage_bytes(arg->dtype, 1);
 }
 
+static uint64_t elements_in(uint64_t room, uint64_t bytes)
+{
+    return bytes ? room / bytes : 0;
+}
+
 /* The address of the element that a lane touches. */
 static frit_status find_element(const struct eval *e, uint32_t lane, unsigned char **out)
 {
     const struct eval_arg *arg = &e->args[e->inst->imm];
     uint64_t bytes = element_bytes(&e->module->args[e->inst->imm]);
-    uint64_t below = arg->before / bytes, above = arg->after / bytes;
+    uint64_t below = elements_in(arg->before, bytes), above = elements_in(arg->after, bytes);
     int64_t at = offset_in(e, lane);
 
     if (at < 0 ? 0 - (uint64_t)at > below : (uint64_t)at >= above)

@@ -3,6 +3,7 @@
 #ifndef KIR_EVAL_STATE_H
 #define KIR_EVAL_STATE_H
 
+#include "base/fail.h"
 #include "ir/eval.h"
 
 /* Who touched an element of a group's tile since the last barrier: lane + 1, 0: none. */
@@ -33,8 +34,18 @@ static inline uint64_t *eval_value(const struct eval *e, uint32_t inst)
     return e->values + (size_t)inst * e->phase->lanes;
 }
 
-/* FRIT_INVALID with the place in front. */
-frit_status eval_fail(const struct eval *e, const char *format, ...) FRIT_PRINTF(2, 3);
+/* Puts the place in front of the reason. */
+static inline frit_status eval_at(const struct eval *e, frit_status status)
+{
+    if (e->err)
+        fail_context(e->err, "phase %u, group (%u, %u, %u), %%%u %s",
+                     (uint32_t)(e->phase - e->module->phases), e->group[0], e->group[1],
+                     e->group[2], (uint32_t)(e->inst - e->phase->inst),
+                     kir_op_info(e->inst->op)->name);
+    return status;
+}
+
+#define eval_fail(e, ...) eval_at(e, fail((e)->err, FRIT_INVALID, __VA_ARGS__))
 
 /* Memory of the phase's tiles; then per group. */
 frit_status eval_tiles_init(struct eval *e);

@@ -27,18 +27,15 @@ struct parser {
     frit_err *err;
 };
 
-static frit_status FRIT_PRINTF(2, 3) bad(struct parser *p, const char *format, ...)
+/* Puts the line in front of the reason. */
+static frit_status at_line(const struct parser *p, frit_status status)
 {
-    va_list args;
-    frit_status st;
-
-    va_start(args, format);
-    st = fail_v(p->err, FRIT_INVALID, format, args);
-    va_end(args);
     if (p->err)
         fail_context(p->err, "line %u", p->line);
-    return st;
+    return status;
 }
+
+#define bad(p, ...) at_line(p, fail((p)->err, FRIT_INVALID, __VA_ARGS__))
 
 /* ---- words ---- */
 
@@ -50,9 +47,13 @@ static const char *shown(struct parser *p)
     if (!p->word.len)
         return "the end of the line";
     p->shown[n++] = '\'';
-    for (; n <= p->word.len && n <= most; n++)
-        p->shown[n] =
-            p->word.ptr[n - 1] > ' ' && p->word.ptr[n - 1] < 127 ? p->word.ptr[n - 1] : '?';
+    for (; n <= p->word.len && n <= most; n++) {
+        char c = p->word.ptr[n - 1];
+
+        p->shown[n] = '?';
+        if (c > ' ' && c < 127)
+            p->shown[n] = c;
+    }
     p->shown[n++] = '\'';
     p->shown[n] = '\0';
     return p->shown;
@@ -140,7 +141,7 @@ static frit_status want_number(struct parser *p, const char *prefix, uint64_t mo
 
 static frit_status want_u32(struct parser *p, uint32_t *out)
 {
-    uint64_t number;
+    uint64_t number = 0;
 
     TRY(want_number(p, "", UINT32_MAX, &number));
     *out = (uint32_t)number;
@@ -176,7 +177,7 @@ static frit_status want_value(struct parser *p, uint32_t *out)
 {
     const struct kir_module *module = p->module;
     uint32_t n = module->phases[module->n_phases - 1].n;
-    uint64_t number;
+    uint64_t number = 0;
 
     TRY(want_number(p, "%", UINT32_MAX, &number));
     if (number >= n)
@@ -218,7 +219,7 @@ static frit_status parse_params(struct parser *p)
 /* The number that a line is about, which is the next one. */
 static frit_status want_next(struct parser *p, const char *prefix, uint32_t next)
 {
-    uint64_t number;
+    uint64_t number = 0;
 
     TRY(want_number(p, prefix, UINT32_MAX, &number));
     return number == next ? FRIT_OK

@@ -20,22 +20,18 @@ struct verify {
     frit_err *err;
 };
 
-/* "phase 0, %3 add: ..." */
-static frit_status FRIT_PRINTF(2, 3) bad(struct verify *v, const char *format, ...)
+/* Puts the place in front of the reason: "phase 0, %3 add: ...". */
+static frit_status at_place(const struct verify *v, frit_status status)
 {
-    va_list args;
-    frit_status st;
-
-    va_start(args, format);
-    st = fail_v(v->err, FRIT_INVALID, format, args);
-    va_end(args);
     if (v->err && v->place.at != KIR_NONE)
         fail_context(v->err, "phase %u, %%%u %s", v->place.phase, v->place.at,
                      v->inst->op < KIR_OPS ? kir_op_info(v->inst->op)->name : "?");
     else if (v->err && v->place.phase != KIR_NONE)
         fail_context(v->err, "phase %u", v->place.phase);
-    return st;
+    return status;
 }
+
+#define bad(v, ...) at_place(v, fail((v)->err, FRIT_INVALID, __VA_ARGS__))
 
 static void go_to(struct verify *v, uint32_t at)
 {
@@ -59,7 +55,7 @@ static frit_status check_pair(struct verify *v, uint32_t opener)
 
 static frit_status check_nesting(struct verify *v)
 {
-    uint32_t open[KIR_MOST_DEPTH], depth = 0;
+    uint32_t open = KIR_NONE, depth = 0; /* the innermost loop or if */
 
     for (uint32_t i = 0; i < v->phase->n; i++) {
         uint32_t op;
@@ -70,20 +66,22 @@ static frit_status check_nesting(struct verify *v)
             return bad(v, "is no instruction");
         if (v->inst->level != depth)
             return bad(v, "stands at level %u and says %u", depth, v->inst->level);
-        v->scope[i] = depth ? open[depth - 1] : KIR_NONE;
+        v->scope[i] = open;
         if (op == KIR_next || op == KIR_end) {
-            TRY(check_pair(v, v->scope[i]));
+            TRY(check_pair(v, open));
+            open = v->scope[open];
             depth--;
         } else if (op == KIR_for || op == KIR_if) {
             if (depth == KIR_MOST_DEPTH)
                 return bad(v, "is nested deeper than %u", KIR_MOST_DEPTH);
-            open[depth++] = i;
+            open = i;
+            depth++;
         } else if (v->inst->pair != KIR_NONE) {
             return bad(v, "has a pair");
         }
     }
-    if (depth) {
-        go_to(v, open[depth - 1]);
+    if (open != KIR_NONE) {
+        go_to(v, open);
         return bad(v, "is never closed");
     }
     return FRIT_OK;
