@@ -45,7 +45,7 @@ struct tile_step {
     uint32_t to;
     uint32_t scale;  /* LOAD, STORE: of the offset of lane 0 */
     uint64_t imm;    /* LOOP: its own; RANGE, LOAD, STORE: the line's step; FOR, NEXT: the step */
-    tile_loop *loop; /* LOOP; LOAD with mask: copies b */
+    tile_loop *loop; /* LOOP; LOAD with mask: copies b; RANGE: for lanes */
     tile_move *move;
 };
 

@@ -93,38 +93,38 @@ static bool find(const struct tile_step *step, int64_t first, int64_t other, str
     return true;
 }
 
-static bool holds(uint32_t op, uint64_t a, uint64_t b)
+/* Some lanes of a line at a time, compared by the loop for arrays. */
+static void compare_lanes(const struct tile_step *step, char *scratch, uint64_t first)
 {
-    switch (op) {
-    case KIR_eq:
-        return a == b;
-    case KIR_lt:
-        return (int64_t)a < (int64_t)b;
-    case KIR_le:
-        return (int64_t)a <= (int64_t)b;
-    case KIR_ult:
-        return a < b;
-    default:
-        return a <= b;
+    uint32_t *lanes = (uint32_t *)(scratch + step->out);
+    union {
+        uint32_t narrow[64];
+        uint64_t wide[64];
+    } line;
+
+    for (uint32_t i = 0, n; i < step->n; i += n, first += n * step->imm) {
+        n = step->n - i < 64 ? step->n - i : 64;
+        for (uint32_t j = 0; j < n; j++) {
+            if (step->type == KIR_I64)
+                line.wide[j] = first + j * step->imm;
+            else
+                line.narrow[j] = (uint32_t)(first + j * step->imm);
+        }
+        step->loop(lanes + i, step->swapped ? (void *)(scratch + step->a) : &line,
+                   step->swapped ? (void *)&line : scratch + step->b, &line, n, 0);
     }
 }
 
 void tile_range(const struct tile_step *step, char *scratch)
 {
-    uint32_t *lanes = (uint32_t *)(scratch + step->out);
+    struct tile_range *range = tile_range_of(scratch + step->out);
     int64_t line = read(scratch + (step->swapped ? step->b : step->a), step);
     int64_t other = read(scratch + (step->swapped ? step->a : step->b), step);
 
-    if (find(step, line, other, tile_range_of(lanes)))
+    if (find(step, line, other, range))
         return;
-    *tile_range_of(lanes) = (struct tile_range){-1, -1};
-    for (uint32_t i = 0; i < step->n; i++) {
-        uint64_t value = (uint64_t)line + i * step->imm, rest = (uint64_t)other;
-
-        if (step->type == KIR_I32)
-            value = is_unsigned(step->op) ? (uint32_t)value : (uint64_t)(int32_t)value;
-        lanes[i] = step->swapped ? holds(step->op, rest, value) : holds(step->op, value, rest);
-    }
+    *range = (struct tile_range){-1, -1};
+    compare_lanes(step, scratch, (uint64_t)line);
 }
 
 static void fill(uint32_t *lanes, uint32_t n)

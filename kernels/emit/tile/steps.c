@@ -183,6 +183,7 @@ static void make_range(struct make *m, uint32_t at)
                              .b = place_of(b)};
 
     step.imm = (uint64_t)m->facts.of[inst->a[swapped]].stride;
+    step.loop = m->loops->loop[inst->op][step.type][swapped ? TILE_ONE_A : TILE_ONE_B];
     step.out = result(m, at);
     make_step(m, &step);
 }
