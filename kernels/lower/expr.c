@@ -297,17 +297,6 @@ void expr_settle(struct expr *e)
 
 /* ---- aliases ---- */
 
-/* No constant and no negative factor: nothing lies before element 0. */
-static bool from_start(const struct space_expr *at)
-{
-    if (at->c)
-        return false;
-    for (uint32_t v = 0; v < SPACE_VARS; v++)
-        if (at->k[v] < 0)
-            return false;
-    return true;
-}
-
 static const struct expr_store *store_of(const struct expr *e, uint32_t output)
 {
     for (uint32_t i = 0; i < e->n_stores; i++)
@@ -316,7 +305,8 @@ static const struct expr_store *store_of(const struct expr *e, uint32_t output)
     return NULL;
 }
 
-/* Whether every load of the value reads the element that the store writes. */
+/* Whether every load of the value reads where the store writes: since that is each place of a dense
+ * tensor, the value's memory begins where the tensor's does. */
 static bool read_in_place(const struct expr *e, uint32_t value, const struct expr_store *store)
 {
     bool some = false;
@@ -338,7 +328,7 @@ uint64_t expr_alias(const struct expr *e, uint32_t output)
     uint32_t bits = frit_dtype_bits(block->values[block->outputs[output]].dtype);
     uint64_t set = 0;
 
-    if (!store || !from_start(&store->at))
+    if (!store)
         return 0;
     for (uint32_t i = 0; i < block->n_inputs && i < 64; i++)
         if (frit_dtype_bits(block->values[block->inputs[i]].dtype) == bits &&

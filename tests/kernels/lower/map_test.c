@@ -327,6 +327,62 @@ static void test_accepts(void **state)
     rig_fini(&rig);
 }
 
+/* x and y = reshape(x) are forgotten: nobody says what the extents of y are. */
+static void test_extents(void **state)
+{
+    const int64_t line[] = {24}, split[] = {8, 3};
+    struct rig rig;
+    uint32_t x;
+    bool open;
+
+    (void)state;
+    rig_init(&rig);
+    x = rig_input(&rig, FRIT_F32, 1, line);
+    x = op1(&rig, FRIT_OP_reshape, x, NULL, 2, split);
+    x = op1(&rig, FRIT_OP_neg, x, NULL, 2, split);
+    assert_int_equal(accepts(&rig, &open), 2);
+    x = op1(&rig, FRIT_OP_reshape, x, NULL, 1, line);
+    op1(&rig, FRIT_OP_neg, x, NULL, 1, line);
+    assert_int_equal(accepts(&rig, &open), 2);
+    rig_fini(&rig);
+}
+
+/* Ops whose operands do not go together are refused, not followed. */
+static void test_malformed(void **state)
+{
+    static const int64_t good[] = {4, 6}, other[] = {6, 4}, less[] = {4}, more[] = {2, 4, 6};
+    const frit_attrs_order twice = {.struct_size = sizeof(twice), .order = {2, {1, 1}}};
+    const frit_attrs_order beyond = {.struct_size = sizeof(beyond), .order = {2, {0, 2}}};
+    const frit_attrs_axes axes = {.struct_size = sizeof(axes), .axes = {1, {2}}};
+    const frit_attrs_unfold unfold = {sizeof(unfold), 1, 5, 2};
+    const frit_attrs_swap swap = {sizeof(swap), 0, 7};
+    const struct {
+        uint32_t id, rank;
+        const int64_t *dims;
+        const void *attrs;
+    } cases[] = {{FRIT_OP_neg, 1, less, NULL},       {FRIT_OP_neg, 2, other, NULL},
+                 {FRIT_OP_permute, 2, good, &twice}, {FRIT_OP_permute, 2, good, &beyond},
+                 {FRIT_OP_expand, 1, less, NULL},    {FRIT_OP_expand, 2, other, NULL},
+                 {FRIT_OP_flip, 2, good, &axes},     {FRIT_OP_flip, 2, other, &axes},
+                 {FRIT_OP_unfold, 3, more, &unfold}, {FRIT_OP_transpose, 2, other, &swap},
+                 {FRIT_OP_squeeze, 2, other, NULL},  {FRIT_OP_unsqueeze, 3, more, NULL},
+                 {FRIT_OP_reshape, 3, more, NULL}};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rig rig;
+        uint32_t x;
+
+        rig_init(&rig);
+        x = rig_input(&rig, FRIT_F32, 2, good);
+        x = op1(&rig, cases[i].id, x, cases[i].attrs, cases[i].rank, cases[i].dims);
+        op1(&rig, FRIT_OP_neg, x, NULL, cases[i].rank, cases[i].dims);
+        if (rig_try(&rig, &sched_map) != FRIT_UNSUPPORTED)
+            fail_msg("case %u is taken", i);
+        rig_fini(&rig);
+    }
+}
+
 /* Types that the target does not compute in. */
 static void test_targets(void **state)
 {
@@ -425,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_empty),      cmocka_unit_test(test_modules),
         cmocka_unit_test(test_contiguous), cmocka_unit_test(test_masks),
         cmocka_unit_test(test_alias),      cmocka_unit_test(test_accepts),
+        cmocka_unit_test(test_extents),    cmocka_unit_test(test_malformed),
         cmocka_unit_test(test_targets),    cmocka_unit_test(test_wide),
         cmocka_unit_test(test_no_memory),
     };

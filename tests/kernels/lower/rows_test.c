@@ -311,11 +311,38 @@ static void check_row(const struct row *row, const struct lanes *l, const struct
     }
 }
 
+/* The value as it is before it is stored, seen by another op, is the same. */
+static void check_kept(const struct row *row, const struct rig *rig, uint32_t out, uint32_t wide)
+{
+    bool is_unsigned = rig->values[out].dtype >= FRIT_U64;
+    int64_t mask = INT64_MAX;
+
+    if (is_unsigned)
+        mask = (int64_t)(UINT64_MAX >> (64 - frit_dtype_bits(rig->values[out].dtype)));
+    for (int64_t i = 0; i < rig_count(rig, out); i++) {
+        bool same;
+
+        if (rig_is_real(rig->values[out].dtype)) {
+            double kept = rig_get_real(rig, wide, i), found = rig_get_real(rig, out, i);
+
+            same = kept == found || (isnan(kept) && isnan(found));
+        } else {
+            same = rig_get_int(rig, wide, i) ==
+                   (is_unsigned ? rig_get_int(rig, out, i) & mask : rig_get_int(rig, out, i));
+        }
+        if (!same)
+            fail_msg("%s: element %d is not what is stored, type %u", row->name, (int)i,
+                     rig->values[out].dtype);
+    }
+}
+
 static void run_row(const struct row *row, uint32_t dtype)
 {
     const struct lanes l = {dtype, frit_dtype_bits(dtype)};
     const int64_t n = rig_is_real(dtype) ? N_REALS : N_INTEGERS, dims = row->n == 1 ? n : n * n;
-    uint32_t in[3], out;
+    const uint32_t result = row->test ? FRIT_BOOL : dtype;
+    const frit_attrs_cast widen = {sizeof(widen), rig_is_real(result) ? FRIT_F64 : FRIT_I64};
+    uint32_t in[3], out, wide;
     struct rig_in operands[3];
     uint64_t chance = 1;
     struct rig rig;
@@ -330,9 +357,13 @@ static void run_row(const struct row *row, uint32_t dtype)
                         : k == 1 ? (uint32_t)(i / n)
                                  : rig_random(&chance, 1000));
     }
-    out = rig_op(&rig, row->id, row->n, operands, NULL, row->test ? FRIT_BOOL : dtype, 1, &dims);
+    out = rig_op(&rig, row->id, row->n, operands, NULL, result, 1, &dims);
+    wide = rig_op(&rig, FRIT_OP_cast, 1, (struct rig_in[]){rig_value(out)}, &widen,
+                  (uint32_t)widen.dtype, 1, &dims);
+    rig_keep(&rig, out);
     rig_run(&rig, &sched_map);
     check_row(row, &l, &rig, in, out);
+    check_kept(row, &rig, out, wide);
     rig_fini(&rig);
 }
 
