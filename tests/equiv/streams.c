@@ -378,6 +378,7 @@ int main(int argc, char **argv)
     set(&options, "frit", "log", "off");
     set(&options, "fusion", "store", "none");
     set(&options, "plugin.reference", "option.memory_bytes", "268435456");
+    set(&options, "plugin.cpu", "option.memory_bytes", "268435456");
     if (!parse(&options, argc, argv)) {
         fprintf(stderr, "usage: equiv [--seed S] [--count N] [--device D] [--plugin FILE] "
                         "[--set SECTION.KEY=VALUE]... [--print] [--no-shrink]\n");

@@ -69,11 +69,10 @@ def tolerances(row, dtype):
         return EXACT, None
     if row in PICKS:
         return EQUAL, None
-    apart = (
-        Tolerance(2, (64 if dtype == "f64" else 8) * epsilon(dtype))
-        if row in ("mean", "var")
-        else None
-    )
+    if row in ("mean", "var"):
+        apart = Tolerance(2, (64 if dtype == "f64" else 8) * epsilon(dtype))
+    else:  # gathered in f32 by most drivers
+        apart = Tolerance(2, 8 * epsilon(dtype)) if dtype == "f32" else None
     return Tolerance(1, 256 * epsilon("f64") if dtype == "f64" else 0), apart
 
 
@@ -91,10 +90,13 @@ def operand(row, dtype, shape, rng):
     )
 
 
-def corner_rows(dtype):
-    """Rows of 4 in which corners meet: NaN and others, both infinities, both zeros, MIN and MAX."""
+def corner_rows(row, dtype):
+    """Rows of 4 in which corners meet: NaN and others, both infinities, both zeros, MIN and MAX.
+    Products of floats that overflow on the way depend on the order, which no row says."""
     corners = edges(dtype)
     rows = [np.resize(np.roll(corners, -turn), 4) for turn in range(corners.size)]
+    if dtype in FLOATS and row in PRODUCTS:
+        rows = []
     if dtype in FLOATS:
         inf, nan = np.inf, np.nan
         rows += [[inf, -inf, 1, 2], [-0.0, 0.0, -0.0, 0.0], [-0.0] * 4, [-inf] * 4]
@@ -122,7 +124,7 @@ def reduce_row(book, row, dtype):
     for name, view in VIEWS.items():
         give(name, case.view(cube, view), (0, 1))
         give(name + "_last", case.view(cube, view), (2,))
-    give("corners", corner_rows(dtype), (1,))
+    give("corners", corner_rows(row, dtype), (1,))
     give("rank0", operand(row, dtype, (), rng))
     give("ones", operand(row, dtype, (1, 1, 1), rng), (0, 2))
     give("no_rows", smooth(dtype, (0, 3), rng), (1,))
@@ -151,7 +153,7 @@ def arg_row(book, row, function, dtype):
     for name, view in VIEWS.items():
         give(name, case.view(cube, view), 1)
         give(name + "_full", case.view(cube, view))
-    give("corners", corner_rows(dtype), 1)
+    give("corners", corner_rows(row, dtype), 1)
     give("rank0", smooth(dtype, (), rng))
     give("ones", smooth(dtype, (1, 1), rng), 0)
     give("no_rows", smooth(dtype, (0, 3), rng), 1)
@@ -183,7 +185,7 @@ def scan_row(book, row, function, dtype):
         give(None, cube, axis)
     for name, view in VIEWS.items():
         give(name, case.view(cube, view), 1)
-    give("corners", corner_rows(dtype), 1)
+    give("corners", corner_rows(row, dtype), 1)
     give("larger", operand(row, dtype, LARGER, randoms("larger", dtype)), 1)
     give("ones", smooth(dtype, (1, 1), rng), 0)
     give("empty", smooth(dtype, (0, 3), rng), 1)
