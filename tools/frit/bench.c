@@ -120,19 +120,18 @@ static int find_null(struct bench *bench)
     return CLI_FINE;
 }
 
-static int parse_rounds(struct bench *bench)
+/* A number from 1 to a million; `*out` stays where the option is not given. */
+static int parse_number(const struct bench *bench, const char *option, uint64_t *out)
 {
-    const char *text = invocation_value(bench->in, "--rounds");
+    const char *text = invocation_value(bench->in, option);
     char *end;
 
-    bench->rounds = 400;
     if (!text)
         return CLI_FINE;
     errno = 0;
-    bench->rounds = strtoull(text, &end, 10);
-    if (*end || end == text || *text == '-' || errno || bench->rounds == 0 ||
-        bench->rounds > 1000000)
-        return misused(bench->in, "--rounds %s: wants a number from 1 to 1000000", text);
+    *out = strtoull(text, &end, 10);
+    if (*end || end == text || *text == '-' || errno || *out == 0 || *out > 1000000)
+        return misused(bench->in, "%s %s: wants a number from 1 to 1000000", option, text);
     return CLI_FINE;
 }
 
@@ -141,12 +140,22 @@ static int run(const struct invocation *in)
     static struct bench bench;
     int status;
 
-    bench = (struct bench){.in = in, .json = invocation_has(in, "--json")};
-    if (strcmp(in->args[0], "overhead") != 0)
-        return misused(in, "no suite '%s' here; there is: overhead", in->args[0]);
-    status = parse_rounds(&bench);
+    bool overhead = strcmp(in->args[0], "overhead") == 0;
+    uint64_t side = 0;
+
+    bench = (struct bench){.in = in,
+                           .rounds = overhead ? 400 : 9,
+                           .json = invocation_has(in, "--json"),
+                           .plot = invocation_value(in, "--plot")};
+    status = parse_number(&bench, "--rounds", &bench.rounds);
     if (status == CLI_FINE)
-        status = find_null(&bench);
+        status = parse_number(&bench, "--side", &side);
+    bench.side = (int64_t)side;
+    if (status != CLI_FINE)
+        return status;
+    if (!overhead)
+        return bench_device(&bench, in->args[0]);
+    status = find_null(&bench);
     return status == CLI_FINE ? bench_overhead(&bench) : status;
 }
 
@@ -158,15 +167,22 @@ const struct command bench_command = {
         "overhead     an op on a device that computes nothing: nanoseconds per op, with many\n"
         "             plans known, on two threads; the time of a search for a plan\n"
         "\n"
+        "DEVICE       as in `frit devices`, or the beginning of it: what chains, norms and sums\n"
+        "             written op by op reach of what the device copies\n"
+        "\n"
         "The device `null` comes with the tests.  Exit code 0 whatever the figures are.\n"
         "With --json an object a line: suite, row, case, device, threads, ops, streams,\n"
         "plans, and the figures of the row, each with KEY_target where there is one.",
-    .options = (const struct option[]){{"--json", NULL, "for machines", 0, false},
-                                       {"--plugin", "DIR", "where libfrit-null.so lies", 0, false},
-                                       {"--rounds", "N", "how often each figure is taken (400)",
-                                        'n', false},
-                                       {0}},
-    .examples = (const char *const[]){"bench overhead", "bench overhead --json -n 1000", NULL},
+    .options =
+        (const struct option[]){
+            {"--json", NULL, "for machines", 0, false},
+            {"--plugin", "DIR", "where libfrit-null.so lies", 0, false},
+            {"--rounds", "N", "how often each figure is taken (400; of a device 9)", 'n', false},
+            {"--side", "N", "of the matrices, for a device", 0, false},
+            {"--plot", "FILE", "chart of ratios as SVG, for a device", 0, false},
+            {0}},
+    .examples = (const char *const[]){"bench overhead", "bench overhead --json -n 1000",
+                                      "bench cpu --plot cpu.svg", NULL},
     .min_args = 1,
     .max_args = 1,
     .run = run,

@@ -12,6 +12,8 @@ struct bench {
     const struct invocation *in;
     uint64_t rounds;
     bool json;
+    int64_t side;         /* of matrices; 0: by the kind of device */
+    const char *plot;     /* file, or NULL */
     char null_path[4096]; /* of the plugin `null`, "" where the search has to find it */
 };
 
@@ -43,5 +45,7 @@ uint64_t bench_now(void);
 
 /* The suite `overhead`. */
 int bench_overhead(const struct bench *bench);
+/* The suite of a device: the first usable one whose name begins so. */
+int bench_device(const struct bench *bench, const char *name);
 
 #endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of `frit bench DEVICE`: what a person would write by ops, and the bytes that must move.
+ */
+#ifndef CLI_BENCH_DEVICE_H
+#define CLI_BENCH_DEVICE_H
+
+#include <frit/frit.h>
+
+enum bench_limit { LIMIT_COPY, LIMIT_READ };
+
+/* What all rows use: square matrices of `side` x `side` f32, and vectors of `side`. */
+struct bench_data {
+    int64_t side;
+    frit_tensor *x, *y, *row, *column;
+};
+
+struct bench_work {
+    const char *name;
+    const char *what;
+    enum bench_limit limit;
+    uint32_t reads, writes; /* matrices */
+    double target;          /* of the limit, on a processor; 0: none */
+    frit_tensor *(*run)(const struct bench_data *data);
+};
+
+extern const struct bench_work bench_works[];
+extern const uint32_t n_bench_works;
+
+#endif
