@@ -352,6 +352,7 @@ static void test_malformed(void **state)
 {
     static const int64_t good[] = {4, 6}, other[] = {6, 4}, less[] = {4}, more[] = {2, 4, 6};
     const frit_attrs_order twice = {.struct_size = sizeof(twice), .order = {2, {1, 1}}};
+    const frit_attrs_order turned = {.struct_size = sizeof(turned), .order = {2, {1, 0}}};
     const frit_attrs_order beyond = {.struct_size = sizeof(beyond), .order = {2, {0, 2}}};
     const frit_attrs_axes axes = {.struct_size = sizeof(axes), .axes = {1, {2}}};
     const frit_attrs_unfold unfold = {sizeof(unfold), 1, 5, 2};
@@ -360,13 +361,13 @@ static void test_malformed(void **state)
         uint32_t id, rank;
         const int64_t *dims;
         const void *attrs;
-    } cases[] = {{FRIT_OP_neg, 1, less, NULL},       {FRIT_OP_neg, 2, other, NULL},
-                 {FRIT_OP_permute, 2, good, &twice}, {FRIT_OP_permute, 2, good, &beyond},
-                 {FRIT_OP_expand, 1, less, NULL},    {FRIT_OP_expand, 2, other, NULL},
-                 {FRIT_OP_flip, 2, good, &axes},     {FRIT_OP_flip, 2, other, &axes},
-                 {FRIT_OP_unfold, 3, more, &unfold}, {FRIT_OP_transpose, 2, other, &swap},
-                 {FRIT_OP_squeeze, 2, other, NULL},  {FRIT_OP_unsqueeze, 3, more, NULL},
-                 {FRIT_OP_reshape, 3, more, NULL}};
+    } cases[] = {{FRIT_OP_neg, 1, less, NULL},         {FRIT_OP_neg, 2, other, NULL},
+                 {FRIT_OP_permute, 2, good, &twice},   {FRIT_OP_permute, 2, good, &beyond},
+                 {FRIT_OP_permute, 2, good, &turned},  {FRIT_OP_expand, 1, less, NULL},
+                 {FRIT_OP_expand, 2, other, NULL},     {FRIT_OP_flip, 2, good, &axes},
+                 {FRIT_OP_flip, 2, other, &axes},      {FRIT_OP_unfold, 3, more, &unfold},
+                 {FRIT_OP_transpose, 2, other, &swap}, {FRIT_OP_squeeze, 2, other, NULL},
+                 {FRIT_OP_unsqueeze, 3, more, NULL},   {FRIT_OP_reshape, 3, more, NULL}};
 
     (void)state;
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

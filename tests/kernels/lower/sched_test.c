@@ -140,6 +140,16 @@ static void emit_loops(struct expr *e, uint32_t store)
     }
 }
 
+/* Multiplications in loops: of the transposed offset alone, the other's is outside. */
+static uint32_t products_inside(const struct kir_module *m)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < m->phases[0].n; i++)
+        n += m->phases[0].inst[i].op == KIR_mul && m->phases[0].inst[i].level > 0;
+    return n;
+}
+
 static void test_marks(void **state)
 {
     static const int64_t dims[] = {10, 10};
@@ -172,6 +182,7 @@ static void test_marks(void **state)
     expr_settle(&e);
     emit_loops(&e, store);
     assert_int_equal(expr_status(&e, NULL), FRIT_OK);
+    assert_int_equal(products_inside(&m), 2);
     run(&m, &numbers,
         (struct eval_arg[]){memory(rig.values[x].data, 100 * sizeof(float)),
                             memory(rig.values[y].data, 100 * sizeof(float))});
