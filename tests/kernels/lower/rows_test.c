@@ -495,7 +495,7 @@ static void test_casts(void **state)
             run_cast(dtypes[i], dtypes[k]);
 }
 
-/* ---- choosing, copying, constants ---- */
+/* ---- choosing and copying ---- */
 
 static void test_choices(void **state)
 {
@@ -542,58 +542,12 @@ static void test_choices(void **state)
     }
 }
 
-static double number_at(const struct rig *rig, uint32_t value, int64_t i)
-{
-    return rig_is_real(rig->values[value].dtype) ? rig_get_real(rig, value, i)
-                                                 : (double)rig_get_int(rig, value, i);
-}
-
-static void test_constants(void **state)
-{
-    const int64_t dims[] = {9, 7}, line = 63;
-
-    (void)state;
-    for (uint32_t k = 0; k < sizeof(dtypes) / sizeof(dtypes[0]); k++) {
-        frit_attrs_init attrs = {.struct_size = sizeof(attrs), .dtype = dtypes[k]};
-        bool real = rig_is_real(dtypes[k]), truth = dtypes[k] == FRIT_BOOL;
-        struct rig_in one = real ? rig_real(dtypes[k], 1) : rig_int(dtypes[k], 1);
-        struct rig_in three = real ? rig_real(dtypes[k], 3) : rig_int(dtypes[k], 3);
-        uint32_t full, zeros, ones, empty, eye, arange = 0;
-        struct rig rig;
-
-        rig_init(&rig);
-        full = rig_op(&rig, FRIT_OP_full, 1, &one, &attrs, dtypes[k], 2, dims);
-        zeros = rig_op(&rig, FRIT_OP_zeros, 0, NULL, &attrs, dtypes[k], 2, dims);
-        ones = rig_op(&rig, FRIT_OP_ones, 0, NULL, &attrs, dtypes[k], 2, dims);
-        empty = rig_op(&rig, FRIT_OP_empty, 0, NULL, &attrs, dtypes[k], 2, dims);
-        eye = rig_op(&rig, FRIT_OP_eye, 0, NULL, &attrs, dtypes[k], 2, dims);
-        rig_run(&rig, &sched_map);
-        for (int64_t i = 0; i < line; i++) {
-            assert_true(number_at(&rig, full, i) == 1 && number_at(&rig, zeros, i) == 0);
-            assert_true(number_at(&rig, ones, i) == 1 && number_at(&rig, empty, i) == 0);
-            assert_true(number_at(&rig, eye, i) == (i / 7 == i % 7));
-        }
-        rig_fini(&rig);
-        if (truth)
-            continue;
-        rig_init(&rig);
-        arange = rig_op(&rig, FRIT_OP_arange, 2, (struct rig_in[]){one, three}, &attrs, dtypes[k],
-                        1, &line);
-        rig_run(&rig, &sched_map);
-        for (int64_t i = 0; i < line; i++)
-            assert_true(number_at(&rig, arange, i) ==
-                        (double)(dtypes[k] == FRIT_I8 ? (int8_t)(1 + 3 * i) : 1 + 3 * i));
-        rig_fini(&rig);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_maps),
-        cmocka_unit_test(test_casts),
-        cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_maps),    cmocka_unit_test(test_casts),
+        cmocka_unit_test(test_choices), cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_scalars), cmocka_unit_test(test_rounds_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
