@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions of one lane: between the types of the IR, and to and from what memory has.  Floats of
- * 16 bits are converted by integer code, bit for bit as ir/half.h does, whatever the device makes
- * of its own. */
+ * 16 bits are converted bit for bit as ir/half.h does: by integer code, where the device does not
+ * promise that its own conversion does so. */
 #include "base/fail.h"
 #include "emit/spirv/emit.h"
 
@@ -32,9 +32,36 @@ static uint32_t real_of(struct emit *e, uint32_t bits)
 
 /* ---- floats of 16 bits ---- */
 
+/* A pair of the device's own. */
+static uint32_t pair_type(struct emit *e)
+{
+    uint32_t half = spv_type(&e->build, SPV_TYPE_FLOAT, SPV(16));
+
+    e->has_f16 = true;
+    spv_capability(&e->build, SPV_CAP_FLOAT16);
+    return spv_type(&e->build, SPV_TYPE_VECTOR, SPV(half, 2));
+}
+
+static uint32_t f16_load_own(struct emit *e, uint32_t raw)
+{
+    uint32_t pair = pair_type(e), half = spv_type(&e->build, SPV_TYPE_FLOAT, SPV(16));
+
+    half = EMIT(e, SPV_COMPOSITE_EXTRACT, half, EMIT(e, SPV_BITCAST, pair, raw), 0);
+    return EMIT(e, SPV_F_CONVERT, emit_type(e, KIR_F32), half);
+}
+
+static uint32_t f16_store_own(struct emit *e, uint32_t id)
+{
+    uint32_t pair = pair_type(e), half = spv_type(&e->build, SPV_TYPE_FLOAT, SPV(16)), zero;
+
+    zero = spv_constant(&e->build, SPV_CONSTANT, half, SPV(0));
+    id = EMIT(e, SPV_COMPOSITE_CONSTRUCT, pair, EMIT(e, SPV_F_CONVERT, half, id), zero);
+    return EMIT(e, SPV_BITCAST, emit_type(e, KIR_I32), id);
+}
+
 /* Of the low 16 bits; whatever is above does not matter.  A subnormal becomes a fraction under an
  * exponent that subtracting takes away again. */
-static uint32_t f16_load(struct emit *e, uint32_t raw)
+static uint32_t f16_load_code(struct emit *e, uint32_t raw)
 {
     uint32_t sign = with(e, SPV_SHIFT_LEFT_LOGICAL, with(e, SPV_BITWISE_AND, raw, 0x8000), 16);
     uint32_t rest = with(e, SPV_SHIFT_LEFT_LOGICAL, with(e, SPV_BITWISE_AND, raw, 0x7fff), 13);
@@ -50,7 +77,7 @@ static uint32_t f16_load(struct emit *e, uint32_t raw)
     return real_of(e, op_u32(e, SPV_BITWISE_OR, bits, sign));
 }
 
-static uint32_t f16_store(struct emit *e, uint32_t id)
+static uint32_t f16_store_code(struct emit *e, uint32_t id)
 {
     uint32_t bits = value_bits(e, KIR_F32, id), sign, rest, odd, normal, small, nan, out;
 
@@ -68,6 +95,16 @@ static uint32_t f16_store(struct emit *e, uint32_t id)
     out = choose(e, above(e, rest, 0x477ff000 - 1), emit_u32(e, 0x7c00), out);
     out = choose(e, above(e, rest, 0x7f800000), nan, out);
     return op_u32(e, SPV_BITWISE_OR, out, sign);
+}
+
+static uint32_t f16_load(struct emit *e, uint32_t raw)
+{
+    return e->target->float16 ? f16_load_own(e, raw) : f16_load_code(e, raw);
+}
+
+static uint32_t f16_store(struct emit *e, uint32_t id)
+{
+    return e->target->float16 ? f16_store_own(e, id) : f16_store_code(e, id);
 }
 
 static uint32_t bf16_store(struct emit *e, uint32_t id)

@@ -424,26 +424,30 @@ static void mode(struct emit *e, uint32_t entry, enum spv_capability capability,
     spv_put(&e->build, SPV_IN_MODES, SPV_EXECUTION_MODE, SPV(entry, (uint32_t)mode, bits));
 }
 
+/* How floats of a width behave, where the device lets that be said. */
+static void make_float_modes(struct emit *e, uint32_t entry, uint32_t bits, bool special,
+                             bool denormal, bool even)
+{
+    if (special)
+        mode(e, entry, SPV_CAP_SIGNED_ZERO_INF_NAN_PRESERVE, SPV_MODE_SIGNED_ZERO_INF_NAN_PRESERVE,
+             bits);
+    if (denormal)
+        mode(e, entry, SPV_CAP_DENORM_PRESERVE, SPV_MODE_DENORM_PRESERVE, bits);
+    if (even)
+        mode(e, entry, SPV_CAP_ROUNDING_MODE_RTE, SPV_MODE_ROUNDING_MODE_RTE, bits);
+}
+
 static void make_modes(struct emit *e, uint32_t entry)
 {
     const struct spirv_target *t = e->target;
 
     spv_put(&e->build, SPV_IN_MODES, SPV_EXECUTION_MODE,
             SPV(entry, SPV_MODE_LOCAL_SIZE, e->shape.threads, 1, 1));
-    if (t->keep_special32)
-        mode(e, entry, SPV_CAP_SIGNED_ZERO_INF_NAN_PRESERVE, SPV_MODE_SIGNED_ZERO_INF_NAN_PRESERVE,
-             32);
-    if (t->keep_special64 && e->has_f64)
-        mode(e, entry, SPV_CAP_SIGNED_ZERO_INF_NAN_PRESERVE, SPV_MODE_SIGNED_ZERO_INF_NAN_PRESERVE,
-             64);
-    if (t->keep_denormal32)
-        mode(e, entry, SPV_CAP_DENORM_PRESERVE, SPV_MODE_DENORM_PRESERVE, 32);
-    if (t->keep_denormal64 && e->has_f64)
-        mode(e, entry, SPV_CAP_DENORM_PRESERVE, SPV_MODE_DENORM_PRESERVE, 64);
-    if (t->round_even32)
-        mode(e, entry, SPV_CAP_ROUNDING_MODE_RTE, SPV_MODE_ROUNDING_MODE_RTE, 32);
-    if (t->round_even64 && e->has_f64)
-        mode(e, entry, SPV_CAP_ROUNDING_MODE_RTE, SPV_MODE_ROUNDING_MODE_RTE, 64);
+    make_float_modes(e, entry, 32, t->keep_special32, t->keep_denormal32, t->round_even32);
+    if (e->has_f64)
+        make_float_modes(e, entry, 64, t->keep_special64, t->keep_denormal64, t->round_even64);
+    if (e->has_f16)
+        make_float_modes(e, entry, 16, true, true, true);
 }
 
 static void make_head(struct emit *e, uint32_t entry)

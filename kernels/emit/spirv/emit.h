@@ -57,7 +57,7 @@ struct emit {
     uint32_t glsl;                         /* import */
     uint32_t *globals;                     /* variables of the entry point */
     uint32_t n_globals;
-    bool has_f64;
+    bool has_f64, has_f16;
 };
 
 /* ---- shape.c ---- */

@@ -103,6 +103,7 @@ enum spv_op {
 
 enum spv_capability {
     SPV_CAP_SHADER = 1,
+    SPV_CAP_FLOAT16 = 9,
     SPV_CAP_FLOAT64 = 10,
     SPV_CAP_INT64 = 11,
     SPV_CAP_INT64_ATOMICS = 12,

@@ -26,7 +26,7 @@ enum { SPIRV_HEAD = 16, SPIRV_LEAST_PUSH = 24, SPIRV_ALIGN = 16 };
 /* Facts of a device.  Zero is always right, but for the first two. */
 struct spirv_target {
     uint32_t most_threads; /* of a workgroup, along x too */
-    uint32_t shared_bytes; /* of a workgroup */
+    uint32_t shared_bytes; /* of a workgroup; what lanes exchange takes up to 12 per lane of it */
     uint32_t push_bytes;   /* up to this many the block stands in push constants; 0: never */
     /* Invocations of a subgroup, where shuffle, shuffle up and ballot are there and pipelines are
      * made with this size required, full subgroups, and invocations in their order; else 0. */
@@ -42,6 +42,7 @@ struct spirv_target {
     bool keep_denormal64;
     bool round_even32; /* shaderRoundingModeRTEFloat32 */
     bool round_even64;
+    bool float16; /* shaderFloat16, and all three of the above for 16 bits: conversions are exact */
 };
 
 struct spirv_code {

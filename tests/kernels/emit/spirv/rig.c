@@ -26,7 +26,8 @@ const struct spirv_target spirv_rich = {.most_threads = 1024,
                                         .keep_denormal32 = true,
                                         .keep_denormal64 = true,
                                         .round_even32 = true,
-                                        .round_even64 = true};
+                                        .round_even64 = true,
+                                        .float16 = true};
 
 /* ---- words ---- */
 

@@ -21,21 +21,21 @@ enum { HEAP_BYTES = 32 << 20, GUARD = 256, GUARD_BYTE = 0xa5, MOST_DEVICES = 16,
     CALL(EnumerateDeviceExtensionProperties) \
     CALL(CreateDevice)                       \
     CALL(GetDeviceProcAddr) CALL(DestroyInstance) CALL(GetPhysicalDeviceQueueFamilyProperties)
-#define DEVICE_CALLS(CALL)                                                                         \
-    CALL(GetDeviceQueue)                                                                           \
-    CALL(CreateBuffer)                                                                             \
-    CALL(GetBufferMemoryRequirements)                                                              \
-    CALL(AllocateMemory)                                                                           \
-    CALL(BindBufferMemory)                                                                         \
-    CALL(MapMemory)                                                                                \
-    CALL(GetBufferDeviceAddress)                                                                   \
-    CALL(CreateCommandPool) CALL(AllocateCommandBuffers) CALL(BeginCommandBuffer)                  \
-        CALL(EndCommandBuffer) CALL(CmdBindPipeline) CALL(CmdPushConstants) CALL(CmdDispatch)      \
-            CALL(CmdPipelineBarrier) CALL(QueueSubmit) CALL(QueueWaitIdle)                         \
-                CALL(CreateShaderModule) CALL(DestroyShaderModule) CALL(CreatePipelineLayout)      \
-                    CALL(DestroyPipelineLayout) CALL(CreateComputePipelines) CALL(DestroyPipeline) \
-                        CALL(DestroyBuffer) CALL(FreeMemory) CALL(DestroyCommandPool)              \
-                            CALL(DestroyDevice)
+#define DEVICE_CALLS(CALL)                                                                       \
+    CALL(GetDeviceQueue)                                                                         \
+    CALL(CreateBuffer)                                                                           \
+    CALL(GetBufferMemoryRequirements)                                                            \
+    CALL(AllocateMemory)                                                                         \
+    CALL(BindBufferMemory)                                                                       \
+    CALL(MapMemory)                                                                              \
+    CALL(GetBufferDeviceAddress)                                                                 \
+    CALL(CreateCommandPool)                                                                      \
+    CALL(AllocateCommandBuffers) CALL(BeginCommandBuffer) CALL(EndCommandBuffer)                 \
+        CALL(CmdBindPipeline) CALL(CmdPushConstants) CALL(CmdDispatch) CALL(CmdPipelineBarrier)  \
+            CALL(QueueSubmit) CALL(QueueWaitIdle) CALL(CreateShaderModule)                       \
+                CALL(DestroyShaderModule) CALL(CreatePipelineLayout) CALL(DestroyPipelineLayout) \
+                    CALL(CreateComputePipelines) CALL(DestroyPipeline) CALL(DestroyBuffer)       \
+                        CALL(FreeMemory) CALL(DestroyCommandPool) CALL(DestroyDevice)
 
 struct vulkan_rig {
     void *library;
@@ -191,6 +191,8 @@ static void read_properties(struct vulkan_rig *rig)
     t->keep_denormal64 = v12.shaderDenormPreserveFloat64;
     t->round_even32 = v12.shaderRoundingModeRTEFloat32;
     t->round_even64 = v12.shaderRoundingModeRTEFloat64;
+    t->float16 = v12.shaderSignedZeroInfNanPreserveFloat16 && v12.shaderDenormPreserveFloat16 &&
+                 v12.shaderRoundingModeRTEFloat16 && apart;
     if (!apart && t->keep_denormal32 != t->keep_denormal64)
         t->keep_denormal32 = t->keep_denormal64 = false;
     if ((v11.subgroupSupportedOperations & shuffles) == shuffles &&
@@ -238,6 +240,7 @@ static bool create_device(struct vulkan_rig *rig)
     rig->target.store16 = v11.storageBuffer16BitAccess;
     rig->target.atomic_i64 = v12.shaderBufferInt64Atomics;
     rig->target.atomic_f32 = atomics.shaderBufferFloat32AtomicAdd;
+    rig->target.float16 &= v12.shaderFloat16;
     if (!sizes.subgroupSizeControl || !sizes.computeFullSubgroups)
         rig->target.subgroup = 0;
     if (!f.features.shaderInt64 || !v12.bufferDeviceAddress) {
