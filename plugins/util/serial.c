@@ -170,9 +170,13 @@ static frit_status check_command(struct serial *serial, const frit_cmd *cmd, fri
 static void run_fill(const frit_cmd *cmd)
 {
     char *to = address(cmd->dst, cmd->dst_offset);
+    uint64_t word, done = 0;
 
-    for (uint64_t done = 0; done < cmd->bytes; done += cmd->pattern_bytes)
-        memcpy(to + done, &cmd->pattern, cmd->pattern_bytes);
+    for (uint32_t i = 0; i < sizeof word; i += cmd->pattern_bytes)
+        memcpy((char *)&word + i, &cmd->pattern, cmd->pattern_bytes);
+    for (; cmd->bytes - done >= sizeof word; done += sizeof word)
+        memcpy(to + done, &word, sizeof word);
+    memcpy(to + done, &word, cmd->bytes - done);
 }
 
 static void run_copy(const frit_cmd *cmd)
