@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 500 handwritten digits through two trained networks (tools/models) on every device that is found.
+/* 500 handwritten digits through two trained networks (tools/models), and a chain of ten ops, on
+ * every device that is found: with ops run together, and op by op.
  *
  *   frit-digits [ROOT]     ROOT: top of the source tree, by default the working directory
  *
@@ -137,9 +138,14 @@ static void show(const struct truth *truth, const struct outcome *out)
     fputs("\n\n", stdout);
 }
 
+static unsigned long long launches(const struct outcome *out)
+{
+    return (unsigned long long)(out->after.launches - out->before.launches);
+}
+
 /* Tells how it went; not 0 where it is not as it should be. */
 static int judge(const struct model *model, const char *device, const struct truth *truth,
-                 const struct outcome *out)
+                 const struct outcome *out, const struct outcome *plain)
 {
     double largest = 0;
     int right = 0, good;
@@ -153,16 +159,25 @@ static int judge(const struct model *model, const char *device, const struct tru
         }
     }
     good = right == model->right && largest <= MAX_DIFFERENCE;
-    printf("digits-%s on %s: %d images, %d/%d right, %.1f ms, %llu programs, %llu launches, "
-           "largest logit difference %.2g%s\n",
-           model->name, device, IMAGES, right, IMAGES, out->seconds * 1e3,
-           (unsigned long long)(out->after.programs - out->before.programs),
-           (unsigned long long)(out->after.launches - out->before.launches), largest,
-           good ? "" : "  WRONG");
+    printf("digits-%s on %s: %d images, %d/%d right, %.1f ms in %llu launches (op by op %.1f ms in "
+           "%llu), largest logit difference %.2g%s\n",
+           model->name, device, IMAGES, right, IMAGES, out->seconds * 1e3, launches(out),
+           plain->seconds * 1e3, launches(plain), largest, good ? "" : "  WRONG");
     return !good;
 }
 
-static int run_model(const struct model *model, frit_device *dev, const char *root,
+/* One device, with ops run together and, in another host, one by one. */
+struct pair {
+    frit_device *fused, *plain;
+};
+
+/* Twice: what is compiled is compiled by then. */
+static int classify_warm(frit_graph *graph, frit_device *dev, struct outcome *out)
+{
+    return classify(graph, dev, out) || classify(graph, dev, out);
+}
+
+static int run_model(const struct model *model, const struct pair *pair, const char *root,
                      struct truth *truth, struct outcome *out)
 {
     frit_err err = {.struct_size = sizeof(err)};
@@ -176,43 +191,101 @@ static int run_model(const struct model *model, frit_device *dev, const char *ro
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    status = load(dev, root, name, truth->logits, sizeof(truth->logits)) ||
-             classify(graph, dev, out) || judge(model, frit_device_name(dev), truth, out);
+    status = load(pair->fused, root, name, truth->logits, sizeof(truth->logits)) ||
+             classify_warm(graph, pair->plain, &out[1]) ||
+             classify_warm(graph, pair->fused, &out[0]) ||
+             judge(model, frit_device_name(pair->fused), truth, &out[0], &out[1]);
     frit_graph_free(graph);
     return status;
 }
 
-static int run_device(frit_device *dev, const char *root, int shown, struct truth *truth,
-                      struct outcome *out)
-{
-    int status = load(dev, root, "images", truth->images, sizeof(truth->images)) ||
-                 load(dev, root, "labels", truth->labels, sizeof(truth->labels));
+enum { CHAIN_SIDE = 2048, CHAIN_BYTES = CHAIN_SIDE * CHAIN_SIDE * 4 };
 
-    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]) && !status; i++) {
-        status = run_model(&models[i], dev, root, truth, out);
-        if (!status && !shown && i == 0)
-            show(truth, out);
+/* Ten ops, as anybody would write them. */
+static frit_tensor *chain(frit_tensor *x)
+{
+    frit_tensor *t = frit_mul_f(x, 0.5);
+
+    for (int i = 0; i < 3; i++) {
+        t = frit_add(frit_take(t), x);
+        t = frit_mul_f(frit_take(t), 0.25);
+        t = frit_relu(frit_take(t));
     }
+    return t;
+}
+
+/* Its GB/s, reading and writing once, and launches; the second time. */
+static int time_chain(frit_device *dev, double *rate, unsigned long long *n)
+{
+    frit_tensor *x = frit_full(dev, FRIT_F32, FRIT_SHAPE(CHAIN_SIDE, CHAIN_SIDE), 1.5), *y = NULL;
+    frit_stats before = {.struct_size = sizeof(before)}, after = before;
+    double seconds = 0;
+    int status = 0;
+
+    for (int i = 0; i < 2 && !status; i++) {
+        status = frit_sync(dev) ? complain(x) : 0;
+        frit_stats_get(dev, &before);
+        seconds = now();
+        frit_release(y);
+        y = chain(x);
+        if (!status && frit_sync(dev))
+            status = complain(y);
+        seconds = now() - seconds;
+        frit_stats_get(dev, &after);
+    }
+    *rate = 2.0 * CHAIN_BYTES / seconds * 1e-9;
+    *n = (unsigned long long)(after.launches - before.launches);
+    frit_release(x);
+    frit_release(y);
     return status;
 }
 
-static int run_all(frit_host *host, const char *root, struct truth *truth, struct outcome *out)
+static int run_chain(const struct pair *pair)
+{
+    unsigned long long n, n_plain;
+    double rate, rate_plain;
+
+    if (time_chain(pair->plain, &rate_plain, &n_plain) || time_chain(pair->fused, &rate, &n))
+        return 1;
+    printf("ten ops on %s: 16 MiB, %.2f GB/s in %llu launches (op by op %.2f GB/s in %llu)\n",
+           frit_device_name(pair->fused), rate, n, rate_plain, n_plain);
+    return 0;
+}
+
+static int run_device(const struct pair *pair, const char *root, int shown, struct truth *truth,
+                      struct outcome *out)
+{
+    int status = load(pair->fused, root, "images", truth->images, sizeof(truth->images)) ||
+                 load(pair->fused, root, "labels", truth->labels, sizeof(truth->labels));
+
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]) && !status; i++) {
+        status = run_model(&models[i], pair, root, truth, out);
+        if (!status && !shown && i == 0)
+            show(truth, out);
+    }
+    return status || run_chain(pair);
+}
+
+static int run_all(frit_host *host, frit_host *plain, const char *root, struct truth *truth,
+                   struct outcome *out)
 {
     frit_device_desc desc = {.struct_size = sizeof(desc)};
     int status = 0, devices = 0;
 
     for (uint64_t i = 0; frit_device_at(host, i, &desc) == FRIT_OK; i++) {
-        frit_device *dev = NULL;
+        struct pair pair = {0};
 
         if (desc.reason) {
             printf("%s is not usable: see `frit doctor why %s`\n", desc.name, desc.name);
-        } else if (frit_device_open(host, desc.name, &dev)) {
-            fprintf(stderr, "%s\n", frit_host_error(host));
+        } else if (frit_device_open(host, desc.name, &pair.fused) ||
+                   frit_device_open(plain, desc.name, &pair.plain)) {
+            fprintf(stderr, "%s\n", frit_host_error(pair.fused ? plain : host));
             status = 1;
         } else {
-            status |= run_device(dev, root, devices++, truth, out);
-            frit_device_close(dev);
+            status |= run_device(&pair, root, devices++, truth, out);
         }
+        frit_device_close(pair.plain);
+        frit_device_close(pair.fused);
     }
     if (devices == 0) {
         fprintf(stderr, "no device was found; see `frit devices`\n");
@@ -221,21 +294,34 @@ static int run_all(frit_host *host, const char *root, struct truth *truth, struc
     return status;
 }
 
+static int open_hosts(frit_host **host, frit_host **plain)
+{
+    static const frit_setting off[] = {{"fusion", "enabled", "no"}, {"fusion", "compile", "wait"}};
+    static const frit_setting on[] = {{"fusion", "compile", "wait"}};
+    const frit_host_params with = {.struct_size = sizeof(with), .settings = on, .n_settings = 1};
+    const frit_host_params without = {
+        .struct_size = sizeof(without), .settings = off, .n_settings = 2};
+
+    if (!frit_host_open(&with, host) && !frit_host_open(&without, plain))
+        return 0;
+    fprintf(stderr, "%s\n", frit_host_error(*plain ? *plain : *host));
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     struct truth *truth = calloc(1, sizeof(*truth));
-    struct outcome *out = calloc(1, sizeof(*out));
-    frit_host *host = NULL;
+    struct outcome *out = calloc(2, sizeof(*out));
+    frit_host *host = NULL, *plain = NULL;
     int status = 1;
 
     if (argc > 2)
         fprintf(stderr, "usage: %s [ROOT]\n", argv[0]);
     else if (!truth || !out)
         fprintf(stderr, "no memory\n");
-    else if (frit_host_open(NULL, &host))
-        fprintf(stderr, "%s\n", frit_host_error(host));
-    else
-        status = run_all(host, argc > 1 ? argv[1] : ".", truth, out);
+    else if (!open_hosts(&host, &plain))
+        status = run_all(host, plain, argc > 1 ? argv[1] : ".", truth, out);
+    frit_host_close(plain);
     frit_host_close(host);
     free(out);
     free(truth);
