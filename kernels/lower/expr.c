@@ -46,7 +46,9 @@ frit_status expr_status(const struct expr *e, frit_err *err)
 
 bool expr_knows(const struct block *block, uint32_t op)
 {
-    return lower_row_of(block->ops[op].id) || view_row_of(block->ops[op].id);
+    uint32_t id = block->ops[op].id;
+
+    return lower_row_of(id) || view_row_of(id) || pick_row_of(id);
 }
 
 void expr_dims(const struct expr *e, uint32_t value, int64_t *dims)
@@ -216,18 +218,53 @@ static uint32_t add_op(struct expr *e, uint32_t value, const struct space_map *m
     return add_node(e, &node);
 }
 
-/* `map` is kept.  Goes through views to what they view. */
+/* The map of the operand that an op reads where its index operand says: the index is planned. */
+static const struct space_map *pick_map(struct expr *e, const struct block_op *op,
+                                        const struct space_map *map)
+{
+    const struct block_value *values = e->s->block->values;
+    uint32_t x = op->in[0].value, index = op->in[1].value, axis, node;
+    struct pick *pick = arena_alloc(&e->arena, sizeof(*pick));
+    struct space_map *maps = arena_array(&e->arena, 2, sizeof(*maps));
+
+    if (!pick || !maps) {
+        e->status = FRIT_NO_HOST_MEMORY;
+        return NULL;
+    }
+    *pick = (struct pick){.attrs = op->attrs,
+                          .rank = values[x].rank,
+                          .index_rank = values[index].rank,
+                          .out_rank = map->rank};
+    expr_dims(e, x, pick->dims);
+    expr_dims(e, index, pick->index);
+    expr_dims(e, op->out[0], pick->out);
+    if (!pick_row_of(op->id)(pick, map, &maps[0], &maps[1], &axis) || pick->dims[axis] == 0) {
+        e->status = FRIT_UNSUPPORTED;
+        return NULL;
+    }
+    node = expr_node(e, index, &maps[1]);
+    if (node == BLOCK_NONE)
+        return NULL;
+    maps[0].at[axis] = space_found(&e->space, pick->dims[axis], node);
+    return keep_map(e, &maps[0]);
+}
+
+/* `map` is kept.  Goes through views, and what is read by index, to what they view. */
 static uint32_t plan(struct expr *e, uint32_t value, const struct space_map *map)
 {
     const struct block *block = e->s->block;
     const struct block_value *v = &block->values[value];
     uint32_t node;
 
-    while (map && v->maker != BLOCK_NONE && view_row_of(block->ops[v->maker].id)) {
+    while (map && v->maker != BLOCK_NONE && !lower_row_of(block->ops[v->maker].id)) {
+        const struct block_op *op = &block->ops[v->maker];
+
+        if (!view_row_of(op->id) && !pick_row_of(op->id))
+            break;
         if (!e->seen[value])
             e->seen[value] = map;
-        map = view_map(e, &block->ops[v->maker], map);
-        value = block->ops[v->maker].in[0].value;
+        map = view_row_of(op->id) ? view_map(e, op, map) : pick_map(e, op, map);
+        value = op->in[0].value;
         v = &block->values[value];
     }
     if (!map || e->status)

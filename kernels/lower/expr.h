@@ -3,8 +3,8 @@
  *
  * Planning follows wanted values to what they are made of.  A node is a value at a map: loaded from
  * an argument, computed by a row of rows.def, or, where another kind of op makes it, bound by the
- * schedule.  Views make no nodes, they only change maps; a value needed at two maps is computed
- * twice.  expr_settle ends planning.
+ * schedule.  Views and reads by index make no nodes, they only change maps; a value needed at two
+ * maps is computed twice.  expr_settle ends planning.
  *
  * Emitting needs the dims' values in the module: the schedule gives each by expr_set.  What was
  * emitted is remembered and used again; marks say for how long, so that a value made in a loop is

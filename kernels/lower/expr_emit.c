@@ -22,10 +22,11 @@ struct site {
     uint32_t c, k[SPACE_VARS]; /* parameters */
 };
 
-struct quotient {
-    uint32_t site; /* of what is divided */
+struct atom {
     uint32_t value;
+    uint32_t site; /* of what is divided */
     struct sched_divisor by;
+    uint32_t node, last; /* of one that is found: where, and the parameter that it is not above */
 };
 
 struct change {
@@ -38,8 +39,9 @@ struct emit {
     uint32_t *value;  /* per node */
     uint32_t *scalar; /* per scalar of the block */
     uint32_t dim[SPACE_DIMS];
-    struct quotient atom[SPACE_ATOMS];
+    struct atom atom[SPACE_ATOMS];
     uint32_t mask;
+    bool hoisting; /* nothing is loaded: masks are not known yet */
     uint32_t n_sites;
     uint32_t n_log, log_room;
     struct change *log;
@@ -100,7 +102,10 @@ void emit_plan(struct expr *e)
     for (uint32_t i = 0; i < e->n_stores; i++)
         emit->store_site[i] = add_site(emit, &e->stores[i].at);
     for (uint32_t i = 0; i < e->space.n_atoms; i++)
-        emit->atom[i].site = add_site(emit, &e->space.atom[i].of);
+        if (e->space.atom[i].by)
+            emit->atom[i].site = add_site(emit, &e->space.atom[i].of);
+        else
+            emit->atom[i].node = e->space.atom[i].name;
     for (uint32_t i = 0; i < e->space.n_dims; i++)
         count *= e->space.extent[i];
     e->s->module->wide = e->s->sig->index_width > 32 || count > INT32_MAX - (1 << 16);
@@ -181,6 +186,11 @@ static uint32_t emit2(struct expr *e, enum kir_op op, uint32_t a, uint32_t b)
     return kir_emit(e->s->module, op, a, b, KIR_NONE);
 }
 
+static enum kir_type node_type(const struct expr *e, uint32_t node)
+{
+    return kir_type_of(e->s->block->values[e->nodes[node].value].dtype);
+}
+
 static void phase_site(struct expr *e, struct site *site)
 {
     site->value = site->partial = site->c = KIR_NONE;
@@ -192,6 +202,15 @@ static void phase_site(struct expr *e, struct site *site)
 
         site->k[v] = k < -1 || k > 1 ? sched_index(e->s, k) : KIR_NONE;
     }
+}
+
+static void phase_atom(struct expr *e, struct atom *atom, const struct space_atom *of)
+{
+    atom->value = KIR_NONE;
+    if (of->by)
+        atom->by = sched_divisor(e->s, of->by);
+    else
+        atom->last = sched_word(e->s, node_type(e, atom->node), (uint64_t)(of->of.c - 1));
 }
 
 /* The type that a scalar operand comes in. */
@@ -240,10 +259,8 @@ void expr_phase(struct expr *e)
     memset(emit->scalar, 0xff, block->n_scalars * sizeof(*emit->scalar));
     for (uint32_t i = 0; i < emit->n_sites; i++)
         phase_site(e, &emit->sites[i]);
-    for (uint32_t i = 0; i < e->space.n_atoms; i++) {
-        emit->atom[i].value = KIR_NONE;
-        emit->atom[i].by = sched_divisor(e->s, e->space.atom[i].by);
-    }
+    for (uint32_t i = 0; i < e->space.n_atoms; i++)
+        phase_atom(e, &emit->atom[i], &e->space.atom[i]);
     for (uint32_t i = 0; i < e->n_nodes; i++)
         if (e->nodes[i].kind == EXPR_OP)
             phase_scalars(e, &block->ops[block->values[e->nodes[i].value].maker]);
@@ -306,26 +323,61 @@ static uint32_t site_value(struct expr *e, uint32_t number)
     return site->value;
 }
 
+/* Whether all that a node is made of is at hand or can be emitted. */
+static bool is_ready(struct expr *e, uint32_t node)
+{
+    const struct expr_node *n = &e->nodes[node];
+
+    if (e->emit->value[node] != KIR_NONE)
+        return true;
+    if ((n->kind == EXPR_LOAD || n->indexed) && site_value(e, e->emit->node_site[node]) == KIR_NONE)
+        return false;
+    for (uint32_t i = 0; n->kind == EXPR_OP && i < n->n_in; i++)
+        if (n->in[i] != BLOCK_NONE && !is_ready(e, n->in[i]))
+            return false;
+    return n->kind != EXPR_BOUND;
+}
+
+/* An index that was found, brought between 0 and the last one, as wide as offsets are. */
+static uint32_t found_value(struct expr *e, const struct atom *atom)
+{
+    enum kir_type type = node_type(e, atom->node), wanted = e->s->module->wide ? KIR_I64 : KIR_I32;
+    uint32_t value = expr_value(e, atom->node);
+
+    value = emit2(e, KIR_smax, value, kir_const_i(e->s->module, type, 0));
+    value = emit2(e, KIR_smin, value, atom->last);
+    if (type == wanted)
+        return value;
+    return emit2(e, wanted == KIR_I64 ? KIR_i64 : KIR_i32, value, KIR_NONE);
+}
+
 static uint32_t var_value(struct expr *e, uint32_t var)
 {
-    struct quotient *q;
+    struct atom *atom;
     uint32_t of;
 
     if (var < SPACE_DIMS)
         return e->emit->dim[var];
-    q = &e->emit->atom[var - SPACE_DIMS];
-    if (q->value == KIR_NONE) {
-        of = site_value(e, q->site);
-        if (of != KIR_NONE)
-            put(e, &q->value, sched_divide(e->s, &q->by, of));
+    atom = &e->emit->atom[var - SPACE_DIMS];
+    if (atom->value != KIR_NONE)
+        return atom->value;
+    if (e->space.atom[var - SPACE_DIMS].by == 0) {
+        if (!e->emit->hoisting && is_ready(e, atom->node))
+            put(e, &atom->value, found_value(e, atom));
+        return atom->value;
     }
-    return q->value;
+    of = site_value(e, atom->site);
+    if (of != KIR_NONE)
+        put(e, &atom->value, sched_divide(e->s, &atom->by, of));
+    return atom->value;
 }
 
 void expr_hoist(struct expr *e)
 {
+    e->emit->hoisting = true;
     for (uint32_t i = 0; i < e->emit->n_sites; i++)
         advance(e, &e->emit->sites[i]);
+    e->emit->hoisting = false;
 }
 
 /* ---- nodes ---- */

@@ -23,6 +23,16 @@ const struct view_row *view_row_of(uint32_t op)
     return op < FRIT_OP_LIMIT && rows[op].fn ? &rows[op] : NULL;
 }
 
+pick_fn pick_row_of(uint32_t op)
+{
+    static const pick_fn rows[FRIT_OP_LIMIT] = {
+#define LOWER_PICK(name) [FRIT_OP_##name] = pick_##name,
+#include "lower/rows.def"
+    };
+
+    return op < FRIT_OP_LIMIT ? rows[op] : NULL;
+}
+
 bool lower_is_float(uint32_t dtype)
 {
     return kir_type_of(dtype) == KIR_F32 || kir_type_of(dtype) == KIR_F64;

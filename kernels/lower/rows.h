@@ -53,7 +53,21 @@ struct view_row {
     uint32_t count; /* enum view_count */
 };
 
+/* Reading x, of dims, where the elements of an index say: the coordinates in both of an element of
+ * the result.  That in x along `axis` is the index's element, brought within the dim, and not
+ * given. */
+struct pick {
+    const void *attrs;
+    uint32_t rank, index_rank, out_rank;
+    int64_t dims[FRIT_MAX_RANK], index[FRIT_MAX_RANK], out[FRIT_MAX_RANK];
+};
+
+/* False: dims or attributes that make no sense. */
+typedef bool (*pick_fn)(const struct pick *pick, const struct space_map *of, struct space_map *in,
+                        struct space_map *index, uint32_t *axis);
+
 /* NULL: not listed. */
+pick_fn pick_row_of(uint32_t op);
 const struct lower_row *lower_row_of(uint32_t op);
 const struct view_row *view_row_of(uint32_t op);
 
@@ -75,6 +89,9 @@ uint32_t lower_most(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b
 #define LOWER_ROW(name, RESULT, AT, SCALARS) uint32_t lower_##name(const struct lower *l);
 #define LOWER_VIEW(name, COUNT) \
     bool view_##name(const struct view *view, const struct space_map *of, struct space_map *in);
+#define LOWER_PICK(name)                                                                        \
+    bool pick_##name(const struct pick *pick, const struct space_map *of, struct space_map *in, \
+                     struct space_map *index, uint32_t *axis);
 #include "lower/rows.def"
 
 #endif

@@ -76,7 +76,7 @@ struct schedule {
 };
 
 extern const struct schedule sched_row; /* folds over one set of dims, with all around: row.c */
-extern const struct schedule sched_map; /* any elementwise ops and views over one space: map.c */
+extern const struct schedule sched_map; /* elementwise over one space: map.c */
 
 /* In the order in which they are tried: map, reduce, row, scan, contract. */
 extern const struct schedule *const schedules[];

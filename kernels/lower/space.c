@@ -46,6 +46,8 @@ static int64_t var_most(const struct space *space, uint32_t var)
     if (var < SPACE_DIMS)
         return space->extent[var] - 1;
     atom = &space->atom[var - SPACE_DIMS];
+    if (atom->by == 0)
+        return atom->of.c - 1;
     space_range(space, &atom->of, &low, &high);
     return high / atom->by;
 }
@@ -79,20 +81,30 @@ static int64_t gcd(int64_t a, int64_t b)
     return a < 0 ? -a : a;
 }
 
-/* The variable for floor(of / by): an old one or a new one. */
-static uint32_t atom_var(struct space *space, const struct space_expr *of, int64_t by)
+/* The variable for an atom: an old one or a new one. */
+static uint32_t atom_var(struct space *space, const struct space_atom *atom)
 {
     uint32_t i;
 
     for (i = 0; i < space->n_atoms; i++)
-        if (space->atom[i].by == by && space_equal(&space->atom[i].of, of))
+        if (space->atom[i].by == atom->by && space->atom[i].name == atom->name &&
+            space_equal(&space->atom[i].of, &atom->of))
             return SPACE_DIMS + i;
     if (i == SPACE_ATOMS) {
         space->full = true;
         return SPACE_DIMS;
     }
-    space->atom[space->n_atoms++] = (struct space_atom){*of, by};
+    space->atom[space->n_atoms++] = *atom;
     return SPACE_DIMS + i;
+}
+
+struct space_expr space_found(struct space *space, int64_t extent, uint32_t name)
+{
+    struct space_expr expr = {0};
+
+    if (extent > 1)
+        expr.k[atom_var(space, &(struct space_atom){{.c = extent}, 0, name})] = 1;
+    return expr;
 }
 
 /* Parts of expr: quotient and rest, expr = by * quotient + rest, the rest with the terms that do
@@ -135,7 +147,7 @@ struct space_expr space_div(struct space *space, const struct space_expr *expr, 
     if (by == 1)
         space_add(&quotient, &rest, 1);
     else
-        quotient.k[atom_var(space, &rest, by)] += 1;
+        quotient.k[atom_var(space, &(struct space_atom){rest, by, 0})] += 1;
     return quotient;
 }
 
@@ -331,7 +343,8 @@ static void divide_again(const struct settle *settle)
         memset(of.k + SPACE_DIMS, 0, SPACE_ATOMS * sizeof(*of.k));
         for (uint32_t j = 0; j < i; j++)
             space_add(&of, &now[j], old[i].of.k[SPACE_DIMS + j]);
-        now[i] = space_div(space, &of, old[i].by);
+        now[i] =
+            old[i].by ? space_div(space, &of, old[i].by) : space_found(space, of.c, old[i].name);
     }
     for (uint32_t e = 0; e < settle->n; e++) {
         struct space_expr was = *settle->exprs[e];

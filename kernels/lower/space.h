@@ -2,10 +2,11 @@
 /* Index maps: where an element of a value lies, as a function of a point of an iteration space.
  *
  * A space is a list of dims, outer first.  An expression is a constant plus multiples of variables:
- * the dims, then atoms, each the quotient of an expression by a number.  Reshapes that split and
- * merge dims cleanly leave no atoms; space_settle splits dims of the space so that fewer of them
- * need atoms, and merges neighbouring dims that nothing tells apart.  All numbers are concrete;
- * what of them shows in a module is decided when code is emitted (expr.h).  Not thread-safe. */
+ * the dims, then atoms: quotients of expressions by numbers, or values that code finds out.
+ * Reshapes that split and merge dims cleanly leave no atoms; space_settle splits dims of the space
+ * so that fewer of them need atoms, and merges neighbouring dims that nothing tells apart.  All
+ * numbers are concrete; what of them shows in a module is decided when code is emitted (expr.h).
+ * Not thread-safe. */
 #ifndef LOWER_SPACE_H
 #define LOWER_SPACE_H
 
@@ -27,10 +28,12 @@ struct space_map {
     struct space_expr at[FRIT_MAX_RANK];
 };
 
-/* floor(of / by): 0 <= of, by > 1; `of` has only dims and earlier atoms. */
+/* floor(of / by): 0 <= of, by > 1; `of` has only dims and earlier atoms.  Or, with `by` 0, a number
+ * below of.c that is found out when the code runs. */
 struct space_atom {
     struct space_expr of;
     int64_t by;
+    uint32_t name; /* of such a number: the caller's */
 };
 
 struct space {
@@ -43,6 +46,9 @@ struct space {
 
 /* Appends a dim and gives the coordinate along it; of extent 1 that is 0 and no dim. */
 struct space_expr space_dim(struct space *space, int64_t extent, uint32_t tag);
+
+/* A coordinate below `extent` that the code finds out; the same name is the same one. */
+struct space_expr space_found(struct space *space, int64_t extent, uint32_t name);
 
 /* sum += factor * expr */
 void space_add(struct space_expr *sum, const struct space_expr *expr, int64_t factor);

@@ -102,6 +102,37 @@ static void test_empty(void **state)
     rig_fini(&rig);
 }
 
+/* Indices far outside read the nearest element, in narrow and wide modules. */
+static void test_far_index(void **state)
+{
+    static const int64_t far[] = {-1, 0, 2, 3, 1ll << 40, -(1ll << 40), INT64_MAX, INT64_MIN};
+    static const int64_t nearest[] = {0, 0, 2, 2, 2, 0, 2, 0};
+    const int64_t dims[] = {3, 5}, line[] = {8}, out[] = {8, 5};
+    const frit_attrs_axis axis = {.struct_size = sizeof(axis), .axis = 0};
+
+    (void)state;
+    for (uint32_t width = 32; width <= 64; width += 32) {
+        struct rig rig;
+        uint32_t x, index, y;
+
+        rig_init(&rig);
+        rig.index_width = width;
+        x = rig_input(&rig, FRIT_F32, 2, dims);
+        index = rig_input(&rig, FRIT_I64, 1, line);
+        fill(&rig, x, 7);
+        for (int64_t i = 0; i < 8; i++)
+            rig_set_int(&rig, index, i, far[i]);
+        y = rig_op(&rig, FRIT_OP_select, 2, (struct rig_in[]){rig_value(x), rig_value(index)},
+                   &axis, FRIT_F32, 2, out);
+        rig_run(&rig, &sched_map);
+        assert_int_equal(rig.module.wide, width == 64);
+        for (int64_t i = 0; i < 40; i++)
+            assert_true(rig_get_real(&rig, y, i) ==
+                        rig_get_real(&rig, x, nearest[i / 5] * 5 + i % 5));
+        rig_fini(&rig);
+    }
+}
+
 /* ---- what a module shows ---- */
 
 enum { PLAIN, LAID, ROW, COLUMN, SPLIT, TURNED };
@@ -478,13 +509,13 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain),      cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_empty),      cmocka_unit_test(test_modules),
-        cmocka_unit_test(test_contiguous), cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_alias),      cmocka_unit_test(test_accepts),
-        cmocka_unit_test(test_extents),    cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_targets),    cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_chain),     cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_empty),     cmocka_unit_test(test_far_index),
+        cmocka_unit_test(test_modules),   cmocka_unit_test(test_contiguous),
+        cmocka_unit_test(test_masks),     cmocka_unit_test(test_alias),
+        cmocka_unit_test(test_accepts),   cmocka_unit_test(test_extents),
+        cmocka_unit_test(test_malformed), cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_wide),      cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
