@@ -423,7 +423,9 @@ static void make_next(struct make *m, uint32_t at)
              lanes ? m->code->lanes : 1);
     }
     for (uint32_t i = 0; i < inst->a[1]; i++) {
-        if (!is_phi_of(m, links[i], loop) && !make_in_phi(m, links[i]))
+        bool made_there = make_in_phi(m, links[i]) && m->live.place[links[i]] == first + i;
+
+        if (!is_phi_of(m, links[i], loop) && !made_there)
             carry_value(m, first + i, links[i]);
     }
     for (uint32_t i = 0; i < inst->a[1]; i++) {

@@ -206,6 +206,7 @@ static void make_phase(struct gen *g, uint32_t phase)
     emit_tiles(g);
     gen_body(g, 10 + gen_below(g, 40), 0);
     gen_stores(g);
+    gen_sum(g);
 }
 
 /* ---- the case ---- */
@@ -252,14 +253,15 @@ static void random_element(struct gen *g, uint32_t dtype, unsigned char *at)
 
 static void make_args(struct gen *g)
 {
-    uint32_t n = 4 + gen_below(g, RANDOM_ARGS - 3);
+    uint32_t n = 5 + gen_below(g, RANDOM_ARGS - 4);
 
     for (uint32_t i = 0; i < n; i++) {
         struct random_arg *arg = &g->c->args[i];
         bool sums = g->target->atomic && i == n - 1;
-        uint32_t dtype = sums ? FRIT_I32 : random_dtype(g);
+        uint32_t dtype = sums || i == 3 ? FRIT_I32 : random_dtype(g);
 
-        /* The first is read within the limit only; then read ones, one in place, written ones. */
+        /* The first is read within the limit only; then one read, one in place, one for the sum of
+         * all values, written ones. */
         g->access[i] = sums || i == 2 ? KIR_READ | KIR_WRITE : i < 2 ? KIR_READ : KIR_WRITE;
         arg->count = i == 0 || i == 2 ? g->tight : sums ? 8 : 2 * g->total + 1;
         arg->bytes = (uint64_t)arg->count * frit_dtype_bits(dtype) / 8;

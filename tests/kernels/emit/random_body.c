@@ -2,6 +2,8 @@
 /* What stands in the body of a random phase. */
 #include "emit/random_gen.h"
 
+#include <string.h>
+
 static uint32_t op1(struct gen *g, enum kir_op op, uint32_t a)
 {
     return kir_emit(g->module, op, a, KIR_NONE, KIR_NONE);
@@ -232,7 +234,7 @@ static void emit_store(struct gen *g, uint32_t arg)
 void gen_stores(struct gen *g)
 {
     for (uint32_t i = 2; i < g->module->n_args; i++) {
-        if (g->access[i] & KIR_WRITE && i != g->sums && !g->stored[i])
+        if (g->access[i] & KIR_WRITE && i != 3 && i != g->sums && !g->stored[i])
             emit_store(g, i);
         g->stored[i] = false;
     }
@@ -303,6 +305,56 @@ static uint32_t across(struct gen *g, uint32_t from)
                         1u << gen_below(g, bits), from, KIR_NONE, KIR_NONE);
 }
 
+/* ---- mixing: what makes a wrong value show ---- */
+
+static uint32_t low_and_high(struct gen *g, uint32_t wide)
+{
+    uint32_t high = op2(g, KIR_shr, wide, gen_const(g, KIR_I64, 32));
+
+    return op2(g, KIR_xor, op1(g, KIR_i32, wide), op1(g, KIR_i32, high));
+}
+
+/* A value as I32, such that most of its bits count; any NaN gives the same. */
+static uint32_t as_i32(struct gen *g, uint32_t value)
+{
+    enum kir_type type = kir_type_at(g->module, value), integer = (enum kir_type)other_type(type);
+
+    if (type == KIR_F32 || type == KIR_F64) {
+        if (!(g->types & 1u << integer) || !g->target->exact) /* denormals may be 0 */
+            return op1(g, KIR_i32, value);
+        value = kir_emit(g->module, KIR_select, value, gen_const(g, type, 0),
+                         op2(g, KIR_eq, value, value));
+        value = kir_emit_as(g->module, KIR_bits, integer, 0, value, KIR_NONE, KIR_NONE);
+        type = integer;
+    }
+    if (type == KIR_I64)
+        return low_and_high(g, value);
+    return type == KIR_B ? op1(g, KIR_i32, value) : value;
+}
+
+/* The sum so far with the newest values of every type, from those that are there on. */
+static uint32_t mix(struct gen *g, uint32_t sum, const uint32_t *from, uint32_t most)
+{
+    for (uint32_t type = 0; type < KIR_TYPES; type++) {
+        uint32_t n = g->n[type], first = n > most + from[type] ? n - most : from[type];
+
+        for (uint32_t i = first; i < n; i++) {
+            sum = op2(g, KIR_mul, sum, number_i32(g, 0x01000193));
+            sum = op2(g, KIR_xor, sum, as_i32(g, g->pool[type][i]));
+        }
+    }
+    return sum;
+}
+
+/* Into argument 3, which has an I32 for every lane. */
+void gen_sum(struct gen *g)
+{
+    static const uint32_t from[KIR_TYPES] = {0};
+    uint32_t sum = mix(g, gen_pick(g, KIR_I32), from, 12);
+
+    kir_emit_imm(g->module, KIR_store, 3, g->base, sum, KIR_NONE);
+}
+
 /* ---- control ---- */
 
 uint32_t gen_type(struct gen *g, uint32_t types)
@@ -315,31 +367,31 @@ uint32_t gen_type(struct gen *g, uint32_t types)
     return type;
 }
 
+/* The last phi mixes what the body makes. */
 static void emit_for(struct gen *g, uint32_t depth)
 {
-    uint32_t n_phis = gen_below(g, 4), n[KIR_TYPES], phi[4], next[4], loop;
+    uint32_t n_phis = 1 + gen_below(g, 4), n[KIR_TYPES], phi[4], next[4], loop;
     uint32_t type = gen_chance(g, 50) ? g->index : KIR_I32;
     int64_t begin = (int64_t)gen_below(g, 3) - 1;
 
     for (uint32_t i = 0; i < n_phis; i++)
-        phi[i] = gen_pick(g, gen_type(g, g->types));
+        phi[i] = gen_pick(g, i == n_phis - 1 ? KIR_I32 : gen_type(g, g->types));
     loop = kir_for(g->module, kir_const_i(g->module, (enum kir_type)type, begin),
                    kir_const_i(g->module, (enum kir_type)type, begin + gen_below(g, 5)),
                    1 + gen_below(g, 2));
     for (uint32_t i = 0; i < n_phis; i++)
         phi[i] = kir_phi(g->module, phi[i]);
-    for (uint32_t type_of = 0; type_of < KIR_TYPES; type_of++)
-        n[type_of] = g->n[type_of];
+    memcpy(n, g->n, sizeof(n));
     gen_push(g, loop);
     for (uint32_t i = 0; i < n_phis; i++)
         gen_push(g, phi[i]);
     gen_body(g, 2 + gen_below(g, 12), depth + 1);
-    for (uint32_t i = 0; i < n_phis; i++)
+    for (uint32_t i = 0; i < n_phis - 1; i++)
         next[i] =
             gen_chance(g, 20) ? across(g, phi[i]) : gen_pick(g, kir_type_at(g->module, phi[i]));
+    next[n_phis - 1] = mix(g, phi[n_phis - 1], n, 4);
     kir_next(g->module, next, n_phis);
-    for (uint32_t type_of = 0; type_of < KIR_TYPES; type_of++)
-        g->n[type_of] = n[type_of];
+    memcpy(g->n, n, sizeof(n));
     for (uint32_t i = 0; i < n_phis; i++)
         gen_push(g, phi[i]);
 }
@@ -350,11 +402,9 @@ static void emit_if(struct gen *g, uint32_t depth)
     uint32_t bit = op2(g, KIR_and, op1(g, KIR_first, gen_pick(g, KIR_I32)), number_i32(g, 1));
 
     kir_if(g->module, op2(g, KIR_eq, bit, number_i32(g, gen_below(g, 2))));
-    for (uint32_t type = 0; type < KIR_TYPES; type++)
-        n[type] = g->n[type];
+    memcpy(n, g->n, sizeof(n));
     gen_body(g, 2 + gen_below(g, 8), depth + 1);
-    for (uint32_t type = 0; type < KIR_TYPES; type++)
-        g->n[type] = n[type];
+    memcpy(g->n, n, sizeof(n));
     kir_end(g->module);
 }
 

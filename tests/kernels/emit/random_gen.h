@@ -42,6 +42,7 @@ uint32_t gen_type(struct gen *g, uint32_t types);
 
 /* random_body.c */
 void gen_body(struct gen *g, uint32_t n, uint32_t depth);
-void gen_stores(struct gen *g); /* to every argument not yet stored to */
+void gen_stores(struct gen *g); /* to every argument not yet stored to, but for argument 3 */
+void gen_sum(struct gen *g);    /* of all kinds of values, to argument 3 */
 
 #endif
