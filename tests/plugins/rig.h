@@ -20,7 +20,7 @@ struct rig {
     const char *isa;      /* NULL: auto */
     uint32_t threads;     /* 0: the host has no table of them */
     uint32_t n_split;     /* calls of parallel_for; it gives each thread a part, one by one */
-    bool refuse_memory;   /* there is none */
+    int64_t refuse;       /* > 0: the allocation that many from now on finds no memory */
     int64_t live;         /* pieces of host memory that the plugin holds */
     bool tracing;         /* spans are wanted */
     char spans[128];      /* names of those that ended, a blank before each */

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include <frit/fuser.h>
-#include <frit/op_table.h>
 
-#include "plugins/rig.h"
+#include "addition.h"
 
 enum { ITEMS = 100003, LARGE = 2 << 20 };
 
@@ -114,126 +113,12 @@ static void large_memory_begins_at_a_large_page(void **state)
         rig->backend->free(rig->device, allocations[i].memory);
 }
 
-/* ---- a launch: y = x + 3 of `dims` extents in a row ---- */
-
-struct addition {
-    struct rig *rig;
-    frit_allocation x, y;
-    frit_program program;
-    frit_launch_spec spec;
-    frit_variant variant;
-    frit_arg args[3]; /* the scalar keeps its place */
-    uint64_t n;
-};
-
-static frit_allocation new_floats(struct rig *rig, uint64_t n)
-{
-    const frit_alloc_desc desc = {sizeof desc, 0, n * sizeof(float), 64};
-    frit_allocation memory = {.struct_size = sizeof memory};
-
-    assert_int_equal(rig->backend->alloc(rig->device, &desc, &memory, &rig->err), FRIT_OK);
-    return memory;
-}
-
-static void make_program(struct addition *a)
-{
-    const frit_operand in[] = {
-        {.kind = FRIT_OPERAND_TENSOR, .dtype = FRIT_F32, .value = 0, .rank = 1, .extent = {2}},
-        {.kind = FRIT_OPERAND_SCALAR, .dtype = FRIT_F32}};
-    const frit_operand out = {
-        .kind = FRIT_OPERAND_TENSOR, .dtype = FRIT_F32, .value = 1, .rank = 1, .extent = {2}};
-    const frit_op_desc op = {.struct_size = FRIT_END_OF(frit_op_desc, dead),
-                             .id = FRIT_OP_add,
-                             .rev = frit_op_info_at(FRIT_OP_add)->rev,
-                             .n_in = 2,
-                             .n_out = 1,
-                             .operand_stride = sizeof(frit_operand),
-                             .in = in,
-                             .out = &out};
-    uint64_t bits = 0;
-
-    assert_int_equal(
-        a->rig->backend->supports(a->rig->device, &op, 1, sizeof op, &bits, &a->rig->err), FRIT_OK);
-    assert_int_equal(bits, 1);
-    a->program.struct_size = sizeof a->program;
-    assert_int_equal(a->rig->backend->op_program(a->rig->device, &op, &a->program, &a->rig->err),
-                     FRIT_OK);
-}
-
-static void prepare(struct addition *a)
-{
-    const uint8_t scalar_class = FRIT_SCALAR_CLASS_INTEGER;
-    frit_arg_sig sigs[3] = {{0}};
-    const frit_signature sig = {.struct_size = sizeof sig,
-                                .n_in = 2,
-                                .n_out = 1,
-                                .arg_stride = sizeof *sigs,
-                                .n_scalars = 1,
-                                .index_width = 32,
-                                .args = sigs,
-                                .scalar_classes = &scalar_class};
-    frit_status status;
-
-    sigs[0] = (frit_arg_sig){.dtype = FRIT_F32, .rank = 1, .align_log2 = 6};
-    sigs[0].dims[0] = (int64_t)a->n;
-    sigs[0].strides[0] = 1;
-    sigs[2] = sigs[0];
-    a->spec.struct_size = sizeof a->spec;
-    a->variant.struct_size = sizeof a->variant;
-    status =
-        a->program.table->prepare(a->program.self, 0, &sig, &a->spec, &a->variant, &a->rig->err);
-    if (status == FRIT_PREPARE_NEEDS_COMPILE)
-        status = a->program.table->compile(a->program.self, 0, &a->variant, NULL, &a->rig->err);
-    assert_int_equal(status, FRIT_OK);
-}
+/* ---- launches ---- */
 
 static void open_addition(struct addition *a, struct rig *rig, uint64_t n)
 {
-    memset(a, 0, sizeof *a);
-    a->rig = rig;
-    a->n = n;
-    a->x = new_floats(rig, n);
-    a->y = new_floats(rig, n);
-    for (uint64_t i = 0; i < n; i++)
-        ((float *)a->x.host_pointer)[i] = (float)(i % 1000);
-    make_program(a);
-    prepare(a);
-    a->args[0] = (frit_arg){.memory = a->x.memory,
-                            .extent = n * sizeof(float),
-                            .dtype = FRIT_F32,
-                            .rank = 1,
-                            .dims = {(int64_t)n},
-                            .strides = {1}};
-    a->args[2] = a->args[0];
-    a->args[2].memory = a->y.memory;
-}
-
-static frit_status run_addition(struct addition *a, uint64_t *value)
-{
-    const double three = 3;
-    frit_scalar scalar = {.kind = FRIT_SCALAR_F64};
-    const frit_launch launch = {.struct_size = sizeof launch,
-                                .n_args = 3,
-                                .arg_stride = sizeof *a->args,
-                                .n_scalars = 1,
-                                .cookie = 77,
-                                .program = &a->program,
-                                .spec = &a->spec,
-                                .variant = &a->variant,
-                                .args = a->args,
-                                .scalars = &scalar};
-    const frit_cmd cmd = {.struct_size = sizeof cmd, .kind = FRIT_CMD_LAUNCH, .launch = &launch};
-
-    memcpy(&scalar.bits, &three, sizeof three);
-    return a->rig->backend->submit(a->rig->device, &cmd, 1, sizeof cmd, NULL, 0, value,
-                                   &a->rig->err);
-}
-
-static void close_addition(struct addition *a)
-{
-    a->program.table->destroy(a->program.self);
-    a->rig->backend->free(a->rig->device, a->x.memory);
-    a->rig->backend->free(a->rig->device, a->y.memory);
+    if (addition_open(a, rig, n))
+        fail_msg("%s", rig->err.text);
 }
 
 /* Large ones are split, small ones are not worth it. */
@@ -249,12 +134,12 @@ static void launches(void **state)
 
         open_addition(&a, rig, sizes[k]);
         rig->n_split = 0;
-        assert_int_equal(run_addition(&a, &value), FRIT_OK);
+        assert_int_equal(addition_run(&a, &value), FRIT_OK);
         assert_int_equal(rig->n_split, sizes[k] >= ITEMS);
         y = a.y.host_pointer;
         for (uint64_t i = 0; i < a.n; i++)
             assert_true(y[i] == (float)(i % 1000) + 3);
-        close_addition(&a);
+        addition_close(&a);
     }
 }
 
@@ -267,9 +152,9 @@ static void without_threads(void **state)
     (void)state;
     rig_open(&rig);
     open_addition(&a, &rig, 4 << 20);
-    assert_int_equal(run_addition(&a, &value), FRIT_OK);
+    assert_int_equal(addition_run(&a, &value), FRIT_OK);
     assert_true(((const float *)a.y.host_pointer)[a.n - 1] == (float)((a.n - 1) % 1000) + 3);
-    close_addition(&a);
+    addition_close(&a);
     rig_close(&rig);
 }
 
@@ -282,16 +167,16 @@ static void what_cannot_be_launched(void **state)
 
     open_addition(&a, *state, 100);
     a.args[2].extent++;
-    assert_int_equal(run_addition(&a, &value), FRIT_INVALID);
+    assert_int_equal(addition_run(&a, &value), FRIT_INVALID);
     a.args[2].extent--;
     table = a.program.table;
     other = *table;
     a.program.table = &other;
-    assert_int_equal(run_addition(&a, &value), FRIT_INVALID);
+    assert_int_equal(addition_run(&a, &value), FRIT_INVALID);
     assert_non_null(strstr(a.rig->err.text, "another driver"));
     a.program.table = table;
-    assert_int_equal(run_addition(&a, &value), FRIT_OK);
-    close_addition(&a);
+    assert_int_equal(addition_run(&a, &value), FRIT_OK);
+    addition_close(&a);
 }
 
 /* Taken by submit, failed on the way: the timeline tells it. */
@@ -303,18 +188,18 @@ static void no_memory_for_a_launch(void **state)
     uint64_t value = 0;
 
     open_addition(&a, rig, 100);
-    rig->refuse_memory = true;
-    assert_int_equal(run_addition(&a, &value), FRIT_OK);
-    rig->refuse_memory = false;
+    rig->refuse = 1;
+    assert_int_equal(addition_run(&a, &value), FRIT_OK);
+    assert_int_equal(rig->refuse, 0);
     assert_int_equal(rig->backend->wait(rig->device, value, 0, &failure, &rig->err), FRIT_OK);
     assert_int_equal(failure.status, FRIT_NO_HOST_MEMORY);
     assert_int_equal(failure.cookie, 77);
-    assert_int_equal(run_addition(&a, &value), FRIT_OK);
+    assert_int_equal(addition_run(&a, &value), FRIT_OK);
     failure = (frit_failure){.struct_size = sizeof failure, .value = value - 1};
     assert_int_equal(rig->backend->wait(rig->device, value, 0, &failure, &rig->err), FRIT_OK);
     assert_int_equal(failure.status, FRIT_OK);
     assert_true(((const float *)a.y.host_pointer)[99] == 102);
-    close_addition(&a);
+    addition_close(&a);
 }
 
 /* ---- fusers ---- */
