@@ -2,8 +2,8 @@
 /* A value is needed until its last use; a use inside a loop that the value comes from outside of
  * counts at that loop's end.  A phi is needed until its loop's end at least.
  *
- * What `next` gives a phi can be made in the phi's register when it is made right in the loop, for
- * this phi only, and nothing in the loop uses the phi when it is overwritten. */
+ * What `next` gives a phi can be made in the phi's register when it is made right in the loop and
+ * nothing in the loop uses the phi when it is overwritten. */
 #include "emit/tile/live.h"
 
 #include <stdlib.h>
@@ -96,11 +96,9 @@ static void place_in_phis(const struct walk *w, uint32_t loop)
     const uint32_t *links = w->module->links + next->a[0];
 
     for (uint32_t i = 0; i < next->a[1]; i++) {
-        uint32_t value = links[i], phi = loop + 1 + i, times = 0;
+        uint32_t value = links[i], phi = loop + 1 + i;
 
-        for (uint32_t j = 0; j < next->a[1]; j++)
-            times += links[j] == value;
-        if (times == 1 && value > loop + next->a[1] && w->live->loop[value] == loop &&
+        if (value > loop + next->a[1] && w->live->loop[value] == loop &&
             w->phase->inst[value].op != KIR_phi && !used_after(w, phi, value))
             w->live->place[value] = phi;
     }

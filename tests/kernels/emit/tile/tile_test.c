@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/eval.h"
 #include "ir/half.h"
+#include "ir/text.h"
 
 #include "emit/random.h"
 #include "unit.h"
@@ -72,6 +74,80 @@ static void random_modules_run_as_by_eval(void **state)
     (void)state;
     for (uint64_t i = 0; i < n; i++)
         run_case(from + i);
+}
+
+/* One group of a module of one phase that stores an I32 per lane, 8 of them, as by eval. */
+static void check_text(const char *text)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    struct random_case c = {.grid = {{1, 1, 1}}};
+    uint32_t got[8] = {0}, expected[8] = {0};
+    struct eval_arg arg = {expected, 0, sizeof(expected)};
+
+    if (kir_parse(text, strlen(text), &c.module, &err) ||
+        eval_run(&c.module, NULL, &arg, (const uint32_t(*)[3])c.grid, &err))
+        fail_msg("%s", err.text);
+    for (int level = 0; level <= (int)tile_level_best(); level++) {
+        run_phase(&c, 0, level, (void *[]){got});
+        assert_memory_equal(got, expected, sizeof(got));
+    }
+    kir_fini(&c.module);
+}
+
+static const char head[] = "kernel k\narg a0 i32 write\nphase 8\n";
+
+/* %10 is made in the register of the outer phi %5, and copied to the inner one. */
+static void a_value_is_carried_by_two_loops(void **state)
+{
+    char text[1024];
+
+    (void)state;
+    snprintf(text, sizeof(text), "%s%s", head,
+             "%0 i32 = lane\n"
+             "%1 i32 = mul %0 %0\n"
+             "%2 i32 = const 0\n"
+             "%3 i32 = const 3\n"
+             "%4 i32 = for %2 to %3 step 1\n"
+             "%5 i32 = phi 0 %1\n"
+             "%6 i32 = phi 1 %1\n"
+             "%7 i32 = add %6 %5\n"
+             "%8 i32 = add %5 %7\n"
+             "%9 i32 = for %2 to %3 step 1\n"
+             "%10 i32 = phi 0 %0\n"
+             "%11 i32 = phi 1 %0\n"
+             "%12 i32 = mul %11 %10\n"
+             "next %8 %12\n"
+             "next %8 %11\n"
+             "%15 i32 = sub %5 %6\n"
+             "store a0 %0 %15\n");
+    check_text(text);
+}
+
+/* Values that change places, and one for two phis. */
+static void carried_values_change_places(void **state)
+{
+    char text[1024];
+
+    (void)state;
+    snprintf(text, sizeof(text), "%s%s", head,
+             "%0 i32 = lane\n"
+             "%1 i32 = mul %0 %0\n"
+             "%2 i32 = const 0\n"
+             "%3 i32 = const 3\n"
+             "%4 i32 = for %2 to %3 step 1\n"
+             "%5 i32 = phi 0 %1\n"
+             "%6 i32 = phi 1 %0\n"
+             "%7 i32 = phi 2 %2\n"
+             "%8 i32 = phi 3 %0\n"
+             "%9 i32 = add %7 %8\n"
+             "%10 i32 = xor %9 %0\n"
+             "next %6 %5 %10 %10\n"
+             "%12 i32 = shl %7 %3\n"
+             "%13 i32 = add %12 %8\n"
+             "%14 i32 = mul %5 %13\n"
+             "%15 i32 = sub %14 %6\n"
+             "store a0 %0 %15\n");
+    check_text(text);
 }
 
 /* One group; arguments only. */
@@ -202,6 +278,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_modules_run_as_by_eval),
+        cmocka_unit_test(a_value_is_carried_by_two_loops),
+        cmocka_unit_test(carried_values_change_places),
         cmocka_unit_test(every_half_is_loaded),
         cmocka_unit_test(halves_are_rounded),
         cmocka_unit_test(too_large_a_group_is_unsupported),
