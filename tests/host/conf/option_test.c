@@ -35,7 +35,8 @@ static void refuses_with_line_and_reason(void **state)
                        "did you mean [frit]?"},
         {"[frit]\n\ndevise = cpu\n",
          ":3: [frit] has no key 'devise'; allowed: config_version device log seed threads "
-         "decompose poison fallback trace timeline artefacts artefact_bytes x-ANY; did you mean 'device'?"},
+         "decompose poison fallback trace timeline artefacts artefact_bytes x-ANY; did you mean "
+         "'device'?"},
         {"[stream]\ndevice = cpu\n",
          ":2: [stream] has no key 'device'; allowed: max_ops single x-ANY"},
         {"[frit]\nconfig_version = 2\n",
@@ -111,7 +112,8 @@ static void refuses_variables_and_settings(void **state)
     world_refuses(
         FRIT_INVALID,
         "program: [frit] has no key 'devise'; allowed: config_version device log seed threads "
-        "decompose poison fallback trace timeline artefacts artefact_bytes x-ANY; did you mean 'device'?");
+        "decompose poison fallback trace timeline artefacts artefact_bytes x-ANY; did you mean "
+        "'device'?");
     world_reset();
     world_set("frit", "device", NULL);
     world_refuses(FRIT_INVALID,

@@ -112,9 +112,9 @@ static void refuses_with_line_and_reason(void **state)
          ":3: [plugin.a] enabled is given twice; first: %s" USER ":2"},
         {"[plugin.a]\noption.x = 1\n\noption.x = 2\n",
          ":4: [plugin.a] option.x is given twice; first: %s" USER ":2"},
-        {"[frit]\noption.x = 1\n",
-         ":2: [frit] has no key 'option.x'; allowed: config_version "
-         "device log seed threads decompose poison fallback trace timeline artefacts artefact_bytes x-ANY"},
+        {"[frit]\noption.x = 1\n", ":2: [frit] has no key 'option.x'; allowed: config_version "
+                                   "device log seed threads decompose poison fallback trace "
+                                   "timeline artefacts artefact_bytes x-ANY"},
     };
 
     (void)state;
