@@ -25,15 +25,17 @@
 #include "lower/sched.h"
 #include "lower/space.h"
 
-enum expr_kind { EXPR_LOAD, EXPR_OP, EXPR_BOUND };
+enum expr_kind { EXPR_LOAD, EXPR_OP, EXPR_JOIN, EXPR_BOUND };
 
 struct expr_node {
     uint32_t kind; /* enum expr_kind */
     uint32_t value;
     uint32_t n_in;
-    uint32_t in[FRIT_OP_MAX_IN]; /* OP: nodes; BLOCK_NONE where the operand is a scalar */
+    uint32_t in[FRIT_OP_MAX_IN]; /* OP, JOIN: nodes; BLOCK_NONE: a scalar, or no elements */
+    int64_t end[FRIT_OP_MAX_IN]; /* JOIN: each operand's end along the axis */
     const struct space_map *map; /* as planned: not rewritten when the space settles */
-    struct space_expr at;        /* LOAD: element offset; OP: row-major index, where `indexed` */
+    struct space_expr at; /* LOAD: element offset; OP: row-major index, where `indexed`; JOIN: the
+                             coordinate along the axis */
     bool indexed;
 };
 
@@ -95,6 +97,8 @@ void expr_mask(struct expr *e, uint32_t mask);
 /* Emits now, for every offset, what depends on the dims that are set, for use in deeper loops. */
 void expr_hoist(struct expr *e);
 void expr_bind(struct expr *e, uint32_t node, uint32_t value);
+/* What was emitted or bound for a node, or KIR_NONE. */
+uint32_t expr_known(const struct expr *e, uint32_t node);
 uint32_t expr_value(struct expr *e, uint32_t node);
 /* Emits store number `store`; the value is its node's. */
 void expr_emit_store(struct expr *e, uint32_t store);

@@ -36,8 +36,9 @@ struct change {
 struct emit {
     struct site *sites;
     uint32_t *node_site, *store_site;
-    uint32_t *value;  /* per node */
-    uint32_t *scalar; /* per scalar of the block */
+    uint32_t *value;                 /* per node */
+    uint32_t (*end)[FRIT_OP_MAX_IN]; /* per node: parameters of a JOIN */
+    uint32_t *scalar;                /* per scalar of the block */
     uint32_t dim[SPACE_DIMS];
     struct atom atom[SPACE_ATOMS];
     uint32_t mask;
@@ -72,9 +73,12 @@ static struct emit *emit_create(struct expr *e)
     emit->node_site = arena_array(&e->arena, n, sizeof(uint32_t));
     emit->store_site = arena_array(&e->arena, n_stores, sizeof(uint32_t));
     emit->value = arena_array(&e->arena, n, sizeof(uint32_t));
+    emit->end = arena_array(&e->arena, n, sizeof(*emit->end));
     emit->scalar = arena_array(&e->arena, e->s->block->n_scalars + 1u, sizeof(uint32_t));
-    return emit->sites && emit->node_site && emit->store_site && emit->value && emit->scalar ? emit
-                                                                                             : NULL;
+    return emit->sites && emit->node_site && emit->store_site && emit->value && emit->end &&
+                   emit->scalar
+               ? emit
+               : NULL;
 }
 
 /* Whether a place needs more than 31 bits anywhere on the way. */
@@ -179,6 +183,11 @@ void expr_bind(struct expr *e, uint32_t node, uint32_t value)
     put(e, &e->emit->value[node], value);
 }
 
+uint32_t expr_known(const struct expr *e, uint32_t node)
+{
+    return e->emit->value[node];
+}
+
 /* ---- parameters ---- */
 
 static uint32_t emit2(struct expr *e, enum kir_op op, uint32_t a, uint32_t b)
@@ -262,6 +271,9 @@ void expr_phase(struct expr *e)
     for (uint32_t i = 0; i < e->space.n_atoms; i++)
         phase_atom(e, &emit->atom[i], &e->space.atom[i]);
     for (uint32_t i = 0; i < e->n_nodes; i++)
+        for (uint32_t k = 0; e->nodes[i].kind == EXPR_JOIN && k + 1 < e->nodes[i].n_in; k++)
+            emit->end[i][k] = sched_index(e->s, e->nodes[i].end[k]);
+    for (uint32_t i = 0; i < e->n_nodes; i++)
         if (e->nodes[i].kind == EXPR_OP)
             phase_scalars(e, &block->ops[block->values[e->nodes[i].value].maker]);
 }
@@ -332,7 +344,7 @@ static bool is_ready(struct expr *e, uint32_t node)
         return true;
     if ((n->kind == EXPR_LOAD || n->indexed) && site_value(e, e->emit->node_site[node]) == KIR_NONE)
         return false;
-    for (uint32_t i = 0; n->kind == EXPR_OP && i < n->n_in; i++)
+    for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i] != BLOCK_NONE && !is_ready(e, n->in[i]))
             return false;
     return n->kind != EXPR_BOUND;
@@ -433,13 +445,49 @@ static uint32_t emit_op(struct expr *e, uint32_t number)
     return lower_fit(l.m, l.dtype, result);
 }
 
+/* a and b, where KIR_NONE is true. */
+static uint32_t both(struct expr *e, uint32_t a, uint32_t b)
+{
+    return a == KIR_NONE ? b : b == KIR_NONE ? a : emit2(e, KIR_and, a, b);
+}
+
+/* Each operand is computed with loads in its own part alone; then the part that has the element is
+ * chosen, from the last one on. */
+static uint32_t emit_join(struct expr *e, uint32_t number)
+{
+    const struct expr_node *node = &e->nodes[number];
+    uint32_t at = site_value(e, e->emit->node_site[number]), rest = e->emit->mask,
+             result = KIR_NONE;
+    uint32_t values[FRIT_OP_MAX_IN], below[FRIT_OP_MAX_IN];
+
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        uint32_t mark = expr_mark(e);
+
+        below[i] = i + 1 < node->n_in ? emit2(e, KIR_lt, at, e->emit->end[number][i]) : KIR_NONE;
+        expr_mask(e, both(e, rest, below[i]));
+        values[i] = node->in[i] == BLOCK_NONE ? KIR_NONE : expr_value(e, node->in[i]);
+        expr_release(e, mark);
+        if (below[i] != KIR_NONE)
+            rest = both(e, rest, emit2(e, KIR_not, below[i], KIR_NONE));
+    }
+    for (uint32_t i = node->n_in; i-- > 0;)
+        if (values[i] != KIR_NONE)
+            result = result == KIR_NONE
+                         ? values[i]
+                         : kir_emit(e->s->module, KIR_select, values[i], result, below[i]);
+    return result;
+}
+
 uint32_t expr_value(struct expr *e, uint32_t node)
 {
     uint32_t *slot = &e->emit->value[node];
 
     assert(*slot != KIR_NONE || e->nodes[node].kind != EXPR_BOUND || e->s->module->failed);
     if (*slot == KIR_NONE && !e->s->module->failed)
-        put(e, slot, e->nodes[node].kind == EXPR_LOAD ? emit_load(e, node) : emit_op(e, node));
+        put(e, slot,
+            e->nodes[node].kind == EXPR_LOAD   ? emit_load(e, node)
+            : e->nodes[node].kind == EXPR_JOIN ? emit_join(e, node)
+                                               : emit_op(e, node));
     return *slot;
 }
 

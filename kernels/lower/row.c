@@ -14,7 +14,8 @@ enum {
     SHORT_ROW = 32,      /* a lane folds it faster alone */
     MANY_ROWS = 64,      /* worth a lane each */
     GROUP_CHUNK = 16384, /* elements of a row that a group folds at most where rows are split */
-    LANE_CHUNK = 512
+    LANE_CHUNK = 512,
+    MOST_KEPT = 8 /* elements of a lane that stay in registers */
 };
 
 /* ---- accepting ---- */
@@ -261,6 +262,14 @@ static uint32_t fit_lanes(uint32_t most, int64_t n)
     return most;
 }
 
+/* Fewer lanes where there would be too few groups to keep the device busy. */
+static uint32_t spread_lanes(const struct kir_target *target, uint32_t lanes, int64_t n)
+{
+    while (lanes > MANY_ROWS && n / lanes < target->units)
+        lanes /= 2;
+    return lanes;
+}
+
 static void choose_form(struct row *row)
 {
     const struct space *space = &row->e.space;
@@ -269,12 +278,16 @@ static void choose_form(struct row *row)
     int64_t n_outer = row->outer.count;
 
     row->form = n_outer >= MANY_ROWS && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
-    row->lanes = row->form == ROW_LANE ? fit_lanes(target->lanes, n_outer)
-                                       : fit_lanes(target->row_lanes, row->n_row);
+    row->lanes = row->form == ROW_LANE
+                     ? spread_lanes(target, fit_lanes(target->lanes, n_outer), n_outer)
+                     : fit_lanes(target->row_lanes, row->n_row);
     row->chunk = row->form == ROW_LANE ? LANE_CHUNK : GROUP_CHUNK;
     row->splits = 1;
     if (row->n_levels == 1 && !any_full(row) && row->n_row >= 2 * row->chunk && target->i64)
         row->splits = (row->n_row + row->chunk - 1) / row->chunk;
+    if (row->form == ROW_GROUP && row->splits == 1 && !target->caches_rows &&
+        row->n_levels + any_full(row) > 1 && row->n_row <= (int64_t)MOST_KEPT * row->lanes)
+        row->kept = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);
 }
 
 /* ---- aliases ---- */

@@ -3,8 +3,9 @@
  *
  * The space is the root of the block's labels; its dims that are folded are tagged ROW_INNER. Folds
  * have levels: one more than the folds their elements come from.  A pass per level goes over the
- * row, folds what has its elements by then, and stores the full outputs that are ready; values are
- * loaded and computed again in each pass.  What is stored once per row follows at the end. */
+ * row, folds what has its elements by then, and stores the full outputs that are ready.  Values are
+ * loaded and computed again in each pass, unless a row has few elements per lane: then they are
+ * kept.  What is stored once per row follows at the end. */
 #ifndef LOWER_ROW_H
 #define LOWER_ROW_H
 
@@ -44,6 +45,7 @@ struct row {
     enum row_form form;
     uint32_t lanes;
     int64_t splits, chunk; /* of a row; 1: it is folded in one piece */
+    uint32_t kept;         /* elements per lane that are kept from pass to pass; 0: none */
 };
 
 /* Emits all phases and fills the grid and the workspace. */

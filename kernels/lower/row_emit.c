@@ -26,6 +26,7 @@ struct work {
     uint32_t lane_0; /* B: this is the lane that stores for its group */
     uint32_t mask;   /* ROW_LANE: of lanes that have a row; KIR_NONE: all have */
     uint32_t pass;
+    uint32_t *kept; /* values of nodes, of each element that is kept; NULL: none is */
 };
 
 static uint32_t index_const(const struct work *w, int64_t value)
@@ -201,8 +202,50 @@ static void emit_blocks(const struct work *w, const struct stretch *stretch)
     close_loop(w, phis);
 }
 
+/* One element of those that are kept: what is known of it is used, what is new is remembered. */
+static void emit_kept(const struct work *w, uint32_t *known, uint32_t element, uint32_t mask)
+{
+    uint32_t mark = expr_mark(w->e);
+
+    expr_mask(w->e, mask);
+    walk_set(&w->row->inner, w->e, element);
+    for (uint32_t i = 0; i < w->e->n_nodes; i++)
+        if (known[i] != KIR_NONE && expr_known(w->e, i) == KIR_NONE)
+            expr_bind(w->e, i, known[i]);
+    for (uint32_t i = 0; i < w->row->n_folds; i++)
+        if (in_pass(w, &w->row->folds[i]))
+            fold_element(w, &w->row->folds[i], element, mask);
+    for (uint32_t i = 0; i < w->e->n_stores; i++)
+        if (stores_in_pass(w, i))
+            expr_emit_store(w->e, i);
+    for (uint32_t i = 0; i < w->e->n_nodes; i++)
+        known[i] = w->row->varies[i] ? expr_known(w->e, i) : KIR_NONE;
+    expr_release(w->e, mark);
+}
+
+/* A whole row with its elements kept. */
+static void emit_all_kept(const struct work *w)
+{
+    const struct row *row = w->row;
+
+    states_identity(w);
+    for (uint32_t k = 0; k < row->kept; k++) {
+        uint32_t element = w->lane, mask = KIR_NONE;
+
+        if (k)
+            element = op2(w, KIR_add, element, index_const(w, (int64_t)k * row->lanes));
+        if ((int64_t)(k + 1) * row->lanes > row->n_row)
+            mask = op2(w, KIR_lt, element, sched_index(w->e->s, row->n_row));
+        emit_kept(w, w->kept + (size_t)k * w->e->n_nodes, element, mask);
+    }
+}
+
 static void emit_stretch(const struct work *w, const struct stretch *stretch)
 {
+    if (w->kept) {
+        emit_all_kept(w);
+        return;
+    }
     states_identity(w);
     if (stretch->rounds && stretch->blocks)
         emit_blocks(w, stretch);
@@ -347,11 +390,22 @@ static struct stretch whole(const struct work *w, int64_t n)
     return stretch;
 }
 
+/* Without memory nothing is kept. */
+static void keep_begin(struct work *w)
+{
+    size_t n = (size_t)w->row->kept * w->e->n_nodes;
+
+    w->kept = n ? arena_array(&w->e->arena, n, sizeof(*w->kept)) : NULL;
+    for (size_t i = 0; i < n && w->kept; i++)
+        w->kept[i] = KIR_NONE;
+}
+
 static void emit_one_phase(struct work *w)
 {
     struct stretch stretch;
 
     begin_phase(w);
+    keep_begin(w);
     stretch = whole(w, w->row->n_row);
     set_rows(w, group_index(w));
     for (w->pass = 0; w->pass <= w->row->n_levels; w->pass++) {

@@ -190,7 +190,7 @@ static void test_nan_wins(void **state)
 }
 
 /* (x - mean) / sqrt(var), by its ops; axis 0, 1, or both. */
-static void normalize(const int64_t *dims, uint32_t axes)
+static void normalize(const int64_t *dims, uint32_t axes, bool caches)
 {
     struct reduction r = reduction_of(2, dims, axes, true);
     double n = (double)((axes & 1 ? dims[0] : 1) * (axes & 2 ? dims[1] : 1));
@@ -199,6 +199,7 @@ static void normalize(const int64_t *dims, uint32_t axes)
     struct rig rig;
 
     rig_init(&rig);
+    rig.target.caches_rows = caches;
     x = rig_input(&rig, FRIT_F32, 2, dims);
     fill(&rig, x);
 #define OP(id, n_in, attrs, rank, dims, ...) \
@@ -246,12 +247,13 @@ static void normalize(const int64_t *dims, uint32_t axes)
 
 static void test_norms(void **state)
 {
-    static const int64_t dims[][2] = {{1, 1}, {3, 7}, {70, 5}, {7, 150}, {150, 70}};
+    static const int64_t dims[][2] = {{1, 1}, {3, 7}, {70, 5}, {7, 150}, {5, 256}, {150, 70}};
 
     (void)state;
-    for (uint32_t s = 0; s < 5; s++)
+    for (uint32_t s = 0; s < 6; s++)
         for (uint32_t axes = 1; axes < 4; axes++)
-            normalize(dims[s], axes);
+            for (uint32_t caches = 0; caches < 2; caches++)
+                normalize(dims[s], axes, caches);
 }
 
 /* x of 4x4 plus its row sums along the other dim: the sums are wanted elsewhere than they are. */
