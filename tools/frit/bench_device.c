@@ -16,7 +16,13 @@
 #include "bench.h"
 #include "bench_plot.h"
 
-enum { MOST_ROUNDS = 64, IN_QUEUE_NS = 100000000, MOST_IN_QUEUE = 64, MOST_THREADS = 64 };
+enum {
+    COLUMNS = 4096,
+    MOST_ROUNDS = 64,
+    IN_QUEUE_NS = 100000000,
+    MOST_IN_QUEUE = 64,
+    MOST_THREADS = 64
+};
 
 struct stage {
     const struct bench *bench;
@@ -47,7 +53,7 @@ static frit_tensor *matrix(const struct stage *stage, int64_t rows, int64_t colu
     return frit_random_uniform(stage->device, FRIT_F32, FRIT_SHAPE(rows, columns), 0.5, 1.5);
 }
 
-/* Processors are measured with 4096 x 4096 (64 MiB), others with 16384 x 16384 (1 GiB). */
+/* Processors are measured with 64 MiB, others with 1 GiB; rows have 4096 columns. */
 static int64_t side_of(const struct stage *stage)
 {
     if (stage->bench->side)
@@ -72,10 +78,13 @@ static int stage_open(struct stage *stage, const struct bench *bench, const char
     if (frit_device_open(stage->host, stage->desc.name, &stage->device))
         return failed(bench->in, "%s", frit_host_error(stage->host));
     stage->data.side = side_of(stage);
-    stage->data.x = matrix(stage, stage->data.side, stage->data.side);
-    stage->data.y = matrix(stage, stage->data.side, stage->data.side);
-    stage->data.row = matrix(stage, 1, stage->data.side);
-    stage->data.column = matrix(stage, stage->data.side, 1);
+    stage->data.columns = stage->data.side < COLUMNS ? stage->data.side : COLUMNS;
+    stage->data.rows = stage->data.side * stage->data.side / stage->data.columns;
+    stage->data.x = matrix(stage, stage->data.rows, stage->data.columns);
+    stage->data.y = matrix(stage, stage->data.rows, stage->data.columns);
+    stage->data.yt = matrix(stage, stage->data.columns, stage->data.rows);
+    stage->data.row = matrix(stage, 1, stage->data.columns);
+    stage->data.column = matrix(stage, stage->data.rows, 1);
     return CLI_FINE;
 }
 
@@ -83,6 +92,7 @@ static void stage_close(struct stage *stage)
 {
     frit_release(stage->data.x);
     frit_release(stage->data.y);
+    frit_release(stage->data.yt);
     frit_release(stage->data.row);
     frit_release(stage->data.column);
     frit_host_close(stage->host);
@@ -235,8 +245,8 @@ static int run_row(const struct stage *stage, const struct bench_work *work, str
     if (rate < 0)
         return failed(stage->bench->in, "%s: %s", work->name, frit_host_error(stage->host));
     limit = plain > limit ? plain : limit;
-    snprintf(what, sizeof(what), "%s, %" PRId64 " x %" PRId64 " f32", work->what, stage->data.side,
-             stage->data.side);
+    snprintf(what, sizeof(what), "%s, %" PRId64 " x %" PRId64 " f32", work->what, stage->data.rows,
+             stage->data.columns);
     row.figures[0] = (struct bench_figure){"gb_per_s", "GB/s", rate * 1e-9, 0, false};
     row.figures[1] = (struct bench_figure){"ratio", "of the limit", rate / limit,
                                            processor ? work->target : 0, true};

@@ -8,10 +8,11 @@
 
 enum bench_limit { LIMIT_COPY, LIMIT_READ };
 
-/* What all rows use: square matrices of `side` x `side` f32, and vectors of `side`. */
+/* What all rows use: f32 matrices of `side` * `side` elements, vectors of a row and a column. */
 struct bench_data {
-    int64_t side;
+    int64_t side, rows, columns;
     frit_tensor *x, *y, *row, *column;
+    frit_tensor *yt; /* columns x rows */
 };
 
 struct bench_work {

@@ -36,7 +36,7 @@ static frit_tensor *broadcast(const struct bench_data *d)
 
 static frit_tensor *transposed(const struct bench_data *d)
 {
-    frit_tensor *t = frit_permute(d->y, FRIT_AXES(1, 0));
+    frit_tensor *t = frit_permute(d->yt, FRIT_AXES(1, 0));
 
     return frit_add(d->x, frit_take(t));
 }
@@ -84,7 +84,7 @@ static frit_tensor *softmax_first(const struct bench_data *d)
 
 static frit_tensor *layernorm(const struct bench_data *d)
 {
-    double n = (double)d->side;
+    double n = (double)d->columns;
     frit_tensor *mean = frit_sum(d->x, .axes = FRIT_AXES(1), .keep = 1), *centred, *var;
 
     mean = frit_mul_f(frit_take(mean), 1 / n);
@@ -104,7 +104,7 @@ static frit_tensor *rmsnorm(const struct bench_data *d)
     frit_tensor *square = frit_mul(d->x, d->x), *y;
 
     square = frit_sum(frit_take(square), .axes = FRIT_AXES(1), .keep = 1);
-    square = frit_mul_f(frit_take(square), 1 / (double)d->side);
+    square = frit_mul_f(frit_take(square), 1 / (double)d->columns);
     square = frit_add_f(frit_take(square), 1e-5);
     square = frit_sqrt(frit_take(square));
     y = frit_div(d->x, frit_take(square));
