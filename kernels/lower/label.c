@@ -104,6 +104,15 @@ static bool any_folded(const struct labels *labels, const struct block_op *op)
     return false;
 }
 
+/* Two dims of one label would be its diagonal. */
+static bool is_repeated(const struct label *label, uint32_t d)
+{
+    for (uint32_t before = 0; before < d; before++)
+        if (label->of[d] != LABEL_ONE && label->of[before] == label->of[d])
+            return true;
+    return false;
+}
+
 /* A dim that no folded operand has is the root's own where the result is like the root. */
 static bool add_map(struct labels *labels, const struct block *block, const struct block_op *op)
 {
@@ -117,7 +126,7 @@ static bool add_map(struct labels *labels, const struct block *block, const stru
         return true;
     root = &block->values[labels->root];
     for (uint32_t d = 0; d < y->rank; d++) {
-        if (!label_given(labels, block, op, d, &given.of[d]))
+        if (!label_given(labels, block, op, d, &given.of[d]) || is_repeated(&given, d))
             return false;
         whole = whole && (given.of[d] != LABEL_ONE || y->extent[d] == 1);
     }

@@ -275,12 +275,33 @@ static void test_elsewhere(void **state)
     rig_fini(&rig);
 }
 
+/* Row sums along both dims: no place in the space says which two rows are meant. */
+static void test_two_rows(void **state)
+{
+    static const int64_t dims[] = {4, 5}, square[] = {4, 4};
+    struct reduction kept = reduction_of(2, dims, 2, true), gone = reduction_of(2, dims, 2, false);
+    uint32_t x, column, row;
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    x = rig_input(&rig, FRIT_F32, 2, dims);
+    column = rig_op(&rig, FRIT_OP_sum, 1, (struct rig_in[]){rig_value(x)}, &kept.attrs, FRIT_F32,
+                    kept.rank, kept.dims);
+    row = rig_op(&rig, FRIT_OP_sum, 1, (struct rig_in[]){rig_value(x)}, &gone.attrs, FRIT_F32,
+                 gone.rank, gone.dims);
+    rig_op(&rig, FRIT_OP_add, 2, (struct rig_in[]){rig_value(column), rig_value(row)}, NULL,
+           FRIT_F32, 2, square);
+    assert_int_equal(rig_try(&rig, &sched_row), FRIT_UNSUPPORTED);
+    rig_fini(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folds),     cmocka_unit_test(test_long_rows),
         cmocka_unit_test(test_nan_wins),  cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_two_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
