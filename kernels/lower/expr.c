@@ -48,7 +48,8 @@ bool expr_knows(const struct block *block, uint32_t op)
 {
     uint32_t id = block->ops[op].id;
 
-    return lower_row_of(id) || view_row_of(id) || pick_row_of(id);
+    return lower_row_of(id) || view_row_of(id) || pick_row_of(id) ||
+           (join_row_of(id) && block->ops[op].n_in <= FRIT_OP_MAX_IN);
 }
 
 void expr_dims(const struct expr *e, uint32_t value, int64_t *dims)
@@ -249,6 +250,57 @@ static const struct space_map *pick_map(struct expr *e, const struct block_op *o
     return keep_map(e, &maps[0]);
 }
 
+/* Whether an operand has the dims of the result but along the axis. */
+static bool piece_fits(const struct expr *e, uint32_t value, const int64_t *out, uint32_t rank,
+                       uint32_t axis, int64_t *dims)
+{
+    if (e->s->block->values[value].rank != rank)
+        return false;
+    expr_dims(e, value, dims);
+    for (uint32_t d = 0; d < rank; d++)
+        if (d != axis && dims[d] != out[d])
+            return false;
+    return true;
+}
+
+/* The map of the operand that begins at `begin` along the axis: beyond its ends it says nothing. */
+static const struct space_map *piece_map(struct expr *e, const struct space_map *map, uint32_t axis,
+                                         int64_t begin)
+{
+    struct space_map piece = *map;
+
+    piece.at[axis].c -= begin;
+    return keep_map(e, &piece);
+}
+
+static uint32_t add_join(struct expr *e, uint32_t value, const struct space_map *map)
+{
+    const struct block_op *op = &e->s->block->ops[e->s->block->values[value].maker];
+    struct expr_node node = {
+        .kind = EXPR_JOIN, .value = value, .n_in = op->n_in, .map = map, .indexed = true};
+    int64_t dims[FRIT_MAX_RANK], out[FRIT_MAX_RANK], end = 0;
+    int64_t axis = ((const frit_attrs_axis *)op->attrs)->axis;
+    bool fits = op->n_in <= FRIT_OP_MAX_IN && axis >= 0 && axis < map->rank;
+
+    expr_dims(e, value, out);
+    for (uint32_t i = 0; fits && i < op->n_in; i++) {
+        const struct space_map *piece;
+
+        fits = piece_fits(e, op->in[i].value, out, map->rank, (uint32_t)axis, dims);
+        if (!fits)
+            break;
+        piece = piece_map(e, map, (uint32_t)axis, end);
+        node.in[i] = piece && dims[axis] ? plan(e, op->in[i].value, piece) : BLOCK_NONE;
+        node.end[i] = end += dims[axis];
+    }
+    if (e->status || !fits || end != out[axis]) {
+        e->status = e->status ? e->status : FRIT_UNSUPPORTED;
+        return BLOCK_NONE;
+    }
+    node.at = map->at[axis];
+    return add_node(e, &node);
+}
+
 /* `map` is kept.  Goes through views, and what is read by index, to what they view. */
 static uint32_t plan(struct expr *e, uint32_t value, const struct space_map *map)
 {
@@ -278,6 +330,8 @@ static uint32_t plan(struct expr *e, uint32_t value, const struct space_map *map
         return add_load(e, value, map);
     if (lower_row_of(block->ops[v->maker].id))
         return add_op(e, value, map);
+    if (join_row_of(block->ops[v->maker].id))
+        return add_join(e, value, map);
     return add_node(e, &(struct expr_node){.kind = EXPR_BOUND, .value = value, .map = map});
 }
 
@@ -342,6 +396,15 @@ static const struct expr_store *store_of(const struct expr *e, uint32_t output)
     return NULL;
 }
 
+static int64_t count_of(const frit_arg_sig *arg)
+{
+    int64_t count = 1;
+
+    for (uint32_t d = 0; d < arg->rank; d++)
+        count *= arg->dims[d];
+    return count;
+}
+
 /* Whether every load of the value reads where the store writes: since that is each place of a dense
  * tensor, the value's memory begins where the tensor's does. */
 static bool read_in_place(const struct expr *e, uint32_t value, const struct expr_store *store)
@@ -362,14 +425,14 @@ uint64_t expr_alias(const struct expr *e, uint32_t output)
 {
     const struct block *block = e->s->block;
     const struct expr_store *store = store_of(e, output);
-    uint32_t bits = frit_dtype_bits(block->values[block->outputs[output]].dtype);
+    const frit_arg_sig *out = expr_arg(e, block->n_inputs + output);
     uint64_t set = 0;
 
     if (!store)
         return 0;
     for (uint32_t i = 0; i < block->n_inputs && i < 64; i++)
-        if (frit_dtype_bits(block->values[block->inputs[i]].dtype) == bits &&
-            read_in_place(e, block->inputs[i], store))
+        if (frit_dtype_bits(expr_arg(e, i)->dtype) == frit_dtype_bits(out->dtype) &&
+            count_of(expr_arg(e, i)) == count_of(out) && read_in_place(e, block->inputs[i], store))
             set |= 1ull << i;
     return set;
 }

@@ -112,7 +112,7 @@ void expr_args(struct sched *s);
 
 /* ---- accepting ---- */
 
-/* Whether expr_node goes through an op of this id: a view, or a row of rows.def. */
+/* Whether expr_node goes through this op. */
 bool expr_knows(const struct block *block, uint32_t op);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The map schedule: elementwise ops, views and reads by index whose results all have one number of
- * elements.
+/* The map schedule: elementwise ops, views, joins and reads by index whose results all have one
+ * number of elements.
  *
  * The space is that of the last output.  An output of other dims is stored at the map at which the
  * last one needs it, where that takes each of its elements once, else at the element of the same

@@ -33,6 +33,16 @@ pick_fn pick_row_of(uint32_t op)
     return op < FRIT_OP_LIMIT ? rows[op] : NULL;
 }
 
+bool join_row_of(uint32_t op)
+{
+    static const bool rows[FRIT_OP_LIMIT] = {
+#define LOWER_JOIN(name) [FRIT_OP_##name] = true,
+#include "lower/rows.def"
+    };
+
+    return op < FRIT_OP_LIMIT && rows[op];
+}
+
 bool lower_is_float(uint32_t dtype)
 {
     return kir_type_of(dtype) == KIR_F32 || kir_type_of(dtype) == KIR_F64;

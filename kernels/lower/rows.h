@@ -68,6 +68,8 @@ typedef bool (*pick_fn)(const struct pick *pick, const struct space_map *of, str
 
 /* NULL: not listed. */
 pick_fn pick_row_of(uint32_t op);
+/* Whether it is listed as one that joins. */
+bool join_row_of(uint32_t op);
 const struct lower_row *lower_row_of(uint32_t op);
 const struct view_row *view_row_of(uint32_t op);
 

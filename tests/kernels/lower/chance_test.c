@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks by chance: views of all kinds and reads by index between elementwise ops on integers,
- * operands in any layout, several outputs, against the same ops done one by one. */
+/* Blocks by chance: views of all kinds, reads by index and joins between elementwise ops on
+ * integers, operands in any layout, several outputs, against the same ops done one by one. */
 #include <stdio.h>
 #include <string.h>
 
@@ -404,14 +404,53 @@ static void add_embedding(struct model *m, uint32_t x)
              rank + 1, dims, from_embedded);
 }
 
+/* ---- joins ---- */
+
+static void add_cat(struct model *m, uint32_t x)
+{
+    const struct rig_value shape = m->rig.values[x];
+    uint32_t axis, n = 1 + chance(m, 3), y;
+    int64_t dims[FRIT_MAX_RANK], extent, at[FRIT_MAX_RANK];
+    struct rig_in in[3];
+
+    if (shape.rank == 0 || rig_count(&m->rig, x) > MOST / 3)
+        return;
+    axis = chance(m, shape.rank);
+    extent = 0;
+    memcpy(dims, shape.dims, sizeof(dims));
+    for (uint32_t i = 0; i < n; i++) {
+        in[i] = rig_value(x);
+        if (chance(m, 3)) {
+            dims[axis] = 1 + chance(m, 4);
+            in[i] = rig_value(input(m, shape.rank, dims));
+        }
+        extent += m->rig.values[in[i].value].dims[axis];
+    }
+    dims[axis] = extent;
+    m->axis[m->rig.n_ops] = (frit_attrs_axis){sizeof(frit_attrs_axis), axis};
+    y = rig_op(&m->rig, FRIT_OP_cat, n, in, &m->axis[m->rig.n_ops], FRIT_I32, shape.rank, dims);
+    keep(m, y);
+    for (int64_t i = 0; i < rig_count(&m->rig, y); i++) {
+        uint32_t piece = 0;
+
+        coordinates(&m->rig.values[y], i, at);
+        while (at[axis] >= m->rig.values[in[piece].value].dims[axis])
+            at[axis] -= m->rig.values[in[piece++].value].dims[axis];
+        m->data[y][i] =
+            m->data[in[piece].value][number_in(&m->rig.values[in[piece].value], at, shape.rank)];
+    }
+    if (chance(m, 10) == 0)
+        rig_keep(&m->rig, y);
+}
+
 /* ---- blocks ---- */
 
 static void add_any(struct model *m)
 {
     static void (*const views[])(struct model * m, uint32_t x) = {
-        add_reshape, add_reshape, add_permute,  add_flip,      add_expand,
-        add_unfold,  add_reshape, add_permute,  add_transpose, add_unsqueeze,
-        add_select,  add_select,  add_embedding};
+        add_reshape, add_reshape, add_permute,   add_flip,      add_expand,
+        add_unfold,  add_reshape, add_permute,   add_transpose, add_unsqueeze,
+        add_select,  add_select,  add_embedding, add_cat,       add_cat};
 
     if (chance(m, 2))
         add_map(m);
