@@ -313,6 +313,25 @@ static void test_alias(void **state)
     rig_fini(&rig);
 }
 
+/* The first piece of a join is read where it is written, but is smaller. */
+static void test_alias_join(void **state)
+{
+    const int64_t dims[] = {4, 6}, both[] = {8, 6};
+    const frit_attrs_axis axis = {.struct_size = sizeof(axis), .axis = 0};
+    struct rig rig;
+    uint32_t a, b;
+
+    (void)state;
+    rig_init(&rig);
+    a = rig_input(&rig, FRIT_F32, 2, dims);
+    b = rig_input(&rig, FRIT_F32, 2, dims);
+    rig_op(&rig, FRIT_OP_cat, 2, (struct rig_in[]){rig_value(a), rig_value(b)}, &axis, FRIT_F32, 2,
+           both);
+    rig_run(&rig, &sched_map);
+    assert_int_equal(rig.numbers.alias[0], 0);
+    rig_fini(&rig);
+}
+
 /* ---- accepting ---- */
 
 static uint32_t accepts(struct rig *rig, bool *open)
@@ -509,13 +528,14 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain),     cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_empty),     cmocka_unit_test(test_far_index),
-        cmocka_unit_test(test_modules),   cmocka_unit_test(test_contiguous),
-        cmocka_unit_test(test_masks),     cmocka_unit_test(test_alias),
-        cmocka_unit_test(test_accepts),   cmocka_unit_test(test_extents),
-        cmocka_unit_test(test_malformed), cmocka_unit_test(test_targets),
-        cmocka_unit_test(test_wide),      cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_chain),      cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_empty),      cmocka_unit_test(test_far_index),
+        cmocka_unit_test(test_modules),    cmocka_unit_test(test_contiguous),
+        cmocka_unit_test(test_masks),      cmocka_unit_test(test_alias),
+        cmocka_unit_test(test_alias_join), cmocka_unit_test(test_accepts),
+        cmocka_unit_test(test_extents),    cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_targets),    cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
