@@ -32,6 +32,14 @@ static struct reduced reduce(const struct kit *kit, uint32_t x, double unit, int
     return reduced;
 }
 
+/* e^r - 1, unit 1. */
+static uint32_t near_0(const struct kit *kit, const struct reduced *reduced)
+{
+    uint32_t square = kit_mul(kit, reduced->r, reduced->r);
+
+    return kit_mad(kit, square, kit_poly(kit, poly_expm1, reduced->r), reduced->r);
+}
+
 /* The scale is 2^(2 n') with n' = n / 2 and so twice as wide an interval: what is finite and what
  * is denormal are both in reach of two equal factors. */
 uint32_t math_exp(struct kir_module *module, const struct kir_target *target, uint32_t x)
@@ -39,9 +47,24 @@ uint32_t math_exp(struct kir_module *module, const struct kir_target *target, ui
     struct kit kit = kit_of(module, target, x);
     uint32_t in = kit_fmin(&kit, x, kit_ff(&kit, 90, 711));
     struct reduced reduced = reduce(&kit, kit_fmax(&kit, in, kit_ff(&kit, -105, -746)), 2, 0);
-    uint32_t value = kit_poly(&kit, poly_exp_wide, reduced.r);
+    uint32_t value = kit_poly(&kit, poly_exp, reduced.r);
 
     return kit_mul(&kit, kit_mul(&kit, value, reduced.scale), reduced.scale);
+}
+
+/* With what is lost in the rounding of r. */
+static uint32_t near_0_less_r(const struct kit *kit, const struct reduced *reduced)
+{
+    uint32_t lost = less_low(kit, reduced, 1, kit_sub(kit, reduced->exact, reduced->r));
+    uint32_t square = kit_mul(kit, reduced->r, reduced->r);
+
+    return kit_mad(kit, square, kit_poly(kit, poly_expm1, reduced->r), lost);
+}
+
+/* How many powers of 2 the scale of e^x, x below 0, is too large by. */
+static int spare(const struct kit *kit)
+{
+    return kit->wide ? 200 : 64;
 }
 
 double kit_exp_least(const struct kit *kit)
@@ -49,31 +72,25 @@ double kit_exp_least(const struct kit *kit)
     return kit->wide ? -760 : -115;
 }
 
+static struct reduced reduce_below(const struct kit *kit, uint32_t x)
+{
+    return reduce(kit, kit_fmax(kit, x, kit_f(kit, kit_exp_least(kit))), 1, spare(kit));
+}
+
 struct exp_parts kit_exp_parts(const struct kit *kit, uint32_t x)
 {
-    int up = kit->wide ? 200 : 64;
-    uint32_t in = kit_fmax(kit, x, kit_f(kit, kit_exp_least(kit)));
-    struct reduced reduced = reduce(kit, in, 1, up);
+    struct reduced reduced = reduce_below(kit, x);
 
-    return (struct exp_parts){kit_mul(kit, reduced.r, kit_poly(kit, poly_exp, reduced.r)),
-                              reduced.scale, kit_f(kit, ldexp(1, -up))};
-}
-
-uint32_t kit_exp_of(const struct kit *kit, struct exp_parts parts)
-{
-    uint32_t value = kit_add(kit, parts.rest, kit_f(kit, 1));
-
-    return kit_mul(kit, kit_mul(kit, value, parts.scale), parts.unit);
-}
-
-static uint32_t near_1(const struct kit *kit, uint32_t r)
-{
-    return kit_mad(kit, kit_poly(kit, poly_exp, r), r, kit_f(kit, 1));
+    return (struct exp_parts){reduced.r, near_0_less_r(kit, &reduced), reduced.scale,
+                              kit_f(kit, ldexp(1, -spare(kit)))};
 }
 
 uint32_t kit_exp(const struct kit *kit, uint32_t x)
 {
-    return kit_exp_of(kit, kit_exp_parts(kit, x));
+    struct reduced reduced = reduce_below(kit, x);
+    uint32_t value = kit_add(kit, near_0(kit, &reduced), kit_f(kit, 1));
+
+    return kit_mul(kit, kit_mul(kit, value, reduced.scale), kit_f(kit, ldexp(1, -spare(kit))));
 }
 
 /* With half the scale, so that what is finite does not overflow on the way; what is tiny is
@@ -83,10 +100,7 @@ uint32_t math_expm1(struct kir_module *module, const struct kir_target *target, 
     struct kit kit = kit_of(module, target, x);
     uint32_t in = kit_fmin(&kit, x, kit_ff(&kit, 89, 710));
     struct reduced reduced = reduce(&kit, kit_fmax(&kit, in, kit_ff(&kit, -18, -40)), 1, -1);
-    uint32_t lost = less_low(&kit, &reduced, 1, kit_sub(&kit, reduced.exact, reduced.r));
-    uint32_t square = kit_mul(&kit, reduced.r, reduced.r);
-    uint32_t rest = kit_mad(&kit, square, kit_poly(&kit, poly_expm1, reduced.r), lost);
-    uint32_t near = kit_add(&kit, reduced.r, rest);
+    uint32_t near = kit_add(&kit, reduced.r, near_0_less_r(&kit, &reduced));
     uint32_t less = kit_sub(&kit, reduced.scale, kit_f(&kit, 0.5));
     uint32_t half = kit_mad(&kit, reduced.scale, near, less);
     uint32_t tiny = kit_lt(&kit, kit_abs(&kit, x), kit_f(&kit, 0x1p-60));
@@ -98,7 +112,7 @@ uint32_t math_expm1(struct kir_module *module, const struct kir_target *target, 
 static uint32_t half_exp(const struct kit *kit, uint32_t x)
 {
     struct reduced reduced = reduce(kit, kit_fmin(kit, x, kit_ff(kit, 90, 711)), 1, -4);
-    uint32_t value = near_1(kit, reduced.r);
+    uint32_t value = kit_add(kit, near_0(kit, &reduced), kit_f(kit, 1));
 
     return kit_mul(kit, kit_mul(kit, value, reduced.scale), kit_f(kit, 8));
 }
@@ -132,7 +146,8 @@ uint32_t math_tanh(struct kir_module *module, const struct kir_target *target, u
     uint32_t a = kit_abs(&kit, x);
     uint32_t in = kit_fmin(&kit, kit_add(&kit, a, a), kit_ff(&kit, 20, 40));
     struct reduced reduced = reduce(&kit, in, 1, 0);
-    uint32_t e = kit_mad(&kit, near_1(&kit, reduced.r), reduced.scale, one);
+    uint32_t value = kit_add(&kit, near_0(&kit, &reduced), one);
+    uint32_t e = kit_mad(&kit, value, reduced.scale, one);
     uint32_t large = kit_sub(&kit, one, kit_div(&kit, kit_f(&kit, 2), e));
     uint32_t small = kit_odd(&kit, poly_tanh, a, kit_mul(&kit, a, a));
     uint32_t y = kit_select(&kit, kit_lt(&kit, a, kit_f(&kit, 0.55)), small, large);
@@ -156,7 +171,7 @@ uint32_t math_sigmoid(struct kir_module *module, const struct kir_target *target
 }
 
 /* The same, the scale of e^-|x| last: it may be denormal where the result is not.  Below 0 what the
- * sum 1 + e is too large by is taken from 1 + rest, less a tenth at most: 1 - e / 2 stands for
+ * sum 1 + e is too large by is taken from e, less a tenth at most: 1 - e / 2 stands for
  * 1 / (1 + e). */
 uint32_t math_silu(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
@@ -164,12 +179,14 @@ uint32_t math_silu(struct kir_module *module, const struct kir_target *target, u
     uint32_t magnitude = kit_abs(&kit, x);
     uint32_t in = kit_fmax(&kit, x, kit_f(&kit, kit_exp_least(&kit)));
     struct exp_parts parts = kit_exp_parts(&kit, kit_neg(&kit, magnitude));
-    uint32_t e = kit_exp_of(&kit, parts);
     uint32_t one = kit_f(&kit, 1);
+    uint32_t value = kit_add(&kit, kit_add(&kit, parts.r, parts.more), one);
+    uint32_t e = kit_mul(&kit, kit_mul(&kit, value, parts.scale), parts.unit);
     uint32_t sum = kit_add(&kit, one, e);
     uint32_t over = kit_sub(&kit, kit_sub(&kit, sum, one), e);
     uint32_t below = kit_lt(&kit, x, kit_f(&kit, 0));
-    uint32_t rest = kit_mad(&kit, over, kit_mad(&kit, e, kit_f(&kit, -0.5), one), parts.rest);
+    uint32_t more = kit_mad(&kit, over, kit_mad(&kit, e, kit_f(&kit, -0.5), one), parts.more);
+    uint32_t rest = kit_add(&kit, parts.r, more);
     uint32_t scaled = kit_mul(&kit, kit_mad(&kit, in, rest, in), parts.scale);
     uint32_t y = kit_div(&kit, kit_select(&kit, below, scaled, in), sum);
 

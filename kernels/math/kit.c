@@ -68,14 +68,23 @@ uint32_t kit_mad(const struct kit *kit, uint32_t a, uint32_t b, uint32_t c)
     return kit_add(kit, kit_mul(kit, a, b), c);
 }
 
-uint32_t kit_poly(const struct kit *kit, const struct poly polys[2], uint32_t x)
+static uint32_t horner(const struct kit *kit, const struct poly *poly, uint32_t from, uint32_t x)
 {
-    const struct poly *poly = &polys[kit->wide];
     uint32_t sum = kit_f(kit, poly->c[poly->n - 1]);
 
-    for (uint32_t i = poly->n - 1; i-- > 0;)
+    for (uint32_t i = poly->n - 1; i-- > from;)
         sum = kit_mad(kit, sum, x, kit_f(kit, poly->c[i]));
     return sum;
+}
+
+uint32_t kit_poly(const struct kit *kit, const struct poly polys[2], uint32_t x)
+{
+    return horner(kit, &polys[kit->wide], 0, x);
+}
+
+uint32_t kit_slope(const struct kit *kit, const struct poly polys[2], uint32_t x)
+{
+    return horner(kit, &polys[kit->wide], 1, x);
 }
 
 uint32_t kit_odd(const struct kit *kit, const struct poly polys[2], uint32_t x, uint32_t z)

@@ -107,6 +107,8 @@ uint32_t kit_with_sign(const struct kit *kit, uint32_t a, uint32_t sign);
 uint32_t kit_mad(const struct kit *kit, uint32_t a, uint32_t b, uint32_t c);
 /* By Horner's rule. */
 uint32_t kit_poly(const struct kit *kit, const struct poly polys[2], uint32_t x);
+/* (P(x) - P(0)) / x */
+uint32_t kit_slope(const struct kit *kit, const struct poly polys[2], uint32_t x);
 /* x + x * z * P(z): an odd function from the polynomial of its rest, z = x * x. */
 uint32_t kit_odd(const struct kit *kit, const struct poly polys[2], uint32_t x, uint32_t z);
 
@@ -120,15 +122,15 @@ struct pair kit_pair_select(const struct kit *kit, uint32_t which, struct pair a
 
 /* ---- parts that several functions need ---- */
 
-/* e^x = (1 + rest) * scale * unit, for x from `least` to 0, which is where e^x |x| is 0; above 0 as
- * long as that is finite.  `scale` and `unit` are powers of 2 in the type's normal range. */
+/* e^x = (1 + (r + more)) * scale * unit, for x from `least` to 0, which is where e^x |x| is 0;
+ * above 0 as long as that is finite.  `scale` and `unit` are powers of 2 in the type's normal
+ * range. */
 struct exp_parts {
-    uint32_t rest, scale, unit;
+    uint32_t r, more, scale, unit;
 };
 
 struct exp_parts kit_exp_parts(const struct kit *kit, uint32_t x);
 double kit_exp_least(const struct kit *kit);
-uint32_t kit_exp_of(const struct kit *kit, struct exp_parts parts);
 /* e^x of what is not above 0. */
 uint32_t kit_exp(const struct kit *kit, uint32_t x);
 /* log(x 2^more), x a pair of positive, finite, normal numbers (lo: KIR_NONE for 0); more: a float

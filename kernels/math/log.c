@@ -33,16 +33,20 @@ uint32_t kit_log(const struct kit *kit, struct pair x, uint32_t more)
     uint32_t of_k = kit_shl(kit, k, kit->man);
     uint32_t f = kit_sub(kit, kit_float(kit, kit_sub(kit, bits, of_k)), kit_f(kit, 1));
     uint32_t n = kit_1(kit, kit->wide ? KIR_f64 : KIR_f32, k);
-    uint32_t scale;
+    uint32_t scale, low;
+    struct pair sum;
 
+    if (more != KIR_NONE)
+        n = kit_add(kit, n, more);
+    low = kit_mul(kit, n, kit_f(kit, ln2->lo));
     if (x.lo != KIR_NONE) {
         scale = kit_sub(kit, kit_i(kit, kit->bias << kit->man), of_k);
         scale = kit_float(kit, kit_smax(kit, scale, kit_i(kit, 0)));
-        f = kit_mad(kit, x.lo, scale, f);
+        sum = kit_sum_fast(kit, f, kit_mul(kit, x.lo, scale));
+        f = sum.hi;
+        low = kit_add(kit, low, sum.lo);
     }
-    if (more != KIR_NONE)
-        n = kit_add(kit, n, more);
-    f = kit_add(kit, log_rest(kit, f, kit_mul(kit, n, kit_f(kit, ln2->lo))), f);
+    f = kit_add(kit, log_rest(kit, f, low), f);
     return kit_mad(kit, n, kit_f(kit, ln2->hi), f);
 }
 
@@ -134,12 +138,13 @@ uint32_t math_asinh(struct kir_module *module, const struct kir_target *target, 
     return kit_with_sign(&kit, y, kit_sign(&kit, x));
 }
 
-/* log(x + sqrt((x - 1) (x + 1))) */
+/* log(x + sqrt(t^2 + 2 t)), t = x - 1 */
 uint32_t math_acosh(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
     uint32_t one = kit_f(&kit, 1);
-    uint32_t z = kit_mul(&kit, kit_sub(&kit, x, one), kit_add(&kit, x, one));
+    uint32_t t = kit_sub(&kit, x, one);
+    uint32_t z = kit_mad(&kit, t, t, kit_add(&kit, t, t));
     struct pair u = kit_sum_fast(&kit, x, kit_sqrt(&kit, z));
     uint32_t y = log_or_log_2x(&kit, is_large(&kit, x), x, u);
 

@@ -15,6 +15,7 @@ from mpmath import mp, mpf, matrix, lu_solve, cos, pi, log, exp, sqrt, atan, asi
 
 mp.dps = 50
 DIGITS = {0: 24, 1: 53}
+REFITS = 4  # across 0 the coefficients beyond matter little
 HALF = sqrt(mpf(1) / 2)
 
 
@@ -66,7 +67,7 @@ def lawson(xs, target, weight, powers):
     n, share, best = len(powers), [mpf(1) / len(xs)] * len(xs), None
     rows = [[x ** p * w for p in powers] for x, w in zip(xs, weight)]
     goal = [t * w for t, w in zip(target, weight)]
-    for _ in range(8):
+    for _ in range(6):
         a = matrix(n, n)
         b = matrix(n, 1)
         for row, g, s in zip(rows, goal, share):
@@ -87,12 +88,15 @@ def lawson(xs, target, weight, powers):
 
 
 def fit(function, weight, lo, hi, n, bits):
-    xs = grid(mpf(lo), mpf(hi), 30 * n)
+    across = lo < 0 < hi
+    xs = grid(mpf(lo), mpf(hi), (12 if across else 30) * n)
     target, w, fixed = [function(x) for x in xs], [weight(x) for x in xs], []
-    for k in range(n):
-        c, worst = (lawson if lo < 0 < hi else remez)(xs, target, w, range(k, n))
-        fixed.append(rounded(c[0], bits))
-        target = [t - fixed[-1] * x ** k for t, x in zip(target, xs)]
+    while len(fixed) < n:
+        k = len(fixed)
+        c, _ = (lawson if across and k else remez)(xs, target, w, range(k, n))
+        new = [rounded(v, bits) for v in (c if across and k == REFITS else c[:1])]
+        target = [t - sum(v * x ** (k + i) for i, v in enumerate(new)) for t, x in zip(target, xs)]
+        fixed += new
     return fixed, max(abs(t * v) for t, v in zip(target, w))
 
 
@@ -113,17 +117,16 @@ def mills(a):  # e^(a^2 / 2) times the normal distribution's tail beyond a
     return exp(a * a / 2) * erfc(a / sqrt(mpf(2))) / 2
 
 
-def tail(q):  # mills(a) / q, q = MILLS / (a + MILLS)
-    return mills(MILLS / q - MILLS) / q
+def tail(t):  # mills(a) / q, q = MILLS / (a + MILLS) = t + MIDDLE
+    return mills(MILLS / (t + MIDDLE) - MILLS) / (t + MIDDLE)
 
 
-MILLS = mpf(4)
+MILLS, MIDDLE = mpf(4), mpf(5) / 8
 LN2 = log(mpf(2))
 NEAR = -LN2 / 2 * mpf("1.001"), LN2 / 2 * mpf("1.001")
 # name: (function, weight, interval, terms for F32 and F64 (0: not used))
 POLYS = {
-    "exp": (lambda r: mp.expm1(r) / r, lambda r: abs(r) * exp(-r), (NEAR,) * 2, (6, 11)),
-    "exp_wide": (exp, lambda r: exp(-r), ((-LN2, LN2),) * 2, (8, 14)),
+    "exp": (exp, lambda r: exp(-r), ((-LN2, LN2),) * 2, (8, 14)),
     "expm1": (lambda r: (mp.expm1(r) - r) / r**2, lambda r: abs(r**2 / mp.expm1(r)), (NEAR,) * 2, (5, 11)),
     "tanh": (*odd_rest(mp.tanh), ((0, mpf("0.3025")),) * 2, (5, 11)),
     "sinh": (*odd_rest(sinh), ((0, 1),) * 2, (4, 8)),
@@ -134,18 +137,25 @@ POLYS = {
     "sin": (*odd_rest(sin), ((0, pi**2 / 16),) * 2, (3, 6)),
     "cos": (lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2, lambda z: z**2 / cos(sqrt(z)),
             ((0, pi**2 / 16),) * 2, (3, 6)),
+    "tan": (*odd_rest(mp.tan), ((0, pi**2 / 16),) * 2, (6, 14)),
     "atan": (*odd_rest(atan), ((0, 1),) * 2, (9, 21)),
     "asin": (*odd_rest(asin), ((0, mpf(1) / 4),) * 2, (5, 12)),
     "erf": (lambda z: erf(sqrt(z)) / sqrt(z) - 1, lambda z: sqrt(z) / erf(sqrt(z)), ((0, 1),) * 2, (6, 14)),
     "erf_log": (lambda x: log(erfc(x)), erfc, ((1, mpf("3.95")), (1, mpf("5.95"))), (8, 19)),
-    "mills": (tail, lambda q: 1 / tail(q), ((MILLS / (15 + MILLS), 1), (MILLS / (39 + MILLS), 1)), (10, 24)),
+    "pow": (lambda z: (atanh_rest(z) - mpf(2) / 3) / z, lambda z: z**2, ((0, mpf("0.0295")),) * 2, (3, 7)),
+    "mills": (tail, lambda t: 1 / tail(t), ((MILLS / (15 + MILLS) - MIDDLE, 1 - MIDDLE),
+              (MILLS / (39 + MILLS) - MIDDLE, 1 - MIDDLE)), (10, 24)),
 }
 # name: the number, the bits of its high part in F32 and F64; the low part has all bits
-SPLITS = {"ln2": (LN2, 16, 42), "pi_2": (pi / 2, 24, 53), "log2e": (1 / LN2, 24, 53)}
+SPLITS = {"ln2": (LN2, 16, 42), "pi_2": (pi / 2, 24, 53), "log2e": (1 / LN2, 24, 53), "2_3": (mpf(2) / 3, 24, 53)}
 
 
 def text(value):
     return float(value).hex()
+
+
+# the words of 2 / pi: the first has `lead` bits of it, for the type's width and range
+TURNS = (32, 6, 8), (64, 9, 20)
 
 
 def main():
@@ -169,6 +179,13 @@ def main():
         for hi, lo in parts:
             print(f"    {{{text(hi)}, {text(lo)}}},")
         print("};")
+    mp.dps = 420
+    print(f"\nconst uint64_t turns[2][TURNS] = {{")
+    for width, lead, count in TURNS:
+        words = [int(2 / pi * mpf(2)**(lead + width * i)) % 2**width for i in range(count)]
+        print(f"    {{{', '.join(hex(w) for w in words)}}},")
+    print("};")
+    mp.dps = 50
     for name in names:
         print(f"\nconst struct poly poly_{name}[2] = {{")
         for kind in (0, 1):

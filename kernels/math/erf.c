@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* erf, gelu.
+ *
+ * gelu(x) is x or 0 but for |x| T(|x|) with T the tail of the normal distribution, and
+ * T(a) = e^(-a^2 / 2) q P(q - 5/8) with q = 4 / (a + 4) and P a polynomial. */
+#include <math.h>
+
+#include "math/kit.h"
+
+/* An odd polynomial to 1, then 1 - e^P(|x|) up to where that is 1. */
+uint32_t math_erf(struct kir_module *module, const struct kir_target *target, uint32_t x)
+{
+    struct kit kit = kit_of(module, target, x);
+    uint32_t a = kit_abs(&kit, x), one = kit_f(&kit, 1);
+    uint32_t square = kit_mul(&kit, a, a);
+    uint32_t near = kit_mad(&kit, a, kit_poly(&kit, poly_erf, square), a);
+    uint32_t in = kit_fmin(&kit, a, kit_ff(&kit, 3.95, 5.95));
+    uint32_t far = kit_sub(&kit, one, kit_exp(&kit, kit_poly(&kit, poly_erf_log, in)));
+    uint32_t y = kit_select(&kit, kit_lt(&kit, a, one), near, far);
+
+    return kit_with_sign(&kit, y, kit_sign(&kit, x));
+}
+
+/* q P as a pair, a >= 0. */
+static struct pair mills(const struct kit *kit, uint32_t a)
+{
+    const struct poly *poly = &poly_mills[kit->wide];
+    uint32_t four = kit_f(kit, 4);
+    struct pair below = kit_sum(kit, four, a);
+    uint32_t q = kit_div(kit, four, below.hi);
+    struct pair product = kit_product(kit, q, below.hi), p;
+    uint32_t left = kit_sub(kit, kit_sub(kit, four, product.hi), product.lo), low;
+    uint32_t t = kit_sub(kit, q, kit_f(kit, 0.625)), slope = kit_slope(kit, poly_mills, t);
+
+    left = kit_sub(kit, left, kit_mul(kit, q, below.lo));
+    low = kit_mul(kit, kit_mul(kit, left, q), kit_f(kit, 0.25));
+    p = kit_sum_fast(kit, kit_f(kit, poly->c[0]), kit_mul(kit, slope, t));
+    p.lo = kit_mad(kit, slope, low, p.lo);
+    return kit_pair_product(kit, (struct pair){q, low}, p);
+}
+
+/* Below 0 the scale of the exponential comes last: it may be denormal where the result is not. */
+uint32_t math_gelu(struct kir_module *module, const struct kir_target *target, uint32_t x)
+{
+    struct kit kit = kit_of(module, target, x);
+    uint32_t magnitude = kit_abs(&kit, x);
+    uint32_t a = kit_fmin(&kit, magnitude, kit_ff(&kit, 15, 39));
+    struct pair square = kit_product(&kit, a, kit_mul(&kit, a, kit_f(&kit, -0.5)));
+    struct exp_parts parts = kit_exp_parts(&kit, square.hi);
+    uint32_t more = kit_add(&kit, kit_mad(&kit, square.lo, parts.r, square.lo), parts.more);
+    uint32_t rest = kit_add(&kit, parts.r, more);
+    struct pair tail = mills(&kit, a);
+    uint32_t y = kit_add(&kit, tail.hi, kit_mad(&kit, tail.hi, rest, tail.lo));
+    uint32_t infinite = kit_eq(&kit, magnitude, kit_f(&kit, INFINITY));
+
+    y = kit_mul(&kit, kit_mul(&kit, kit_mul(&kit, a, y), parts.scale), parts.unit);
+    y = kit_select(&kit, kit_lt(&kit, x, kit_f(&kit, 0)), kit_neg(&kit, y), kit_sub(&kit, x, y));
+    return kit_select(&kit, infinite, kit_add(&kit, x, magnitude), y);
+}
