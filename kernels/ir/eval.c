@@ -211,9 +211,10 @@ static frit_status run_group_of(struct eval *e)
 
 static frit_status run_grid(struct eval *e, const uint32_t grid[3])
 {
+    e->group_number = 0;
     for (e->group[2] = 0; e->group[2] < grid[2]; e->group[2]++) {
         for (e->group[1] = 0; e->group[1] < grid[1]; e->group[1]++) {
-            for (e->group[0] = 0; e->group[0] < grid[0]; e->group[0]++)
+            for (e->group[0] = 0; e->group[0] < grid[0]; e->group[0]++, e->group_number++)
                 TRY(run_group_of(e));
         }
     }
@@ -229,6 +230,8 @@ static frit_status run_phase(struct eval *e, const uint32_t grid[3])
     e->carried = malloc(bytes);
     st = e->values && e->carried ? eval_tiles_init(e) : fail_memory(e->err, bytes);
     if (!st)
+        st = eval_shadow_reset(e);
+    if (!st)
         st = run_grid(e, grid);
     eval_tiles_fini(e);
     free(e->values);
@@ -241,10 +244,14 @@ frit_status eval_run(const struct kir_module *module, const uint64_t *words,
 {
     struct eval e = {.module = module, .words = words, .args = args, .err = err};
 
+    frit_status st;
+
     TRY(kir_verify(module, NULL, err));
-    for (uint32_t i = 0; i < module->n_phases; i++) {
+    st = eval_shadow_init(&e);
+    for (uint32_t i = 0; !st && i < module->n_phases; i++) {
         e.phase = &module->phases[i];
-        TRY(run_phase(&e, grid[i]));
+        st = run_phase(&e, grid[i]);
     }
-    return FRIT_OK;
+    eval_shadow_fini(&e);
+    return st;
 }

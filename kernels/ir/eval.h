@@ -2,8 +2,9 @@
 /* Runs a module by the letter: the oracle of every emitter.
  *
  * Group after group, all lanes of a group in lockstep, one instruction at a time.  Beyond the
- * results it finds what another order would break or bring to light: accesses outside of arguments
- * and tiles, and lanes that touch the same element of a group's tile with no barrier between.  What
+ * results it finds what another order would bring to light: accesses outside of arguments and
+ * tiles, lanes that touch the same element of a group's tile with no barrier between or the same
+ * memory of arguments in one phase, one of them writing something else than the other sees.  What
  * kir.def leaves open is filled with ones: bits of shifts by too much, tiles not yet written. */
 #ifndef KIR_EVAL_H
 #define KIR_EVAL_H

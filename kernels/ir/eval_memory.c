@@ -88,6 +88,7 @@ static frit_status find_element(const struct eval *e, uint32_t lane, unsigned ch
 frit_status eval_load(struct eval *e)
 {
     const struct kir_arg *arg = &e->module->args[e->inst->imm];
+    size_t bytes = element_bytes(arg);
     bool conditional = e->inst->op == KIR_load_if;
     const uint64_t *condition = conditional ? eval_value(e, e->inst->a[1]) : NULL;
     const uint64_t *other = conditional ? eval_value(e, e->inst->a[2]) : NULL;
@@ -102,7 +103,8 @@ frit_status eval_load(struct eval *e)
             continue;
         }
         TRY(find_element(e, lane, &element));
-        memcpy(&raw, element, element_bytes(arg));
+        TRY(eval_shadow_read(e, lane, element, bytes));
+        memcpy(&raw, element, bytes);
         out[lane] = widened(arg->dtype, raw);
     }
     return FRIT_OK;
@@ -111,6 +113,7 @@ frit_status eval_load(struct eval *e)
 frit_status eval_store(struct eval *e)
 {
     const struct kir_arg *arg = &e->module->args[e->inst->imm];
+    size_t bytes = element_bytes(arg);
     const uint64_t *values = eval_value(e, e->inst->a[1]);
     const uint64_t *condition = e->inst->op == KIR_store_if ? eval_value(e, e->inst->a[2]) : NULL;
 
@@ -121,7 +124,8 @@ frit_status eval_store(struct eval *e)
         if (condition && !condition[lane])
             continue;
         TRY(find_element(e, lane, &element));
-        memcpy(element, &raw, element_bytes(arg));
+        TRY(eval_shadow_write(e, lane, element, bytes, memcmp(element, &raw, bytes) != 0));
+        memcpy(element, &raw, bytes);
     }
     return FRIT_OK;
 }
@@ -129,6 +133,7 @@ frit_status eval_store(struct eval *e)
 frit_status eval_atomic_add(struct eval *e)
 {
     const struct kir_arg *arg = &e->module->args[e->inst->imm];
+    size_t bytes = element_bytes(arg);
     const uint64_t *values = eval_value(e, e->inst->a[1]);
     const uint64_t *condition = eval_value(e, e->inst->a[2]);
 
@@ -139,12 +144,13 @@ frit_status eval_atomic_add(struct eval *e)
         if (condition && !condition[lane])
             continue;
         TRY(find_element(e, lane, &element));
-        memcpy(&raw, element, element_bytes(arg));
+        TRY(eval_shadow_add(e, lane, element, bytes));
+        memcpy(&raw, element, bytes);
         if (arg->dtype == FRIT_F32)
             raw = half_bits_of(half_real_of((uint32_t)raw) + half_real_of((uint32_t)values[lane]));
         else
             raw += values[lane];
-        memcpy(element, &raw, element_bytes(arg));
+        memcpy(element, &raw, bytes);
     }
     return FRIT_OK;
 }

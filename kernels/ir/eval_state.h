@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run of a module, between eval.c (order) and eval_memory.c (accesses). */
+/* One run of a module, between eval.c (order), eval_memory.c (accesses) and eval_shadow.c (who
+ * touched what). */
 #ifndef KIR_EVAL_STATE_H
 #define KIR_EVAL_STATE_H
 
 #include "base/fail.h"
 #include "ir/eval.h"
 
-/* Who touched an element of a group's tile since the last barrier: lane + 1, 0: none. */
+/* Who touched an element: of a group's tile since the last barrier, lane + 1; of an argument in the
+ * phase, see eval_shadow.c.  0: none. */
 struct eval_touch {
     uint32_t writer, reader;
+};
+
+/* Memory of arguments that overlap. */
+struct eval_region {
+    uintptr_t low, high;
+    uint64_t granule;         /* bytes */
+    struct eval_touch *touch; /* per granule */
 };
 
 struct eval_tile {
@@ -23,9 +32,12 @@ struct eval {
     const uint64_t *words;
     const struct eval_arg *args;
     uint32_t group[3];
-    uint64_t *values;  /* of instruction i in lane k: values[i * lanes + k] */
-    uint64_t *carried; /* what `next` moves at once: as many as the phase's values */
+    uint64_t group_number; /* in the phase */
+    uint64_t *values;      /* of instruction i in lane k: values[i * lanes + k] */
+    uint64_t *carried;     /* what `next` moves at once: as many as the phase's values */
     struct eval_tile *tiles;
+    struct eval_region *regions; /* as many as arguments, some unused */
+    uint32_t *region_of;         /* per argument */
     frit_err *err;
 };
 
@@ -59,5 +71,18 @@ frit_status eval_store(struct eval *e);
 frit_status eval_atomic_add(struct eval *e);
 frit_status eval_tload(struct eval *e);
 frit_status eval_tstore(struct eval *e);
+
+/* Of a run; then per phase, for which everything is forgotten. */
+frit_status eval_shadow_init(struct eval *e);
+void eval_shadow_fini(struct eval *e);
+frit_status eval_shadow_reset(struct eval *e);
+/* A lane touches an element of the instruction's argument; FRIT_INVALID where the order matters.
+ * `changes`: other bits than are there. */
+frit_status eval_shadow_read(const struct eval *e, uint32_t lane, const unsigned char *element,
+                             size_t bytes);
+frit_status eval_shadow_write(const struct eval *e, uint32_t lane, const unsigned char *element,
+                              size_t bytes, bool changes);
+frit_status eval_shadow_add(const struct eval *e, uint32_t lane, const unsigned char *element,
+                            size_t bytes);
 
 #endif
