@@ -89,11 +89,12 @@ static uint32_t subgroup_size(const struct adapter *out,
     const VkSubgroupFeatureFlags wanted =
         VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
         VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT;
-    const bool there = out->features.subgroup.subgroupSizeControl &&
-                       out->features.subgroup.computeFullSubgroups &&
-                       control->requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT &&
-                       properties->subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT &&
-                       (properties->subgroupSupportedOperations & wanted) == wanted;
+    const bool there =
+        out->type != FRIT_DEVICE_SOFTWARE && out->features.v12.shaderSubgroupExtendedTypes &&
+        out->features.subgroup.subgroupSizeControl && out->features.subgroup.computeFullSubgroups &&
+        control->requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT &&
+        properties->subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT &&
+        (properties->subgroupSupportedOperations & wanted) == wanted;
 
     return there ? properties->subgroupSize : 0;
 }
@@ -168,6 +169,7 @@ static void read_features(const struct instance *instance, const bool found[N_EX
     };
     use->v11.storageBuffer16BitAccess = all.v11.storageBuffer16BitAccess;
     use->v12.storageBuffer8BitAccess = all.v12.storageBuffer8BitAccess;
+    use->v12.shaderFloat16 = all.v12.shaderFloat16;
     use->v12.shaderBufferInt64Atomics = all.v12.shaderBufferInt64Atomics;
     use->v12.shaderSubgroupExtendedTypes = all.v12.shaderSubgroupExtendedTypes;
     use->v12.timelineSemaphore = all.v12.timelineSemaphore;

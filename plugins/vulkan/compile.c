@@ -6,6 +6,9 @@
 
 #include "driver.h"
 
+/* Of a group.  A few for each thread, so that what it loads is 16 bytes. */
+enum { MOST_LANES = 1024 };
+
 /* ---- facts ---- */
 
 static uint32_t smaller(uint32_t a, uint32_t b)
@@ -22,6 +25,18 @@ static uint32_t power_below(uint32_t n)
     return power;
 }
 
+/* Whether shaders may ask of 16-bit floats what is asked of the others: with 64-bit ones alike, or
+ * apart from them. */
+static bool float16_is_exact(const struct adapter *adapter)
+{
+    const VkPhysicalDeviceVulkan12Properties *floats = &adapter->floats;
+    const VkShaderFloatControlsIndependence all = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;
+
+    return adapter->features.v12.shaderFloat16 && floats->shaderSignedZeroInfNanPreserveFloat16 &&
+           floats->shaderDenormPreserveFloat16 && floats->shaderRoundingModeRTEFloat16 &&
+           floats->denormBehaviorIndependence == all && floats->roundingModeIndependence == all;
+}
+
 /* What shaders may ask of floats.  Where all widths must be asked the same, denormals are asked to
  * be kept only if both can be. */
 static void fill_floats(const struct adapter *adapter, struct spirv_target *out)
@@ -35,6 +50,7 @@ static void fill_floats(const struct adapter *adapter, struct spirv_target *out)
     out->keep_denormal64 = floats->shaderDenormPreserveFloat64;
     out->round_even32 = floats->shaderRoundingModeRTEFloat32;
     out->round_even64 = floats->shaderRoundingModeRTEFloat64;
+    out->float16 = float16_is_exact(adapter);
     if (floats->denormBehaviorIndependence == none && out->keep_denormal32 != out->keep_denormal64)
         out->keep_denormal32 = out->keep_denormal64 = false;
     if (floats->roundingModeIndependence == none && out->round_even32 != out->round_even64)
@@ -66,14 +82,15 @@ static void fill_target(const struct adapter *adapter, struct spirv_target *out)
 static void fill_kernels(const struct adapter *adapter, const struct spirv_target *target,
                          struct kir_target *out)
 {
-    const uint32_t most = target->most_threads * 4;
+    const uint32_t lanes = smaller(MOST_LANES, target->most_threads * 4);
+    const uint32_t exchanged = lanes * 12; /* as spirv.h says */
 
     *out = (struct kir_target){
-        .lanes = smaller(1024, most),
-        .row_lanes = smaller(1024, most),
-        .most_lanes = most,
+        .lanes = lanes,
+        .row_lanes = lanes,
+        .most_lanes = lanes,
         .units = adapter->type == FRIT_DEVICE_SOFTWARE ? 8 : 512,
-        .group_bytes = target->shared_bytes,
+        .group_bytes = target->shared_bytes > exchanged ? target->shared_bytes - exchanged : 0,
         .bindings = 64,
         .f64 = target->float64,
         .i64 = true,
@@ -116,6 +133,33 @@ static frit_status make_pipeline(struct device *device, const struct spirv_code 
                   : FRIT_OK;
 }
 
+/* Whether lanes of the phase give each other values of 64 bits. */
+static bool exchanges_wide(const struct kir_phase *phase)
+{
+    for (uint32_t i = 0; i < phase->n; i++) {
+        const struct kir_inst *inst = &phase->inst[i];
+
+        if ((inst->op == KIR_exchange || inst->op == KIR_shift || inst->op == KIR_first) &&
+            (inst->type == KIR_I64 || inst->type == KIR_F64))
+            return true;
+    }
+    return false;
+}
+
+/* Without subgroups where they do not take such values, and for rasterisers: what theirs make of a
+ * double from another invocation can be more than LLVM takes, which then ends the process. */
+static struct spirv_target target_for(const struct device *device, const struct kir_phase *phase)
+{
+    const struct adapter *adapter = device->adapter;
+    struct spirv_target target = device->target;
+
+    if ((adapter->type == FRIT_DEVICE_SOFTWARE ||
+         !adapter->features.v12.shaderSubgroupExtendedTypes) &&
+        exchanges_wide(phase))
+        target.subgroup = 0;
+    return target;
+}
+
 static bool same_words(const struct spirv_code *a, const struct spirv_code *b)
 {
     return a->n_words == b->n_words &&
@@ -125,11 +169,12 @@ static bool same_words(const struct spirv_code *a, const struct spirv_code *b)
 static frit_status make_phase(struct device *device, const struct kir_module *module,
                               uint32_t phase, struct code *code, frit_err *err)
 {
+    const struct spirv_target target = target_for(device, &module->phases[phase]);
     struct spirv_code any = {0}, aligned = {0};
-    frit_status status = spirv_emit(module, phase, &device->target, false, &any, err);
+    frit_status status = spirv_emit(module, phase, &target, false, &any, err);
 
     if (!status)
-        status = spirv_emit(module, phase, &device->target, true, &aligned, err);
+        status = spirv_emit(module, phase, &target, true, &aligned, err);
     if (!status)
         status = make_pipeline(device, &aligned, &code->phases[phase].aligned, err);
     if (!status && same_words(&any, &aligned))
