@@ -6,6 +6,8 @@
  * a number does not fit, its lanes are computed one by one, which is right whatever they are. */
 #include "emit/tile/code.h"
 
+#include <assert.h>
+
 #include "ir/kir.h"
 
 static bool is_unsigned(uint32_t op)
@@ -79,6 +81,7 @@ static bool find(const struct tile_step *step, int64_t first, int64_t other, str
     int64_t by = (int64_t)step->imm;
     bool or_same = step->op == KIR_le || step->op == KIR_ule;
 
+    assert(by != 0);
     if (by == INT64_MIN || !stays(step, first, other))
         return false;
     if (step->op == KIR_eq)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running: step after step, by kind. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "emit/tile/code.h"
@@ -102,9 +103,9 @@ static void run_store(const struct tile_step *step, void *const *args, char *scr
 
 /* ---- atomics ---- */
 
-static void add_float(uint32_t *to, uint32_t bits)
+static void add_float(_Atomic uint32_t *to, uint32_t bits)
 {
-    uint32_t old = __atomic_load_n(to, __ATOMIC_RELAXED), sum;
+    uint32_t old = atomic_load_explicit(to, memory_order_relaxed), sum;
     float a, b;
 
     memcpy(&b, &bits, sizeof(b));
@@ -112,7 +113,8 @@ static void add_float(uint32_t *to, uint32_t bits)
         memcpy(&a, &old, sizeof(a));
         a += b;
         memcpy(&sum, &a, sizeof(sum));
-    } while (!__atomic_compare_exchange_n(to, &old, sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    } while (!atomic_compare_exchange_weak_explicit(to, &old, sum, memory_order_relaxed,
+                                                    memory_order_relaxed));
 }
 
 static void run_atomic(const struct tile_step *step, void *const *args, char *scratch)
@@ -130,13 +132,13 @@ static void run_atomic(const struct tile_step *step, void *const *args, char *sc
         if (step->way != TILE_LINEAR)
             where = read_int((const char *)at.offsets + i * (step->wide ? 8 : 4), step->wide);
         if (step->type == KIR_I64)
-            __atomic_fetch_add((uint64_t *)memory + where, ((const uint64_t *)from)[i],
-                               __ATOMIC_RELAXED);
+            atomic_fetch_add_explicit((_Atomic uint64_t *)memory + where,
+                                      ((const uint64_t *)from)[i], memory_order_relaxed);
         else if (step->type == KIR_I32)
-            __atomic_fetch_add((uint32_t *)memory + where, ((const uint32_t *)from)[i],
-                               __ATOMIC_RELAXED);
+            atomic_fetch_add_explicit((_Atomic uint32_t *)memory + where,
+                                      ((const uint32_t *)from)[i], memory_order_relaxed);
         else
-            add_float((uint32_t *)memory + where, ((const uint32_t *)from)[i]);
+            add_float((_Atomic uint32_t *)memory + where, ((const uint32_t *)from)[i]);
     }
 }
 

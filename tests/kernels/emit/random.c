@@ -3,6 +3,7 @@
  * branch that ends takes its values out of the pools again. */
 #include "emit/random.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "ir/verify.h"
@@ -33,6 +34,7 @@ uint64_t gen_bits(struct gen *g)
 
 uint32_t gen_below(struct gen *g, uint32_t n)
 {
+    assert(n > 0);
     return (uint32_t)(gen_bits(g) >> 32) % n;
 }
 

@@ -370,7 +370,7 @@ uint32_t gen_type(struct gen *g, uint32_t types)
 /* The last phi mixes what the body makes. */
 static void emit_for(struct gen *g, uint32_t depth)
 {
-    uint32_t n_phis = 1 + gen_below(g, 4), n[KIR_TYPES], phi[4], next[4], loop;
+    uint32_t n_phis = 1 + gen_below(g, 4), n[KIR_TYPES], phi[4] = {0}, next[4] = {0}, loop;
     uint32_t type = gen_chance(g, 50) ? g->index : KIR_I32;
     int64_t begin = (int64_t)gen_below(g, 3) - 1;
 

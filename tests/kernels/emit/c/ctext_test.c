@@ -4,7 +4,6 @@
 #include "emit/c/ctext.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "emit/random.h"
@@ -48,14 +47,14 @@ static void write_text(const struct batch *b, const struct random_case *c, uint3
 {
     frit_err err = {.struct_size = sizeof(err)};
     struct str text = {0};
-    char name[64];
+    char name[64], file_name[80];
     FILE *file;
 
     snprintf(name, sizeof(name), "k%u_%u", n, threads[t]);
+    snprintf(file_name, sizeof(file_name), "%s.c", name);
     if (ctext_emit(&c->module, name, threads[t], &text, &err))
         fail_msg("%s", err.text);
-    strcat(name, ".c");
-    file = open_file(b, name, "w");
+    file = open_file(b, file_name, "w");
     fputs(text.text, file);
     assert_int_equal(fclose(file), 0);
     str_fini(&text);
