@@ -236,6 +236,16 @@ static uint32_t saturate(struct emit *e, uint32_t from, uint32_t to, bool is_sig
                 emit_const(e, to, highest + 1), out);
 }
 
+/* With its sign, in two words: compilers that see a sign extension compare it wrongly with
+ * constants (Mesa 22.3). */
+static uint32_t extend(struct emit *e, uint32_t id)
+{
+    uint32_t pair = spv_type(&e->build, SPV_TYPE_VECTOR, SPV(emit_int(e, 32), 2));
+    uint32_t high = with(e, SPV_SHIFT_RIGHT_ARITHMETIC, id, 31);
+
+    return EMIT(e, SPV_BITCAST, emit_int(e, 64), EMIT(e, SPV_COMPOSITE_CONSTRUCT, pair, id, high));
+}
+
 uint32_t convert_emit(struct emit *e, const struct kir_inst *inst, uint32_t id)
 {
     uint32_t from = emit_type_at(e, inst->a[0]), to = inst->type, type = emit_type(e, to);
@@ -254,5 +264,5 @@ uint32_t convert_emit(struct emit *e, const struct kir_inst *inst, uint32_t id)
                             : saturate(e, from, to, is_signed, id);
     if (is_float(to))
         return EMIT(e, is_signed ? SPV_CONVERT_S_TO_F : SPV_CONVERT_U_TO_F, type, id);
-    return EMIT(e, is_signed ? SPV_S_CONVERT : SPV_U_CONVERT, type, id);
+    return is_signed && to == KIR_I64 ? extend(e, id) : EMIT(e, SPV_U_CONVERT, type, id);
 }

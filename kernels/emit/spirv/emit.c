@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 
-enum { PUSH_BASE = 0, PUSH_BLOCK = 4 /* members of the push constants */ };
+enum { PUSH_BASE = 0, PUSH_ZERO = 3, PUSH_BLOCK = 4 /* members of the push constants */ };
 
 void emit_refuse(struct emit *e, const char *what)
 {
@@ -180,6 +180,23 @@ uint32_t emit_group(struct emit *e, uint32_t dim)
         e->group[dim] = AT_ENTRY(e, SPV_I_ADD, word, id, push_member(e, PUSH_BASE + dim));
     }
     return e->group[dim];
+}
+
+uint32_t emit_zero(struct emit *e, uint32_t kir_type, bool minus)
+{
+    bool wide = kir_type == KIR_F64;
+    uint32_t *zero = &e->zeros[wide][minus], word = emit_int(e, wide ? 64 : 32), bits;
+
+    if (*zero)
+        return *zero;
+    bits = push_member(e, PUSH_ZERO);
+    if (wide)
+        bits = AT_ENTRY(e, SPV_U_CONVERT, word, bits);
+    if (minus)
+        bits = AT_ENTRY(e, SPV_BITWISE_XOR, word, bits,
+                        wide ? emit_u64(e, 1ull << 63) : emit_u32(e, 1u << 31));
+    *zero = AT_ENTRY(e, SPV_BITCAST, emit_type(e, kir_type), bits);
+    return *zero;
 }
 
 uint32_t emit_lane(struct emit *e, uint32_t j)

@@ -7,7 +7,7 @@
  *
  *    offset 0   uint32_t base[3]   added to the workgroup's number: grids beyond the device's limit
  *                                  are several dispatches
- *          12   uint32_t 0
+ *          12   uint32_t 0         which is read: zeros that a compiler must not see come from here
  *          16   the block itself, where `inside`; else its device address, a multiple of 16
  *
  * A workgroup is a group of the grid; `threads` x 1 x 1 of its invocations have `each` lanes.

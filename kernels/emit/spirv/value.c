@@ -204,7 +204,11 @@ static uint32_t select_one(struct emit *e, const struct kir_inst *inst, const ui
 
 static uint32_t constant(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
 {
+    uint64_t sign = inst->type == KIR_F32 ? 1ull << 31 : 1ull << 63;
+
     (void)v;
+    if (is_float(inst->type) && !(inst->imm & ~sign))
+        return emit_zero(e, inst->type, inst->imm != 0);
     return emit_const(e, inst->type, inst->imm);
 }
 
