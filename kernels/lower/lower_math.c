@@ -8,18 +8,86 @@
     {                                                  \
         return math_##name(l->m, l->target, l->in[0]); \
     }
+#define MATH_ROW_2(name)                                         \
+    uint32_t lower_##name(const struct lower *l)                 \
+    {                                                            \
+        return math_##name(l->m, l->target, l->in[0], l->in[1]); \
+    }
 
 MATH_ROW(exp)
 MATH_ROW(expm1)
 MATH_ROW(log)
 MATH_ROW(log1p)
+MATH_ROW(rsqrt)
+MATH_ROW(sin)
+MATH_ROW(cos)
+MATH_ROW(tan)
+MATH_ROW(asin)
+MATH_ROW(acos)
+MATH_ROW(atan)
 MATH_ROW(sinh)
 MATH_ROW(cosh)
 MATH_ROW(tanh)
 MATH_ROW(asinh)
 MATH_ROW(acosh)
 MATH_ROW(atanh)
+MATH_ROW(erf)
 MATH_ROW(sigmoid)
 MATH_ROW(log_sigmoid)
 MATH_ROW(softplus)
 MATH_ROW(silu)
+MATH_ROW(gelu)
+MATH_ROW_2(atan2)
+MATH_ROW_2(hypot)
+
+/* ---- those that integers have too ---- */
+
+static uint32_t op2(const struct lower *l, enum kir_op op, uint32_t a, uint32_t b)
+{
+    return kir_emit(l->m, op, a, b, KIR_NONE);
+}
+
+/* c ? a : b */
+static uint32_t choose(const struct lower *l, uint32_t c, uint32_t a, uint32_t b)
+{
+    return kir_emit(l->m, KIR_select, a, b, c);
+}
+
+static uint32_t number(const struct lower *l, double value)
+{
+    return lower_const(l->m, l->dtype, value);
+}
+
+/* By squaring: a round per bit of the exponent.  A negative one leaves 1 and -1 alone. */
+static uint32_t pow_int(const struct lower *l)
+{
+    struct kir_module *m = l->m;
+    uint32_t a = l->in[0], b = l->in[1], zero = number(l, 0), unit = number(l, 1);
+    uint32_t begin = kir_const_i(m, KIR_I32, 0), negative, odd, small, power, base, bits, next[3];
+    uint32_t end = kir_const_i(m, KIR_I32, frit_dtype_bits(l->dtype));
+
+    kir_for(m, begin, end, 1);
+    power = kir_phi(m, unit);
+    base = kir_phi(m, a);
+    bits = kir_phi(m, b);
+    odd = op2(l, KIR_ne, op2(l, KIR_and, bits, unit), zero);
+    next[0] = choose(l, odd, op2(l, KIR_mul, power, base), power);
+    next[1] = op2(l, KIR_mul, base, base);
+    next[2] = op2(l, KIR_shr, bits, unit);
+    kir_next(m, next, 3);
+    if (lower_is_unsigned(l->dtype))
+        return power;
+    negative = op2(l, KIR_lt, b, zero);
+    odd = op2(l, KIR_ne, op2(l, KIR_and, b, unit), zero);
+    small = choose(l, odd, number(l, -1), unit);
+    small = choose(l, op2(l, KIR_eq, a, number(l, -1)), small, zero);
+    small = choose(l, op2(l, KIR_eq, a, unit), unit, small);
+    return choose(l, negative, small, power);
+}
+
+uint32_t lower_pow(const struct lower *l)
+{
+    if (lower_is_float(l->dtype))
+        return math_pow(l->m, l->target, l->in[0], l->in[1]);
+    return pow_int(l);
+}

@@ -2,6 +2,7 @@
 /* Random rows: Philox4x32-10 (Salmon et al., SC 2011) at the element's row-major number, as ops.def
  * says which words of which block are whose. */
 #include "lower/rows.h"
+#include "math/math.h"
 
 enum { ROUNDS = 10 };
 
@@ -152,4 +153,46 @@ uint32_t lower_random_int(const struct lower *l)
 
     rest = choose(l, emit2(l, KIR_eq, range, zero), zero, rest);
     return lower_convert(l->m, wide, l->dtype, emit2(l, KIR_add, low, rest));
+}
+
+/* cos(2 pi v - odd pi / 2): v is brought near a quarter, which is exact, then the angle is small.
+ */
+static uint32_t circle(const struct lower *l, enum kir_type type, uint32_t v, uint32_t odd)
+{
+    uint32_t four = kir_const_f(l->m, type, 4), quarter = kir_const_f(l->m, type, 0.25), turn,
+             angle;
+    uint32_t sine, cosine, swap, flip;
+
+    turn = emit1(l, KIR_rint, emit2(l, KIR_mul, v, four));
+    angle = emit2(l, KIR_sub, v, emit2(l, KIR_mul, turn, quarter));
+    angle = emit2(l, KIR_mul, angle, kir_const_f(l->m, type, 6.283185307179586));
+    sine = math_sin(l->m, l->target, angle);
+    cosine = math_cos(l->m, l->target, angle);
+    turn = emit2(l, KIR_sub, emit1(l, KIR_i32, turn), emit1(l, KIR_i32, odd));
+    swap = emit2(l, KIR_ne, emit2(l, KIR_and, turn, word_const(l, 1)), word_const(l, 0));
+    flip = emit2(l, KIR_ne,
+                 emit2(l, KIR_and, emit2(l, KIR_add, turn, word_const(l, 1)), word_const(l, 2)),
+                 word_const(l, 0));
+    cosine = choose(l, swap, sine, cosine);
+    return choose(l, flip, emit1(l, KIR_neg, cosine), cosine);
+}
+
+uint32_t lower_random_normal(const struct lower *l)
+{
+    enum kir_type type = kir_type_of(l->dtype);
+    uint32_t words[4], u, v, radius, second;
+
+    draw(l, type == KIR_F64 ? 1 : 2, words);
+    if (type == KIR_F64) {
+        u = unit64(l, join(l, words[0], words[1]));
+        v = unit64(l, join(l, words[2], words[3]));
+    } else {
+        second = at_bit(l, 2);
+        u = unit32(l, choose(l, second, words[2], words[0]));
+        v = unit32(l, choose(l, second, words[3], words[1]));
+    }
+    radius = math_log1p(l->m, l->target, emit1(l, KIR_neg, u));
+    radius = emit1(l, KIR_sqrt, emit2(l, KIR_mul, kir_const_f(l->m, type, -2), radius));
+    radius = emit2(l, KIR_mul, radius, circle(l, type, v, at_bit(l, 1)));
+    return emit2(l, KIR_add, l->in[0], emit2(l, KIR_mul, l->in[1], radius));
 }
