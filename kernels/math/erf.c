@@ -47,7 +47,8 @@ uint32_t math_gelu(struct kir_module *module, const struct kir_target *target, u
     uint32_t a = kit_fmin(&kit, magnitude, kit_ff(&kit, 15, 39));
     struct pair square = kit_product(&kit, a, kit_mul(&kit, a, kit_f(&kit, -0.5)));
     struct exp_parts parts = kit_exp_parts(&kit, square.hi);
-    uint32_t more = kit_add(&kit, kit_mad(&kit, square.lo, parts.r, square.lo), parts.more);
+    uint32_t about = kit_add(&kit, parts.r, parts.more);
+    uint32_t more = kit_add(&kit, kit_mad(&kit, square.lo, about, square.lo), parts.more);
     uint32_t rest = kit_add(&kit, parts.r, more);
     struct pair tail = mills(&kit, a);
     uint32_t y = kit_add(&kit, tail.hi, kit_mad(&kit, tail.hi, rest, tail.lo));
