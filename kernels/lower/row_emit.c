@@ -129,6 +129,17 @@ static bool stores_in_pass(const struct work *w, uint32_t store)
     return w->row->full[store] && w->row->level[w->e->stores[store].node] == w->pass;
 }
 
+/* All values before the first store: an output may have taken the memory of another's operand. */
+static void emit_full_stores(const struct work *w)
+{
+    for (uint32_t i = 0; i < w->e->n_stores; i++)
+        if (stores_in_pass(w, i))
+            expr_value(w->e, w->e->stores[i].node);
+    for (uint32_t i = 0; i < w->e->n_stores; i++)
+        if (stores_in_pass(w, i))
+            expr_emit_store(w->e, i);
+}
+
 /* Folds and stores at one element per lane.  `mask`: of lanes whose element is in the row. */
 static void emit_round(const struct work *w, uint32_t element, uint32_t mask)
 {
@@ -139,9 +150,7 @@ static void emit_round(const struct work *w, uint32_t element, uint32_t mask)
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         if (in_pass(w, &w->row->folds[i]))
             fold_element(w, &w->row->folds[i], element, mask);
-    for (uint32_t i = 0; i < w->e->n_stores; i++)
-        if (stores_in_pass(w, i))
-            expr_emit_store(w->e, i);
+    emit_full_stores(w);
     expr_release(w->e, mark);
 }
 
@@ -215,9 +224,7 @@ static void emit_kept(const struct work *w, uint32_t *known, uint32_t element, u
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         if (in_pass(w, &w->row->folds[i]))
             fold_element(w, &w->row->folds[i], element, mask);
-    for (uint32_t i = 0; i < w->e->n_stores; i++)
-        if (stores_in_pass(w, i))
-            expr_emit_store(w->e, i);
+    emit_full_stores(w);
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
         known[i] = w->row->varies[i] ? expr_known(w->e, i) : KIR_NONE;
     expr_release(w->e, mark);
