@@ -270,8 +270,13 @@ void access_store(struct emit *e, uint32_t at)
 
 /* ---- atomics ---- */
 
-static void add_i(struct emit *e, uint32_t pointer_id, uint32_t type, uint32_t id)
+/* Or-ed with a zero the sum is an integer for certain: that of a float's bits has been taken for
+ * one of floats (Mesa 22.3). */
+static void add_i(struct emit *e, uint32_t pointer_id, uint32_t kir_type, uint32_t id)
 {
+    uint32_t type = emit_type(e, kir_type);
+
+    id = EMIT(e, SPV_BITWISE_OR, type, id, emit_zero(e, kir_type, false));
     EMIT(e, SPV_ATOMIC_I_ADD, type, pointer_id, emit_u32(e, SPV_SCOPE_DEVICE), emit_u32(e, 0), id);
 }
 
@@ -327,7 +332,7 @@ void access_atomic(struct emit *e, uint32_t at)
         id = emit_at(e, a.inst->a[1], a.first);
         type = emit_int(e, a.bytes * 8);
         if (a.dtype != FRIT_F32)
-            add_i(e, pointer(e, &a, type), type, id);
+            add_i(e, pointer(e, &a, type), kir_type_of(a.dtype), id);
         else if (e->target->atomic_f32)
             add_f32(e, pointer(e, &a, emit_type(e, KIR_F32)), id);
         else

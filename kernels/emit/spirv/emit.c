@@ -184,18 +184,19 @@ uint32_t emit_group(struct emit *e, uint32_t dim)
 
 uint32_t emit_zero(struct emit *e, uint32_t kir_type, bool minus)
 {
-    bool wide = kir_type == KIR_F64;
-    uint32_t *zero = &e->zeros[wide][minus], word = emit_int(e, wide ? 64 : 32), bits;
+    bool wide = kir_type == KIR_F64 || kir_type == KIR_I64;
+    uint32_t *zero = &e->zeros[kir_type][minus], word = emit_int(e, wide ? 64 : 32);
 
     if (*zero)
         return *zero;
-    bits = push_member(e, PUSH_ZERO);
+    *zero = push_member(e, PUSH_ZERO);
     if (wide)
-        bits = AT_ENTRY(e, SPV_U_CONVERT, word, bits);
+        *zero = AT_ENTRY(e, SPV_U_CONVERT, word, *zero);
     if (minus)
-        bits = AT_ENTRY(e, SPV_BITWISE_XOR, word, bits,
-                        wide ? emit_u64(e, 1ull << 63) : emit_u32(e, 1u << 31));
-    *zero = AT_ENTRY(e, SPV_BITCAST, emit_type(e, kir_type), bits);
+        *zero = AT_ENTRY(e, SPV_BITWISE_XOR, word, *zero,
+                         wide ? emit_u64(e, 1ull << 63) : emit_u32(e, 1u << 31));
+    if (kir_type == KIR_F32 || kir_type == KIR_F64)
+        *zero = AT_ENTRY(e, SPV_BITCAST, emit_type(e, kir_type), *zero);
     return *zero;
 }
 

@@ -50,7 +50,7 @@ struct emit {
     uint32_t words;  /* id of the launch block's address, where it is outside */
     uint32_t thread; /* ids, 0: not read yet */
     uint32_t group[3];
-    uint32_t zeros[2][2];                  /* of F32 and F64, without and with a sign */
+    uint32_t zeros[KIR_TYPES][2];          /* of each type, without and with a sign */
     uint32_t *given;                       /* per argument, then per parameter */
     uint32_t *tiles;                       /* variables: `each` per tile */
     uint32_t scratch[2];                   /* workgroup memory for exchanges, of 32 and 64 bits */
@@ -109,7 +109,7 @@ uint32_t emit_pointer(struct emit *e, enum spv_class class, uint32_t type);
 uint32_t emit_given(struct emit *e, uint32_t number);
 uint32_t emit_thread(struct emit *e);
 uint32_t emit_group(struct emit *e, uint32_t dim);
-/* A zero of a float type that compilers do not see: they take x + 0 and x * 0 for x and 0. */
+/* A zero that compilers do not see: they take x + 0 and x * 0 for x and 0. */
 uint32_t emit_zero(struct emit *e, uint32_t kir_type, bool minus);
 /* The lane that this thread has at j. */
 uint32_t emit_lane(struct emit *e, uint32_t j);
