@@ -45,18 +45,15 @@ static void join(struct eval *e, uint32_t to, uint32_t from)
     *b = (struct eval_region){0};
 }
 
+/* Regions that overlap are one piece when joined, so that each pair is looked at once. */
 static void join_all(struct eval *e)
 {
-    uint32_t n = e->module->n_args;
-
-    for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t i = 0; i < e->module->n_args; i++) {
+        for (uint32_t k = 0; k < i; k++) {
             uint32_t a = e->region_of[i], b = e->region_of[k];
 
-            if (a != b && overlap(&e->regions[a], &e->regions[b])) {
+            if (a != b && overlap(&e->regions[a], &e->regions[b]))
                 join(e, a, b);
-                k = UINT32_MAX; /* it has grown: look again */
-            }
         }
     }
 }

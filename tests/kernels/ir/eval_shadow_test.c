@@ -2,6 +2,7 @@
 /* Lanes that touch the same memory of arguments in one phase. */
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -70,6 +71,12 @@ static void test_written(void **state)
     rig_store(&m, 0, zero, rig_int(&m, 5));
     rig_run(&m, NULL, args, 2);
     assert_int_equal(memory[0], 5);
+    kir_fini(&m);
+    /* So is what leaves memory as others read it. */
+    begin(&m);
+    zero = rig_int(&m, 0);
+    rig_store(&m, 0, zero, rig_load(&m, KIR_I32, 1, zero));
+    rig_run(&m, NULL, args, 1);
     kir_fini(&m);
     begin(&m);
     lane = OP0(&m, lane);
@@ -145,28 +152,59 @@ static void test_added(void **state)
 static void test_sizes(void **state)
 {
     int64_t memory[4] = {0};
-    struct eval_arg args[] = {{memory, 0, 32}, {(char *)memory + 12, 3, 4}, {memory, 0, 0}};
+    struct eval_arg args[] = {{memory + 1, 8, 24}, {(char *)memory + 9, 2, 2}};
     struct kir_module m;
     uint32_t at;
 
     (void)state;
-    /* Bytes 10 to 13 are read; element 0 ends before them, element 1 has them all. */
-    for (int32_t element = 0; element < 2; element++) {
+    /* Bytes 7 to 10 are read, the first two by lane 0; lane 1 writes an element of 8. */
+    for (int32_t element = -1; element < 2; element++) {
         kir_init(&m, "test");
         kir_arg(&m, FRIT_I64, KIR_WRITE);
         kir_arg(&m, FRIT_I16, KIR_READ);
-        kir_arg(&m, FRIT_U8, KIR_READ);
         kir_phase(&m, 2);
         at = OP0(&m, lane);
         kir_emit_imm(&m, KIR_store_if, 0, rig_int(&m, element), kir_const_i(&m, KIR_I64, 7),
                      OP2(&m, eq, at, rig_int(&m, 1)));
         rig_load(&m, KIR_I32, 1, OP2(&m, sub, at, rig_int(&m, 1)));
-        if (element == 0)
+        if (element == 1)
             rig_run(&m, NULL, args, 1);
         else
             rig_run_bad(&m, NULL, args, 1,
                         "phase 0, group (0, 0, 0), %8 load: lane 0 reads an element of argument 1 "
                         "that lane 1 of group 0 wrote in this phase");
+        kir_fini(&m);
+    }
+}
+
+/* Three arguments of which the last joins the others, in any order; the outermost elements too. */
+static void test_joined(void **state)
+{
+    int32_t memory[12] = {0};
+    struct eval_arg pieces[] = {{memory, 0, 20}, {memory + 7, 0, 20}, {memory + 3, 0, 24}};
+
+    (void)state;
+    for (uint32_t first = 0; first < 3; first++) {
+        struct eval_arg args[] = {pieces[first], pieces[(first + 1) % 3], pieces[(first + 2) % 3]};
+        struct kir_module m;
+        uint32_t lane, front = (3 - first) % 3;
+        char text[160];
+
+        kir_init(&m, "test");
+        for (int i = 0; i < 3; i++)
+            kir_arg(&m, FRIT_I32, KIR_READ | KIR_WRITE);
+        kir_phase(&m, 2);
+        lane = OP0(&m, lane);
+        for (uint32_t i = 0; i < 3; i++)
+            rig_load(&m, KIR_I32, i, OP2(&m, mul, lane, rig_int(&m, 4)));
+        rig_run(&m, NULL, args, 1);
+        kir_emit_imm(&m, KIR_store_if, front, rig_int(&m, 3), rig_int(&m, 9),
+                     OP2(&m, eq, lane, rig_int(&m, 1)));
+        snprintf(text, sizeof(text),
+                 "phase 0, group (0, 0, 0), %%14 store_if: lane 1 writes an element of argument %u "
+                 "that lane 0 of group 0 read in this phase",
+                 front);
+        rig_run_bad(&m, NULL, args, 1, text);
         kir_fini(&m);
     }
 }
@@ -195,7 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_place), cmocka_unit_test(test_written),
         cmocka_unit_test(test_added),    cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_joined),   cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
