@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Machine code of a module as bytes: a header, per phase where its function begins and what scratch
+ * it needs, then code and constants as they lie in memory.  Nothing is relocated, so that bytes
+ * from a cache run without LLVM.  They are trusted as far as the cache is: structure is checked,
+ * code cannot be.  Thread rule: a loaded object is immutable. */
+#ifndef EMIT_LLVM_BLOB_H
+#define EMIT_LLVM_BLOB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <frit/status.h>
+
+enum { BLOB_ALIGN = 64 /* of scratch */, BLOB_MOST_PHASES = 4096 };
+
+#define BLOB_MAGIC 0x31626f6c62746972
+
+/* Runs one group of one phase: words by number of parameter, arguments by number. */
+typedef void (*blob_fn)(const uint64_t *words, void *const *args, const uint32_t group[3],
+                        void *scratch);
+
+struct blob_phase {
+    uint64_t entry;   /* from the first byte of code */
+    uint64_t scratch; /* bytes */
+};
+
+struct blob {
+    uint64_t magic;
+    uint64_t code_at, code_bytes; /* from the first byte of the blob */
+    uint64_t n_phases;
+    struct blob_phase phases[];
+};
+
+struct object_phase {
+    blob_fn run;
+    size_t scratch; /* bytes that each running thread needs, aligned to BLOB_ALIGN */
+};
+
+struct object {
+    void *code;
+    size_t mapped;
+    uint32_t n_phases;
+    struct object_phase phases[];
+};
+
+/* FRIT_INVALID: these bytes are no blob of this version.  The bytes are not needed afterwards. */
+frit_status object_load(const void *bytes, size_t n, struct object **out, frit_err *err);
+void object_unload(struct object *object);
+
+#endif

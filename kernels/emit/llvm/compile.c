@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A module through LLVM: every compile has a context and a target machine of its own.  No pass over
+ * its IR is run: what is emitted is what the code generator gets. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+
+#include "emit/llvm/elf.h"
+#include "emit/llvm/emit.h"
+#include "emit/llvm/open.h"
+
+static const char triple[] = "x86_64-unknown-linux-gnu";
+static const char *const cpus[LLVM_ISAS] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+
+struct job {
+    struct ll l;
+    ll_machine machine;
+    uint64_t *scratch; /* per phase */
+};
+
+static void make_types(struct ll *l)
+{
+    const struct ll_api *api = l->api;
+    struct ll_types *t = &l->types;
+
+    t->i8 = api->IntTypeInContext(l->context, 8);
+    t->i16 = api->IntTypeInContext(l->context, 16);
+    t->i64 = api->IntTypeInContext(l->context, 64);
+    t->ptr = api->PointerTypeInContext(l->context, 0);
+    t->half = api->HalfTypeInContext(l->context);
+    t->of[KIR_B] = api->IntTypeInContext(l->context, 1);
+    t->of[KIR_I32] = api->IntTypeInContext(l->context, 32);
+    t->of[KIR_I64] = t->i64;
+    t->of[KIR_F32] = api->FloatTypeInContext(l->context);
+    t->of[KIR_F64] = api->DoubleTypeInContext(l->context);
+}
+
+/* A text of LLVM's as a failure. */
+static frit_status refused(const struct ll *l, char *text, frit_err *err)
+{
+    frit_status status =
+        fail(err, FRIT_UNSUPPORTED, "LLVM: kernel %s: %s", l->module->name, text ? text : "?");
+
+    if (text)
+        l->api->DisposeMessage(text);
+    return status;
+}
+
+static frit_status open_machine(struct job *job, enum llvm_level level, frit_err *err)
+{
+    struct ll *l = &job->l;
+    ll_target target = NULL;
+    ll_layout layout;
+    char *text = NULL;
+
+    if (l->api->GetTargetFromTriple(triple, &target, &text))
+        return refused(l, text, err);
+    job->machine = l->api->CreateTargetMachine(target, triple, cpus[l->isa], "", (int)level,
+                                               LL_RELOC_PIC, LL_MODEL_SMALL);
+    if (!job->machine)
+        return refused(l, NULL, err);
+    l->api->SetTarget(l->code, triple);
+    layout = l->api->CreateTargetDataLayout(job->machine);
+    l->api->SetModuleDataLayout(l->code, layout);
+    l->api->DisposeTargetData(layout);
+    return FRIT_OK;
+}
+
+static frit_status emit_phases(struct job *job, frit_err *err)
+{
+    for (uint32_t i = 0; i < job->l.module->n_phases; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "p%u", i);
+        TRY(ll_phase(&job->l, i, name, err));
+        job->scratch[i] = job->l.scratch_bytes;
+    }
+    if (job->l.lacks)
+        return fail(err, FRIT_UNSUPPORTED, "kernel %s: %s has no %s", job->l.module->name,
+                    cpus[job->l.isa], job->l.lacks);
+    return FRIT_OK;
+}
+
+static frit_status make_code(struct job *job, void **out, size_t *out_bytes, frit_err *err)
+{
+    struct ll *l = &job->l;
+    ll_buffer buffer = NULL;
+    char *text = NULL;
+    frit_status status;
+
+    if (l->api->VerifyModule(l->code, LL_RETURN_STATUS, &text))
+        return refused(l, text, err);
+    l->api->DisposeMessage(text);
+    text = NULL;
+    if (l->api->TargetMachineEmitToMemoryBuffer(job->machine, l->code, LL_OBJECT_FILE, &text,
+                                                &buffer))
+        return refused(l, text, err);
+    status = elf_link(l->api->GetBufferStart(buffer), l->api->GetBufferSize(buffer), job->scratch,
+                      l->module->n_phases, out, out_bytes, err);
+    l->api->DisposeMemoryBuffer(buffer);
+    return status;
+}
+
+static frit_status run_job(struct job *job, enum llvm_level level, void **out, size_t *out_bytes,
+                           frit_err *err)
+{
+    make_types(&job->l);
+    TRY(open_machine(job, level, err));
+    TRY(emit_phases(job, err));
+    return make_code(job, out, out_bytes, err);
+}
+
+frit_status llvm_compile(const struct llvm *llvm, const struct kir_module *module,
+                         enum llvm_isa isa, enum llvm_level level, void **out, size_t *out_bytes,
+                         frit_err *err)
+{
+    struct job job = {.l = {.api = &llvm->api, .isa = isa, .module = module}};
+    frit_status status;
+
+    *out = NULL;
+    *out_bytes = 0;
+    job.scratch = calloc(module->n_phases, sizeof(*job.scratch));
+    if (!job.scratch)
+        return fail_memory(err, module->n_phases * sizeof(*job.scratch));
+    job.l.context = llvm->api.ContextCreate();
+    job.l.code = llvm->api.ModuleCreateWithNameInContext(module->name, job.l.context);
+    job.l.builder = llvm->api.CreateBuilderInContext(job.l.context);
+    status = run_job(&job, level, out, out_bytes, err);
+    llvm->api.DisposeBuilder(job.l.builder);
+    llvm->api.DisposeModule(job.l.code);
+    if (job.machine)
+        llvm->api.DisposeTargetMachine(job.machine);
+    llvm->api.ContextDispose(job.l.context);
+    free(job.scratch);
+    return status;
+}

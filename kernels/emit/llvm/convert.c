@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between types, and between values and memory.  Conversions of floats to integers saturate: what
+ * is out of range is replaced before, and the result after. */
+#include "emit/llvm/emit.h"
+
+static bool is_real(uint32_t type)
+{
+    return type == KIR_F32 || type == KIR_F64;
+}
+
+static ll_type shape_of(const struct ll *l, uint32_t type)
+{
+    return ll_shape(l, l->types.of[type]);
+}
+
+/* ---- numbers ---- */
+
+static ll_value saturate(struct ll *l, ll_value a, uint32_t from, uint32_t to, bool is_signed)
+{
+    uint32_t width = to == KIR_I32 ? 32 : 64;
+    ll_type type = l->types.of[to];
+    double most = is_signed ? (width == 32 ? 0x1p31 : 0x1p63) : (width == 32 ? 0x1p32 : 0x1p64);
+    ll_value above = BUILD(l, FCmp, LL_OGE, a, ll_real(l, from, most));
+    ll_value low = ll_real(l, from, is_signed ? -most : 0);
+    ll_value in = BUILD(l, And, BUILD(l, FCmp, LL_OGE, a, low),
+                        BUILD(l, FCmp, LL_OLT, a, ll_real(l, from, most)));
+    ll_value safe = BUILD(l, Select, in, a, ll_real(l, from, 0)), out;
+    uint64_t greatest = UINT64_MAX >> (64 - width);
+
+    if (!is_signed) {
+        out = BUILD(l, FPToUI, safe, shape_of(l, to));
+        return BUILD(l, Select, above, ll_num(l, type, greatest), out);
+    }
+    out = BUILD(l, FPToSI, safe, shape_of(l, to));
+    out = BUILD(l, Select, above, ll_num(l, type, greatest >> 1), out);
+    return BUILD(l, Select, BUILD(l, FCmp, LL_OLT, a, low), ll_num(l, type, (greatest >> 1) + 1),
+                 out);
+}
+
+static ll_value to_integer(struct ll *l, const struct kir_inst *inst, uint32_t from, ll_value a)
+{
+    bool is_signed = inst->op == KIR_i32 || inst->op == KIR_i64;
+
+    if (is_real(from))
+        return saturate(l, a, from, inst->type, is_signed);
+    if (from == inst->type)
+        return a;
+    if (from == KIR_I64)
+        return BUILD(l, Trunc, a, shape_of(l, inst->type));
+    return from == KIR_B || !is_signed ? BUILD(l, ZExt, a, shape_of(l, inst->type))
+                                       : BUILD(l, SExt, a, shape_of(l, inst->type));
+}
+
+static ll_value to_real(struct ll *l, const struct kir_inst *inst, uint32_t from, ll_value a)
+{
+    if (from == inst->type)
+        return a;
+    if (from == KIR_F32)
+        return BUILD(l, FPExt, a, shape_of(l, inst->type));
+    if (from == KIR_F64)
+        return BUILD(l, FPTrunc, a, shape_of(l, inst->type));
+    if (from == KIR_B)
+        return BUILD(l, Select, a, ll_real(l, inst->type, 1), ll_real(l, inst->type, 0));
+    return inst->op == KIR_uf32 || inst->op == KIR_uf64
+               ? BUILD(l, UIToFP, a, shape_of(l, inst->type))
+               : BUILD(l, SIToFP, a, shape_of(l, inst->type));
+}
+
+static ll_value wrap(struct ll *l, int64_t bits, ll_value a)
+{
+    ll_type narrow = ll_shape(l, bits == 8 || bits == -8 ? l->types.i8 : l->types.i16);
+    ll_value low = BUILD(l, Trunc, a, narrow);
+
+    return bits < 0 ? BUILD(l, ZExt, low, shape_of(l, KIR_I32))
+                    : BUILD(l, SExt, low, shape_of(l, KIR_I32));
+}
+
+ll_value ll_convert(struct ll *l, const struct kir_inst *inst, uint32_t from, ll_value a)
+{
+    switch (inst->op) {
+    case KIR_wrap:
+        return wrap(l, (int64_t)inst->imm, a);
+    case KIR_round:
+        return ll_from_memory(l, (uint32_t)inst->imm, ll_to_memory(l, (uint32_t)inst->imm, a));
+    case KIR_bits:
+        return BUILD(l, BitCast, a, shape_of(l, inst->type));
+    default:
+        return is_real(inst->type) ? to_real(l, inst, from, a) : to_integer(l, inst, from, a);
+    }
+}
+
+/* ---- halves, as rows.def has them ---- */
+
+static ll_value bits_of(struct ll *l, ll_value a)
+{
+    return BUILD(l, BitCast, a, shape_of(l, KIR_I32));
+}
+
+static ll_value real_of(struct ll *l, ll_value a)
+{
+    return BUILD(l, BitCast, a, shape_of(l, KIR_F32));
+}
+
+static ll_value num32(const struct ll *l, uint32_t value)
+{
+    return ll_num(l, l->types.of[KIR_I32], value);
+}
+
+static ll_value bf16_from(struct ll *l, ll_value raw)
+{
+    return real_of(l, BUILD(l, Shl, BUILD(l, ZExt, raw, shape_of(l, KIR_I32)), num32(l, 16)));
+}
+
+static ll_value bf16_to(struct ll *l, ll_value a)
+{
+    ll_value bits = bits_of(l, a), high = BUILD(l, LShr, bits, num32(l, 16));
+    ll_value odd = BUILD(l, And, high, num32(l, 1));
+    ll_value up = BUILD(l, Add, BUILD(l, Add, bits, num32(l, 0x7fff)), odd);
+    ll_value nan = BUILD(l, FCmp, LL_UNO, a, a);
+    ll_value out =
+        BUILD(l, Select, nan, BUILD(l, Or, high, num32(l, 0x40)), BUILD(l, LShr, up, num32(l, 16)));
+
+    return BUILD(l, Trunc, out, ll_shape(l, l->types.i16));
+}
+
+/* By arithmetic, where the machine has no conversion: the exponent is moved by a multiplication. */
+static ll_value f16_from_slow(struct ll *l, ll_value raw)
+{
+    ll_value bits = BUILD(l, ZExt, raw, shape_of(l, KIR_I32));
+    ll_value moved = BUILD(l, Shl, BUILD(l, And, bits, num32(l, 0x7fff)), num32(l, 13));
+    ll_value sign = BUILD(l, Shl, BUILD(l, And, bits, num32(l, 0x8000)), num32(l, 16));
+    ll_value finite = bits_of(l, BUILD(l, FMul, real_of(l, moved), ll_real(l, KIR_F32, 0x1p112)));
+    ll_value out = BUILD(l, Select, BUILD(l, ICmp, LL_UGE, moved, num32(l, 0xf800000)),
+                         BUILD(l, Or, moved, num32(l, 0x7f800000)), finite);
+
+    return real_of(l, BUILD(l, Or, out, sign));
+}
+
+/* Subnormal halves are rounded by adding 1/2. */
+static ll_value f16_to_slow(struct ll *l, ll_value a)
+{
+    ll_value bits = bits_of(l, a), size = BUILD(l, And, bits, num32(l, 0x7fffffff));
+    ll_value cut = BUILD(l, LShr, size, num32(l, 13));
+    ll_value up = BUILD(l, Add, BUILD(l, Add, size, num32(l, 0xfff - 0x38000000u)),
+                        BUILD(l, And, cut, num32(l, 1)));
+    ll_value half = BUILD(l, FAdd, real_of(l, size), ll_real(l, KIR_F32, 0.5));
+    ll_value small = BUILD(l, Sub, bits_of(l, half), num32(l, 0x3f000000)), out;
+
+    out = BUILD(l, Select, BUILD(l, ICmp, LL_UGE, size, num32(l, 0x47800000)), num32(l, 0x7c00),
+                BUILD(l, LShr, up, num32(l, 13)));
+    out = BUILD(l, Select, BUILD(l, ICmp, LL_ULT, size, num32(l, 0x38800000)), small, out);
+    out = BUILD(l, Select, BUILD(l, FCmp, LL_UNO, a, a), num32(l, 0x7e00), out);
+    out = BUILD(l, Or, out, BUILD(l, And, BUILD(l, LShr, bits, num32(l, 16)), num32(l, 0x8000)));
+    return BUILD(l, Trunc, out, ll_shape(l, l->types.i16));
+}
+
+static ll_value f16_from(struct ll *l, ll_value raw)
+{
+    if (l->isa < LLVM_AVX2)
+        return f16_from_slow(l, raw);
+    return BUILD(l, FPExt, BUILD(l, BitCast, raw, ll_shape(l, l->types.half)),
+                 shape_of(l, KIR_F32));
+}
+
+static ll_value f16_to(struct ll *l, ll_value a)
+{
+    if (l->isa < LLVM_AVX2)
+        return f16_to_slow(l, a);
+    return BUILD(l, BitCast, BUILD(l, FPTrunc, a, ll_shape(l, l->types.half)),
+                 ll_shape(l, l->types.i16));
+}
+
+/* ---- memory ---- */
+
+ll_type ll_memory_type(const struct ll *l, uint32_t dtype)
+{
+    switch (frit_dtype_bits(dtype)) {
+    case 8:
+        return l->types.i8;
+    case 16:
+        return l->types.i16;
+    default:
+        return l->types.of[kir_type_of(dtype)];
+    }
+}
+
+ll_value ll_from_memory(struct ll *l, uint32_t dtype, ll_value raw)
+{
+    switch (dtype) {
+    case FRIT_BOOL:
+        return BUILD(l, ICmp, LL_NE, raw, ll_num(l, l->types.i8, 0));
+    case FRIT_I8:
+    case FRIT_I16:
+        return BUILD(l, SExt, raw, shape_of(l, KIR_I32));
+    case FRIT_U8:
+    case FRIT_U16:
+        return BUILD(l, ZExt, raw, shape_of(l, KIR_I32));
+    case FRIT_F16:
+        return f16_from(l, raw);
+    case FRIT_BF16:
+        return bf16_from(l, raw);
+    default:
+        return raw;
+    }
+}
+
+ll_value ll_to_memory(struct ll *l, uint32_t dtype, ll_value value)
+{
+    switch (dtype) {
+    case FRIT_BOOL:
+        return BUILD(l, ZExt, value, ll_shape(l, l->types.i8));
+    case FRIT_I8:
+    case FRIT_U8:
+    case FRIT_I16:
+    case FRIT_U16:
+        return BUILD(l, Trunc, value, ll_shape(l, ll_memory_type(l, dtype)));
+    case FRIT_F16:
+        return f16_to(l, value);
+    case FRIT_BF16:
+        return bf16_to(l, value);
+    default:
+        return value;
+    }
+}

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A phase: what is known at the entry, then stretch after stretch, each a loop over chunks of
+ * lanes, with the ops that cut between them. */
+#include "emit/llvm/emit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+
+/* ---- helpers of all files ---- */
+
+ll_block ll_new_block(struct ll *l)
+{
+    return l->api->AppendBasicBlockInContext(l->context, l->function, "");
+}
+
+ll_value ll_call(struct ll *l, const char *intrinsic, ll_type *types, uint32_t n_types,
+                 ll_value *args, uint32_t n)
+{
+    unsigned id = l->api->LookupIntrinsicID(intrinsic, strlen(intrinsic));
+    ll_type type = l->api->IntrinsicGetType(l->context, id, types, n_types);
+    ll_value function = l->api->GetIntrinsicDeclaration(l->code, id, types, n_types);
+
+    return BUILD(l, Call2, type, function, args, n);
+}
+
+static void go_to(struct ll *l, ll_block block)
+{
+    l->api->PositionBuilderAtEnd(l->builder, block);
+}
+
+static const struct kir_inst *inst_at(const struct ll *l, uint32_t at)
+{
+    return &l->phase->inst[at];
+}
+
+static uint32_t phis_of(const struct ll *l, uint32_t opener)
+{
+    return inst_at(l, inst_at(l, opener)->pair)->a[1];
+}
+
+/* ---- leaves and rows ---- */
+
+static ll_value constant(struct ll *l, const struct kir_inst *inst)
+{
+    ll_type type = l->types.of[inst->type];
+
+    if (inst->type == KIR_F32)
+        return l->api->ConstBitCast(ll_int(l, l->types.of[KIR_I32], (uint32_t)inst->imm), type);
+    if (inst->type == KIR_F64)
+        return l->api->ConstBitCast(ll_int(l, l->types.i64, inst->imm), type);
+    return ll_int(l, type,
+                  inst->type == KIR_I32 ? (uint32_t)inst->imm
+                  : inst->type == KIR_B ? inst->imm & 1
+                                        : inst->imm);
+}
+
+static ll_value word_of(struct ll *l, const struct kir_inst *inst)
+{
+    ll_type type = l->types.of[inst->type];
+    ll_value index = ll_int(l, l->types.i64, inst->imm), from;
+
+    from = BUILD(l, GEP2, l->types.i64, l->words, &index, 1);
+    if (inst->type == KIR_B)
+        return BUILD(l, Trunc, BUILD(l, Load2, l->types.i64, from), type);
+    return BUILD(l, Load2, type, from);
+}
+
+static ll_value coordinate(struct ll *l, const struct kir_inst *inst)
+{
+    ll_value index = ll_int(l, l->types.i64, inst->imm);
+    ll_type i32 = l->types.of[KIR_I32];
+
+    return BUILD(l, Load2, i32, BUILD(l, GEP2, i32, l->group, &index, 1));
+}
+
+static void emit_row(struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = inst_at(l, at);
+    uint32_t n = kir_op_info(inst->op)->n;
+    ll_value a[3] = {NULL, NULL, NULL};
+
+    if (!ll_is(l, at, FACT_VARYING)) {
+        for (uint32_t k = 0; k < n; k++)
+            a[k] = l->scalar[inst->a[k]];
+        l->wide = false;
+        ll_set(l, at, ll_row(l, inst, a));
+        return;
+    }
+    for (uint32_t u = 0; u < l->units; u++) {
+        for (uint32_t k = 0; k < n; k++)
+            a[k] = ll_at(l, inst->a[k], u);
+        l->wide = true;
+        l->vector[(size_t)at * l->units + u] = ll_row(l, inst, a);
+    }
+}
+
+/* ---- control inside of a stretch ---- */
+
+static ll_value phi_of(struct ll *l, ll_type type, ll_value first, ll_block from)
+{
+    ll_value phi = BUILD(l, Phi, type);
+
+    l->api->AddIncoming(phi, &first, &from, 1);
+    return phi;
+}
+
+/* First values as vectors are made before the head. */
+static void begin_phis(struct ll *l, uint32_t at, ll_block before, ll_block head)
+{
+    uint32_t n = phis_of(l, at);
+    ll_value first[LL_MOST_UNITS];
+
+    for (uint32_t i = at + 1; i <= at + n; i++) {
+        uint32_t from = inst_at(l, i)->a[0];
+        ll_type type = l->types.of[inst_at(l, i)->type];
+
+        if (!ll_is(l, i, FACT_VARYING)) {
+            go_to(l, head);
+            l->scalar[i] = phi_of(l, type, l->scalar[from], before);
+            continue;
+        }
+        go_to(l, before);
+        for (uint32_t u = 0; u < l->units; u++)
+            first[u] = ll_at(l, from, u);
+        go_to(l, head);
+        for (uint32_t u = 0; u < l->units; u++)
+            l->vector[(size_t)i * l->units + u] =
+                phi_of(l, ll_vector_of(l, type), first[u], before);
+    }
+}
+
+static void emit_for(struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = inst_at(l, at);
+    const uint32_t *bounds = l->module->links + inst->a[0];
+    ll_block before = l->api->GetInsertBlock(l->builder), head = ll_new_block(l);
+    ll_block body = ll_new_block(l), after = ll_new_block(l);
+    ll_value counter;
+    uint32_t n = phis_of(l, at);
+
+    go_to(l, head);
+    counter = phi_of(l, l->types.of[inst->type], l->scalar[bounds[0]], before);
+    begin_phis(l, at, before, head);
+    go_to(l, before);
+    l->api->BuildBr(l->builder, head);
+    go_to(l, head);
+    ll_set(l, at, counter);
+    for (uint32_t i = at + 1; i <= at + n; i++)
+        if (!ll_is(l, i, FACT_VARYING))
+            ll_set(l, i, l->scalar[i]);
+    l->api->BuildCondBr(l->builder, BUILD(l, ICmp, LL_SLT, counter, l->scalar[bounds[1]]), body,
+                        after);
+    go_to(l, body);
+    l->block[at] = head;
+    l->block[inst->pair] = after;
+}
+
+static void emit_next(struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = inst_at(l, at), *loop = inst_at(l, inst->pair);
+    uint32_t phi = inst->pair + 1;
+    ll_block here = l->api->GetInsertBlock(l->builder);
+    ll_value counter = l->scalar[inst->pair], more;
+
+    more = BUILD(l, Add, counter, ll_int(l, l->types.of[loop->type], loop->imm));
+    l->api->AddIncoming(counter, &more, &here, 1);
+    for (uint32_t i = 0; i < inst->a[1]; i++) {
+        uint32_t value = l->module->links[inst->a[0] + i];
+
+        if (!ll_is(l, phi + i, FACT_VARYING)) {
+            l->api->AddIncoming(l->scalar[phi + i], &l->scalar[value], &here, 1);
+            continue;
+        }
+        for (uint32_t u = 0; u < l->units; u++) {
+            ll_value vector = ll_at(l, value, u);
+
+            l->api->AddIncoming(l->vector[(size_t)(phi + i) * l->units + u], &vector, &here, 1);
+        }
+    }
+    l->api->BuildBr(l->builder, l->block[inst->pair]);
+    go_to(l, l->block[at]);
+    for (uint32_t i = 0; i < inst->a[1]; i++)
+        if (l->cut.home[phi + i] == CUT_HELD)
+            ll_hold(l, phi + i);
+}
+
+static void emit_if(struct ll *l, uint32_t at)
+{
+    ll_block yes = ll_new_block(l), after = ll_new_block(l);
+
+    l->api->BuildCondBr(l->builder, l->scalar[inst_at(l, at)->a[0]], yes, after);
+    go_to(l, yes);
+    l->block[inst_at(l, at)->pair] = after;
+}
+
+static void emit_end(struct ll *l, uint32_t at)
+{
+    l->api->BuildBr(l->builder, l->block[at]);
+    go_to(l, l->block[at]);
+}
+
+/* ---- instructions ---- */
+
+static void emit_const(struct ll *l, uint32_t at)
+{
+    ll_set(l, at, constant(l, inst_at(l, at)));
+}
+
+static void emit_param(struct ll *l, uint32_t at)
+{
+    ll_set(l, at, word_of(l, inst_at(l, at)));
+}
+
+static void emit_group(struct ll *l, uint32_t at)
+{
+    ll_set(l, at, coordinate(l, inst_at(l, at)));
+}
+
+/* The chunk's beginning and the loop's head have set them; one thread needs no barrier. */
+static void emit_nothing(struct ll *l, uint32_t at)
+{
+    (void)l;
+    (void)at;
+}
+
+typedef void (*inst_fn)(struct ll *l, uint32_t at);
+
+static const inst_fn steps[KIR_OPS] = {
+    [KIR_const] = emit_const,     [KIR_param] = emit_param,     [KIR_lane] = emit_nothing,
+    [KIR_group] = emit_group,     [KIR_load] = ll_access,       [KIR_load_if] = ll_access,
+    [KIR_store] = ll_access,      [KIR_store_if] = ll_access,   [KIR_tload] = ll_access,
+    [KIR_tstore] = ll_access,     [KIR_tstore_if] = ll_access,  [KIR_atomic_add] = ll_atomic_add,
+    [KIR_barrier] = emit_nothing, [KIR_exchange] = ll_exchange, [KIR_shift] = ll_shift,
+    [KIR_first] = ll_first,       [KIR_for] = emit_for,         [KIR_phi] = emit_nothing,
+    [KIR_next] = emit_next,       [KIR_if] = emit_if,           [KIR_end] = emit_end,
+};
+
+static void emit_inst(struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = inst_at(l, at);
+
+    if (ll_has_row(inst->op))
+        emit_row(l, at);
+    else
+        steps[inst->op](l, at);
+    if (l->cut.home[at] == CUT_HELD && inst->op != KIR_phi)
+        ll_hold(l, at);
+}
+
+/* ---- stretches ---- */
+
+static void begin_chunks(struct ll *l)
+{
+    ll_type i32 = l->types.of[KIR_I32];
+
+    l->lane0 = ll_int(l, i32, 0);
+    if (l->chunk < l->phase->lanes) {
+        l->chunk_before = l->api->GetInsertBlock(l->builder);
+        l->chunk_begin = ll_new_block(l);
+        l->api->BuildBr(l->builder, l->chunk_begin);
+        go_to(l, l->chunk_begin);
+        l->lane0 = phi_of(l, i32, l->lane0, l->chunk_before);
+    }
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        if (inst_at(l, at)->op == KIR_lane)
+            ll_set(l, at, l->lane0);
+}
+
+static void end_chunks(struct ll *l)
+{
+    ll_type i32 = l->types.of[KIR_I32];
+    ll_block here = l->api->GetInsertBlock(l->builder), after;
+    ll_value more;
+
+    if (l->chunk >= l->phase->lanes)
+        return;
+    after = ll_new_block(l);
+    more = BUILD(l, Add, l->lane0, ll_int(l, i32, l->chunk));
+    l->api->AddIncoming(l->lane0, &more, &here, 1);
+    l->api->BuildCondBr(l->builder, BUILD(l, ICmp, LL_ULT, more, ll_int(l, i32, l->phase->lanes)),
+                        l->chunk_begin, after);
+    go_to(l, after);
+}
+
+/* Of another stretch, or what the ops between them left. */
+static void need(struct ll *l, uint32_t value)
+{
+    const struct kir_inst *inst = inst_at(l, value);
+    bool here = l->cut.stretch[value] == l->stretch && inst->op != KIR_phi && !(l->cut.cuts[value]);
+
+    if (inst->op == KIR_phi && l->cut.stretch[value] == l->stretch)
+        here = !l->cut.cuts[value - 1 - (uint32_t)inst->imm];
+    if (here || l->cut.home[value] != CUT_HELD || l->loaded[value] == l->stretch + 1)
+        return;
+    l->loaded[value] = l->stretch + 1;
+    ll_fetch(l, value);
+}
+
+static void need_operands(struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = inst_at(l, at);
+
+    if (inst->op == KIR_for || inst->op == KIR_next) {
+        for (uint32_t i = 0; i < inst->a[1]; i++)
+            need(l, l->module->links[inst->a[0] + i]);
+    } else if (inst->op != KIR_phi || !l->cut.cuts[at - 1 - (uint32_t)inst->imm]) {
+        for (uint32_t k = 0; k < kir_op_info(inst->op)->n; k++)
+            need(l, inst->a[k]);
+    }
+}
+
+/* What a loop between stretches carries, into the slots of its phis; all is read before one is
+ * written. */
+static void carry(struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = inst_at(l, at);
+    bool enters = inst->op == KIR_for;
+    uint32_t phi = (enters ? at : inst->pair) + 1, n = phis_of(l, phi - 1);
+
+    for (uint32_t i = 0; i < n; i++)
+        ll_hold_as(l, enters ? inst_at(l, phi + i)->a[0] : l->module->links[inst->a[0] + i],
+                   phi + i);
+}
+
+static bool carries(const struct ll *l, uint32_t at)
+{
+    uint32_t op = at < l->phase->n ? inst_at(l, at)->op : KIR_barrier;
+
+    return (op == KIR_for && phis_of(l, at)) || (op == KIR_next && inst_at(l, at)->a[1]);
+}
+
+static bool is_idle(const struct ll *l, uint32_t from, uint32_t end)
+{
+    for (uint32_t at = from; at < end; at++)
+        if (l->cut.home[at] < CUT_GROUP && steps[inst_at(l, at)->op] != emit_nothing)
+            return false;
+    return !carries(l, end);
+}
+
+static void emit_stretch(struct ll *l, uint32_t from, uint32_t end)
+{
+    for (uint32_t at = from; at < end; at++)
+        if (l->cut.home[at] == CUT_GROUP)
+            emit_inst(l, at);
+    if (is_idle(l, from, end))
+        return;
+    begin_chunks(l);
+    for (uint32_t at = from; at < end; at++)
+        need_operands(l, at);
+    if (carries(l, end)) {
+        bool enters = inst_at(l, end)->op == KIR_for;
+
+        for (uint32_t i = 0; enters && i < phis_of(l, end); i++)
+            need(l, inst_at(l, end + 1 + i)->a[0]);
+        if (!enters)
+            need_operands(l, end);
+    }
+    for (uint32_t at = from; at < end; at++)
+        if (l->cut.home[at] < CUT_GROUP)
+            emit_inst(l, at);
+    if (carries(l, end))
+        carry(l, end);
+    end_chunks(l);
+}
+
+/* ---- between stretches ---- */
+
+static void group_for(struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = inst_at(l, at);
+    const uint32_t *bounds = l->module->links + inst->a[0];
+    ll_value begin = ll_fetch_group(l, bounds[0]), end = ll_fetch_group(l, bounds[1]);
+    ll_block before = l->api->GetInsertBlock(l->builder), head = ll_new_block(l);
+    ll_block body = ll_new_block(l), after = ll_new_block(l);
+    ll_value counter;
+
+    l->api->BuildBr(l->builder, head);
+    go_to(l, head);
+    counter = phi_of(l, l->types.of[inst->type], begin, before);
+    ll_set(l, at, counter);
+    l->api->BuildCondBr(l->builder, BUILD(l, ICmp, LL_SLT, counter, end), body, after);
+    go_to(l, body);
+    l->block[at] = head;
+    l->block[inst->pair] = after;
+}
+
+static void group_next(struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = inst_at(l, at), *loop = inst_at(l, inst->pair);
+    ll_block here = l->api->GetInsertBlock(l->builder);
+    ll_value counter = l->scalar[inst->pair], more;
+
+    more = BUILD(l, Add, counter, ll_int(l, l->types.of[loop->type], loop->imm));
+    l->api->AddIncoming(counter, &more, &here, 1);
+    l->api->BuildBr(l->builder, l->block[inst->pair]);
+    go_to(l, l->block[at]);
+}
+
+static void group_if(struct ll *l, uint32_t at)
+{
+    ll_block yes, after;
+    ll_value condition = ll_fetch_group(l, inst_at(l, at)->a[0]);
+
+    yes = ll_new_block(l);
+    after = ll_new_block(l);
+    l->api->BuildCondBr(l->builder, condition, yes, after);
+    go_to(l, yes);
+    l->block[inst_at(l, at)->pair] = after;
+}
+
+static void group_first(struct ll *l, uint32_t at)
+{
+    ll_set(l, at, ll_fetch_group(l, inst_at(l, at)->a[0]));
+}
+
+static void group_cross(struct ll *l, uint32_t at)
+{
+    begin_chunks(l);
+    ll_cross(l, at);
+    end_chunks(l);
+}
+
+static const inst_fn between[KIR_OPS] = {
+    [KIR_for] = group_for,        [KIR_next] = group_next,      [KIR_if] = group_if,
+    [KIR_end] = emit_end,         [KIR_barrier] = emit_nothing, [KIR_first] = group_first,
+    [KIR_exchange] = group_cross, [KIR_shift] = group_cross,
+};
+
+static void emit_body(struct ll *l)
+{
+    uint32_t from = 0;
+
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        if (l->cut.home[at] == CUT_ENTRY)
+            emit_inst(l, at);
+    for (uint32_t at = 0; at <= l->phase->n; at++) {
+        if (at < l->phase->n && !l->cut.cuts[at])
+            continue;
+        l->stretch = from < l->phase->n ? l->cut.stretch[from] : 0;
+        emit_stretch(l, from, at);
+        if (at < l->phase->n)
+            between[inst_at(l, at)->op](l, at);
+        from = at + 1;
+    }
+    l->api->BuildRetVoid(l->builder);
+}
+
+/* ---- the phase ---- */
+
+static uint64_t make_room(struct ll *l, uint64_t bytes)
+{
+    uint64_t at = l->scratch_bytes;
+
+    l->scratch_bytes += (bytes + 63) / 64 * 64;
+    return at;
+}
+
+static void place(struct ll *l)
+{
+    uint64_t lanes = l->phase->lanes;
+
+    l->scratch_bytes = 0;
+    for (uint32_t i = 0; i < l->phase->n_tiles; i++) {
+        const struct kir_tile *tile = &l->phase->tiles[i];
+
+        l->tile[i] =
+            make_room(l, 8 * (uint64_t)tile->count * (tile->space == KIR_LANE ? lanes : 1));
+    }
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        if (l->cut.home[at] == CUT_HELD)
+            l->slot[at] = make_room(l, ll_is(l, at, FACT_VARYING) ? 8 * lanes : 8);
+}
+
+/* Long bodies fill the registers with few vectors; short ones wait for memory anyway. */
+static void choose_units(struct ll *l)
+{
+    static const uint32_t widths[LLVM_ISAS] = {4, 8, 16};
+    uint32_t lanes = l->phase->lanes, width = widths[l->isa], most;
+    bool across = false;
+
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        across |= inst_at(l, at)->op == KIR_exchange || inst_at(l, at)->op == KIR_shift;
+    l->width = lanes < width ? lanes : width;
+    most = lanes / l->width;
+    l->units = l->phase->n < 100 ? 4 : l->phase->n < 400 ? 2 : 1;
+    if (across && most <= LL_MOST_UNITS && l->phase->n < 200)
+        l->units = LL_MOST_UNITS;
+    if (l->units > most)
+        l->units = most;
+    l->chunk = l->width * l->units;
+}
+
+static void attribute(struct ll *l, const char *key, const char *value)
+{
+    l->api->AddAttributeAtIndex(l->function, LL_FUNCTION,
+                                l->api->CreateStringAttribute(l->context, key,
+                                                              (unsigned)strlen(key), value,
+                                                              (unsigned)strlen(value)));
+}
+
+static void begin_function(struct ll *l, const char *name)
+{
+    static const char *const bits[LLVM_ISAS] = {"128", "256", "512"};
+    ll_type args[4] = {l->types.ptr, l->types.ptr, l->types.ptr, l->types.ptr};
+    ll_type type = l->api->FunctionType(l->api->VoidTypeInContext(l->context), args, 4, 0);
+    unsigned nounwind = l->api->GetEnumAttributeKindForName("nounwind", strlen("nounwind"));
+
+    l->function = l->api->AddFunction(l->code, name, type);
+    l->api->AddAttributeAtIndex(l->function, LL_FUNCTION,
+                                l->api->CreateEnumAttribute(l->context, nounwind, 0));
+    attribute(l, "prefer-vector-width", bits[l->isa]);
+    attribute(l, "min-legal-vector-width", bits[l->isa]);
+    go_to(l, ll_new_block(l));
+    l->words = l->api->GetParam(l->function, 0);
+    l->group = l->api->GetParam(l->function, 2);
+    l->scratch = l->api->GetParam(l->function, 3);
+    for (uint32_t i = 0; i < l->module->n_args; i++) {
+        ll_value index = ll_int(l, l->types.i64, i), list = l->api->GetParam(l->function, 1);
+
+        l->args[i] = BUILD(l, Load2, l->types.ptr, BUILD(l, GEP2, l->types.ptr, list, &index, 1));
+    }
+}
+
+static frit_status prepare(struct ll *l, uint32_t phase, frit_err *err)
+{
+    size_t n = (size_t)l->phase->n + 1;
+
+    TRY(facts_init(&l->facts, l->module, phase, err));
+    TRY(cut_init(&l->cut, l->module, phase, &l->facts, l->chunk, err));
+    l->args = calloc((size_t)l->module->n_args + 1, sizeof(*l->args));
+    l->scalar = calloc(n, sizeof(*l->scalar));
+    l->vector = calloc(n * l->units, sizeof(*l->vector));
+    l->loaded = calloc(n, sizeof(*l->loaded));
+    l->slot = calloc(n, sizeof(*l->slot));
+    l->tile = calloc((size_t)l->phase->n_tiles + 1, sizeof(*l->tile));
+    l->block = calloc(n, sizeof(*l->block));
+    if (!l->args || !l->scalar || !l->vector || !l->loaded || !l->slot || !l->tile || !l->block)
+        return fail_memory(err, n * sizeof(*l->vector) * l->units);
+    return FRIT_OK;
+}
+
+static void clean(struct ll *l)
+{
+    facts_fini(&l->facts);
+    cut_fini(&l->cut);
+    free(l->args);
+    free(l->scalar);
+    free(l->vector);
+    free(l->loaded);
+    free(l->slot);
+    free(l->tile);
+    free(l->block);
+}
+
+frit_status ll_phase(struct ll *l, uint32_t phase, const char *name, frit_err *err)
+{
+    frit_status status;
+
+    l->phase = &l->module->phases[phase];
+    l->args = NULL;
+    l->scalar = l->vector = NULL;
+    l->loaded = NULL;
+    l->slot = l->tile = NULL;
+    l->block = NULL;
+    choose_units(l);
+    status = prepare(l, phase, err);
+    if (!status) {
+        place(l);
+        begin_function(l, name);
+        emit_body(l);
+    }
+    clean(l);
+    return status;
+}

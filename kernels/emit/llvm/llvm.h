@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Machine code for modules, by LLVM, which is opened at run time.
+ *
+ * A phase becomes one function that runs a group.  Its lanes are vectors of the machine's width,
+ * several per value, instruction after instruction; what is more runs chunk by chunk.  All sets of
+ * instructions and both levels give the same bits.  The result is a blob without relocations that
+ * blob.h maps; it depends on the module, the set, the level and LLVM's version only. */
+#ifndef EMIT_LLVM_LLVM_H
+#define EMIT_LLVM_LLVM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <frit/status.h>
+
+#include "ir/kir.h"
+
+/* Sets of instructions, each with all before. */
+enum llvm_isa { LLVM_BASE /* x86-64-v2 */, LLVM_AVX2 /* v3 */, LLVM_AVX512 /* v4 */, LLVM_ISAS };
+
+enum llvm_level {
+    LLVM_QUICK, /* the least time to compile */
+    LLVM_GOOD   /* about twice of it, for better code */
+};
+
+struct llvm;
+
+/* Finds the library; `path` names one, NULL: those with the usual names, newest first.
+ * FRIT_UNSUPPORTED with the reason where there is none that is known, or for this processor nothing
+ * is made.  Not by several threads at once. */
+frit_status llvm_open(const char *path, struct llvm **out, frit_err *err);
+void llvm_close(struct llvm *llvm);
+
+/* The library's file name, a word for caches. */
+const char *llvm_version(const struct llvm *llvm);
+
+/* The best set of this machine; false: it lacks even the least. */
+bool llvm_isa_best(enum llvm_isa *out);
+
+/* The phases of a verified module as one blob, from malloc.  FRIT_UNSUPPORTED: the set lacks an
+ * instruction that the module has, or the machine code needs a function.  Any number of threads at
+ * once. */
+frit_status llvm_compile(const struct llvm *llvm, const struct kir_module *module,
+                         enum llvm_isa isa, enum llvm_level level, void **out, size_t *out_bytes,
+                         frit_err *err);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments and tiles.  Neighbouring lanes at neighbouring elements, up or down, are vector
+ * accesses, the same element for all lanes is one, all else gathers and scatters.  A tile of lanes
+ * has its elements lane by lane next to each other. */
+#include "emit/llvm/emit.h"
+
+struct access {
+    const struct kir_inst *inst;
+    ll_value base;
+    ll_type type;   /* in memory */
+    uint32_t dtype; /* of an argument; of a tile 0: as the value */
+    uint32_t bytes;
+    uint32_t kind; /* of the offset: enum fact_kind */
+    int64_t stride;
+    uint32_t index; /* the value */
+    uint64_t times; /* index * times + lane * step: the element */
+    uint64_t step;
+    ll_value first;              /* I64: element of the chunk's first lane; unless VARYING */
+    uint32_t mask, other, value; /* KIR_NONE: none */
+};
+
+/* ---- where ---- */
+
+static ll_value widened(struct ll *l, uint32_t value, ll_value number)
+{
+    if (l->phase->inst[value].type == KIR_I64)
+        return number;
+    return BUILD(l, SExt, number, ll_shape(l, l->types.i64));
+}
+
+static void find_tile(struct ll *l, struct access *a)
+{
+    const struct kir_tile *tile = &l->phase->tiles[a->inst->imm];
+    ll_value at = ll_int(l, l->types.i64, l->tile[a->inst->imm]);
+
+    a->base = BUILD(l, GEP2, l->types.i8, l->scratch, &at, 1);
+    a->type = l->types.of[tile->type];
+    a->bytes = tile->type == KIR_I64 || tile->type == KIR_F64 ? 8 : 4;
+    if (tile->space == KIR_LANE) {
+        a->times = l->phase->lanes;
+        a->step = 1;
+    }
+}
+
+static void find_place(struct ll *l, struct access *a)
+{
+    const struct fact *fact = &l->facts.of[a->index];
+
+    a->kind = fact->kind;
+    if (a->kind == FACT_VARYING)
+        return;
+    l->wide = false;
+    a->stride = (int64_t)((uint64_t)fact->stride * a->times + a->step);
+    a->kind = a->stride ? FACT_LINEAR : FACT_UNIFORM;
+    a->first = widened(l, a->index, l->scalar[a->index]);
+    if (a->step) {
+        a->first = BUILD(l, Mul, a->first, ll_int(l, l->types.i64, a->times));
+        a->first = BUILD(l, Add, a->first, BUILD(l, ZExt, l->lane0, l->types.i64));
+    }
+}
+
+static struct access access_of(struct ll *l, uint32_t at)
+{
+    const struct kir_inst *inst = &l->phase->inst[at];
+    bool loads = inst->type != KIR_VOID;
+    struct access a = {.inst = inst, .index = inst->a[0], .times = 1};
+
+    a.mask = inst->a[loads ? 1 : 2];
+    a.other = loads ? inst->a[2] : KIR_NONE;
+    a.value = loads ? KIR_NONE : inst->a[1];
+    if (kir_op_info(inst->op)->imm == KIR_IMM_TILE) {
+        find_tile(l, &a);
+    } else {
+        a.base = l->args[inst->imm];
+        a.dtype = l->module->args[inst->imm].dtype;
+        a.type = ll_memory_type(l, a.dtype);
+        a.bytes = frit_dtype_bits(a.dtype) / 8;
+    }
+    find_place(l, &a);
+    return a;
+}
+
+static ll_value pointer(struct ll *l, const struct access *a, ll_value index)
+{
+    return BUILD(l, GEP2, a->type, a->base, &index, 1);
+}
+
+/* Of each lane of a unit. */
+static ll_value pointers(struct ll *l, const struct access *a, uint32_t unit)
+{
+    uint64_t steps[LL_MOST_WIDTH];
+    bool linear = a->kind != FACT_VARYING;
+    ll_value index;
+
+    l->wide = true;
+    for (uint32_t i = 0; i < l->width; i++)
+        steps[i] = ((uint64_t)unit * l->width + i) * (linear ? (uint64_t)a->stride : a->step);
+    if (linear) {
+        index = ll_splat(l, a->first, l->types.i64);
+    } else {
+        index = widened(l, a->index, ll_at(l, a->index, unit));
+        if (a->step) {
+            index = BUILD(l, Mul, index, ll_num(l, l->types.i64, a->times));
+            index = BUILD(l, Add, index,
+                          ll_splat(l, BUILD(l, ZExt, l->lane0, l->types.i64), l->types.i64));
+        }
+    }
+    return pointer(l, a, BUILD(l, Add, index, ll_lanes(l, l->types.i64, steps)));
+}
+
+/* The lowest element of a unit, whose lanes are next to each other. */
+static ll_value run_of(struct ll *l, const struct access *a, uint32_t unit)
+{
+    int64_t low = a->stride > 0 ? (int64_t)unit * l->width : -(int64_t)(unit + 1) * l->width + 1;
+
+    return pointer(l, a, BUILD(l, Add, a->first, ll_int(l, l->types.i64, (uint64_t)low)));
+}
+
+static bool is_run(const struct access *a)
+{
+    return a->kind == FACT_LINEAR && (a->stride == 1 || a->stride == -1);
+}
+
+/* Lanes of a vector as elements of memory, or the other way. */
+static ll_value ordered(struct ll *l, const struct access *a, ll_value vector, ll_type type)
+{
+    uint32_t lanes[LL_MOST_WIDTH];
+
+    if (a->stride > 0)
+        return vector;
+    for (uint32_t i = 0; i < l->width; i++)
+        lanes[i] = l->width - 1 - i;
+    return BUILD(l, ShuffleVector, vector, l->api->GetUndef(ll_vector_of(l, type)),
+                 ll_mask(l, lanes));
+}
+
+static ll_value mask_of(struct ll *l, const struct access *a, uint32_t unit)
+{
+    ll_type bit = l->types.of[KIR_B];
+
+    l->wide = true;
+    return a->mask == KIR_NONE ? ll_num(l, bit, 1) : ll_at(l, a->mask, unit);
+}
+
+/* ---- loads ---- */
+
+static ll_value load_at(struct ll *l, ll_type type, ll_value from)
+{
+    ll_value out = BUILD(l, Load2, type, from);
+
+    l->api->SetAlignment(out, 1);
+    return out;
+}
+
+static ll_value load_run(struct ll *l, const struct access *a, uint32_t unit)
+{
+    ll_type vector = ll_vector_of(l, a->type), types[2] = {vector, l->types.ptr};
+    ll_value from = run_of(l, a, unit), args[4];
+
+    if (a->mask == KIR_NONE)
+        return ordered(l, a, load_at(l, vector, from), a->type);
+    args[0] = from;
+    args[1] = ll_int(l, l->types.of[KIR_I32], 1);
+    args[2] = ordered(l, a, mask_of(l, a, unit), l->types.of[KIR_B]);
+    args[3] = l->api->ConstNull(vector);
+    return ordered(l, a, ll_call(l, "llvm.masked.load", types, 2, args, 4), a->type);
+}
+
+static ll_value gather(struct ll *l, const struct access *a, uint32_t unit)
+{
+    ll_type vector = ll_vector_of(l, a->type);
+    ll_type types[2] = {vector, ll_vector_of(l, l->types.ptr)};
+    ll_value args[4] = {pointers(l, a, unit), ll_int(l, l->types.of[KIR_I32], a->bytes),
+                        mask_of(l, a, unit), l->api->ConstNull(vector)};
+
+    return ll_call(l, "llvm.masked.gather", types, 2, args, 4);
+}
+
+static ll_value load_unit(struct ll *l, const struct access *a, uint32_t unit)
+{
+    ll_value raw = is_run(a) ? load_run(l, a, unit) : gather(l, a, unit);
+
+    l->wide = true;
+    if (a->dtype)
+        raw = ll_from_memory(l, a->dtype, raw);
+    if (a->mask == KIR_NONE)
+        return raw;
+    return BUILD(l, Select, mask_of(l, a, unit), raw, ll_at(l, a->other, unit));
+}
+
+static ll_value load_one(struct ll *l, const struct access *a)
+{
+    ll_value raw;
+
+    l->wide = false;
+    raw = load_at(l, a->type, pointer(l, a, a->first));
+    return a->dtype ? ll_from_memory(l, a->dtype, raw) : raw;
+}
+
+static ll_value load_one_if(struct ll *l, const struct access *a)
+{
+    ll_block from[2] = {l->api->GetInsertBlock(l->builder), ll_new_block(l)};
+    ll_block after = ll_new_block(l);
+    ll_value values[2] = {l->scalar[a->other], NULL}, phi;
+
+    l->api->BuildCondBr(l->builder, l->scalar[a->mask], from[1], after);
+    l->api->PositionBuilderAtEnd(l->builder, from[1]);
+    values[1] = load_one(l, a);
+    l->api->BuildBr(l->builder, after);
+    l->api->PositionBuilderAtEnd(l->builder, after);
+    phi = BUILD(l, Phi, l->types.of[a->inst->type]);
+    l->api->AddIncoming(phi, values, from, 2);
+    return phi;
+}
+
+/* All lanes load the same element, some not at all. */
+static void load(struct ll *l, uint32_t at, const struct access *a)
+{
+    if (ll_is(l, at, FACT_UNIFORM)) {
+        ll_set(l, at, a->mask == KIR_NONE ? load_one(l, a) : load_one_if(l, a));
+        return;
+    }
+    for (uint32_t u = 0; u < l->units; u++)
+        l->vector[(size_t)at * l->units + u] = load_unit(l, a, u);
+}
+
+/* ---- stores ---- */
+
+static ll_value raw_of(struct ll *l, const struct access *a, uint32_t unit)
+{
+    ll_value value;
+
+    l->wide = true;
+    value = ll_at(l, a->value, unit);
+    return a->dtype ? ll_to_memory(l, a->dtype, value) : value;
+}
+
+static void store_run(struct ll *l, const struct access *a, uint32_t unit)
+{
+    ll_type vector = ll_vector_of(l, a->type), types[2] = {vector, l->types.ptr};
+    ll_value raw = ordered(l, a, raw_of(l, a, unit), a->type), to = run_of(l, a, unit);
+    ll_value args[4] = {raw, to, ll_int(l, l->types.of[KIR_I32], 1), NULL};
+
+    if (a->mask == KIR_NONE) {
+        l->api->SetAlignment(l->api->BuildStore(l->builder, raw, to), 1);
+        return;
+    }
+    args[3] = ordered(l, a, mask_of(l, a, unit), l->types.of[KIR_B]);
+    ll_call(l, "llvm.masked.store", types, 2, args, 4);
+}
+
+static void scatter(struct ll *l, const struct access *a, uint32_t unit)
+{
+    ll_type types[2] = {ll_vector_of(l, a->type), ll_vector_of(l, l->types.ptr)};
+    ll_value args[4] = {raw_of(l, a, unit), pointers(l, a, unit),
+                        ll_int(l, l->types.of[KIR_I32], a->bytes), mask_of(l, a, unit)};
+
+    ll_call(l, "llvm.masked.scatter", types, 2, args, 4);
+}
+
+static void store_one(struct ll *l, const struct access *a)
+{
+    ll_block yes = NULL, after = NULL;
+    ll_value raw;
+
+    if (a->mask != KIR_NONE) {
+        yes = ll_new_block(l);
+        after = ll_new_block(l);
+        l->api->BuildCondBr(l->builder, l->scalar[a->mask], yes, after);
+        l->api->PositionBuilderAtEnd(l->builder, yes);
+    }
+    l->wide = false;
+    raw = a->dtype ? ll_to_memory(l, a->dtype, l->scalar[a->value]) : l->scalar[a->value];
+    l->api->SetAlignment(l->api->BuildStore(l->builder, raw, pointer(l, a, a->first)), 1);
+    if (after) {
+        l->api->BuildBr(l->builder, after);
+        l->api->PositionBuilderAtEnd(l->builder, after);
+    }
+}
+
+static void store(struct ll *l, const struct access *a)
+{
+    if (a->kind == FACT_UNIFORM && ll_is(l, a->value, FACT_UNIFORM) &&
+        (a->mask == KIR_NONE || ll_is(l, a->mask, FACT_UNIFORM))) {
+        store_one(l, a);
+        return;
+    }
+    for (uint32_t u = 0; u < l->units; u++) {
+        if (is_run(a))
+            store_run(l, a, u);
+        else
+            scatter(l, a, u);
+    }
+}
+
+void ll_access(struct ll *l, uint32_t at)
+{
+    const struct access a = access_of(l, at);
+
+    if (a.inst->type != KIR_VOID)
+        load(l, at, &a);
+    else
+        store(l, &a);
+}
+
+/* ---- atomics ---- */
+
+/* Lane by lane; what is added where the mask is false is skipped. */
+static void add_lane(struct ll *l, const struct access *a, ll_value to, ll_value value,
+                     ll_value mask)
+{
+    ll_block yes = ll_new_block(l), after = ll_new_block(l);
+    int op = a->dtype == FRIT_F32 ? LL_RMW_FADD : LL_RMW_ADD;
+
+    l->api->BuildCondBr(l->builder, mask, yes, after);
+    l->api->PositionBuilderAtEnd(l->builder, yes);
+    l->api->BuildAtomicRMW(l->builder, op, to, value, LL_MONOTONIC, 0);
+    l->api->BuildBr(l->builder, after);
+    l->api->PositionBuilderAtEnd(l->builder, after);
+}
+
+void ll_atomic_add(struct ll *l, uint32_t at)
+{
+    const struct access a = access_of(l, at);
+
+    for (uint32_t u = 0; u < l->units; u++) {
+        ll_value to = pointers(l, &a, u), value = ll_at(l, a.value, u), mask = mask_of(l, &a, u);
+
+        for (uint32_t i = 0; i < l->width; i++) {
+            ll_value lane = ll_int(l, l->types.of[KIR_I32], i);
+
+            add_lane(l, &a, BUILD(l, ExtractElement, to, lane),
+                     BUILD(l, ExtractElement, value, lane), BUILD(l, ExtractElement, mask, lane));
+        }
+    }
+}

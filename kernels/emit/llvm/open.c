@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening the library.  It stays in the process: it registers things with the C library that it
+ * does not take back. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+
+#include "emit/llvm/open.h"
+
+/* Before 15, pointers have types. */
+static const char *const names[] = {
+    "libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM.so.18.1", "libLLVM-18.so.1",
+    "libLLVM-17.so.1", "libLLVM-16.so.1", "libLLVM-15.so.1", NULL,
+};
+
+static frit_status load(struct llvm *llvm, const char *name, frit_err *err)
+{
+    const char *missing = NULL;
+
+    llvm->name = name;
+#define LL_SYM(result, symbol, arguments)                               \
+    *(void **)&llvm->api.symbol = dlsym(llvm->library, "LLVM" #symbol); \
+    missing = llvm->api.symbol ? missing : "LLVM" #symbol;
+#include "emit/llvm/syms.def"
+#undef LL_SYM
+    if (missing)
+        return fail(err, FRIT_UNSUPPORTED, "%s has no %s", name, missing);
+    llvm->api.InitializeX86TargetInfo();
+    llvm->api.InitializeX86Target();
+    llvm->api.InitializeX86TargetMC();
+    llvm->api.InitializeX86AsmPrinter();
+    return FRIT_OK;
+}
+
+static frit_status find(struct llvm *llvm, const char *path, frit_err *err)
+{
+    const char *const asked[] = {path, NULL}, *const *try = path ? asked : names;
+
+    for (; *try; try++) {
+        llvm->library = dlopen(*try, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+        if (llvm->library)
+            return load(llvm, *try, err);
+    }
+    return fail(err, FRIT_UNSUPPORTED, "%s; LLVM 15 to 19 will do (libllvm19)",
+                path ? dlerror() : "no libLLVM is installed");
+}
+
+frit_status llvm_open(const char *path, struct llvm **out, frit_err *err)
+{
+    struct llvm *llvm;
+    frit_status status;
+
+    *out = NULL;
+#ifndef __x86_64__
+    return fail(err, FRIT_UNSUPPORTED, "machine code is made for x86-64 only");
+#endif
+    llvm = calloc(1, sizeof(*llvm));
+    if (!llvm)
+        return fail_memory(err, sizeof(*llvm));
+    llvm->own = path ? strdup(path) : NULL;
+    status = path && !llvm->own ? fail_memory(err, strlen(path)) : find(llvm, path, err);
+    if (status) {
+        llvm_close(llvm);
+        return status;
+    }
+    *out = llvm;
+    return FRIT_OK;
+}
+
+void llvm_close(struct llvm *llvm)
+{
+    if (!llvm)
+        return;
+    if (llvm->library)
+        dlclose(llvm->library);
+    free(llvm->own);
+    free(llvm);
+}
+
+const char *llvm_version(const struct llvm *llvm)
+{
+    const char *slash = strrchr(llvm->name, '/');
+
+    return slash ? slash + 1 : llvm->name;
+}
+
+bool llvm_isa_best(enum llvm_isa *out)
+{
+#ifdef __x86_64__
+    if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("popcnt"))
+        return false;
+    *out = LLVM_BASE;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi2"))
+        *out = LLVM_AVX2;
+    if (*out == LLVM_AVX2 && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
+        *out = LLVM_AVX512;
+    return true;
+#else
+    (void)out;
+    return false;
+#endif
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The opened library, for the files of this folder. */
+#ifndef EMIT_LLVM_OPEN_H
+#define EMIT_LLVM_OPEN_H
+
+#include "emit/llvm/api.h"
+#include "emit/llvm/llvm.h"
+
+struct llvm {
+    void *library;
+    char *own;        /* the name that was asked for */
+    const char *name; /* that was found */
+    struct ll_api api;
+};
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instructions whose lanes are independent: the same for scalars and vectors.  Numbers agree with
+ * ir/eval.def; nothing may be undefined that is defined there, so that divisors are made harmless
+ * first and shifts taken by the width. */
+#include "emit/llvm/emit.h"
+
+struct row {
+    struct ll *l;
+    const struct kir_inst *inst;
+    uint32_t from; /* type of a */
+    ll_value a, b, c;
+};
+
+typedef ll_value (*row_fn)(const struct row *r);
+
+static bool is_real(const struct row *r)
+{
+    return r->from == KIR_F32 || r->from == KIR_F64;
+}
+
+static ll_value number(const struct row *r, uint64_t value)
+{
+    return ll_num(r->l, r->l->types.of[r->from], value);
+}
+
+static ll_value icmp(const struct row *r, int order, ll_value a, ll_value b)
+{
+    return BUILD(r->l, ICmp, order, a, b);
+}
+
+/* ---- arithmetic ---- */
+
+#define ROW_BOTH(op, INTEGER, REAL)                                                           \
+    static ll_value op##_row(const struct row *r)                                             \
+    {                                                                                         \
+        return is_real(r) ? BUILD(r->l, REAL, r->a, r->b) : BUILD(r->l, INTEGER, r->a, r->b); \
+    }
+ROW_BOTH(add, Add, FAdd)
+ROW_BOTH(sub, Sub, FSub)
+ROW_BOTH(mul, Mul, FMul)
+#undef ROW_BOTH
+
+#define ROW_PLAIN(op, WHICH)                      \
+    static ll_value op##_row(const struct row *r) \
+    {                                             \
+        return BUILD(r->l, WHICH, r->a, r->b);    \
+    }
+ROW_PLAIN(div, FDiv)
+ROW_PLAIN(and, And)
+ROW_PLAIN(or, Or)
+ROW_PLAIN(xor, Xor)
+#undef ROW_PLAIN
+
+static ll_value call_real(const struct row *r, const char *name, uint32_t n)
+{
+    ll_type type = ll_shape(r->l, r->l->types.of[r->from]);
+    ll_value args[3] = {r->a, r->b, r->c};
+
+    return ll_call(r->l, name, &type, 1, args, n);
+}
+
+#define ROW_CALL(op, name)                        \
+    static ll_value op##_row(const struct row *r) \
+    {                                             \
+        return call_real(r, "llvm." name, 1);     \
+    }
+ROW_CALL(sqrt, "sqrt")
+ROW_CALL(floor, "floor")
+ROW_CALL(ceil, "ceil")
+ROW_CALL(trunc, "trunc")
+ROW_CALL(rint, "nearbyint")
+#undef ROW_CALL
+
+static ll_value fma_row(const struct row *r)
+{
+    if (r->l->isa < LLVM_AVX2)
+        r->l->lacks = "fma";
+    return call_real(r, "llvm.fma", 3);
+}
+
+static ll_value neg_row(const struct row *r)
+{
+    return is_real(r) ? BUILD(r->l, FNeg, r->a) : BUILD(r->l, Sub, number(r, 0), r->a);
+}
+
+static ll_value abs_row(const struct row *r)
+{
+    if (is_real(r))
+        return call_real(r, "llvm.fabs", 1);
+    return BUILD(r->l, Select, icmp(r, LL_SLT, r->a, number(r, 0)),
+                 BUILD(r->l, Sub, number(r, 0), r->a), r->a);
+}
+
+/* By 0: 0; by -1: the negative. */
+static ll_value sdiv_row(const struct row *r)
+{
+    ll_value odd = icmp(r, LL_ULE, BUILD(r->l, Add, r->b, number(r, 1)), number(r, 1));
+    ll_value by = BUILD(r->l, Select, odd, number(r, 1), r->b);
+    ll_value negative = BUILD(r->l, Sub, number(r, 0), BUILD(r->l, And, r->a, r->b));
+
+    return BUILD(r->l, Select, odd, negative, BUILD(r->l, SDiv, r->a, by));
+}
+
+static ll_value udiv_row(const struct row *r)
+{
+    ll_value none = icmp(r, LL_EQ, r->b, number(r, 0));
+    ll_value by = BUILD(r->l, Select, none, number(r, 1), r->b);
+
+    return BUILD(r->l, Select, none, number(r, 0), BUILD(r->l, UDiv, r->a, by));
+}
+
+static ll_value srem_row(const struct row *r)
+{
+    return BUILD(r->l, Sub, r->a, BUILD(r->l, Mul, r->b, sdiv_row(r)));
+}
+
+static ll_value urem_row(const struct row *r)
+{
+    return BUILD(r->l, Sub, r->a, BUILD(r->l, Mul, r->b, udiv_row(r)));
+}
+
+static ll_value mulhi_row(const struct row *r)
+{
+    struct ll *l = r->l;
+    ll_type wide = ll_shape(l, l->types.i64), narrow = ll_shape(l, l->types.of[KIR_I32]);
+    ll_value product = BUILD(l, Mul, BUILD(l, ZExt, r->a, wide), BUILD(l, ZExt, r->b, wide));
+
+    return BUILD(l, Trunc, BUILD(l, LShr, product, ll_num(l, l->types.i64, 32)), narrow);
+}
+
+static ll_value not_row(const struct row *r)
+{
+    return BUILD(r->l, Xor, r->a, number(r, UINT64_MAX));
+}
+
+static ll_value by_width(const struct row *r)
+{
+    return BUILD(r->l, And, r->b, number(r, r->from == KIR_I32 ? 31 : 63));
+}
+
+static ll_value shl_row(const struct row *r)
+{
+    return BUILD(r->l, Shl, r->a, by_width(r));
+}
+
+static ll_value shr_row(const struct row *r)
+{
+    return BUILD(r->l, LShr, r->a, by_width(r));
+}
+
+static ll_value sar_row(const struct row *r)
+{
+    return BUILD(r->l, AShr, r->a, by_width(r));
+}
+
+#define ROW_PICK(op, order)                                                 \
+    static ll_value op##_row(const struct row *r)                           \
+    {                                                                       \
+        return BUILD(r->l, Select, icmp(r, order, r->a, r->b), r->a, r->b); \
+    }
+ROW_PICK(smin, LL_SLT)
+ROW_PICK(smax, LL_SGT)
+ROW_PICK(umin, LL_ULT)
+ROW_PICK(umax, LL_UGT)
+#undef ROW_PICK
+
+static ll_value pick_real(const struct row *r, int order)
+{
+    ll_value nan = BUILD(r->l, FCmp, LL_UNO, r->a, r->a);
+
+    return BUILD(r->l, Select, nan, r->a,
+                 BUILD(r->l, Select, BUILD(r->l, FCmp, order, r->a, r->b), r->a, r->b));
+}
+
+static ll_value fmin_row(const struct row *r)
+{
+    return pick_real(r, LL_OLT);
+}
+
+static ll_value fmax_row(const struct row *r)
+{
+    return pick_real(r, LL_OGT);
+}
+
+/* ---- comparisons ---- */
+
+#define ROW_ORDER(op, INTEGER, REAL)                                \
+    static ll_value op##_row(const struct row *r)                   \
+    {                                                               \
+        return is_real(r) ? BUILD(r->l, FCmp, REAL, r->a, r->b)     \
+                          : BUILD(r->l, ICmp, INTEGER, r->a, r->b); \
+    }
+ROW_ORDER(eq, LL_EQ, LL_OEQ)
+ROW_ORDER(ne, LL_NE, LL_UNE)
+ROW_ORDER(lt, LL_SLT, LL_OLT)
+ROW_ORDER(le, LL_SLE, LL_OLE)
+ROW_ORDER(ult, LL_ULT, LL_OLT)
+ROW_ORDER(ule, LL_ULE, LL_OLE)
+#undef ROW_ORDER
+
+static ll_value select_row(const struct row *r)
+{
+    return BUILD(r->l, Select, r->c, r->a, r->b);
+}
+
+static ll_value convert_row(const struct row *r)
+{
+    return ll_convert(r->l, r->inst, r->from, r->a);
+}
+
+static const row_fn rows[KIR_OPS] = {
+    [KIR_add] = add_row,       [KIR_sub] = sub_row,      [KIR_mul] = mul_row,
+    [KIR_div] = div_row,       [KIR_fma] = fma_row,      [KIR_sqrt] = sqrt_row,
+    [KIR_floor] = floor_row,   [KIR_ceil] = ceil_row,    [KIR_trunc] = trunc_row,
+    [KIR_rint] = rint_row,     [KIR_neg] = neg_row,      [KIR_abs] = abs_row,
+    [KIR_sdiv] = sdiv_row,     [KIR_udiv] = udiv_row,    [KIR_srem] = srem_row,
+    [KIR_urem] = urem_row,     [KIR_mulhi] = mulhi_row,  [KIR_and] = and_row,
+    [KIR_or] = or_row,         [KIR_xor] = xor_row,      [KIR_not] = not_row,
+    [KIR_shl] = shl_row,       [KIR_shr] = shr_row,      [KIR_sar] = sar_row,
+    [KIR_smin] = smin_row,     [KIR_smax] = smax_row,    [KIR_umin] = umin_row,
+    [KIR_umax] = umax_row,     [KIR_fmin] = fmin_row,    [KIR_fmax] = fmax_row,
+    [KIR_eq] = eq_row,         [KIR_ne] = ne_row,        [KIR_lt] = lt_row,
+    [KIR_le] = le_row,         [KIR_ult] = ult_row,      [KIR_ule] = ule_row,
+    [KIR_select] = select_row, [KIR_wrap] = convert_row, [KIR_round] = convert_row,
+    [KIR_i32] = convert_row,   [KIR_i64] = convert_row,  [KIR_u64] = convert_row,
+    [KIR_u32] = convert_row,   [KIR_f32] = convert_row,  [KIR_f64] = convert_row,
+    [KIR_uf32] = convert_row,  [KIR_uf64] = convert_row, [KIR_bits] = convert_row,
+};
+
+bool ll_has_row(uint32_t op)
+{
+    return rows[op];
+}
+
+ll_value ll_row(struct ll *l, const struct kir_inst *inst, const ll_value *a)
+{
+    const struct row row = {l, inst, l->phase->inst[inst->a[0]].type, a[0], a[1], a[2]};
+
+    return rows[inst->op](&row);
+}
