@@ -405,6 +405,12 @@ static int64_t count_of(const frit_arg_sig *arg)
     return count;
 }
 
+static bool same_size(const frit_arg_sig *a, const frit_arg_sig *b)
+{
+    return count_of(a) == count_of(b) &&
+           frit_storage_bytes(a->dtype, 1) == frit_storage_bytes(b->dtype, 1);
+}
+
 /* Whether every load of the value reads where the store writes: since that is each place of a dense
  * tensor, the value's memory begins where the tensor's does. */
 static bool read_in_place(const struct expr *e, uint32_t value, const struct expr_store *store)
@@ -431,8 +437,7 @@ uint64_t expr_alias(const struct expr *e, uint32_t output)
     if (!store)
         return 0;
     for (uint32_t i = 0; i < block->n_inputs && i < 64; i++)
-        if (frit_dtype_bits(expr_arg(e, i)->dtype) == frit_dtype_bits(out->dtype) &&
-            count_of(expr_arg(e, i)) == count_of(out) && read_in_place(e, block->inputs[i], store))
+        if (same_size(expr_arg(e, i), out) && read_in_place(e, block->inputs[i], store))
             set |= 1ull << i;
     return set;
 }

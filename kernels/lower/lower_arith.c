@@ -167,7 +167,7 @@ uint32_t lower_xor(const struct lower *l)
 static uint32_t shifted(const struct lower *l, enum kir_op op)
 {
     uint32_t b = l->in[1], zero = number(l, 0);
-    uint32_t fits = op2(l, KIR_ult, b, number(l, frit_dtype_bits(l->dtype)));
+    uint32_t fits = op2(l, KIR_ult, b, number(l, lower_bits(l->dtype)));
 
     return choose(l, fits, op2(l, op, l->in[0], choose(l, fits, b, zero)), zero);
 }

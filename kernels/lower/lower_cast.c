@@ -86,7 +86,7 @@ static uint32_t int_to_half(struct kir_module *m, uint32_t from, uint32_t to, ui
 {
     uint32_t negative, real;
 
-    if (frit_dtype_bits(from) < 32)
+    if (lower_bits(from) < 32)
         return lower_fit(m, to, emit1(m, KIR_f32, x));
     if (lower_is_unsigned(from))
         return lower_fit(m, to, magnitude_odd(m, x));
@@ -113,7 +113,7 @@ static uint32_t int_to_float(struct kir_module *m, uint32_t from, uint32_t to, u
 
 static uint32_t float_to_int(struct kir_module *m, uint32_t to, uint32_t x)
 {
-    uint32_t bits = frit_dtype_bits(to);
+    uint32_t bits = lower_bits(to);
     bool is_unsigned = lower_is_unsigned(to);
 
     if (bits == 64)

@@ -64,7 +64,7 @@ static uint32_t pow_int(const struct lower *l)
     struct kir_module *m = l->m;
     uint32_t a = l->in[0], b = l->in[1], zero = number(l, 0), unit = number(l, 1);
     uint32_t begin = kir_const_i(m, KIR_I32, 0), negative, odd, small, power, base, bits, next[3];
-    uint32_t end = kir_const_i(m, KIR_I32, frit_dtype_bits(l->dtype));
+    uint32_t end = kir_const_i(m, KIR_I32, lower_bits(l->dtype));
 
     kir_for(m, begin, end, 1);
     power = kir_phi(m, unit);

@@ -53,9 +53,14 @@ bool lower_is_unsigned(uint32_t dtype)
     return dtype == FRIT_U8 || dtype == FRIT_U16 || dtype == FRIT_U32 || dtype == FRIT_U64;
 }
 
+uint32_t lower_bits(uint32_t dtype)
+{
+    return 8 * (uint32_t)frit_storage_bytes(dtype, 1);
+}
+
 uint32_t lower_fit(struct kir_module *m, uint32_t dtype, uint32_t value)
 {
-    int64_t bits = frit_dtype_bits(dtype);
+    int64_t bits = lower_bits(dtype);
 
     if (dtype == FRIT_F16 || dtype == FRIT_BF16)
         return kir_emit_imm(m, KIR_round, dtype, value, KIR_NONE, KIR_NONE);

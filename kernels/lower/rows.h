@@ -81,6 +81,8 @@ uint32_t lower_fit(struct kir_module *m, uint32_t dtype, uint32_t value);
 uint32_t lower_const(struct kir_module *m, uint32_t dtype, double number);
 /* As the row cast does: rounded once. */
 uint32_t lower_convert(struct kir_module *m, uint32_t from, uint32_t to, uint32_t value);
+/* Of an element in memory. */
+uint32_t lower_bits(uint32_t dtype);
 bool lower_is_float(uint32_t dtype);
 bool lower_is_unsigned(uint32_t dtype); /* integers, not bool */
 /* a < b, the smaller, the larger; of bool too; NaN wins. */
