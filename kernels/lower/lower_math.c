@@ -58,6 +58,27 @@ static uint32_t number(const struct lower *l, double value)
     return lower_const(l->m, l->dtype, value);
 }
 
+/* The remainder toward 0 has the sign of a: one of the other sign than b is b off. */
+static uint32_t rem_int(const struct lower *l)
+{
+    uint32_t b = l->in[1], zero = number(l, 0);
+    uint32_t rest = op2(l, lower_is_unsigned(l->dtype) ? KIR_urem : KIR_srem, l->in[0], b), off;
+
+    if (!lower_is_unsigned(l->dtype)) {
+        off = op2(l, KIR_lt, op2(l, KIR_xor, rest, b), zero);
+        off = op2(l, KIR_and, off, op2(l, KIR_ne, rest, zero));
+        rest = choose(l, off, op2(l, KIR_add, rest, b), rest);
+    }
+    return choose(l, op2(l, KIR_eq, b, zero), zero, rest);
+}
+
+uint32_t lower_rem(const struct lower *l)
+{
+    if (lower_is_float(l->dtype))
+        return math_rem(l->m, l->target, l->in[0], l->in[1]);
+    return rem_int(l);
+}
+
 /* By squaring: a round per bit of the exponent.  A negative one leaves 1 and -1 alone. */
 static uint32_t pow_int(const struct lower *l)
 {
