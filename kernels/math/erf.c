@@ -34,8 +34,9 @@ static struct pair mills(const struct kit *kit, uint32_t a)
 
     left = kit_sub(kit, left, kit_mul(kit, q, below.lo));
     low = kit_mul(kit, kit_mul(kit, left, q), kit_f(kit, 0.25));
-    p = kit_sum_fast(kit, kit_f(kit, poly->c[0]), kit_mul(kit, slope, t));
-    p.lo = kit_mad(kit, slope, low, p.lo);
+    product = kit_product(kit, slope, t);
+    p = kit_sum_fast(kit, kit_f(kit, poly->c[0]), product.hi);
+    p.lo = kit_add(kit, p.lo, kit_mad(kit, slope, low, product.lo));
     return kit_pair_product(kit, (struct pair){q, low}, p);
 }
 
@@ -51,10 +52,12 @@ uint32_t math_gelu(struct kir_module *module, const struct kir_target *target, u
     uint32_t more = kit_add(&kit, kit_mad(&kit, square.lo, about, square.lo), parts.more);
     uint32_t rest = kit_add(&kit, parts.r, more);
     struct pair tail = mills(&kit, a);
-    uint32_t y = kit_add(&kit, tail.hi, kit_mad(&kit, tail.hi, rest, tail.lo));
+    struct pair scaled = kit_sum_fast(&kit, tail.hi, kit_mad(&kit, tail.hi, rest, tail.lo));
+    struct pair product = kit_product(&kit, a, scaled.hi);
     uint32_t infinite = kit_eq(&kit, magnitude, kit_f(&kit, INFINITY));
+    uint32_t y = kit_add(&kit, product.hi, kit_mad(&kit, a, scaled.lo, product.lo));
 
-    y = kit_mul(&kit, kit_mul(&kit, kit_mul(&kit, a, y), parts.scale), parts.unit);
+    y = kit_mul(&kit, kit_mul(&kit, y, parts.scale), parts.unit);
     y = kit_select(&kit, kit_lt(&kit, x, kit_f(&kit, 0)), kit_neg(&kit, y), kit_sub(&kit, x, y));
     return kit_select(&kit, infinite, kit_add(&kit, x, magnitude), y);
 }

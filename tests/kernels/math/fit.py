@@ -144,7 +144,7 @@ POLYS = {
     "erf_log": (lambda x: log(erfc(x)), erfc, ((1, mpf("3.95")), (1, mpf("5.95"))), (8, 19)),
     "pow": (lambda z: (atanh_rest(z) - mpf(2) / 3) / z, lambda z: z**2, ((0, mpf("0.0295")),) * 2, (3, 7)),
     "mills": (tail, lambda t: 1 / tail(t), ((MILLS / (15 + MILLS) - MIDDLE, 1 - MIDDLE),
-              (MILLS / (39 + MILLS) - MIDDLE, 1 - MIDDLE)), (10, 24)),
+              (MILLS / (39 + MILLS) - MIDDLE, 1 - MIDDLE)), (11, 24)),
 }
 # name: the number, the bits of its high part in F32 and F64; the low part has all bits
 SPLITS = {"ln2": (LN2, 16, 42), "pi_2": (pi / 2, 24, 53), "log2e": (1 / LN2, 24, 53), "2_3": (mpf(2) / 3, 24, 53)}
