@@ -124,7 +124,7 @@ uint32_t gen_const(struct gen *g, uint32_t type, uint64_t bits)
 static uint32_t gen_param(struct gen *g, uint32_t type, uint64_t bits)
 {
     if (type == KIR_B || type == KIR_I32 || type == KIR_F32) /* what is above is not looked at */
-        bits |= gen_bits(g) << 32;
+        bits |= gen_bits(g) << (type == KIR_B ? 1 : 32);
     g->c->words[g->module->n_params] = bits;
     return kir_param(g->module, (enum kir_type)type);
 }
