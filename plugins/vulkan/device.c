@@ -67,6 +67,15 @@ static frit_str text(const char *terminated)
     return (frit_str){terminated, strlen(terminated)};
 }
 
+static uint8_t dtype_use(const struct adapter *adapter, uint32_t dtype)
+{
+    const bool has_f64 = adapter->features.core.features.shaderFloat64;
+
+    if (kir_type_of(dtype) != KIR_VOID && (dtype != FRIT_F64 || has_f64))
+        return FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC;
+    return frit_storage_bytes(dtype, 1) ? FRIT_DTYPE_STORAGE : 0;
+}
+
 static void fill_limits(const struct adapter *adapter, frit_device_info *out)
 {
     out->align_bytes = VULKAN_ALIGN;
@@ -78,7 +87,7 @@ static void fill_limits(const struct adapter *adapter, frit_device_info *out)
     out->caps = FRIT_CAP_I64 | (adapter->mappable ? FRIT_CAP_HOST_VISIBLE : 0) |
                 (adapter->features.core.features.shaderFloat64 ? FRIT_CAP_F64 : 0);
     for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++)
-        out->dtype_use[dtype] = frit_dtype_bits(dtype) ? FRIT_DTYPE_STORAGE : 0;
+        out->dtype_use[dtype] = dtype_use(adapter, dtype);
 }
 
 static void fill_info(const struct instance *instance, uint32_t index, frit_device_info *out)

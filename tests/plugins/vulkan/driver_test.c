@@ -60,6 +60,9 @@ static void devices_are_told(void **state)
         assert_true(infos[i].heap.max_block > 0 && infos[i].max_group >= 128);
         assert_true(infos[i].runtime_path.len > 0 && infos[i].fingerprint.len > 32);
         assert_int_equal(infos[i].stable_id.len, 36);
+        assert_int_equal(infos[i].dtype_use[FRIT_F32], FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC);
+        assert_int_equal(infos[i].dtype_use[FRIT_Q4], FRIT_DTYPE_STORAGE);
+        assert_int_equal(infos[i].dtype_use[0], 0);
     }
     assert_int_equal(rig->backend->device_open(rig->instance, count, &other, &rig->err),
                      FRIT_INVALID);
