@@ -2,7 +2,7 @@
 /* The built plugin driven through its tables alone: devices, memory, queue, transfers. */
 #include <string.h>
 
-#include "rig.h"
+#include "op.h"
 
 static int open_rig(void **state)
 {
@@ -441,6 +441,71 @@ static void waits(void **state)
     rig->backend->free(rig->device, memory.memory);
 }
 
+/* ---- kernels ---- */
+
+static void add_numbers(struct rig *rig)
+{
+    frit_allocation a = rig_alloc(rig, 64), y = rig_alloc(rig, 64);
+    const struct vector vectors[3] = {{a.memory, 0}, {a.memory, 4}, {y.memory, 0}};
+    const float numbers[4] = {1, 10, 100, 1000}, expected[3] = {11, 110, 1100};
+    float got[3];
+    struct add add;
+
+    rig_write(rig, a.memory, 0, numbers, sizeof numbers);
+    assert_int_equal(add_open(rig, &add, vectors, 3), FRIT_OK);
+    rig_run(rig, &add.cmd, 1);
+    rig_read(rig, y.memory, 0, got, sizeof got);
+    assert_memory_equal(got, expected, sizeof got);
+    add_close(&add);
+    rig->backend->free(rig->device, a.memory);
+    rig->backend->free(rig->device, y.memory);
+}
+
+/* What compiling cost is kept when a device is closed, and taken up when it opens again; bytes that
+ * are no cache do no harm. */
+static void pipelines_are_kept(void **state)
+{
+    struct rig *rig = *state;
+
+    add_numbers(rig);
+    assert_int_equal(rig->gets, 1);
+    assert_int_equal(rig->puts, 0);
+    rig->backend->device_close(rig->device);
+    assert_int_equal(rig->puts, 1);
+    rig_open_device(rig);
+    assert_int_equal(rig->gets, 2);
+    add_numbers(rig);
+    rig->backend->device_close(rig->device);
+    assert_int_equal(rig->puts, 1);
+    memset(rig->kept, 0x5a, rig->n_kept);
+    rig_open_device(rig);
+    add_numbers(rig);
+}
+
+/* Arguments outside of their buffers, and launches that are not ours. */
+static void launches_are_checked(void **state)
+{
+    struct rig *rig = *state;
+    frit_allocation a = rig_alloc(rig, 64);
+    const struct vector vectors[3] = {{a.memory, 0}, {a.memory, 0}, {a.memory, 0}};
+    frit_program foreign = {.struct_size = sizeof foreign};
+    struct add add;
+    uint64_t value;
+
+    assert_int_equal(add_open(rig, &add, vectors, 3), FRIT_OK);
+    add.args[2].offset = 56;
+    assert_int_equal(
+        rig->backend->submit(rig->device, &add.cmd, 1, sizeof add.cmd, NULL, 0, &value, &rig->err),
+        FRIT_INVALID);
+    add.args[2].offset = 0;
+    add.launch.program = &foreign;
+    assert_int_equal(
+        rig->backend->submit(rig->device, &add.cmd, 1, sizeof add.cmd, NULL, 0, &value, &rig->err),
+        FRIT_INVALID);
+    add_close(&add);
+    rig->backend->free(rig->device, a.memory);
+}
+
 #define RIG_TEST(test) cmocka_unit_test_setup_teardown(test, open_rig, close_rig)
 #define STAGING_TEST(test)                                   \
     {                                                        \
@@ -471,6 +536,8 @@ int main(void)
         STAGING_TEST(submits_and_transfers_in_order),
         RIG_TEST(refused_submits_run_nothing),
         RIG_TEST(waits),
+        RIG_TEST(pipelines_are_kept),
+        RIG_TEST(launches_are_checked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

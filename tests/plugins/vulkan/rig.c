@@ -81,6 +81,37 @@ static frit_status get_bool(void *self, frit_str key, uint32_t *out, frit_err *e
     return FRIT_OK;
 }
 
+static frit_status keep_get(void *self, frit_str space, const void *key, uint64_t n_key,
+                            void **bytes, uint64_t *n_bytes, frit_err *err)
+{
+    struct rig *rig = self;
+
+    (void)err;
+    assert_true(space.len > 32 && key && n_key);
+    rig->gets++;
+    *bytes = rig->kept ? take_memory(rig, rig->n_kept, 16) : NULL;
+    *n_bytes = rig->n_kept;
+    if (rig->kept)
+        memcpy(*bytes, rig->kept, rig->n_kept);
+    return FRIT_OK;
+}
+
+static frit_status keep_put(void *self, frit_str space, const void *key, uint64_t n_key,
+                            const void *bytes, uint64_t n_bytes, frit_err *err)
+{
+    struct rig *rig = self;
+
+    (void)err;
+    assert_true(space.len > 32 && key && n_key && n_bytes);
+    rig->puts++;
+    free(rig->kept);
+    rig->kept = malloc(n_bytes);
+    assert_non_null(rig->kept);
+    memcpy(rig->kept, bytes, n_bytes);
+    rig->n_kept = n_bytes;
+    return FRIT_OK;
+}
+
 static const void *get_interface(void *self, frit_str id)
 {
     static const frit_host_core core = {.struct_size = sizeof core,
@@ -92,9 +123,14 @@ static const void *get_interface(void *self, frit_str id)
     static const frit_host_options options = {
         .struct_size = sizeof options, .get_str = get_text, .get_bool = get_bool};
 
+    static const frit_host_cache cache = {
+        .struct_size = sizeof cache, .get = keep_get, .put = keep_put};
+
     (void)self;
     if (is(id, FRIT_HOST_CORE))
         return &core;
+    if (is(id, FRIT_HOST_CACHE))
+        return &cache;
     return is(id, FRIT_HOST_OPTIONS) ? &options : NULL;
 }
 
@@ -156,6 +192,8 @@ void rig_close(struct rig *rig)
     rig->plugin->close(rig->instance);
     assert_int_equal(rig->live, 0);
     assert_int_equal(rig->messages, 0);
+    free(rig->kept);
+    rig->kept = NULL;
 }
 
 frit_allocation rig_alloc(struct rig *rig, uint64_t bytes)

@@ -16,6 +16,10 @@ struct rig {
     const char *loader; /* options; NULL: the default */
     const char *staging;
     bool plain; /* without validation layers */
+    /* What the plugin keeps between processes: its last bytes, how often it asked and gave. */
+    void *kept;
+    uint64_t n_kept;
+    int gets, puts;
     const frit_plugin *plugin;
     void *instance;
     const frit_backend *backend;
