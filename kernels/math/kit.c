@@ -61,6 +61,11 @@ uint32_t kit_with_sign(const struct kit *kit, uint32_t a, uint32_t sign)
     return kit_float(kit, kit_or(kit, kit_bits(kit, a), sign));
 }
 
+uint32_t kit_power_of_2(const struct kit *kit, uint32_t n)
+{
+    return kit_float(kit, kit_shl(kit, kit_add(kit, n, kit_i(kit, kit->bias)), kit->man));
+}
+
 uint32_t kit_mad(const struct kit *kit, uint32_t a, uint32_t b, uint32_t c)
 {
     if (kit->fma)

@@ -63,10 +63,7 @@ KIT_1(neg)
 KIT_1(abs)
 KIT_1(sqrt)
 KIT_1(rint)
-KIT_1(floor)
 KIT_1(trunc)
-KIT_1(i32)
-KIT_1(f32)
 KIT_1(not )
 KIT_2(add)
 KIT_2(sub)
@@ -102,6 +99,9 @@ uint32_t kit_float(const struct kit *kit, uint32_t a); /* from bits */
 uint32_t kit_sign(const struct kit *kit, uint32_t a);  /* its sign bit alone, as an integer */
 /* A value that is not negative with the sign bit added. */
 uint32_t kit_with_sign(const struct kit *kit, uint32_t a, uint32_t sign);
+
+/* 2^n, n an integer in the type's normal range. */
+uint32_t kit_power_of_2(const struct kit *kit, uint32_t n);
 
 /* a * b + c: fused, or else rounded twice. */
 uint32_t kit_mad(const struct kit *kit, uint32_t a, uint32_t b, uint32_t c);

@@ -4,8 +4,9 @@
  *
  * Operands are F32, or F64 where the target has f64 and i64; both of one type, which is that of the
  * result.  The code is straight: no branch, no loop but in `rem`, no memory.  How near the results
- * are to the true values, and how many instructions they take: README.md.  Without memory the
- * module's `failed` is set, as by the builder.  Thread rule: that of the module. */
+ * are to the true values, and how many instructions they take: README.md; where the target's
+ * exact_div is false, add what its divisions and square roots are off.  Without memory the module's
+ * `failed` is set, as by the builder.  Thread rule: that of the module. */
 #ifndef MATH_H
 #define MATH_H
 

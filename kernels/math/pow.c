@@ -46,12 +46,6 @@ static struct pair log2_pair(const struct kit *kit, uint32_t x, uint32_t more)
     return kit_pair_sum(kit, (struct pair){k, kit_f(kit, 0)}, sum);
 }
 
-/* 2^n for n in the type's normal range */
-static uint32_t power_of_2(const struct kit *kit, uint32_t n)
-{
-    return kit_float(kit, kit_shl(kit, kit_add(kit, n, kit_i(kit, kit->bias)), kit->man));
-}
-
 /* 2^x.hi 2^x.lo, x.hi at most twice the type's exponents. */
 static uint32_t exp2_pair(const struct kit *kit, struct pair x)
 {
@@ -63,8 +57,8 @@ static uint32_t exp2_pair(const struct kit *kit, struct pair x)
     y = kit_mad(kit, kit_mul(kit, r, r), kit_poly(kit, poly_expm1, r), r);
     y = kit_add(kit, y, kit_f(kit, 1));
     half = kit_sar(kit, n, 1);
-    y = kit_mul(kit, y, power_of_2(kit, half));
-    return kit_mul(kit, y, power_of_2(kit, kit_sub(kit, n, half)));
+    y = kit_mul(kit, y, kit_power_of_2(kit, half));
+    return kit_mul(kit, y, kit_power_of_2(kit, kit_sub(kit, n, half)));
 }
 
 /* |x|^y without the special cases of y; 0 and infinity count as 2^-infinity and 2^infinity. */

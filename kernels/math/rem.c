@@ -36,17 +36,12 @@ static uint32_t to_float(const struct kit *kit, uint32_t integer)
     return kit_1(kit, kit->wide ? KIR_f64 : KIR_f32, integer);
 }
 
-/* 2^n, n in the type's normal range */
-static uint32_t power_of_2(const struct kit *kit, uint32_t n)
-{
-    return kit_float(kit, kit_shl(kit, kit_add(kit, n, kit_i(kit, kit->bias)), kit->man));
-}
-
 /* r 2^step mod n, r below n. */
 static uint32_t divided(const struct kit *kit, uint32_t r, uint32_t step, uint32_t n,
                         uint32_t inverse)
 {
-    uint32_t about = kit_mul(kit, kit_mul(kit, to_float(kit, r), inverse), power_of_2(kit, step));
+    uint32_t about =
+        kit_mul(kit, kit_mul(kit, to_float(kit, r), inverse), kit_power_of_2(kit, step));
     uint32_t q = kit_1(kit, kit->wide ? KIR_i64 : KIR_i32, about);
     uint32_t left = kit_sub(kit, kit_2(kit, KIR_shl, r, step), kit_mul(kit, q, n));
     uint32_t zero = kit_i(kit, 0);
@@ -74,8 +69,8 @@ static uint32_t magnitude_rem(const struct kit *kit, uint32_t x, uint32_t y)
     kir_next(kit->module, (const uint32_t[]){divided(kit, r, step, b.m, inverse), n}, 2);
     n = kit_sub(kit, b.exponent, kit_i(kit, kit->bias + (int64_t)kit->man));
     half = kit_sar(kit, n, 1);
-    r = kit_mul(kit, to_float(kit, r), power_of_2(kit, half));
-    r = kit_mul(kit, r, power_of_2(kit, kit_sub(kit, n, half)));
+    r = kit_mul(kit, to_float(kit, r), kit_power_of_2(kit, half));
+    r = kit_mul(kit, r, kit_power_of_2(kit, kit_sub(kit, n, half)));
     return kit_select(kit, kit_lt(kit, x, y), x, r);
 }
 
