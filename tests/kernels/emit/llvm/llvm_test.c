@@ -85,7 +85,8 @@ static void run_phase(const struct object *object, uint32_t phase, const uint32_
 static void run_level(const struct rig *rig, const struct random_case *c, uint64_t number, int isa,
                       void *const *expected)
 {
-    int level = number & 1 ? LLVM_GOOD : LLVM_QUICK;
+    const char *forced = getenv("FRIT_TEST_LEVEL");
+    int level = forced ? atoi(forced) : number & 1 ? LLVM_GOOD : LLVM_QUICK;
     struct object *object = compile(rig, &c->module, isa, level);
     void *got[RANDOM_ARGS];
     char name[64];
