@@ -21,21 +21,22 @@ enum { HEAP_BYTES = 32 << 20, GUARD = 256, GUARD_BYTE = 0xa5, MOST_DEVICES = 16,
     CALL(EnumerateDeviceExtensionProperties) \
     CALL(CreateDevice)                       \
     CALL(GetDeviceProcAddr) CALL(DestroyInstance) CALL(GetPhysicalDeviceQueueFamilyProperties)
-#define DEVICE_CALLS(CALL)                                                                       \
-    CALL(GetDeviceQueue)                                                                         \
-    CALL(CreateBuffer)                                                                           \
-    CALL(GetBufferMemoryRequirements)                                                            \
-    CALL(AllocateMemory)                                                                         \
-    CALL(BindBufferMemory)                                                                       \
-    CALL(MapMemory)                                                                              \
-    CALL(GetBufferDeviceAddress)                                                                 \
-    CALL(CreateCommandPool)                                                                      \
-    CALL(AllocateCommandBuffers) CALL(BeginCommandBuffer) CALL(EndCommandBuffer)                 \
-        CALL(CmdBindPipeline) CALL(CmdPushConstants) CALL(CmdDispatch) CALL(CmdPipelineBarrier)  \
-            CALL(QueueSubmit) CALL(QueueWaitIdle) CALL(CreateShaderModule)                       \
-                CALL(DestroyShaderModule) CALL(CreatePipelineLayout) CALL(DestroyPipelineLayout) \
-                    CALL(CreateComputePipelines) CALL(DestroyPipeline) CALL(DestroyBuffer)       \
-                        CALL(FreeMemory) CALL(DestroyCommandPool) CALL(DestroyDevice)
+#define DEVICE_CALLS(CALL)                                                                      \
+    CALL(GetDeviceQueue)                                                                        \
+    CALL(CreateBuffer)                                                                          \
+    CALL(GetBufferMemoryRequirements)                                                           \
+    CALL(AllocateMemory)                                                                        \
+    CALL(BindBufferMemory)                                                                      \
+    CALL(MapMemory)                                                                             \
+    CALL(GetBufferDeviceAddress)                                                                \
+    CALL(CreateCommandPool)                                                                     \
+    CALL(AllocateCommandBuffers)                                                                \
+    CALL(BeginCommandBuffer)                                                                    \
+    CALL(EndCommandBuffer) CALL(CmdBindPipeline) CALL(CmdPushConstants) CALL(CmdDispatch)       \
+        CALL(CmdPipelineBarrier) CALL(QueueSubmit) CALL(QueueWaitIdle) CALL(CreateShaderModule) \
+            CALL(DestroyShaderModule) CALL(CreatePipelineLayout) CALL(DestroyPipelineLayout)    \
+                CALL(CreateComputePipelines) CALL(DestroyPipeline) CALL(DestroyBuffer)          \
+                    CALL(FreeMemory) CALL(DestroyCommandPool) CALL(DestroyDevice)
 
 struct vulkan_rig {
     void *library;
