@@ -13,31 +13,6 @@
 
 enum { HEAP_BYTES = 32 << 20, GUARD = 256, GUARD_BYTE = 0xa5, MOST_DEVICES = 16, MOST_PHASES = 8 };
 
-#define INSTANCE_CALLS(CALL)                 \
-    CALL(EnumeratePhysicalDevices)           \
-    CALL(GetPhysicalDeviceProperties2)       \
-    CALL(GetPhysicalDeviceFeatures2)         \
-    CALL(GetPhysicalDeviceMemoryProperties)  \
-    CALL(EnumerateDeviceExtensionProperties) \
-    CALL(CreateDevice)                       \
-    CALL(GetDeviceProcAddr) CALL(DestroyInstance) CALL(GetPhysicalDeviceQueueFamilyProperties)
-#define DEVICE_CALLS(CALL)                                                                      \
-    CALL(GetDeviceQueue)                                                                        \
-    CALL(CreateBuffer)                                                                          \
-    CALL(GetBufferMemoryRequirements)                                                           \
-    CALL(AllocateMemory)                                                                        \
-    CALL(BindBufferMemory)                                                                      \
-    CALL(MapMemory)                                                                             \
-    CALL(GetBufferDeviceAddress)                                                                \
-    CALL(CreateCommandPool)                                                                     \
-    CALL(AllocateCommandBuffers)                                                                \
-    CALL(BeginCommandBuffer)                                                                    \
-    CALL(EndCommandBuffer) CALL(CmdBindPipeline) CALL(CmdPushConstants) CALL(CmdDispatch)       \
-        CALL(CmdPipelineBarrier) CALL(QueueSubmit) CALL(QueueWaitIdle) CALL(CreateShaderModule) \
-            CALL(DestroyShaderModule) CALL(CreatePipelineLayout) CALL(DestroyPipelineLayout)    \
-                CALL(CreateComputePipelines) CALL(DestroyPipeline) CALL(DestroyBuffer)          \
-                    CALL(FreeMemory) CALL(DestroyCommandPool) CALL(DestroyDevice)
-
 struct vulkan_rig {
     void *library;
     VkInstance instance;
@@ -55,9 +30,11 @@ struct vulkan_rig {
     struct spirv_target target;
     bool software;
     char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
-#define CALL(name) PFN_vk##name name;
-    INSTANCE_CALLS(CALL) DEVICE_CALLS(CALL)
-#undef CALL
+#define VULKAN_INSTANCE(name) PFN_vk##name name;
+#define VULKAN_DEVICE(name)   PFN_vk##name name;
+#include "kernels/emit/spirv/vulkan_rig.def"
+#undef VULKAN_INSTANCE
+#undef VULKAN_DEVICE
 };
 
 const struct spirv_target *vulkan_target(const struct vulkan_rig *rig)
@@ -110,9 +87,11 @@ static bool open_instance(struct vulkan_rig *rig)
     create = (PFN_vkCreateInstance)symbol(get, NULL, "vkCreateInstance");
     if (!create || !MADE(create(&info, NULL, &rig->instance)))
         return false;
-#define CALL(name) rig->name = (PFN_vk##name)symbol(get, rig->instance, "vk" #name);
-    INSTANCE_CALLS(CALL)
-#undef CALL
+#define VULKAN_INSTANCE(name) rig->name = (PFN_vk##name)symbol(get, rig->instance, "vk" #name);
+#define VULKAN_DEVICE(name)
+#include "kernels/emit/spirv/vulkan_rig.def"
+#undef VULKAN_INSTANCE
+#undef VULKAN_DEVICE
     return true;
 }
 
@@ -321,9 +300,12 @@ struct vulkan_rig *vulkan_open(void)
         vulkan_close(rig);
         return NULL;
     }
-#define CALL(name) rig->name = (PFN_vk##name)rig->GetDeviceProcAddr(rig->device, "vk" #name);
-    DEVICE_CALLS(CALL)
-#undef CALL
+#define VULKAN_INSTANCE(name)
+#define VULKAN_DEVICE(name) \
+    rig->name = (PFN_vk##name)rig->GetDeviceProcAddr(rig->device, "vk" #name);
+#include "kernels/emit/spirv/vulkan_rig.def"
+#undef VULKAN_INSTANCE
+#undef VULKAN_DEVICE
     if (!create_memory(rig) || !create_commands(rig)) {
         vulkan_close(rig);
         return NULL;
