@@ -320,8 +320,7 @@ static void carry(struct ll *l, uint32_t at)
     uint32_t phi = (enters ? at : inst->pair) + 1, n = phis_of(l, phi - 1);
 
     for (uint32_t i = 0; i < n; i++)
-        ll_hold_as(l, enters ? inst_at(l, phi + i)->a[0] : l->module->links[inst->a[0] + i],
-                   phi + i);
+        ll_carry(l, enters ? inst_at(l, phi + i)->a[0] : l->module->links[inst->a[0] + i], phi + i);
 }
 
 static bool carries(const struct ll *l, uint32_t at)
@@ -341,6 +340,8 @@ static bool is_idle(const struct ll *l, uint32_t from, uint32_t end)
 
 static void emit_stretch(struct ll *l, uint32_t from, uint32_t end)
 {
+    uint32_t opener;
+
     for (uint32_t at = from; at < end; at++)
         if (l->cut.home[at] == CUT_GROUP)
             emit_inst(l, at);
@@ -360,9 +361,15 @@ static void emit_stretch(struct ll *l, uint32_t from, uint32_t end)
     for (uint32_t at = from; at < end; at++)
         if (l->cut.home[at] < CUT_GROUP)
             emit_inst(l, at);
-    if (carries(l, end))
-        carry(l, end);
+    if (!carries(l, end)) {
+        end_chunks(l);
+        return;
+    }
+    carry(l, end);
     end_chunks(l);
+    opener = inst_at(l, end)->op == KIR_for ? end : inst_at(l, end)->pair;
+    for (uint32_t i = 0; i < phis_of(l, opener); i++)
+        ll_carried(l, opener + 1 + i);
 }
 
 /* ---- between stretches ---- */

@@ -130,8 +130,16 @@ static ll_value get(struct ll *l, uint32_t value, ll_value from)
     return is_bit(l, value) ? BUILD(l, Trunc, out, ll_shape(l, l->types.of[KIR_B])) : out;
 }
 
+/* What one chunk carries must not be seen by the next one where they share it. */
+static ll_value slot_behind(struct ll *l, uint32_t value)
+{
+    ll_value at = ll_int(l, l->types.i64, l->slot[value] + 8);
+
+    return BUILD(l, GEP2, l->types.i8, l->scratch, &at, 1);
+}
+
 /* The value into the slot of another, which is of the same type but may be more varying. */
-void ll_hold_as(struct ll *l, uint32_t value, uint32_t slot_of)
+static void hold_as(struct ll *l, uint32_t value, uint32_t slot_of, bool carried)
 {
     ll_value scalar = l->scalar[value];
 
@@ -147,12 +155,27 @@ void ll_hold_as(struct ll *l, uint32_t value, uint32_t slot_of)
     }
     if (ll_is(l, slot_of, FACT_LINEAR))
         scalar = BUILD(l, Sub, scalar, ahead(l, slot_of, l->lane0));
-    put(l, scalar, is_bit(l, value), slot_at(l, slot_of, NULL));
+    put(l, scalar, is_bit(l, value), carried ? slot_behind(l, slot_of) : slot_at(l, slot_of, NULL));
 }
 
 void ll_hold(struct ll *l, uint32_t value)
 {
-    ll_hold_as(l, value, value);
+    hold_as(l, value, value, false);
+}
+
+void ll_carry(struct ll *l, uint32_t value, uint32_t phi)
+{
+    hold_as(l, value, phi, true);
+}
+
+void ll_carried(struct ll *l, uint32_t phi)
+{
+    ll_value bits;
+
+    if (ll_is(l, phi, FACT_VARYING))
+        return;
+    bits = BUILD(l, Load2, l->types.i64, slot_behind(l, phi));
+    l->api->BuildStore(l->builder, bits, slot_at(l, phi, NULL));
 }
 
 ll_value ll_fetch_group(struct ll *l, uint32_t value)
