@@ -22,7 +22,7 @@ static frit_status load(struct llvm *llvm, const char *name, frit_err *err)
     llvm->name = name;
 #define LL_SYM(result, symbol, arguments)                               \
     *(void **)&llvm->api.symbol = dlsym(llvm->library, "LLVM" #symbol); \
-    missing = llvm->api.symbol ? missing : "LLVM" #symbol;
+    missing = missing || llvm->api.symbol ? missing : "LLVM" #symbol;
 #include "emit/llvm/syms.def"
 #undef LL_SYM
     if (missing)

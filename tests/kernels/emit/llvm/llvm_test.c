@@ -129,10 +129,135 @@ static void random_modules_run_as_by_eval(void **state)
     }
 }
 
+/* out[lane] = in[lane], over 65536 lanes. */
+static void make_copy(struct kir_module *m, uint32_t from, uint32_t to)
+{
+    uint32_t lane, value;
+
+    kir_init(m, "copy");
+    kir_arg(m, from, KIR_READ);
+    kir_arg(m, to, KIR_WRITE);
+    kir_phase(m, 65536);
+    lane = kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
+    value = kir_emit_as(m, KIR_load, KIR_F32, 0, lane, KIR_NONE, KIR_NONE);
+    kir_emit_imm(m, KIR_store, 1, lane, value, KIR_NONE);
+}
+
+static void copy_all(const struct rig *rig, int isa, uint32_t from, uint32_t to, void *in,
+                     void *out)
+{
+    struct kir_module m;
+    struct object *object;
+
+    make_copy(&m, from, to);
+    object = compile(rig, &m, isa, LLVM_QUICK);
+    run_phase(object, 0, (const uint32_t[3]){1, 1, 1}, NULL, (void *[]){in, out});
+    object_unload(object);
+    kir_fini(&m);
+}
+
+static void halves_are_loaded_and_rounded(void **state)
+{
+    const struct rig *rig = rig_of(state);
+    uint16_t *halves = malloc(65536 * sizeof(*halves));
+    float *reals = malloc(65536 * sizeof(*reals));
+
+    for (int isa = 0; isa <= (int)rig->best; isa++) {
+        for (uint32_t i = 0; i < 65536; i++)
+            halves[i] = (uint16_t)i;
+        copy_all(rig, isa, FRIT_F16, FRIT_F32, halves, reals);
+        for (uint32_t i = 0; i < 65536; i++) {
+            if ((i & 0x7fff) <= 0x7c00)
+                assert_int_equal(half_bits_of(reals[i]), half_bits_of(f16_load(halves[i])));
+            else
+                assert_true(reals[i] != reals[i]);
+            reals[i] = half_real_of((i >> 7) << 23 | (i & 7) * 0x7ff | (i >> 3 & 15) << 13);
+        }
+        copy_all(rig, isa, FRIT_F32, FRIT_F16, reals, halves);
+        for (uint32_t i = 0; i < 65536; i++)
+            if (reals[i] == reals[i])
+                assert_int_equal(halves[i], f16_store(reals[i]));
+    }
+    free(halves);
+    free(reals);
+}
+
+static void what_the_set_lacks_is_unsupported(void **state)
+{
+    const struct rig *rig = rig_of(state);
+    frit_err err = {.struct_size = sizeof(err)};
+    struct kir_module m;
+    uint32_t one;
+    void *bytes;
+    size_t n;
+
+    kir_init(&m, "thirds");
+    kir_phase(&m, 8);
+    one = kir_const_f(&m, KIR_F32, 1);
+    kir_emit(&m, KIR_fma, one, one, one);
+    assert_int_equal(llvm_compile(rig->llvm, &m, LLVM_BASE, LLVM_QUICK, &bytes, &n, &err),
+                     FRIT_UNSUPPORTED);
+    assert_null(bytes);
+    assert_string_equal(err.text, "kernel thirds: x86-64-v2 has no fma");
+    kir_fini(&m);
+}
+
+static void damaged_bytes_are_not_loaded(void **state)
+{
+    uint64_t whole[] = {BLOB_MAGIC, 48, 16, 1, 0, 0, 0xc3, 0}; /* head, a phase, code */
+    struct object *object;
+
+    (void)state;
+    assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_OK);
+    assert_int_equal(object->n_phases, 1);
+    object_unload(object);
+    for (size_t n = 0; n < sizeof(whole); n++)
+        assert_int_equal(object_load(whole, n, &object, NULL), FRIT_INVALID);
+    whole[4] = 16;
+    assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_INVALID);
+    whole[4] = 0;
+    whole[3] = 3;
+    assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_INVALID);
+    whole[3] = 1;
+    whole[0]++;
+    assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_INVALID);
+    assert_null(object);
+}
+
+static void a_missing_library_is_told(void **state)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    struct llvm *llvm;
+
+    (void)state;
+    assert_int_equal(llvm_open("libLLVM-none.so", &llvm, &err), FRIT_UNSUPPORTED);
+    assert_null(llvm);
+    assert_non_null(strstr(err.text, "libLLVM-none.so"));
+    assert_int_equal(llvm_open("libc.so.6", &llvm, &err), FRIT_UNSUPPORTED);
+    assert_string_equal(err.text, "libc.so.6 has no LLVMContextCreate");
+}
+
+static void without_memory_nothing_is_left(void **state)
+{
+    struct object *object;
+    uint64_t whole[] = {BLOB_MAGIC, 48, 16, 1, 0, 0, 0xc3, 0}; /* head, a phase, code */
+
+    (void)state;
+    failing_alloc_arm(0);
+    assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_NO_HOST_MEMORY);
+    assert_int_not_equal(failing_alloc_disarm(), 0);
+    assert_null(object);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_modules_run_as_by_eval),
+        cmocka_unit_test(halves_are_loaded_and_rounded),
+        cmocka_unit_test(what_the_set_lacks_is_unsupported),
+        cmocka_unit_test(damaged_bytes_are_not_loaded),
+        cmocka_unit_test(a_missing_library_is_told),
+        cmocka_unit_test(without_memory_nothing_is_left),
     };
 
     return cmocka_run_group_tests(tests, rig_open, rig_close);
