@@ -174,10 +174,10 @@ static ll_value f16_to(struct ll *l, ll_value a)
 
 ll_type ll_memory_type(const struct ll *l, uint32_t dtype)
 {
-    switch (frit_dtype_bits(dtype)) {
-    case 8:
+    switch (frit_storage_bytes(dtype, 1)) {
+    case 1:
         return l->types.i8;
-    case 16:
+    case 2:
         return l->types.i16;
     default:
         return l->types.of[kir_type_of(dtype)];

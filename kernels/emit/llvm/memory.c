@@ -74,7 +74,7 @@ static struct access access_of(struct ll *l, uint32_t at)
         a.base = l->args[inst->imm];
         a.dtype = l->module->args[inst->imm].dtype;
         a.type = ll_memory_type(l, a.dtype);
-        a.bytes = frit_dtype_bits(a.dtype) / 8;
+        a.bytes = (uint32_t)frit_storage_bytes(a.dtype, 1);
     }
     find_place(l, &a);
     return a;
