@@ -22,6 +22,9 @@ for key in ns_per_op speed_up plans_ratio first_ms; do
 done
 
 expect 2 '' "no suite 'overhaed' here; there is: overhead" "$frit" bench overhaed
+expect 0 '^softmax  *by its ops, over the last axis, 32 x 32 f32' '' "$frit" bench reference --side 32 -n 1 --plot "$scratch/plot.svg"
+grep -q '>softmax</text>' "$scratch/plot.svg" || complain 'no bar of softmax' 'bench reference --plot'
+expect 1 '*' 'cannot write /no/such/folder/plot.svg' "$frit" bench reference --side 8 -n 1 --plot /no/such/folder/plot.svg
 expect 2 '' 'something is missing: frit bench SUITE' "$frit" bench
 expect 2 '' '--rounds 0: wants a number' "$frit" bench overhead --rounds 0
 expect 1 '' "$scratch/libfrit-null.so: No such file" "$frit" bench overhead --plugin "$scratch"

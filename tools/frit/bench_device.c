@@ -42,7 +42,10 @@ static int find_desc(struct stage *stage, const char *name)
     for (;; i++) {
         stage->desc.struct_size = sizeof(stage->desc);
         if (frit_device_at(stage->host, i, &stage->desc))
-            return failed(stage->bench->in, "there is no device '%s'; see `frit devices`", name);
+            return misused(stage->bench->in,
+                           "no suite '%s' here; there is: overhead, and each usable device of "
+                           "`frit devices`",
+                           name);
         if (strncmp(stage->desc.name, name, strlen(name)) == 0 && stage->desc.reason == 0)
             return CLI_FINE;
     }
@@ -68,13 +71,15 @@ static int stage_open(struct stage *stage, const struct bench *bench, const char
     const frit_setting settings[] = {{"fusion", "compile", "wait"}};
     frit_host_params params = {
         .struct_size = sizeof(params), .settings = settings, .n_settings = 1};
+    int status;
 
     *stage = (struct stage){.bench = bench};
     if (frit_host_open(&params, &stage->host))
         return failed(bench->in, "%s",
                       stage->host ? frit_host_error(stage->host) : "no memory for a host");
-    if (find_desc(stage, name))
-        return CLI_FAILED;
+    status = find_desc(stage, name);
+    if (status != CLI_FINE)
+        return status;
     if (frit_device_open(stage->host, stage->desc.name, &stage->device))
         return failed(bench->in, "%s", frit_host_error(stage->host));
     stage->data.side = side_of(stage);
