@@ -19,7 +19,7 @@ static struct access access_of(const struct emit *e, uint32_t at, uint32_t condi
     struct access a = {.inst = &e->phase->inst[at], .condition = condition};
 
     a.dtype = e->module->args[a.inst->imm].dtype;
-    a.bytes = frit_dtype_bits(a.dtype) / 8;
+    a.bytes = (uint32_t)frit_storage_bytes(a.dtype, 1);
     a.n = shape_chunk(e, (uint32_t)a.inst->imm, a.inst->a[0]);
     return a;
 }

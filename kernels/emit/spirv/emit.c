@@ -57,12 +57,12 @@ uint32_t emit_type(struct emit *e, uint32_t kir_type)
     }
 }
 
-uint32_t emit_const(struct emit *e, uint32_t kir_type, uint64_t bits)
+uint32_t emit_const(struct emit *e, uint32_t kir_type, uint64_t word)
 {
-    uint32_t type = emit_type(e, kir_type), low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
+    uint32_t type = emit_type(e, kir_type), low = (uint32_t)word, high = (uint32_t)(word >> 32);
 
     if (kir_type == KIR_B)
-        return spv_constant(&e->build, bits & 1 ? SPV_CONSTANT_TRUE : SPV_CONSTANT_FALSE, type,
+        return spv_constant(&e->build, word & 1 ? SPV_CONSTANT_TRUE : SPV_CONSTANT_FALSE, type,
                             NULL, 0);
     if (kir_type == KIR_I32 || kir_type == KIR_F32)
         return spv_constant(&e->build, SPV_CONSTANT, type, SPV(low));

@@ -106,7 +106,7 @@ static bool is_access(const struct kir_inst *inst)
 
 static uint32_t bytes_of(const struct emit *e, uint32_t arg)
 {
-    return frit_dtype_bits(e->module->args[arg].dtype) / 8;
+    return (uint32_t)frit_storage_bytes(e->module->args[arg].dtype, 1);
 }
 
 uint32_t shape_chunk(const struct emit *e, uint32_t arg, uint32_t offset)

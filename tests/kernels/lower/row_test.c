@@ -77,18 +77,20 @@ static void expect_each(const struct rig *rig, uint32_t x, uint32_t axes, struct
 
 static double wanted(uint32_t id, const struct expected *e)
 {
-    switch (id) {
-    case FRIT_OP_sum:
-        return e->sum;
-    case FRIT_OP_prod:
-        return e->product;
-    case FRIT_OP_max:
-        return e->most;
-    case FRIT_OP_min:
-        return e->least;
-    default:
-        return (double)(id == FRIT_OP_argmax ? e->most_at : e->least_at);
-    }
+    const struct {
+        uint32_t id;
+        double value;
+    } values[] = {{FRIT_OP_sum, e->sum},
+                  {FRIT_OP_prod, e->product},
+                  {FRIT_OP_max, e->most},
+                  {FRIT_OP_min, e->least},
+                  {FRIT_OP_argmax, (double)e->most_at},
+                  {FRIT_OP_argmin, (double)e->least_at}};
+    uint32_t i = 0;
+
+    while (values[i].id != id)
+        i++;
+    return values[i].value;
 }
 
 /* Relative to the count: sums of numbers up to 2. */
