@@ -20,37 +20,6 @@ enum {
 
 /* ---- accepting ---- */
 
-static bool is_output(const struct block_value *value, uint32_t n_ops)
-{
-    return value->maker != BLOCK_NONE && value->maker < n_ops &&
-           (value->dies == BLOCK_NONE || value->dies >= n_ops);
-}
-
-/* Marks the extents that the arguments of the first ops have. */
-static void mark_extents(const struct block *block, uint32_t n_ops, bool *seen)
-{
-    memset(seen, 0, block->n_extents + 2u);
-    seen[0] = seen[1] = true;
-    for (uint32_t v = 0; v < block->n_values; v++)
-        for (uint32_t d = 0; d < block->values[v].rank; d++)
-            if (block->values[v].maker == BLOCK_NONE || is_output(&block->values[v], n_ops))
-                seen[block->values[v].extent[d]] = true;
-}
-
-static bool extents_known(const struct block *block, uint32_t n_ops, bool *seen)
-{
-    mark_extents(block, n_ops, seen);
-    for (uint32_t i = 0; i < n_ops; i++)
-        for (uint32_t k = 0; k < block->ops[i].n_out; k++) {
-            uint32_t value = block->ops[i].out[k];
-
-            for (uint32_t d = 0; value != BLOCK_NONE && d < block->values[value].rank; d++)
-                if (!seen[block->values[value].extent[d]])
-                    return false;
-        }
-    return true;
-}
-
 static uint32_t count_folds(const struct block *block, uint32_t n_ops)
 {
     uint32_t n = 0;
@@ -68,12 +37,12 @@ static bool prefix_fits(const struct block *block, const struct labels *labels, 
     if (n_folds == 0 || n_folds > ROW_FOLDS || view_row_of(block->ops[n_ops - 1].id))
         return false;
     for (uint32_t v = 0; v < block->n_values; v++) {
-        if (!is_output(&block->values[v], n_ops))
+        if (!block_is_output(block, v, n_ops))
             continue;
         if (label_place(labels, block, v) == LABEL_NOWHERE || n_outputs++ == FRIT_MAX_OUTPUTS)
             return false;
     }
-    return n_outputs > 0 && extents_known(block, n_ops, seen);
+    return n_outputs > 0 && block_knows_extents(block, n_ops, seen);
 }
 
 static uint32_t row_accepts(const struct block *block, bool *open, uint32_t *quality)
