@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs and fusers: those of the kernel compiler, for this device. */
-#include <string.h>
-
 #include "driver.h"
 
 frit_status backend_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err)
 {
-    (void)self;
-    (void)err;
-    memset(bits, 0, (count + 63) / 64 * sizeof *bits);
-    for (uint32_t i = 0; i < count; i++) {
-        const void *op = (const char *)ops + (size_t)i * stride;
+    const struct device *device = self;
 
-        if (kernels_has_op(op))
-            bits[i / 64] |= 1ull << i % 64;
-    }
+    (void)err;
+    kernels_supports(&device->kernels, ops, count, stride, bits);
     return FRIT_OK;
 }
 
