@@ -73,9 +73,12 @@ void bench_print(const struct bench *bench, const struct bench_row *row)
         print_json(row);
     } else {
         term_paint(stdout, PAINT_HEAD, 16, row->row);
-        printf(" %s, %" PRIu64 " %s, %" PRIu64 " other %s known\n", row->what, row->streams,
-               row->streams == 1 ? "thread" : "threads", row->plans,
-               row->plans == 1 ? "plan" : "plans");
+        printf(" %s", row->what);
+        if (row->streams)
+            printf(", %" PRIu64 " %s, %" PRIu64 " other %s known", row->streams,
+                   row->streams == 1 ? "thread" : "threads", row->plans,
+                   row->plans == 1 ? "plan" : "plans");
+        putchar('\n');
         for (uint32_t i = 0; i < row->n_figures; i++)
             print_figure(&row->figures[i]);
     }

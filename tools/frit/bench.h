@@ -31,7 +31,7 @@ struct bench_row {
     const char *row;
     const char *what; /* the case */
     const char *device;
-    uint64_t ops, streams, plans;
+    uint64_t ops, streams, plans; /* `streams` 0: it is not about threads and plans */
     uint32_t n_figures;
     struct bench_figure figures[6];
 };

@@ -242,9 +242,6 @@ static int run_row(const struct stage *stage, const struct bench_work *work, str
                             .row = work->name,
                             .what = what,
                             .device = stage->desc.name,
-                            .ops = 1,
-                            .streams = 1,
-                            .plans = 1,
                             .n_figures = 2};
 
     if (rate < 0)
