@@ -9,7 +9,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/frit)
 # Headers and the library.
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/abi/frit ${CMAKE_SOURCE_DIR}/host/include/frit
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
-install(TARGETS frit frit_abi EXPORT fritTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS frit frit_abi frit_kit EXPORT fritTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # The plugins: every module that plugins/ builds.
 get_property(rooms DIRECTORY ${CMAKE_SOURCE_DIR}/plugins PROPERTY SUBDIRECTORIES)
@@ -22,6 +22,12 @@ foreach(room IN LISTS rooms)
     endif()
   endforeach()
 endforeach()
+
+# The kit, as source, and the driver that `frit new-plugin` copies.
+set(data_dir ${CMAKE_INSTALL_DATADIR}/frit)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/plugins/kit ${CMAKE_SOURCE_DIR}/plugins/util DESTINATION ${data_dir}/kit
+  FILES_MATCHING PATTERN "*.[ch]" PATTERN "README.md")
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/plugins/template DESTINATION ${data_dir})
 
 # The command, its manual, the configuration with every option's default, and how plugins are written.
 install(TARGETS frit-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -40,9 +46,24 @@ file(RELATIVE_PATH FRIT_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" FRIT_PC_UP ${FRIT_PC_UP})
 configure_file(${CMAKE_CURRENT_LIST_DIR}/frit.pc.in ${CMAKE_BINARY_DIR}/frit.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/frit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/fritConfig.cmake.in ${CMAKE_BINARY_DIR}/fritConfig.cmake
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/fritConfig.cmake.in ${CMAKE_BINARY_DIR}/package/fritConfig.cmake
   INSTALL_DESTINATION ${package_dir} PATH_VARS FRIT_INSTALLED_PLUGINS)
-write_basic_package_version_file(${CMAKE_BINARY_DIR}/fritConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/fritConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(EXPORT fritTargets NAMESPACE frit:: DESTINATION ${package_dir})
-install(FILES ${CMAKE_BINARY_DIR}/fritConfig.cmake ${CMAKE_BINARY_DIR}/fritConfigVersion.cmake
+install(FILES ${CMAKE_BINARY_DIR}/package/fritConfig.cmake ${CMAKE_BINARY_DIR}/package/fritConfigVersion.cmake
   ${CMAKE_CURRENT_LIST_DIR}/FritPlugin.cmake ${CMAKE_CURRENT_LIST_DIR}/plugin.map DESTINATION ${package_dir})
+
+# The build folder is such a package too, for plugins that are tried against it.
+set(FRIT_INSTALLED_PLUGINS lib/frit/plugins)
+set(built_package ${CMAKE_BINARY_DIR}/lib/cmake/frit)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/fritConfig.cmake.in ${built_package}/fritConfig.cmake
+  INSTALL_DESTINATION lib/cmake/frit INSTALL_PREFIX ${CMAKE_BINARY_DIR} PATH_VARS FRIT_INSTALLED_PLUGINS)
+export(EXPORT fritTargets NAMESPACE frit:: FILE ${built_package}/fritTargets.cmake)
+foreach(file ${CMAKE_BINARY_DIR}/package/fritConfigVersion.cmake ${CMAKE_CURRENT_LIST_DIR}/FritPlugin.cmake ${CMAKE_CURRENT_LIST_DIR}/plugin.map)
+  configure_file(${file} ${built_package} COPYONLY)
+endforeach()
+file(GLOB template CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugins/template/*)
+foreach(file IN LISTS template)
+  get_filename_component(name ${file} NAME)
+  configure_file(${file} ${CMAKE_BINARY_DIR}/share/frit/template/${name} COPYONLY)
+endforeach()

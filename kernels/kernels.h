@@ -9,10 +9,9 @@
 #include <frit/backend.h>
 #include <frit/fuser.h>
 
+#include "ir/digest.h"
 #include "ir/kir.h"
 #include "ir/target.h"
-
-enum { KERNELS_DIGEST = 16 }; /* bytes of a module's digest */
 
 #define KERNELS_WORKSPACE UINT32_MAX
 
@@ -22,8 +21,9 @@ struct kernels_device {
     struct kir_target target;
     void *self;
     /* Any thread, may block: code for a module, owned by the caller until `release`.  `digest`
-     * names the module among all of this library's version: what a cache on disk is keyed by. */
-    frit_status (*compile)(void *self, const struct kir_module *module, const uint8_t *digest,
+     * names the module among all of this library's version: what a cache on disk is keyed by. Where
+     * it succeeds it may have taken what the module holds and left it empty. */
+    frit_status (*compile)(void *self, struct kir_module *module, const uint8_t *digest,
                            const frit_cancel *cancel, void **code, frit_err *err);
     void (*release)(void *self, void *code);
     /* NULL: never.  How often `code` got better since it was made (a second tier): what a program's
@@ -51,10 +51,9 @@ frit_status kernels_from_state(const struct kernels_device *device, const void *
 /* A program for one op; FRIT_UNSUPPORTED: no schedule takes it. */
 frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *op,
                        frit_program *out, frit_err *err);
-/* What slot `supports` of frit_backend answers. */
-void kernels_supports(const struct kernels_device *device, const frit_op_desc *ops, uint32_t count,
-                      uint32_t stride, uint64_t *bits);
-bool kernels_has_op(const frit_op_desc *op);
+/* Slot `supports` of frit_backend. */
+frit_status kernels_supports(const struct kernels_device *device, const frit_op_desc *ops,
+                             uint32_t count, uint32_t stride, uint64_t *bits, frit_err *err);
 
 /* A launch of such a program, for submit.  Everything is borrowed: `words` are those given or live
  * as long as the rest, until the program is destroyed. */

@@ -48,13 +48,16 @@ typedef struct frit_heap {
  * instance. */
 typedef struct frit_device_info {
     uint32_t struct_size;
-    uint32_t type;      /* FRIT_DEVICE_* */
-    uint32_t index;     /* the number in names such as cpu:0, 0.. without gaps */
-    uint32_t reason;    /* reasons.def: not 0 if this device can be seen but not used */
-    frit_str stable_id; /* the same over restarts, e.g. a UUID as text */
-    frit_str name;      /* for people */
-    frit_str pci;       /* "0000:03:00.0" or empty */
-    uint8_t uuid[16];   /* zeros if none */
+    uint32_t type;   /* FRIT_DEVICE_* */
+    uint32_t index;  /* the number in names such as cpu:0, 0.. without gaps */
+    uint32_t reason; /* FRIT_REASON_*: not 0 if this device can be seen but not used */
+    /* Which of the driver's devices it is, whatever their order, over restarts: a UUID, serial
+     * number or PCI address as text.  Not empty, no two alike.  Users name the device by it or its
+     * beginning (DRIVER:uuid=ID), and what is saved of a device's plans is read for no other. */
+    frit_str stable_id;
+    frit_str name;    /* for people */
+    frit_str pci;     /* "0000:03:00.0" or empty */
+    uint8_t uuid[16]; /* zeros if none */
     frit_str driver_version;
     frit_str runtime_version;
     frit_str runtime_path; /* of the vendor runtime that was really loaded, empty if none */
@@ -76,7 +79,7 @@ typedef struct frit_device_info {
 /* What enumerate says about the whole driver. */
 typedef struct frit_driver_info {
     uint32_t struct_size;
-    uint32_t reason; /* reasons.def: why there are no devices, 0 if there are */
+    uint32_t reason; /* FRIT_REASON_*: why there are no devices, 0 if there are */
     frit_str detail; /* in words, e.g. the loader's message; lives as long as the instance */
 } frit_driver_info;
 
@@ -121,8 +124,9 @@ enum {
     FRIT_CMD_DISPATCH = 5
 };
 
-/* One command.  Commands between two BARRIERs touch no common bytes that one of them writes;
- * BARRIERs and the borders of submit order execution and memory. */
+/* One command; ranges have at least one byte, and those of a COPY do not overlap.  Commands between
+ * two BARRIERs touch no common bytes that one of them writes; BARRIERs and the borders of submit
+ * order execution and memory. */
 typedef struct frit_cmd {
     uint32_t struct_size;
     uint32_t kind; /* FRIT_CMD_* */
@@ -209,8 +213,8 @@ typedef struct frit_backend {
                           const frit_point *waits, uint32_t n_waits, uint64_t *value,
                           frit_err *err);
     /* [any] +mayblock  required.  FRIT_TIMEOUT after `timeout_ns` (0: only asks, UINT64_MAX: no
-     * limit); a failed command does not stop the timeline, it is told in `failure`, in words in
-     * `err`. */
+     * limit), FRIT_DEVICE_LOST for a value that will never be reached; a failed command does not
+     * stop the timeline, it is told in `failure`, in words in `err`. */
     frit_status (*wait)(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
                         frit_err *err);
 

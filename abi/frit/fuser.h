@@ -25,7 +25,10 @@
  *
  * Numbers of values and extents mean the same in all pushes until reset, but have gaps and begin
  * anywhere: the ops are some of a longer list.  So do the numbers of scalar operands, which
- * therefore say nothing about places in `scalars`: count them. */
+ * therefore say nothing about places in `scalars`: count them.
+ *
+ * Custom ops (custom.h) come like any other, with a number of this process from FRIT_OP_CUSTOM on
+ * and their name; the bytes of to_state hold the name. */
 #ifndef FRIT_FUSER_H
 #define FRIT_FUSER_H
 
@@ -92,7 +95,10 @@ typedef struct frit_fuser_table {
      */
     frit_status (*finish)(void *fuser, frit_program *out, frit_err *err);
     /* [any] +mayblock  NULL: programs are not saved.  A program from what its to_state gave in
-     * another process, for the fuser of this name; FRIT_INCOMPATIBLE for bytes it does not know. */
+     * another process, for the fuser of this name; FRIT_INCOMPATIBLE for bytes it does not know or
+     * that are not as to_state wrote them: end them with a checksum.  Only for the device that they
+     * were saved on: the same number, stable_id, fingerprint and versions, and the same builds of
+     * host and plugin, but opened anew. */
     frit_status (*from_state)(void *instance, const frit_fuser_device *device, frit_str name,
                               const void *bytes, uint64_t n_bytes, frit_program *out,
                               frit_err *err);

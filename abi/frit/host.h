@@ -99,6 +99,10 @@ typedef struct frit_host_exec {
     void (*parallel_for)(void *self, uint64_t count, uint64_t grain,
                          void (*run)(void *ctx, uint64_t first, uint64_t end, uint32_t thread),
                          void *ctx);
+    /* [any] +nonblock  Calls `run` later, on the thread that the host has for work that nobody
+     * waits for: one after the other, in the order in which they came.  All have returned before
+     * the plugin is closed.  On failure (no memory, no thread) it is not called. */
+    frit_status (*spawn)(void *self, void (*run)(void *ctx), void *ctx, frit_err *err);
 } frit_host_exec;
 
 #define FRIT_HOST_CACHE "frit.host.cache/1"
@@ -132,7 +136,7 @@ typedef struct frit_host_root {
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_core, now_ns) == 56, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_options, get_bool) == 40, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_trace, counter) == 32, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_exec, parallel_for) == 24, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_exec, spawn) == 32, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_cache, put) == 24, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_root, get_interface) == 24, "frozen");
 

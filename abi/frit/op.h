@@ -10,8 +10,8 @@
 
 #include <frit/types.h>
 
-/* Op ids: FRIT_OP_add and so on.  Custom ops get numbers from FRIT_OP_CUSTOM on, per host, at run
- * time. */
+/* Op ids: FRIT_OP_add and so on.  Custom ops (custom.h) get numbers from FRIT_OP_CUSTOM on, which
+ * mean something in one process only: their names are what lasts. */
 enum {
     FRIT_OP_none = 0,
 #define FRIT_OP(id, name, cls, level, in, out, attrs, shape, traits, rev, meaning) \
@@ -28,7 +28,7 @@ enum {
     FRIT_CLASS_CAST,
     FRIT_CLASS_INIT,
     FRIT_CLASS_RANDOM,
-    FRIT_CLASS_MAP,
+    FRIT_CLASS_MAP, /* elementwise, whatever the row: a promise, see ops.def */
     FRIT_CLASS_REDUCE,
     FRIT_CLASS_ARG_REDUCE,
     FRIT_CLASS_SCAN,
@@ -54,6 +54,32 @@ enum { FRIT_LEVEL_NONE = 0, FRIT_LEVEL_CORE, FRIT_LEVEL_COMPOSITE };
 #define FRIT_OP_SCALARS  0x04u
 #define FRIT_OP_SEEDED   0x08u
 #define FRIT_OP_ORDERED  0x10u
+
+/* How an operand or a result stands in its row, and its type letter; legend in ops.def. */
+enum {
+    FRIT_ROLE_NONE = 0,
+    FRIT_ROLE_IN,
+    FRIT_ROLE_OPT,
+    FRIT_ROLE_NUM,
+    FRIT_ROLE_MANY,
+    FRIT_ROLE_OUT,
+    FRIT_ROLE_XOUT
+};
+
+enum {
+    FRIT_LETTER_NONE = 0,
+    FRIT_LETTER_T,
+    FRIT_LETTER_N,
+    FRIT_LETTER_F,
+    FRIT_LETTER_Z,
+    FRIT_LETTER_L,
+    FRIT_LETTER_R,
+    FRIT_LETTER_I,
+    FRIT_LETTER_BOOL,
+    FRIT_LETTER_I64,
+    FRIT_LETTER_D,
+    FRIT_LETTER_P
+};
 
 /* ---- attribute records --------------------------------------------------------------------------
  */
@@ -159,11 +185,15 @@ typedef struct frit_op_desc {
     uint64_t flags;
     const frit_operand *in;  /* in the row's order; absent ones are marked */
     const frit_operand *out; /* XOUT outputs that nobody wants are ABSENT */
-    const void *attrs;       /* struct frit_attrs_<record> of the row; only KEY fields are set */
-    const uint32_t *dead;    /* numbers of the values that die with this op */
+    const void *attrs;    /* struct frit_attrs_<record> of the row, or the record that a custom op's
+                             fields make; only KEY fields are set, filled in and without negatives
+                             as attrs.def says per type */
+    const uint32_t *dead; /* numbers of the values that die with this op */
+    frit_str name;        /* of a custom op, valid until the process ends; empty for a row */
 } frit_op_desc;
 
 FRIT_STATIC_ASSERT(sizeof(frit_operand) == 56, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_op_desc, dead) == 72, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_op_desc, name) == 88, "0.1");
 
 #endif

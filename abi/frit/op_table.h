@@ -9,33 +9,6 @@
 
 enum { FRIT_OP_MAX_IN = 6, FRIT_OP_MAX_OUT = 5, FRIT_OP_MAX_FIELDS = 7 };
 
-/* How an operand stands in its row. */
-enum {
-    FRIT_ROLE_NONE = 0,
-    FRIT_ROLE_IN,
-    FRIT_ROLE_OPT,
-    FRIT_ROLE_NUM,
-    FRIT_ROLE_MANY,
-    FRIT_ROLE_OUT,
-    FRIT_ROLE_XOUT
-};
-
-/* Type letters of the table. */
-enum {
-    FRIT_LETTER_NONE = 0,
-    FRIT_LETTER_T,
-    FRIT_LETTER_N,
-    FRIT_LETTER_F,
-    FRIT_LETTER_Z,
-    FRIT_LETTER_L,
-    FRIT_LETTER_R,
-    FRIT_LETTER_I,
-    FRIT_LETTER_BOOL,
-    FRIT_LETTER_I64,
-    FRIT_LETTER_D,
-    FRIT_LETTER_P
-};
-
 typedef struct frit_field_info {
     const char *name;
     const char *choices; /* list name of a CHOICE, else "none" */

@@ -26,7 +26,7 @@ typedef struct frit_arg_sig {
                                        would give */
 } frit_arg_sig;
 
-/* Classes of scalar values on which code may be specialised. */
+/* Classes of scalars and bounds on which code may be specialised. */
 enum {
     FRIT_SCALAR_CLASS_OTHER = 0,
     FRIT_SCALAR_CLASS_ZERO,
@@ -47,6 +47,9 @@ typedef struct frit_signature {
     uint64_t flags;
     const frit_arg_sig *args;      /* n_in + n_out; absent operands have dtype 0 */
     const uint8_t *scalar_classes; /* n_scalars of FRIT_SCALAR_CLASS_* */
+    const uint8_t *bound_classes;  /* n_bounds of them */
+    uint32_t n_bounds;
+    uint32_t reserved;
 } frit_signature;
 
 /* ---- what prepare answers ---- */
@@ -173,7 +176,13 @@ struct frit_cmd; /* backend.h */
  *
  * args: of a program for one op, argument i is operand i of the row, then its outputs; a scalar or
  * absent operand and an output that nobody wants keep their places with dtype 0 and no memory.
- * Operands come with their own dims: those of a MAP row broadcast to the output's, aligned right.
+ * Operands come with their own dims: where the row broadcasts, as all of class MAP do, to the
+ * output's, aligned right.  One value may be several operands (add of x with itself), but is one
+ * argument of a fuser's program.  Inputs may lie in one another's memory, as views do; an output
+ * lies apart from all other arguments, or begins where inputs begin that its `alias` names.
+ * Types, dims and the classes of scalars and bounds are those of the signature that prepare
+ * answered with `spec`, and alignment and tail no less; so are strides, but for outputs that the
+ * spec gives strides of its own.  One spec serves any number of such launches.
  * scalars: for each op in order, its scalar operands in the row's order, then its LAUNCH fields of
  * type REAL in the record's order, then for a SEEDED row the seed and op counter | stream ordinal
  * << 32 (U64). Operands are F64 for a float type, U64 for an unsigned one, else I64; one in the
@@ -212,10 +221,17 @@ typedef struct frit_program_table {
     uint32_t reserved;
     /* [any] +nonblock  required */
     frit_status (*describe)(void *self, frit_program_info *out, frit_err *err);
-    /* [any] +nonblock  required; pure.  FRIT_OK, a FRIT_PREPARE_* or FRIT_UNSUPPORTED. */
+    /* [any] +nonblock  required; pure.  FRIT_OK, a FRIT_PREPARE_*, or FRIT_UNSUPPORTED: not with
+     * these sizes and layouts, for a fuser's program too.  The host then asks the next candidate;
+     * with no more of them it runs a block's ops one by one, and a single op as core ops or on
+     * another device, and keeps the answer until the generation grows. */
     frit_status (*prepare)(void *self, uint32_t candidate, const frit_signature *sig,
                            frit_launch_spec *out, frit_variant *variant, frit_err *err);
-    /* [any] +mayblock  NULL: prepare never answers NEEDS_COMPILE.  `cancel` may be NULL. */
+    /* [any] +mayblock  NULL: prepare never answers NEEDS_COMPILE.  The host calls it on a thread of
+     * its own and runs a block's ops one by one meanwhile, or on the thread that waits for it, then
+     * with `cancel` NULL: for a single op, where much lies between a block's ops, and where its user
+     * wants that (`[fusion] compile = wait`).  Launches come with the variant: keep the code by it.
+     */
     frit_status (*compile)(void *self, uint32_t candidate, const frit_variant *variant,
                            const frit_cancel *cancel, frit_err *err);
     /* [object] +nonblock  required; no launch of it is pending */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Statuses and the error slot.
+/* Statuses, the error slot, and why something is not there.
  *
  * A function that can fail returns a frit_status and takes a frit_err as its last argument.  The
  * slot belongs to the caller, may be NULL, and is written only on failure, through the host's
@@ -15,6 +15,13 @@ typedef int32_t frit_status;
 enum {
 #define FRIT_STATUS(value, NAME, name, meaning) FRIT_##NAME = (value),
 #include <frit/status.def>
+};
+
+/* Why a plugin, driver or device is not there: FRIT_REASON_NO_RUNTIME and so on; FRIT_REASON_NONE
+ * is 0. */
+enum {
+#define FRIT_REASON(value, NAME, name, meaning) FRIT_REASON_##NAME = (value),
+#include <frit/reasons.def>
 };
 
 typedef struct frit_err {

@@ -244,7 +244,7 @@ static void finish_operands(struct way *w)
 
 static uint32_t sizeof_attrs(const struct way *w)
 {
-    return frit_record_info_at(w->row->record)->size;
+    return op_record(w->row)->size;
 }
 
 static frit_status record(struct way *w, struct slot **out, frit_err *err)
@@ -337,6 +337,15 @@ static void publish_error(struct way *w, const frit_err *err, frit_tensor **out)
     failure_unref(failure);
 }
 
+/* The numbers of custom ops are of the process, the ops of hosts. */
+static frit_status check_offered(const struct way *w, frit_err *err)
+{
+    if (w->op < FRIT_OP_CUSTOM || registry_has_op(w->device->config.registry, w->op))
+        return FRIT_OK;
+    return fail(err, FRIT_INVALID, "%s: no plugin of the host of %s offers this op", w->row->name,
+                w->device->entry->name);
+}
+
 /* `out` has room for FRIT_OP_MAX_OUT. */
 static frit_status run(struct way *w, frit_tensor **out)
 {
@@ -345,6 +354,8 @@ static frit_status run(struct way *w, frit_tensor **out)
 
     if (!st)
         st = find_seat(w, &err);
+    if (!st)
+        st = check_offered(w, &err);
     if (!st)
         st = run_known(w, out, &err);
     if (st)
@@ -357,7 +368,7 @@ static frit_status run(struct way *w, frit_tensor **out)
 
 static void way_of(const struct api_call *call, struct way *w)
 {
-    *w = (struct way){.row = frit_op_info_at(call->op),
+    *w = (struct way){.row = op_row(call->op),
                       .op = call->op,
                       .n_in = call->n_in,
                       .many = call->many,
@@ -406,7 +417,7 @@ frit_status api_op_status(const struct api_call *call)
 static frit_status copy_attrs(const frit_call *call, const frit_op_info *row, unsigned char *out,
                               size_t room, frit_err *err)
 {
-    const frit_record_info *record = frit_record_info_at(row->record);
+    const frit_record_info *record = op_record(row);
     uint64_t size = record->size, given = 0;
 
     if (size > room)
@@ -434,23 +445,14 @@ static frit_status check_generic(const frit_call *call, frit_tensor **outputs, u
 {
     if (!call_is_sized(call))
         return fail(err, FRIT_INVALID, "frit_op: the call is NULL or its struct_size is not set");
-    if (!frit_op_info_at(call->op))
+    if (!op_row(call->op))
         return fail(err, FRIT_INVALID, "frit_op: there is no op %u", call->op);
     if (call->n_in && !call->in)
         return fail(err, FRIT_INVALID, "frit_op: %u operands at NULL", call->n_in);
     if (n_outputs && !outputs)
-        return fail(err, FRIT_INVALID, "%s: room for %llu outputs at NULL",
-                    frit_op_info_at(call->op)->name, (unsigned long long)n_outputs);
+        return fail(err, FRIT_INVALID, "%s: room for %llu outputs at NULL", op_row(call->op)->name,
+                    (unsigned long long)n_outputs);
     return FRIT_OK;
-}
-
-/* Of a call that is refused before it runs. */
-static void consume_operands(const frit_call *call)
-{
-    struct way w = {.in = call->in, .n_in = call->n_in};
-
-    for (uint32_t i = 0; i < w.n_in && w.in; i++)
-        consume(&w, i);
 }
 
 /* The outputs beyond those of the row, or all of a call that was refused, tell why. */
@@ -463,6 +465,19 @@ static void give_outputs(frit_device *device, frit_tensor **out, uint64_t n_out,
         stream_disown(out[i]);
 }
 
+void api_refuse(frit_device *device, const frit_input *in, uint32_t n_in, frit_tensor **outputs,
+                uint64_t n_outputs, const frit_err *err)
+{
+    const struct way w = {.in = in, .n_in = in ? n_in : 0};
+    frit_tensor *none[1] = {NULL};
+
+    for (uint32_t i = 0; i < w.n_in; i++)
+        consume(&w, i);
+    if (!outputs || !n_outputs)
+        stream_disown(tensor_error(device, err));
+    give_outputs(device, none, 0, err, outputs, outputs ? n_outputs : 0);
+}
+
 void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, uint64_t n_outputs)
 {
     uint64_t attrs[64];
@@ -472,17 +487,15 @@ void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, 
     frit_status st = check_generic(call, outputs, n_outputs, &err);
 
     if (!st)
-        st = copy_attrs(call, frit_op_info_at(call->op), (unsigned char *)attrs, sizeof(attrs),
-                        &err);
+        st = copy_attrs(call, op_row(call->op), (unsigned char *)attrs, sizeof(attrs), &err);
     if (st) {
-        if (call_is_sized(call))
-            consume_operands(call);
-        if (!outputs || !n_outputs)
-            stream_disown(tensor_error(device, &err)); /* frit_sync tells */
-        give_outputs(device, out, 0, &err, outputs, outputs ? n_outputs : 0);
+        bool sized = call_is_sized(call);
+
+        api_refuse(device, sized ? call->in : NULL, sized ? call->n_in : 0, outputs, n_outputs,
+                   &err);
         return;
     }
-    w.row = frit_op_info_at(call->op);
+    w.row = op_row(call->op);
     w.n_out = op_n_out(w.row);
     w.op = call->op;
     w.n_in = call->n_in;

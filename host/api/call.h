@@ -54,6 +54,10 @@ static inline frit_tensor *api_op(const struct api_call *call)
 
     return out ? out : api_op_long(call);
 }
+/* What a call that is refused before it runs does with operands (n_in of them, NULL for none) and
+ * outputs; where there are none, frit_sync tells. */
+void api_refuse(frit_device *device, const frit_input *in, uint32_t n_in, frit_tensor **outputs,
+                uint64_t n_outputs, const frit_err *err);
 /* An op without outputs. */
 frit_status api_op_status(const struct api_call *call);
 

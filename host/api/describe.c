@@ -6,9 +6,8 @@
 #include "api/give.h"
 #include "api/host.h"
 #include "base/fail.h"
-#include "graph/decompose.h"
 #include "plan/automaton.h"
-#include "stream/program.h"
+#include "stream/support.h"
 
 const char *frit_version(void)
 {
@@ -83,6 +82,8 @@ frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *ou
 
     if (!host || !out || !host->registry || index >= registry_n_plugins(host->registry))
         return FRIT_INVALID;
+    if (registry_ask(host->registry, (uint32_t)index))
+        return FRIT_NO_HOST_MEMORY;
     plugin = registry_plugin_at(host->registry, (uint32_t)index);
     reason = plugin->reason ? plugin->reason : plugin->driver_reason;
     frit_plugin_desc desc = {.id = plugin->id,
@@ -94,6 +95,67 @@ frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *ou
                              .reason_name = reason_name(reason),
                              .detail = plugin->reason ? plugin->detail : plugin->driver_detail};
 
+    return give(out, &desc, sizeof(desc));
+}
+
+static void describe_op(const struct plugin *plugin, const frit_op_info *row, frit_custom_desc *out)
+{
+    *out = (frit_custom_desc){.name = row->name,
+                              .plugin = plugin->id,
+                              .meaning = row->meaning,
+                              .op = row->id,
+                              .rev = row->rev,
+                              .traits = row->traits,
+                              .n_in = op_n_slots(row),
+                              .n_out = op_n_out(row),
+                              .n_attrs = op_record(row)->n_fields,
+                              .decomposes = row->level == FRIT_LEVEL_COMPOSITE};
+}
+
+frit_status frit_custom_at(frit_host *host, uint64_t index, frit_custom_desc *out)
+{
+    const struct plugin *plugin;
+
+    if (!host || !out || !host->registry)
+        return FRIT_INVALID;
+    for (uint32_t i = 0; (plugin = registry_plugin_at(host->registry, i)); i++) {
+        for (uint32_t k = 0; k < plugin->n_ops; k++) {
+            frit_custom_desc desc;
+
+            if (!plugin->ops[k].id || index--)
+                continue;
+            describe_op(plugin, op_row(plugin->ops[k].id), &desc);
+            return give(out, &desc, sizeof(desc));
+        }
+    }
+    return FRIT_INVALID;
+}
+
+frit_status frit_custom_slot_at(uint32_t op, uint64_t index, frit_custom_slot_desc *out)
+{
+    const frit_op_info *row = custom_row(op);
+    uint32_t n_in = row ? op_n_slots(row) : 0, n_out = row ? op_n_out(row) : 0;
+    const frit_slot_info *slot;
+    frit_custom_slot_desc desc;
+
+    if (!out || index >= n_in + n_out)
+        return FRIT_INVALID;
+    slot = index < n_in ? &row->in[index] : &row->out[index - n_in];
+    desc = (frit_custom_slot_desc){.name = slot->name, .role = slot->role, .letter = slot->letter};
+    return give(out, &desc, sizeof(desc));
+}
+
+frit_status frit_custom_attr_at(uint32_t op, uint64_t index, frit_custom_attr_desc *out)
+{
+    const frit_record_info *record = custom_record(op);
+    const frit_field_info *field;
+    frit_custom_attr_desc desc;
+
+    if (!out || !record || index >= record->n_fields)
+        return FRIT_INVALID;
+    field = &record->field[index];
+    desc = (frit_custom_attr_desc){
+        .name = field->name, .meaning = field->meaning, .type = field->type, .place = field->place};
     return give(out, &desc, sizeof(desc));
 }
 
@@ -123,61 +185,11 @@ frit_status frit_config_at(frit_host *host, uint64_t index, frit_config_desc *ou
 
 /* ---- support ---- */
 
-/* A type that a letter of the table allows. */
-static uint32_t some_dtype(uint32_t letter)
-{
-    switch (letter) {
-    case FRIT_LETTER_Z:
-    case FRIT_LETTER_L:
-        return FRIT_I32;
-    case FRIT_LETTER_I:
-    case FRIT_LETTER_I64:
-        return FRIT_I64;
-    case FRIT_LETTER_BOOL:
-        return FRIT_BOOL;
-    case FRIT_LETTER_P:
-        return FRIT_Q8;
-    default:
-        return FRIT_F32;
-    }
-}
-
-static struct op_type some_type(uint32_t letter)
-{
-    return (struct op_type){.dtype = some_dtype(letter), .rank = 2, .dims = {2, 2}};
-}
-
-/* Asks the driver about a row with operands of a usual kind; shapes need not fit together. */
 uint32_t frit_op_support(frit_device *device, uint32_t op)
 {
-    const frit_op_info *row = frit_op_info_at(op);
-    struct op_input in[FRIT_OP_MAX_IN] = {0};
-    struct op_type out[FRIT_OP_MAX_OUT] = {0};
-    uint64_t attrs[64] = {0}, claimed = 0;
-    struct program_call call = {.op = op, .attrs = attrs, .in = in, .out = out};
-    struct op_form form;
+    const frit_op_info *row = op_row(op);
 
-    if (!device || !row)
-        return FRIT_SUPPORT_NONE;
-    if (row->cls == FRIT_CLASS_VIEW)
-        return FRIT_SUPPORT_HOST;
-    call.n_in = op_n_slots(row);
-    call.n_out = op_n_out(row);
-    for (uint32_t i = 0; i < call.n_in; i++) {
-        in[i].kind = row->in[i].role == FRIT_ROLE_NUM ? FRIT_OPERAND_SCALAR : FRIT_OPERAND_TENSOR;
-        in[i].type = some_type(row->in[i].letter);
-    }
-    for (uint32_t i = 0; i < call.n_out; i++)
-        out[i] = some_type(row->out[i].letter);
-    if (!op_form_init(&call, &form, NULL)) {
-        if (device->backend->supports(device->self, &form.desc, 1, sizeof(form.desc), &claimed,
-                                      NULL))
-            claimed = 0;
-        op_form_fini(&form);
-    }
-    if (claimed & 1)
-        return FRIT_SUPPORT_NATIVE;
-    return decompose_has(op) ? FRIT_SUPPORT_DECOMPOSED : FRIT_SUPPORT_NONE;
+    return device && row ? support_of_row(device, row) : FRIT_SUPPORT_NONE;
 }
 
 /* ---- counters ---- */

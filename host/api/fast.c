@@ -381,7 +381,7 @@ bool fast_takes(const struct api_call *call)
 void fast_learn(struct stream *stream, const struct fast_seen *seen)
 {
     const frit_op_info *row = op_row(seen->op);
-    uint32_t bytes = frit_record_info_at(row->record)->size;
+    uint32_t bytes = op_record(row)->size;
     struct place place = {seen->op};
     struct memo_entry *entry;
 

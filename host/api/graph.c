@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "file/npy.h"
 #include "graph/text.h"
+#include "stream/support.h"
 
 enum { MAX_TEXT_BYTES = 64 << 20 };
 
@@ -402,4 +403,10 @@ frit_status frit_graph_run(const frit_graph *graph, frit_device *device, frit_te
     if (inputs)
         consume_inputs(inputs, n_inputs);
     return st;
+}
+
+uint32_t frit_graph_support(const frit_graph *graph, frit_device *device)
+{
+    return graph && graph->bound && device ? support_of_graph(device, &graph->graph)
+                                           : FRIT_SUPPORT_NONE;
 }

@@ -221,19 +221,6 @@ static frit_status open_locked(frit_host *host, const struct device_entry *entry
                                frit_err *err);
 static void close_locked(frit_host *host, frit_device *device);
 
-/* The first usable device of type software, which lacks nothing but speed; NULL if there is none.
- */
-static const struct device_entry *find_software(const struct registry *registry)
-{
-    for (uint32_t i = 0; i < registry_n_devices(registry); i++) {
-        const struct device_entry *entry = registry_device_at(registry, i);
-
-        if (!entry->info->reason && entry->info->type == FRIT_DEVICE_SOFTWARE)
-            return entry;
-    }
-    return NULL;
-}
-
 /* The device of [frit] fallback for the device of `entry`, which may be that one: then NULL. */
 static frit_status open_fallback(frit_host *host, const struct device_entry *entry,
                                  frit_device **out, frit_err *err)
@@ -245,7 +232,7 @@ static frit_status open_fallback(frit_host *host, const struct device_entry *ent
     if (strcmp(name, "none") == 0)
         return FRIT_OK;
     if (strcmp(name, "auto") == 0)
-        other = find_software(host->registry);
+        other = registry_plainest(host->registry);
     else if (registry_pick(host->registry, name, &other, err))
         return blame_option(host->conf, "frit", "fallback", err);
     return !other || other == entry ? FRIT_OK : open_locked(host, other, out, err);

@@ -995,14 +995,6 @@ frit_tensor *frit_softplus(frit_tensor *x)
     return api_op(&(struct api_call){.op = FRIT_OP_softplus, .n_in = 1, .in = in});
 }
 
-frit_tensor *frit_cross(frit_tensor *a, frit_tensor *b, int64_t axis)
-{
-    const frit_input in[] = {api_tensor(a), api_tensor(b)};
-    frit_attrs_axis record = {.struct_size = sizeof(record), .axis = axis};
-
-    return api_op(&(struct api_call){.op = FRIT_OP_cross, .n_in = 2, .in = in, .attrs = &record});
-}
-
 frit_tensor *frit_sum_with(frit_tensor *x, const frit_sum_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
@@ -1355,6 +1347,14 @@ frit_tensor *frit_attention_with(frit_tensor *q, frit_tensor *k, frit_tensor *v,
                                      .attrs = &record});
 }
 
+frit_tensor *frit_cross(frit_tensor *a, frit_tensor *b, int64_t axis)
+{
+    const frit_input in[] = {api_tensor(a), api_tensor(b)};
+    frit_attrs_axis record = {.struct_size = sizeof(record), .axis = axis};
+
+    return api_op(&(struct api_call){.op = FRIT_OP_cross, .n_in = 2, .in = in, .attrs = &record});
+}
+
 frit_tensor *frit_avg_pool_with(frit_tensor *x, const frit_avg_pool_attrs *attrs)
 {
     const frit_input in[] = {api_tensor(x)};
@@ -1590,17 +1590,23 @@ frit_tensor *frit_quantize_with(frit_tensor *x, frit_tensor *scales, frit_tensor
     TAKE(record, attrs, frit_quantize_attrs, block);
     TAKE(record, attrs, frit_quantize_attrs, scale);
     TAKE(record, attrs, frit_quantize_attrs, global);
+    TAKE(record, attrs, frit_quantize_attrs, symmetric);
 
     return api_op(&(struct api_call){.op = FRIT_OP_quantize, .n_in = 3, .in = in,
                                      .attrs = &record});
 }
 
-frit_tensor *frit_dequantize(frit_tensor *x, uint32_t dtype)
+frit_tensor *frit_dequantize_with(frit_tensor *x, frit_tensor *scales, frit_tensor *global,
+                                  const frit_dequantize_attrs *attrs)
 {
-    const frit_input in[] = {api_tensor(x)};
-    frit_attrs_cast record = {.struct_size = sizeof(record), .dtype = dtype};
+    const frit_input in[] = {api_tensor(x), api_tensor(scales), api_optional(global)};
+    frit_attrs_dequantize record = {.struct_size = RECORD_SIZE(record, attrs)};
 
-    return api_op(&(struct api_call){.op = FRIT_OP_dequantize, .n_in = 1, .in = in,
+    TAKE(record, attrs, frit_dequantize_attrs, block);
+    TAKE(record, attrs, frit_dequantize_attrs, scale);
+    TAKE(record, attrs, frit_dequantize_attrs, global);
+
+    return api_op(&(struct api_call){.op = FRIT_OP_dequantize, .n_in = 3, .in = in,
                                      .attrs = &record});
 }
 

@@ -156,7 +156,7 @@ static frit_status add_op(struct trace *t, const struct segment_call *call, frit
             st = value_of(t, in, &op.in[i].value, err);
     }
     if (!st && call->attrs) {
-        size_t bytes = frit_record_info_at(op_row(call->op)->record)->size;
+        size_t bytes = op_record(op_row(call->op))->size;
 
         op.attrs = arena_alloc(&arena, bytes);
         if (op.attrs)

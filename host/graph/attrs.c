@@ -8,7 +8,7 @@
 
 frit_status attrs_copy(const frit_op_info *row, const void *given, void *out, frit_err *err)
 {
-    uint64_t size = frit_record_info_at(row->record)->size, known = 0;
+    uint64_t size = op_record(row)->size, known = 0;
 
     memset(out, 0, size);
     if (given) {
@@ -103,7 +103,7 @@ static const char *check_field(const frit_field_info *field, void *at)
 
 frit_status attrs_check(const frit_op_info *row, void *attrs, frit_err *err)
 {
-    const frit_record_info *record = frit_record_info_at(row->record);
+    const frit_record_info *record = op_record(row);
 
     if (!record->n_fields)
         return FRIT_OK;
@@ -121,7 +121,7 @@ frit_status attrs_check(const frit_op_info *row, void *attrs, frit_err *err)
 
 uint32_t attrs_dtype(const frit_op_info *row, const void *attrs)
 {
-    const frit_record_info *record = frit_record_info_at(row->record);
+    const frit_record_info *record = op_record(row);
 
     for (uint32_t i = 0; i < record->n_fields; i++) {
         if (record->field[i].type == FRIT_ATTR_DTYPE)

@@ -7,6 +7,7 @@
 
 /* Room for any record. */
 union attrs {
+    unsigned char custom[FRIT_CUSTOM_RECORD];
 #define FRIT_ATTRS_END(record) frit_attrs_##record record;
 #include <frit/attrs.def>
 };

@@ -15,6 +15,7 @@ struct build {
     struct graph *graph;
     const struct op_call *call; /* checked */
     struct op_type out;         /* of its first result */
+    term also[FRIT_OP_MAX_OUT]; /* further results, for the decomposition to set */
     uint32_t dtype;             /* in which to compute: of the first operand, f32 if widened */
     term *in;                   /* ABSENT where they are */
     frit_status status;
@@ -33,6 +34,8 @@ term b_scalar(frit_scalar scalar);
 
 /* Any row; NULL attributes are all defaults. */
 term b_op(struct build *b, uint32_t op, uint32_t n_in, const term *in, const void *attrs);
+/* A row with results that are only computed where they are wanted: all of them. */
+void b_op_all(struct build *b, const struct graph_call *call, term out[FRIT_OP_MAX_OUT]);
 
 /* ---- elementwise ---- */
 
@@ -46,11 +49,13 @@ term b_sqrt(struct build *b, term x);
 term b_erf(struct build *b, term x);
 term b_sin(struct build *b, term x);
 term b_cos(struct build *b, term x);
+term b_tanh(struct build *b, term x);
 term b_floor(struct build *b, term x);
 term b_not(struct build *b, term x);
 
 /* Two scalars are allowed: the first becomes a tensor of rank 0 and type b->dtype. */
 term b_add(struct build *b, term x, term y);
+term b_or(struct build *b, term x, term y);
 term b_sub(struct build *b, term x, term y);
 term b_mul(struct build *b, term x, term y);
 term b_div(struct build *b, term x, term y);
@@ -66,26 +71,40 @@ term b_lt(struct build *b, term x, term y);
 term b_le(struct build *b, term x, term y);
 term b_where(struct build *b, term mask, term x, term y);
 
+/* x / y where y has a number per row: a division for each of these, a product for each of x; f64 is
+ * for who wants the last bit. */
+term b_over(struct build *b, term x, term y);
+
 /* ---- the others ---- */
 
 term b_full(struct build *b, uint32_t dtype, frit_scalar value, uint32_t rank, const int64_t *dims);
 /* Nothing to do where x has that type. */
 term b_cast(struct build *b, term x, uint32_t dtype);
 term b_copy(struct build *b, term x);
+/* Slices of x along the axis at the numbers in `index`. */
+term b_select(struct build *b, term x, term index, uint32_t axis);
 term b_reshape(struct build *b, term x, uint32_t rank, const int64_t *dims);
 term b_expand(struct build *b, term x, uint32_t rank, const int64_t *dims);
 /* Elements start..stop - 1 of one axis. */
 term b_slice(struct build *b, term x, uint32_t axis, int64_t start, int64_t stop);
 /* The last two dims swapped. */
 term b_swap_last(struct build *b, term x);
+/* Dim i of the result is dim order[i] of x. */
+term b_permute(struct build *b, term x, const int64_t *order);
+/* Zeros before, after and between the elements, per dim; NULL: none. */
+term b_pad(struct build *b, term x, const int64_t *low, const int64_t *high, const int64_t *inner);
 term b_cat(struct build *b, uint32_t n, const term *xs, uint32_t axis);
 term b_matmul(struct build *b, term x, term y);
 /* op is a row of the record `reduce`. */
 term b_reduce(struct build *b, uint32_t op, term x, const frit_axes *axes, bool keep);
+/* scatter with `update` (FRIT_CHOICE_update_*). */
+term b_scatter(struct build *b, const term in[3], uint32_t axis, int64_t update);
+/* 0, 1, .. n - 1, of type i64. */
+term b_count(struct build *b, int64_t n);
 /* The sum over axes divided by the count, in the type of x. */
 term b_mean(struct build *b, term x, const frit_axes *axes, bool keep);
 
-/* decompose_<row> for every row of the list: its first result. */
+/* decompose_<row> for every row of the list: its first result; the others go to b->also. */
 #define DECOMPOSE(row, mode) term decompose_##row(struct build *b);
 #include "graph/decompose.def"
 

@@ -260,6 +260,25 @@ term decompose_repeat(struct build *b)
     return b_reshape(b, b_expand(b, y, 3, dims), b->out.rank, b->out.dims);
 }
 
+/* Each round joins runs of as many as rows that name their operands have, which drivers take. */
+term decompose_cat(struct build *b)
+{
+    const frit_attrs_axis *a = b->call->attrs;
+    uint32_t n = b->call->n_in;
+
+    while (n > 1) {
+        uint32_t joined = 0;
+
+        for (uint32_t i = 0; i < n; i += FRIT_OP_MAX_IN) {
+            uint32_t run = n - i < FRIT_OP_MAX_IN ? n - i : FRIT_OP_MAX_IN;
+
+            b->in[joined++] = run > 1 ? b_cat(b, run, &b->in[i], (uint32_t)a->axis) : b->in[i];
+        }
+        n = joined;
+    }
+    return b->in[0];
+}
+
 term decompose_stack(struct build *b)
 {
     const frit_attrs_axis *a = b->call->attrs;

@@ -103,7 +103,7 @@ static frit_status check_call(struct graph *graph, const struct graph_call *call
                               struct graph_op *op, struct op_type *types, frit_err *err)
 {
     const frit_op_info *row = op_row(call->op);
-    const frit_record_info *record = frit_record_info_at(row->record);
+    const frit_record_info *record = op_record(row);
     struct op_call checked = {.op = call->op, .n_in = call->n_in, .wanted = call->wanted};
     frit_status st;
 
@@ -162,7 +162,7 @@ frit_status graph_add_value(struct graph *graph, enum graph_kind kind, const str
 
 frit_status graph_add_op(struct graph *graph, const struct graph_op *op, frit_err *err)
 {
-    size_t attrs = op->attrs ? frit_record_info_at(op_row(op->op)->record)->size : 0;
+    size_t attrs = op->attrs ? op_record(op_row(op->op))->size : 0;
     struct graph_op copy = *op;
 
     TRY(reserve_op(graph, err));

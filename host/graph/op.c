@@ -28,7 +28,9 @@ enum { N_ROWS = sizeof(names) / sizeof(names[0]) };
 
 const frit_op_info *op_row(uint32_t op)
 {
-    return frit_op_info_at(op);
+    const frit_op_info *row = frit_op_info_at(op);
+
+    return row ? row : custom_row(op);
 }
 
 const frit_op_info *op_find(frit_str name)
@@ -37,7 +39,7 @@ const frit_op_info *op_find(frit_str name)
         if (str_is(name, names[i]))
             return op_row(ids[i]);
     }
-    return NULL;
+    return custom_find(name);
 }
 
 const char *op_nearest(const char *name)
@@ -144,6 +146,8 @@ static const struct {
 #define FLOAT_BIT   (1u << FRIT_DTYPE_FLOAT)
 #define INTEGER_BIT (1u << FRIT_DTYPE_INT | 1u << FRIT_DTYPE_UINT)
 #define BOOL_BIT    (1u << FRIT_DTYPE_BOOL)
+    [FRIT_LETTER_NONE] = {FLOAT_BIT | INTEGER_BIT | BOOL_BIT | 1u << FRIT_DTYPE_PACKED,
+                          "an element type"},
     [FRIT_LETTER_T] = {FLOAT_BIT | INTEGER_BIT | BOOL_BIT, "any type that is not packed"},
     [FRIT_LETTER_N] = {FLOAT_BIT | INTEGER_BIT, "a float or integer type"},
     [FRIT_LETTER_F] = {FLOAT_BIT, "a float type"},
@@ -198,7 +202,7 @@ static frit_status check_role(const struct check *c, uint32_t index)
     return FRIT_OK;
 }
 
-/* Gives the tensor's letter its element type, or compares with what it has. */
+/* Gives the tensor's letter its element type, or compares with what it has; none binds nothing. */
 static frit_status bind_letter(struct check *c, uint32_t index)
 {
     const struct op_type *type = &c->call->in[index].type;
@@ -212,6 +216,8 @@ static frit_status bind_letter(struct check *c, uint32_t index)
                     dtype_class(type->dtype) == FRIT_DTYPE_PACKED
                         ? " (packed types only pass through quantize and dequantize)"
                         : "");
+    if (letter == FRIT_LETTER_NONE)
+        return FRIT_OK;
     if (c->dtype[letter] == FRIT_NO_DTYPE) {
         c->dtype[letter] = type->dtype;
         c->first[letter] = index;
@@ -306,7 +312,6 @@ static frit_status check_outputs(const struct check *c, struct op_type *out)
             out[k] = (struct op_type){0};
             continue;
         }
-        out[k].dtype = c->dtype[c->row->out[k].letter];
         status = op_type_check(&out[k], c->err);
         if (status) {
             fail_context(c->err, "%s: result %s", c->row->name, c->row->out[k].name);
@@ -328,6 +333,8 @@ frit_status op_check(struct op_call *call, struct op_type *out, frit_err *err)
     TRY(bind_attribute(&c));
     TRY(check_tensors(&c));
     TRY(check_scalars(&c));
+    for (uint32_t k = 0; c.row->out[k].name; k++)
+        out[k].dtype = c.dtype[c.row->out[k].letter];
     TRY(shape_infer(c.row, call, out, err));
     return check_outputs(&c, out);
 }

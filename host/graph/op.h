@@ -14,6 +14,8 @@
 
 #include <frit/status.h>
 
+#include "graph/custom.h"
+
 /* Element type and dims of a value. */
 struct op_type {
     uint32_t dtype; /* FRIT_NO_DTYPE: no value */
@@ -62,11 +64,17 @@ frit_status op_check(struct op_call *call, struct op_type *out, frit_err *err);
 /* A type whose dims are no dims, or whose elements or bytes do not fit in 63 bits, fails. */
 frit_status op_type_check(const struct op_type *type, frit_err *err);
 
-/* The row of an id, NULL if there is none. */
+/* The row of an id, one of ops.def or a custom op's; NULL if there is none. */
 const frit_op_info *op_row(uint32_t op);
+/* What its attributes are. */
+static inline const frit_record_info *op_record(const frit_op_info *row)
+{
+    return row->record < FRIT_RECORD_COUNT ? frit_record_info_at(row->record)
+                                           : custom_record(row->record);
+}
 /* The row of a name, NULL if there is none. */
 const frit_op_info *op_find(frit_str name);
-/* The nearest row name, for "did you mean"; NULL if none is near. */
+/* The nearest name in ops.def, for "did you mean"; NULL if none is near. */
 const char *op_nearest(const char *name);
 
 /* Elements of a type whose dims passed a check. */

@@ -19,7 +19,7 @@ frit_status shape_infer(const frit_op_info *row, struct op_call *call, struct op
 {
     struct shape_call s = {.row = row, .call = call, .out = out, .err = err};
 
-    return rules[row->id](&s);
+    return row->id < FRIT_OP_LIMIT ? rules[row->id](&s) : shape_custom(&s);
 }
 
 frit_status shape_fail(const struct shape_call *s, const char *format, ...)

@@ -12,7 +12,8 @@
 struct shape_call {
     const frit_op_info *row;
     struct op_call *call;
-    struct op_type *out; /* of every output, wanted or not: rank and dims are the rule's to fill */
+    struct op_type *out; /* of every output, wanted or not: rank and dims are the rule's to fill;
+                            the element type is there unless its letter is NONE */
     frit_err *err;
 };
 
@@ -44,6 +45,9 @@ frit_status shape_axes(const struct shape_call *s, frit_axes *axes, uint32_t ran
 /* The same where none means all. */
 frit_status shape_axes_or_all(const struct shape_call *s, frit_axes *axes, uint32_t rank);
 
+/* Resolves one range per dim of operand 0; `dims` gets what they leave. */
+frit_status shape_slices(const struct shape_call *s, frit_slices *slices, int64_t *dims);
+
 /* Sets the dims of a type, keeps its element type.  A rank beyond the largest fails. */
 frit_status shape_set(const struct shape_call *s, uint32_t output, uint32_t rank,
                       const int64_t *dims);
@@ -63,6 +67,9 @@ frit_status shape_indexable(const struct shape_call *s, int64_t extent);
 /* Product and sum that fail where 63 bits do not hold them. */
 frit_status shape_mul(const struct shape_call *s, int64_t a, int64_t b, int64_t *out);
 frit_status shape_add(const struct shape_call *s, int64_t a, int64_t b, int64_t *out);
+
+/* shape_custom.c: the rule of every custom op. */
+frit_status shape_custom(struct shape_call *s);
 
 /* ---- rules, by file ---- */
 

@@ -10,7 +10,7 @@
 /* The field of the record that lies at `at`. */
 static const char *field_name(const struct shape_call *s, const void *at)
 {
-    const frit_record_info *record = frit_record_info_at(s->row->record);
+    const frit_record_info *record = op_record(s->row);
     ptrdiff_t offset = (const char *)at - (const char *)s->call->attrs;
     uint32_t i = 0;
 

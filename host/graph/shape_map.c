@@ -170,33 +170,40 @@ frit_status shape_rule_integers(struct shape_call *s)
 
 /* ---- packed types ---- */
 
-frit_status shape_rule_quantize(struct shape_call *s)
+/* One scale for every block of x, at operand 1; one for all of them, at operand 2. */
+static frit_status check_scales(const struct shape_call *s, const frit_dims *block, int64_t global)
 {
-    frit_attrs_quantize *a = s->call->attrs;
     const struct op_type *x = shape_in(s, 0);
     int64_t blocks[FRIT_MAX_RANK];
-    bool global = a->global != FRIT_CHOICE_quant_scale_none;
 
-    if (shape_has(s, 2) != global)
+    if (shape_has(s, 2) != (global != FRIT_CHOICE_quant_scale_none))
         return shape_fail(s, "operand global and attribute global must be given together");
     TRY(shape_dims(s, 2, 0, NULL));
-    TRY(shape_set_like(s, 0, 0));
-    if (a->block.rank == 0)
+    if (block->rank == 0)
         return shape_dims(s, 1, 0, NULL);
-    if (a->block.rank != (int64_t)x->rank)
-        return shape_fail(s, "block has %lld entries for rank %u", (long long)a->block.rank,
-                          x->rank);
+    if (block->rank != (int64_t)x->rank)
+        return shape_fail(s, "block has %lld entries for rank %u", (long long)block->rank, x->rank);
     for (uint32_t i = 0; i < x->rank; i++) {
-        if (a->block.dim[i] < 1)
+        if (block->dim[i] < 1)
             return shape_fail(s, "block extent %lld, it must be 1 or more",
-                              (long long)a->block.dim[i]);
-        blocks[i] = x->dims[i] / a->block.dim[i] + (x->dims[i] % a->block.dim[i] != 0);
+                              (long long)block->dim[i]);
+        blocks[i] = x->dims[i] / block->dim[i] + (x->dims[i] % block->dim[i] != 0);
     }
     return shape_dims(s, 1, x->rank, blocks);
 }
 
+frit_status shape_rule_quantize(struct shape_call *s)
+{
+    const frit_attrs_quantize *a = s->call->attrs;
+
+    TRY(check_scales(s, &a->block, a->global));
+    return shape_set_like(s, 0, 0);
+}
+
 frit_status shape_rule_dequantize(struct shape_call *s)
 {
-    TRY(dtype_must(s, class_of(s) == FRIT_DTYPE_FLOAT, "a float type"));
+    const frit_attrs_dequantize *a = s->call->attrs;
+
+    TRY(check_scales(s, &a->block, a->global));
     return shape_set_like(s, 0, 0);
 }

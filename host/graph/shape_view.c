@@ -151,8 +151,7 @@ static int64_t resolve_range(frit_range *range, int64_t extent)
     return count;
 }
 
-/* Resolves one range per dim of operand 0; `dims` gets what they leave. */
-static frit_status resolve_slices(const struct shape_call *s, frit_slices *slices, int64_t *dims)
+frit_status shape_slices(const struct shape_call *s, frit_slices *slices, int64_t *dims)
 {
     const struct op_type *x = shape_in(s, 0);
 
@@ -169,7 +168,7 @@ frit_status shape_rule_slice(struct shape_call *s)
     frit_attrs_slice *a = s->call->attrs;
     int64_t dims[FRIT_MAX_RANK];
 
-    TRY(resolve_slices(s, &a->slices, dims));
+    TRY(shape_slices(s, &a->slices, dims));
     return shape_set(s, 0, shape_in(s, 0)->rank, dims);
 }
 
@@ -178,7 +177,7 @@ frit_status shape_rule_slice_assign(struct shape_call *s)
     frit_attrs_slice *a = s->call->attrs;
     int64_t dims[FRIT_MAX_RANK];
 
-    TRY(resolve_slices(s, &a->slices, dims));
+    TRY(shape_slices(s, &a->slices, dims));
     TRY(shape_dims(s, 1, shape_in(s, 0)->rank, dims));
     return shape_set_like(s, 0, 0);
 }

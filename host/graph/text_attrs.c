@@ -269,7 +269,7 @@ static uint32_t find_field(const frit_record_info *record, frit_str name)
 
 static frit_status fail_unknown_attr(const struct parser *p, const frit_op_info *row)
 {
-    const frit_record_info *record = frit_record_info_at(row->record);
+    const frit_record_info *record = op_record(row);
     const char *names[FRIT_OP_MAX_FIELDS], *nearest;
     char word[TEXT_MAX_NAME + 1];
     struct str list = {0};
@@ -293,7 +293,7 @@ static frit_status fail_unknown_attr(const struct parser *p, const frit_op_info 
 static frit_status parse_attr(struct parser *p, struct script_step *step, uint32_t *given)
 {
     const frit_op_info *row = op_row(step->op);
-    const frit_record_info *record = frit_record_info_at(row->record);
+    const frit_record_info *record = op_record(row);
     uint32_t index = find_field(record, p->token.text);
     struct attr a = {.p = p, .step = step};
 
@@ -313,7 +313,7 @@ static frit_status check_given(const struct parser *p, const struct script_step 
                                uint32_t given)
 {
     const frit_op_info *row = op_row(step->op);
-    const frit_record_info *record = frit_record_info_at(row->record);
+    const frit_record_info *record = op_record(row);
 
     for (uint32_t i = 0; i < record->n_fields; i++) {
         if (record->field[i].place == FRIT_PLACE_POS && !(given >> i & 1))
@@ -326,7 +326,7 @@ static frit_status check_given(const struct parser *p, const struct script_step 
 
 frit_status parse_attrs(struct parser *p, struct script_step *step)
 {
-    const frit_record_info *record = frit_record_info_at(op_row(step->op)->record);
+    const frit_record_info *record = op_record(op_row(step->op));
     uint64_t size = record->size;
     uint32_t given = 0;
 

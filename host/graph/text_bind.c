@@ -194,7 +194,7 @@ static frit_status bind_op(const struct binding *b, const struct script_step *st
             b->operands[i].value = graph_number(s, b->operands[i].value);
     }
     if (step->attrs) {
-        memcpy(&attrs, step->attrs, frit_record_info_at(op_row(step->op)->record)->size);
+        memcpy(&attrs, step->attrs, op_record(op_row(step->op))->size);
         for (uint32_t i = 0; i < step->n_patches; i++) {
             const struct script_patch *patch = &s->patches[step->patch + i];
 

@@ -45,6 +45,21 @@ static void skip_blanks(struct lexer *lexer)
     }
 }
 
+/* Whether what was read from `start` on has a dot, and '/' and a digit follow. */
+static bool at_version(const struct lexer *lexer, const char *start)
+{
+    return lexer->end - lexer->at > 1 && *lexer->at == '/' && is_digit(lexer->at[1]) &&
+           memchr(start, '.', (size_t)(lexer->at - start));
+}
+
+static void take_version(struct lexer *lexer, struct token *token)
+{
+    token->kind = TOKEN_CUSTOM;
+    lexer->at++;
+    while (lexer->at < lexer->end && is_digit(*lexer->at))
+        lexer->at++;
+}
+
 static frit_status lex_name(struct lexer *lexer, struct token *token, frit_err *err)
 {
     const char *start = lexer->at++;
@@ -53,6 +68,8 @@ static frit_status lex_name(struct lexer *lexer, struct token *token, frit_err *
     while (lexer->at < lexer->end &&
            (*start == '%' ? is_digit(*lexer->at) : continues_name(*lexer->at)))
         lexer->at++;
+    if (at_version(lexer, start))
+        take_version(lexer, token);
     if (*start == '%' && lexer->at - start == 1)
         return lex_fail(lexer, token, err, "'%' stands before a number only, as in %3");
     if (lexer->at - start > TEXT_MAX_NAME)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statements with an op: operands, attributes and the names of results. */
+#include <string.h>
+
 #include "base/fail.h"
 #include "graph/scalar.h"
 #include "graph/text_script.h"
@@ -90,24 +92,37 @@ static frit_status parse_operands(struct parser *p, struct script_step *step)
     return FRIT_OK;
 }
 
+static frit_status fail_unknown_op(const struct parser *p)
+{
+    char word[TEXT_MAX_NAME + 1];
+    const char *nearest = op_nearest(parse_word(p->token.text, word));
+    struct str known = {0};
+    frit_status st;
+
+    if (strchr(word, '.')) {
+        custom_tell_unknown(p->token.text, &known);
+        st = parse_fail(p, &p->token, "unknown op '%s': %s", word, known.text ? known.text : "");
+        str_fini(&known);
+        return st;
+    }
+    if (nearest)
+        return parse_fail(p, &p->token, "unknown op '%s'; did you mean '%s'?", word, nearest);
+    return parse_fail(p, &p->token, "unknown op '%s'", word);
+}
+
 static frit_status parse_op_name(struct parser *p, struct script_step *step)
 {
     char word[TEXT_MAX_NAME + 1];
     const frit_op_info *row;
-    const char *nearest;
 
-    if (p->token.kind != TOKEN_NAME)
+    if (p->token.kind != TOKEN_NAME && p->token.kind != TOKEN_CUSTOM)
         return parse_fail(p, &p->token, "expected an op, found %s",
                           lex_describe(&p->token, word, sizeof(word)));
     step->line = p->token.line;
     step->column = p->token.column;
     row = op_find(p->token.text);
-    if (!row) {
-        nearest = op_nearest(parse_word(p->token.text, word));
-        if (nearest)
-            return parse_fail(p, &p->token, "unknown op '%s'; did you mean '%s'?", word, nearest);
-        return parse_fail(p, &p->token, "unknown op '%s'", word);
-    }
+    if (!row)
+        return fail_unknown_op(p);
     step->op = row->id;
     return parse_advance(p);
 }

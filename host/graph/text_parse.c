@@ -123,8 +123,11 @@ static frit_status parse_output(struct parser *p)
 /* A row without results stands alone. */
 static bool at_bare_op(const struct parser *p)
 {
-    const frit_op_info *row = p->token.kind == TOKEN_NAME ? op_find(p->token.text) : NULL;
+    bool custom = p->token.kind == TOKEN_CUSTOM; /* no value is called so */
+    const frit_op_info *row = custom || p->token.kind == TOKEN_NAME ? op_find(p->token.text) : NULL;
 
+    if (custom && !row)
+        return true;
     return row && op_n_out(row) == 0 && !parse_at_attr(p);
 }
 

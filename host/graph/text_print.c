@@ -73,12 +73,18 @@ static void print_dims(const struct field *f, const void *at)
 }
 
 /* As many as the first operand has spatial dims: x [n, c, ..spatial] in every row with such a
- * field. */
+ * field; in a custom op all that are not 0. */
 static void print_vec(const struct field *f, const void *at)
 {
-    uint32_t rank = f->graph->values[f->op->in[0].value].type.rank;
+    const int64_t *vec = at;
+    uint32_t rank = 0, count;
 
-    print_list(f->out, at, rank < 3 ? 1 : rank > 5 ? 3 : rank - 2);
+    if (f->op->n_in && f->op->in[0].kind == FRIT_OPERAND_TENSOR)
+        rank = f->graph->values[f->op->in[0].value].type.rank;
+    count = rank < 3 ? 1 : rank > 5 ? 3 : rank - 2;
+    for (uint32_t i = count; i < 3; i++)
+        count = vec[i] ? i + 1 : count;
+    print_list(f->out, vec, count);
 }
 
 static void print_slices(const struct field *f, const void *at)
@@ -182,7 +188,7 @@ static void print_results(const struct graph *graph, const struct graph_op *op, 
 void graph_print_op(const struct graph *graph, const struct graph_op *op, struct str *out)
 {
     const frit_op_info *row = op_row(op->op);
-    const frit_record_info *record = frit_record_info_at(row->record);
+    const frit_record_info *record = op_record(row);
     const char *before = " ";
     uint32_t n = op->n_in;
 

@@ -67,7 +67,8 @@ enum token_kind {
     TOKEN_NAME,
     TOKEN_NUMBER,
     TOKEN_STRING,
-    TOKEN_SIGN
+    TOKEN_SIGN,
+    TOKEN_CUSTOM /* the name of a custom op: a NAME with a dot, then '/' and digits */
 };
 
 struct token {

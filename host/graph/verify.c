@@ -108,7 +108,7 @@ static frit_status verify_op(struct verify *v, const struct graph_op *op)
         return fail(v->err, FRIT_INVALID, "%s: %u outputs", row->name, op->n_out);
     TRY(verify_operands(v, op, row->name));
     graph_operands(v->graph, op->in, op->n_in, v->in);
-    size = frit_record_info_at(row->record)->n_fields ? frit_record_info_at(row->record)->size : 0;
+    size = op_record(row)->n_fields ? op_record(row)->size : 0;
     if (size) {
         if (!op->attrs)
             return fail(v->err, FRIT_INVALID, "%s: no attributes", row->name);

@@ -9,6 +9,8 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "exec/worker.h"
+#include "graph/custom.h"
 #include "load/load.h"
 
 enum { MAX_ID = 40 };
@@ -217,6 +219,7 @@ static frit_status open_instance(struct registry *registry, struct plugin *plugi
     const struct conf_plugin *section = conf_plugin_find(registry->conf, str_of(plugin->id));
     const struct conf_options *options = conf_options(registry->conf);
     const struct lent lent = {.threads = options->threads,
+                              .worker = registry->worker,
                               .artefacts = conf_artefacts(registry->conf),
                               .artefact_bytes = (uint64_t)options->artefact_bytes};
     struct service *service = NULL;
@@ -253,24 +256,28 @@ static frit_status take_driver(struct registry *registry, struct plugin *plugin,
     if (other)
         return plugin_refuse(plugin, FRIT_REASON_SHADOWED,
                              "driver name '%s' is taken by plugin '%s'", plugin->driver, other->id);
-    return driver_list(&registry->arena, plugin);
+    return FRIT_OK;
 }
 
 static frit_status take_tables(struct registry *registry, struct plugin *plugin)
 {
     const void *backend = table_of(plugin, FRIT_BACKEND);
     const void *fusers = table_of(plugin, FRIT_FUSER_TABLE);
+    const void *ops = table_of(plugin, FRIT_OPS_TABLE);
 
-    if (!backend && !fusers && !table_of(plugin, "frit.ops/1") &&
-        !table_of(plugin, "frit.collective/1"))
+    if (!backend && !fusers && !ops && !table_of(plugin, "frit.collective/1"))
         return plugin_refuse(plugin, FRIT_REASON_NO_INTERFACE, "%s", "");
     if (fusers)
         TRY(table_take_fusers(plugin, fusers));
     if (backend)
-        return take_driver(registry, plugin, backend);
-    snprintf(plugin->driver_detail, sizeof(plugin->driver_detail), "%s",
-             fusers ? "offers fusers" : "offers neither driver nor fusers");
-    return FRIT_OK;
+        TRY(take_driver(registry, plugin, backend));
+    else
+        snprintf(plugin->driver_detail, sizeof(plugin->driver_detail), "%s",
+                 fusers && ops ? "offers fusers and ops"
+                 : fusers      ? "offers fusers"
+                 : ops         ? "offers ops"
+                               : "offers neither driver nor fusers nor ops");
+    return ops ? ops_take(&registry->arena, plugin, ops) : FRIT_OK;
 }
 
 void plugin_close(struct plugin *plugin)
@@ -308,11 +315,15 @@ frit_status plugin_load(struct registry *registry, const struct candidate *candi
     plugin->path = candidate->path;
     plugin->origin = candidate->origin;
     status = load_stages(registry, candidate, plugin);
+    if (!status)
+        custom_note_plugin(plugin->id);
     if (status) {
+        worker_wait(registry->worker);
         plugin_close(plugin);
         plugin->backend = (frit_backend){0};
         plugin->fusers = (frit_fuser_table){0};
         plugin->native = (frit_native_table){0};
+        plugin->n_ops = 0;
         plugin->driver[0] = '\0';
         plugin->n_devices = 0;
     }

@@ -2,11 +2,13 @@
 /* Inside of host/load: how a file becomes a plugin.
  *
  * Stages in order, the first that refuses decides: find, check the file, load, negotiate, options,
- * open, backend, devices.  A stage returns FRIT_OK to go on, FRIT_UNSUPPORTED when the plugin is
+ * open, backend.  A stage returns FRIT_OK to go on, FRIT_UNSUPPORTED when the plugin is
  * refused (reason and words are then in the plugin), FRIT_NO_HOST_MEMORY when nothing can go on.
  * Threads: one per registry while it opens, any number of registries. */
 #ifndef LOAD_LOAD_H
 #define LOAD_LOAD_H
+
+#include <pthread.h>
 
 #include "base/arena.h"
 #include "load/registry.h"
@@ -28,16 +30,19 @@ struct search_dir {
 
 /* What a plugin gets from its host: the root, and its options. */
 struct service;
+struct worker;
 
 struct registry {
     struct arena arena;
     const struct conf *conf;
+    struct worker *worker; /* its jobs are plugins' */
     uint32_t n_candidates, candidates_room, n_dirs;
     uint32_t n_plugins, n_devices;
     struct candidate *candidates;
     struct search_dir *dirs;
     struct plugin *plugins;
-    struct device_entry *devices;
+    pthread_mutex_t lock;                /* of what drivers say of their devices */
+    const struct device_entry **devices; /* of those that were asked, in order */
 };
 
 /* find.c: fills candidates and dirs. */
@@ -73,6 +78,7 @@ const char *option_type_name(uint32_t type);
 /* What the host's tables lend, by its configuration. */
 struct lent {
     int64_t threads;       /* of the team; 0: as many as the process has processors */
+    struct worker *worker; /* for what plugins spawn */
     const char *artefacts; /* folder; NULL: nothing is kept */
     uint64_t artefact_bytes;
 };
@@ -87,11 +93,20 @@ const frit_host_root *service_root(const struct service *service);
 frit_status table_take_backend(struct plugin *plugin, const void *table);
 frit_status table_take_fusers(struct plugin *plugin, const void *table);
 frit_status table_take_native(struct plugin *plugin, const void *table);
+frit_status table_take_ops(struct plugin *plugin, const void *table, frit_ops_table *out);
 
-/* driver.c: takes the backend's table and the driver's name; then lists its devices, which sets
- * driver_reason and refuses nothing. */
+/* ops.c: takes the table of custom ops.  An op that cannot be is refused by itself. */
+frit_status ops_take(struct arena *arena, struct plugin *plugin, const void *table);
+
+/* driver.c: takes the backend's table and the driver's name. */
 frit_status driver_take(struct plugin *plugin, const void *table);
+/* driver.c: lists its devices, which sets driver_reason and refuses nothing. */
 frit_status driver_list(struct arena *arena, struct plugin *plugin);
+
+/* registry.c, under the lock: what a plugin says of its devices is known afterwards, and theirs are
+ * among `devices`.  FRIT_NO_HOST_MEMORY: as before. */
+frit_status ask_plugin(struct registry *registry, struct plugin *plugin);
+frit_status ask_all(struct registry *registry);
 
 /* Copies a plugin's text into `out`, cut to fit, control characters as blanks. */
 void plugin_text(frit_str text, char *out, size_t size);
@@ -108,13 +123,13 @@ struct device_request {
 frit_status request_parse(const char *text, size_t length, struct device_request *out,
                           frit_err *err);
 /* The device that is meant, or a reason other than NONE, NULL, and in `why` the reason's name and
- * words. */
-uint32_t request_find(const struct registry *registry, const struct device_request *request,
+ * words.  Under the lock; asks the drivers that it may be of. */
+uint32_t request_find(struct registry *registry, const struct device_request *request,
                       const struct device_entry **out, struct str *why);
 /* "name: words" of a reason. */
 void reason_print(uint32_t reason, const char *detail, struct str *out);
 /* The loaded plugin of a driver name, NULL if there is none. */
-const struct plugin *driver_find(const struct registry *registry, const char *driver);
+struct plugin *driver_find(const struct registry *registry, const char *driver);
 /* A plugin of this id, or from the file of section [plugin.NAME], or from file libfrit-NAME.so,
  * loaded or not; from `*index` on, which moves. */
 const struct plugin *plugin_next(const struct registry *registry, const char *name,

@@ -158,7 +158,7 @@ static struct fit fit_request(const struct registry *registry, const struct devi
     struct fit fit = {0};
 
     for (uint32_t i = 0; i < registry->n_devices; i++) {
-        const struct device_entry *device = &registry->devices[i];
+        const struct device_entry *device = registry->devices[i];
         const struct device_entry *usable = device->info->reason ? NULL : device;
         bool exact = false;
 
@@ -173,12 +173,28 @@ static struct fit fit_request(const struct registry *registry, const struct devi
     return fit;
 }
 
-uint32_t request_find(const struct registry *registry, const struct device_request *request,
+/* Asks the drivers whose devices the request may mean. */
+static frit_status ask_for(struct registry *registry, const struct device_request *request)
+{
+    struct plugin *plugin;
+
+    if (strcmp(request->driver, "auto") == 0)
+        return ask_all(registry);
+    plugin = driver_find(registry, request->driver);
+    return plugin ? ask_plugin(registry, plugin) : FRIT_OK;
+}
+
+uint32_t request_find(struct registry *registry, const struct device_request *request,
                       const struct device_entry **out, struct str *why)
 {
-    struct fit fit = fit_request(registry, request);
+    struct fit fit;
 
     *out = NULL;
+    if (ask_for(registry, request)) {
+        why->failed = true;
+        return FRIT_REASON_NO_DEVICE;
+    }
+    fit = fit_request(registry, request);
     if (!fit.first)
         return explain_absent(registry, request, why);
     if (request->stable_id[0] && fit.count > 1) {
@@ -224,8 +240,8 @@ frit_status registry_check_list(const char *list, frit_err *err)
 }
 
 /* Adds "; ENTRY: why" to the text for each entry that is skipped, and logs it unless `quiet`. */
-static const struct device_entry *pick(const struct registry *registry, const char *list,
-                                       bool quiet, struct str *text)
+static const struct device_entry *pick(struct registry *registry, const char *list, bool quiet,
+                                       struct str *text)
 {
     const struct device_entry *device = NULL;
 
@@ -248,7 +264,7 @@ static const struct device_entry *pick(const struct registry *registry, const ch
     return device;
 }
 
-frit_status registry_pick(const struct registry *registry, const char *list,
+frit_status registry_pick(struct registry *registry, const char *list,
                           const struct device_entry **out, frit_err *err)
 {
     struct str text = {0};
@@ -256,7 +272,9 @@ frit_status registry_pick(const struct registry *registry, const char *list,
 
     *out = NULL;
     TRY(registry_check_list(list, err));
+    pthread_mutex_lock(&registry->lock);
     *out = pick(registry, list, !err, &text);
+    pthread_mutex_unlock(&registry->lock);
     if (!*out && text.failed)
         status = fail_memory(err, text.length);
     else if (!*out)

@@ -4,20 +4,21 @@
 
 static const struct {
     const char *name, *meaning;
-} reasons[FRIT_REASON_LIMIT] = {
+} reasons[] = {
 #define FRIT_REASON(value, NAME, name, meaning) [value] = {name, meaning},
 #include <frit/reasons.def>
 };
 
+enum { N_REASONS = sizeof(reasons) / sizeof(reasons[0]) };
+
 const char *reason_name(uint32_t reason)
 {
-    return reason < FRIT_REASON_LIMIT ? reasons[reason].name : "unknown";
+    return reason < N_REASONS ? reasons[reason].name : "unknown";
 }
 
 const char *reason_meaning(uint32_t reason)
 {
-    return reason < FRIT_REASON_LIMIT ? reasons[reason].meaning
-                                      : "a reason that this host does not know";
+    return reason < N_REASONS ? reasons[reason].meaning : "a reason that this host does not know";
 }
 
 void reason_print(uint32_t reason, const char *detail, struct str *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads every candidate in turn, then puts the devices in order.  One that fails leaves a reason
- * and changes nothing for the others. */
+/* Loads every candidate in turn.  One that fails leaves a reason and changes nothing for the
+ * others. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "exec/team.h"
+#include "exec/worker.h"
 #include "load/load.h"
 
 /* ---- plugins ---- */
@@ -29,9 +30,8 @@ static void log_plugin(const struct plugin *plugin)
         log_write(level, "load", "plugin %s %s from %s: %s", plugin->id, plugin->version,
                   plugin->path, plugin->driver_detail);
     else
-        log_write(level, "load", "plugin %s %s from %s: %" PRIu32 " devices%s", plugin->id,
-                  plugin->version, plugin->path, plugin->n_devices,
-                  plugin->fusers.push ? " and fusers" : "");
+        log_write(level, "load", "plugin %s %s from %s: driver %s%s", plugin->id, plugin->version,
+                  plugin->path, plugin->driver, plugin->fusers.push ? " and fusers" : "");
 }
 
 /* A plugin entry for each section that names no library and met no plugin. */
@@ -80,18 +80,20 @@ static frit_status load_all(struct registry *registry)
 
 /* A section marked critical wants one plugin of its id that is loaded and, if it is a driver, has
  * devices. */
-static frit_status check_critical(const struct registry *registry,
-                                  const struct conf_plugin *section, frit_err *err)
+static frit_status check_critical(struct registry *registry, const struct conf_plugin *section,
+                                  frit_err *err)
 {
     const struct plugin *worst = NULL;
     uint32_t reason;
 
     for (uint32_t i = 0; i < registry->n_plugins; i++) {
-        const struct plugin *plugin = &registry->plugins[i];
+        struct plugin *plugin = &registry->plugins[i];
         bool named = strcmp(plugin->origin, section->origin) == 0;
 
         if (!named && strcmp(plugin->id, section->id) != 0)
             continue;
+        if (ask_plugin(registry, plugin))
+            return fail(err, FRIT_NO_HOST_MEMORY, "no host memory to list devices");
         if (!plugin->reason && !plugin->driver_reason)
             return FRIT_OK;
         worst = worst ? worst : plugin;
@@ -106,54 +108,11 @@ static frit_status check_critical(const struct registry *registry,
                                                             : reason_meaning(reason));
 }
 
-/* ---- devices ---- */
-
-static int compare_devices(const void *left, const void *right)
-{
-    const struct device_entry *a = left, *b = right;
-    uint32_t a_type = a->info->type ? a->info->type : UINT32_MAX;
-    uint32_t b_type = b->info->type ? b->info->type : UINT32_MAX;
-    int by_id;
-
-    if (a_type != b_type)
-        return a_type < b_type ? -1 : 1;
-    if (a->plugin->priority != b->plugin->priority)
-        return a->plugin->priority > b->plugin->priority ? -1 : 1;
-    by_id = strcmp(a->plugin->id, b->plugin->id);
-    if (by_id)
-        return by_id;
-    return a->info->index < b->info->index ? -1 : a->info->index > b->info->index;
-}
-
-static frit_status order_devices(struct registry *registry)
-{
-    size_t room = 0;
-
-    for (uint32_t i = 0; i < registry->n_plugins; i++)
-        room += registry->plugins[i].n_devices;
-    registry->devices = arena_array(&registry->arena, room + 1, sizeof(*registry->devices));
-    if (!registry->devices)
-        return FRIT_NO_HOST_MEMORY;
-    for (uint32_t i = 0; i < registry->n_plugins; i++) {
-        const struct plugin *plugin = &registry->plugins[i];
-
-        for (uint32_t k = 0; k < plugin->n_devices; k++) {
-            struct device_entry *device = &registry->devices[registry->n_devices++];
-
-            device->plugin = plugin;
-            device->info = &plugin->devices[k];
-            snprintf(device->name, sizeof(device->name), "%s:%" PRIu32, plugin->driver, k);
-        }
-    }
-    qsort(registry->devices, registry->n_devices, sizeof(*registry->devices), compare_devices);
-    return FRIT_OK;
-}
-
 /* ---- the registry ---- */
 
 static frit_status fill(struct registry *registry, frit_err *err)
 {
-    if (find_candidates(registry) || load_all(registry) || order_devices(registry))
+    if (find_candidates(registry) || load_all(registry))
         return fail(err, FRIT_NO_HOST_MEMORY, "no host memory to load plugins");
     for (uint32_t i = 0; i < conf_n_plugins(registry->conf); i++) {
         const struct conf_plugin *section = conf_plugin_at(registry->conf, i);
@@ -173,8 +132,11 @@ frit_status registry_open(const struct conf *conf, struct registry **out, frit_e
     if (!registry)
         return fail_memory(err, sizeof(*registry));
     registry->conf = conf;
+    pthread_mutex_init(&registry->lock, NULL);
     team_join();
-    status = fill(registry, err);
+    status = worker_create(&registry->worker, err);
+    if (!status)
+        status = fill(registry, err);
     if (status) {
         registry_close(registry);
         return status;
@@ -187,10 +149,12 @@ void registry_close(struct registry *registry)
 {
     if (!registry)
         return;
+    worker_destroy(registry->worker);
     for (uint32_t i = registry->n_plugins; i > 0; i--)
         plugin_close(&registry->plugins[i - 1]);
     team_leave();
     arena_fini(&registry->arena);
+    pthread_mutex_destroy(&registry->lock);
     free(registry);
 }
 
@@ -210,17 +174,20 @@ const struct conf_plugin *registry_section(const struct registry *registry,
     return conf_plugin_find(registry->conf, str_of(plugin->id));
 }
 
-uint32_t registry_n_devices(const struct registry *registry)
+bool registry_has_op(const struct registry *registry, uint32_t op)
 {
-    return registry->n_devices;
+    for (uint32_t i = 0; i < registry->n_plugins; i++) {
+        const struct plugin *plugin = &registry->plugins[i];
+
+        for (uint32_t k = 0; k < plugin->n_ops; k++) {
+            if (plugin->ops[k].id == op)
+                return true;
+        }
+    }
+    return false;
 }
 
-const struct device_entry *registry_device_at(const struct registry *registry, uint32_t index)
-{
-    return index < registry->n_devices ? &registry->devices[index] : NULL;
-}
-
-const struct plugin *driver_find(const struct registry *registry, const char *driver)
+struct plugin *driver_find(const struct registry *registry, const char *driver)
 {
     for (uint32_t i = 0; i < registry->n_plugins; i++) {
         if (!registry->plugins[i].reason && strcmp(registry->plugins[i].driver, driver) == 0)

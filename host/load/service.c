@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/timeline.h"
 #include "exec/team.h"
+#include "exec/worker.h"
 #include "load/artefact.h"
 #include "load/load.h"
 
@@ -218,10 +219,16 @@ static void exec_parallel_for(void *self, uint64_t count, uint64_t grain,
     team_for(exec_threads(self), count, grain ? grain : 1, run, ctx);
 }
 
+static frit_status exec_spawn(void *self, void (*run)(void *ctx), void *ctx, frit_err *err)
+{
+    return worker_spawn(((const struct service *)self)->lent.worker, run, ctx, err);
+}
+
 static const frit_host_exec exec_table = {
     .struct_size = sizeof(frit_host_exec),
     .threads = exec_threads,
     .parallel_for = exec_parallel_for,
+    .spawn = exec_spawn,
 };
 
 /* `wanted` 0: what the process may run on. */

@@ -41,6 +41,7 @@ static const struct slot fuser_slots[] = {
     SLOT(frit_fuser_table, finish)};
 
 static const struct slot native_slots[] = {SLOT(frit_native_table, get)};
+static const struct slot ops_slots[] = {SLOT(frit_ops_table, ops)};
 
 #undef SLOT
 
@@ -55,6 +56,7 @@ static const struct shape fuser_shape =
     SHAPE(frit_fuser_table, FRIT_FUSER_TABLE, finish, fuser_slots);
 static const struct shape native_shape =
     SHAPE(frit_native_table, FRIT_NATIVE_TABLE, get, native_slots);
+static const struct shape ops_shape = SHAPE(frit_ops_table, FRIT_OPS_TABLE, ops, ops_slots);
 
 #undef SHAPE
 
@@ -107,4 +109,9 @@ frit_status table_take_fusers(struct plugin *plugin, const void *table)
 frit_status table_take_native(struct plugin *plugin, const void *table)
 {
     return take(plugin, &native_shape, table, &plugin->native);
+}
+
+frit_status table_take_ops(struct plugin *plugin, const void *table, frit_ops_table *out)
+{
+    return take(plugin, &ops_shape, table, out);
 }

@@ -10,7 +10,7 @@
 /* What a person can do about a reason; NULL where the words of the reason say it. */
 static const char *advice(uint32_t reason)
 {
-    static const char *const words[FRIT_REASON_LIMIT] = {
+    static const char *const words[] = {
         [FRIT_REASON_NOT_FOUND] = "check the path, or install the plugin",
         [FRIT_REASON_NOT_A_FILE] = "name the .so file itself",
         [FRIT_REASON_NOT_ELF] = "install the plugin again, built for this machine",
@@ -32,7 +32,7 @@ static const char *advice(uint32_t reason)
             "install the driver's plugin, or add its directory to [search] dirs",
     };
 
-    return reason < FRIT_REASON_LIMIT ? words[reason] : NULL;
+    return reason < sizeof(words) / sizeof(words[0]) ? words[reason] : NULL;
 }
 
 static void print_advice(uint32_t reason, struct str *out)
@@ -52,6 +52,15 @@ static void print_verdict(uint32_t reason, const char *detail, struct str *out)
     print_advice(reason, out);
 }
 
+static void print_ops(const struct plugin *plugin, struct str *out)
+{
+    for (uint32_t i = 0; i < plugin->n_ops; i++) {
+        const struct plugin_op *op = &plugin->ops[i];
+
+        str_addf(out, "  op %s: %s%s\n", op->name, op->id ? "usable" : "refused: ", op->why);
+    }
+}
+
 static void print_plugin(const struct plugin *plugin, struct str *out)
 {
     str_addf(out, "plugin %s%s%s", plugin->id[0] ? plugin->id : "(unknown id)",
@@ -63,6 +72,7 @@ static void print_plugin(const struct plugin *plugin, struct str *out)
         str_addf(out, "usable, %s\n", plugin->driver_detail);
     else
         print_verdict(plugin->reason, plugin->detail, out);
+    print_ops(plugin, out);
 }
 
 static void print_device(const struct device_entry *device, struct str *out)
@@ -85,18 +95,19 @@ static void print_search(const struct registry *registry, struct str *out)
 }
 
 /* The driver without devices, all devices of a driver, or the one that is meant. */
-static void print_driver(const struct registry *registry, const struct device_request *request,
+static void print_driver(struct registry *registry, const struct device_request *request,
                          const char *name, struct str *out)
 {
-    const struct plugin *plugin = driver_find(registry, request->driver);
+    struct plugin *plugin = driver_find(registry, request->driver);
     const struct device_entry *device;
     struct str why = {0};
     uint32_t reason;
 
+    out->failed |= plugin && ask_plugin(registry, plugin);
     if (plugin && plugin->n_devices && !request->has_index && !request->stable_id[0]) {
         for (uint32_t i = 0; i < registry->n_devices; i++) {
-            if (registry->devices[i].plugin == plugin)
-                print_device(&registry->devices[i], out);
+            if (registry->devices[i]->plugin == plugin)
+                print_device(registry->devices[i], out);
         }
         return;
     }
@@ -111,7 +122,7 @@ static void print_driver(const struct registry *registry, const struct device_re
     str_fini(&why);
 }
 
-void registry_why(const struct registry *registry, const char *name, struct str *out)
+void registry_why(struct registry *registry, const char *name, struct str *out)
 {
     struct device_request request;
     size_t before = out->length;
@@ -124,8 +135,11 @@ void registry_why(const struct registry *registry, const char *name, struct str 
     plugin = is_request ? driver_find(registry, request.driver) : NULL;
     if (plugin && out->length == before)
         print_plugin(plugin, out);
-    if (is_request && (plugin || out->length == before || strcmp(request.driver, "auto") == 0))
+    if (is_request && (plugin || out->length == before || strcmp(request.driver, "auto") == 0)) {
+        pthread_mutex_lock(&registry->lock);
         print_driver(registry, &request, name, out);
+        pthread_mutex_unlock(&registry->lock);
+    }
     if (!plugin)
         print_search(registry, out);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layout, in units of 32 bits unless said otherwise:
  *   version, calls, values, ops, programs, steps;
- *   per op: row, rev, operands in, operands out, deaths, bytes of the record; operands: kind,
- *   element type, value, rank, quant, extents; deaths; the record;
+ *   per op: row (FRIT_OP_CUSTOM for a custom op), rev, operands in, operands out, deaths, bytes of
+ *   the record; of a custom op its name's bytes and the name; operands: kind, element type, value,
+ *   rank, quant, extents; deaths; the record;
  *   per program: version of the fuser, bytes of plugin id, of fuser name and of state (64 bits);
  *   then these;
  *   per step: program (0: none, 1: the first), score, end, ops; their numbers.
@@ -46,16 +47,21 @@ static void put_operand(struct str *out, const frit_operand *operand)
 static frit_status put_op(struct str *out, const frit_op_desc *op, frit_err *err)
 {
     const frit_op_info *row = op_row(op->id);
-    const frit_record_info *record = row ? frit_record_info_at(row->record) : NULL;
+    const frit_record_info *record = row ? op_record(row) : NULL;
+    const frit_str name = custom_name(op->id);
 
     if (!record)
-        return fail(err, FRIT_UNSUPPORTED, "op %u is custom: its number is of this run", op->id);
-    put(out, op->id);
+        return fail(err, FRIT_UNSUPPORTED, "no op has the number %u", op->id);
+    put(out, name.len ? FRIT_OP_CUSTOM : op->id);
     put(out, op->rev);
     put(out, op->n_in);
     put(out, op->n_out);
     put(out, op->n_dead);
     put(out, record->size);
+    if (name.len) {
+        put(out, (uint32_t)name.len);
+        str_add(out, name.ptr, (size_t)name.len);
+    }
     for (uint32_t i = 0; i < op->n_in; i++)
         put_operand(out, &op->in[i]);
     for (uint32_t i = 0; i < op->n_out; i++)
@@ -271,6 +277,19 @@ static bool sound_record(const frit_record_info *record, const unsigned char *by
     return size == record->size;
 }
 
+/* The row that a saved number and what follows it mean in this process; NULL: none. */
+static const frit_op_info *get_row(struct reader *reader, uint32_t id)
+{
+    uint32_t length;
+    frit_str name;
+
+    if (id != FRIT_OP_CUSTOM)
+        return id < FRIT_OP_LIMIT ? op_row(id) : NULL;
+    length = get(reader);
+    name = (frit_str){get_bytes(reader, length), length};
+    return name.ptr ? custom_find(name) : NULL;
+}
+
 static frit_status get_op(struct reader *reader, frit_op_desc *op, frit_err *err)
 {
     struct arena *arena = &reader->relative.arena;
@@ -280,7 +299,7 @@ static frit_status get_op(struct reader *reader, frit_op_desc *op, frit_err *err
     uint32_t n_bytes, *dead;
     unsigned char *attrs;
 
-    *op = (frit_op_desc){.struct_size = FRIT_END_OF(frit_op_desc, dead),
+    *op = (frit_op_desc){.struct_size = FRIT_END_OF(frit_op_desc, name),
                          .id = get(reader),
                          .operand_stride = sizeof(frit_operand)};
     op->rev = get(reader);
@@ -288,10 +307,12 @@ static frit_status get_op(struct reader *reader, frit_op_desc *op, frit_err *err
     op->n_out = get(reader);
     op->n_dead = get(reader);
     n_bytes = get(reader);
-    row = op->id < FRIT_OP_LIMIT ? op_row(op->id) : NULL;
-    record = row ? frit_record_info_at(row->record) : NULL;
+    row = get_row(reader, op->id);
+    record = row ? op_record(row) : NULL;
     if (!record || row->rev != op->rev || n_bytes != record->size || n_bytes > MOST_RECORD)
         return refuse(err, "an op that is not known");
+    op->id = row->id;
+    op->name = custom_name(row->id);
     if (op->n_in > reader->left / (OPERAND_WORDS * sizeof(uint32_t)) ||
         op->n_out > FRIT_OP_MAX_OUT || op->n_dead > reader->left / sizeof(uint32_t))
         return refuse(err, "it ends too early");

@@ -5,7 +5,8 @@
  *   word 1   operands, 16 bits each: kind 2, number 14
  *   word 2   the first two listed types
  *   word 3   the third listed type and two deaths, or without a third four deaths, 16 bits each
- * A written-out key: word 0 is form 2 and the number of the interned words. */
+ * A written-out key: word 0 is form 2 and the number of the interned words.  Custom ops have one,
+ * with name and rev in place of the number, which another process gives to another op. */
 #include "plan/key.h"
 
 #include <string.h>
@@ -16,7 +17,6 @@ enum {
     FORM_PACKED = 1,
     FORM_INTERNED = 2,
     MOST_NUMBER = 1 << 14,
-    MOST_OP = 1 << 16,
     MOST_ATTRS = 1 << 24,
     TYPE_EXTENTS = 4,
     MOST_EXTENT = 32
@@ -41,7 +41,7 @@ void key_type_pack(struct key_type *type)
 static void add_attrs(uint32_t op, const void *attrs, struct str *out)
 {
     const frit_op_info *row = op_row(op);
-    const frit_record_info *record = frit_record_info_at(row->record);
+    const frit_record_info *record = op_record(row);
 
     for (uint32_t i = 0; i < record->n_fields && attrs; i++) {
         const frit_field_info *field = &record->field[i];
@@ -85,7 +85,7 @@ static bool last_as_first(const struct key_parts *parts)
 
 static bool fits(const struct key_parts *parts, uint32_t n_listed)
 {
-    if (parts->op >= MOST_OP || parts->attrs_id >= MOST_ATTRS || parts->n_in > 4 ||
+    if (parts->op >= FRIT_OP_CUSTOM || parts->attrs_id >= MOST_ATTRS || parts->n_in > 4 ||
         parts->wanted > 0xff || n_listed > 3 || parts->n_dead > (n_listed == 3 ? 2 : 4))
         return false;
     for (uint32_t i = 0; i < parts->n_in; i++) {
@@ -126,10 +126,15 @@ static bool write_out(struct walker *walker, const struct key_parts *parts, stru
 {
     uint32_t head[] = {parts->op,     parts->n_in,   parts->n_types,
                        parts->n_dead, parts->wanted, parts->attrs_id != 0};
+    const frit_op_info *custom = custom_row(parts->op);
     struct str text = {0};
     uint32_t id;
 
+    if (custom)
+        head[0] = FRIT_OP_CUSTOM;
     add_words(&text, head, sizeof(head) / sizeof(head[0]));
+    if (custom)
+        str_addf(&text, "%s %u%c", custom->name, custom->rev, '\0');
     for (uint32_t i = 0; i < parts->n_in; i++)
         add_words(&text, (const uint32_t[]){parts->in[i].kind, parts->in[i].value}, 2);
     for (uint32_t i = 0; i < parts->n_types; i++) {

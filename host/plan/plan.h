@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan: what to run for a relative segment.
  *
- * Steps in the order in which they run; each covers ops of the expanded segment (composite ops that
- * no driver claims replaced by what they stand for) with one program, or is one op that runs by
- * itself.  Every op of the segment is in exactly one step, and the order passed plan_verify.
- * Immutable once made, shared by streams, counted.  Threads: any. */
+ * Steps in the order in which they run; each covers ops of the expanded segment (ops that the
+ * driver does not claim replaced by the core ops they stand for) with one program, or is one op
+ * that runs by itself.  Every op of the segment is in exactly one step, and the order passed
+ * plan_verify. Immutable once made, shared by streams, counted.  Threads: any. */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 

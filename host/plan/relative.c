@@ -101,7 +101,7 @@ frit_status relative_append(struct relative *relative, const struct graph *graph
 {
     const struct graph_op *from = &graph->ops[op];
     const frit_op_info *row = op_row(from->op);
-    const frit_record_info *record = frit_record_info_at(row->record);
+    const frit_record_info *record = op_record(row);
     uint32_t n = from->n_in + from->n_out;
     frit_operand *operands = arena_array(&relative->arena, (size_t)n + 1, sizeof(*operands));
     unsigned char *attrs = arena_alloc(&relative->arena, record->size);
@@ -120,7 +120,7 @@ frit_status relative_append(struct relative *relative, const struct graph *graph
         memcpy(died, dead, n_dead * sizeof(*died));
     relative->n_deaths += n_dead;
     relative->ops[relative->n_ops++] =
-        (frit_op_desc){.struct_size = FRIT_END_OF(frit_op_desc, dead),
+        (frit_op_desc){.struct_size = FRIT_END_OF(frit_op_desc, name),
                        .id = from->op,
                        .rev = row->rev,
                        .n_in = from->n_in,
@@ -131,7 +131,8 @@ frit_status relative_append(struct relative *relative, const struct graph *graph
                        .in = operands,
                        .out = operands + from->n_in,
                        .attrs = attrs,
-                       .dead = died};
+                       .dead = died,
+                       .name = custom_name(from->op)};
     return FRIT_OK;
 }
 

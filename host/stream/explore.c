@@ -92,7 +92,7 @@ static frit_status wants_expansion(const struct adding *a, const struct graph_op
                                 .out = types};
     const struct op_program *program;
 
-    *yes = row->level == FRIT_LEVEL_COMPOSITE && decompose_has(op->op) && has_elements(op, types);
+    *yes = decompose_has(op->op, op->n_in) && has_elements(op, types);
     if (!*yes || row->cls == FRIT_CLASS_VIEW || a->device->config.decompose)
         return FRIT_OK;
     TRY(programs_get(a->device, &call, &program, err));
@@ -198,7 +198,7 @@ static frit_status expand(const struct adding *a, const struct graph_op *op, str
                           frit_err *err)
 {
     struct op_call checked = {.op = op->op, .n_in = op->n_in, .in = in};
-    size_t attrs = frit_record_info_at(op_row(op->op)->record)->size;
+    size_t attrs = op_record(op_row(op->op))->size;
     struct graph part = {0};
     frit_status st = FRIT_OK;
 
@@ -211,6 +211,8 @@ static frit_status expand(const struct adding *a, const struct graph_op *op, str
         memcpy(checked.attrs, op->attrs, attrs);
     }
     st = decompose(&checked, &part, err);
+    if (!st)
+        st = decompose_fits(&part, &a->explorer->graph, op, err);
     a->explorer->expanded = true;
     if (!st)
         st = add_parts(a, op, &part, err);
@@ -228,7 +230,7 @@ static frit_status add_call(const struct adding *a, const struct graph_op *op, f
     bool expanded;
     frit_status st;
 
-    if (op_row(op->op)->level != FRIT_LEVEL_COMPOSITE)
+    if (!decompose_has(op->op, op->n_in))
         return add_op(a, op, err);
     in = calloc((size_t)op->n_in + 1, sizeof(*in));
     if (!in)

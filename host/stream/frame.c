@@ -12,7 +12,7 @@ void frame_step_at(const struct frame *frame, uint32_t step, struct frame_step *
     const struct plan_step *from;
 
     if (!frame->plan) {
-        *out = (struct frame_step){.label = frit_op_info_at(frame->graph->ops[step].op)->name,
+        *out = (struct frame_step){.label = op_row(frame->graph->ops[step].op)->name,
                                    .ops = &frame->order[step],
                                    .n_ops = 1};
         return;

@@ -266,28 +266,16 @@ static frit_status native_program(struct frame *frame, const struct graph_op *op
 {
     struct arena arena = {0};
     struct op_input *inputs = arena_array(&arena, op->n_in + 1, sizeof(*inputs));
-    struct op_type out[FRIT_OP_MAX_OUT] = {0};
-    struct program_call call = {.op = op->op,
-                                .n_in = op->n_in,
-                                .n_out = op->n_out,
-                                .attrs = op->attrs,
-                                .in = inputs,
-                                .out = out};
+    struct op_type out[FRIT_OP_MAX_OUT];
     const struct op_program *program;
+    struct program_call call;
     frit_status st;
 
     if (!inputs)
         return fail_memory(err, op->n_in * sizeof(*inputs));
-    graph_operands(frame->graph, op->in, op->n_in, inputs);
-    for (uint32_t i = 0; i < op->n_in; i++) {
-        if (op->in[i].kind == FRIT_OPERAND_SCALAR)
-            inputs[i].type = (struct op_type){.dtype = op->in[i].dtype};
+    call = program_call_of(frame->graph, op, inputs, out);
+    for (uint32_t i = 0; i < op->n_in; i++)
         in[i] = op->in[i].kind == FRIT_OPERAND_TENSOR ? op->in[i].value : GRAPH_NO_VALUE;
-    }
-    for (uint32_t k = 0; k < op->n_out; k++) {
-        if (op->out[k] != GRAPH_NO_VALUE)
-            out[k] = frame->graph->values[op->out[k]].type;
-    }
     st = programs_get(frame->device, &call, &program, err);
     arena_fini(&arena);
     if (st)
@@ -314,7 +302,7 @@ static void run_native(struct frame *frame, const uint32_t *number, struct attem
     struct arena arena = {0};
     uint32_t *in = arena_array(&arena, op->n_in + 1, sizeof(*in));
     struct launch_call call = {.frame = frame,
-                               .label = frit_op_info_at(op->op)->name,
+                               .label = op_row(op->op)->name,
                                .ops = number,
                                .n_ops = 1,
                                .n_in = op->n_in,
@@ -336,8 +324,8 @@ static void run_instead(struct frame *frame, uint32_t number, struct attempt *at
                         frit_err *err)
 {
     uint32_t op = frame->graph->ops[number].op;
-    const char *name = frit_op_info_at(op)->name;
-    bool composite = frit_op_info_at(op)->level == FRIT_LEVEL_COMPOSITE && decompose_has(op);
+    const char *name = op_row(op)->name;
+    bool composite = decompose_has(op, frame->graph->ops[number].n_in);
     frit_device *fallback = frame->device->fallback;
 
     tape_spoil(frame->tape);
@@ -363,7 +351,7 @@ static void run_op(struct frame *frame, const uint32_t *number, struct attempt *
                    frit_err *err)
 {
     const struct graph_op *op = &frame->graph->ops[*number];
-    const frit_op_info *row = frit_op_info_at(op->op);
+    const frit_op_info *row = op_row(op->op);
 
     *attempt = (struct attempt){.status = FRIT_UNSUPPORTED};
     if (item_was_refused(frame)) {
@@ -372,12 +360,13 @@ static void run_op(struct frame *frame, const uint32_t *number, struct attempt *
         attempt->claimed = true;
     } else if (row->cls == FRIT_CLASS_VIEW && row->level == FRIT_LEVEL_CORE) {
         attempt->status = run_view(frame, op, err);
-        return;
+        if (attempt->status != FRIT_UNSUPPORTED)
+            return;
     } else if (outputs_are_empty(frame, op->out, op->n_out)) {
         attempt->status = make_empty(frame, op->out, op->n_out, err);
         return;
     } else if (row->cls != FRIT_CLASS_VIEW &&
-               !(frame->device->config.decompose && decompose_has(op->op))) {
+               !(frame->device->config.decompose && decompose_has(op->op, op->n_in))) {
         run_native(frame, number, attempt, err);
     }
     if (attempt->status && !attempt->went_back)
@@ -397,7 +386,7 @@ static bool run_single(struct frame *frame, const struct frame_step *step)
         if (attempt.went_back)
             return false;
         if (attempt.status) {
-            fail_context(&err, "%s", frit_op_info_at(frame->graph->ops[*number].op)->name);
+            fail_context(&err, "%s", op_row(frame->graph->ops[*number].op)->name);
             failure = failure_create(&err);
         }
     }

@@ -88,7 +88,8 @@ static bool add_plugins(struct str *text, const frit_device *device)
     for (uint32_t i = 0; i < registry_n_plugins(registry); i++) {
         const struct plugin *plugin = registry_plugin_at(registry, i);
 
-        if ((plugin == device->entry->plugin || has_fusers(&device->fusers, plugin)) &&
+        if ((plugin == device->entry->plugin || plugin->n_ops ||
+             has_fusers(&device->fusers, plugin)) &&
             !add_plugin(text, registry, plugin))
             return false;
     }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "graph/attrs.h"
 #include "graph/decompose.h"
 #include "stream/item.h"
 #include "stream/transfer.h"
@@ -23,25 +22,7 @@ struct nested {
 
 static frit_status decomposed_graph(struct nested *n, frit_err *err)
 {
-    struct op_call call = {.op = n->op->op, .n_in = n->op->n_in};
-    const frit_op_info *row = frit_op_info_at(n->op->op);
-    union attrs attrs;
-
-    call.in = arena_array(&n->arena, n->op->n_in + 1, sizeof(*call.in));
-    if (!call.in)
-        return fail_memory(err, n->op->n_in * sizeof(*call.in));
-    graph_operands(n->outer->graph, n->op->in, n->op->n_in, call.in);
-    for (uint32_t i = 0; i < n->op->n_in; i++) {
-        if (n->op->in[i].kind == FRIT_OPERAND_SCALAR)
-            call.in[i].type = (struct op_type){.dtype = n->op->in[i].dtype};
-    }
-    for (uint32_t k = 0; k < n->op->n_out; k++)
-        call.wanted |= (uint32_t)(n->op->out[k] != GRAPH_NO_VALUE) << k;
-    if (n->op->attrs) {
-        memcpy(&attrs, n->op->attrs, frit_record_info_at(row->record)->size);
-        call.attrs = &attrs;
-    }
-    TRY(decompose(&call, &n->graph, err));
+    TRY(decompose_op(n->outer->graph, n->op, &n->graph, err));
     atomic_fetch_add(&n->outer->device->count.decomposed, 1);
     return FRIT_OK;
 }
@@ -125,6 +106,20 @@ static frit_status give_outputs(struct nested *n, frit_err *err)
     return FRIT_OK;
 }
 
+/* An effect is over before the next one; without results nothing else tells how it went. */
+static frit_status end_effect(struct nested *n, frit_err *err)
+{
+    const struct failure *first = n->frame.first;
+
+    if (!(op_row(n->op->op)->traits & FRIT_OP_ORDERED))
+        return FRIT_OK;
+    if (first)
+        return fail(err, first->status, "%s", first->text);
+    if (n->frame.device == n->outer->device)
+        return FRIT_OK;
+    return device_wait(n->frame.device, atomic_load(&n->frame.device->last_value), err);
+}
+
 /* Those that the graph is for are wanted, and persistent where the op's are. */
 static frit_status init(struct nested *n, frit_err *err)
 {
@@ -176,6 +171,8 @@ static frit_status run(struct frame *outer, uint32_t op, frit_device *device,
     frit_status st = make(&n, err);
 
     if (!st)
+        st = decompose_fits(&n.graph, outer->graph, n.op, err);
+    if (!st)
         st = init(&n, err);
     if (!st)
         st = bind_inputs(&n, err);
@@ -183,6 +180,8 @@ static frit_status run(struct frame *outer, uint32_t op, frit_device *device,
         frame_run(&n.frame);
         st = give_outputs(&n, err);
     }
+    if (!st)
+        st = end_effect(&n, err);
     fini(&n);
     return st;
 }

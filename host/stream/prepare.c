@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program says of a signature, from its answers or by its prepare.  A question is remembered
- * by its bytes: struct head, then the signature's arguments, then the scalar classes. */
+ * by its bytes: struct head, then the signature's arguments, then the classes of scalars
+ * and bounds. */
 #include "stream/launch_parts.h"
 
 #include <string.h>
@@ -8,9 +9,12 @@
 #include "base/fail.h"
 #include "stream/fallback.h"
 
+/* Between the ops of a block: what takes longer to write and read than a program to compile. */
+enum { HEAVY_BYTES = 256 << 20 };
+
 /* What of a signature is not an argument or a class. */
 struct head {
-    uint32_t candidate, n_in, n_out, n_scalars, index_width, reserved[3];
+    uint32_t candidate, n_in, n_out, n_scalars, n_bounds, index_width, reserved[2];
 };
 
 /* ---- the signature ---- */
@@ -60,6 +64,7 @@ static void sign(struct launch *l, uint32_t candidate, frit_signature *out)
                         .n_in = call->n_in,
                         .n_out = call->n_out,
                         .n_scalars = l->words.n_scalars,
+                        .n_bounds = l->words.n_bounds,
                         .index_width = index_width(l)};
     frit_arg_sig *args = (frit_arg_sig *)(void *)(l->key + sizeof(head));
 
@@ -75,6 +80,7 @@ static void sign(struct launch *l, uint32_t candidate, frit_signature *out)
     }
     memcpy(l->key, &head, sizeof(head));
     memcpy(args + n, l->words.classes, l->words.n_scalars);
+    memcpy((uint8_t *)(args + n) + l->words.n_scalars, l->words.bound_classes, l->words.n_bounds);
     *out = (frit_signature){.struct_size = sizeof(*out),
                             .n_in = call->n_in,
                             .n_out = call->n_out,
@@ -82,7 +88,9 @@ static void sign(struct launch *l, uint32_t candidate, frit_signature *out)
                             .n_scalars = l->words.n_scalars,
                             .index_width = head.index_width,
                             .args = args,
-                            .scalar_classes = l->words.classes};
+                            .scalar_classes = l->words.classes,
+                            .bound_classes = l->words.bound_classes,
+                            .n_bounds = l->words.n_bounds};
 }
 
 /* ---- prepare ---- */
@@ -161,19 +169,49 @@ static frit_status prepare_first(struct launch *l, frit_err *err)
     return busy ? FRIT_BUSY : st;
 }
 
-/* A block has its ops to run meanwhile; a single op that has no other way waits. */
+static bool is_written(const struct launch *l, uint32_t value)
+{
+    for (uint32_t k = 0; k < l->call->n_out; k++)
+        if (l->call->out[k] == value)
+            return true;
+    return false;
+}
+
+/* What the ops of a block write one by one, and its program keeps to itself. */
+static uint64_t between_bytes(const struct launch *l)
+{
+    const struct graph *graph = l->frame->graph;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < l->call->n_ops; i++) {
+        const struct graph_op *op = &graph->ops[l->call->ops[i]];
+        bool view = op_row(op->op)->cls == FRIT_CLASS_VIEW;
+
+        for (uint32_t k = 0; k < op->n_out && !view; k++)
+            if (op->out[k] != GRAPH_NO_VALUE && !is_written(l, op->out[k])) {
+                const struct op_type *type = &graph->values[op->out[k]].type;
+
+                bytes += frit_storage_bytes(type->dtype, op_elements(type));
+            }
+    }
+    return bytes;
+}
+
+/* A block has its ops to run meanwhile, unless that takes longer, and memory that the program does
+ * not; a single op that has no other way waits. */
 frit_status launch_prepare(struct launch *l, frit_err *err)
 {
     uint32_t n = l->call->n_in + l->call->n_out;
     frit_status st;
 
-    l->key_bytes = sizeof(struct head) + n * sizeof(frit_arg_sig) + l->words.n_scalars;
+    l->key_bytes =
+        sizeof(struct head) + n * sizeof(frit_arg_sig) + l->words.n_scalars + l->words.n_bounds;
     l->key = arena_alloc(&l->batch->arena, l->key_bytes);
     if (!l->key)
         return fail_memory(err, l->key_bytes);
     l->wait = !l->call->block && answers_n_candidates(l->call->answers) == 1;
     st = prepare_first(l, err);
-    if (st != FRIT_BUSY || l->wait || l->call->block)
+    if (st != FRIT_BUSY || l->wait || (l->call->block && between_bytes(l) < HEAVY_BYTES))
         return st;
     l->wait = true;
     return prepare_first(l, err);

@@ -18,6 +18,27 @@ struct programs {
 
 /* ---- the relative op ---- */
 
+struct program_call program_call_of(const struct graph *graph, const struct graph_op *op,
+                                    struct op_input *in, struct op_type *out)
+{
+    graph_operands(graph, op->in, op->n_in, in);
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (op->in[i].kind == FRIT_OPERAND_SCALAR)
+            in[i].type = (struct op_type){.dtype = op->in[i].dtype};
+    }
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        out[k] = (struct op_type){0};
+        if (op->out[k] != GRAPH_NO_VALUE)
+            out[k] = graph->values[op->out[k]].type;
+    }
+    return (struct program_call){.op = op->op,
+                                 .n_in = op->n_in,
+                                 .n_out = op->n_out,
+                                 .attrs = op->attrs,
+                                 .in = in,
+                                 .out = out};
+}
+
 /* `extents` has room for those of all operands. */
 static void form_operands(const struct program_call *call, int64_t *extents, frit_operand *out)
 {
@@ -39,7 +60,7 @@ static void form_operands(const struct program_call *call, int64_t *extents, fri
 
 frit_status op_form_init(const struct program_call *call, struct op_form *out, frit_err *err)
 {
-    const frit_op_info *row = frit_op_info_at(call->op);
+    const frit_op_info *row = op_row(call->op);
     int64_t fixed[sizeof(out->fixed) / sizeof(out->fixed[0]) * FRIT_MAX_RANK];
     int64_t *extents = fixed;
     uint32_t n = call->n_in + call->n_out;
@@ -56,8 +77,8 @@ frit_status op_form_init(const struct program_call *call, struct op_form *out, f
         }
     }
     form_operands(call, extents, out->operands);
-    relative_attrs(frit_record_info_at(row->record), call->attrs, (unsigned char *)out->attrs);
-    out->desc = (frit_op_desc){.struct_size = FRIT_END_OF(frit_op_desc, dead),
+    relative_attrs(op_record(row), call->attrs, (unsigned char *)out->attrs);
+    out->desc = (frit_op_desc){.struct_size = FRIT_END_OF(frit_op_desc, name),
                                .id = call->op,
                                .rev = row->rev,
                                .n_in = call->n_in,
@@ -66,7 +87,8 @@ frit_status op_form_init(const struct program_call *call, struct op_form *out, f
                                .n_extra = row->traits & FRIT_OP_SEEDED ? 2 : 0,
                                .in = out->operands,
                                .out = out->operands + call->n_in,
-                               .attrs = out->attrs};
+                               .attrs = out->attrs,
+                               .name = custom_name(call->op)};
     if (extents != fixed)
         free(extents);
     return FRIT_OK;

@@ -4,7 +4,7 @@
 #ifndef STREAM_PROGRAM_H
 #define STREAM_PROGRAM_H
 
-#include "graph/op.h"
+#include "graph/graph.h"
 #include "plan/plan.h"
 #include "stream/answer.h"
 
@@ -22,6 +22,10 @@ struct program_call {
     const struct op_input *in;
     const struct op_type *out;
 };
+
+/* The call of an op of a graph: `in` has room for its operands, `out` for FRIT_OP_MAX_OUT. */
+struct program_call program_call_of(const struct graph *graph, const struct graph_op *op,
+                                    struct op_input *in, struct op_type *out);
 
 /* A relative op with the memory it points to: values, extents and scalars numbered in order of
  * appearance, KEY attributes only. */

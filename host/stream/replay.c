@@ -99,7 +99,9 @@ bool tape_matches(struct tape *tape, const struct segment *segment)
 static bool write_word(const struct played_launch *l, const struct tape_words *w,
                        const struct op_record *record)
 {
-    struct words to = {l->scalars + w->scalar, l->classes + w->scalar, l->bounds + w->bound, 0, 0};
+    struct words to = {.scalars = l->scalars + w->scalar,
+                       .classes = l->classes + w->scalar,
+                       .bounds = l->bounds + w->bound};
 
     if (!w->inner)
         return words_again(record, &w->count, &to);

@@ -127,7 +127,7 @@ void segment_release(struct segment *segment)
 static struct op_record *record_create(struct arena *arena, const struct segment_call *call)
 {
     const frit_op_info *row = op_row(call->op);
-    size_t attrs = call->attrs ? frit_record_info_at(row->record)->size : 0;
+    size_t attrs = call->attrs ? op_record(row)->size : 0;
     size_t raw = call->raw ? attrs : 0;
     struct op_record *record =
         arena_alloc(arena, sizeof(*record) + call->n_in * sizeof(*record->in) + attrs + raw +

@@ -257,7 +257,7 @@ static bool learn_words(struct tape *tape, const struct explorer *explorer,
 /* Whether sizes or places of values depend on the attributes. */
 static bool attrs_shape(const struct op_record *record)
 {
-    const frit_record_info *info = frit_record_info_at(op_row(record->op)->record);
+    const frit_record_info *info = op_record(op_row(record->op));
 
     for (uint32_t i = 0; i < info->n_fields; i++) {
         const frit_field_info *field = &info->field[i];
@@ -297,7 +297,7 @@ static bool learn_same(struct tape *tape, const struct explorer *explorer,
         same->n_in = parts ? record->n_in : 0;
         same->in = copy(tape, record->in, same->n_in, sizeof(*record->in));
         if (record->attrs) {
-            same->attrs_bytes = frit_record_info_at(op_row(record->op)->record)->size;
+            same->attrs_bytes = op_record(op_row(record->op))->size;
             same->attrs = copy(tape, record->attrs, same->attrs_bytes, 1);
         }
         tape->n_same++;

@@ -4,45 +4,72 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "stream/launch_parts.h"
 
 static uint64_t value_bytes(const struct value *value)
 {
     return frit_storage_bytes(value->type.dtype, op_elements(&value->type));
 }
 
-frit_status transfer_in(frit_device *device, const void *data, bool persistent, struct value *value,
-                        frit_err *err)
+/* A new buffer with `bytes` of `data`. */
+static frit_status bytes_in(frit_device *device, const void *data, uint64_t bytes, bool persistent,
+                            struct buffer **out, frit_err *err)
 {
-    uint64_t bytes = value_bytes(value), at = 0;
     frit_transfer to = {.struct_size = sizeof(to), .bytes = bytes};
+    uint64_t at = 0;
     frit_status st;
 
-    layout_dense(&value->type, &value->layout);
-    TRY(buffer_create(device->memory, bytes, persistent, &value->buffer, err));
+    TRY(buffer_create(device->memory, bytes, persistent, out, err));
     if (bytes == 0)
         return FRIT_OK;
-    to.memory = value->buffer->handle;
-    to.offset = value->buffer->offset;
+    to.memory = (*out)->handle;
+    to.offset = (*out)->offset;
     st = device->backend->write(device->self, &to, data, &at, err);
     if (st < 0) {
-        buffer_disown(value->buffer);
-        value->buffer = NULL;
+        buffer_disown(*out);
+        *out = NULL;
         return fail_from(err, st, "write");
     }
     device_reached(device, at);
-    atomic_store(&value->buffer->last_write, at);
+    atomic_store(&(*out)->last_write, at);
     atomic_fetch_add(&device->count.bytes_in, bytes);
+    return FRIT_OK;
+}
+
+frit_status transfer_in(frit_device *device, const void *data, bool persistent, struct value *value,
+                        frit_err *err)
+{
+    layout_dense(&value->type, &value->layout);
+    return bytes_in(device, data, value_bytes(value), persistent, &value->buffer, err);
+}
+
+/* Starts copying what lies `offset` bytes behind the start of the value's buffer. */
+static frit_status bytes_out(struct transfer_read *read, uint64_t offset, uint64_t bytes,
+                             void *data, frit_err *err)
+{
+    const struct buffer *buffer = read->value.buffer;
+    frit_device *device = read->device;
+    const frit_transfer from = {.struct_size = sizeof(from),
+                                .memory = buffer->handle,
+                                .offset = buffer->offset + offset,
+                                .bytes = bytes};
+    frit_status st = device->backend->read(device->self, &from, data, &read->at, err);
+
+    if (st < 0)
+        return fail_from(err, st, "read");
+    device_reached(device, read->at);
+    atomic_fetch_add(&device->count.bytes_out, bytes);
     return FRIT_OK;
 }
 
 frit_status transfer_start(frit_device *device, const struct value *pinned, void *data,
                            struct transfer_read *read, frit_err *err)
 {
-    frit_transfer from = {.struct_size = sizeof(from), .bytes = value_bytes(pinned)};
+    uint64_t bytes = value_bytes(pinned);
     frit_status st;
 
     *read = (struct transfer_read){.device = device, .value = *pinned};
-    if (from.bytes == 0)
+    if (bytes == 0)
         return FRIT_OK;
     if (!layout_is_dense(&pinned->type, &pinned->layout)) {
         st = run_relayout(device, pinned, NULL, &read->value, err);
@@ -51,15 +78,8 @@ frit_status transfer_start(frit_device *device, const struct value *pinned, void
         if (st)
             return st;
     }
-    from.memory = read->value.buffer->handle;
-    from.offset = read->value.buffer->offset +
-                  frit_storage_bytes(pinned->type.dtype, read->value.layout.offset);
-    st = device->backend->read(device->self, &from, data, &read->at, err);
-    if (st < 0)
-        return fail_from(err, st, "read");
-    device_reached(device, read->at);
-    atomic_fetch_add(&device->count.bytes_out, from.bytes);
-    return FRIT_OK;
+    return bytes_out(read, frit_storage_bytes(pinned->type.dtype, read->value.layout.offset), bytes,
+                     data, err);
 }
 
 frit_status transfer_finish(struct transfer_read *read, frit_status started, frit_err *err)
@@ -84,23 +104,65 @@ frit_status transfer_finish(struct transfer_read *read, frit_status started, fri
     return st;
 }
 
+/* ---- between devices ---- */
+
+/* Whether the driver can lay the value out densely by itself. */
+static bool copies(frit_device *device, const struct value *value)
+{
+    const struct op_input in = {.kind = FRIT_OPERAND_TENSOR, .type = value->type};
+    const struct program_call call = {
+        .op = FRIT_OP_copy, .n_in = 1, .n_out = 1, .in = &in, .out = &value->type};
+    const struct op_program *program;
+
+    return !programs_get(device, &call, &program, NULL) && program->program.table;
+}
+
+static frit_status dense_across(frit_device *from, const struct value *pinned, frit_device *to,
+                                bool persistent, void *staging, struct value *out, frit_err *err)
+{
+    struct transfer_read read;
+    frit_status st = transfer_start(from, pinned, staging, &read, err);
+
+    TRY(transfer_finish(&read, st, err));
+    return transfer_in(to, staging, persistent, out, err);
+}
+
+/* All bytes that the elements lie among, in the layout that they have. */
+static frit_status whole_across(frit_device *from, const struct value *pinned, frit_device *to,
+                                bool persistent, void *staging, struct value *out, frit_err *err)
+{
+    const struct extent extent = launch_extent(pinned);
+    struct transfer_read read = {.device = from, .value = *pinned};
+    frit_status st = bytes_out(&read, extent.first, extent.bytes, staging, err);
+    int64_t low, high;
+
+    TRY(transfer_finish(&read, st, err));
+    layout_span(&pinned->type, &pinned->layout, &low, &high);
+    out->layout = pinned->layout;
+    out->layout.offset -= low;
+    return bytes_in(to, staging, extent.bytes, persistent, &out->buffer, err);
+}
+
+/* A driver without a copy of its own would have it run on another device, which the value would
+ * have to get to first: it goes as it lies. */
 frit_status transfer_across(frit_device *from, const struct value *pinned, frit_device *to,
                             bool persistent, struct value *out, frit_err *err)
 {
     uint64_t bytes = value_bytes(pinned);
-    struct transfer_read read;
-    void *staging = malloc(bytes ? bytes : 1);
+    bool whole = bytes && !layout_is_dense(&pinned->type, &pinned->layout) && !copies(from, pinned);
+    void *staging;
     frit_status st;
 
+    *out = (struct value){.type = pinned->type};
+    if (whole)
+        bytes = launch_extent(pinned).bytes;
+    staging = malloc(bytes ? bytes : 1);
     if (!staging) {
         buffer_unpin(pinned->buffer);
         return fail_memory(err, bytes);
     }
-    st = transfer_start(from, pinned, staging, &read, err);
-    st = transfer_finish(&read, st, err);
-    *out = (struct value){.type = pinned->type};
-    if (!st)
-        st = transfer_in(to, staging, persistent, out, err);
+    st = whole ? whole_across(from, pinned, to, persistent, staging, out, err)
+               : dense_across(from, pinned, to, persistent, staging, out, err);
     free(staging);
     return st;
 }

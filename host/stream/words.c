@@ -82,7 +82,7 @@ struct wordy {
 /* What comes after the scalar operands. */
 static void add_rest(struct words *w, const struct wordy *op)
 {
-    const frit_record_info *record = frit_record_info_at(op->row->record);
+    const frit_record_info *record = op_record(op->row);
 
     for (uint32_t i = 0; i < record->n_fields && op->attrs; i++) {
         if (record->field[i].use == FRIT_USE_LAUNCH)
@@ -104,7 +104,7 @@ static uint32_t first_rank(const struct graph_op *op, const struct graph_value *
 static void add_op(struct words *w, const struct graph *graph, const struct graph_op *op,
                    const struct run_op *extra)
 {
-    const struct wordy wordy = {.row = frit_op_info_at(op->op),
+    const struct wordy wordy = {.row = op_row(op->op),
                                 .attrs = op->attrs,
                                 .rank = first_rank(op, graph->values),
                                 .seed = extra->seed,
@@ -119,8 +119,8 @@ static void add_op(struct words *w, const struct graph *graph, const struct grap
 
 struct words_count words_count(const struct graph_op *op, const struct graph_value *values)
 {
-    const frit_op_info *row = frit_op_info_at(op->op);
-    const frit_record_info *record = frit_record_info_at(row->record);
+    const frit_op_info *row = op_row(op->op);
+    const frit_record_info *record = op_record(row);
     struct words_count count = {.rank = first_rank(op, values)};
 
     for (uint32_t i = 0; i < op->n_in; i++)
@@ -154,11 +154,15 @@ frit_status words_gather(const struct graph *graph, const uint32_t *ops, uint32_
     }
     *out = (struct words){.scalars = arena_array(arena, scalars + 1, sizeof(*out->scalars)),
                           .classes = arena_alloc(arena, scalars + 1),
-                          .bounds = arena_array(arena, bounds + 1, sizeof(*out->bounds))};
-    if (!out->scalars || !out->classes || !out->bounds)
+                          .bounds = arena_array(arena, bounds + 1, sizeof(*out->bounds)),
+                          .bound_classes = arena_alloc(arena, bounds + 1)};
+    if (!out->scalars || !out->classes || !out->bounds || !out->bound_classes)
         return fail_memory(err, scalars * sizeof(*out->scalars));
     for (uint32_t i = 0; i < n_ops; i++)
         add_op(out, graph, &graph->ops[ops[i]], &extra[ops[i]]);
+    for (uint32_t i = 0; i < out->n_bounds; i++)
+        out->bound_classes[i] =
+            scalar_class(&(frit_scalar){FRIT_SCALAR_I64, 0, (uint64_t)out->bounds[i]});
     return FRIT_OK;
 }
 
@@ -177,7 +181,7 @@ static bool put_again(struct words *to, frit_scalar scalar)
 static bool rest_again(const struct op_record *record, const struct words_count *count,
                        struct words *to, uint32_t rest)
 {
-    const struct wordy wordy = {.row = frit_op_info_at(record->op),
+    const struct wordy wordy = {.row = op_row(record->op),
                                 .attrs = record->attrs,
                                 .rank = count->rank,
                                 .seed = record->seed,

@@ -15,6 +15,7 @@ struct words {
     uint8_t *classes; /* FRIT_SCALAR_CLASS_*, by scalar */
     int64_t *bounds;
     uint32_t n_scalars, n_bounds;
+    uint8_t *bound_classes; /* by bound; words_again leaves them: its bounds are what they were */
 };
 
 /* `extra` by op of the graph. */

@@ -20,7 +20,7 @@ struct code {
     struct codes *codes;
     uint32_t refs;
     bool compiling;
-    uint8_t digest[KERNELS_DIGEST];
+    uint8_t digest[KIR_DIGEST];
     struct kir_module module; /* until compiled */
     _Atomic(void *) compiled;
     char name[];
@@ -76,7 +76,7 @@ static struct code *code_create(struct codes *codes, struct kir_module *module,
     code->refs = 1;
     code->module = *module;
     *module = (struct kir_module){0};
-    memcpy(code->digest, digest, KERNELS_DIGEST);
+    memcpy(code->digest, digest, KIR_DIGEST);
     memcpy(code->name, code->module.name, length);
     return code;
 }
@@ -86,7 +86,7 @@ static struct code *find(struct codes *codes, const uint8_t *digest)
 {
     struct code *code = *bucket_of(codes, digest);
 
-    while (code && memcmp(code->digest, digest, KERNELS_DIGEST) != 0)
+    while (code && memcmp(code->digest, digest, KIR_DIGEST) != 0)
         code = code->next;
     if (code)
         code->refs++;
@@ -96,7 +96,7 @@ static struct code *find(struct codes *codes, const uint8_t *digest)
 frit_status codes_take(struct codes *codes, struct kir_module *module, struct code **out,
                        frit_err *err)
 {
-    uint8_t digest[KERNELS_DIGEST];
+    uint8_t digest[KIR_DIGEST];
     struct code *code;
 
     kir_digest(module, digest);

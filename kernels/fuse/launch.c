@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches: the words that prepare computed, with the scalars of this launch put in.  Takes no
- * lock: all that is read is constant, but for the code, which is set once. */
+/* Launches: the words that prepare computed, with the scalars and bounds of this launch put in.
+ * Takes no lock: all that is read is constant, but for the code, which is set once. */
 #include <math.h>
 #include <string.h>
 
@@ -68,6 +68,12 @@ static uint64_t word_of(const frit_scalar *s, uint32_t type)
     }
 }
 
+static uint64_t word_of_bound(int64_t bound, const struct sched_late *late)
+{
+    bound = bound < late->least ? late->least : bound > late->most ? late->most : bound;
+    return (uint64_t)(bound + late->more);
+}
+
 /* ---- launches ---- */
 
 static frit_status put_words(const struct prepared *p, const frit_launch *launch, uint64_t *words,
@@ -80,8 +86,13 @@ static frit_status put_words(const struct prepared *p, const frit_launch *launch
         return fail(err, FRIT_INTERNAL, "%s: %u words do not fit into %u", code_name(p->code),
                     p->n_words, room);
     memcpy(words, p->words, p->n_words * sizeof(*words));
-    for (uint32_t i = 0; i < p->n_late; i++)
-        words[p->late[i].word] = word_of(&launch->scalars[p->late[i].scalar], p->late[i].type);
+    for (uint32_t i = 0; i < p->n_late; i++) {
+        const struct sched_late *late = &p->late[i];
+
+        words[late->word] = late->from == SCHED_BOUND
+                                ? word_of_bound(launch->bounds[late->number], late)
+                                : word_of(&launch->scalars[late->number], late->type);
+    }
     *out = words;
     return FRIT_OK;
 }
@@ -109,5 +120,8 @@ frit_status kernels_launch(const frit_launch *launch, uint64_t *words, uint32_t 
     if (launch->n_scalars != program->block.n_scalars)
         return fail(err, FRIT_INTERNAL, "%s: launched with %u scalars instead of %u", program->name,
                     launch->n_scalars, program->block.n_scalars);
+    if (launch->n_bounds != program->block.n_bounds)
+        return fail(err, FRIT_INTERNAL, "%s: launched with %u bounds instead of %u", program->name,
+                    launch->n_bounds, program->block.n_bounds);
     return put_words(p, launch, words, room, &out->words, err);
 }

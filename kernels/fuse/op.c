@@ -42,35 +42,40 @@ bool op_types_fit(const struct kir_target *target, const frit_op_desc *op)
            (!op->n_extra || target->i64);
 }
 
-bool kernels_has_op(const frit_op_desc *op)
+/* Whether a schedule takes it; schedules say no where they have no memory to look. */
+static frit_status has_schedule(const frit_op_desc *op, bool *out, frit_err *err)
 {
     struct block block;
-    bool has = false;
+    frit_status st;
 
+    *out = false;
     block_init(&block);
-    if (!push_op(&block, op, NULL)) {
-        for (uint32_t i = 0; i < n_schedules && !has; i++) {
-            bool open;
-            uint32_t quality;
+    st = push_op(&block, op, NULL);
+    for (uint32_t i = 0; i < n_schedules && !st && !*out; i++) {
+        bool open;
+        uint32_t quality;
 
-            has = schedules[i]->accepts(&block, &open, &quality) == 1;
-        }
+        *out = schedules[i]->accepts(&block, &open, &quality) == 1;
     }
     block_fini(&block);
-    return has;
+    return st == FRIT_NO_HOST_MEMORY ? fail_memory(err, sizeof(block)) : FRIT_OK;
 }
 
-void kernels_supports(const struct kernels_device *device, const frit_op_desc *ops, uint32_t count,
-                      uint32_t stride, uint64_t *bits)
+frit_status kernels_supports(const struct kernels_device *device, const frit_op_desc *ops,
+                             uint32_t count, uint32_t stride, uint64_t *bits, frit_err *err)
 {
     memset(bits, 0, (count + 63) / 64 * sizeof(*bits));
     for (uint32_t i = 0; i < count; i++) {
         const frit_op_desc *op =
             (const frit_op_desc *)(const void *)((const char *)ops + (size_t)i * stride);
+        bool has = op_types_fit(&device->target, op);
 
-        if (op_types_fit(&device->target, op) && kernels_has_op(op))
+        if (has)
+            TRY(has_schedule(op, &has, err));
+        if (has)
             bits[i / 64] |= 1ull << i % 64;
     }
+    return FRIT_OK;
 }
 
 static uint32_t place_of_input(const struct block_op *op, uint32_t value)

@@ -32,17 +32,25 @@ static const frit_arg_sig *arg_at(const frit_signature *sig, uint32_t i)
                                                 (size_t)i * sig->arg_stride);
 }
 
+/* A host may be older than what signatures say of bounds. */
+static bool has_bounds(const frit_signature *sig)
+{
+    return sig->struct_size >= FRIT_END_OF(frit_signature, n_bounds) && sig->bound_classes;
+}
+
 /* Host and program must mean the same ops; types, ranks and dims are compared by block_extents. */
 static frit_status check(const struct program *p, uint32_t candidate, const frit_signature *sig,
                          frit_err *err)
 {
     if (candidate >= p->n_candidates || sig->n_in != p->n_in || sig->n_out != p->n_out ||
-        sig->n_scalars != p->block.n_scalars)
+        sig->n_scalars != p->block.n_scalars ||
+        (has_bounds(sig) && sig->n_bounds != p->block.n_bounds))
         return fail(err, FRIT_INVALID,
-                    "%s: asked for candidate %u of %u with %u operands, %u outputs and %u scalars "
-                    "instead of %u, %u and %u",
+                    "%s: asked for candidate %u of %u with %u operands, %u outputs, %u scalars and "
+                    "%u bounds instead of %u, %u, %u and %u",
                     p->name, candidate, p->n_candidates, sig->n_in, sig->n_out, sig->n_scalars,
-                    p->n_in, p->n_out, p->block.n_scalars);
+                    has_bounds(sig) ? sig->n_bounds : p->block.n_bounds, p->n_in, p->n_out,
+                    p->block.n_scalars, p->block.n_bounds);
     if (sig->flags & FRIT_MUST_UNDERSTAND)
         return fail(err, FRIT_UNSUPPORTED, "%s: unknown flags in a signature", p->name);
     return FRIT_OK;
@@ -60,6 +68,8 @@ static void form_key(struct question *q)
     add_to_key(&q->key, &q->candidate, sizeof(q->candidate));
     add_to_key(&q->key, &q->sig.index_width, sizeof(q->sig.index_width));
     add_to_key(&q->key, q->sig.scalar_classes, q->sig.n_scalars);
+    if (q->sig.bound_classes)
+        add_to_key(&q->key, q->sig.bound_classes, q->sig.n_bounds);
     for (uint32_t i = 0; i < n; i++) {
         const frit_arg_sig *arg = &q->sig.args[i];
 
@@ -82,7 +92,8 @@ static frit_status question_init(struct question *q, struct program *p, uint32_t
         return fail_memory(err, n * sizeof(*args));
     for (uint32_t i = 0; i < n; i++)
         args[i] = *arg_at(sig, p->places[i]);
-    q->sig = *sig;
+    memcpy(&q->sig, sig,
+           has_bounds(sig) ? sizeof(q->sig) : offsetof(frit_signature, bound_classes));
     q->sig.n_in = p->block.n_inputs;
     q->sig.n_out = p->block.n_outputs;
     q->sig.arg_stride = sizeof(*args);
@@ -296,8 +307,8 @@ static frit_status answer(const struct program *p, const struct prepared *known,
     for (uint32_t i = 0; i < p->block.n_outputs; i++)
         out->outputs[p->places[p->block.n_inputs + i] - p->n_in].alias =
             alias_of(p, known->alias[i]);
-    variant->n_bytes = KERNELS_DIGEST;
-    memcpy(variant->bytes, code_digest(known->code), KERNELS_DIGEST);
+    variant->n_bytes = KIR_DIGEST;
+    memcpy(variant->bytes, code_digest(known->code), KIR_DIGEST);
     return code_compiled(known->code) ? FRIT_OK : FRIT_PREPARE_NEEDS_COMPILE;
 }
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Life, description, compiling and saving of programs.
  *
- * Saved form: version, length of the first schedule's name, the name, the bytes of the block. */
+ * Saved form: version, length of the first schedule's name, the name, the bytes of the block, and
+ * the XXH3 of all that, since bytes with a fault may be those of a program that does something
+ * else. */
 #include "fuse/program.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/fail.h"
 
@@ -131,11 +136,11 @@ static struct code *find_code(struct program *p, const frit_variant *variant)
 {
     struct code *code = NULL;
 
-    if (variant->n_bytes != KERNELS_DIGEST)
+    if (variant->n_bytes != KIR_DIGEST)
         return NULL;
     pthread_mutex_lock(&p->lock);
     for (uint32_t i = 0; i < p->n_codes && !code; i++) {
-        if (memcmp(code_digest(p->codes[i]), variant->bytes, KERNELS_DIGEST) == 0)
+        if (memcmp(code_digest(p->codes[i]), variant->bytes, KIR_DIGEST) == 0)
             code = p->codes[i];
     }
     pthread_mutex_unlock(&p->lock);
@@ -172,14 +177,19 @@ static frit_status slot_to_state(void *self, void *bytes, uint64_t *n_bytes, fri
     struct head head = {PROGRAM_VERSION, (uint32_t)strlen(p->schedules[0]->name)};
     uint64_t before = sizeof(head) + head.name_length;
     uint64_t room = *n_bytes > before ? *n_bytes - before : 0;
+    uint64_t seal, given = *n_bytes;
     char *to = bytes;
 
-    if (*n_bytes >= before) {
+    if (given >= before) {
         memcpy(to, &head, sizeof(head));
         memcpy(to + sizeof(head), p->schedules[0]->name, head.name_length);
     }
     TRY(block_save(&p->block, room ? to + before : NULL, &room, err));
-    *n_bytes = before + room;
+    *n_bytes = before + room + sizeof(seal);
+    if (given >= *n_bytes) {
+        seal = XXH3_64bits(to, before + room);
+        memcpy(to + before + room, &seal, sizeof(seal));
+    }
     return FRIT_OK;
 }
 
@@ -259,9 +269,13 @@ frit_status kernels_from_state(const struct kernels_device *device, const void *
     const struct schedule *schedule = NULL;
     const char *from = bytes;
     struct head head;
-    uint64_t before;
+    uint64_t before, seal = 0;
 
-    if (n_bytes >= sizeof(head)) {
+    if (n_bytes >= sizeof(seal) + sizeof(head)) {
+        n_bytes -= sizeof(seal);
+        memcpy(&seal, from + n_bytes, sizeof(seal));
+        if (seal != XXH3_64bits(from, n_bytes))
+            return fail(err, FRIT_INCOMPATIBLE, "bytes of a saved program with a fault in them");
         memcpy(&head, from, sizeof(head));
         before = sizeof(head) + head.name_length;
         if (head.version == PROGRAM_VERSION && n_bytes >= before)

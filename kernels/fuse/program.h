@@ -15,7 +15,7 @@
 
 /* Of saved programs and of what schedules make of a block: bumped when old bytes, or old times of
  * candidates, say nothing about new ones. */
-enum { PROGRAM_VERSION = 1 };
+enum { PROGRAM_VERSION = 2 };
 
 /* What one launch is, but for its late words.  Constant. */
 struct prepared {

@@ -124,7 +124,7 @@ frit_status eval_store(struct eval *e)
         if (condition && !condition[lane])
             continue;
         TRY(find_element(e, lane, &element));
-        TRY(eval_shadow_write(e, lane, element, bytes, memcmp(element, &raw, bytes) != 0));
+        TRY(eval_shadow_write(e, lane, element, &raw, bytes));
         memcpy(element, &raw, bytes);
     }
     return FRIT_OK;

@@ -162,17 +162,20 @@ frit_status eval_shadow_read(const struct eval *e, uint32_t lane, const unsigned
     return FRIT_OK;
 }
 
+/* Memory that no lane touched is not looked at: nothing need be there yet. */
 frit_status eval_shadow_write(const struct eval *e, uint32_t lane, const unsigned char *element,
-                              size_t bytes, bool changes)
+                              const void *bits, size_t bytes)
 {
     struct eval_touch *touch = touch_at(e, element);
     uint32_t self = name_of(e, lane);
 
     for (uint64_t i = 0; i < granules_of(e, bytes); i++) {
-        if (changes && touch[i].reader && touch[i].reader != self)
-            return race(e, lane, "writes", touch[i].reader, "read");
-        if (changes && touch[i].writer && touch[i].writer != self)
-            return race(e, lane, "writes", touch[i].writer, "wrote otherwise");
+        bool read = touch[i].reader && touch[i].reader != self;
+        bool written = touch[i].writer && touch[i].writer != self;
+
+        if ((read || written) && memcmp(element, bits, bytes) != 0)
+            return read ? race(e, lane, "writes", touch[i].reader, "read")
+                        : race(e, lane, "writes", touch[i].writer, "wrote otherwise");
         touch[i].writer = touch[i].writer && touch[i].writer != self ? SEVERAL : self;
     }
     return FRIT_OK;

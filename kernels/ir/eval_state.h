@@ -77,11 +77,11 @@ frit_status eval_shadow_init(struct eval *e);
 void eval_shadow_fini(struct eval *e);
 frit_status eval_shadow_reset(struct eval *e);
 /* A lane touches an element of the instruction's argument; FRIT_INVALID where the order matters.
- * `changes`: other bits than are there. */
+ * `bits`: what is to be there. */
 frit_status eval_shadow_read(const struct eval *e, uint32_t lane, const unsigned char *element,
                              size_t bytes);
 frit_status eval_shadow_write(const struct eval *e, uint32_t lane, const unsigned char *element,
-                              size_t bytes, bool changes);
+                              const void *bits, size_t bytes);
 frit_status eval_shadow_add(const struct eval *e, uint32_t lane, const unsigned char *element,
                             size_t bytes);
 

@@ -17,6 +17,7 @@ struct known {
     bool bounded; /* of integers: always in least .. most, as signed */
     int64_t stride;
     int64_t least, most;
+    uint32_t same;
 };
 
 struct walk {
@@ -175,7 +176,7 @@ static struct known rule_neg(const struct walk *w)
 static bool same(const struct known *a, const struct known *b)
 {
     return a->kind == b->kind && a->stride == b->stride && a->bounded == b->bounded &&
-           a->least == b->least && a->most == b->most;
+           a->least == b->least && a->most == b->most && a->same == b->same;
 }
 
 /* What holds for one of two values, the same one in all lanes. */
@@ -223,6 +224,63 @@ static struct known rule_phi(const struct walk *w)
     return value->kind == UNKNOWN ? *operand(w, 0) : either(operand(w, 0), value);
 }
 
+/* ---- runs of lanes ---- */
+
+static bool commutes(uint32_t op)
+{
+    return op == KIR_add || op == KIR_mul || op == KIR_and || op == KIR_or || op == KIR_xor ||
+           op == KIR_smin || op == KIR_smax || op == KIR_umin || op == KIR_umax || op == KIR_fmin ||
+           op == KIR_fmax;
+}
+
+/* Whether operand `b` is what lanes get that exchange operand `a` with the neighbouring run. */
+static bool trades(const struct walk *w, uint32_t a, uint32_t b)
+{
+    const struct kir_inst *other = &w->phase->inst[w->inst->a[b]];
+
+    return other->op == KIR_exchange && other->a[0] == w->inst->a[a] &&
+           other->imm == w->of[other->a[0]].same;
+}
+
+static uint32_t least_same(const struct walk *w)
+{
+    uint32_t least = w->phase->lanes;
+
+    for (uint32_t i = 0; i < kir_op_info(w->inst->op)->n; i++)
+        if (w->inst->a[i] != KIR_NONE && operand(w, i)->same < least)
+            least = operand(w, i)->same;
+    return least;
+}
+
+static uint32_t phi_same(const struct walk *w)
+{
+    uint32_t at = (uint32_t)(w->inst - w->phase->inst), loop = at - 1 - (uint32_t)w->inst->imm;
+    const struct kir_inst *next = &w->phase->inst[w->phase->inst[loop].pair];
+    uint32_t first = operand(w, 0)->same;
+    uint32_t value = w->of[w->module->links[next->a[0] + w->inst->imm]].same;
+
+    return value < first ? value : first;
+}
+
+static uint32_t same_of(const struct walk *w, uint32_t kind)
+{
+    if (kind == FACT_UNIFORM)
+        return w->phase->lanes;
+    switch (w->inst->op) {
+    case KIR_lane:
+    case KIR_shift:
+        return 1;
+    case KIR_phi:
+        return phi_same(w);
+    case KIR_tload:
+        return w->phase->tiles[w->inst->imm].space == KIR_GROUP ? least_same(w) : 1;
+    default:
+        if (commutes(w->inst->op) && (trades(w, 0, 1) || trades(w, 1, 0)))
+            return 2 * least_same(w);
+        return least_same(w);
+    }
+}
+
 /* What has no rule here is rule_same. */
 static const rule_fn rules[KIR_OPS] = {
     [KIR_const] = rule_const,   [KIR_lane] = rule_lane,     [KIR_add] = rule_add,
@@ -244,6 +302,7 @@ static bool walk_round(struct walk *w)
         w->inst = &w->phase->inst[i];
         if (w->inst->type != KIR_VOID)
             fact = rules[w->inst->op] ? rules[w->inst->op](w) : rule_same(w);
+        fact.same = same_of(w, fact.kind);
         changed |= !same(&fact, &w->of[i]);
         w->of[i] = fact;
     }
@@ -264,11 +323,11 @@ frit_status facts_init(struct facts *out, const struct kir_module *module, uint3
         return fail_memory(err, ((size_t)n + 1) * sizeof(*w.of));
     }
     for (uint32_t i = 0; i < n; i++)
-        w.of[i] = (struct known){.kind = UNKNOWN};
+        w.of[i] = (struct known){.kind = UNKNOWN, .same = w.phase->lanes};
     while (walk_round(&w))
         ;
     for (uint32_t i = 0; i < n; i++)
-        out->of[i] = (struct fact){w.of[i].kind, w.of[i].stride};
+        out->of[i] = (struct fact){w.of[i].kind, w.of[i].stride, w.of[i].same};
     free(w.of);
     return FRIT_OK;
 }

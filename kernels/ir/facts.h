@@ -5,7 +5,11 @@
  *
  * A value is UNIFORM: the same in all lanes; LINEAR: in lane i it is that of lane 0 plus
  * i * stride, wrapping in its type (integers only); or VARYING.  A fact holds for every round of
- * the loops around the value. */
+ * the loops around the value.
+ *
+ * In aligned runs of `same` lanes it is one value: that is what exchanges and sums, say, of what
+ * they give lead to.  Of floats that holds but for what an instruction leaves open: bits of a NaN,
+ * and the sign of a zero that fmin or fmax gives. */
 #ifndef KIR_FACTS_H
 #define KIR_FACTS_H
 
@@ -18,6 +22,7 @@ enum fact_kind { FACT_UNIFORM, FACT_LINEAR, FACT_VARYING };
 struct fact {
     uint32_t kind;  /* enum fact_kind */
     int64_t stride; /* LINEAR; never 0 */
+    uint32_t same;  /* a power of 2, up to the phase's lanes */
 };
 
 struct facts {

@@ -99,12 +99,15 @@ static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand
                                                 (size_t)i * op->operand_stride);
 }
 
-static bool dtype_fits(uint32_t dtype)
+/* Packed types stand where the row says so. */
+static bool dtype_fits(const frit_slot_info *slot, uint32_t dtype)
 {
+    bool packed = slot->letter == FRIT_LETTER_P || slot->letter == FRIT_LETTER_D;
+
     switch (dtype) {
 #define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) \
     case id:                                                \
-        return FRIT_DTYPE_##cls != FRIT_DTYPE_PACKED;
+        return packed || FRIT_DTYPE_##cls != FRIT_DTYPE_PACKED;
 #include <frit/dtypes.def>
     default:
         return false;
@@ -141,11 +144,12 @@ static bool operands_fit(const frit_op_desc *op, const frit_op_info *info,
         return false;
     for (uint32_t i = 0; i < n; i++) {
         const frit_operand *operand = operand_at(op, first, i);
+        const frit_slot_info *slot = &slots[many ? 0 : i];
 
-        if (!kind_fits(info, &slots[many ? 0 : i], operand->kind))
+        if (!kind_fits(info, slot, operand->kind))
             return false;
         if (operand->kind != FRIT_OPERAND_ABSENT &&
-            (!dtype_fits(operand->dtype) || operand->quant || operand->rank > FRIT_MAX_RANK))
+            (!dtype_fits(slot, operand->dtype) || operand->quant || operand->rank > FRIT_MAX_RANK))
             return false;
     }
     return true;

@@ -11,119 +11,9 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "lower/emit.h"
+#include "lower/expr_emit.h"
+#include "lower/packed.h"
 #include "lower/rows.h"
-
-/* A place that is computed: values or KIR_NONE, but for `done`. */
-struct site {
-    struct space_expr at;
-    uint32_t value;
-    uint32_t partial, done; /* sum of the terms whose bits are set in `done`, and of the constant */
-    uint32_t c, k[SPACE_VARS]; /* parameters */
-};
-
-struct atom {
-    uint32_t value;
-    uint32_t site; /* of what is divided */
-    struct sched_divisor by;
-    uint32_t node, last; /* of one that is found: where, and the parameter that it is not above */
-};
-
-struct change {
-    uint32_t *slot, was;
-};
-
-struct emit {
-    struct site *sites;
-    uint32_t *node_site, *store_site;
-    uint32_t *value;                 /* per node */
-    uint32_t (*end)[FRIT_OP_MAX_IN]; /* per node: parameters of a JOIN */
-    uint32_t *scalar;                /* per scalar of the block */
-    uint32_t dim[SPACE_DIMS];
-    struct atom atom[SPACE_ATOMS];
-    uint32_t mask;
-    bool hoisting; /* nothing is loaded: masks are not known yet */
-    uint32_t n_sites;
-    uint32_t n_log, log_room;
-    struct change *log;
-};
-
-/* ---- planning ---- */
-
-static uint32_t add_site(struct emit *emit, const struct space_expr *at)
-{
-    uint32_t i = 0;
-
-    while (i < emit->n_sites && !space_equal(&emit->sites[i].at, at))
-        i++;
-    if (i == emit->n_sites)
-        emit->sites[emit->n_sites++] = (struct site){.at = *at};
-    return i;
-}
-
-static struct emit *emit_create(struct expr *e)
-{
-    struct emit *emit = arena_alloc(&e->arena, sizeof(*emit));
-    size_t n = (size_t)e->n_nodes + 1, n_stores = (size_t)e->n_stores + 1;
-
-    if (!emit)
-        return NULL;
-    e->emit = emit;
-    emit->sites = arena_array(&e->arena, n + n_stores + SPACE_ATOMS, sizeof(*emit->sites));
-    emit->node_site = arena_array(&e->arena, n, sizeof(uint32_t));
-    emit->store_site = arena_array(&e->arena, n_stores, sizeof(uint32_t));
-    emit->value = arena_array(&e->arena, n, sizeof(uint32_t));
-    emit->end = arena_array(&e->arena, n, sizeof(*emit->end));
-    emit->scalar = arena_array(&e->arena, e->s->block->n_scalars + 1u, sizeof(uint32_t));
-    return emit->sites && emit->node_site && emit->store_site && emit->value && emit->end &&
-                   emit->scalar
-               ? emit
-               : NULL;
-}
-
-/* Whether a place needs more than 31 bits anywhere on the way. */
-static bool is_far(const struct space *space, const struct space_expr *at)
-{
-    const int64_t far = INT32_MAX - (1 << 16);
-    int64_t low, high;
-
-    space_range(space, at, &low, &high);
-    return low < -far || high > far;
-}
-
-void emit_plan(struct expr *e)
-{
-    struct emit *emit = emit_create(e);
-    int64_t count = 1;
-
-    if (!emit) {
-        e->status = FRIT_NO_HOST_MEMORY;
-        return;
-    }
-    for (uint32_t i = 0; i < e->n_nodes; i++)
-        if (e->nodes[i].kind == EXPR_LOAD || e->nodes[i].indexed)
-            emit->node_site[i] = add_site(emit, &e->nodes[i].at);
-    for (uint32_t i = 0; i < e->n_stores; i++)
-        emit->store_site[i] = add_site(emit, &e->stores[i].at);
-    for (uint32_t i = 0; i < e->space.n_atoms; i++)
-        if (e->space.atom[i].by)
-            emit->atom[i].site = add_site(emit, &e->space.atom[i].of);
-        else
-            emit->atom[i].node = e->space.atom[i].name;
-    for (uint32_t i = 0; i < e->space.n_dims; i++)
-        count *= e->space.extent[i];
-    e->s->module->wide = e->s->sig->index_width > 32 || count > INT32_MAX - (1 << 16);
-    for (uint32_t i = 0; i < emit->n_sites; i++)
-        e->s->module->wide |= is_far(&e->space, &emit->sites[i].at);
-    if (e->s->module->wide && !e->s->target->i64)
-        e->status = FRIT_UNSUPPORTED;
-}
-
-void emit_fini(struct expr *e)
-{
-    if (e->emit)
-        free(e->emit->log);
-}
 
 /* ---- slots ---- */
 
@@ -195,9 +85,24 @@ static uint32_t emit2(struct expr *e, enum kir_op op, uint32_t a, uint32_t b)
     return kir_emit(e->s->module, op, a, b, KIR_NONE);
 }
 
-static enum kir_type node_type(const struct expr *e, uint32_t node)
+enum kir_type expr_type(const struct expr *e, uint32_t node)
 {
-    return kir_type_of(e->s->block->values[e->nodes[node].value].dtype);
+    return kir_type_of(packed_stored(e->s->block->values[e->nodes[node].value].dtype));
+}
+
+/* A number of elements, as a multiple of up to `even` of them where it is one: that an access is
+ * aligned is to be seen in the module. */
+static uint32_t distance(struct expr *e, int64_t number)
+{
+    enum kir_type type = e->s->module->wide ? KIR_I64 : KIR_I32;
+    int64_t even = e->emit->even;
+
+    while (number % even)
+        even /= 2;
+    if (even == 1)
+        return sched_index(e->s, number);
+    return emit2(e, KIR_mul, sched_index(e->s, number / even),
+                 kir_const_i(e->s->module, type, even));
 }
 
 static void phase_site(struct expr *e, struct site *site)
@@ -205,21 +110,40 @@ static void phase_site(struct expr *e, struct site *site)
     site->value = site->partial = site->c = KIR_NONE;
     site->done = 0;
     if (site->at.c)
-        site->c = sched_index(e->s, site->at.c);
+        site->c = distance(e, site->at.c);
     for (uint32_t v = 0; v < SPACE_VARS; v++) {
         int64_t k = site->at.k[v];
 
-        site->k[v] = k < -1 || k > 1 ? sched_index(e->s, k) : KIR_NONE;
+        site->k[v] = k < -1 || k > 1 ? distance(e, k) : KIR_NONE;
     }
 }
 
 static void phase_atom(struct expr *e, struct atom *atom, const struct space_atom *of)
 {
+    int64_t last = of->by - 1, low, high;
+
     atom->value = KIR_NONE;
-    if (of->by)
+    switch ((enum space_kind)of->kind) {
+    case SPACE_QUOTIENT:
         atom->by = sched_divisor(e->s, of->by);
-    else
-        atom->last = sched_word(e->s, node_type(e, atom->node), (uint64_t)(of->of.c - 1));
+        break;
+    case SPACE_FOUND:
+        atom->last = sched_word(e->s, expr_type(e, atom->node), (uint64_t)last);
+        break;
+    case SPACE_NUMBER:
+        atom->value = sched_bound(e->s, of->name, of->of.c, of->of.c + last, -of->of.c);
+        break;
+    case SPACE_STEPS:
+        atom->first = sched_bound(e->s, of->name, 0, last, 0);
+        atom->second = sched_bound(e->s, of->other, -last, last, 0);
+        break;
+    case SPACE_RATIO:
+    case SPACE_REST: /* a divisor beyond the range changes nothing further on */
+        space_range(&e->space, &of->of, &low, &high);
+        high = (high > -low ? high : -low) + 1;
+        atom->first = sched_bound(e->s, of->name, -high, high, of->by);
+        break;
+    }
 }
 
 /* The type that a scalar operand comes in. */
@@ -256,6 +180,35 @@ static void phase_scalars(struct expr *e, const struct block_op *op)
             emit->scalar[op->first_scalar + i] = sched_scalar(e->s, op->first_scalar + i, KIR_I64);
 }
 
+/* What a GUARD is where it has no element, made of a scalar once. */
+static uint32_t phase_fill(struct expr *e, const struct expr_node *node)
+{
+    uint32_t dtype = e->s->block->values[node->value].dtype, from = dtype, word;
+    struct kir_module *m = e->s->module;
+
+    if (node->fill.scalar == BLOCK_NONE)
+        return lower_const(m, dtype, node->fill.number);
+    if (dtype == FRIT_BOOL)
+        return truth(e, sched_scalar(e->s, node->fill.scalar, KIR_I32));
+    if (lower_is_float(dtype))
+        from = e->s->target->f64 ? FRIT_F64 : FRIT_F32;
+    word = sched_scalar(e->s, node->fill.scalar, kir_type_of(from));
+    return from == dtype ? lower_fit(m, dtype, word) : lower_convert(m, from, dtype, word);
+}
+
+static void phase_guards(struct expr *e)
+{
+    struct emit *emit = e->emit;
+
+    for (uint32_t i = 0; i < emit->n_checks; i++) {
+        emit->checks[i].value = KIR_NONE;
+        emit->checks[i].param = sched_index(e->s, emit->checks[i].end);
+    }
+    for (uint32_t i = 0; i < e->n_nodes; i++)
+        if (e->nodes[i].kind == EXPR_GUARD && e->nodes[i].in[1] == BLOCK_NONE)
+            emit->fill[i] = phase_fill(e, &e->nodes[i]);
+}
+
 void expr_phase(struct expr *e)
 {
     const struct block *block = e->s->block;
@@ -276,6 +229,7 @@ void expr_phase(struct expr *e)
     for (uint32_t i = 0; i < e->n_nodes; i++)
         if (e->nodes[i].kind == EXPR_OP)
             phase_scalars(e, &block->ops[block->values[e->nodes[i].value].maker]);
+    phase_guards(e);
 }
 
 /* ---- places ---- */
@@ -335,6 +289,17 @@ static uint32_t site_value(struct expr *e, uint32_t number)
     return site->value;
 }
 
+/* Whether check number `number` holds; KIR_NONE while a dim it needs is not set. */
+static uint32_t check_value(struct expr *e, uint32_t number)
+{
+    struct check *check = &e->emit->checks[number];
+    uint32_t at = check->value == KIR_NONE ? site_value(e, check->site) : KIR_NONE;
+
+    if (at != KIR_NONE)
+        put(e, &check->value, emit2(e, KIR_ult, at, check->param));
+    return check->value;
+}
+
 /* Whether all that a node is made of is at hand or can be emitted. */
 static bool is_ready(struct expr *e, uint32_t node)
 {
@@ -344,6 +309,9 @@ static bool is_ready(struct expr *e, uint32_t node)
         return true;
     if ((n->kind == EXPR_LOAD || n->indexed) && site_value(e, e->emit->node_site[node]) == KIR_NONE)
         return false;
+    for (uint32_t i = 0; i < n->n_within; i++)
+        if (check_value(e, e->emit->node_check[e->emit->first_check[node] + i]) == KIR_NONE)
+            return false;
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i] != BLOCK_NONE && !is_ready(e, n->in[i]))
             return false;
@@ -353,7 +321,7 @@ static bool is_ready(struct expr *e, uint32_t node)
 /* An index that was found, brought between 0 and the last one, as wide as offsets are. */
 static uint32_t found_value(struct expr *e, const struct atom *atom)
 {
-    enum kir_type type = node_type(e, atom->node), wanted = e->s->module->wide ? KIR_I64 : KIR_I32;
+    enum kir_type type = expr_type(e, atom->node), wanted = e->s->module->wide ? KIR_I64 : KIR_I32;
     uint32_t value = expr_value(e, atom->node);
 
     value = emit2(e, KIR_smax, value, kir_const_i(e->s->module, type, 0));
@@ -363,24 +331,39 @@ static uint32_t found_value(struct expr *e, const struct atom *atom)
     return emit2(e, wanted == KIR_I64 ? KIR_i64 : KIR_i32, value, KIR_NONE);
 }
 
+static uint32_t atom_of(struct expr *e, const struct atom *atom, uint32_t kind, uint32_t of)
+{
+    switch ((enum space_kind)kind) {
+    case SPACE_STEPS:
+        return emit2(e, KIR_add, atom->first, emit2(e, KIR_mul, of, atom->second));
+    case SPACE_RATIO:
+        return emit2(e, KIR_sdiv, of, atom->first);
+    case SPACE_REST:
+        return emit2(e, KIR_srem, of, atom->first);
+    default:
+        return sched_divide(e->s, &atom->by, of);
+    }
+}
+
 static uint32_t var_value(struct expr *e, uint32_t var)
 {
     struct atom *atom;
-    uint32_t of;
+    uint32_t kind, of;
 
     if (var < SPACE_DIMS)
         return e->emit->dim[var];
     atom = &e->emit->atom[var - SPACE_DIMS];
+    kind = e->space.atom[var - SPACE_DIMS].kind;
     if (atom->value != KIR_NONE)
         return atom->value;
-    if (e->space.atom[var - SPACE_DIMS].by == 0) {
+    if (kind == SPACE_FOUND) {
         if (!e->emit->hoisting && is_ready(e, atom->node))
             put(e, &atom->value, found_value(e, atom));
         return atom->value;
     }
     of = site_value(e, atom->site);
     if (of != KIR_NONE)
-        put(e, &atom->value, sched_divide(e->s, &atom->by, of));
+        put(e, &atom->value, atom_of(e, atom, kind, of));
     return atom->value;
 }
 
@@ -389,6 +372,8 @@ void expr_hoist(struct expr *e)
     e->emit->hoisting = true;
     for (uint32_t i = 0; i < e->emit->n_sites; i++)
         advance(e, &e->emit->sites[i]);
+    for (uint32_t i = 0; i < e->emit->n_checks; i++)
+        check_value(e, i);
     e->emit->hoisting = false;
 }
 
@@ -404,7 +389,7 @@ static uint32_t zero_of(struct kir_module *m, enum kir_type type)
 static uint32_t emit_load(struct expr *e, uint32_t node)
 {
     const struct block_value *value = &e->s->block->values[e->nodes[node].value];
-    enum kir_type type = kir_type_of(value->dtype);
+    enum kir_type type = expr_type(e, node);
     uint32_t at = site_value(e, e->emit->node_site[node]), mask = e->emit->mask;
 
     if (mask == KIR_NONE)
@@ -422,16 +407,18 @@ static uint32_t emit_op(struct expr *e, uint32_t number)
     struct lower l = {.m = e->s->module,
                       .target = e->s->target,
                       .dtype = value->dtype,
-                      .n = op->n_in,
-                      .at = KIR_NONE};
+                      .n = node->n_in,
+                      .at = KIR_NONE,
+                      .attrs = op->attrs};
     uint32_t result;
 
-    for (uint32_t i = 0; i < op->n_in; i++) {
-        l.in_dtype[i] = op->in[i].kind == FRIT_OPERAND_TENSOR
-                            ? e->s->block->values[op->in[i].value].dtype
-                            : scalar_dtype(e, op, i);
-        l.in[i] = node->in[i] != BLOCK_NONE ? expr_value(e, node->in[i])
-                                            : e->emit->scalar[op->in[i].scalar];
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        const struct block_input *in = &op->in[i % op->n_in];
+
+        l.in_dtype[i] = in->kind == FRIT_OPERAND_TENSOR ? e->s->block->values[in->value].dtype
+                                                        : scalar_dtype(e, op, i);
+        l.in[i] =
+            node->in[i] != BLOCK_NONE ? expr_value(e, node->in[i]) : e->emit->scalar[in->scalar];
     }
     if (op->n_extra == 2) {
         l.seed = e->emit->scalar[op->first_scalar + op->n_scalars - 2];
@@ -451,22 +438,30 @@ static uint32_t both(struct expr *e, uint32_t a, uint32_t b)
     return a == KIR_NONE ? b : b == KIR_NONE ? a : emit2(e, KIR_and, a, b);
 }
 
+/* An operand with loads only where `mask` holds too: what is emitted for it is forgotten. */
+static uint32_t masked_value(struct expr *e, uint32_t node, uint32_t mask)
+{
+    uint32_t mark = expr_mark(e), value;
+
+    expr_mask(e, both(e, e->emit->mask, mask));
+    value = expr_value(e, node);
+    expr_release(e, mark);
+    return value;
+}
+
 /* Each operand is computed with loads in its own part alone; then the part that has the element is
  * chosen, from the last one on. */
 static uint32_t emit_join(struct expr *e, uint32_t number)
 {
     const struct expr_node *node = &e->nodes[number];
-    uint32_t at = site_value(e, e->emit->node_site[number]), rest = e->emit->mask,
-             result = KIR_NONE;
+    uint32_t at = site_value(e, e->emit->node_site[number]), rest = KIR_NONE, result = KIR_NONE;
     uint32_t values[FRIT_OP_MAX_IN], below[FRIT_OP_MAX_IN];
 
     for (uint32_t i = 0; i < node->n_in; i++) {
-        uint32_t mark = expr_mark(e);
-
         below[i] = i + 1 < node->n_in ? emit2(e, KIR_lt, at, e->emit->end[number][i]) : KIR_NONE;
-        expr_mask(e, both(e, rest, below[i]));
-        values[i] = node->in[i] == BLOCK_NONE ? KIR_NONE : expr_value(e, node->in[i]);
-        expr_release(e, mark);
+        values[i] = node->in[i] == BLOCK_NONE
+                        ? KIR_NONE
+                        : masked_value(e, node->in[i], both(e, rest, below[i]));
         if (below[i] != KIR_NONE)
             rest = both(e, rest, emit2(e, KIR_not, below[i], KIR_NONE));
     }
@@ -478,6 +473,31 @@ static uint32_t emit_join(struct expr *e, uint32_t number)
     return result;
 }
 
+uint32_t expr_inside(struct expr *e, uint32_t node)
+{
+    const uint32_t *checks = e->emit->node_check + e->emit->first_check[node];
+    uint32_t inside = KIR_NONE;
+
+    for (uint32_t i = 0; i < e->nodes[node].n_within; i++)
+        inside = both(e, inside, check_value(e, checks[i]));
+    return inside;
+}
+
+/* The operand where all checks hold, else the other or the fill. */
+static uint32_t emit_guard(struct expr *e, uint32_t number)
+{
+    const struct expr_node *node = &e->nodes[number];
+    uint32_t inside, rest = e->emit->fill[number], value;
+
+    if (node->in[0] == BLOCK_NONE)
+        return rest;
+    inside = expr_inside(e, number);
+    value = masked_value(e, node->in[0], inside);
+    if (node->in[1] != BLOCK_NONE)
+        rest = masked_value(e, node->in[1], emit2(e, KIR_not, inside, KIR_NONE));
+    return kir_emit(e->s->module, KIR_select, value, rest, inside);
+}
+
 uint32_t expr_value(struct expr *e, uint32_t node)
 {
     uint32_t *slot = &e->emit->value[node];
@@ -485,18 +505,62 @@ uint32_t expr_value(struct expr *e, uint32_t node)
     assert(*slot != KIR_NONE || e->nodes[node].kind != EXPR_BOUND || e->s->module->failed);
     if (*slot == KIR_NONE && !e->s->module->failed)
         put(e, slot,
-            e->nodes[node].kind == EXPR_LOAD   ? emit_load(e, node)
-            : e->nodes[node].kind == EXPR_JOIN ? emit_join(e, node)
-                                               : emit_op(e, node));
+            e->nodes[node].kind == EXPR_LOAD    ? emit_load(e, node)
+            : e->nodes[node].kind == EXPR_JOIN  ? emit_join(e, node)
+            : e->nodes[node].kind == EXPR_GUARD ? emit_guard(e, node)
+                                                : emit_op(e, node));
     return *slot;
+}
+
+uint32_t expr_place_value(struct expr *e, uint32_t place)
+{
+    return site_value(e, e->emit->place_site[place]);
+}
+
+static void store_value(struct expr *e, uint32_t number, uint32_t value)
+{
+    uint32_t at = site_value(e, e->emit->store_site[number]), mask = e->emit->mask;
+    uint32_t arg = e->s->block->n_inputs + e->stores[number].output;
+
+    kir_emit_imm(e->s->module, mask == KIR_NONE ? KIR_store : KIR_store_if, arg, at, value, mask);
 }
 
 void expr_emit_store(struct expr *e, uint32_t number)
 {
-    const struct expr_store *store = &e->stores[number];
-    uint32_t value = expr_value(e, store->node), mask = e->emit->mask;
-    uint32_t at = site_value(e, e->emit->store_site[number]);
-    uint32_t arg = e->s->block->n_inputs + store->output;
+    store_value(e, number, expr_value(e, e->stores[number].node));
+}
 
-    kir_emit_imm(e->s->module, mask == KIR_NONE ? KIR_store : KIR_store_if, arg, at, value, mask);
+/* ---- joins that are stored ---- */
+
+const struct space_expr *expr_joined(const struct expr *e, uint32_t store, uint32_t *n_pieces)
+{
+    const struct expr_node *node = &e->nodes[e->stores[store].node];
+
+    *n_pieces = node->n_in;
+    return node->kind == EXPR_JOIN ? &node->at : NULL;
+}
+
+uint32_t expr_joined_at(struct expr *e, uint32_t store)
+{
+    return site_value(e, e->emit->node_site[e->stores[store].node]);
+}
+
+uint32_t expr_piece_has(struct expr *e, uint32_t store, uint32_t piece, uint32_t first,
+                        uint32_t last)
+{
+    uint32_t number = e->stores[store].node, has = KIR_NONE;
+    const struct expr_node *node = &e->nodes[number];
+
+    if (node->in[piece] == BLOCK_NONE)
+        return KIR_NONE;
+    if (piece > 0)
+        has = emit2(e, KIR_le, e->emit->end[number][piece - 1], first);
+    if (piece + 1 < node->n_in)
+        has = both(e, has, emit2(e, KIR_lt, last, e->emit->end[number][piece]));
+    return has;
+}
+
+void expr_emit_piece(struct expr *e, uint32_t store, uint32_t piece)
+{
+    store_value(e, store, expr_value(e, e->nodes[e->stores[store].node].in[piece]));
 }

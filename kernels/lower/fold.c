@@ -22,10 +22,11 @@ static struct fold_state single(uint32_t value)
     return (struct fold_state){{value, KIR_NONE}};
 }
 
-static struct fold_state take_itself(const struct fold *fold, uint32_t element, uint32_t number)
+/* A fold of one part combines as it merges. */
+static struct fold_state combine_values(const struct fold *fold, const struct fold_state *a,
+                                        const struct fold_state *b)
 {
-    (void)fold, (void)number;
-    return single(element);
+    return single(fold->row->merge(fold, a->part[0], b->part[0]));
 }
 
 /* ---- sum, prod ---- */
@@ -40,16 +41,14 @@ static struct fold_state one(const struct fold *fold)
     return single(lower_const(fold->m, fold->dtype, 1));
 }
 
-static struct fold_state sum(const struct fold *fold, const struct fold_state *a,
-                             const struct fold_state *b)
+static uint32_t sum(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    return single(op2(fold, KIR_add, a->part[0], b->part[0]));
+    return op2(fold, KIR_add, a, b);
 }
 
-static struct fold_state product(const struct fold *fold, const struct fold_state *a,
-                                 const struct fold_state *b)
+static uint32_t product(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    return single(op2(fold, KIR_mul, a->part[0], b->part[0]));
+    return op2(fold, KIR_mul, a, b);
 }
 
 /* ---- max, min ---- */
@@ -90,91 +89,73 @@ static struct fold_state highest(const struct fold *fold)
     return single(end_of(fold, false));
 }
 
-static struct fold_state most(const struct fold *fold, const struct fold_state *a,
-                              const struct fold_state *b)
+static uint32_t most(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    return single(lower_most(fold->m, fold->dtype, a->part[0], b->part[0]));
+    return lower_most(fold->m, fold->dtype, a, b);
 }
 
-static struct fold_state least(const struct fold *fold, const struct fold_state *a,
-                               const struct fold_state *b)
+static uint32_t least(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    return single(lower_least(fold->m, fold->dtype, a->part[0], b->part[0]));
+    return lower_least(fold->m, fold->dtype, a, b);
 }
 
 /* ---- argmax, argmin: the value, then its number; ties take the first, the first NaN wins ---- */
 
-static struct fold_state numbered(const struct fold *fold, uint32_t value)
+static uint32_t no_number(const struct fold *fold)
 {
-    return (struct fold_state){{value, kir_const_i(fold->m, KIR_I64, INT64_MAX)}};
+    return kir_const_i(fold->m, fold->number, fold->number == KIR_I32 ? INT32_MAX : INT64_MAX);
 }
 
 static struct fold_state lowest_at(const struct fold *fold)
 {
-    return numbered(fold, end_of(fold, true));
+    return (struct fold_state){{end_of(fold, true), no_number(fold)}};
 }
 
 static struct fold_state highest_at(const struct fold *fold)
 {
-    return numbered(fold, end_of(fold, false));
+    return (struct fold_state){{end_of(fold, false), no_number(fold)}};
 }
 
-static struct fold_state take_at(const struct fold *fold, uint32_t element, uint32_t number)
+/* Whether `b`, which stands behind, goes before `a`; of floats also where it is NaN and `a` is not.
+ */
+static uint32_t beats(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    (void)fold;
-    return (struct fold_state){{element, number}};
+    uint32_t worse = fold->row->least ? b : a, better = fold->row->least ? a : b, test;
+
+    if (!lower_is_float(fold->dtype))
+        return lower_less(fold->m, fold->dtype, worse, better);
+    test = op2(fold, KIR_le, better, worse);
+    return op2(fold, KIR_and, kir_emit(fold->m, KIR_not, test, KIR_NONE, KIR_NONE),
+               op2(fold, KIR_eq, a, a));
 }
 
-static uint32_t is_nan(const struct fold *fold, uint32_t x)
-{
-    return op2(fold, KIR_ne, x, x);
-}
-
-/* Whether `a` goes before `b`, which `beats` says of numbers. */
 static struct fold_state pick(const struct fold *fold, const struct fold_state *a,
-                              const struct fold_state *b, uint32_t a_beats, uint32_t b_beats)
+                              const struct fold_state *b)
 {
-    uint32_t first = op2(fold, KIR_lt, a->part[1], b->part[1]), tie, take;
+    uint32_t take = beats(fold, a->part[0], b->part[0]);
 
-    if (lower_is_float(fold->dtype)) {
-        uint32_t nan_a = is_nan(fold, a->part[0]), nan_b = is_nan(fold, b->part[0]);
-
-        a_beats =
-            op2(fold, KIR_or, a_beats,
-                op2(fold, KIR_and, nan_a, kir_emit(fold->m, KIR_not, nan_b, KIR_NONE, KIR_NONE)));
-        b_beats =
-            op2(fold, KIR_or, b_beats,
-                op2(fold, KIR_and, nan_b, kir_emit(fold->m, KIR_not, nan_a, KIR_NONE, KIR_NONE)));
-    }
-    tie = op2(fold, KIR_and, first, kir_emit(fold->m, KIR_not, b_beats, KIR_NONE, KIR_NONE));
-    take = op2(fold, KIR_or, a_beats, tie);
     return (struct fold_state){
-        {choose(fold, take, a->part[0], b->part[0]), choose(fold, take, a->part[1], b->part[1])}};
+        {choose(fold, take, b->part[0], a->part[0]), choose(fold, take, b->part[1], a->part[1])}};
 }
 
-static struct fold_state most_at(const struct fold *fold, const struct fold_state *a,
-                                 const struct fold_state *b)
+uint32_t fold_number_of(const struct fold *fold, const struct fold_state *state, uint32_t value)
 {
-    return pick(fold, a, b, lower_less(fold->m, fold->dtype, b->part[0], a->part[0]),
-                lower_less(fold->m, fold->dtype, a->part[0], b->part[0]));
-}
+    uint32_t own = state->part[0], has = op2(fold, KIR_eq, own, value);
 
-static struct fold_state least_at(const struct fold *fold, const struct fold_state *a,
-                                  const struct fold_state *b)
-{
-    return pick(fold, a, b, lower_less(fold->m, fold->dtype, a->part[0], b->part[0]),
-                lower_less(fold->m, fold->dtype, b->part[0], a->part[0]));
+    if (lower_is_float(fold->dtype))
+        has = op2(fold, KIR_or, has, op2(fold, KIR_ne, own, own));
+    return choose(fold, has, state->part[1], no_number(fold));
 }
 
 /* ---- the table ---- */
 
 static const struct fold_row rows[] = {
-    {FRIT_OP_sum, 1, false, zero, take_itself, sum},
-    {FRIT_OP_prod, 1, false, one, take_itself, product},
-    {FRIT_OP_max, 1, false, lowest, take_itself, most},
-    {FRIT_OP_min, 1, false, highest, take_itself, least},
-    {FRIT_OP_argmax, 2, true, lowest_at, take_at, most_at},
-    {FRIT_OP_argmin, 2, true, highest_at, take_at, least_at},
+    {FRIT_OP_sum, 1, false, false, zero, combine_values, sum},
+    {FRIT_OP_prod, 1, false, false, one, combine_values, product},
+    {FRIT_OP_max, 1, false, false, lowest, combine_values, most},
+    {FRIT_OP_min, 1, false, false, highest, combine_values, least},
+    {FRIT_OP_argmax, 2, true, false, lowest_at, pick, most},
+    {FRIT_OP_argmin, 2, true, true, highest_at, pick, least},
 };
 
 const struct fold_row *fold_row_of(uint32_t op)
@@ -185,14 +166,24 @@ const struct fold_row *fold_row_of(uint32_t op)
     return NULL;
 }
 
+/* Where no element beat the identity all of them are as it is: the first is number 0. */
+static uint32_t number_of(const struct fold *fold, uint32_t number)
+{
+    uint32_t none = op2(fold, KIR_eq, number, no_number(fold));
+
+    number = choose(fold, none, kir_const_i(fold->m, fold->number, 0), number);
+    return fold->number == KIR_I64 ? number
+                                   : kir_emit(fold->m, KIR_i64, number, KIR_NONE, KIR_NONE);
+}
+
 uint32_t fold_result(const struct fold *fold, const struct fold_state *state)
 {
     if (fold->row->indexed)
-        return state->part[1];
+        return number_of(fold, state->part[1]);
     return lower_fit(fold->m, fold->dtype, state->part[0]);
 }
 
 enum kir_type fold_part_type(const struct fold *fold, uint32_t part)
 {
-    return part ? KIR_I64 : kir_type_of(fold->dtype);
+    return part ? fold->number : kir_type_of(fold->dtype);
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows that fold many elements into one: a monoid over a tuple of values each.  A fold begins with
- * the identity, takes elements one by one and combines what several lanes gathered; the result may
- * not depend on how elements were shared out but for the rounding of floats. */
+ * the identity, takes elements one by one and combines what was gathered before with what was
+ * gathered behind it; the result may not depend on how elements were shared out but for the
+ * rounding of floats.
+ *
+ * Lanes have no order: theirs are merged value by value, then the numbers of those that have what
+ * came out.  A number of an element is below the identity's. */
 #ifndef LOWER_FOLD_H
 #define LOWER_FOLD_H
 
@@ -12,7 +16,7 @@
 
 enum { FOLD_PARTS = 2 };
 
-/* What was gathered. */
+/* What was gathered: a value, and where the row is indexed the number of its element. */
 struct fold_state {
     uint32_t part[FOLD_PARTS];
 };
@@ -21,23 +25,28 @@ struct fold_state {
 struct fold {
     const struct fold_row *row;
     struct kir_module *m;
-    uint32_t dtype; /* of the elements */
+    uint32_t dtype;       /* of the elements */
+    enum kir_type number; /* of an indexed row: I32 where all numbers are below its largest */
 };
 
 struct fold_row {
     uint32_t id;
     uint32_t n_parts;
-    bool indexed; /* wants the element's number among those that are folded, I64 */
+    bool indexed; /* wants the element's number among those that are folded */
+    bool least;   /* indexed: the least, else the largest */
     struct fold_state (*identity)(const struct fold *fold);
-    /* `number` KIR_NONE where it is not wanted. */
-    struct fold_state (*take)(const struct fold *fold, uint32_t element, uint32_t number);
+    /* What `a` has stands before what `b` has. */
     struct fold_state (*combine)(const struct fold *fold, const struct fold_state *a,
                                  const struct fold_state *b);
+    /* Of values, in any order. */
+    uint32_t (*merge)(const struct fold *fold, uint32_t a, uint32_t b);
 };
 
 /* NULL: the op is no fold. */
 const struct fold_row *fold_row_of(uint32_t op);
-/* Its value, of the type of the row's result. */
+/* The number where the state has the value that all merged have, else the identity's. */
+uint32_t fold_number_of(const struct fold *fold, const struct fold_state *state, uint32_t value);
+/* The value, of the type of the op's result. */
 uint32_t fold_result(const struct fold *fold, const struct fold_state *state);
 enum kir_type fold_part_type(const struct fold *fold, uint32_t part);
 

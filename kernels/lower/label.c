@@ -204,7 +204,8 @@ bool labels_init(struct labels *labels, const struct block *block)
         else if (view_row_of(op->id))
             fits = add_view(labels, block, op);
         else
-            fits = lower_row_of(op->id) && op->n_out == 1 && add_map(labels, block, op);
+            fits = lower_row_of(op->id) && expr_knows(block, labels->n_ops) && op->n_out == 1 &&
+                   add_map(labels, block, op);
         labels->n_ops += fits;
     }
     return true;

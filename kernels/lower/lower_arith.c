@@ -59,9 +59,18 @@ uint32_t lower_sign(const struct lower *l)
     return lower_is_float(l->dtype) ? choose(l, op2(l, KIR_ne, x, x), x, sign) : sign;
 }
 
+/* Where the device's root y may be off by some units, y + (x - y^2) / 2 y is rounded once: the
+ * remainder is exact.  0, infinity and NaN have none. */
 uint32_t lower_sqrt(const struct lower *l)
 {
-    return one(l, KIR_sqrt);
+    uint32_t x = l->in[0], y = one(l, KIR_sqrt), rest, half, ok;
+
+    if (l->target->exact_div || !l->target->fma)
+        return y;
+    rest = kir_emit(l->m, KIR_fma, kir_emit(l->m, KIR_neg, y, KIR_NONE, KIR_NONE), y, x);
+    half = op2(l, KIR_div, kir_const_f(l->m, kir_type_at(l->m, x), 0.5), y);
+    ok = op2(l, KIR_and, op2(l, KIR_lt, number(l, 0), x), op2(l, KIR_lt, x, number(l, INFINITY)));
+    return choose(l, ok, kir_emit(l->m, KIR_fma, rest, half, y), y);
 }
 
 uint32_t lower_floor(const struct lower *l)
@@ -92,6 +101,12 @@ uint32_t lower_not(const struct lower *l)
 uint32_t lower_recip(const struct lower *l)
 {
     return op2(l, KIR_div, number(l, 1), l->in[0]);
+}
+
+uint32_t lower_cross(const struct lower *l)
+{
+    return op2(l, KIR_sub, op2(l, KIR_mul, l->in[0], l->in[1]),
+               op2(l, KIR_mul, l->in[2], l->in[3]));
 }
 
 uint32_t lower_square(const struct lower *l)

@@ -9,17 +9,17 @@
  * A long innermost dim is cut into blocks of `lanes` by itself, and the dims around it are found
  * once per group; else the elements of the whole space are numbered, and each lane finds its dims
  * by division.  A group that is known to be full has no masks: known by the numbers, or, where
- * there are many groups, found out by the group. */
+ * there are many groups, found out by the group.  Operands that lie across go through tiles:
+ * map_tile.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
-#include "lower/expr.h"
+#include "lower/map.h"
 #include "lower/rows.h"
 
 enum {
     LEAST_ROW = 64,   /* innermost extent that is cut by itself */
-    LEAST_LANES = 16, /* of a group */
     MANY_GROUPS = 64, /* from here on full groups have code of their own */
     WASTE = 8,        /* a group size is taken if at most 1 / WASTE of the lanes idle */
     QUALITY = 950
@@ -73,7 +73,9 @@ static void find_classes(const struct block *block, uint32_t *parent)
     for (uint32_t v = 0; v < block->n_values; v++) {
         uint32_t u = 0;
 
-        while (!same_count(&block->values[u], &block->values[v]))
+        /* The first of each class stands for it; v itself is the last that is asked. */
+        parent[v] = v;
+        while (parent[u] != u || !same_count(&block->values[u], &block->values[v]))
             u++;
         parent[v] = u;
     }
@@ -92,7 +94,7 @@ static bool prefix_fits(const struct block *block, uint32_t n_ops, const uint32_
 {
     uint32_t n_outputs = 0, first = 0;
 
-    if (view_row_of(block->ops[n_ops - 1].id))
+    if (frit_op_info_at(block->ops[n_ops - 1].id)->cls == FRIT_CLASS_VIEW)
         return false;
     for (uint32_t v = 0; v < block->n_values; v++) {
         if (!block_is_output(block, v, n_ops))
@@ -142,7 +144,7 @@ static int64_t count_of(const struct expr *e, uint32_t value)
  * factors are the strides of the dims in some order, forwards or backwards. */
 static bool takes_all(const struct space *space, const struct space_expr *number)
 {
-    int64_t stride = 1;
+    int64_t stride = 1, low, high;
 
     for (uint32_t v = SPACE_DIMS; v < SPACE_VARS; v++)
         if (number->k[v])
@@ -156,7 +158,8 @@ static bool takes_all(const struct space *space, const struct space_expr *number
             return false;
         stride *= space->extent[d];
     }
-    return true;
+    space_range(space, number, &low, &high);
+    return low == 0;
 }
 
 /* Stores an output over the space of the root, whose map is `root` and row-major number `number`.
@@ -221,9 +224,7 @@ static uint32_t choose_lanes(uint32_t most, int64_t n, bool rows)
 
     while (lanes > LEAST_ROW && rows && (n + lanes - 1) / lanes * lanes - n > n / WASTE)
         lanes /= 2;
-    while (lanes > LEAST_LANES && lanes / 2 >= n)
-        lanes /= 2;
-    return lanes;
+    return sched_lanes(lanes, n);
 }
 
 static struct cut choose_cut(const struct space *space, uint32_t lanes)
@@ -261,7 +262,7 @@ static void set_dims(struct expr *e, uint32_t number, uint32_t n_dims,
     }
 }
 
-static void emit_stores(struct expr *e, uint32_t mask)
+static void emit_all(struct expr *e, uint32_t mask)
 {
     uint32_t mark = expr_mark(e);
 
@@ -273,30 +274,88 @@ static void emit_stores(struct expr *e, uint32_t mask)
     expr_release(e, mark);
 }
 
-/* Stores, masked where the block may go beyond the end.  `first`: its first element. */
-static void emit_block(struct expr *e, const struct cut *cut, uint32_t first, uint32_t element)
+/* A block of elements, one per lane. */
+struct span {
+    uint32_t first, element; /* its first, and the lane's own */
+    uint32_t pieces;         /* of a join that is stored, where each block is likely in one */
+    uint32_t from, to;       /* coordinates along the join */
+};
+
+/* Sets what of a join all elements of a block have: their places along it are one, or follow each
+ * other.  Before the innermost dim is set. */
+static void find_pieces(struct expr *e, const struct cut *cut, struct span *span)
+{
+    struct kir_module *m = e->s->module;
+    uint32_t inner = e->space.n_dims - 1, n_pieces, mark;
+    const struct space_expr *at = expr_joined(e, 0, &n_pieces);
+
+    if (!at || e->n_stores > 1 || cut->groups < MANY_GROUPS || cut->blocks == 1 ||
+        (!cut->rows && e->space.n_dims > 1) || at->k[inner] < 0 || at->k[inner] > 1)
+        return;
+    for (uint32_t v = SPACE_DIMS; v < SPACE_VARS; v++)
+        if (at->k[v])
+            return;
+    mark = expr_mark(e);
+    expr_set(e, inner, span->first);
+    span->from = span->to = expr_joined_at(e, 0);
+    expr_release(e, mark);
+    span->pieces = n_pieces;
+    if (at->k[inner])
+        span->to = kir_emit(m, KIR_add, span->from,
+                            kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, cut->lanes - 1), KIR_NONE);
+}
+
+/* The stores of a block.  One that is within a piece of a join costs what that piece costs. */
+static void emit_stores(struct expr *e, const struct span *span, uint32_t mask)
+{
+    struct kir_module *m = e->s->module;
+    uint32_t several = KIR_NONE;
+
+    for (uint32_t piece = 0; piece < span->pieces; piece++) {
+        uint32_t has = expr_piece_has(e, 0, piece, span->from, span->to), mark, outside;
+
+        if (has == KIR_NONE)
+            continue;
+        kir_if(m, has);
+        mark = expr_mark(e);
+        expr_mask(e, mask);
+        expr_emit_piece(e, 0, piece);
+        expr_release(e, mark);
+        kir_end(m);
+        outside = kir_emit(m, KIR_not, has, KIR_NONE, KIR_NONE);
+        several = several == KIR_NONE ? outside : kir_emit(m, KIR_and, several, outside, KIR_NONE);
+    }
+    if (several != KIR_NONE)
+        kir_if(m, several);
+    emit_all(e, mask);
+    if (several != KIR_NONE)
+        kir_end(m);
+}
+
+/* Stores, masked where the block may go beyond the end. */
+static void emit_block(struct expr *e, const struct cut *cut, const struct span *span)
 {
     struct kir_module *m = e->s->module;
     uint32_t end, last, lanes;
 
     if (cut->n % cut->lanes == 0) {
-        emit_stores(e, KIR_NONE);
+        emit_stores(e, span, KIR_NONE);
         return;
     }
     end = sched_index(e->s, cut->n);
     if (cut->groups >= MANY_GROUPS && cut->blocks > 1) {
         lanes = kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, cut->lanes);
-        last = kir_emit(m, KIR_add, first, lanes, KIR_NONE);
+        last = kir_emit(m, KIR_add, span->first, lanes, KIR_NONE);
         last = kir_emit(m, KIR_le, last, end, KIR_NONE);
         kir_if(m, last);
-        emit_stores(e, KIR_NONE);
+        emit_stores(e, span, KIR_NONE);
         kir_end(m);
         kir_if(m, kir_emit(m, KIR_not, last, KIR_NONE, KIR_NONE));
-        emit_stores(e, kir_emit(m, KIR_lt, element, end, KIR_NONE));
+        emit_all(e, kir_emit(m, KIR_lt, span->element, end, KIR_NONE));
         kir_end(m);
         return;
     }
-    emit_stores(e, kir_emit(m, KIR_lt, element, end, KIR_NONE));
+    emit_all(e, kir_emit(m, KIR_lt, span->element, end, KIR_NONE));
 }
 
 static void emit_map(struct expr *e, const struct cut *cut)
@@ -304,7 +363,8 @@ static void emit_map(struct expr *e, const struct cut *cut)
     struct kir_module *m = e->s->module;
     struct sched_divisor divisors[SPACE_DIMS], by_blocks = {KIR_NONE, KIR_NONE, KIR_NONE};
     uint32_t n = e->space.n_dims, n_divided = cut->rows ? n - 1 : n, extents[SPACE_DIMS];
-    uint32_t group, lane, lanes, row = KIR_NONE, blocks = KIR_NONE, first, element;
+    uint32_t group, lane, lanes, row = KIR_NONE, blocks = KIR_NONE;
+    struct span span = {.first = KIR_NONE};
 
     kir_phase(m, cut->lanes);
     expr_phase(e);
@@ -327,20 +387,29 @@ static void emit_map(struct expr *e, const struct cut *cut)
         set_dims(e, row, n - 1, divisors, extents);
     }
     if (cut->blocks > 1) {
-        first = kir_emit(m, KIR_mul, group, lanes, KIR_NONE);
-        element = kir_emit(m, KIR_add, first, lane, KIR_NONE);
+        span.first = kir_emit(m, KIR_mul, group, lanes, KIR_NONE);
+        span.element = kir_emit(m, KIR_add, span.first, lane, KIR_NONE);
     } else {
-        first = KIR_NONE;
-        element = lane;
+        span.element = lane;
     }
+    if (n > 0)
+        find_pieces(e, cut, &span);
     if (cut->rows) {
-        expr_set(e, n - 1, element);
+        expr_set(e, n - 1, span.element);
     } else {
-        expr_set_number(e, element);
-        set_dims(e, element, n, divisors, extents);
+        expr_set_number(e, span.element);
+        set_dims(e, span.element, n, divisors, extents);
     }
     expr_hoist(e);
-    emit_block(e, cut, first, element);
+    emit_block(e, cut, &span);
+}
+
+static int64_t emit_cut(struct expr *e)
+{
+    struct cut cut = choose_cut(&e->space, e->s->target->lanes);
+
+    emit_map(e, &cut);
+    return cut.groups;
 }
 
 /* ---- building ---- */
@@ -350,7 +419,7 @@ static frit_status build(struct expr *e, frit_err *err)
     const struct block *block = e->s->block;
     struct sched_numbers *numbers = e->s->numbers;
     int64_t count = count_of(e, block->outputs[block->n_outputs - 1]);
-    struct cut cut;
+    int64_t groups;
 
     for (uint32_t i = 0; i < block->n_outputs; i++)
         if (count_of(e, block->outputs[i]) != count)
@@ -363,13 +432,13 @@ static frit_status build(struct expr *e, frit_err *err)
     }
     plan_stores(e);
     TRY(expr_status(e, err));
-    cut = choose_cut(&e->space, e->s->target->lanes);
-    if (cut.groups > INT32_MAX)
+    groups = map_tiled(e);
+    if (!groups)
+        groups = emit_cut(e);
+    if (groups > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", e->s->module->name);
-    emit_map(e, &cut);
     TRY(expr_status(e, err));
-    memcpy(numbers->grid[0], (const uint32_t[3]){(uint32_t)cut.groups, 1, 1},
-           sizeof(numbers->grid[0]));
+    memcpy(numbers->grid[0], (const uint32_t[3]){(uint32_t)groups, 1, 1}, sizeof(numbers->grid[0]));
     numbers->bytes = sched_bytes(e->s);
     numbers->flops = (uint64_t)count * block->n_ops;
     for (uint32_t i = 0; i < block->n_outputs; i++)

@@ -10,12 +10,9 @@
 
 enum {
     QUALITY = 900,
-    LEAST_LANES = 16,
-    SHORT_ROW = 32,      /* a lane folds it faster alone */
-    MANY_ROWS = 64,      /* worth a lane each */
-    GROUP_CHUNK = 16384, /* elements of a row that a group folds at most where rows are split */
-    LANE_CHUNK = 512,
-    MOST_KEPT = 8 /* elements of a lane that stay in registers */
+    SHORT_ROW = 32,     /* a lane folds it faster alone */
+    MOST_CHUNKS = 4096, /* of all rows together, where chunks can be larger */
+    MOST_KEPT = 8       /* elements of a lane that stay in registers */
 };
 
 /* ---- accepting ---- */
@@ -108,10 +105,11 @@ static void plan_folds(struct row *row)
 
         if (!fold)
             continue;
-        row->folds[row->n_folds++] = (struct row_fold){
-            .fold = {fold, row->e.s->module, block->values[op->in[0].value].dtype},
-            .node = expr_node(&row->e, op->in[0].value, &row->root),
-            .value = op->out[0]};
+        row->folds[row->n_folds++] =
+            (struct row_fold){.fold = {fold, row->e.s->module, block->values[op->in[0].value].dtype,
+                                       row->n_row < INT32_MAX ? KIR_I32 : KIR_I64},
+                              .node = expr_node(&row->e, op->in[0].value, &row->root),
+                              .value = op->out[0]};
     }
 }
 
@@ -121,7 +119,7 @@ static void plan_stores(struct row *row)
 
     row->full = arena_array(&row->e.arena, block->n_outputs + 1u, sizeof(*row->full));
     if (!row->full) {
-        row->e.status = FRIT_NO_HOST_MEMORY;
+        expr_fail(&row->e, FRIT_NO_HOST_MEMORY);
         return;
     }
     for (uint32_t i = 0; i < block->n_outputs; i++) {
@@ -198,7 +196,7 @@ static void find_levels(struct row *row)
     row->level = arena_array(&row->e.arena, row->e.n_nodes + 1u, sizeof(*row->level));
     row->varies = arena_array(&row->e.arena, row->e.n_nodes + 1u, sizeof(*row->varies));
     if (!row->level || !row->varies) {
-        row->e.status = FRIT_NO_HOST_MEMORY;
+        expr_fail(&row->e, FRIT_NO_HOST_MEMORY);
         return;
     }
     for (uint32_t i = 0; i <= row->n_folds; i++) {
@@ -224,19 +222,39 @@ static bool any_full(const struct row *row)
     return false;
 }
 
-static uint32_t fit_lanes(uint32_t most, int64_t n)
+/* By numbers of the launch alone: results do not depend on how many groups run at once.  Where rows
+ * are in caches after the first pass over them a group goes on with its own, if there are enough.
+ */
+static int64_t choose_splits(struct row *row)
 {
-    while (most > LEAST_LANES && most / 2 >= n)
-        most /= 2;
-    return most;
+    static const struct {
+        int64_t least, rows; /* of a chunk; rows that keep a device busy by themselves */
+    } limits[2][2] = {
+        [ROW_GROUP] = {{4096, 2048}, {16384, 64}}, [ROW_LANE] = {{256, 65536}, {512, 1024}}};
+    const struct kir_target *target = row->e.s->target;
+    int64_t rows = limits[row->form][target->caches_rows].rows, blocks = row->outer.count, splits;
+    uint32_t passes = row->n_levels + any_full(row);
+
+    if (row->form == ROW_LANE)
+        blocks = (blocks + target->lanes - 1) / target->lanes;
+    row->chunk = limits[row->form][target->caches_rows].least;
+    while ((row->n_row / row->chunk + 1) * blocks > MOST_CHUNKS && row->chunk < INT32_MAX / 2)
+        row->chunk *= 2;
+    splits = (row->n_row + row->chunk - 1) / row->chunk;
+    if (splits < 2 || !target->i64 || row->n_levels + passes > SCHED_PHASES)
+        return 1;
+    return row->outer.count < rows || (target->caches_rows && (passes == 1 || row->in_step))
+               ? splits
+               : 1;
 }
 
-/* Fewer lanes where there would be too few groups to keep the device busy. */
-static uint32_t spread_lanes(const struct kir_target *target, uint32_t lanes, int64_t n)
+/* Neighbours in step read whole runs of memory, the longer the better, unless they read them again
+ * and these are to stay in caches till then. */
+static uint32_t lane_rows(const struct row *row)
 {
-    while (lanes > MANY_ROWS && n / lanes < target->units)
-        lanes /= 2;
-    return lanes;
+    const struct kir_target *target = row->e.s->target;
+
+    return row->in_step && row->splits > 1 ? target->most_lanes : target->lanes;
 }
 
 static void choose_form(struct row *row)
@@ -246,35 +264,18 @@ static void choose_form(struct row *row)
     bool across = space->n_dims && space->tag[space->n_dims - 1] == ROW_OUTER;
     int64_t n_outer = row->outer.count;
 
-    row->form = n_outer >= MANY_ROWS && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
-    row->lanes = row->form == ROW_LANE
-                     ? spread_lanes(target, fit_lanes(target->lanes, n_outer), n_outer)
-                     : fit_lanes(target->row_lanes, row->n_row);
-    row->chunk = row->form == ROW_LANE ? LANE_CHUNK : GROUP_CHUNK;
-    row->splits = 1;
-    if (row->n_levels == 1 && !any_full(row) && row->n_row >= 2 * row->chunk && target->i64)
-        row->splits = (row->n_row + row->chunk - 1) / row->chunk;
+    row->form = n_outer >= SCHED_MANY && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
+    row->in_step = row->form == ROW_LANE && row->n_row > SHORT_ROW && across && target->in_turn;
+    row->splits = choose_splits(row);
+    row->lanes = row->form == ROW_LANE ? sched_spread(target, sched_lanes(lane_rows(row), n_outer),
+                                                      n_outer * row->splits)
+                                       : sched_lanes(target->row_lanes, row->n_row);
     if (row->form == ROW_GROUP && row->splits == 1 && !target->caches_rows &&
-        row->n_levels + any_full(row) > 1 && row->n_row <= (int64_t)MOST_KEPT * row->lanes)
+        row->n_row <= (int64_t)MOST_KEPT * row->lanes)
         row->kept = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);
 }
 
 /* ---- aliases ---- */
-
-/* Bits of the inputs that a node loads. */
-static uint64_t inputs_of(const struct row *row, uint32_t number)
-{
-    const struct expr_node *node = &row->e.nodes[number];
-    uint32_t input = row->e.s->block->values[node->value].input;
-    uint64_t inputs = 0;
-
-    if (node->kind == EXPR_LOAD)
-        return input < 64 ? 1ull << input : 0;
-    for (uint32_t i = 0; node->kind == EXPR_OP && i < node->n_in; i++)
-        if (node->in[i] != BLOCK_NONE)
-            inputs |= inputs_of(row, node->in[i]);
-    return inputs;
-}
 
 /* Inputs that a pass behind this one loads again. */
 static uint64_t inputs_after(const struct row *row, uint32_t pass)
@@ -283,23 +284,23 @@ static uint64_t inputs_after(const struct row *row, uint32_t pass)
 
     for (uint32_t i = 0; i < row->n_folds; i++)
         if (row->folds[i].level - 1 > pass)
-            inputs |= inputs_of(row, row->folds[i].node);
+            inputs |= row->e.nodes[row->folds[i].node].inputs;
     for (uint32_t i = 0; i < row->e.n_stores; i++)
         if (!row->full[i] || row->level[row->e.stores[i].node] > pass)
-            inputs |= inputs_of(row, row->e.stores[i].node);
+            inputs |= row->e.nodes[row->e.stores[i].node].inputs;
     return inputs;
 }
 
 static void find_aliases(struct row *row)
 {
-    for (uint32_t i = 0; i < row->e.n_stores && row->splits == 1; i++) {
+    for (uint32_t i = 0; i < row->e.n_stores; i++) {
         const struct expr_store *store = &row->e.stores[i];
         uint64_t alias = expr_alias(&row->e, store->output);
 
         if (row->full[i])
             alias &= ~inputs_after(row, row->level[store->node]);
-        else if (row->form == ROW_GROUP)
-            alias = 0; /* one lane stores what all have loaded */
+        else if (row->form == ROW_GROUP || row->splits > 1)
+            alias = 0; /* one lane stores what all have loaded, or what others load yet */
         row->e.s->numbers->alias[store->output] = alias;
     }
 }
@@ -315,6 +316,16 @@ static bool is_empty(const struct row *row)
         if (dims[d] == 0 && (!(row->labels.axes >> d & 1) || any_full(row)))
             return true;
     return false;
+}
+
+/* Of a lane in a phase, about, and not less. */
+static int64_t rounds_of(const struct row *row)
+{
+    int64_t share = row->form == ROW_GROUP ? row->lanes : 1;
+    int64_t n = row->splits > 1 ? row->chunk : row->n_row;
+    int64_t passes = row->splits > 1 ? 1 : (int64_t)row->n_levels + any_full(row);
+
+    return passes * ((n + share - 1) / share) + row->splits;
 }
 
 static frit_status build(struct row *row, frit_err *err)
@@ -337,6 +348,7 @@ static frit_status build(struct row *row, frit_err *err)
     choose_form(row);
     if (row->outer.count * row->splits > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s has too many rows", s->module->name);
+    TRY(sched_rounds(s, rounds_of(row), err));
     if (is_empty(row)) {
         kir_phase(s->module, s->target->lanes);
         return expr_status(&row->e, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row schedule, between row.c (what is to be done) and row_emit.c (the code).
+/* The row schedule, between row.c (what is to be done) and row_emit.h (the code).
  *
  * The space is the root of the block's labels; its dims that are folded are tagged ROW_INNER. Folds
  * have levels: one more than the folds their elements come from.  A pass per level goes over the
@@ -43,6 +43,7 @@ struct row {
     bool *varies;    /* per node: along the row */
     bool *full;      /* per store */
     enum row_form form;
+    bool in_step; /* lanes, whose rows lie beside each other, go from element to element together */
     uint32_t lanes;
     int64_t splits, chunk; /* of a row; 1: it is folded in one piece */
     uint32_t kept;         /* elements per lane that are kept from pass to pass; 0: none */

@@ -33,14 +33,24 @@ pick_fn pick_row_of(uint32_t op)
     return op < FRIT_OP_LIMIT ? rows[op] : NULL;
 }
 
-bool join_row_of(uint32_t op)
+enum join_axis join_row_of(uint32_t op)
 {
-    static const bool rows[FRIT_OP_LIMIT] = {
-#define LOWER_JOIN(name) [FRIT_OP_##name] = true,
+    static const enum join_axis rows[FRIT_OP_LIMIT] = {
+#define LOWER_JOIN(name, AXIS) [FRIT_OP_##name] = JOIN_##AXIS,
 #include "lower/rows.def"
     };
 
-    return op < FRIT_OP_LIMIT && rows[op];
+    return op < FRIT_OP_LIMIT ? rows[op] : JOIN_NONE;
+}
+
+const struct part_row *part_row_of(uint32_t op)
+{
+    static const struct part_row rows[FRIT_OP_LIMIT] = {
+#define LOWER_PART(name, part, rest) [FRIT_OP_##name] = {part_##name, part, rest},
+#include "lower/rows.def"
+    };
+
+    return op < FRIT_OP_LIMIT && rows[op].fn ? &rows[op] : NULL;
 }
 
 bool lower_is_float(uint32_t dtype)
@@ -110,4 +120,20 @@ uint32_t lower_most(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b
     static const enum kir_op ops[4] = {KIR_fmax, KIR_smax, KIR_umax, KIR_or};
 
     return by_kind(m, dtype, ops, a, b);
+}
+
+bool lower_is_cheap(uint32_t op)
+{
+    static const uint32_t cheap[] = {
+        FRIT_OP_copy,     FRIT_OP_cast,    FRIT_OP_full,      FRIT_OP_zeros,   FRIT_OP_ones,
+        FRIT_OP_empty,    FRIT_OP_abs,     FRIT_OP_neg,       FRIT_OP_add,     FRIT_OP_sub,
+        FRIT_OP_mul,      FRIT_OP_maximum, FRIT_OP_minimum,   FRIT_OP_square,  FRIT_OP_relu,
+        FRIT_OP_clamp,    FRIT_OP_where,   FRIT_OP_mask_fill, FRIT_OP_reshape, FRIT_OP_permute,
+        FRIT_OP_expand,   FRIT_OP_flip,    FRIT_OP_unfold,    FRIT_OP_squeeze, FRIT_OP_unsqueeze,
+        FRIT_OP_transpose};
+
+    for (uint32_t i = 0; i < sizeof(cheap) / sizeof(cheap[0]); i++)
+        if (cheap[i] == op)
+            return true;
+    return false;
 }

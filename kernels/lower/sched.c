@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/fail.h"
+
 /* The array with room for one more; NULL without memory.  What it grew out of stays in the arena.
  */
 static void *grow(struct arena *arena, void *array, uint32_t n, uint32_t *room, size_t item)
@@ -38,6 +40,28 @@ uint32_t sched_word(struct sched *s, enum kir_type type, uint64_t bits)
     return kir_param(s->module, type);
 }
 
+frit_status sched_rounds(const struct sched *s, int64_t rounds, frit_err *err)
+{
+    if (!s->target->most_rounds || rounds <= s->target->most_rounds)
+        return FRIT_OK;
+    return fail(err, FRIT_UNSUPPORTED, "kernels: %s has longer loops than the device does whole",
+                s->module->name);
+}
+
+uint32_t sched_lanes(uint32_t most, int64_t n)
+{
+    while (most > SCHED_LEAST && most / 2 >= n)
+        most /= 2;
+    return most;
+}
+
+uint32_t sched_spread(const struct kir_target *target, uint32_t lanes, int64_t n)
+{
+    while (lanes > SCHED_MANY && n / lanes < target->units)
+        lanes /= 2;
+    return lanes;
+}
+
 uint64_t sched_bytes(const struct sched *s)
 {
     uint64_t bytes = 0;
@@ -61,7 +85,8 @@ uint32_t sched_index(struct sched *s, int64_t value)
     return sched_word(s, s->module->wide ? KIR_I64 : KIR_I32, (uint64_t)value);
 }
 
-uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type)
+/* A word for what is late, but for its number among the words. */
+static uint32_t late_word(struct sched *s, const struct sched_late *what)
 {
     struct sched_numbers *numbers = s->numbers;
     struct sched_late *late =
@@ -72,8 +97,37 @@ uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type)
         return KIR_NONE;
     }
     numbers->late = late;
-    late[numbers->n_late++] = (struct sched_late){numbers->n_words, scalar, (uint32_t)type};
-    return sched_word(s, type, 0);
+    late[numbers->n_late] = *what;
+    late[numbers->n_late++].word = numbers->n_words;
+    return sched_word(s, (enum kir_type)what->type, 0);
+}
+
+uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type)
+{
+    return late_word(s, &(struct sched_late){.number = scalar, .type = (uint32_t)type});
+}
+
+uint32_t sched_bound(struct sched *s, uint32_t bound, int64_t least, int64_t most, int64_t more)
+{
+    return late_word(s, &(struct sched_late){.number = bound,
+                                             .type = s->module->wide ? KIR_I64 : KIR_I32,
+                                             .from = SCHED_BOUND,
+                                             .least = least,
+                                             .most = most,
+                                             .more = more});
+}
+
+bool sched_bound_known(const struct sched *s, uint32_t bound, int64_t *value)
+{
+    static const int64_t values[] = {[FRIT_SCALAR_CLASS_ONE] = 1,
+                                     [FRIT_SCALAR_CLASS_MINUS_ONE] = -1,
+                                     [FRIT_SCALAR_CLASS_TWO] = 2};
+    uint32_t class = s->sig->bound_classes ? s->sig->bound_classes[bound] : FRIT_SCALAR_CLASS_OTHER;
+
+    if (class == FRIT_SCALAR_CLASS_OTHER || class > FRIT_SCALAR_CLASS_TWO)
+        return false;
+    *value = values[class];
+    return true;
 }
 
 uint32_t sched_wide(struct sched *s, uint32_t value)
@@ -112,5 +166,7 @@ uint32_t sched_divide(struct sched *s, const struct sched_divisor *divisor, uint
     return kir_emit(s->module, KIR_shr, x, divisor->shift, KIR_NONE);
 }
 
-const struct schedule *const schedules[] = {&sched_map, &sched_row};
+const struct schedule *const schedules[] = {
+    &sched_map,      &sched_row, &sched_scan, &sched_pool,     &sched_scatter,
+    &sched_contract, &sched_fft, &sched_sort, &sched_quantize, &sched_ctc};
 const uint32_t n_schedules = sizeof(schedules) / sizeof(schedules[0]);

@@ -16,11 +16,16 @@
 
 enum { SCHED_PHASES = FRIT_MAX_PHASES };
 
-/* A parameter word that the launch fills: one of its scalars, as the type. */
+enum sched_from { SCHED_SCALAR, SCHED_BOUND };
+
+/* A parameter word that the launch fills: one of its scalars, as the type, or one of its bounds,
+ * brought between `least` and `most`, plus `more`. */
 struct sched_late {
     uint32_t word;
-    uint32_t scalar; /* in frit_launch.scalars */
+    uint32_t number; /* in frit_launch.scalars or bounds */
     uint32_t type;   /* enum kir_type */
+    uint32_t from;   /* enum sched_from */
+    int64_t least, most, more;
 };
 
 /* The numbers.  In `arena`. */
@@ -46,6 +51,20 @@ struct sched {
     struct sched_numbers *numbers;
 };
 
+/* FRIT_UNSUPPORTED where the device leaves out some of so many rounds, all loops of a lane in a
+ * phase together. */
+frit_status sched_rounds(const struct sched *s, int64_t rounds, frit_err *err);
+
+enum {
+    SCHED_LEAST = 16, /* lanes of a group */
+    SCHED_MANY = 64   /* rows: worth a lane each */
+};
+
+/* Lanes of a group for `n` things: of `most`, halved, the fewest that hold them all. */
+uint32_t sched_lanes(uint32_t most, int64_t n);
+/* Fewer of them where there would be too few groups to keep the device busy. */
+uint32_t sched_spread(const struct kir_target *target, uint32_t lanes, int64_t n);
+
 /* Bytes that the launch moves, each element of an argument once. */
 uint64_t sched_bytes(const struct sched *s);
 
@@ -54,6 +73,10 @@ uint32_t sched_index(struct sched *s, int64_t value); /* I64 in a wide module, e
 uint32_t sched_word(struct sched *s, enum kir_type type, uint64_t bits);
 /* A scalar of the launch, as the type. */
 uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type);
+/* A bound of the launch, as an index: brought between the two, plus `more`. */
+uint32_t sched_bound(struct sched *s, uint32_t bound, int64_t least, int64_t most, int64_t more);
+/* The value of a bound, where its class is that of one number. */
+bool sched_bound_known(const struct sched *s, uint32_t bound, int64_t *value);
 
 /* Division of indices by a number of the launch, as parameters.  `x` >= 0. */
 struct sched_divisor {
@@ -75,10 +98,18 @@ struct schedule {
     frit_status (*build)(struct sched *s, frit_err *err);
 };
 
-extern const struct schedule sched_row; /* folds over one set of dims, with all around: row.c */
-extern const struct schedule sched_map; /* elementwise over one space: map.c */
+extern const struct schedule sched_row;  /* folds over one set of dims, with all around: row.c */
+extern const struct schedule sched_map;  /* elementwise over one space: map.c */
+extern const struct schedule sched_scan; /* one running fold, with elementwise ops around: scan.c */
+extern const struct schedule sched_pool; /* windows, with elementwise ops around: pool.c */
+extern const struct schedule sched_scatter;  /* writes where an index says: scatter.c */
+extern const struct schedule sched_contract; /* sums of products, with elementwise ops around */
+extern const struct schedule sched_fft;      /* rfft, irfft, with elementwise ops behind: fft.c */
+extern const struct schedule sched_sort;     /* sort, with elementwise ops behind: sort.c */
+extern const struct schedule sched_quantize; /* to packed values, with elementwise ops before */
+extern const struct schedule sched_ctc; /* ctc_loss, its gradient, elementwise ops around: ctc.c */
 
-/* In the order in which they are tried: map, reduce, row, scan, contract. */
+/* In the order in which they are tried. */
 extern const struct schedule *const schedules[];
 extern const uint32_t n_schedules;
 

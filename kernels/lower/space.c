@@ -37,30 +37,41 @@ bool space_equal(const struct space_expr *a, const struct space_expr *b)
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* The largest value of a variable; the least is 0. */
-static int64_t var_most(const struct space *space, uint32_t var)
+static void var_range(const struct space *space, uint32_t var, int64_t *low, int64_t *high)
 {
     const struct space_atom *atom;
-    int64_t low, high;
 
-    if (var < SPACE_DIMS)
-        return space->extent[var] - 1;
+    *low = 0;
+    if (var < SPACE_DIMS) {
+        *high = space->extent[var] - 1;
+        return;
+    }
     atom = &space->atom[var - SPACE_DIMS];
-    if (atom->by == 0)
-        return atom->of.c - 1;
-    space_range(space, &atom->of, &low, &high);
-    return high / atom->by;
+    *high = atom->by - 1;
+    if (atom->kind == SPACE_QUOTIENT) {
+        space_range(space, &atom->of, low, high);
+        *low = 0;
+        *high /= atom->by;
+    } else if (atom->kind == SPACE_RATIO || atom->kind == SPACE_REST) {
+        space_range(space, &atom->of, low, high);
+        *high = *high > -*low ? *high : -*low;
+        *low = -*high;
+    }
 }
 
 void space_range(const struct space *space, const struct space_expr *expr, int64_t *low,
                  int64_t *high)
 {
     *low = *high = expr->c;
-    for (uint32_t v = 0; v < SPACE_VARS; v++)
-        if (expr->k[v] > 0)
-            *high += expr->k[v] * var_most(space, v);
-        else if (expr->k[v] < 0)
-            *low += expr->k[v] * var_most(space, v);
+    for (uint32_t v = 0; v < SPACE_VARS; v++) {
+        int64_t k = expr->k[v], least, most;
+
+        if (!k)
+            continue;
+        var_range(space, v, &least, &most);
+        *low += k * (k > 0 ? least : most);
+        *high += k * (k > 0 ? most : least);
+    }
 }
 
 /* ---- division ---- */
@@ -87,7 +98,8 @@ static uint32_t atom_var(struct space *space, const struct space_atom *atom)
     uint32_t i;
 
     for (i = 0; i < space->n_atoms; i++)
-        if (space->atom[i].by == atom->by && space->atom[i].name == atom->name &&
+        if (space->atom[i].kind == atom->kind && space->atom[i].by == atom->by &&
+            space->atom[i].name == atom->name && space->atom[i].other == atom->other &&
             space_equal(&space->atom[i].of, &atom->of))
             return SPACE_DIMS + i;
     if (i == SPACE_ATOMS) {
@@ -98,13 +110,45 @@ static uint32_t atom_var(struct space *space, const struct space_atom *atom)
     return SPACE_DIMS + i;
 }
 
-struct space_expr space_found(struct space *space, int64_t extent, uint32_t name)
+static struct space_expr atom_expr(struct space *space, const struct space_atom *atom)
 {
     struct space_expr expr = {0};
 
-    if (extent > 1)
-        expr.k[atom_var(space, &(struct space_atom){{.c = extent}, 0, name})] = 1;
+    expr.k[atom_var(space, atom)] = 1;
     return expr;
+}
+
+struct space_expr space_found(struct space *space, int64_t extent, uint32_t name)
+{
+    if (extent <= 1)
+        return (struct space_expr){0};
+    return atom_expr(space, &(struct space_atom){.by = extent, .kind = SPACE_FOUND, .name = name});
+}
+
+struct space_expr space_bound(struct space *space, int64_t least, int64_t most, uint32_t bound)
+{
+    struct space_expr expr = {0};
+
+    if (least < most)
+        expr = atom_expr(space, &(struct space_atom){.of = {.c = least},
+                                                     .by = most - least + 1,
+                                                     .kind = SPACE_NUMBER,
+                                                     .name = bound});
+    expr.c = least;
+    return expr;
+}
+
+struct space_expr space_steps(struct space *space, const struct space_expr *expr, int64_t extent,
+                              uint32_t start, uint32_t step)
+{
+    return atom_expr(space, &(struct space_atom){*expr, extent, SPACE_STEPS, start, step});
+}
+
+void space_ratio(struct space *space, const struct space_expr *expr, uint32_t bound, int64_t more,
+                 struct space_expr *quotient, struct space_expr *rest)
+{
+    *quotient = atom_expr(space, &(struct space_atom){*expr, more, SPACE_RATIO, bound, 0});
+    *rest = atom_expr(space, &(struct space_atom){*expr, more, SPACE_REST, bound, 0});
 }
 
 /* Parts of expr: quotient and rest, expr = by * quotient + rest, the rest with the terms that do
@@ -147,7 +191,7 @@ struct space_expr space_div(struct space *space, const struct space_expr *expr, 
     if (by == 1)
         space_add(&quotient, &rest, 1);
     else
-        quotient.k[atom_var(space, &(struct space_atom){rest, by, 0})] += 1;
+        quotient.k[atom_var(space, &(struct space_atom){.of = rest, .by = by})] += 1;
     return quotient;
 }
 
@@ -182,9 +226,11 @@ void space_unlinear(struct space *space, const struct space_expr *linear, uint32
     struct space_expr before = {0};
     int64_t stride = 1;
 
-    out->rank = rank;
+    *out = (struct space_map){.rank = rank};
     for (uint32_t d = 0; d < rank; d++)
         stride *= dims[d];
+    if (stride == 0)
+        return;
     for (uint32_t d = 0; d < rank; d++) {
         struct space_expr quotient;
 
@@ -294,8 +340,8 @@ static bool splittable(const struct space *space, uint32_t *dim, int64_t *inner)
         for (uint32_t d = 0; d < space->n_dims; d++) {
             int64_t k = space->atom[i].of.k[d], by = space->atom[i].by;
 
-            if (k <= 0 || by % k || by == k || space->extent[d] % (by / k) ||
-                space->extent[d] == by / k)
+            if (space->atom[i].kind != SPACE_QUOTIENT || k <= 0 || by % k || by == k ||
+                space->extent[d] % (by / k) || space->extent[d] == by / k)
                 continue;
             *dim = d;
             *inner = by / k;
@@ -343,8 +389,12 @@ static void divide_again(const struct settle *settle)
         memset(of.k + SPACE_DIMS, 0, SPACE_ATOMS * sizeof(*of.k));
         for (uint32_t j = 0; j < i; j++)
             space_add(&of, &now[j], old[i].of.k[SPACE_DIMS + j]);
-        now[i] =
-            old[i].by ? space_div(space, &of, old[i].by) : space_found(space, of.c, old[i].name);
+        if (old[i].kind == SPACE_QUOTIENT) {
+            now[i] = space_div(space, &of, old[i].by);
+        } else {
+            old[i].of = of;
+            now[i] = atom_expr(space, &old[i]);
+        }
     }
     for (uint32_t e = 0; e < settle->n; e++) {
         struct space_expr was = *settle->exprs[e];

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lower/rows.h"
+#include "lower/sched.h"
 
 static int64_t count_of(const int64_t *dims, uint32_t rank)
 {
@@ -142,4 +143,21 @@ bool view_squeeze(const struct view *view, const struct space_map *of, struct sp
 bool view_unsqueeze(const struct view *view, const struct space_map *of, struct space_map *in)
 {
     return same_dims(view, of, in);
+}
+
+bool view_repeat(const struct view *view, const struct space_map *of, struct space_map *in)
+{
+    int64_t axis = ((const frit_attrs_repeat *)view->attrs)->axis;
+    struct space_expr times;
+
+    if (axis < 0 || axis >= view->in_rank || view->out_rank != view->in_rank ||
+        !dims_stay(view, 1u << axis) ||
+        (view->in[axis] ? view->out[axis] % view->in[axis] : view->out[axis]))
+        return false;
+    *in = *of;
+    if (view->in[axis] == 0)
+        return true;
+    times = space_div(view->space, &of->at[axis], view->in[axis]);
+    space_add(&in->at[axis], &times, -view->in[axis]);
+    return true;
 }

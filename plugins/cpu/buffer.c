@@ -28,43 +28,34 @@ static void *take(const struct plug *plug, uint64_t bytes, uint64_t align)
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err)
 {
-    struct device *device = self;
-    const struct plug *plug = &device->instance->plug;
-    frit_status status = budget_take(&device->budget, desc->bytes, err);
-    struct buffer *buffer;
+    struct hosted *hosted = self;
+    frit_status status = budget_take(&hosted->budget, desc->bytes, err);
+    struct serial_memory *memory;
     char *data;
 
     if (status)
         return status;
-    buffer = plug_alloc(plug, sizeof *buffer, _Alignof(struct buffer));
-    data = buffer ? take(plug, desc->bytes, desc->align) : NULL;
+    memory = plug_alloc(hosted->plug, sizeof *memory, _Alignof(struct serial_memory));
+    data = memory ? take(hosted->plug, desc->bytes, desc->align) : NULL;
     if (!data) {
-        plug_free(plug, buffer);
-        return budget_fail(&device->budget, desc->bytes, err);
+        plug_free(hosted->plug, memory);
+        return budget_fail(&hosted->budget, desc->bytes, err);
     }
-    buffer->memory = (struct serial_memory){data, desc->bytes};
-    out->memory = buffer;
+    *memory = (struct serial_memory){data, desc->bytes};
+    out->memory = memory;
     out->address = (uint64_t)(uintptr_t)data;
     out->host_pointer = data;
     return FRIT_OK;
 }
 
-void buffer_free(void *self, void *memory)
+void buffer_free(void *self, void *buffer)
 {
-    struct device *device = self;
-    struct buffer *buffer = memory;
+    struct hosted *hosted = self;
+    struct serial_memory *memory = buffer;
 
-    if (!buffer)
+    if (!memory)
         return;
-    budget_give(&device->budget, buffer->memory.bytes);
-    plug_free(&device->instance->plug, buffer->memory.data);
-    plug_free(&device->instance->plug, buffer);
-}
-
-void *native_get(void *device, void *object, frit_str name)
-{
-    const struct buffer *buffer = object;
-
-    (void)device;
-    return buffer && plug_is(name, FRIT_STR("host.ptr")) ? buffer->memory.data : NULL;
+    budget_give(&hosted->budget, memory->bytes);
+    plug_free(hosted->plug, memory->data);
+    plug_free(hosted->plug, memory);
 }

@@ -1,49 +1,191 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code for a module: each phase made ready for the tile interpreter. */
+/* Code for a module.
+ *
+ * Machine code that was kept runs at once.  Else a module begins in the tile interpreter, or, where
+ * the options say so, as code that is quickly made.  When it has run for as long as a compile takes
+ * it is compiled well in the background, and run as that from then on: all give the same bits.  The
+ * first launch that takes much longer than a compile waits for one.  A compile holds a reference,
+ * so that nobody else waits for it; one that nobody wants any more does not begin. */
+#include <string.h>
+
 #include "cpu.h"
+
+enum { HOT_NS = 2000000, LONG_NS = 20000000 };
 
 static bool is_cancelled(const frit_cancel *cancel)
 {
     return cancel && __atomic_load_n(&cancel->requested, __ATOMIC_RELAXED);
 }
 
-static frit_status compile_phase(struct module_code *code, const struct kir_module *module,
-                                 uint32_t i, frit_err *err)
+static void unref(struct module_code *code)
 {
-    const struct kir_phase *phase = &module->phases[i];
-    frit_status status = tile_compile(module, i, code->instance->level, &code->phases[i].tile, err);
-    size_t scratch;
+    const struct plug *plug = &code->instance->plug;
+
+    if (atomic_fetch_sub(&code->refs, 1) > 1)
+        return;
+    object_unload(code->first);
+    object_unload(atomic_load(&code->best));
+    for (uint32_t i = 0; i < code->n_phases; i++)
+        tile_destroy(code->phases[i].tile);
+    kir_fini(&code->module);
+    plug_free(plug, code);
+}
+
+/* ---- in the background ---- */
+
+static struct tier_job job_of(const struct module_code *code, const struct kir_module *module,
+                              enum llvm_level level)
+{
+    return (struct tier_job){module, code->digest, level};
+}
+
+static void compile_well(void *ctx)
+{
+    struct module_code *code = ctx;
+    const struct tier_job job = job_of(code, &code->module, LLVM_GOOD);
+    struct object *object, *none = NULL;
+
+    if (!atomic_load(&code->unwanted) && !atomic_load(&code->best) &&
+        !tier_make(&code->instance->tier, &job, &object, NULL)) {
+        if (atomic_compare_exchange_strong(&code->best, &none, object))
+            atomic_fetch_add(&code->generation, 1);
+        else
+            object_unload(object);
+    }
+    unref(code);
+}
+
+static bool can_spawn(const struct instance *instance)
+{
+    const frit_host_exec *exec = instance->exec;
+
+    return exec && FRIT_HAS(exec, frit_host_exec, spawn) && exec->spawn;
+}
+
+/* Where nothing can be spawned now the next launch asks again. */
+static void ask(struct module_code *code)
+{
+    const frit_host_exec *exec = code->instance->exec;
+
+    if (atomic_exchange(&code->asked, true))
+        return;
+    atomic_fetch_add(&code->refs, 1);
+    if (exec->spawn(code->instance->plug.host->self, compile_well, code, NULL)) {
+        atomic_store(&code->asked, false);
+        unref(code);
+    }
+}
+
+/* On the launching thread, whatever was asked for; once, as it may fail. */
+static void hurry(struct module_code *code)
+{
+    if (atomic_exchange(&code->hurried, true))
+        return;
+    atomic_fetch_add(&code->refs, 1);
+    compile_well(code);
+}
+
+const struct object *module_object(struct module_code *code, uint64_t ns)
+{
+    const struct object *best = atomic_load_explicit(&code->best, memory_order_acquire);
+
+    if (best || !code->compiles)
+        return best ? best : code->first;
+    if (ns >= LONG_NS)
+        hurry(code);
+    else if (!atomic_load_explicit(&code->asked, memory_order_relaxed) &&
+             atomic_fetch_add_explicit(&code->spent_ns, ns, memory_order_relaxed) + ns >= HOT_NS)
+        ask(code);
+    best = atomic_load_explicit(&code->best, memory_order_acquire);
+    return best ? best : code->first;
+}
+
+uint32_t module_generation(void *self, void *compiled)
+{
+    (void)self;
+    return atomic_load(&((struct module_code *)compiled)->generation);
+}
+
+/* ---- at once ---- */
+
+static frit_status interpret(struct module_code *code, const struct kir_module *module, uint32_t i,
+                             frit_err *err)
+{
+    struct tile_code *tile;
+    frit_status status = tile_compile(module, i, code->instance->level, &tile, err);
 
     if (status)
         return status;
-    code->n_phases++;
-    code->phases[i].work = (uint64_t)phase->n * phase->lanes;
-    scratch = tile_scratch(code->phases[i].tile);
-    code->scratch = scratch > code->scratch ? scratch : code->scratch;
+    code->phases[i].tile = tile;
+    if (tile_scratch(tile) > code->scratch)
+        code->scratch = tile_scratch(tile);
     return FRIT_OK;
 }
 
-frit_status module_compile(void *self, const struct kir_module *module, const uint8_t *digest,
+/* What there is of machine code, and made of it where the option says so. */
+static frit_status find_object(struct module_code *code, const struct kir_module *module,
+                               frit_err *err)
+{
+    struct tier *tier = &code->instance->tier;
+    const struct tier_job good = job_of(code, module, LLVM_GOOD);
+    const struct tier_job quick = job_of(code, module, LLVM_QUICK);
+    struct object *best;
+
+    if (tier->mode == TIER_0)
+        return FRIT_OK;
+    best = tier_find(tier, &good);
+    atomic_init(&code->best, best);
+    if (best)
+        return FRIT_OK;
+    code->first = tier_find(tier, &quick);
+    return code->first || tier->mode != TIER_1 ? FRIT_OK
+                                               : tier_make(tier, &quick, &code->first, err);
+}
+
+static frit_status make(struct module_code *code, const struct kir_module *module,
+                        const frit_cancel *cancel, frit_err *err)
+{
+    const struct plug *plug = &code->instance->plug;
+    frit_status status = find_object(code, module, err);
+    bool interpreted = !code->first && !atomic_load(&code->best);
+
+    for (uint32_t i = 0; i < module->n_phases && !status && interpreted; i++)
+        status = is_cancelled(cancel) ? plug_fail(plug, err, FRIT_CANCELLED,
+                                                  "no code for %s: cancelled", module->name)
+                                      : interpret(code, module, i, err);
+    return status;
+}
+
+frit_status module_compile(void *self, struct kir_module *module, const uint8_t *digest,
                            const frit_cancel *cancel, void **out, frit_err *err)
 {
-    const struct instance *instance = self;
+    struct instance *instance = self;
     uint64_t bytes = sizeof(struct module_code) + module->n_phases * sizeof(struct phase_code);
     struct module_code *code = plug_alloc(&instance->plug, bytes, _Alignof(struct module_code));
-    frit_status status = FRIT_OK;
+    frit_status status;
 
-    (void)digest;
     *out = NULL;
     if (!code)
         return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for code of %s",
                          module->name);
-    *code = (struct module_code){.instance = instance};
-    for (uint32_t i = 0; i < module->n_phases && !status; i++)
-        status = is_cancelled(cancel) ? plug_fail(&instance->plug, err, FRIT_CANCELLED,
-                                                  "no code for %s: cancelled", module->name)
-                                      : compile_phase(code, module, i, err);
+    memset(code, 0, bytes);
+    code->instance = instance;
+    code->n_phases = module->n_phases;
+    atomic_init(&code->refs, 1);
+    memcpy(code->digest, digest, KIR_DIGEST);
+    for (uint32_t i = 0; i < module->n_phases; i++)
+        code->phases[i].work = (uint64_t)module->phases[i].n * module->phases[i].lanes;
+    for (uint32_t i = 0; i < module->n_args && i < 64; i++)
+        code->writes |= (uint64_t)((module->args[i].access & KIR_WRITE) != 0) << i;
+    status = make(code, module, cancel, err);
     if (status) {
-        module_release(self, code);
+        unref(code);
         return status;
+    }
+    code->compiles = instance->tier.mode != TIER_0 && can_spawn(instance);
+    if (code->compiles && !atomic_load(&code->best)) {
+        code->module = *module;
+        *module = (struct kir_module){0};
     }
     *out = code;
     return FRIT_OK;
@@ -51,10 +193,9 @@ frit_status module_compile(void *self, const struct kir_module *module, const ui
 
 void module_release(void *self, void *compiled)
 {
-    const struct instance *instance = self;
     struct module_code *code = compiled;
 
-    for (uint32_t i = 0; code && i < code->n_phases; i++)
-        tile_destroy(code->phases[i].tile);
-    plug_free(&instance->plug, code);
+    (void)self;
+    atomic_store(&code->unwanted, true);
+    unref(code);
 }

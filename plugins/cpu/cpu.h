@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this driver share: the instance, the device, its buffers, and compiled code. */
+/* What the files of this driver share: the instance, the device, and compiled code. */
 #ifndef CPU_H
 #define CPU_H
 
@@ -8,19 +8,22 @@
 
 #include "emit/tile/tile.h"
 #include "kernels.h"
-#include "util/budget.h"
+#include "tier.h"
+#include "util/hosted.h"
 #include "util/plug.h"
-#include "util/serial.h"
 
 #define CPU_VERSION "0.1.0"
 
-/* One per host.  Constant once open. */
+/* One per host.  Constant once open, but for what has a lock of its own. */
 struct instance {
     struct plug plug;
-    const frit_host_exec *exec; /* NULL: the calling thread works alone */
+    const frit_host_exec *exec; /* NULL: the calling thread works alone, and in no background */
     uint32_t threads;
     uint64_t memory_bytes; /* option: what a device may hold, 0 = no cap */
     enum tile_level level; /* option: instruction set */
+    bool check;            /* option: everything is interpreted, within its bounds */
+    struct tier tier;
+    uint64_t stream_bytes; /* a launch that writes as much goes around the caches */
     char name[96];         /* of the processor */
     char fingerprint[64];
 };
@@ -29,32 +32,40 @@ struct instance {
 struct room {
     uint64_t *words;
     void **args;
+    struct tile_bounds *bounds; /* of the arguments */
     uint32_t n_words, n_args;
     size_t scratch_bytes;
     void **scratch; /* per thread */
 };
 
 struct device {
-    const struct instance *instance;
-    struct budget budget; /* bytes in buffers */
+    struct hosted hosted; /* the first: slots of util/hosted.h take a device */
+    struct instance *instance;
     struct kernels_device kernels;
-    struct serial queue;
     struct room room;
 };
 
-struct buffer {
-    struct serial_memory memory;
-};
-
-/* A module made ready to run.  Immutable; any thread. */
+/* A module made ready to run: by the tile interpreter or as machine code first, and, when it was
+ * worth it, as better code from then on.  Any thread. */
 struct phase_code {
-    struct tile_code *tile;
-    uint64_t work; /* instructions of a group */
+    struct tile_code *tile; /* NULL: there was machine code at once */
+    uint64_t work;          /* instructions of a group */
 };
 
 struct module_code {
-    const struct instance *instance;
-    size_t scratch; /* bytes that a thread needs */
+    struct instance *instance;
+    atomic_uint refs;              /* of the kernel library, and of a compile */
+    struct object *first;          /* machine code that was there at once, or NULL */
+    _Atomic(struct object *) best; /* as good as it gets; NULL: not yet, or never; set once */
+    atomic_uint generation;
+    atomic_uint_least64_t spent_ns; /* without it, about */
+    bool compiles;                  /* to better code, of the module that is kept for that */
+    atomic_bool asked, hurried,
+        unwanted;             /* for better code; at once; nobody has a use for it any more */
+    struct kir_module module; /* for the compile */
+    uint8_t digest[KIR_DIGEST];
+    uint64_t writes; /* bits of the arguments that it writes, of the first 64 */
+    size_t scratch;  /* bytes that a thread needs in the tile interpreter */
     uint32_t n_phases;
     struct phase_code phases[];
 };
@@ -69,19 +80,6 @@ void device_close(void *self);
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err);
 void buffer_free(void *self, void *memory);
-void *native_get(void *device, void *object, frit_str name);
-
-frit_status queue_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
-                        frit_err *err);
-frit_status queue_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
-                       frit_err *err);
-frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                         const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
-frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
-                       frit_err *err);
-frit_status queue_kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
-                              void **kernel, frit_err *err);
-void queue_kernel_unload(void *self, void *kernel);
 
 frit_status op_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                         uint64_t *bits, frit_err *err);
@@ -95,8 +93,11 @@ frit_str launch_name(const frit_launch *launch);
 void room_fini(struct room *room, const struct instance *instance);
 
 /* Slots of struct kernels_device; `self` is the instance. */
-frit_status module_compile(void *self, const struct kir_module *module, const uint8_t *digest,
+frit_status module_compile(void *self, struct kir_module *module, const uint8_t *digest,
                            const frit_cancel *cancel, void **code, frit_err *err);
 void module_release(void *self, void *code);
+uint32_t module_generation(void *self, void *code);
+/* Machine code, or NULL: the tile interpreter is to run it.  It will take about `ns`. */
+const struct object *module_object(struct module_code *code, uint64_t ns);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one device: all processors of the process together. */
 #include <string.h>
-#include <unistd.h>
 
 #include "cpu.h"
 #include "util/kernel.h"
@@ -11,19 +10,11 @@
  */
 enum { LANES = 512, ROW_LANES = 64, MOST_LANES = 4096, GROUP_BYTES = 65536, VECTOR_BYTES = 64 };
 
-/* 0 where the system does not say. */
-static uint64_t physical_memory(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-}
-
 frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride, uint32_t capacity,
                              uint32_t *count, frit_driver_info *driver, frit_err *err)
 {
     const struct instance *instance = self;
-    uint64_t bytes = instance->memory_bytes ? instance->memory_bytes : physical_memory();
+    uint64_t bytes = instance->memory_bytes ? instance->memory_bytes : hosted_machine_bytes();
 
     (void)stride;
     *count = 1;
@@ -48,8 +39,10 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
         .heap = {.bytes = bytes, .budget = bytes},
     };
     for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++)
-        if (kir_type_of(dtype) != KIR_VOID)
-            out->dtype_use[dtype] = FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC;
+        out->dtype_use[dtype] = kir_type_of(dtype) != KIR_VOID
+                                    ? FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC
+                                : frit_storage_bytes(dtype, 1) ? FRIT_DTYPE_STORAGE
+                                                               : 0;
     return FRIT_OK;
 }
 
@@ -61,7 +54,9 @@ static struct kir_target target_of(const struct instance *instance)
         .most_lanes = MOST_LANES,
         .units = instance->threads,
         .group_bytes = GROUP_BYTES,
+        .registers = instance->level >= TILE_AVX512 ? 32 : 16,
         .caches_rows = true,
+        .in_turn = true,
         .fma = instance->level >= TILE_AVX2,
         .f64 = true,
         .i64 = true,
@@ -87,18 +82,20 @@ frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
         return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to open cpu:0");
     *device = (struct device){
         .instance = instance,
-        .budget = {.plug = &instance->plug, .cap = instance->memory_bytes},
         .kernels = {.target = target_of(instance),
                     .self = instance,
                     .compile = module_compile,
-                    .release = module_release},
+                    .release = module_release,
+                    .generation = module_generation},
     };
-    status = kernels_open(&device->kernels, err);
+    status = instance->tier.mode == TIER_1 ? tier_open(&instance->tier, err) : FRIT_OK;
+    if (!status)
+        status = kernels_open(&device->kernels, err);
     if (status) {
         plug_free(&instance->plug, device);
         return status;
     }
-    serial_init(&device->queue, &instance->plug, &launches, device);
+    hosted_init(&device->hosted, &instance->plug, &launches, instance->memory_bytes);
     *out = device;
     return FRIT_OK;
 }
@@ -108,7 +105,7 @@ void device_close(void *self)
     struct device *device = self;
 
     kernels_close(&device->kernels);
-    serial_fini(&device->queue);
+    hosted_fini(&device->hosted);
     room_fini(&device->room, device->instance);
     plug_free(&device->instance->plug, device);
 }

@@ -3,6 +3,8 @@
  *
  * Groups share nothing, so results do not depend on who runs them.  A phase that is done before
  * another thread could help runs on the calling one. */
+#include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cpu.h"
@@ -11,10 +13,14 @@
 enum { GRAIN_NS = 5000, BYTES_PER_NS = 16, FLOPS_PER_NS = 16, WORK_PER_NS = 32 };
 
 struct phase_run {
-    const struct tile_code *tile;
+    const struct tile_code *tile; /* NULL: machine code */
+    blob_fn run;
     const uint64_t *words;
     void *const *args, *const *scratch;
     const uint32_t *grid;
+    bool streams;                     /* stores go around the caches */
+    const struct tile_bounds *bounds; /* NULL: nothing is checked */
+    atomic_uint_least64_t *outside;   /* elements that were not within bounds */
 };
 
 /* ---- room ---- */
@@ -34,11 +40,14 @@ static bool grow_args(struct room *room, const struct instance *instance, uint32
     if (n <= room->n_args)
         return true;
     plug_free(&instance->plug, room->args);
+    plug_free(&instance->plug, room->bounds);
     room->n_args = 0;
     room->args = plug_alloc(&instance->plug, n * sizeof *room->args, sizeof *room->args);
-    if (room->args)
+    room->bounds =
+        plug_alloc(&instance->plug, n * sizeof *room->bounds, _Alignof(struct tile_bounds));
+    if (room->args && room->bounds)
         room->n_args = n;
-    return room->args;
+    return room->n_args > 0;
 }
 
 static void free_scratch(struct room *room, const struct instance *instance)
@@ -75,19 +84,35 @@ void room_fini(struct room *room, const struct instance *instance)
     free_scratch(room, instance);
     plug_free(&instance->plug, room->words);
     plug_free(&instance->plug, room->args);
+    plug_free(&instance->plug, room->bounds);
 }
 
 /* ---- phases ---- */
+
+/* Behind stores around the caches, whose order is not kept. */
+static void fence(void)
+{
+#ifdef __x86_64__
+    __builtin_ia32_sfence();
+#endif
+}
 
 static void run_groups(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
 {
     const struct phase_run *run = ctx;
     const uint32_t *grid = run->grid;
-    uint32_t group[3] = {(uint32_t)(first % grid[0]), (uint32_t)(first / grid[0] % grid[1]),
-                         (uint32_t)(first / grid[0] / grid[1])};
+    uint64_t outside = 0;
+    uint32_t group[4] = {(uint32_t)(first % grid[0]), (uint32_t)(first / grid[0] % grid[1]),
+                         (uint32_t)(first / grid[0] / grid[1]), run->streams};
 
     for (; first < end; first++) {
-        tile_run(run->tile, run->words, run->args, group, run->scratch[thread]);
+        if (run->bounds)
+            outside += tile_run_within(run->tile, run->words, run->args, run->bounds, group,
+                                       run->scratch[thread]);
+        else if (run->tile)
+            tile_run(run->tile, run->words, run->args, group, run->scratch[thread]);
+        else
+            run->run(run->words, run->args, group, run->scratch[thread]);
         if (++group[0] < grid[0])
             continue;
         group[0] = 0;
@@ -96,6 +121,10 @@ static void run_groups(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
         group[1] = 0;
         group[2]++;
     }
+    if (run->streams)
+        fence();
+    if (outside)
+        atomic_fetch_add(run->outside, outside);
 }
 
 /* How long it takes on one thread, about. */
@@ -122,39 +151,108 @@ static void run_phase(const struct instance *instance, const struct phase_run *r
                                  (void *)(uintptr_t)run);
 }
 
-static void run_phases(struct device *device, const frit_launch *launch,
-                       const struct kernels_launch *made)
+static uint64_t groups_of(const uint32_t *grid)
+{
+    return (uint64_t)grid[0] * grid[1] * grid[2];
+}
+
+/* Whether it writes more than the second caches hold several times over, nothing of it where it
+ * reads: that is in a cache anyway. */
+static bool streams(const struct device *device, const frit_launch *launch,
+                    const struct kernels_launch *made)
 {
     const struct module_code *code = made->code;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < made->n_args; i++) {
+        if (i >= 64 || !(code->writes >> i & 1))
+            continue;
+        if (made->args[i] == KERNELS_WORKSPACE)
+            return false;
+        bytes += serial_arg(launch, made->args[i])->extent;
+        for (uint32_t k = 0; k < made->n_args; k++)
+            if (k != i && device->room.args[k] == device->room.args[i])
+                return false;
+    }
+    return bytes >= device->instance->stream_bytes;
+}
+
+/* Elements that were not within bounds. */
+static uint64_t run_phases(struct device *device, const frit_launch *launch,
+                           const struct kernels_launch *made, const struct object *object)
+{
+    const struct module_code *code = made->code;
+    atomic_uint_least64_t outside = 0;
 
     for (uint32_t i = 0; i < made->n_phases; i++) {
-        const uint32_t *grid = made->grid[i];
-        const struct phase_run run = {code->phases[i].tile, made->words, device->room.args,
-                                      device->room.scratch, grid};
-        uint64_t groups = (uint64_t)grid[0] * grid[1] * grid[2];
+        const struct phase_run run = {.tile = object ? NULL : code->phases[i].tile,
+                                      .run = object ? object->phases[i].run : NULL,
+                                      .words = made->words,
+                                      .args = device->room.args,
+                                      .scratch = device->room.scratch,
+                                      .grid = made->grid[i],
+                                      .streams = object && streams(device, launch, made),
+                                      .bounds =
+                                          device->instance->check ? device->room.bounds : NULL,
+                                      .outside = &outside};
+        uint64_t groups = groups_of(run.grid);
 
+        assert(run.tile || run.run);
         if (groups > 0)
             run_phase(device->instance, &run, groups,
                       estimate_ns(launch->spec, groups, &code->phases[i]));
     }
+    return outside;
+}
+
+/* The machine code that the launch is to run, NULL: the tile interpreter does. */
+static const struct object *choose(const frit_launch *launch, const struct kernels_launch *made)
+{
+    struct module_code *code = made->code;
+    uint64_t ns = 0;
+
+    for (uint32_t i = 0; i < made->n_phases; i++)
+        ns += estimate_ns(launch->spec, groups_of(made->grid[i]), &code->phases[i]);
+    return module_object(code, ns);
+}
+
+static size_t scratch_of(const struct module_code *code, const struct object *object)
+{
+    size_t most = object ? 0 : code->scratch;
+
+    for (uint32_t i = 0; object && i < object->n_phases; i++)
+        most = object->phases[i].scratch > most ? object->phases[i].scratch : most;
+    return most ? most : 1;
 }
 
 /* ---- launches ---- */
 
 static void *workspace_of(const frit_launch *launch)
 {
-    const struct buffer *buffer = launch->workspace;
+    const struct serial_memory *memory = launch->workspace;
 
-    return buffer->memory.data + launch->workspace_offset;
+    return memory->data + launch->workspace_offset;
+}
+
+static struct tile_bounds bounds_of(const frit_launch *launch, uint32_t arg)
+{
+    const frit_arg *given = arg == KERNELS_WORKSPACE ? NULL : serial_arg(launch, arg);
+
+    if (!given)
+        return (struct tile_bounds){0, (int64_t)launch->spec->workspace_bytes};
+    return (struct tile_bounds){-(int64_t)given->origin,
+                                (int64_t)(given->extent + given->tail - given->origin)};
 }
 
 static void set_args(struct room *room, const frit_launch *launch,
                      const struct kernels_launch *made)
 {
-    for (uint32_t i = 0; i < made->n_args; i++)
+    for (uint32_t i = 0; i < made->n_args; i++) {
+        room->bounds[i] = bounds_of(launch, made->args[i]);
         room->args[i] = made->args[i] == KERNELS_WORKSPACE
                             ? workspace_of(launch)
                             : serial_element(serial_arg(launch, made->args[i]));
+    }
 }
 
 frit_status launch_check(void *device, const frit_launch *launch, frit_err *err)
@@ -176,6 +274,8 @@ frit_status launch_run(void *self, const frit_launch *launch, frit_err *err)
     const struct instance *instance = device->instance;
     struct room *room = &device->room;
     struct kernels_launch made = {0};
+    const struct object *object;
+    uint64_t outside;
     frit_status status = kernels_launch(launch, room->words, room->n_words, &made, err);
 
     if (status && made.n_words > room->n_words) {
@@ -185,11 +285,17 @@ frit_status launch_run(void *self, const frit_launch *launch, frit_err *err)
     }
     if (status)
         return status;
+    object = choose(launch, &made);
     if (!grow_args(room, instance, made.n_args) ||
-        !grow_scratch(room, instance, ((const struct module_code *)made.code)->scratch))
+        !grow_scratch(room, instance, scratch_of(made.code, object)))
         return no_memory(instance, made.name, err);
     set_args(room, launch, &made);
-    run_phases(device, launch, &made);
+    outside = run_phases(device, launch, &made, object);
+    if (outside)
+        return plug_fail(&instance->plug, err, FRIT_INTERNAL,
+                         "%s: %" PRIu64 " elements outside of its arguments: loads gave 0, stores "
+                         "were dropped",
+                         made.name, outside);
     return FRIT_OK;
 }
 

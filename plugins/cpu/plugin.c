@@ -2,11 +2,16 @@
 /* The plugin: its options, its instance, and the tables it offers. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <frit/native.h>
 #include <frit/plugin.h>
 
 #include "cpu.h"
+
+/* The second cache of a processor where the system does not say; how many of it all fill before
+ * what is stored is better not kept in caches. */
+enum { USUAL_CACHE = 1 << 20, CACHE_TIMES = 4 };
 
 /* FRIT_STR for static storage. */
 #define TEXT(literal)                  \
@@ -60,8 +65,9 @@ static frit_status read_options(struct instance *instance, frit_err *err)
 {
     const frit_host_root *host = instance->plug.host;
     const frit_host_options *options =
-        plug_table(host, FRIT_STR(FRIT_HOST_OPTIONS), FRIT_END_OF(frit_host_options, get_i64));
+        plug_table(host, FRIT_STR(FRIT_HOST_OPTIONS), FRIT_END_OF(frit_host_options, get_bool));
     int64_t memory_bytes;
+    uint32_t check;
     frit_status status;
 
     if (!options)
@@ -71,7 +77,23 @@ static frit_status read_options(struct instance *instance, frit_err *err)
     if (status)
         return status;
     instance->memory_bytes = (uint64_t)memory_bytes;
+    status = options->get_bool(host->self, FRIT_STR("check"), &check, err);
+    if (status)
+        return status;
+    instance->check = check;
     return read_level(instance, options, err);
+}
+
+/* What is found without the host. */
+static void describe(struct instance *instance)
+{
+    const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+
+    instance->stream_bytes =
+        (cache > 0 ? (uint64_t)cache : USUAL_CACHE) * CACHE_TIMES * instance->threads;
+    read_name(instance->name, sizeof instance->name);
+    snprintf(instance->fingerprint, sizeof instance->fingerprint, "cpu %s %s", CPU_VERSION,
+             level_names[instance->level]);
 }
 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
@@ -87,22 +109,27 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
     read.exec =
         plug_table(host, FRIT_STR(FRIT_HOST_EXEC), FRIT_END_OF(frit_host_exec, parallel_for));
     read.threads = read.exec ? read.exec->threads(host->self) : 1;
-    read_name(read.name, sizeof read.name);
-    snprintf(read.fingerprint, sizeof read.fingerprint, "cpu %s %s", CPU_VERSION,
-             level_names[read.level]);
+    describe(&read);
     instance = plug_alloc(&read.plug, sizeof *instance, _Alignof(struct instance));
     if (!instance)
         return plug_fail(&read.plug, err, FRIT_NO_HOST_MEMORY,
                          "no memory for the plugin's instance");
     *instance = read;
-    *out = instance;
-    return FRIT_OK;
+    status = tier_init(&instance->tier, &instance->plug, instance->level, err);
+    if (instance->check)
+        instance->tier.mode = TIER_0;
+    if (status)
+        plug_free(&read.plug, instance);
+    else
+        *out = instance;
+    return status;
 }
 
 static void plugin_close(void *self)
 {
     struct instance *instance = self;
 
+    tier_fini(&instance->tier);
     plug_free(&instance->plug, instance);
 }
 
@@ -116,19 +143,19 @@ static const frit_backend backend = {
     .device_close = device_close,
     .alloc = buffer_alloc,
     .free = buffer_free,
-    .write = queue_write,
-    .read = queue_read,
-    .submit = queue_submit,
-    .wait = queue_wait,
+    .write = hosted_write,
+    .read = hosted_read,
+    .submit = hosted_submit,
+    .wait = hosted_wait,
     .supports = op_supports,
     .op_program = op_create,
-    .kernel_load = queue_kernel_load,
-    .kernel_unload = queue_kernel_unload,
+    .kernel_load = hosted_kernel_load,
+    .kernel_unload = hosted_kernel_unload,
 };
 
 static const frit_native_table native = {
     .struct_size = sizeof(frit_native_table),
-    .get = native_get,
+    .get = hosted_native,
 };
 
 static const void *plugin_interface(void *instance, frit_str id)
@@ -158,6 +185,30 @@ static const frit_option options[] = {
         .default_value = TEXT("auto"),
         .choices = TEXT("auto avx512 avx2 baseline"),
         .meaning = TEXT("instruction set of the code; auto: the best of the machine"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_STR,
+        .name = TEXT("tier"),
+        .default_value = TEXT("auto"),
+        .choices = TEXT("auto 0 1"),
+        .meaning = TEXT("0: kernels are interpreted; 1: compiled before they run, by LLVM; auto: "
+                        "interpreted until they are compiled in the background"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_STR,
+        .name = TEXT("llvm"),
+        .default_value = TEXT(""),
+        .meaning = TEXT("the library libLLVM, 15 to 19; empty: the newest of the system's"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_BOOL,
+        .name = TEXT("check"),
+        .default_value = TEXT("no"),
+        .meaning = TEXT("kernels are interpreted, load 0 and store nothing outside of their "
+                        "arguments, and fail where they tried (for tests)"),
     },
 };
 

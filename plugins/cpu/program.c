@@ -8,9 +8,7 @@ frit_status op_supports(void *self, const frit_op_desc *ops, uint32_t count, uin
 {
     const struct device *device = self;
 
-    (void)err;
-    kernels_supports(&device->kernels, ops, count, stride, bits);
-    return FRIT_OK;
+    return kernels_supports(&device->kernels, ops, count, stride, bits, err);
 }
 
 frit_status op_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)

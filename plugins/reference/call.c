@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "reference.h"
+#include "workspace.h"
 
 uint32_t call_n_in(const struct call *call)
 {
@@ -86,13 +87,49 @@ const void *call_attrs(const struct call *call)
     return call->program->attrs;
 }
 
-double *call_wide(const struct call *call)
+void *call_workspace(const struct call *call)
 {
-    const struct buffer *buffer = call->launch->workspace;
+    const struct serial_memory *memory = call->launch->workspace;
 
-    if (call->launch->spec->workspace_bytes == 0)
-        return NULL;
-    return (double *)(void *)(buffer->memory.data + call->launch->workspace_offset);
+    return call->launch->spec->workspace_bytes ? memory->data + call->launch->workspace_offset
+                                               : NULL;
+}
+
+struct view call_wide(const struct call *call, uint32_t k)
+{
+    struct view wide = call_out(call, k);
+    int64_t dense = sizeof(double);
+    char *at = call_workspace(call);
+
+    if (!workspace_wide(wide.dtype, wide.rank, wide.dims))
+        return wide;
+    for (uint32_t before = 0; before < k; before++) {
+        struct view other = call_out(call, before);
+
+        at += workspace_wide(other.dtype, other.rank, other.dims);
+    }
+    wide.data = at;
+    wide.dtype = FRIT_F64;
+    for (uint32_t d = wide.rank; d-- > 0; dense *= wide.dims[d])
+        wide.strides[d] = dense;
+    return wide;
+}
+
+struct view call_sums(const struct call *call, uint32_t k)
+{
+    struct view sums = call_wide(call, k);
+
+    if (sums.data)
+        view_fill(&sums, (union value){.uint = 0}); /* the 0 of every kind */
+    return sums;
+}
+
+void call_round(const struct call *call, uint32_t k, const struct view *wide)
+{
+    struct view out = call_out(call, k);
+
+    if (wide->data != out.data)
+        view_convert(&out, wide);
 }
 
 /* ---- views ---- */

@@ -8,8 +8,8 @@
 
 #include <frit/program.h>
 
+#include "util/walk.h"
 #include "value.h"
-#include "walk.h"
 
 struct program;
 
@@ -47,8 +47,15 @@ uint64_t call_counter(const struct call *call);
 const int64_t *call_bounds(const struct call *call);
 /* The row's record; only its KEY fields are set. */
 const void *call_attrs(const struct call *call);
-/* The doubles of a WIDE row, one per element of the result; NULL where its type needs none. */
-double *call_wide(const struct call *call);
+/* The memory that a row which needs some is given; NULL where this call needs none. */
+void *call_workspace(const struct call *call);
+/* Of WIDE rows.  Output `k` to compute in: doubles of its dims in the workspace, or the output
+ * itself where its type is as good; data is NULL where it is not wanted. */
+struct view call_wide(const struct call *call, uint32_t k);
+/* The same, all 0. */
+struct view call_sums(const struct call *call, uint32_t k);
+/* Rounds to output `k` what was computed in its call_wide; nothing to do where it is not wanted. */
+void call_round(const struct call *call, uint32_t k, const struct view *wide);
 
 /* Bytes from an element to the next along dim `d` of a result of `rank`, 0 where the view
  * broadcasts. */

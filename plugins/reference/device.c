@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one device: the process itself, which is always there. */
-#include <unistd.h>
-
+#include "packed.h"
 #include "reference.h"
 #include "util/kernel.h"
-
-/* 0 where the system does not say. */
-static uint64_t physical_memory(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-}
 
 frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride, uint32_t capacity,
                              uint32_t *count, frit_driver_info *driver, frit_err *err)
 {
     const struct instance *instance = self;
-    uint64_t bytes = instance->memory_bytes ? instance->memory_bytes : physical_memory();
+    uint64_t bytes = instance->memory_bytes ? instance->memory_bytes : hosted_machine_bytes();
 
     (void)stride;
     *count = 1;
@@ -40,7 +31,9 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
         .heap = {.bytes = bytes, .budget = bytes},
     };
     for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++)
-        out->dtype_use[dtype] = value_has(dtype) ? FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC : 0;
+        out->dtype_use[dtype] = value_has(dtype)    ? FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC
+                                : packed_has(dtype) ? FRIT_DTYPE_STORAGE
+                                                    : 0;
     return FRIT_OK;
 }
 
@@ -58,11 +51,8 @@ frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
     if (!device)
         return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY,
                          "no memory to open reference:0");
-    *device = (struct device){
-        .instance = instance,
-        .budget = {.plug = &instance->plug, .cap = instance->memory_bytes},
-    };
-    serial_init(&device->queue, &instance->plug, &launches, device);
+    device->instance = instance;
+    hosted_init(&device->hosted, &instance->plug, &launches, instance->memory_bytes);
     *out = device;
     return FRIT_OK;
 }
@@ -71,6 +61,6 @@ void device_close(void *self)
 {
     struct device *device = self;
 
-    serial_fini(&device->queue);
+    hosted_fini(&device->hosted);
     plug_free(&device->instance->plug, device);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul and linear: one row of the result after another, gathered over k in full width. */
+/* matmul, linear and its gradient by x: one row of the result after another, gathered over k in
+ * full width. */
 #include "rows.h"
 
 struct product {
@@ -88,5 +89,18 @@ void ref_linear(const struct call *call)
                               .bias = call_in(call, 2),
                               .y = call_out(call, 0)};
 
+    product_run(&product);
+}
+
+/* grad times w, whose dims are swapped. */
+void ref_linear_backward_x(const struct call *call)
+{
+    const struct view w = call_in(call, 1);
+    struct product product = {.a = call_in(call, 2), .b = w, .y = call_out(call, 0)};
+
+    for (int d = 0; d < 2; d++) {
+        product.b.dims[d] = w.dims[1 - d];
+        product.b.strides[d] = w.strides[1 - d];
+    }
     product_run(&product);
 }

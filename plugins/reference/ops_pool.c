@@ -62,15 +62,6 @@ static void pool_run(const struct pool *pool, pool_fn fn)
         pool_plane(pool, fn, walk.at);
 }
 
-/* Elements of the window along one dim, those in the padding too; a window that reaches beyond the
- * padding ends with it. */
-static int64_t padded_extent(const struct window_dim *dim, int64_t place)
-{
-    int64_t start = window_at(dim, place, 0), end = dim->x_extent + dim->padding;
-
-    return start + dim->kernel < end ? dim->kernel : end - start;
-}
-
 static struct pooled window_mean(const struct pool *pool, const char *plane, const int64_t *place)
 {
     const struct window_dim *dim = pool->window.dim;
@@ -88,8 +79,8 @@ static struct pooled window_mean(const struct pool *pool, const char *plane, con
                                      window_at(&dim[2], place[2], k) * dim[2].x_stride)
                            .real;
     if (!pool->exclude_pad)
-        count = padded_extent(&dim[0], place[0]) * padded_extent(&dim[1], place[1]) *
-                padded_extent(&dim[2], place[2]);
+        count = window_padded(&dim[0], place[0]) * window_padded(&dim[1], place[1]) *
+                window_padded(&dim[2], place[2]);
     return (struct pooled){sum / (double)count, 0};
 }
 

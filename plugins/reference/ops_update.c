@@ -8,8 +8,8 @@
 #include "rows.h"
 
 struct update {
-    struct view target; /* y, or y's dims in the workspace */
-    struct view y;
+    const struct call *call;
+    struct view target; /* y in full width */
     struct view index;
     struct view values;
     combine_fn combine;
@@ -18,28 +18,21 @@ struct update {
 static void update_begin(struct update *update, const struct call *call, int64_t how)
 {
     const struct view x = call_in(call, 0);
-    double *wide = call_wide(call);
-    int64_t dense = sizeof *wide;
 
+    update->call = call;
     update->index = call_in(call, 1);
     update->values = call_in(call, 2);
-    update->y = update->target = call_out(call, 0);
+    update->target = call_wide(call, 0);
     update->combine = combine_of((enum combine)how, value_kind(x.dtype));
-    if (!wide) {
+    if (update->target.dtype == x.dtype)
         view_copy(&update->target, &x);
-        return;
-    }
-    update->target.data = (char *)wide;
-    update->target.dtype = FRIT_F64;
-    for (uint32_t d = x.rank; d-- > 0; dense *= x.dims[d])
-        update->target.strides[d] = dense;
-    view_convert(&update->target, &x);
+    else
+        view_convert(&update->target, &x);
 }
 
 static void update_end(const struct update *update)
 {
-    if (update->target.data != update->y.data)
-        view_convert(&update->y, &update->target);
+    call_round(update->call, 0, &update->target);
 }
 
 static int64_t index_get(const struct update *update, int64_t at)

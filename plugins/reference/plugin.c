@@ -51,20 +51,20 @@ static const void *plugin_interface(void *instance, frit_str id)
         .enumerate = device_enumerate,
         .device_open = device_open,
         .device_close = device_close,
-        .alloc = buffer_alloc,
-        .free = buffer_free,
-        .write = queue_write,
-        .read = queue_read,
-        .submit = queue_submit,
-        .wait = queue_wait,
+        .alloc = hosted_alloc,
+        .free = hosted_free,
+        .write = hosted_write,
+        .read = hosted_read,
+        .submit = hosted_submit,
+        .wait = hosted_wait,
         .supports = program_supports,
         .op_program = program_create,
-        .kernel_load = queue_kernel_load,
-        .kernel_unload = queue_kernel_unload,
+        .kernel_load = hosted_kernel_load,
+        .kernel_unload = hosted_kernel_unload,
     };
     static const frit_native_table native = {
         .struct_size = sizeof(frit_native_table),
-        .get = native_get,
+        .get = hosted_native,
     };
 
     (void)instance;

@@ -9,6 +9,9 @@
 
 #include <frit/op_table.h>
 
+#include "packed.h"
+#include "workspace.h"
+
 /* ---- from an op to a program ---- */
 
 static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
@@ -17,12 +20,20 @@ static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand
                                                 (size_t)i * op->operand_stride);
 }
 
-static bool operands_fit(const frit_op_desc *op, const frit_operand *first, uint32_t n)
+/* Packed types are for the rows that make and read them. */
+static bool type_fits(const frit_op_info *info, uint32_t dtype)
+{
+    return value_has(dtype) || (info->cls == FRIT_CLASS_QUANT && packed_has(dtype));
+}
+
+static bool operands_fit(const frit_op_desc *op, const frit_op_info *info,
+                         const frit_operand *first, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const frit_operand *operand = operand_at(op, first, i);
 
-        if (operand->kind != FRIT_OPERAND_ABSENT && (!value_has(operand->dtype) || operand->quant))
+        if (operand->kind != FRIT_OPERAND_ABSENT &&
+            (!type_fits(info, operand->dtype) || operand->quant))
             return false;
     }
     return true;
@@ -49,7 +60,9 @@ static const struct row *claim(const frit_op_desc *op)
     if (!info || !row || op->rev != info->rev || op->flags & FRIT_MUST_UNDERSTAND ||
         !arity_fits(op, info))
         return NULL;
-    return operands_fit(op, op->in, op->n_in) && operands_fit(op, op->out, op->n_out) ? row : NULL;
+    return operands_fit(op, info, op->in, op->n_in) && operands_fit(op, info, op->out, op->n_out)
+               ? row
+               : NULL;
 }
 
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
@@ -91,12 +104,6 @@ static void program_destroy(void *self)
 
 /* ---- preparing ---- */
 
-static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
-{
-    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
-                                                (size_t)i * sig->arg_stride);
-}
-
 /* Whether the input's elements lie one for one where those of a dense result of these dims would.
  */
 static bool lies_like(const frit_arg_sig *in, const frit_arg_sig *out)
@@ -124,19 +131,6 @@ static uint64_t alias_set(const frit_signature *sig)
     return set;
 }
 
-/* Bytes of the doubles in which a WIDE row gathers its result; 0 where the result's type is as
- * good. */
-static uint64_t wide_bytes(const frit_arg_sig *out)
-{
-    uint64_t bytes = sizeof(double);
-
-    if (value_kind(out->dtype) != VALUE_REAL || out->dtype == FRIT_F64)
-        return 0;
-    for (uint32_t d = 0; d < out->rank; d++)
-        bytes *= (uint64_t)out->dims[d];
-    return bytes;
-}
-
 static frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
                                    frit_launch_spec *out, frit_variant *variant, frit_err *err)
 {
@@ -152,10 +146,8 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
                          "unknown flags in the signature of %s", program->row->name);
     if (program->row->needs & ROW_INPLACE)
         out->outputs[0].alias = alias_set(sig);
-    if (program->row->needs & ROW_WIDE) {
-        out->workspace_bytes = wide_bytes(sig_arg(sig, sig->n_in));
-        out->workspace_align = _Alignof(double);
-    }
+    out->workspace_bytes = workspace_bytes(program->row->needs, sig);
+    out->workspace_align = out->workspace_bytes ? _Alignof(double) : 0;
     variant->n_bytes = 0;
     return FRIT_OK;
 }

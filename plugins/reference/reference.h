@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this driver share: the instance, the device, its buffers and its programs. */
+/* What the files of this driver share: the instance, the device and its programs. */
 #ifndef REFERENCE_H
 #define REFERENCE_H
 
@@ -8,9 +8,8 @@
 #include <frit/backend.h>
 
 #include "rows.h"
-#include "util/budget.h"
+#include "util/hosted.h"
 #include "util/plug.h"
-#include "util/serial.h"
 
 #define REF_VERSION "0.1.0"
 
@@ -21,14 +20,8 @@ struct instance {
 };
 
 struct device {
+    struct hosted hosted; /* the first: slots of util/hosted.h take a device */
     const struct instance *instance;
-    struct budget budget; /* bytes in buffers */
-    struct serial queue;
-};
-
-/* The header of a block of memory; the bytes follow, aligned as asked for. */
-struct buffer {
-    struct serial_memory memory;
 };
 
 struct program {
@@ -51,28 +44,9 @@ frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t str
 frit_status device_open(void *instance, uint32_t index, void **out, frit_err *err);
 void device_close(void *self);
 
-frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
-                         frit_err *err);
-void buffer_free(void *self, void *memory);
-
-frit_status queue_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
-                        frit_err *err);
-frit_status queue_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
-                       frit_err *err);
-frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                         const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
-frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
-                       frit_err *err);
-
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err);
 frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
-frit_status queue_kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
-                              void **kernel, frit_err *err);
-void queue_kernel_unload(void *self, void *kernel);
-
-/* Slot of frit.native/1. */
-void *native_get(void *device, void *object, frit_str name);
 
 /* Slots of struct serial_driver.  What passed the check cannot fail. */
 frit_status program_check(void *device, const frit_launch *launch, frit_err *err);

@@ -10,6 +10,8 @@
 #define ROW_NOTHING 0x0u
 #define ROW_INPLACE 0x1u
 #define ROW_WIDE    0x2u
+#define ROW_LINES   0x4u
+#define ROW_PATHS   0x8u
 
 struct row {
     const char *name;

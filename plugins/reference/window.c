@@ -39,3 +39,10 @@ struct window_taps window_taps(const struct window_dim *dim, int64_t place)
         taps.end = dim->kernel;
     return taps;
 }
+
+int64_t window_padded(const struct window_dim *dim, int64_t place)
+{
+    int64_t start = window_at(dim, place, 0), end = dim->x_extent + dim->padding;
+
+    return start + dim->kernel < end ? dim->kernel : end - start;
+}

@@ -37,5 +37,8 @@ struct window_taps {
 struct window_taps window_taps(const struct window_dim *dim, int64_t place);
 /* Where in x the tap lies. */
 int64_t window_at(const struct window_dim *dim, int64_t place, int64_t tap);
+/* Elements of an undilated window, those in the padding too; a window that reaches beyond the
+ * padding ends with it. */
+int64_t window_padded(const struct window_dim *dim, int64_t place);
 
 #endif

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Bytes in the buffers of a device, against the cap of an option.
  *
  * The count is taken before the memory and given back if there is none, so that threads that

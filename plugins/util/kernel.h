@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Kernels of other plugins in the format host-fn/1: functions of this process, called where the
  * queue meets them. */
 #ifndef UTIL_KERNEL_H

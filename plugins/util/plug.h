@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What a plugin keeps of its host, and how it says what is wrong.  Constant once open; threads:
  * any. */
 #ifndef UTIL_PLUG_H

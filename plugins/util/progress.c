@@ -1,39 +1,53 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* A fault is noted under the lock under which the value is taken, so that nobody sees a value
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A fault is noted under the lock under which its value is reached, so that nobody sees a value
  * reached without what failed on the way.  Faults are kept until a caller knows of them; one more
  * than there is room for widens the last. */
+#define _POSIX_C_SOURCE 200809L /* clocks, for whoever compiles this as plain C17 */
+
 #include "util/progress.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
-void progress_init(struct progress *progress)
+void progress_init(struct progress *progress, const struct plug *plug)
 {
+    pthread_condattr_t clock;
+
     memset(progress, 0, sizeof *progress);
+    progress->plug = plug;
     pthread_mutex_init(&progress->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&progress->change, &clock);
+    pthread_condattr_destroy(&clock);
 }
 
 void progress_fini(struct progress *progress)
 {
+    pthread_cond_destroy(&progress->change);
     pthread_mutex_destroy(&progress->lock);
 }
 
-uint64_t progress_value(struct progress *progress)
-{
-    uint64_t value;
+/* ---- going on ---- */
 
-    pthread_mutex_lock(&progress->lock);
-    value = progress->value;
-    pthread_mutex_unlock(&progress->lock);
-    return value;
-}
-
-static void note(struct progress *progress, const struct fault *fault)
+/* Inside the lock, as all below that are static. */
+static void note(struct progress *progress, uint64_t value, const struct fault *fault)
 {
     if (progress->n_faults < PROGRESS_FAULTS) {
         progress->faults[progress->n_faults] = *fault;
-        progress->faults[progress->n_faults++].first = progress->value;
+        progress->faults[progress->n_faults++].first = progress->reached + 1;
     }
-    progress->faults[progress->n_faults - 1].last = progress->value;
+    progress->faults[progress->n_faults - 1].last = value;
+}
+
+static void reach(struct progress *progress, uint64_t value, const struct fault *fault)
+{
+    if (fault)
+        note(progress, value, fault);
+    progress->reached = value;
+    pthread_cond_broadcast(&progress->change);
 }
 
 uint64_t progress_advance(struct progress *progress, const struct fault *fault)
@@ -41,12 +55,47 @@ uint64_t progress_advance(struct progress *progress, const struct fault *fault)
     uint64_t value;
 
     pthread_mutex_lock(&progress->lock);
-    value = ++progress->value;
-    if (fault)
-        note(progress, fault);
+    value = ++progress->issued;
+    reach(progress, value, fault);
     pthread_mutex_unlock(&progress->lock);
     return value;
 }
+
+frit_status progress_issue(struct progress *progress, uint64_t *value, frit_err *err)
+{
+    bool is_lost;
+
+    pthread_mutex_lock(&progress->lock);
+    is_lost = progress->is_lost;
+    if (!is_lost)
+        *value = ++progress->issued;
+    pthread_mutex_unlock(&progress->lock);
+    return is_lost ? plug_fail(progress->plug, err, FRIT_DEVICE_LOST,
+                               "the device is lost; close it and open it again")
+                   : FRIT_OK;
+}
+
+void progress_reach(struct progress *progress, uint64_t value, const struct fault *fault)
+{
+    pthread_mutex_lock(&progress->lock);
+    if (!progress->is_lost && value > progress->reached)
+        reach(progress, value, fault);
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void progress_lose(struct progress *progress, const struct fault *fault)
+{
+    pthread_mutex_lock(&progress->lock);
+    if (!progress->is_lost) {
+        progress->is_lost = true;
+        progress->lost = *fault;
+        progress->lost.err.status = FRIT_DEVICE_LOST;
+        pthread_cond_broadcast(&progress->change);
+    }
+    pthread_mutex_unlock(&progress->lock);
+}
+
+/* ---- telling ---- */
 
 static void forget(struct progress *progress, uint64_t known)
 {
@@ -58,21 +107,110 @@ static void forget(struct progress *progress, uint64_t known)
     memmove(progress->faults, progress->faults + n, progress->n_faults * sizeof(struct fault));
 }
 
-void progress_tell(struct progress *progress, uint64_t value, frit_failure *failure, frit_err *out)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
-    const struct fault *fault = progress->faults;
-    uint64_t first;
+    return a > b ? a : b;
+}
+
+/* What frit_failure says of the values above its own, up to `value`, and the fault's err in `out`;
+ * neither is touched where nothing failed. */
+static void tell(struct progress *progress, uint64_t value, frit_failure *failure, frit_err *out)
+{
+    const struct fault *fault = NULL;
+    uint64_t first = 0;
+
+    forget(progress, failure->value);
+    if (progress->n_faults > 0) {
+        fault = &progress->faults[0];
+        first = larger(fault->first, failure->value + 1);
+    } else if (progress->is_lost) {
+        fault = &progress->lost;
+        first = larger(progress->reached, failure->value) + 1;
+    }
+    if (!fault || first > value)
+        return;
+    failure->status = fault->err.status;
+    failure->value = first;
+    failure->cookie = fault->cookie;
+    *out = fault->err;
+}
+
+/* ---- waiting ---- */
+
+static frit_status check(const struct progress *progress, const frit_point *wait, frit_err *err)
+{
+    if (wait->queue == 0 && wait->value <= progress->issued)
+        return FRIT_OK;
+    return plug_fail(progress->plug, err, FRIT_INVALID,
+                     "wait for value %" PRIu64 " of queue %" PRIu64
+                     ", but the only queue is 0, at %" PRIu64,
+                     wait->value, wait->queue, progress->issued);
+}
+
+frit_status progress_check(struct progress *progress, const frit_point *waits, uint32_t n,
+                           frit_err *err)
+{
+    frit_status status = FRIT_OK;
+
+    pthread_mutex_lock(&progress->lock);
+    for (uint32_t i = 0; i < n && !status; i++)
+        status = check(progress, &waits[i], err);
+    pthread_mutex_unlock(&progress->lock);
+    return status;
+}
+
+static struct timespec deadline_after(uint64_t ns)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += (time_t)(ns / 1000000000);
+    at.tv_nsec += (long)(ns % 1000000000);
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
+    }
+    return at;
+}
+
+static frit_status await(struct progress *progress, uint64_t value, uint64_t timeout_ns)
+{
+    const bool forever = timeout_ns > INT64_MAX;
+    struct timespec deadline = {0};
+    int late = timeout_ns == 0 ? ETIMEDOUT : 0;
+
+    if (progress->reached < value && !late && !forever)
+        deadline = deadline_after(timeout_ns);
+    while (progress->reached < value && !progress->is_lost && !late)
+        late = forever ? pthread_cond_wait(&progress->change, &progress->lock)
+                       : pthread_cond_timedwait(&progress->change, &progress->lock, &deadline);
+    if (progress->reached >= value)
+        return FRIT_OK;
+    return progress->is_lost ? FRIT_DEVICE_LOST : FRIT_TIMEOUT;
+}
+
+frit_status progress_wait(struct progress *progress, uint64_t value, uint64_t timeout_ns,
+                          frit_failure *failure, frit_err *err)
+{
+    const struct plug *plug = progress->plug;
+    frit_err told = {0};
+    frit_status status;
 
     failure->status = FRIT_OK;
     failure->cookie = 0;
     pthread_mutex_lock(&progress->lock);
-    forget(progress, failure->value);
-    first = fault->first > failure->value ? fault->first : failure->value + 1;
-    if (progress->n_faults > 0 && first <= value) {
-        failure->status = fault->err.status;
-        failure->value = first;
-        failure->cookie = fault->cookie;
-        *out = fault->err;
+    status = check(progress, &(frit_point){0, value}, err);
+    if (!status) {
+        status = await(progress, value, timeout_ns);
+        tell(progress, value, failure, &told);
     }
+    if (status == FRIT_DEVICE_LOST)
+        told = progress->lost.err;
     pthread_mutex_unlock(&progress->lock);
+    if (status == FRIT_TIMEOUT)
+        plug_fail(plug, err, status, "value %" PRIu64 " is not reached yet", value);
+    if (told.status < 0)
+        (void)plug->core->err_set(plug->host->self, err, told.status, told.native_code,
+                                  (frit_str){told.text, strlen(told.text)});
+    return status;
 }

@@ -1,34 +1,67 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* How far the queue is, and which of its commands failed.  Threads: any. */
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The timeline of a queue: how far it is, which of its commands failed, whether the device is lost.
+ *
+ * A queue that does its work inside of submit goes on with progress_advance.  One that runs on
+ * takes each value by progress_issue, in the order in which its work goes to the device, and gives
+ * it back by progress_reach, from the thread or callback that sees the work done; or from the slot
+ * `wait` itself, before progress_wait, where there is no such thread.  Work takes along what it
+ * needs: of what submit is given nothing lives on.
+ *
+ * Owned by the queue, which inits it before its first thread and finis it behind its last.
+ * Threads: any, for all between. */
 #ifndef UTIL_PROGRESS_H
 #define UTIL_PROGRESS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include <frit/backend.h>
+
+#include "util/plug.h"
 
 enum { PROGRESS_FAULTS = 8 };
 
 /* A failed command, and those after it that there was no room for. */
 struct fault {
-    uint64_t first, last; /* timeline values */
-    uint64_t cookie;
-    frit_err err; /* of the first */
+    uint64_t first, last; /* timeline values; set by progress */
+    uint64_t cookie;      /* of the launch, 0 if it is none */
+    frit_err err;         /* of the first; its status says what failed, plug_fail fills it */
 };
 
 struct progress {
-    pthread_mutex_t lock; /* of the rest */
-    uint64_t value;       /* last handed out; everything up to it is done */
+    const struct plug *plug;
+    pthread_mutex_t lock;  /* of the rest */
+    pthread_cond_t change; /* `reached` or `is_lost` */
+    uint64_t issued;       /* last handed out */
+    uint64_t reached;      /* everything up to it is done */
+    bool is_lost;          /* what is not reached never will be */
+    struct fault lost;     /* then: why */
     uint32_t n_faults;
     struct fault faults[PROGRESS_FAULTS]; /* values grow */
 };
 
-void progress_init(struct progress *progress);
+void progress_init(struct progress *progress, const struct plug *plug);
 void progress_fini(struct progress *progress);
-uint64_t progress_value(struct progress *progress);
-/* The next value, reached; `fault` (may be NULL) is what failed on the way: cookie and err. */
+
+/* The next value, reached at once; `fault` (may be NULL) is what failed on the way. */
 uint64_t progress_advance(struct progress *progress, const struct fault *fault);
-/* What wait is to tell, as frit_failure says; the fault's err in `out`. */
-void progress_tell(struct progress *progress, uint64_t value, frit_failure *failure, frit_err *out);
+
+/* The next value, for work that is about to go to the device: progress_reach or progress_lose will
+ * be called for it.  FRIT_DEVICE_LOST with a text once the device is lost. */
+frit_status progress_issue(struct progress *progress, uint64_t *value, frit_err *err);
+/* Everything up to `value`, which was issued, is done; `fault` (may be NULL) is what failed on the
+ * way from the value reached before.  A value that is reached already says nothing. */
+void progress_reach(struct progress *progress, uint64_t value, const struct fault *fault);
+/* What is not reached never will be, for the reason in `fault`, and nothing is issued any more: for
+ * a device that has to be closed.  The second time it does nothing. */
+void progress_lose(struct progress *progress, const struct fault *fault);
+
+/* FRIT_INVALID with a text for points that were never handed out. */
+frit_status progress_check(struct progress *progress, const frit_point *waits, uint32_t n,
+                           frit_err *err);
+/* The slot `wait`.  `err` has the words of `failure`; with FRIT_DEVICE_LOST those of the loss, also
+ * where `failure` is one from before it or none. */
+frit_status progress_wait(struct progress *progress, uint64_t value, uint64_t timeout_ns,
+                          frit_failure *failure, frit_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "util/serial.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@ void serial_init(struct serial *serial, const struct plug *plug, const struct se
     serial->plug = plug;
     serial->driver = driver;
     serial->device = device;
-    progress_init(&serial->progress);
+    progress_init(&serial->progress, plug);
 }
 
 void serial_fini(struct serial *serial)
@@ -35,21 +35,6 @@ char *serial_element(const frit_arg *arg)
 
 /* ---- checks ---- */
 
-/* A point can only lie in the past, or it was never handed out. */
-static frit_status check_waits(struct serial *serial, const frit_point *waits, uint32_t n,
-                               frit_err *err)
-{
-    uint64_t reached = progress_value(&serial->progress);
-
-    for (uint32_t i = 0; i < n; i++)
-        if (waits[i].queue != 0 || waits[i].value > reached)
-            return plug_fail(serial->plug, err, FRIT_INVALID,
-                             "wait for value %" PRIu64 " of queue %" PRIu64
-                             ", but the only queue is 0, at %" PRIu64,
-                             waits[i].value, waits[i].queue, reached);
-    return FRIT_OK;
-}
-
 static bool holds(const struct serial_memory *memory, uint64_t offset, uint64_t bytes)
 {
     return offset <= memory->bytes && bytes <= memory->bytes - offset;
@@ -70,7 +55,7 @@ static frit_status check_range(struct serial *serial, const void *memory, uint64
 static frit_status check_transfer(struct serial *serial, const frit_transfer *transfer,
                                   frit_err *err)
 {
-    frit_status status = check_waits(serial, transfer->waits, transfer->n_waits, err);
+    frit_status status = progress_check(&serial->progress, transfer->waits, transfer->n_waits, err);
 
     return status ? status
                   : check_range(serial, transfer->memory, transfer->offset, transfer->bytes, err);
@@ -238,7 +223,7 @@ frit_status serial_submit(struct serial *serial, const frit_cmd *cmds, uint32_t 
                           uint32_t stride, const frit_point *waits, uint32_t n_waits,
                           uint64_t *value, frit_err *err)
 {
-    frit_status status = check_waits(serial, waits, n_waits, err);
+    frit_status status = progress_check(&serial->progress, waits, n_waits, err);
     struct fault fault = {0};
 
     for (uint32_t i = 0; i < count && !status; i++)
@@ -254,13 +239,5 @@ frit_status serial_submit(struct serial *serial, const frit_cmd *cmds, uint32_t 
 
 frit_status serial_wait(struct serial *serial, uint64_t value, frit_failure *failure, frit_err *err)
 {
-    const frit_host_core *core = serial->plug->core;
-    const frit_point point = {0, value};
-    frit_err told = {0};
-
-    progress_tell(&serial->progress, value, failure, &told);
-    if (failure->status < 0)
-        (void)core->err_set(serial->plug->host->self, err, told.status, told.native_code,
-                            (frit_str){told.text, strlen(told.text)});
-    return check_waits(serial, &point, 1, err);
+    return progress_wait(&serial->progress, value, 0, failure, err);
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The queue of a driver on host memory that runs commands inside of submit, in order.
  *
  * What could be wrong with a command is found before the first one of its submit runs; what fails

@@ -86,9 +86,9 @@ static uint32_t subgroup_size(const struct adapter *out,
                               const VkPhysicalDeviceVulkan11Properties *properties,
                               const VkPhysicalDeviceSubgroupSizeControlProperties *control)
 {
-    const VkSubgroupFeatureFlags wanted =
-        VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
-        VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT;
+    const VkSubgroupFeatureFlags wanted = VK_SUBGROUP_FEATURE_BASIC_BIT |
+                                          VK_SUBGROUP_FEATURE_BALLOT_BIT |
+                                          VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
     const bool there =
         out->type != FRIT_DEVICE_SOFTWARE && out->features.v12.shaderSubgroupExtendedTypes &&
         out->features.subgroup.subgroupSizeControl && out->features.subgroup.computeFullSubgroups &&
@@ -305,7 +305,7 @@ static void refuse(struct adapter *out, const char *what)
     size_t used = strlen(out->name);
 
     snprintf(out->name + used, sizeof out->name - used, " (lacks %s)", what);
-    out->reason = VULKAN_RUNTIME_TOO_OLD;
+    out->reason = FRIT_REASON_RUNTIME_TOO_OLD;
 }
 
 /* Of a device that speaks an older Vulkan only what tells it apart. */

@@ -2,12 +2,17 @@
 /* From modules to pipelines.  Of each phase there are two, if they differ at all: one for arguments
  * whose addresses are known to be aligned, which loads and stores in wide pieces, and one for any.
  * The driver's cache of pipelines is kept between processes.  Threads: any. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "driver.h"
 
 /* Of a group.  A few for each thread, so that what it loads is 16 bytes. */
 enum { MOST_LANES = 1024 };
+
+/* Mesa's rasteriser leaves the loops of a thread for good after so many rounds, all together. */
+enum { MOST_ROUNDS = 65535 };
 
 /* ---- facts ---- */
 
@@ -79,6 +84,13 @@ static void fill_target(const struct adapter *adapter, struct spirv_target *out)
     fill_floats(adapter, out);
 }
 
+/* Vulkan leaves open how often Fma rounds: once with the drivers that are known to have it as an
+ * instruction of the device. */
+static bool fuses(const struct adapter *adapter)
+{
+    return adapter->floats.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+}
+
 static void fill_kernels(const struct adapter *adapter, const struct spirv_target *target,
                          struct kir_target *out)
 {
@@ -89,9 +101,14 @@ static void fill_kernels(const struct adapter *adapter, const struct spirv_targe
         .lanes = lanes,
         .row_lanes = lanes,
         .most_lanes = lanes,
+        .near_lanes = target->subgroup * 4, /* one subgroup's, with floats of 32 bits */
         .units = adapter->type == FRIT_DEVICE_SOFTWARE ? 8 : 512,
         .group_bytes = target->shared_bytes > exchanged ? target->shared_bytes - exchanged : 0,
+        .stages_tiles = adapter->type != FRIT_DEVICE_SOFTWARE,
         .bindings = 64,
+        .most_rounds = adapter->type == FRIT_DEVICE_SOFTWARE ? MOST_ROUNDS : 0,
+        .align_bytes = SPIRV_ALIGN,
+        .fma = fuses(adapter),
         .f64 = target->float64,
         .i64 = true,
         .denormals = target->keep_denormal32,
@@ -166,6 +183,30 @@ static bool same_words(const struct spirv_code *a, const struct spirv_code *b)
            memcmp(a->words, b->words, a->n_words * sizeof *a->words) == 0;
 }
 
+/* For people: NAME-PHASE-HASH.spv, or nothing where it cannot be written.  Equal words have equal
+ * names, and what is there already is not written again. */
+static void dump(const struct device *device, const char *name, uint32_t phase,
+                 const struct spirv_code *code)
+{
+    const struct instance *instance = device->instance;
+    const frit_str folder = instance->options.dump;
+    uint64_t hash = 0xcbf29ce484222325;
+    char path[512];
+    FILE *file;
+
+    if (folder.len == 0)
+        return;
+    for (uint32_t i = 0; i < code->n_words; i++)
+        hash = (hash ^ code->words[i]) * 0x100000001b3;
+    snprintf(path, sizeof path, "%.*s/%s-%" PRIu32 "-%016" PRIx64 ".spv", (int)folder.len,
+             folder.ptr, name, phase, hash);
+    file = fopen(path, "wbxe");
+    if (file) {
+        (void)!fwrite(code->words, sizeof *code->words, code->n_words, file);
+        (void)fclose(file);
+    }
+}
+
 static frit_status make_phase(struct device *device, const struct kir_module *module,
                               uint32_t phase, struct code *code, frit_err *err)
 {
@@ -175,6 +216,10 @@ static frit_status make_phase(struct device *device, const struct kir_module *mo
 
     if (!status)
         status = spirv_emit(module, phase, &target, true, &aligned, err);
+    if (!status) {
+        dump(device, module->name, phase, &any);
+        dump(device, module->name, phase, &aligned);
+    }
     if (!status)
         status = make_pipeline(device, &aligned, &code->phases[phase].aligned, err);
     if (!status && same_words(&any, &aligned))
@@ -200,7 +245,7 @@ static void code_release(void *self, void *released)
     vulkan_free(device->instance, code);
 }
 
-static frit_status code_compile(void *self, const struct kir_module *module, const uint8_t *digest,
+static frit_status code_compile(void *self, struct kir_module *module, const uint8_t *digest,
                                 const frit_cancel *cancel, void **out, frit_err *err)
 {
     struct device *device = self;

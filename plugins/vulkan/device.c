@@ -38,7 +38,7 @@ static frit_status read_adapters(struct instance *instance, frit_err *err)
     if (n == 0) {
         snprintf(instance->trouble, sizeof instance->trouble, "%s lists no devices",
                  instance->library_path);
-        instance->trouble_reason = VULKAN_NO_DEVICE;
+        instance->trouble_reason = FRIT_REASON_NO_DEVICE;
     }
     return status;
 }

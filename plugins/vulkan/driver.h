@@ -20,17 +20,13 @@
 
 enum { VULKAN_ALIGN = 256, VULKAN_GRANULARITY = 1 << 16 };
 
-enum {
-#define FRIT_REASON(value, NAME, name, meaning) VULKAN_##NAME = (value),
-#include <frit/reasons.def>
-};
-
 /* ---- one per host ---- */
 
 struct options {
     frit_str loader;    /* file of the Vulkan loader */
     bool validate;      /* with the validation layers */
     bool force_staging; /* memory is never mapped, even where it could be */
+    frit_str dump;      /* folder for the words of kernels, empty: none */
 };
 
 struct adapter;
@@ -80,7 +76,7 @@ struct features {
 /* Facts of a physical device, read once. */
 struct adapter {
     VkPhysicalDevice handle;
-    uint32_t reason; /* of reasons.def, 0: usable */
+    uint32_t reason; /* FRIT_REASON_*, 0: usable */
     uint32_t type;   /* FRIT_DEVICE_* */
     uint32_t family; /* of the queue */
     uint32_t version;

@@ -33,7 +33,7 @@ static void library_open(struct instance *instance)
     if (!instance->library) {
         const char *text = dlerror();
 
-        none(instance, VULKAN_NO_RUNTIME, "%s", text ? text : file);
+        none(instance, FRIT_REASON_NO_RUNTIME, "%s", text ? text : file);
         return;
     }
     if (!dlinfo(instance->library, RTLD_DI_LINKMAP, &map) && map)
@@ -41,7 +41,7 @@ static void library_open(struct instance *instance)
     *(void **)&instance->global.GetInstanceProcAddr =
         dlsym(instance->library, "vkGetInstanceProcAddr");
     if (!instance->global.GetInstanceProcAddr)
-        none(instance, VULKAN_RUNTIME_TOO_OLD, "%s has no vkGetInstanceProcAddr", file);
+        none(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s has no vkGetInstanceProcAddr", file);
 }
 
 static void global_load(struct instance *instance)
@@ -53,7 +53,8 @@ static void global_load(struct instance *instance)
     missing = instance->global.name ? missing : "vk" #name;
 #include "syms.def"
     if (missing)
-        none(instance, VULKAN_RUNTIME_TOO_OLD, "%s has no %s", instance->library_path, missing);
+        none(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s has no %s", instance->library_path,
+             missing);
 }
 
 static void instance_load(struct instance *instance)
@@ -69,7 +70,8 @@ static void instance_load(struct instance *instance)
         (PFN_vk##name)instance->global.GetInstanceProcAddr(instance->handle, "vk" #name);
 #include "syms.def"
     if (missing)
-        none(instance, VULKAN_RUNTIME_TOO_OLD, "%s has no %s", instance->library_path, missing);
+        none(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s has no %s", instance->library_path,
+             missing);
 }
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
@@ -140,8 +142,57 @@ static VkResult instance_create(struct instance *instance)
     return result;
 }
 
+/* ---- drivers stay ---- */
+
+enum { MOST_FRESH = 64, PATH_BYTES = 256 };
+
+/* Libraries of the process: how many there were, and those that came since. */
+struct libraries {
+    uint32_t before, seen, n;
+    char fresh[MOST_FRESH][PATH_BYTES];
+};
+
+static int count_library(struct dl_phdr_info *info, size_t size, void *counted)
+{
+    struct libraries *libraries = counted;
+
+    (void)info;
+    (void)size;
+    libraries->before++;
+    return 0;
+}
+
+static int note_library(struct dl_phdr_info *info, size_t size, void *noted)
+{
+    struct libraries *libraries = noted;
+    const size_t bytes = strlen(info->dlpi_name) + 1;
+
+    (void)size;
+    if (libraries->seen++ >= libraries->before && libraries->n < MOST_FRESH && bytes <= PATH_BYTES)
+        memcpy(libraries->fresh[libraries->n++], info->dlpi_name, bytes);
+    return 0;
+}
+
+/* What came into the process is never unloaded.  NVIDIA's driver takes static thread-local memory
+ * each time that it is loaded, which the C library never gets back: after some twenty instances
+ * there is none left, and with it no driver. */
+static void keep_libraries(struct libraries *libraries)
+{
+    dl_iterate_phdr(note_library, libraries);
+    for (uint32_t i = 0; i < libraries->n; i++) {
+        void *library =
+            dlopen(libraries->fresh[i], RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
+
+        if (library)
+            dlclose(library);
+    }
+}
+
+/* ---- opening ---- */
+
 frit_status loader_open(struct instance *instance, frit_err *err)
 {
+    struct libraries libraries = {0};
     uint32_t version = 0;
     VkResult result;
 
@@ -152,17 +203,19 @@ frit_status loader_open(struct instance *instance, frit_err *err)
         return FRIT_OK;
     instance->global.EnumerateInstanceVersion(&version);
     if (version < VK_API_VERSION_1_2)
-        none(instance, VULKAN_RUNTIME_TOO_OLD, "%s speaks Vulkan %u.%u, 1.2 is needed",
+        none(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s speaks Vulkan %u.%u, 1.2 is needed",
              instance->library_path, VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
     else if (instance->options.validate && !has_validation(instance))
-        none(instance, VULKAN_NO_RUNTIME,
+        none(instance, FRIT_REASON_NO_RUNTIME,
              "option.validate wants %s, which is not installed (Debian: vulkan-validationlayers)",
              validation);
     if (instance->trouble_reason)
         return FRIT_OK;
+    dl_iterate_phdr(count_library, &libraries);
     result = instance_create(instance);
+    keep_libraries(&libraries);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
-        none(instance, VULKAN_NO_DEVICE, "%s finds no Vulkan driver", instance->library_path);
+        none(instance, FRIT_REASON_NO_DEVICE, "%s finds no Vulkan driver", instance->library_path);
         return FRIT_OK;
     }
     return result ? vulkan_refused(instance, err, result, "vkCreateInstance") : FRIT_OK;

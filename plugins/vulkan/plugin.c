@@ -88,6 +88,8 @@ static frit_status read_options(const frit_host_root *host, const frit_host_opti
     if (!status)
         status = table->get_str(host->self, FRIT_STR("staging"), &staging, err);
     if (!status)
+        status = table->get_str(host->self, FRIT_STR("dump"), &out->dump, err);
+    if (!status)
         status = table->get_bool(host->self, FRIT_STR("validate"), &validate, err);
     out->force_staging = plug_is(staging, FRIT_STR("force"));
     out->validate = validate != 0;
@@ -179,6 +181,13 @@ static const frit_option options[] = {
         .default_value = TEXT("auto"),
         .meaning = TEXT("force: data crosses by copies even where the host reaches device memory"),
         .choices = TEXT("auto force"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_STR,
+        .name = TEXT("dump"),
+        .default_value = TEXT(""),
+        .meaning = TEXT("folder for the SPIR-V of every kernel that is compiled; empty: nowhere"),
     },
     {
         .struct_size = sizeof(frit_option),

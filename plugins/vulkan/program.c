@@ -7,9 +7,7 @@ frit_status backend_supports(void *self, const frit_op_desc *ops, uint32_t count
 {
     const struct device *device = self;
 
-    (void)err;
-    kernels_supports(&device->kernels, ops, count, stride, bits);
-    return FRIT_OK;
+    return kernels_supports(&device->kernels, ops, count, stride, bits, err);
 }
 
 frit_status backend_op_program(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)

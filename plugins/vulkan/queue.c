@@ -358,9 +358,11 @@ frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_fai
     if (status == FRIT_DEVICE_LOST)
         lose(device);
     queue_refresh(device);
-    tell(queue, value, failure, &told);
+    /* `failure` may name an older fault; why the wait failed is the wait's own. */
+    if (status != FRIT_INVALID)
+        tell(queue, value, failure, &told);
     pthread_mutex_unlock(&queue->lock);
-    if (told.status)
+    if (told.status && status != FRIT_INVALID && status != FRIT_DEVICE_LOST)
         vulkan_retell(device->instance, err, &told);
     return status;
 }

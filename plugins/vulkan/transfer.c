@@ -5,6 +5,7 @@
  * Otherwise it goes through the staging ring in chunks: the device copies while the host fills, or
  * empties, the next one.  A read is filled in when its copy has arrived and somebody waits, or
  * wants room in the ring. */
+#include <assert.h>
 #include <string.h>
 
 #include "driver.h"
@@ -33,6 +34,7 @@ static frit_status chunk(struct device *device, const frit_transfer *transfer, u
     struct batch *batch;
     frit_status status = batch_begin(device, &batch, err);
 
+    assert(from || into);
     if (!status)
         status = queue_room(device, &queue->staging_ring, bytes, CHUNK_ALIGN,
                             into ? (char *)into + at : NULL, &offset, err);
@@ -85,6 +87,7 @@ static bool pass(struct device *device, const frit_transfer *transfer, const voi
     const struct buffer *buffer = transfer->memory;
     bool done = false;
 
+    assert(from || into);
     if (!buffer->mapped)
         return false;
     pthread_mutex_lock(&device->queue.lock);

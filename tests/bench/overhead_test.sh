@@ -25,6 +25,19 @@ expect 2 '' "no suite 'overhaed' here; there is: overhead" "$frit" bench overhae
 expect 0 '^softmax  *by its ops, over the last axis, 32 x 32 f32' '' "$frit" bench reference --side 32 -n 1 --plot "$scratch/plot.svg"
 grep -q '>softmax</text>' "$scratch/plot.svg" || complain 'no bar of softmax' 'bench reference --plot'
 expect 1 '*' 'cannot write /no/such/folder/plot.svg' "$frit" bench reference --side 8 -n 1 --plot /no/such/folder/plot.svg
+
+# Rows by name, small and few.
+rows() { sed -n 's/.*"row":"\([a-z0-9-]*\)".*/\1/p' "$scratch/out" | tr '\n' ' '; }
+expect 0 '*' '' "$frit" bench overhead --quick --json --filter 'mix-*' -f search
+[ "$(rows)" = 'mix-threads mix-plans search ' ] || complain "other rows: $(rows)" 'bench overhead --filter'
+grep -q '"row":"mix-plans".*"plans":100,' "$scratch/out" || complain 'as many plans as ever' 'bench overhead --quick'
+expect 0 '*' '' "$frit" bench reference --quick --json --filter 'sum*' -f matmul-256
+[ "$(rows)" = 'sum sum-rows sum-columns matmul-256 ' ] || complain "other rows: $(rows)" 'bench reference --filter'
+grep -q '"case":"of all, 128 x 128 f32"' "$scratch/out" || complain 'another size' 'bench reference --quick'
+expect 0 '' 'bench: matmul-2048 is left out, being large' "$frit" bench reference --quick --filter matmul-2048
+expect 2 '' "no row is named 'serach'; there are: mix, mix-threads, mix-plans, search$" "$frit" bench overhead -f mix -f serach
+expect 2 '' "no row is named 'mix'; there are: copy, .*, mlp$" "$frit" bench reference -f mix
+
 expect 2 '' 'something is missing: frit bench SUITE' "$frit" bench
 expect 2 '' '--rounds 0: wants a number' "$frit" bench overhead --rounds 0
 expect 1 '' "$scratch/libfrit-null.so: No such file" "$frit" bench overhead --plugin "$scratch"

@@ -24,7 +24,7 @@ uint16_t pick(struct generator *g, const struct want *want)
         if (!world_has(&g->world, g->thread, v) || !(want->dtypes & BIT(var->dtype)) ||
             var->shape.rank < want->min_rank || var->shape.rank > want->max_rank ||
             (BIT(var->dtype) & REALS && var->level > want->level) ||
-            (want->fits && !want->fits(var)))
+            (want->fits && !want->fits(var)) || (g->discrete && script->careful && !var->exact))
             continue;
         if ((g->alone[v] && var->home != g->thread) || (attempt < 6 && g->used[v]))
             continue;
@@ -91,11 +91,25 @@ struct action begin_op(struct generator *g, uint16_t op, enum attr_form attrs)
     return action;
 }
 
+/* Of an output of this type; operands are `exact`. */
+static bool is_exact(const struct generator *g, const struct action *action, uint32_t dtype,
+                     bool exact)
+{
+    const struct var *first = value_of(g, action->in[0].var);
+
+    if (action->kind != ACT_OP || !(BIT(dtype) & REALS))
+        return true;
+    if (action->op == FRIT_OP_cast && first->dtype != dtype)
+        return exact && (dtype == FRIT_F64 || first->dtype == FRIT_BOOL);
+    return exact && rounding_of(action) == ROW_KEEPS;
+}
+
 void give(struct generator *g, struct action *action, uint32_t dtype, const struct shape *shape,
           int level, bool positive)
 {
     struct script *script = g->script;
     uint16_t v = (uint16_t)(script->n_vars + action->n_out);
+    bool exact = true;
 
     if (v >= SCRIPT_VARS)
         return;
@@ -106,8 +120,11 @@ void give(struct generator *g, struct action *action, uint32_t dtype, const stru
                                    .tainted = action->kind == ACT_BROKEN,
                                    .home = g->thread};
     for (uint32_t i = 0; i < action->n_in; i++)
-        if (action->in[i].var != NO_VAR)
+        if (action->in[i].var != NO_VAR) {
             script->vars[v].tainted |= script->vars[action->in[i].var].tainted;
+            exact &= script->vars[action->in[i].var].exact;
+        }
+    script->vars[v].exact = is_exact(g, action, dtype, exact);
     action->out[action->n_out++] = v;
 }
 
@@ -212,6 +229,7 @@ static void write_some(struct generator *g)
         return;
     g->script->vars[v].level = 2;
     g->script->vars[v].positive = false;
+    g->script->vars[v].exact = true;
     on_value(g, ACT_WRITE, v, 0);
 }
 
@@ -337,7 +355,7 @@ static void generate_end(struct generator *g)
             on_value(g, chance_of(&g->chance, 50) ? ACT_READ : ACT_TAKE_READ, v, 0);
 }
 
-void script_generate(struct script *script, uint64_t seed)
+void script_generate(struct script *script, uint64_t seed, bool careful)
 {
     struct generator g = {.script = script, .chance = {seed * 0x2545f4914f6cdd1du + 1}};
     uint32_t n_ops = 16 + chance_below(&g.chance, 241);
@@ -345,6 +363,7 @@ void script_generate(struct script *script, uint64_t seed)
 
     memset(script, 0, sizeof(*script));
     script->seed = seed;
+    script->careful = careful;
     script->n_phases = 1;
     g.breaks = chance_of(&g.chance, 15);
     g.reading = (uint32_t[]){1, 3, 6, 12}[chance_below(&g.chance, 4)];

@@ -15,6 +15,7 @@ struct generator {
     uint32_t reading;        /* percent of ops after which a value is read */
     bool used[SCRIPT_VARS];  /* by an op */
     bool breaks;             /* a broken value is still to come */
+    bool discrete;           /* a small error of an operand would show: exact ones are wanted */
     bool alone[SCRIPT_VARS]; /* only the home uses the value in this phase */
     bool alone_next[SCRIPT_VARS];
 };

@@ -4,9 +4,9 @@
  * A script's threads begin one after the other, so that their streams get the same ordinals in
  * every play; they meet at the end of each phase.  The main thread plays the last phase when they
  * are gone. */
-#include "play.h"
+#include "attrs.h"
+#include "data.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +16,11 @@ struct stage {
     struct play *play;
     frit_device *device;
     const struct script *script;
-    uint32_t variant;
+    const struct play_how *how;
     pthread_barrier_t barrier;
     pthread_mutex_t lock; /* of the fault */
     frit_tensor *tensors[SCRIPT_VARS];
+    frit_tensor *inputs[SCRIPT_ACTIONS]; /* laid out, of those that come from the host */
     frit_scope scopes[SCRIPT_ACTIONS];
 };
 
@@ -42,181 +43,12 @@ static void fault(struct stage *stage, const char *what, uint32_t action, frit_t
     pthread_mutex_unlock(&stage->lock);
 }
 
-/* ---- numbers ---- */
-
-static uint64_t mix(uint32_t seed, uint32_t variant)
+static uint32_t dtype_of(const struct stage *stage, uint16_t v)
 {
-    struct chance chance = {(uint64_t)variant << 32 | seed};
-
-    return chance_next(&chance);
-}
-
-static double real_of(struct chance *chance)
-{
-    static const double special[] = {0, -0.0, INFINITY, NAN, 1, -1};
-
-    if (chance_below(chance, 60) == 0)
-        return special[chance_below(chance, 6)];
-    return (double)(int32_t)(chance_next(chance) >> 32) / 1073741824.0 * 1.5;
-}
-
-static char *data_create(uint32_t dtype, int64_t count, uint32_t seed, uint32_t variant)
-{
-    struct chance chance = {mix(seed, variant)};
-    uint64_t size = frit_dtype_bits(dtype) / 8;
-    char *data = malloc((size_t)count * size + 1);
-
-    for (int64_t i = 0; data && i < count; i++) {
-        double real = real_of(&chance);
-        float narrow = (float)real;
-        int32_t whole = (int32_t)chance_below(&chance, 19) - 9;
-        uint8_t truth = (uint8_t)chance_below(&chance, 2);
-        const void *from = dtype == FRIT_F64   ? (const void *)&real
-                           : dtype == FRIT_F32 ? (const void *)&narrow
-                           : dtype == FRIT_I32 ? (const void *)&whole
-                                               : (const void *)&truth;
-
-        memcpy(data + (uint64_t)i * size, from, size);
-    }
-    return data;
-}
-
-/* A scalar operand; of the classes that code may be specialised on, and others. */
-static frit_scalar scalar_of(uint32_t dtype, uint64_t chosen)
-{
-    static const double reals[] = {0, 1, -1, 2, 0.5, 3, -0.75, 1.3};
-    static const int64_t wholes[] = {0, 1, -1, 2, 3, -7, 5, 11};
-
-    if (dtype == FRIT_BOOL)
-        return frit_scalar_i(chosen & 1);
-    if (dtype == FRIT_I32)
-        return frit_scalar_i(wholes[chosen % 8]);
-    return frit_scalar_f(reals[chosen % 8]);
+    return data_dtype(stage->script, stage->how, v);
 }
 
 /* ---- ops ---- */
-
-union attrs {
-    uint64_t struct_size;
-    frit_attrs_dims dims;
-    frit_attrs_init init;
-    frit_attrs_order order;
-    frit_attrs_slice slice;
-    frit_attrs_axes axes;
-    frit_attrs_unfold unfold;
-    frit_attrs_cast cast;
-    frit_attrs_reduce reduce;
-    frit_attrs_axis axis;
-    frit_attrs_swap swap;
-    frit_attrs_norm_axes norm_axes;
-    frit_attrs_max_pool max_pool;
-};
-
-static frit_axes axes_of(const struct action *action)
-{
-    frit_axes axes = {.count = action->n_axes};
-
-    for (uint32_t k = 0; k < action->n_axes; k++)
-        axes.axis[k] = action->axes[k];
-    return axes;
-}
-
-/* Takes `wanted` of `extent` elements, from a random place on. */
-static frit_range part(int64_t extent, int64_t wanted, uint64_t chosen)
-{
-    int64_t step = wanted > 1 && (wanted - 1) * 2 < extent && chosen & 1 ? 2 : 1;
-    int64_t span = (wanted - 1) * step + 1;
-    int64_t start = (int64_t)(chosen / 2 % (uint64_t)(extent - span + 1));
-
-    return (frit_range){start, start + span, step};
-}
-
-static frit_slices slices_of(const struct stage *stage, const struct action *action)
-{
-    const struct shape *from = &stage->script->vars[action->in[0].var].shape;
-    const struct shape *to = &stage->script->vars[action->out[0]].shape;
-    frit_slices slices = {.count = action->n_axes};
-
-    for (uint32_t d = 0; d < action->n_axes; d++) {
-        int64_t extent = dim_extent(from->code[d], stage->variant);
-        uint64_t chosen = mix(action->seed + d, stage->variant);
-
-        switch ((enum slice_form)action->axes[d]) {
-        case SLICE_WHOLE:
-            break;
-        case SLICE_BACK:
-            slices.dim[d] = (frit_range){-1, FRIT_SLICE_END, -1};
-            break;
-        case SLICE_ONE:
-            slices.dim[d] = part(extent, 1, chosen);
-            break;
-        case SLICE_NONE:
-            slices.dim[d] = (frit_range){extent / 2, extent / 2, 1};
-            break;
-        case SLICE_PART:
-            slices.dim[d] = part(extent, dim_extent(to->code[d], stage->variant), chosen);
-            break;
-        }
-    }
-    return slices;
-}
-
-#define SIZED(record, ...)                                \
-    attrs->record = (frit_attrs_##record)                 \
-    {                                                     \
-        .struct_size = sizeof(attrs->record), __VA_ARGS__ \
-    }
-
-/* NULL where the action has no attributes. */
-static const void *attrs_of(const struct stage *stage, const struct action *action,
-                            union attrs *attrs)
-{
-    const struct var *out = &stage->script->vars[action->out[0]];
-    frit_dims dims = shape_dims(&out->shape, stage->variant);
-
-    switch ((enum attr_form)action->attrs) {
-    case ATTR_NONE:
-        return NULL;
-    case ATTR_DIMS:
-        SIZED(dims, .dims = dims);
-        break;
-    case ATTR_INIT:
-        SIZED(init, .dtype = out->dtype, .dims = dims);
-        break;
-    case ATTR_ORDER:
-        SIZED(order, .order = axes_of(action));
-        break;
-    case ATTR_SLICE:
-        SIZED(slice, .slices = slices_of(stage, action));
-        break;
-    case ATTR_AXES:
-        SIZED(axes, .axes = axes_of(action));
-        break;
-    case ATTR_UNFOLD:
-        SIZED(unfold, .axis = action->axis, .size = dim_extent(action->with, stage->variant),
-              .step = action->step);
-        break;
-    case ATTR_CAST:
-        SIZED(cast, .dtype = out->dtype);
-        break;
-    case ATTR_REDUCE:
-        SIZED(reduce, .axes = axes_of(action), .keep = action->keep);
-        break;
-    case ATTR_AXIS:
-        SIZED(axis, .axis = action->axis);
-        break;
-    case ATTR_SWAP:
-        SIZED(swap, .axis = action->axis, .with = action->with);
-        break;
-    case ATTR_NORM_AXES:
-        SIZED(norm_axes, .axes = axes_of(action));
-        break;
-    case ATTR_POOL:
-        SIZED(max_pool, .kernel = {action->step}, .stride = {1});
-        break;
-    }
-    return attrs;
-}
 
 /* The element type of a scalar operand: that of the tensors beside it, or of the result. */
 static uint32_t scalar_dtype(const struct script *script, const struct action *action)
@@ -230,50 +62,181 @@ static uint32_t scalar_dtype(const struct script *script, const struct action *a
     return script->vars[action->out[0]].dtype;
 }
 
+/* Operand `i`, as a scalar. */
+static frit_scalar scalar_at(const struct stage *stage, const struct action *action, uint32_t i)
+{
+    uint32_t dtype = scalar_dtype(stage->script, action);
+    bool divides = stage->script->careful && action->op == FRIT_OP_div;
+
+    if (action->scalars == SCALARS_ONE)
+        return dtype == FRIT_BOOL || dtype == FRIT_I32 ? frit_scalar_i(1) : frit_scalar_f(1);
+    if (action->scalars == SCALARS_POWERS)
+        return frit_scalar_f(1.0 / (double)(1u << data_mix(action->seed + i, stage->how) % 6));
+    return data_scalar(dtype, data_mix(action->seed + i, stage->how) >> 7, divides);
+}
+
+/* Whether floats of the value are to be disturbed beside this row. */
+static bool is_disturbed(const struct stage *stage, const struct action *action, uint16_t v,
+                         bool output)
+{
+    enum rounding rounding = rounding_of(action);
+
+    return stage->how->as == PLAY_DISTURBED && v != NO_VAR && dtype_of(stage, v) == FRIT_F64 &&
+           (output ? rounding != ROW_KEEPS || action->op == FRIT_OP_cast : rounding == ROW_FOLDS);
+}
+
+static uint64_t errors_of(const struct stage *stage, uint32_t seed)
+{
+    return data_mix(seed, stage->how) + stage->how->errors;
+}
+
+/* A disturbed operand is another tensor, so that the value is released here where it is taken. */
+static frit_tensor *operand_of(struct stage *stage, const struct action *action, uint32_t i)
+{
+    const struct operand *operand = &action->in[i];
+    frit_tensor *tensor = stage->tensors[operand->var];
+
+    if (is_disturbed(stage, action, operand->var, false))
+        return frit_take(data_disturb(tensor, stage->script->vars[operand->var].dtype,
+                                      errors_of(stage, action->seed ^ i << 8)));
+    return operand->take ? frit_take(tensor) : tensor;
+}
+
+static void release_disturbed(struct stage *stage, const struct action *action)
+{
+    for (uint32_t i = 0; i < action->n_in; i++) {
+        const struct operand *operand = &action->in[i];
+        bool again = false;
+
+        for (uint32_t j = 0; j < i; j++)
+            again |= action->in[j].take && action->in[j].var == operand->var;
+        if (operand->take && !again && is_disturbed(stage, action, operand->var, false))
+            frit_release(stage->tensors[operand->var]);
+    }
+}
+
+/* What an error of the mean inside of layer_norm does to its result: errors of operands say nothing
+ * of it where they cancel out, as with two elements.  NULL: nothing. */
+static frit_tensor *error_of_mean(struct stage *stage, const struct action *action)
+{
+    uint16_t v = action->in[0].var;
+    frit_tensor *x, *mean, *error, *deviation;
+
+    if (action->op != FRIT_OP_layer_norm || !is_disturbed(stage, action, v, false))
+        return NULL;
+    x = stage->tensors[v];
+    mean = frit_mean(x, .axes = attrs_axes(action), .keep = true);
+    error = data_disturb(mean, stage->script->vars[v].dtype, errors_of(stage, ~action->seed));
+    error = frit_sub(frit_take(error), frit_take(mean));
+    deviation = frit_add_f(frit_take(frit_var(x, .axes = attrs_axes(action), .keep = true)), 1e-5);
+    error = frit_div(frit_take(error), frit_take(frit_sqrt(frit_take(deviation))));
+    if (action->in[1].var != NO_VAR)
+        error = frit_mul(frit_take(error), stage->tensors[action->in[1].var]);
+    return error;
+}
+
+/* A result as the play has it, from that of the row. */
+static frit_tensor *result_of(struct stage *stage, const struct action *action, uint32_t k,
+                              frit_tensor *tensor)
+{
+    uint16_t v = action->out[k];
+    uint32_t dtype = stage->script->vars[v].dtype;
+    frit_tensor *result;
+
+    if (attrs_random(action->op) && dtype_of(stage, v) != dtype)
+        return frit_cast(frit_take(tensor), FRIT_F64);
+    if (!is_disturbed(stage, action, v, true))
+        return tensor;
+    result = data_disturb(tensor, dtype, errors_of(stage, ~action->seed - k));
+    if (action->op == FRIT_OP_log_softmax) { /* a logarithm of what may be close to 1 */
+        frit_tensor *errors = data_errors(tensor, dtype, 0, errors_of(stage, action->seed ^ 1));
+
+        result = frit_add(frit_take(result), frit_take(errors));
+    }
+    frit_release(tensor);
+    return result;
+}
+
 static void play_op(struct stage *stage, const struct action *action, uint32_t index)
 {
-    const struct script *script = stage->script;
     frit_input in[SCRIPT_INPUTS] = {{0}};
     frit_tensor *out[SCRIPT_OUTPUTS] = {NULL};
+    frit_tensor *error = error_of_mean(stage, action);
     union attrs attrs;
     frit_call call = {.struct_size = sizeof(call),
                       .op = action->op,
                       .n_in = action->n_in,
                       .in = in,
-                      .attrs = attrs_of(stage, action, &attrs)};
+                      .attrs = attrs_of(stage->script, stage->how, action, &attrs)};
 
     for (uint32_t i = 0; i < action->n_in; i++) {
-        const struct operand *operand = &action->in[i];
-
-        if (operand->var == NO_VAR && action->attrs == ATTR_NORM_AXES)
-            continue; /* absent */
-        if (operand->var == NO_VAR)
-            in[i].scalar =
-                scalar_of(scalar_dtype(script, action), mix(action->seed + i, stage->variant) >> 7);
-        else if (operand->take)
-            in[i].tensor = frit_take(stage->tensors[operand->var]);
-        else
-            in[i].tensor = stage->tensors[operand->var];
+        if (action->in[i].var != NO_VAR)
+            in[i].tensor = operand_of(stage, action, i);
+        else if (action_has_scalars(action))
+            in[i].scalar = scalar_at(stage, action, i);
     }
     frit_op(stage->device, &call, out, action->n_out);
     for (uint32_t k = 0; k < action->n_out; k++) {
-        stage->tensors[action->out[k]] = out[k];
         if (frit_tensor_status(out[k]) == FRIT_INVALID)
             fault(stage, "a call was refused", index, out[k]);
+        stage->tensors[action->out[k]] = result_of(stage, action, k, out[k]);
     }
+    if (error) {
+        frit_tensor **result = &stage->tensors[action->out[0]];
+
+        *result = frit_add(frit_take(*result), frit_take(error));
+    }
+    release_disturbed(stage, action);
 }
 
 /* ---- the other actions ---- */
 
-static void play_from_host(struct stage *stage, const struct action *action)
+static char *data_of(const struct stage *stage, const struct action *action, uint16_t v,
+                     uint64_t *bytes)
 {
-    const struct var *var = &stage->script->vars[action->out[0]];
-    int64_t count = shape_count(&var->shape, stage->variant);
-    char *data = data_create(var->dtype, count, action->seed, stage->variant);
+    const struct var *var = &stage->script->vars[v];
+    int64_t count = shape_count(&var->shape, stage->how->variant);
 
-    stage->tensors[action->out[0]] =
-        frit_from_host(stage->device, var->dtype, shape_dims(&var->shape, stage->variant), data,
-                       frit_storage_bytes(var->dtype, count));
+    *bytes = frit_storage_bytes(dtype_of(stage, v), count);
+    return data_create(var->dtype, count, action->seed, stage->script, stage->how);
+}
+
+static frit_dims dims_of(const struct stage *stage, uint16_t v)
+{
+    return shape_dims(&stage->script->vars[v].shape, stage->how->variant);
+}
+
+/* Lays out what will come from the host, before the script begins. */
+static void lay_out(struct stage *stage)
+{
+    for (uint32_t i = 0; i < stage->script->n_actions; i++) {
+        const struct action *action = &stage->script->actions[i];
+        uint16_t v = action->out[0];
+        uint64_t bytes;
+        char *data;
+
+        if (action->kind != ACT_FROM_HOST || action->off)
+            continue;
+        data = data_of(stage, action, v, &bytes);
+        stage->inputs[i] = data_layout(stage->device, dtype_of(stage, v), dims_of(stage, v), data,
+                                       data_form(action->seed + 1, stage->how) >> 9);
+        free(data);
+    }
+}
+
+static void play_from_host(struct stage *stage, const struct action *action, uint32_t index)
+{
+    uint16_t v = action->out[0];
+    frit_dims dims = dims_of(stage, v);
+    uint64_t bytes;
+    char *data;
+
+    if (stage->inputs[index]) { /* a view, so that it is made by this thread, in this scope */
+        stage->tensors[v] = frit_expand(frit_take(stage->inputs[index]), dims);
+        return;
+    }
+    data = data_of(stage, action, v, &bytes);
+    stage->tensors[v] = frit_from_host(stage->device, dtype_of(stage, v), dims, data, bytes);
     free(data);
 }
 
@@ -282,19 +245,22 @@ static void play_from_host(struct stage *stage, const struct action *action)
 static void play_broken(struct stage *stage, const struct action *action)
 {
     frit_tensor *large =
-        frit_random_uniform(stage->device, FRIT_F32, FRIT_SHAPE(1 << 14, 1 << 14), 0, 1);
+        frit_random_uniform(stage->device, FRIT_F32, FRIT_SHAPE(1 << 20, 1 << 20), 0, 1);
+    frit_tensor *sum = frit_sum(frit_take(large));
 
-    stage->tensors[action->out[0]] = frit_sum(frit_take(large));
+    if (data_is_wide(FRIT_F32, stage->how))
+        sum = frit_cast(frit_take(sum), FRIT_F64);
+    stage->tensors[action->out[0]] = sum;
 }
 
 static void play_write(struct stage *stage, const struct action *action, uint32_t index)
 {
-    const struct var *var = &stage->script->vars[action->in[0].var];
-    int64_t count = shape_count(&var->shape, stage->variant);
-    char *data = data_create(var->dtype, count, action->seed, stage->variant);
+    frit_tensor *tensor = stage->tensors[action->in[0].var];
+    uint64_t bytes;
+    char *data = data_of(stage, action, action->in[0].var, &bytes);
 
-    if (frit_write(stage->tensors[action->in[0].var], data, frit_storage_bytes(var->dtype, count)))
-        fault(stage, "a write failed", index, stage->tensors[action->in[0].var]);
+    if (frit_write(tensor, data, bytes))
+        fault(stage, "a write failed", index, tensor);
     free(data);
 }
 
@@ -303,7 +269,8 @@ static void read_value(struct stage *stage, uint16_t v, bool take, uint32_t inde
     const struct var *var = &stage->script->vars[v];
     struct reading *reading = &stage->play->readings[index];
     frit_tensor *tensor = stage->tensors[v];
-    uint64_t bytes = frit_storage_bytes(var->dtype, shape_count(&var->shape, stage->variant));
+    uint64_t bytes =
+        frit_storage_bytes(dtype_of(stage, v), shape_count(&var->shape, stage->how->variant));
 
     reading->data = calloc(1, bytes + 1);
     reading->status = frit_read(take ? frit_take(tensor) : tensor, reading->data, bytes);
@@ -333,7 +300,7 @@ static void play_action(struct actor *actor, uint32_t index)
 
     switch ((enum action_kind)action->kind) {
     case ACT_FROM_HOST:
-        play_from_host(stage, action);
+        play_from_host(stage, action, index);
         break;
     case ACT_OP:
         play_op(stage, action, index);
@@ -460,7 +427,7 @@ static uint32_t readings_of(const struct script *script)
 }
 
 void play_script(struct play *play, frit_device *device, const struct script *script,
-                 uint32_t variant, const uint8_t *left)
+                 const struct play_how *how, const uint8_t *left)
 {
     struct stage *stage = calloc(1, sizeof(*stage));
     struct actor main_actor = {.stage = stage, .thread = SCRIPT_THREADS};
@@ -474,8 +441,10 @@ void play_script(struct play *play, frit_device *device, const struct script *sc
     stage->play = play;
     stage->device = device;
     stage->script = script;
-    stage->variant = variant;
+    stage->how = how;
     pthread_mutex_init(&stage->lock, NULL);
+    if (how->layouts)
+        lay_out(stage);
     first_op(stage);
     if (script->n_threads)
         run_threads(stage);

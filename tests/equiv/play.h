@@ -5,6 +5,21 @@
 
 #include "script.h"
 
+/* In which types a play computes. */
+enum play_as {
+    PLAY_OWN,      /* those of the script */
+    PLAY_WIDE,     /* floats are F64 */
+    PLAY_DISTURBED /* the same, with errors where a row rounds in its own type */
+};
+
+struct play_how {
+    enum play_as as;
+    uint32_t variant; /* of extents, and of the slices */
+    uint32_t round;   /* data and scalars */
+    uint32_t errors;  /* PLAY_DISTURBED: which ones */
+    bool layouts;     /* inputs are laid out in ways that depend on the variant */
+};
+
 /* What a reading action got. */
 struct reading {
     frit_status status;
@@ -19,11 +34,36 @@ struct play {
 
 /* `left`: as script_settle gave it.  All tensors are gone afterwards.  play_fini in any case. */
 void play_script(struct play *play, frit_device *device, const struct script *script,
-                 uint32_t variant, const uint8_t *left);
+                 const struct play_how *how, const uint8_t *left);
 void play_fini(struct play *play, const struct script *script);
 
 /* False, and how in `text`, where readings differ; NaNs are alike. */
 bool play_compare(const struct script *script, uint32_t variant, const struct play *plain,
                   const struct play *fused, char *text, size_t size);
+
+/* How much a comparison with what is computed in f64 saw. */
+struct play_seen {
+    uint64_t elements; /* floats */
+    uint64_t rough;    /* of these, where a hundredth of the tensor's largest would be let pass */
+    double most;       /* difference, as a part of what is allowed */
+};
+
+enum { PLAY_ERRORS = 24 };
+
+/* The plays of a script whose results two drivers may round apart. */
+struct play_near {
+    const struct play *own;  /* on the driver that is the measure */
+    const struct play *wide; /* the same; NULL: only `own` is known */
+    const struct play *disturbed[PLAY_ERRORS];
+    uint32_t n_disturbed; /* may be 0 */
+    const struct play *other;
+};
+
+/* False, and how in `text`, where a reading of `other` is not what it may be.  Integers and bools:
+ * the same.  Floats: no further from `wide` than four times the largest distance that `own` or
+ * one of `disturbed` has in this tensor, and 4 units in the last place; without `wide`: no further
+ * from `own` than 3 units in its last place, from which the other follows. */
+bool play_compare_near(const struct script *script, uint32_t variant, const struct play_near *plays,
+                       struct play_seen *seen, char *text, size_t size);
 
 #endif

@@ -24,7 +24,7 @@ static void print_operands(const struct action *action)
 
         printf("%s", i ? ", " : "");
         if (in->var == NO_VAR)
-            printf(action->attrs == ATTR_NORM_AXES ? "none" : "scalar");
+            printf(action_has_scalars(action) ? "scalar" : "none");
         else
             printf("%sv%u", in->take ? "take " : "", in->var);
     }
@@ -34,7 +34,8 @@ static void print_attrs(const struct action *action)
 {
     enum attr_form form = (enum attr_form)action->attrs;
 
-    if (form == ATTR_AXIS || form == ATTR_UNFOLD)
+    if (form == ATTR_AXIS || form == ATTR_UNFOLD || form == ATTR_SORT || form == ATTR_TOPK ||
+        form == ATTR_SCATTER || form == ATTR_FFT)
         printf(", axis %u", action->axis);
     if (form == ATTR_SWAP)
         printf(", axes %u %u", action->axis, action->with);
@@ -42,6 +43,13 @@ static void print_attrs(const struct action *action)
         printf("%s%u", k ? " " : form == ATTR_SLICE ? ", forms " : ", axes ", action->axes[k]);
     if (form == ATTR_REDUCE && action->keep)
         printf(", keep");
+    if (form == ATTR_SORT && action->step)
+        printf(", descending");
+    if (form == ATTR_SCATTER)
+        printf(", update %u", action->step);
+    if (form == ATTR_QUANTIZE)
+        printf(", %s%s", action->keep ? "by lines" : "one scale",
+               action->step ? ", symmetric" : "");
 }
 
 static void print_action(const struct script *script, uint32_t variant, uint32_t index)

@@ -19,15 +19,34 @@ enum {
     SCRIPT_OUTPUTS = 2,
     SCRIPT_SYMBOLS = 4,
     SCRIPT_VARIANTS = 4, /* assignments of extents */
+    SCRIPT_LARGE = 2,    /* more of them, larger */
     SCRIPT_RANK = 5,
     NO_VAR = 0xffff
 };
 
 /* ---- dims ---- */
 
-/* A code: the product of the symbols whose bits are set (none: 1), less one with DIM_MINUS; or 0,
- * or 2. */
-enum { DIM_ONE = 0x00, DIM_SYMBOLS = 0x0f, DIM_MINUS = 0x10, DIM_ZERO = 0x20, DIM_TWO = 0x40 };
+/* A code: the product of the symbols whose bits are set (none: 1), less one with DIM_MINUS, or with
+ * DIM_HALF one more than half of it; or 0, or 2. */
+enum {
+    DIM_ONE = 0x00,
+    DIM_SYMBOLS = 0x0f,
+    DIM_MINUS = 0x10,
+    DIM_ZERO = 0x20,
+    DIM_TWO = 0x40,
+    DIM_HALF = 0x80
+};
+
+/* Of one or more symbols, and of one alone that a smaller one comes before. */
+static inline bool is_product(uint8_t code)
+{
+    return code & DIM_SYMBOLS && !(code & ~DIM_SYMBOLS);
+}
+
+static inline bool is_symbol(uint8_t code)
+{
+    return is_product(code) && code >> 1 && (code & (code - 1)) == 0;
+}
 
 struct shape {
     uint32_t rank;
@@ -37,7 +56,7 @@ struct shape {
 int64_t dim_extent(uint8_t code, uint32_t variant);
 frit_dims shape_dims(const struct shape *shape, uint32_t variant);
 int64_t shape_count(const struct shape *shape, uint32_t variant);
-/* Of the largest assignment. */
+/* Of the largest of the first SCRIPT_VARIANTS assignments. */
 int64_t shape_most(const struct shape *shape);
 bool shape_same(const struct shape *a, const struct shape *b);
 /* NumPy's rule; false where the two do not go together. */
@@ -88,14 +107,23 @@ enum attr_form {
     ATTR_AXIS,
     ATTR_SWAP,
     ATTR_NORM_AXES, /* axes */
-    ATTR_POOL       /* kernel of all dims */
+    ATTR_POOL,      /* kernel of all dims */
+    ATTR_SORT,      /* axis, step: descending */
+    ATTR_TOPK,      /* axis, code of k */
+    ATTR_SCATTER,   /* axis, step: update */
+    ATTR_FFT,       /* axis, code of n */
+    ATTR_QUANTIZE, /* type of out[0]; keep: a scale per line, code of its extent; step: symmetric */
+    ATTR_DEQUANTIZE /* the same keep and code */
 };
+
+/* Which scalars an action has. */
+enum scalar_form { SCALARS_ANY, SCALARS_ONE, SCALARS_POWERS /* of two */ };
 
 /* What a slice takes of a dim. */
 enum slice_form { SLICE_WHOLE, SLICE_BACK, SLICE_ONE, SLICE_NONE, SLICE_PART };
 
 struct operand {
-    uint16_t var; /* NO_VAR: a scalar, of ATTR_NORM_AXES an absent one */
+    uint16_t var; /* NO_VAR: a scalar, or an absent one, see action_has_scalars */
     bool take;
 };
 
@@ -112,20 +140,34 @@ struct action {
     uint16_t out[SCRIPT_OUTPUTS];
     struct operand in[SCRIPT_INPUTS];
     uint32_t seed;
-    bool off; /* dropped while shrinking */
+    uint8_t scalars; /* scalar_form */
+    bool off;        /* dropped while shrinking */
 };
+
+/* Operands that are no values are scalars; else they are absent. */
+static inline bool action_has_scalars(const struct action *action)
+{
+    return action->attrs != ATTR_NORM_AXES && action->attrs != ATTR_QUANTIZE &&
+           action->attrs != ATTR_DEQUANTIZE;
+}
 
 struct var {
     uint32_t dtype;
     struct shape shape;
     int8_t level;  /* floats: elements are below 2^level, but for what is not finite */
     bool positive; /* floats: elements are not below 0 */
+    bool exact;    /* the same elements on every device */
     bool tainted;  /* stands on a broken value */
     uint8_t home;  /* thread that made it */
 };
 
+/* What a row does to floats. */
+enum rounding { ROW_KEEPS, ROW_ROUNDS, ROW_FOLDS };
+enum rounding rounding_of(const struct action *action);
+
 struct script {
     uint64_t seed;
+    bool careful;       /* for drivers that round in different ways, see script_generate */
     uint32_t n_threads; /* 0: everything in the main one */
     uint32_t n_phases;  /* the last belongs to the main thread, after the others */
     uint32_t n_vars, n_actions, n_scopes;
@@ -134,8 +176,9 @@ struct script {
     struct action actions[SCRIPT_ACTIONS];
 };
 
-/* Fills `script`. */
-void script_generate(struct script *script, uint64_t seed);
+/* Fills `script`.  A careful one asks nothing of a value that was rounded whose answer a small
+ * error could change: it compares only exact values, and divides by nothing that may be zero. */
+void script_generate(struct script *script, uint64_t seed, bool careful);
 /* The actions that are on, as text, with the extents of `variant`. */
 void script_print(const struct script *script, uint32_t variant);
 

@@ -7,8 +7,8 @@
 
 #include "script.h"
 
-static const uint8_t extents[SCRIPT_VARIANTS][SCRIPT_SYMBOLS] = {
-    {2, 3, 5, 7}, {3, 4, 5, 7}, {2, 5, 7, 9}, {3, 5, 7, 8}};
+static const uint8_t extents[SCRIPT_VARIANTS + SCRIPT_LARGE][SCRIPT_SYMBOLS] = {
+    {2, 3, 5, 7}, {3, 4, 5, 7}, {2, 5, 7, 9}, {3, 5, 7, 8}, {5, 11, 31, 64}, {7, 13, 32, 61}};
 
 int64_t dim_extent(uint8_t code, uint32_t variant)
 {
@@ -21,7 +21,7 @@ int64_t dim_extent(uint8_t code, uint32_t variant)
     for (uint32_t k = 0; k < SCRIPT_SYMBOLS; k++)
         if (code & 1u << k)
             extent *= extents[variant][k];
-    return code & DIM_MINUS ? extent - 1 : extent;
+    return code & DIM_MINUS ? extent - 1 : code & DIM_HALF ? extent / 2 + 1 : extent;
 }
 
 frit_dims shape_dims(const struct shape *shape, uint32_t variant)

@@ -19,11 +19,6 @@ static bool view(struct generator *g, struct action *action, uint16_t x, const s
 
 /* ---- reshape ---- */
 
-static bool is_product(uint8_t code)
-{
-    return code & DIM_SYMBOLS && !(code & DIM_MINUS);
-}
-
 /* Joins two dims whose product has a code. */
 static void join_dims(struct generator *g, struct shape *shape)
 {
@@ -162,7 +157,6 @@ static bool expand(struct generator *g)
 static uint8_t slice_dim(struct generator *g, uint8_t code, uint8_t *form)
 {
     uint32_t n = chance_below(&g->chance, 100);
-    uint8_t lower = (uint8_t)(code >> 1);
 
     *form = SLICE_WHOLE;
     if (code == DIM_ZERO || n < 40)
@@ -176,9 +170,9 @@ static uint8_t slice_dim(struct generator *g, uint8_t code, uint8_t *form)
         return DIM_ZERO;
     }
     /* A single symbol but the smallest can shrink to the one before. */
-    if (n < 80 && is_product(code) && lower && (code & (code - 1)) == 0) {
+    if (n < 80 && is_symbol(code)) {
         *form = SLICE_PART;
-        return lower;
+        return code >> 1;
     }
     *form = SLICE_ONE;
     return DIM_ONE;

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <frit/custom.h>
 #include <frit/fuser.h>
 #include <frit/native.h>
 
@@ -74,7 +75,7 @@ static frit_status enumerate(void *instance, frit_device_info *out, uint64_t str
     }
     if (SIN == SIN_NO_DEVICES) {
         fake->n_devices = 0;
-        driver->reason = 17; /* no-runtime */
+        driver->reason = FRIT_REASON_NO_RUNTIME;
         driver->detail = FRIT_STR("libmoon.so.1 is missing");
     }
     if (SIN == SIN_INDEX_GAP)
@@ -235,6 +236,21 @@ static const void *fuser_table(void)
     return at_cliff(&table, table.struct_size);
 }
 
+/* ---- the ops' table ---- */
+
+static const void *ops_table(void)
+{
+    static const frit_custom_op nothing[2];
+    frit_ops_table table = {.struct_size = sizeof(table),
+                            .n_ops = SIN == SIN_ENDLESS_OPS ? UINT32_MAX : 2,
+                            .op_stride = SIN == SIN_ODD_OPS ? 124 : sizeof(nothing[0]),
+                            .ops = SIN == SIN_NULL_OPS ? NULL : nothing};
+
+    if (SIN == SIN_SHORT_OPS)
+        table.struct_size = FRIT_END_OF(frit_ops_table, reserved);
+    return at_cliff(&table, table.struct_size);
+}
+
 /* ---- all tables ---- */
 
 static bool is(frit_str id, const char *name)
@@ -248,6 +264,11 @@ static const void *get_interface(void *instance, frit_str id)
     bool has_backend = SIN != SIN_NO_INTERFACE && SIN != SIN_FUSERS_ALONE;
     bool has_fusers = SIN == SIN_FUSERS_ALONE || SIN == SIN_SHORT_FUSERS || SIN == SIN_NULL_PUSH;
 
+    bool has_ops =
+        SIN == SIN_SHORT_OPS || SIN == SIN_NULL_OPS || SIN == SIN_ENDLESS_OPS || SIN == SIN_ODD_OPS;
+
+    if (is(id, FRIT_OPS_TABLE))
+        return has_ops ? ops_table() : NULL;
     if (is(id, FRIT_BACKEND))
         return has_backend ? backend_table(instance) : NULL;
     if (is(id, FRIT_FUSER_TABLE))

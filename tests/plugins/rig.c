@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugins/rig.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "plugins/load.h"
 
 static frit_status set_error(void *self, frit_err *err, frit_status status, int64_t native_code,
                              frit_str text)
@@ -41,15 +42,25 @@ static void give_memory(void *self, void *memory)
     free(memory);
 }
 
+static bool is(frit_str id, const char *name)
+{
+    return id.len == strlen(name) && memcmp(id.ptr, name, id.len) == 0;
+}
+
 static frit_status get_text(void *self, frit_str key, frit_str *out, frit_err *err)
 {
     const struct rig *rig = self;
-    const char *isa = rig->isa ? rig->isa : "auto";
+    const struct {
+        const char *key, *given, *usual;
+    } options[] = {{"isa", rig->isa, "auto"}, {"tier", rig->tier, "0"}, {"llvm", rig->llvm, ""}};
+    const char *text = NULL;
 
     (void)err;
-    assert_int_equal(key.len, strlen("isa"));
-    assert_memory_equal(key.ptr, "isa", key.len);
-    *out = (frit_str){isa, strlen(isa)};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (is(key, options[i].key))
+            text = options[i].given ? options[i].given : options[i].usual;
+    assert_non_null(text);
+    *out = (frit_str){text, strlen(text)};
     return FRIT_OK;
 }
 
@@ -61,6 +72,14 @@ static frit_status get_option(void *self, frit_str key, int64_t *out, frit_err *
     assert_int_equal(key.len, strlen("memory_bytes"));
     assert_memory_equal(key.ptr, "memory_bytes", key.len);
     *out = rig->memory_bytes;
+    return FRIT_OK;
+}
+
+static frit_status get_flag(void *self, frit_str key, uint32_t *out, frit_err *err)
+{
+    (void)err;
+    assert_true(is(key, "check"));
+    *out = ((struct rig *)self)->check;
     return FRIT_OK;
 }
 
@@ -84,8 +103,8 @@ static void count(void *self, frit_str name, double value)
 {
     struct rig *rig = self;
 
-    assert_int_equal(name.len, strlen("bytes in use"));
-    rig->counter = value;
+    if (is(name, "bytes in use"))
+        rig->counter = value;
 }
 
 static uint32_t count_threads(void *self)
@@ -106,19 +125,16 @@ static void split(void *self, uint64_t items, uint64_t grain,
             run(ctx, i * part, (i + 1) * part < items ? (i + 1) * part : items, i);
 }
 
-static bool is(frit_str id, const char *name)
-{
-    return id.len == strlen(name) && memcmp(id.ptr, name, id.len) == 0;
-}
-
 static const void *get_interface(void *self, frit_str id)
 {
     static const frit_host_core core = {.struct_size = sizeof core,
                                         .err_set = set_error,
                                         .mem_alloc = take_memory,
                                         .mem_free = give_memory};
-    static const frit_host_options options = {
-        .struct_size = sizeof options, .get_str = get_text, .get_i64 = get_option};
+    static const frit_host_options options = {.struct_size = sizeof options,
+                                              .get_str = get_text,
+                                              .get_i64 = get_option,
+                                              .get_bool = get_flag};
     static const frit_host_exec exec = {
         .struct_size = sizeof exec, .threads = count_threads, .parallel_for = split};
 
@@ -127,46 +143,31 @@ static const void *get_interface(void *self, frit_str id)
                                           .span_end = end_span,
                                           .counter = count};
 
+    const struct rig *rig = self;
+    const void *own = rig->own_table ? rig->own_table(id) : NULL;
+
+    if (own)
+        return own;
     if (is(id, FRIT_HOST_TRACE))
         return &trace;
     if (is(id, FRIT_HOST_CORE))
         return &core;
-    if (is(id, FRIT_HOST_EXEC) && ((const struct rig *)self)->threads)
+    if (is(id, FRIT_HOST_EXEC) && rig->threads)
         return &exec;
     return is(id, FRIT_HOST_OPTIONS) ? &options : NULL;
 }
 
-static const frit_plugin *load_plugin(void)
-{
-    const frit_hello hello = {sizeof hello, FRIT_HELLO_MAGIC, FRIT_ABI_MIN,
-                              FRIT_ABI_MAX, FRIT_SANITIZER,   0};
-    frit_welcome welcome = {.struct_size = sizeof welcome};
-    const char *build = getenv("FRIT_TEST_BUILD"), *name = getenv("FRIT_TEST_PLUGIN");
-    frit_plugin_entry entry;
-    char path[512];
-    void *library;
-
-    snprintf(path, sizeof path, "%s/lib/frit/plugins/libfrit-%s.so", build ? build : "build",
-             name ? name : "reference");
-    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        print_error("%s\n", dlerror());
-    assert_non_null(library);
-    *(void **)&entry = dlsym(library, FRIT_PLUGIN_ENTRY);
-    assert_non_null(entry);
-    assert_int_equal(entry(&hello, &welcome), FRIT_OK);
-    return welcome.plugin;
-}
-
 frit_status rig_load(struct rig *rig)
 {
+    const char *name = getenv("FRIT_TEST_PLUGIN");
+
     rig->live = 0;
     rig->n_split = 0;
     rig->tracing = false;
     rig->spans[0] = '\0';
     rig->root = (frit_host_root){sizeof rig->root, 0, rig, get_interface};
     rig->err = (frit_err){.struct_size = sizeof rig->err};
-    rig->plugin = load_plugin();
+    rig->plugin = load_plugin(name ? name : "reference");
     return rig->plugin->open(&rig->root, &rig->instance, &rig->err);
 }
 

@@ -18,15 +18,21 @@ struct rig {
     void *device;
     int64_t memory_bytes; /* answers to options; set before rig_open */
     const char *isa;      /* NULL: auto */
+    const char *tier;     /* NULL: 0 */
+    const char *llvm;     /* NULL: the system's */
+    bool check;
     uint32_t threads;     /* 0: the host has no table of them */
     uint32_t n_split;     /* calls of parallel_for; it gives each thread a part, one by one */
     int64_t refuse;       /* > 0: the allocation that many from now on finds no memory */
-    int64_t live;         /* pieces of host memory that the plugin holds */
+    _Atomic int64_t live; /* pieces of host memory that the plugin holds */
     bool tracing;         /* spans are wanted */
     char spans[128];      /* names of those that ended, a blank before each */
-    double counter;       /* last value of any */
+    double counter;       /* last of "bytes in use" */
     frit_host_root root;
     frit_err err;
+    /* NULL, or asked first: tables of the test's own, whose `self` is the rig; NULL: not that one.
+     */
+    const void *(*own_table)(frit_str id);
 };
 
 /* Loads the built plugin that FRIT_TEST_PLUGIN names, `reference` if none, and opens it. */

@@ -98,6 +98,38 @@ bool compare_element(uint32_t dtype, const struct tolerance *tolerance, const vo
            fabs(wanted - given) <= tolerance->absolute;
 }
 
+double compare_least(uint32_t dtype)
+{
+    switch (dtype) {
+    case FRIT_F64:
+        return 0x1p-1022;
+    case FRIT_F32:
+    case FRIT_BF16:
+        return 0x1p-126;
+    case FRIT_F16:
+        return 0x1p-14;
+    default:
+        return 0;
+    }
+}
+
+uint64_t compare_flush(uint32_t dtype, void *elements, uint64_t count)
+{
+    uint64_t size = frit_dtype_bits(dtype) / 8, n = 0;
+
+    for (uint64_t i = 0; i < count && is_float(dtype); i++) {
+        char *element = (char *)elements + i * size;
+        double number = compare_number(dtype, element);
+
+        if (!(fabs(number) < compare_least(dtype)) || number == 0)
+            continue;
+        element[size - 1] &= (char)0x80;
+        memset(element, 0, size - 1);
+        n++;
+    }
+    return n;
+}
+
 const char *compare_text(uint32_t dtype, const void *element, char *text, size_t size)
 {
     if (dtype == FRIT_I64)

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every stored case against a device: FRIT_TEST_DEVICE, by default the reference driver.  With
  * FRIT_TEST_DECOMPOSE=1 composite rows run as core ops.  Only the reference driver computes in
- * double and rounds once; what others may differ by is what core ops may. */
+ * double and rounds once; what others may differ by is what core ops may.
+ *
+ * A device may take denormal floats for zero, in some of its ops; whether it does is asked of it by
+ * two.  Its results are then compared as if they were zero, and where inputs or scalars have some,
+ * what the reference driver gives for zeros in their place is right too.  FRIT_TEST_ROW names a row
+ * to run alone. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +28,10 @@ struct run {
     frit_device *device;
     struct packs packs;
     bool decompose;
-    bool loose; /* of the tolerances */
+    bool loose;                     /* of the tolerances */
+    bool flushes[FRIT_DTYPE_LIMIT]; /* takes denormals of the type for zero */
+    frit_device *reference;         /* NULL: denormals are kept */
+    const char *only;               /* row, or NULL */
     unsigned results, wrong;
 };
 
@@ -34,21 +43,49 @@ static void complain(struct run *run, const struct row_case *one, const char *na
                     text);
 }
 
-static void compare(struct run *run, const struct row_case *one, const struct case_tensor *out,
-                    const char *got)
+/* What an output should be, malloc'd. */
+struct wanted {
+    char *stored;
+    char *flushed; /* NULL, or as right: with zeros for denormals */
+};
+
+/* A device that takes denormals for zero, in some of its ops, may end on either side of the
+ * smallest normal number, also after it went through a small factor. */
+static struct tolerance tolerance_of(const struct run *run, const struct row_case *one,
+                                     uint32_t dtype)
 {
-    const struct tolerance *tolerance = run->loose ? &one->loose : &one->tight;
-    const char *want = packs_at(&run->packs, out->dtype, out->place, out->count);
+    struct tolerance tolerance = run->loose ? one->loose : one->tight;
+
+    if (run->flushes[dtype] && tolerance.absolute < 4 * compare_least(dtype))
+        tolerance.absolute = 4 * compare_least(dtype);
+    return tolerance;
+}
+
+/* What is compared is changed where denormals do not count. */
+static void compare(struct run *run, const struct row_case *one, const struct case_tensor *out,
+                    const struct wanted *want, char *got)
+{
+    const struct tolerance tolerance = tolerance_of(run, one, out->dtype);
     size_t size = frit_storage_bytes(out->dtype, 1);
     char text[160], first[32], second[32];
     unsigned wrong = 0;
 
+    if (run->flushes[out->dtype]) {
+        compare_flush(out->dtype, want->stored, out->count);
+        compare_flush(out->dtype, got, out->count);
+        if (want->flushed)
+            compare_flush(out->dtype, want->flushed, out->count);
+    }
     for (uint64_t i = 0; i < out->count; i++) {
-        if (compare_element(out->dtype, tolerance, want + i * size, got + i * size))
+        const char *stored = want->stored + i * size, *element = got + i * size;
+
+        if (compare_element(out->dtype, &tolerance, stored, element) ||
+            (want->flushed &&
+             compare_element(out->dtype, &tolerance, want->flushed + i * size, element)))
             continue;
         snprintf(text, sizeof(text), "element %llu is %s, not %s", (unsigned long long)i,
-                 compare_text(out->dtype, got + i * size, second, sizeof(second)),
-                 compare_text(out->dtype, want + i * size, first, sizeof(first)));
+                 compare_text(out->dtype, element, second, sizeof(second)),
+                 compare_text(out->dtype, stored, first, sizeof(first)));
         if (++wrong <= SHOWN)
             complain(run, one, out->name, text);
     }
@@ -64,7 +101,7 @@ static bool same_dims(const frit_dims *a, const frit_dims *b)
 }
 
 static void check_output(struct run *run, const struct row_case *one, const struct case_tensor *out,
-                         frit_tensor *tensor)
+                         const struct wanted *want, frit_tensor *tensor)
 {
     uint64_t bytes = frit_storage_bytes(out->dtype, (int64_t)out->count);
     frit_dims dims = frit_dims_of(tensor);
@@ -79,13 +116,13 @@ static void check_output(struct run *run, const struct row_case *one, const stru
     else if (frit_read(tensor, got, bytes) != FRIT_OK)
         complain(run, one, out->name, frit_tensor_error(tensor));
     else
-        compare(run, one, out, got);
+        compare(run, one, out, want, got);
     free(got);
 }
 
 /* Parses, binds and records; false with a complaint. */
-static bool record(struct run *run, const struct row_case *one, frit_tensor *const *inputs,
-                   frit_tensor **outputs)
+static bool record(struct run *run, frit_device *device, const struct row_case *one,
+                   frit_tensor *const *inputs, frit_tensor **outputs, const char *program)
 {
     frit_port ports[CASE_TENSORS];
     frit_err err = {.struct_size = sizeof(err)};
@@ -95,60 +132,186 @@ static bool record(struct run *run, const struct row_case *one, frit_tensor *con
     for (unsigned i = 0; i < one->n_in; i++)
         ports[i] = (frit_port){
             .struct_size = sizeof(ports[i]), .dtype = one->in[i].dtype, .dims = one->in[i].dims};
-    good =
-        frit_graph_parse(one->row, one->program, strlen(one->program), &graph, &err) == FRIT_OK &&
-        frit_graph_bind(graph, ports, one->n_in, &err) == FRIT_OK &&
-        frit_graph_run(graph, run->device, inputs, one->n_in, outputs, one->n_out, &err) == FRIT_OK;
+    good = frit_graph_parse(one->row, program, strlen(program), &graph, &err) == FRIT_OK &&
+           frit_graph_bind(graph, ports, one->n_in, &err) == FRIT_OK &&
+           frit_graph_run(graph, device, inputs, one->n_in, outputs, one->n_out, &err) == FRIT_OK;
     if (!good)
         complain(run, one, "program", err.text);
     frit_graph_free(graph);
     return good;
 }
 
-static uint64_t decomposed(const struct run *run)
+static frit_stats stats_of(const struct run *run)
 {
     frit_stats stats = {.struct_size = sizeof(stats)};
 
     frit_stats_get(run->device, &stats);
-    return stats.decomposed;
+    return stats;
 }
 
-static bool is_composite(const char *name)
+/* Whether the host knows the row as core ops, of however many operands. */
+static bool has_core_form(const char *name)
 {
-    for (uint32_t id = 1; id < FRIT_OP_LIMIT; id++) {
-        const frit_op_info *row = frit_op_info_at(id);
+    static const uint32_t rows[] = {
+#define DECOMPOSE(row, mode) FRIT_OP_##row,
+#include "graph/decompose.def"
+    };
 
-        if (row && strcmp(row->name, name) == 0)
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const frit_op_info *row = frit_op_info_at(rows[i]);
+
+        if (strcmp(row->name, name) == 0)
             return row->level == FRIT_LEVEL_COMPOSITE;
     }
     return false;
 }
 
-static void run_case(const struct row_case *one, void *ctx)
+static char *copy_of(struct run *run, const struct case_tensor *tensor)
 {
-    struct run *run = ctx;
-    frit_tensor *inputs[CASE_TENSORS] = {NULL}, *outputs[CASE_TENSORS] = {NULL};
-    uint64_t before = decomposed(run);
+    uint64_t bytes = frit_storage_bytes(tensor->dtype, (int64_t)tensor->count);
+    char *copy = malloc(bytes + 1);
 
+    assert_non_null(copy);
+    memcpy(copy, packs_at(&run->packs, tensor->dtype, tensor->place, tensor->count), bytes);
+    return copy;
+}
+
+/* Makes zeros of denormal scalars in the text; true if there were any. */
+static bool flush_scalars(char *program, double least)
+{
+    bool any = false;
+
+    for (char *at = program; *at; at++) {
+        char *end = at;
+        double number;
+
+        if (!strchr(" ,(", *at) || !strchr("-0123456789", at[1]))
+            continue;
+        number = strtod(at + 1, &end);
+        if (number == 0 || fabs(number) >= least)
+            continue;
+        memset(at + 1, ' ', (size_t)(end - at - 1));
+        memcpy(end - 3, "0.0", 3);
+        if (number < 0)
+            end[-4] = '-';
+        any = true;
+    }
+    return any;
+}
+
+/* Records the case on a device; false with a complaint, and without outputs.  `flushed` (NULL:
+ * nothing is flushed): whether there were denormals, which are made zero. */
+static bool run_on(struct run *run, frit_device *device, const struct row_case *one, bool *flushed,
+                   frit_tensor **outputs)
+{
+    frit_tensor *inputs[CASE_TENSORS] = {NULL};
+    char *program = strdup(one->program);
+    bool good;
+
+    assert_non_null(program);
     if (one->has_seed)
         frit_seed(run->host, one->seed);
     for (unsigned i = 0; i < one->n_in; i++) {
         const struct case_tensor *in = &one->in[i];
+        char *data = copy_of(run, in);
 
-        inputs[i] = frit_from_host(run->device, in->dtype, in->dims,
-                                   packs_at(&run->packs, in->dtype, in->place, in->count),
+        if (flushed && run->flushes[in->dtype])
+            *flushed |= compare_flush(in->dtype, data, in->count) > 0;
+        if (flushed && run->flushes[in->dtype])
+            *flushed |= flush_scalars(program, compare_least(in->dtype));
+        inputs[i] = frit_from_host(device, in->dtype, in->dims, data,
                                    frit_storage_bytes(in->dtype, (int64_t)in->count));
+        free(data);
     }
-    if (record(run, one, inputs, outputs)) {
+    good = record(run, device, one, inputs, outputs, program);
+    for (unsigned i = 0; i < one->n_in; i++)
+        frit_release(inputs[i]);
+    free(program);
+    return good;
+}
+
+static void expect(struct run *run, const struct row_case *one, struct wanted *want)
+{
+    frit_tensor *outputs[CASE_TENSORS] = {NULL};
+    bool flushed = false, good;
+
+    for (unsigned i = 0; i < one->n_out; i++)
+        want[i].stored = copy_of(run, &one->out[i]);
+    if (!run->reference)
+        return;
+    good = run_on(run, run->reference, one, &flushed, outputs);
+    for (unsigned i = 0; i < one->n_out && good; i++) {
+        const struct case_tensor *out = &one->out[i];
+
+        if (flushed) {
+            want[i].flushed = copy_of(run, out);
+            if (frit_read(outputs[i], want[i].flushed,
+                          frit_storage_bytes(out->dtype, (int64_t)out->count)) != FRIT_OK)
+                complain(run, one, out->name, frit_tensor_error(outputs[i]));
+        }
+        frit_release(outputs[i]);
+    }
+}
+
+static void run_case(const struct row_case *one, void *ctx)
+{
+    struct run *run = ctx;
+    frit_tensor *outputs[CASE_TENSORS] = {NULL};
+    struct wanted want[CASE_TENSORS] = {{NULL, NULL}};
+    const frit_stats before = stats_of(run);
+    frit_stats after;
+
+    if (run->only && strcmp(run->only, one->row) != 0)
+        return;
+    expect(run, one, want);
+    if (run_on(run, run->device, one, NULL, outputs)) {
         for (unsigned i = 0; i < one->n_out; i++) {
-            check_output(run, one, &one->out[i], outputs[i]);
+            check_output(run, one, &one->out[i], &want[i], outputs[i]);
             frit_release(outputs[i]);
         }
     }
-    for (unsigned i = 0; i < one->n_in; i++)
-        frit_release(inputs[i]);
-    if (run->decompose && is_composite(one->row) && decomposed(run) == before)
+    for (unsigned i = 0; i < one->n_out; i++) {
+        free(want[i].stored);
+        free(want[i].flushed);
+    }
+    after = stats_of(run);
+    if (run->decompose && has_core_form(one->row) && after.decomposed == before.decomposed)
         complain(run, one, "program", "the row did not run as core ops");
+    if (after.fallbacks_device != before.fallbacks_device)
+        complain(run, one, "program", "another device ran the row");
+}
+
+/* Whether x + x or x > 0 takes the smallest denormal of the type for zero. */
+static bool takes_for_zero(frit_device *device, uint32_t dtype, const void *smallest,
+                           uint64_t bytes)
+{
+    static const char zeros[8];
+    frit_tensor *x = frit_from_host(device, dtype, FRIT_SHAPE(1), smallest, bytes);
+    frit_tensor *twice = frit_add(x, x), *positive = frit_gt_f(x, 0);
+    char sum[8] = {0}, truth = 0;
+    bool read =
+        frit_read(twice, sum, bytes) == FRIT_OK && frit_read(positive, &truth, 1) == FRIT_OK;
+
+    frit_release(x);
+    frit_release(twice);
+    frit_release(positive);
+    return read && (memcmp(sum, zeros, bytes) == 0 || !truth);
+}
+
+static void ask_for_denormals(struct run *run)
+{
+    const float narrow = 0x1p-149f;
+    const double wide = 0x1p-1074;
+
+    run->flushes[FRIT_F32] = takes_for_zero(run->device, FRIT_F32, &narrow, sizeof(narrow));
+    run->flushes[FRIT_BF16] = run->flushes[FRIT_F32]; /* computed as f32 */
+    run->flushes[FRIT_F64] = takes_for_zero(run->device, FRIT_F64, &wide, sizeof(wide));
+    if (!run->flushes[FRIT_F32] && !run->flushes[FRIT_F64])
+        return;
+    print_message("the device takes denormals of%s%s for zero\n",
+                  run->flushes[FRIT_F32] ? " f32" : "", run->flushes[FRIT_F64] ? " f64" : "");
+    if (frit_device_open(run->host, "reference:0", &run->reference) != FRIT_OK)
+        fail_msg("%s", frit_host_error(run->host));
 }
 
 static void open_device(struct run *run)
@@ -163,12 +326,14 @@ static void open_device(struct run *run)
     if (frit_host_open(&params, &run->host) != FRIT_OK ||
         frit_device_open(run->host, name ? name : "reference:0", &run->device) != FRIT_OK)
         fail_msg("%s", frit_host_error(run->host));
+    ask_for_denormals(run);
 }
 
 static void rows_give_stored_results(void **state)
 {
     const char *decompose = getenv("FRIT_TEST_DECOMPOSE");
-    struct run run = {.decompose = decompose && strcmp(decompose, "1") == 0};
+    struct run run = {.decompose = decompose && strcmp(decompose, "1") == 0,
+                      .only = getenv("FRIT_TEST_ROW")};
     unsigned cases;
 
     (void)state;
@@ -176,9 +341,10 @@ static void rows_give_stored_results(void **state)
     cases = cases_each(run_case, &run);
     print_message("%u cases, %u results\n", cases, run.results);
     packs_fini(&run.packs);
+    frit_device_close(run.reference);
     frit_device_close(run.device);
     frit_host_close(run.host);
-    assert_true(run.results > cases);
+    assert_true(run.results > (run.only ? 0 : cases));
     if (run.wrong)
         fail_msg("%u complaints", run.wrong);
 }

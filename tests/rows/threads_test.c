@@ -2,6 +2,7 @@
 /* The same bits whatever the threads: large tensors on FRIT_TEST_DEVICE, by default cpu, with one
  * thread and with several. */
 #include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <frit/frit.h>
 
 enum { ROWS = 512, COLUMNS = 2053, COUNT = ROWS * COLUMNS, MOST = 3 };
+enum { STEPS = 30, SEQUENCES = 200, CLASSES = 12, LABELS = 9, PATHS = STEPS * SEQUENCES * CLASSES };
 
 struct result {
     float *all;                /* of a chain over all elements */
@@ -20,6 +22,7 @@ struct result {
     float *softmax, *cumsum;   /* along rows */
     float transposed[COLUMNS]; /* maxima of a transposed view */
     int64_t places[COLUMNS];   /* of the largest in each column */
+    float paths[PATHS];        /* gradient of ctc_loss */
 };
 
 static void result_init(struct result *result)
@@ -44,6 +47,27 @@ static void read(frit_tensor *tensor, void *into, size_t bytes)
         fail_msg("%s", frit_tensor_error(tensor));
 }
 
+/* Of sequences of all lengths. */
+static frit_tensor *gradient(frit_device *device)
+{
+    static int32_t targets[SEQUENCES * LABELS], steps[SEQUENCES], labels[SEQUENCES];
+    frit_tensor *logits =
+        frit_random_uniform(device, FRIT_F32, FRIT_SHAPE(STEPS, SEQUENCES, CLASSES), -3, 3);
+
+    for (int i = 0; i < SEQUENCES; i++) {
+        steps[i] = i % (STEPS + 1);
+        labels[i] = i / 7 % (LABELS + 1);
+    }
+    for (int i = 0; i < SEQUENCES * LABELS; i++)
+        targets[i] = 1 + i * i % (CLASSES - 1);
+    return frit_ctc_loss_backward(
+        frit_log_softmax(logits, -1),
+        frit_from_host(device, FRIT_I32, FRIT_SHAPE(SEQUENCES, LABELS), targets, sizeof(targets)),
+        frit_from_host(device, FRIT_I32, FRIT_SHAPE(SEQUENCES), steps, sizeof(steps)),
+        frit_from_host(device, FRIT_I32, FRIT_SHAPE(SEQUENCES), labels, sizeof(labels)),
+        frit_ones(device, FRIT_F32, FRIT_SHAPE(SEQUENCES)), 0);
+}
+
 static void compute(frit_device *device, struct result *result)
 {
     frit_scope scope = frit_scope_begin(device);
@@ -59,6 +83,7 @@ static void compute(frit_device *device, struct result *result)
     read(frit_max(frit_permute(y, FRIT_AXES(1, 0)), .axes = FRIT_AXES(1)), result->transposed,
          sizeof(result->transposed));
     read(frit_argmax(x, .axes = FRIT_AXES(0)), result->places, sizeof(result->places));
+    read(gradient(device), result->paths, sizeof(result->paths));
     frit_scope_end(scope);
 }
 
@@ -99,16 +124,32 @@ static uint32_t run_with(int threads, struct result *result)
     return after - before;
 }
 
+static void *nothing(void *ctx)
+{
+    return ctx;
+}
+
+/* A sanitizer begins its own thread with the first of the process; it is not to be counted. */
+static void begin_threads(void)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, nothing, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* One more may compile kernels in the background. */
 static void threads_change_nothing(void **state)
 {
     struct result alone, together;
 
     (void)state;
+    begin_threads();
     result_init(&alone);
-    assert_int_equal(run_with(1, &alone), 0);
+    assert_in_range(run_with(1, &alone), 0, 1);
     for (int threads = 2; threads <= MOST; threads++) {
         result_init(&together);
-        assert_in_range(run_with(threads, &together), threads - 1, MOST); /* a sanitizer's too */
+        assert_in_range(run_with(threads, &together), threads - 1, threads);
         assert_memory_equal(together.all, alone.all, COUNT * sizeof(float));
         assert_memory_equal(together.rows, alone.rows, sizeof(alone.rows));
         assert_memory_equal(together.columns, alone.columns, sizeof(alone.columns));
@@ -116,6 +157,7 @@ static void threads_change_nothing(void **state)
         assert_memory_equal(together.softmax, alone.softmax, COUNT * sizeof(float));
         assert_memory_equal(together.cumsum, alone.cumsum, COUNT * sizeof(float));
         assert_memory_equal(together.transposed, alone.transposed, sizeof(alone.transposed));
+        assert_memory_equal(together.paths, alone.paths, sizeof(alone.paths));
         assert_memory_equal(together.places, alone.places, sizeof(alone.places));
         result_fini(&together);
     }

@@ -16,6 +16,13 @@ expect 1 '' 'reference:7' "$frit" run "$mlp" --device reference:7
 expect 0 '^reference:0: ' '*' "$frit" run "$mlp" --device nope:0,reference
 expect 0 'nope' '*' "$frit" doctor why nope:0
 expect 0 'reference' '*' "$frit" doctor why reference:0
+for name in reference:0 reference nope config; do
+  "$frit" doctor why "$name" >"$scratch/why"
+  [ "$name" = config ] || expect 0 '*' '' "$frit" doctor "$name"
+  [ "$name" = config ] || cmp -s "$scratch/why" "$scratch/out" || complain "not what \`why\` says" "doctor $name"
+done
+expect 0 '^device +=' '' "$frit" doctor config
+! grep -q '^device  *=' "$scratch/why" || complain "the configuration instead of a name" "doctor why config"
 
 # ---- ops
 expect 0 '^  conv +core +Cross-correlation' '' "$frit" ops

@@ -3,7 +3,7 @@
 # The command line itself: help, wrong use, what is derived from the table.
 . "$(dirname "$0")/expect.sh"
 
-commands="devices run check ops bench doctor help"
+commands="devices run check ops bench conform new-plugin doctor help"
 
 expect 2 '' '^Usage: frit COMMAND' "$frit"
 expect 0 '^Usage: frit COMMAND' '' "$frit" --help
@@ -31,7 +31,10 @@ for n in 0 -1 x 3x 99999999999999999999; do
   expect 2 '' '--repeat .*wants a number' "$frit" run a.frit "--repeat=$n"
 done
 expect 1 '' '--json: cannot be opened' "$frit" check -- --json
-expect 2 '' "no 'whi' here; there are: why, config" "$frit" doctor whi
+expect 2 '' "'x' is too much: frit doctor whi" "$frit" doctor whi x
+expect 2 '' "'x' is too much: frit doctor config" "$frit" doctor config x
+expect 2 '' "--json is for config" "$frit" doctor reference --json
+expect 2 '' 'why what\?' "$frit" doctor ''
 expect 2 '' 'why what\?' "$frit" doctor why
 expect 2 '' 'why what\?' "$frit" doctor why ''
 expect 2 '' "'x' is too much: frit devices$" "$frit" devices x

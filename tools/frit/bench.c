@@ -35,6 +35,35 @@ double bench_median(double *samples, size_t n)
 
 /* ---- rows ---- */
 
+bool bench_wants(const struct bench *bench, const char *row)
+{
+    const char *filter;
+    bool wanted = !invocation_has(bench->in, "--filter");
+
+    for (int at = 0; !wanted && (filter = invocation_next(bench->in, "--filter", &at));)
+        wanted = filter_fits(filter, row);
+    return wanted;
+}
+
+int bench_check(const struct bench *bench, const char *(*row_at)(size_t index))
+{
+    const char *filter, *row;
+    char rows[1024] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; (row = row_at(i)) && used < sizeof(rows); i++)
+        used += (size_t)snprintf(rows + used, sizeof(rows) - used, "%s%s", i ? ", " : "", row);
+    for (int at = 0; (filter = invocation_next(bench->in, "--filter", &at));) {
+        size_t i = 0;
+
+        while ((row = row_at(i)) && !filter_fits(filter, row))
+            i++;
+        if (!row)
+            return misused(bench->in, "no row is named '%s'; there are: %s", filter, rows);
+    }
+    return CLI_FINE;
+}
+
 static void print_json(const struct bench_row *row)
 {
     printf("{\"suite\":\"%s\",\"row\":\"%s\",\"case\":\"%s\",\"device\":\"%s\",\"threads\":%" PRIu64
@@ -147,9 +176,10 @@ static int run(const struct invocation *in)
     uint64_t side = 0;
 
     bench = (struct bench){.in = in,
-                           .rounds = overhead ? 400 : 9,
+                           .quick = invocation_has(in, "--quick"),
                            .json = invocation_has(in, "--json"),
                            .plot = invocation_value(in, "--plot")};
+    bench.rounds = bench.quick ? 3 : overhead ? 400 : 9;
     status = parse_number(&bench, "--rounds", &bench.rounds);
     if (status == CLI_FINE)
         status = parse_number(&bench, "--side", &side);
@@ -173,19 +203,26 @@ const struct command bench_command = {
         "DEVICE       as in `frit devices`, or the beginning of it: what chains, norms and sums\n"
         "             written op by op reach of what the device copies\n"
         "\n"
+        "Devices that are programs leave large products out, and so does --quick; its figures\n"
+        "are of small sizes and few rounds, and say little.\n"
+        "\n"
         "The device `null` comes with the tests.  Exit code 0 whatever the figures are.\n"
         "With --json an object a line: suite, row, case, device, threads, ops, streams,\n"
         "plans, and the figures of the row, each with KEY_target where there is one.",
     .options =
         (const struct option[]){
+            {"--filter", "F", "a row, or a pattern: 'sum*'", 'f', true},
+            {"--quick", NULL, "small and few: whether it runs, not how fast", 'q', false},
             {"--json", NULL, "for machines", 0, false},
             {"--plugin", "DIR", "where libfrit-null.so lies", 0, false},
-            {"--rounds", "N", "how often each figure is taken (400; of a device 9)", 'n', false},
+            {"--rounds", "N", "how often each figure is taken; 400, of a device 9, quick 3", 'n',
+             false},
             {"--side", "N", "of the matrices, for a device", 0, false},
             {"--plot", "FILE", "chart of ratios as SVG, for a device", 0, false},
             {0}},
     .examples = (const char *const[]){"bench overhead", "bench overhead --json -n 1000",
-                                      "bench cpu --plot cpu.svg", NULL},
+                                      "bench cpu --plot cpu.svg",
+                                      "bench cpu --quick --filter 'sum*' --filter gemv", NULL},
     .min_args = 1,
     .max_args = 1,
     .run = run,

@@ -11,7 +11,7 @@
 struct bench {
     const struct invocation *in;
     uint64_t rounds;
-    bool json;
+    bool json, quick;
     int64_t side;         /* of matrices; 0: by the kind of device */
     const char *plot;     /* file, or NULL */
     char null_path[4096]; /* of the plugin `null`, "" where the search has to find it */
@@ -35,6 +35,12 @@ struct bench_row {
     uint32_t n_figures;
     struct bench_figure figures[6];
 };
+
+/* Whether the row is wanted: there is no --filter, or one that is its name or a pattern for it. */
+bool bench_wants(const struct bench *bench, const char *row);
+/* CLI_MISUSED after a message if a filter names none of the suite's rows; `row_at` gives NULL
+ * beyond the last. */
+int bench_check(const struct bench *bench, const char *(*row_at)(size_t index));
 
 /* One line for people, or one object in one line. */
 void bench_print(const struct bench *bench, const struct bench_row *row);

@@ -8,20 +8,19 @@
 #include "bench_device.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
+#include "bench_plain.h"
 #include "bench_plot.h"
 
 enum {
     COLUMNS = 4096,
     MOST_ROUNDS = 64,
     IN_QUEUE_NS = 100000000,
-    MOST_IN_QUEUE = 64,
-    MOST_THREADS = 64
+    QUICK_NS = 1000000,
+    MOST_IN_QUEUE = 64
 };
 
 struct stage {
@@ -30,7 +29,7 @@ struct stage {
     frit_device *device;
     frit_device_desc desc;
     struct bench_data data;
-    double copy_limit, read_limit; /* bytes per second */
+    struct plain plain; /* of processors */
 };
 
 /* ---- the stage ---- */
@@ -61,6 +60,8 @@ static int64_t side_of(const struct stage *stage)
 {
     if (stage->bench->side)
         return stage->bench->side;
+    if (stage->bench->quick)
+        return 128;
     if (strcmp(stage->desc.type, "processor") == 0)
         return 4096;
     return strcmp(stage->desc.type, "software") == 0 ? 512 : 16384;
@@ -103,114 +104,46 @@ static void stage_close(struct stage *stage)
     frit_host_close(stage->host);
 }
 
-/* ---- plain threads ---- */
-
-struct stream {
-    float *from, *to;
-    size_t count;
-    float sum;
-    bool reads;
-};
-
-static void *stream_main(void *ctx)
-{
-    struct stream *s = ctx;
-    float sums[16] = {0};
-
-    if (!s->reads) {
-        memcpy(s->to, s->from, s->count * sizeof(float));
-        return NULL;
-    }
-    for (size_t i = 0; i + 16 <= s->count; i += 16)
-        for (size_t k = 0; k < 16; k++)
-            sums[k] += s->from[i + k];
-    for (size_t k = 0; k < 16; k++)
-        s->sum += sums[k];
-    return NULL;
-}
-
-/* Nanoseconds that all threads together take. */
-static double stream_once(float *from, float *to, size_t count, uint32_t n, bool reads)
-{
-    pthread_t threads[MOST_THREADS];
-    struct stream streams[MOST_THREADS];
-    uint64_t begun = bench_now();
-
-    for (uint32_t i = 0; i < n; i++) {
-        size_t part = count / n / 16 * 16;
-
-        streams[i] = (struct stream){from + i * part, to + i * part, part, 0, reads};
-        if (i && pthread_create(&threads[i], NULL, stream_main, &streams[i]))
-            return -1;
-    }
-    stream_main(&streams[0]);
-    for (uint32_t i = 1; i < n; i++)
-        pthread_join(threads[i], NULL);
-    return (double)(bench_now() - begun);
-}
-
-static uint32_t processors(void)
-{
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof(set), &set))
-        return 1;
-    return CPU_COUNT(&set) < MOST_THREADS ? (uint32_t)CPU_COUNT(&set) : MOST_THREADS;
-}
-
-/* Raises the limits to what plain threads reach with as much memory. */
-static void raise_limits(struct stage *stage)
-{
-    size_t count = (size_t)(stage->data.side * stage->data.side), bytes = count * sizeof(float);
-    float *from = aligned_alloc(1 << 21, (bytes + (1 << 21)) & ~(((size_t)1 << 21) - 1));
-    float *to = aligned_alloc(1 << 21, (bytes + (1 << 21)) & ~(((size_t)1 << 21) - 1));
-    uint32_t n = processors();
-
-    if (from && to) {
-        memset(from, 1, bytes);
-        memset(to, 1, bytes);
-        for (int i = 0; i < 9; i++) {
-            double copy = 2e9 * (double)bytes / stream_once(from, to, count, n, false);
-            double read = 1e9 * (double)bytes / stream_once(from, to, count, n, true);
-
-            stage->copy_limit = copy > stage->copy_limit ? copy : stage->copy_limit;
-            stage->read_limit = read > stage->read_limit ? read : stage->read_limit;
-        }
-    }
-    free(from);
-    free(to);
-}
-
 /* ---- rows ---- */
 
-/* Runs the work `n` times and waits; nanoseconds of each, below 0 after a failure. */
-static double run_once(const struct stage *stage, const struct bench_work *work, uint32_t n)
+double bench_run(const struct bench_job *job, uint32_t n)
 {
     uint64_t begun = bench_now();
 
     for (uint32_t i = 0; i < n; i++) {
-        frit_tensor *result = work->run(&stage->data);
-        frit_status status = frit_flush(stage->device);
+        frit_tensor *result = job->run(job->self);
+        frit_status status = frit_flush(job->device);
 
         frit_release(result);
         if (status)
             return -1;
     }
-    return frit_sync(stage->device) ? -1 : (double)(bench_now() - begun) / n;
+    return frit_sync(job->device) ? -1 : (double)(bench_now() - begun) / n;
 }
 
-/* How often a work goes into one queue: what takes about IN_QUEUE_NS. */
-static uint32_t queue_length(const struct stage *stage, const struct bench_work *work)
+/* What takes about IN_QUEUE_NS. */
+uint32_t bench_queue(const struct bench *bench, const struct bench_job *job)
 {
-    double once = 0;
+    double whole = bench->quick ? QUICK_NS : IN_QUEUE_NS, once = 0;
 
     for (int i = 0; i < 3; i++)
-        once = run_once(stage, work, 1);
+        once = bench_run(job, 1);
     if (once <= 0)
         return 1;
-    once = IN_QUEUE_NS / once;
+    once = whole / once;
     return once < 1 ? 1 : once > MOST_IN_QUEUE ? MOST_IN_QUEUE : (uint32_t)once;
+}
+
+struct matrices {
+    const struct stage *stage;
+    const struct bench_work *work;
+};
+
+static frit_tensor *run_work(const void *self)
+{
+    const struct matrices *m = self;
+
+    return m->work->run(&m->stage->data);
 }
 
 /* Medians in turn with the copy; bytes per second, below 0 after a failure. */
@@ -219,12 +152,15 @@ static double measure(const struct stage *stage, const struct bench_work *work, 
     double ours[MOST_ROUNDS], copies[MOST_ROUNDS];
     uint32_t rounds =
         stage->bench->rounds < MOST_ROUNDS ? (uint32_t)stage->bench->rounds : MOST_ROUNDS;
-    uint32_t n = queue_length(stage, work), n_copy = queue_length(stage, &bench_works[0]);
+    const struct matrices mine = {stage, work}, plain = {stage, &bench_works[0]};
+    const struct bench_job job = {stage->device, run_work, &mine};
+    const struct bench_job copy = {stage->device, run_work, &plain};
+    uint32_t n = bench_queue(stage->bench, &job), n_copy = bench_queue(stage->bench, &copy);
     double bytes = (double)(stage->data.side * stage->data.side) * sizeof(float);
 
     for (uint32_t i = 0; i < rounds; i++) {
-        ours[i] = run_once(stage, work, n);
-        copies[i] = run_once(stage, &bench_works[0], n_copy);
+        ours[i] = bench_run(&job, n);
+        copies[i] = bench_run(&copy, n_copy);
         if (ours[i] < 0 || copies[i] < 0)
             return -1;
     }
@@ -235,8 +171,8 @@ static double measure(const struct stage *stage, const struct bench_work *work, 
 static int run_row(const struct stage *stage, const struct bench_work *work, struct plot *plot)
 {
     bool processor = strcmp(stage->desc.type, "processor") == 0;
-    double plain = work->limit == LIMIT_READ ? stage->read_limit : stage->copy_limit;
-    double limit, rate = measure(stage, work, &limit);
+    double plain = work->limit == LIMIT_READ ? stage->plain.read : stage->plain.copy;
+    double limit = 0, rate = measure(stage, work, &limit);
     char what[96];
     struct bench_row row = {.suite = "device",
                             .row = work->name,
@@ -257,16 +193,29 @@ static int run_row(const struct stage *stage, const struct bench_work *work, str
     return CLI_FINE;
 }
 
+static const char *row_at(size_t index)
+{
+    return index < n_bench_works ? bench_works[index].name
+                                 : bench_product_at(index - n_bench_works);
+}
+
 int bench_device(const struct bench *bench, const char *name)
 {
     struct plot plot = {.title = name};
     struct stage stage;
-    int status = stage_open(&stage, bench, name);
+    int status = bench_check(bench, row_at);
+
+    if (status != CLI_FINE)
+        return status;
+    status = stage_open(&stage, bench, name);
 
     if (status == CLI_FINE && strcmp(stage.desc.type, "processor") == 0)
-        raise_limits(&stage);
+        stage.plain = plain_measure((size_t)(stage.data.side * stage.data.side));
     for (uint32_t i = 0; i < n_bench_works && status == CLI_FINE; i++)
-        status = run_row(&stage, &bench_works[i], &plot);
+        status = bench_wants(bench, bench_works[i].name) ? run_row(&stage, &bench_works[i], &plot)
+                                                         : CLI_FINE;
+    if (status == CLI_FINE)
+        status = bench_products(bench, stage.host, stage.device, &stage.desc);
     if (status == CLI_FINE && bench->plot && !plot_write(&plot, bench->plot))
         status = failed(bench->in, "cannot write %s", bench->plot);
     stage_close(&stage);

@@ -6,6 +6,8 @@
 
 #include <frit/frit.h>
 
+struct bench;
+
 enum bench_limit { LIMIT_COPY, LIMIT_READ };
 
 /* What all rows use: f32 matrices of `side` * `side` elements, vectors of a row and a column. */
@@ -23,6 +25,24 @@ struct bench_work {
     double target;          /* of the limit, on a processor; 0: none */
     frit_tensor *(*run)(const struct bench_data *data);
 };
+
+/* Something that is run again and again. */
+struct bench_job {
+    frit_device *device;
+    frit_tensor *(*run)(const void *self);
+    const void *self;
+};
+
+/* Runs it `n` times and waits; nanoseconds of each, below 0 after a failure. */
+double bench_run(const struct bench_job *job, uint32_t n);
+/* How often it goes into one queue. */
+uint32_t bench_queue(const struct bench *bench, const struct bench_job *job);
+
+/* Rows of products. */
+int bench_products(const struct bench *bench, frit_host *host, frit_device *device,
+                   const frit_device_desc *desc);
+/* Its names; NULL beyond the last. */
+const char *bench_product_at(size_t index);
 
 extern const struct bench_work bench_works[];
 extern const uint32_t n_bench_works;

@@ -16,9 +16,18 @@ enum {
     STEPS = MIX_KEPT, /* of a round: 512 ops */
     WARM_ROUNDS = 20,
     MANY_PLANS = 10000,
+    QUICK_PLANS = 100,
     CHAIN_STEPS = 125, /* 1,000 ops */
-    CHAIN_ROUNDS = 9
+    CHAIN_ROUNDS = 9,
+    QUICK_CHAINS = 1
 };
+
+static const char *const names[] = {"mix", "mix-threads", "mix-plans", "search"};
+
+static const char *row_at(size_t index)
+{
+    return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
+}
 
 /* A host with the device, and the tensors that all threads use. */
 struct stage {
@@ -218,14 +227,14 @@ static void add_counts(const struct stage *stage, struct bench_row *row)
 }
 
 /* Runs sequences of four ops, each with a plan of its own. */
-static void make_plans(const struct stage *stage)
+static void make_plans(const struct stage *stage, int count)
 {
     static const uint32_t rows[] = {FRIT_OP_neg,  FRIT_OP_abs,  FRIT_OP_exp,  FRIT_OP_log,
                                     FRIT_OP_sqrt, FRIT_OP_tanh, FRIT_OP_relu, FRIT_OP_sin,
                                     FRIT_OP_cos,  FRIT_OP_floor};
     enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-    for (int i = 0; i < MANY_PLANS; i++) {
+    for (int i = 0; i < count; i++) {
         frit_tensor *value = frit_ref(stage->weights[0]);
 
         for (int left = i, k = 0; k < 4; k++, left /= N_ROWS) {
@@ -240,40 +249,71 @@ static void make_plans(const struct stage *stage)
     }
 }
 
-/* One thread, with another that shares the weight: how much an op costs with few and with many
- * plans known, then what two threads gain. */
-static int measure_mix(const struct stage *stage)
-{
-    const char *what = "8 ops, 2x2 and 4x4, a weight shared with another running thread";
-    double alone = run_mix(stage, 1, 0), shared = run_mix(stage, 1, 1);
-    double both = run_mix(stage, 2, 0), many;
-    struct bench_row row = row_of(stage, "mix", what, 1, 1);
+static const char mix_text[] = "8 ops, 2x2 and 4x4, a weight shared with another running thread";
 
-    if (alone < 0 || shared < 0 || both < 0)
+/* One thread, with another that shares the weight. */
+static int measure_shared(const struct stage *stage, double alone, double shared)
+{
+    struct bench_row row = row_of(stage, "mix", mix_text, 1, 1);
+
+    if (alone < 0 || shared < 0)
         return CLI_FAILED;
     add_figure(&row, (struct bench_figure){"ns_per_op", "ns per op", per_op(shared), 40, false});
     add_figure(&row, (struct bench_figure){"ns_per_op_alone", "ns per op without it", per_op(alone),
                                            0, false});
     add_counts(stage, &row);
     bench_print(stage->bench, &row);
+    return CLI_FINE;
+}
 
-    row = row_of(stage, "mix-threads", "the same on two threads at once", 2, 1);
+/* What two threads gain. */
+static int measure_threads(const struct stage *stage, double alone)
+{
+    double both = run_mix(stage, 2, 0);
+    struct bench_row row = row_of(stage, "mix-threads", "the same on two threads at once", 2, 1);
+
+    if (alone < 0 || both < 0)
+        return CLI_FAILED;
     add_figure(&row,
                (struct bench_figure){"ns_per_op", "ns per op of each", per_op(both), 0, false});
     add_figure(&row, (struct bench_figure){"speed_up", "times the ops of one thread",
                                            2 * alone / both, 1.8, true});
     bench_print(stage->bench, &row);
+    return CLI_FINE;
+}
 
-    make_plans(stage);
+/* How much an op costs with many plans known. */
+static int measure_plans(const struct stage *stage, double shared)
+{
+    int plans = stage->bench->quick ? QUICK_PLANS : MANY_PLANS;
+    struct bench_row row = row_of(stage, "mix-plans", mix_text, 1, (uint64_t)plans);
+    double many;
+
+    make_plans(stage, plans);
     many = run_mix(stage, 1, 1);
-    if (many < 0)
+    if (shared < 0 || many < 0)
         return CLI_FAILED;
-    row = row_of(stage, "mix-plans", what, 1, MANY_PLANS);
     add_figure(&row, (struct bench_figure){"ns_per_op", "ns per op", per_op(many), 40, false});
     add_figure(&row, (struct bench_figure){"plans_ratio", "times the cost with one plan",
                                            many / shared, 1.1, false});
     bench_print(stage->bench, &row);
     return CLI_FINE;
+}
+
+/* The figures of one row are part of others; what no wanted row needs is not measured. */
+static int measure_mix(const struct stage *stage)
+{
+    bool mix = bench_wants(stage->bench, "mix"), plans = bench_wants(stage->bench, "mix-plans");
+    bool threads = bench_wants(stage->bench, "mix-threads");
+    double alone = mix || threads ? run_mix(stage, 1, 0) : 0;
+    double shared = mix || plans ? run_mix(stage, 1, 1) : 0;
+    int status = mix ? measure_shared(stage, alone, shared) : CLI_FINE;
+
+    if (status == CLI_FINE && threads)
+        status = measure_threads(stage, alone);
+    if (status == CLI_FINE && plans)
+        status = measure_plans(stage, shared);
+    return status;
 }
 
 /* Milliseconds of the first and the second run of the chain on a fresh device. */
@@ -311,15 +351,16 @@ static int measure_search(const struct stage *stage)
     double first[CHAIN_ROUNDS], second[CHAIN_ROUNDS];
     struct bench_row row =
         row_of(stage, "search", "a scope of 1,000 ops with 4 fusers, first and second run", 1, 0);
+    int rounds = stage->bench->quick ? QUICK_CHAINS : CHAIN_ROUNDS;
     double known;
 
-    for (int i = 0; i < CHAIN_ROUNDS; i++)
+    for (int i = 0; i < rounds; i++)
         if (run_chain(stage->bench, &first[i], &second[i]))
             return CLI_FAILED;
-    known = bench_median(second, CHAIN_ROUNDS);
+    known = bench_median(second, (size_t)rounds);
     row.ops = CHAIN_STEPS * MIX_OPS;
     add_figure(&row, (struct bench_figure){"first_ms", "ms first",
-                                           bench_median(first, CHAIN_ROUNDS), 10, false});
+                                           bench_median(first, (size_t)rounds), 10, false});
     add_figure(&row, (struct bench_figure){"second_ms", "ms when known", known, 0, false});
     bench_print(stage->bench, &row);
     return CLI_FINE;
@@ -328,13 +369,16 @@ static int measure_search(const struct stage *stage)
 int bench_overhead(const struct bench *bench)
 {
     struct stage stage;
-    int status = stage_open(&stage, bench, "1");
+    int status = bench_check(bench, row_at);
 
+    if (status != CLI_FINE)
+        return status;
+    status = stage_open(&stage, bench, "1");
     if (status == CLI_FINE)
         status = stage_check(&stage);
     if (status == CLI_FINE)
         status = measure_mix(&stage);
-    if (status == CLI_FINE)
+    if (status == CLI_FINE && bench_wants(bench, "search"))
         status = measure_search(&stage);
     stage_close(&stage);
     return status;

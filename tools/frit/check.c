@@ -24,6 +24,7 @@ static int run(const struct invocation *in)
 {
     int status = CLI_FINE;
 
+    session_know_ops();
     for (int i = 0; i < in->n_args; i++)
         if (!check(in->args[i]))
             status = CLI_FAILED;

@@ -33,7 +33,8 @@ struct command {
 };
 
 extern const struct command devices_command, run_command, check_command, explain_command,
-    trace_command, replay_command, ops_command, bench_command, doctor_command, help_command;
+    trace_command, replay_command, ops_command, bench_command, conform_command, new_plugin_command,
+    doctor_command, help_command;
 
 /* All commands in the order of help; NULL beyond the last. */
 const struct command *command_at(size_t index);
@@ -63,6 +64,11 @@ void invocation_fini(struct invocation *in);
 bool invocation_has(const struct invocation *in, const char *option);
 /* NULL if not given. */
 const char *invocation_value(const struct invocation *in, const char *option);
+/* The values of an option that may be repeated, one by one; `*at` is 0 at first.  NULL after the
+ * last. */
+const char *invocation_next(const struct invocation *in, const char *option, int *at);
+/* Whether the word is the name, or a pattern of the shell's for it. */
+bool filter_fits(const char *word, const char *name);
 
 /* "frit run: ..." on standard error; returns CLI_FAILED, or CLI_MISUSED with a pointer to help. */
 int failed(const struct invocation *in, const char *format, ...)

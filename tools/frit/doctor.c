@@ -65,24 +65,23 @@ static int show_why(const struct invocation *in, frit_host *host, const char *na
     return CLI_FINE;
 }
 
+/* NAME alone means `why NAME`. */
 static int run(const struct invocation *in)
 {
-    const char *topic = in->args[0];
-    bool why = strcmp(topic, "why") == 0, config = strcmp(topic, "config") == 0;
+    bool config = strcmp(in->args[0], "config") == 0, why = strcmp(in->args[0], "why") == 0;
+    const char *name = config ? NULL : why ? in->args[1] : in->args[0];
     struct session session;
     int status;
 
-    if (!why && !config)
-        return misused(in, "there is no '%s' here; there are: why, config", topic);
-    if (why && (in->n_args < 2 || !*in->args[1]))
-        return misused(in, "why what? frit doctor why NAME, with a device, driver or plugin");
-    if (config && in->n_args > 1)
-        return misused(in, "'%s' is too much: frit doctor config", in->args[1]);
-    if (why && invocation_has(in, "--json"))
+    if (!config && (!name || !*name))
+        return misused(in, "why what? frit doctor NAME, with a device, driver or plugin");
+    if (in->n_args > 1 && !why)
+        return misused(in, "'%s' is too much: frit doctor %s", in->args[1], in->args[0]);
+    if (name && invocation_has(in, "--json"))
         return misused(in, "--json is for config");
     status = session_open(&session, in);
-    if (status == CLI_FINE && why)
-        status = show_why(in, session.host, in->args[1]);
+    if (status == CLI_FINE && name)
+        status = show_why(in, session.host, name);
     else if (status == CLI_FINE && invocation_has(in, "--json"))
         print_config_json(session.host);
     else if (status == CLI_FINE)
@@ -94,12 +93,14 @@ static int run(const struct invocation *in)
 const struct command doctor_command = {
     .name = "doctor",
     .summary = "why a device is or is not there; which configuration is in force",
-    .args = "why NAME | config",
-    .details = "why NAME   what was found about a device, driver or plugin\n"
-               "config     every value of the configuration and where it came from; with --json:\n"
-               "           config {section, key, value, origin}",
+    .args = "[why] NAME | config",
+    .details =
+        "NAME       what was found about a device, driver or plugin; `why NAME` is the same,\n"
+        "           for one whose name is `config`\n"
+        "config     every value of the configuration and where it came from; with --json:\n"
+        "           config {section, key, value, origin}",
     .options = (const struct option[]){{"--json", NULL, "for machines", 0, false}, {0}},
-    .examples = (const char *const[]){"doctor why vulkan:0", "doctor config", NULL},
+    .examples = (const char *const[]){"doctor vulkan:0", "doctor config", NULL},
     .min_args = 1,
     .max_args = 2,
     .run = run,

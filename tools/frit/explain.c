@@ -224,13 +224,12 @@ static int explain_on(struct program *program, const struct invocation *in,
 
 static int run(const struct invocation *in)
 {
-    struct session session = {0};
-    struct program program;
-    int status;
+    struct session session;
+    struct program program = {0};
+    int status = session_open(&session, in);
 
-    status = program_begin(&program, in, in->args[0], program_shapes);
     if (status == CLI_FINE)
-        status = session_open(&session, in);
+        status = program_begin(&program, in, in->args[0], program_shapes);
     if (status == CLI_FINE)
         status = session_device(&session, in);
     if (status == CLI_FINE)

@@ -3,6 +3,7 @@
  * `--name=value`. */
 #include "command.h"
 
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,4 +148,20 @@ const char *invocation_value(const struct invocation *in, const char *option)
     const struct given *given = given_find(in, option);
 
     return given ? given->value : NULL;
+}
+
+const char *invocation_next(const struct invocation *in, const char *option, int *at)
+{
+    while (*at < in->n_given) {
+        const struct given *given = &in->given[(*at)++];
+
+        if (strcmp(given->option->name, option) == 0)
+            return given->value;
+    }
+    return NULL;
+}
+
+bool filter_fits(const char *word, const char *name)
+{
+    return strcmp(word, name) == 0 || fnmatch(word, name, 0) == 0;
 }

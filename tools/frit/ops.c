@@ -6,6 +6,9 @@
 
 #include "base/str.h"
 #include "json.h"
+#include "ops_custom.h"
+#include "ops_row.h"
+#include "ops_types.h"
 #include "session.h"
 #include "term.h"
 
@@ -34,47 +37,9 @@ static const char *const class_names[] = {
 };
 enum { N_CLASSES = sizeof(class_names) / sizeof(class_names[0]) };
 
-static const char *const letter_names[] = {
-    [FRIT_LETTER_T] = "any type",      [FRIT_LETTER_N] = "number",
-    [FRIT_LETTER_F] = "float",         [FRIT_LETTER_Z] = "integer",
-    [FRIT_LETTER_L] = "integer, bool", [FRIT_LETTER_R] = "number, bool",
-    [FRIT_LETTER_I] = "i32, i64",      [FRIT_LETTER_BOOL] = "bool",
-    [FRIT_LETTER_I64] = "i64",         [FRIT_LETTER_D] = "as dtype says",
-    [FRIT_LETTER_P] = "packed",
-};
-
-static const char *const role_names[] = {
-    [FRIT_ROLE_IN] = "tensor",  [FRIT_ROLE_OPT] = "tensor or none",
-    [FRIT_ROLE_NUM] = "scalar", [FRIT_ROLE_MANY] = "one or more tensors",
-    [FRIT_ROLE_OUT] = "output", [FRIT_ROLE_XOUT] = "output on request",
-};
-
-static const char *const attr_names[] = {
-    [FRIT_ATTR_INT] = "integer",   [FRIT_ATTR_FLAG] = "0 or 1",
-    [FRIT_ATTR_CHOICE] = "word",   [FRIT_ATTR_DTYPE] = "type",
-    [FRIT_ATTR_AXIS] = "axis",     [FRIT_ATTR_AXES] = "axes",
-    [FRIT_ATTR_DIMS] = "per dim",  [FRIT_ATTR_VEC] = "per spatial dim",
-    [FRIT_ATTR_SLICES] = "slices", [FRIT_ATTR_REAL] = "number",
-};
-
-static const char *const support_names[] = {
-    [FRIT_SUPPORT_NONE] = "-",
-    [FRIT_SUPPORT_NATIVE] = "native",
-    [FRIT_SUPPORT_DECOMPOSED] = "decomposed",
-    [FRIT_SUPPORT_HOST] = "host",
-};
-
 static const char *level_name(const frit_op_info *row)
 {
     return row->level == FRIT_LEVEL_CORE ? "core" : "composite";
-}
-
-static const char *support_of(frit_device *device, const frit_op_info *row)
-{
-    uint32_t support = frit_op_support(device, row->id);
-
-    return support < sizeof(support_names) / sizeof(support_names[0]) ? support_names[support]
-                                                                      : "?";
 }
 
 static const frit_op_info *row_find(const char *name)
@@ -121,7 +86,19 @@ static void show_short(const char *meaning)
     printf(" %.*s...\n", (int)length, meaning);
 }
 
-static void show_list(frit_device *device)
+static bool show_types(frit_device *device, const frit_op_info *row)
+{
+    struct ops_types types;
+
+    if (!ops_types_of(device, row, &types))
+        return false;
+    fputc(' ', stdout);
+    ops_types_show(&types);
+    return true;
+}
+
+/* What rows mean, or how a device runs them; false without memory. */
+static bool show_list(frit_device *device)
 {
     for (uint32_t cls = 1; cls < N_CLASSES; cls++) {
         bool headed = false;
@@ -137,107 +114,66 @@ static void show_list(frit_device *device)
                 headed = true;
             }
             printf("  %-26s %-10s", row->name, level_name(row));
-            if (device)
-                printf(" %-11s", support_of(device, row));
-            show_short(row->meaning);
+            if (!device)
+                show_short(row->meaning);
+            else if (!show_types(device, row))
+                return false;
         }
     }
+    return true;
 }
 
 /* "y, index = max_pool x, kernel=, stride=" as in text programs */
-static void show_signature(const frit_op_info *row)
-{
-    const frit_record_info *record = frit_record_info_at(row->record);
-    const char *separator = " ";
-
-    for (const frit_slot_info *out = row->out; out->name; out++)
-        printf("%s%s", out == row->out ? "" : ", ", out->name);
-    printf("%s%s", row->out[0].name ? " = " : "", row->name);
-    for (const frit_slot_info *in = row->in; in->name; in++) {
-        printf("%s%s%s", separator, in->name, in->role == FRIT_ROLE_MANY ? "..." : "");
-        separator = ", ";
-    }
-    for (uint32_t i = 0; i < record->n_fields; i++) {
-        const frit_field_info *field = &record->field[i];
-
-        printf(field->place == FRIT_PLACE_POS ? "%s%s=" : "%s[%s=]", separator, field->name);
-        separator = ", ";
-    }
-    fputc('\n', stdout);
-}
-
-static void show_slots(const frit_slot_info *slot)
-{
-    for (; slot->name; slot++)
-        printf("  %-14s %-20s %s\n", slot->name, role_names[slot->role],
-               letter_names[slot->letter]);
-}
-
-static void show_attributes(const frit_op_info *row)
-{
-    const frit_record_info *record = frit_record_info_at(row->record);
-
-    for (uint32_t i = 0; i < record->n_fields; i++) {
-        const frit_field_info *field = &record->field[i];
-        const frit_choice_info *choice;
-
-        printf("  %-14s %-20s %s", field->name, attr_names[field->type], field->meaning);
-        for (uint32_t k = 0, n = 0; (choice = frit_choice_info_at(k)); k++)
-            if (strcmp(choice->list, field->choices) == 0)
-                printf("%s%s", n++ ? ", " : ": ", choice->name);
-        fputc('\n', stdout);
-    }
-}
-
 /* How each usable device runs the row; devices that do not open are left out, `frit devices` has
  * them. */
-static void show_support(frit_host *host, const frit_op_info *row)
+static bool show_support(frit_host *host, const frit_op_info *row)
 {
     frit_device_desc desc = {.struct_size = sizeof(desc)};
+    bool good = true;
 
-    for (uint64_t i = 0; frit_device_at(host, i, &desc) == FRIT_OK; i++) {
+    for (uint64_t i = 0; good && frit_device_at(host, i, &desc) == FRIT_OK; i++) {
         frit_device *device;
 
         if (desc.reason || frit_device_open(host, desc.name, &device))
             continue;
-        printf("  %-14s %s\n", desc.name, support_of(device, row));
+        printf("  %-14s", desc.name);
+        good = show_types(device, row);
         frit_device_close(device);
     }
+    return good;
 }
 
-static void show_row(const frit_op_info *row, const struct session *session)
+static bool show_row(const frit_op_info *row, const struct session *session)
 {
-    show_signature(row);
-    printf("\n%s\n\n", row->meaning);
-    show_slots(row->in);
-    show_attributes(row);
-    show_slots(row->out);
+    op_show(row, frit_record_info_at(row->record));
     printf("\n%s, revision %" PRIu32 ", class %s\n", level_name(row), row->rev,
            class_names[row->cls]);
-    if (session->device)
-        printf("  %-14s %s\n", frit_device_name(session->device), support_of(session->device, row));
-    else
-        show_support(session->host, row);
+    if (!session->device)
+        return show_support(session->host, row);
+    printf("  %-14s", frit_device_name(session->device));
+    return show_types(session->device, row);
 }
 
 /* ---- for machines ---- */
 
-static void print_slots(struct json *json, const char *key, const frit_slot_info *slot)
+static bool print_support(struct json *json, const frit_op_info *row, frit_device *device)
 {
-    json_list(json, key);
-    for (; slot->name; slot++) {
-        json_object(json, NULL);
-        json_text(json, "name", slot->name);
-        json_text(json, "role", role_names[slot->role]);
-        json_text(json, "type", letter_names[slot->letter]);
-        json_close(json);
-    }
+    struct ops_types types;
+
+    if (!ops_types_of(device, row, &types))
+        return false;
+    json_text(json, "support", ops_support_name(types.usual));
+    json_object(json, "types");
+    for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++)
+        if (types.takes[dtype])
+            json_text(json, frit_dtype_name(dtype), ops_support_name(types.how[dtype]));
     json_close(json);
+    return true;
 }
 
-static void print_row(struct json *json, const frit_op_info *row, frit_device *device)
+static bool print_row(struct json *json, const frit_op_info *row, frit_device *device)
 {
-    const frit_record_info *record = frit_record_info_at(row->record);
+    bool good = true;
 
     json_object(json, NULL);
     json_text(json, "name", row->name);
@@ -246,25 +182,19 @@ static void print_row(struct json *json, const frit_op_info *row, frit_device *d
     json_text(json, "class", class_names[row->cls]);
     json_text(json, "level", level_name(row));
     json_text(json, "meaning", row->meaning);
-    print_slots(json, "inputs", row->in);
-    print_slots(json, "outputs", row->out);
-    json_list(json, "attributes");
-    for (uint32_t i = 0; i < record->n_fields; i++) {
-        json_object(json, NULL);
-        json_text(json, "name", record->field[i].name);
-        json_text(json, "type", attr_names[record->field[i].type]);
-        json_text(json, "meaning", record->field[i].meaning);
-        json_close(json);
-    }
-    json_close(json);
+    op_print(json, row, frit_record_info_at(row->record));
     if (device)
-        json_text(json, "support", support_of(device, row));
+        good = print_support(json, row, device);
     json_close(json);
+    return good;
 }
 
-static void print_json(const frit_op_info *only, frit_device *device)
+/* `only`: this row; `custom`: this op of a plugin; both NULL: all. */
+static bool print_json(const struct session *session, const frit_op_info *only, const char *custom)
 {
+    frit_device *device = session->device;
     struct json json;
+    bool good = true;
 
     json_begin(&json, stdout);
     json_text(&json, "device", device ? frit_device_name(device) : NULL);
@@ -272,34 +202,55 @@ static void print_json(const frit_op_info *only, frit_device *device)
     for (uint32_t id = 0; id < FRIT_OP_LIMIT; id++) {
         const frit_op_info *row = frit_op_info_at(id);
 
-        if (row && (!only || row == only))
-            print_row(&json, row, device);
+        if (row && !custom && (!only || row == only))
+            good &= print_row(&json, row, device);
     }
     json_close(&json);
+    if (!only)
+        custom_print(&json, session, custom);
     json_end(&json);
+    return good;
 }
 
 /* ---- the command ---- */
 
+static bool show_all(const struct session *session)
+{
+    bool good = show_list(session->device);
+
+    custom_show_list(session);
+    return good;
+}
+
+static int run_on(const struct invocation *in, const struct session *session)
+{
+    const char *name = in->n_args ? in->args[0] : NULL;
+    const frit_op_info *row = name ? row_find(name) : NULL;
+    frit_custom_desc custom;
+    bool good = true;
+
+    if (name && !row && !custom_find(session, name, &custom))
+        return unknown_row(in, name);
+    if (invocation_has(in, "--json"))
+        good = print_json(session, row, row ? NULL : name);
+    else if (row)
+        good = show_row(row, session);
+    else if (name)
+        custom_show(&custom, session);
+    else
+        good = show_all(session);
+    return good ? CLI_FINE : failed(in, "no memory");
+}
+
 static int run(const struct invocation *in)
 {
-    const frit_op_info *row = in->n_args ? row_find(in->args[0]) : NULL;
-    bool wants_device = invocation_has(in, "--device");
-    struct session session = {0};
-    int status = CLI_FINE;
+    struct session session;
+    int status = session_open(&session, in);
 
-    if (in->n_args && !row)
-        return unknown_row(in, in->args[0]);
-    if (wants_device || row)
-        status = session_open(&session, in);
-    if (status == CLI_FINE && wants_device)
+    if (status == CLI_FINE && invocation_has(in, "--device"))
         status = session_device(&session, in);
-    if (status == CLI_FINE && invocation_has(in, "--json"))
-        print_json(row, session.device);
-    else if (status == CLI_FINE && row)
-        show_row(row, &session);
-    else if (status == CLI_FINE)
-        show_list(session.device);
+    if (status == CLI_FINE)
+        status = run_on(in, &session);
     session_close(&session);
     return status;
 }
@@ -308,17 +259,25 @@ const struct command ops_command = {
     .name = "ops",
     .summary = "which ops there are, what they mean, how a device runs them",
     .args = "[NAME]",
-    .details = "native       the driver runs it\n"
-               "decomposed   it runs as several native ops\n"
-               "host         a view: only the layout changes\n"
-               "-            not on this device\n"
-               "\n"
-               "With --json: device; ops {name, id, rev, class, level, meaning, inputs, outputs,\n"
-               "attributes, support}; support only with --device.",
+    .details =
+        "With --device, how it runs an op of a usual shape, per element type:\n"
+        "native       the driver runs it\n"
+        "decomposed   it runs as several native ops\n"
+        "fallback     on another device, in whole or in part: [frit] fallback\n"
+        "host         a view: only the layout changes\n"
+        "-            it does not run\n"
+        "\n"
+        "Ops that plugins bring stand at the end.\n"
+        "\n"
+        "With --json: device; ops {name, id, rev, class, level, meaning, inputs, outputs,\n"
+        "attributes, support, types {element type: one of these words}}; support, which is\n"
+        "that of f32 or the first type, and types only with --device; custom {name, plugin,\n"
+        "rev, meaning, inputs, outputs, attributes, support}.",
     .options = (const struct option[]){{"--device", "D", "how this device runs them", 'd', false},
                                        {"--json", NULL, "for machines", 0, false},
                                        {0}},
-    .examples = (const char *const[]){"ops", "ops conv", "ops --device cpu:0", NULL},
+    .examples = (const char *const[]){"ops", "ops conv", "ops --device cpu:0",
+                                      "ops matmul --device vulkan", NULL},
     .max_args = 1,
     .run = run,
 };

@@ -203,6 +203,7 @@ static int open_recording(const struct invocation *in, struct program *program)
     int status;
 
     *program = (struct program){0};
+    session_know_ops();
     str_addf(&path, "%s", in->args[0]);
     if (stat(in->args[0], &about) == 0 && S_ISDIR(about.st_mode))
         str_addf(&path, "/trace.frit");

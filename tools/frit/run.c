@@ -117,7 +117,7 @@ static int run_all(const struct program *program, const struct invocation *in, f
         return failed(in, "no memory");
     cost->before = cost->after = (frit_stats){.struct_size = sizeof(frit_stats)};
     frit_stats_get(device, &cost->before);
-    progress_begin(&progress, cost->runs);
+    progress_begin(&progress, NULL, cost->runs);
     for (uint64_t i = 0; i < cost->runs && status == CLI_FINE; i++) {
         double start = term_clock();
 
@@ -125,7 +125,7 @@ static int run_all(const struct program *program, const struct invocation *in, f
         seconds[i] = term_clock() - start;
         progress_step(&progress, i + 1);
     }
-    progress_end(&progress);
+    progress_hide(&progress);
     cost->first = seconds[0];
     qsort(seconds, cost->runs, sizeof(*seconds), by_size);
     cost->seconds = seconds[cost->runs / 2];
@@ -244,18 +244,21 @@ static int run_on(struct program *program, const struct invocation *in,
     return status;
 }
 
-static int run_session(struct program *program, const struct invocation *in, struct result *result)
+static int run_session(const struct invocation *in, struct result *result)
 {
+    struct program program = {0};
     struct session session;
     int status = session_open(&session, in);
 
     if (status == CLI_FINE)
+        status = program_begin(&program, in, in->args[0], program_sources);
+    if (status == CLI_FINE)
         status = session_device(&session, in);
     if (status == CLI_FINE)
-        status = run_on(program, in, &session, result);
+        status = run_on(&program, in, &session, result);
     if (result->tensors)
-        drop_outputs(program, result);
-    program_close(program);
+        drop_outputs(&program, result);
+    program_close(&program);
     session_close(&session);
     return status;
 }
@@ -263,16 +266,10 @@ static int run_session(struct program *program, const struct invocation *in, str
 static int run(const struct invocation *in)
 {
     struct result result = {0};
-    struct program program;
     int status = parse_repeat(in, &result.cost.runs);
 
-    if (status)
-        return status;
-    status = program_begin(&program, in, in->args[0], program_sources);
-    if (status)
-        program_close(&program);
-    else
-        status = run_session(&program, in, &result);
+    if (status == CLI_FINE)
+        status = run_session(in, &result);
     free(result.tensors);
     free(result.summaries);
     free(result.files);

@@ -31,6 +31,15 @@ void session_close(struct session *session)
     frit_host_close(session->host);
 }
 
+void session_know_ops(void)
+{
+    const frit_host_params params = {.struct_size = sizeof(params)};
+    frit_host *host;
+
+    (void)!frit_host_open(&params, &host);
+    frit_host_close(host);
+}
+
 const char *session_reason(uint32_t reason)
 {
     static const char *const names[] = {

@@ -20,6 +20,9 @@ int session_open_as(struct session *session, const struct invocation *in, bool f
 /* The device of --device, or what the configuration says. */
 int session_device(struct session *session, const struct invocation *in);
 void session_close(struct session *session);
+/* Text programs may have ops that plugins bring, which are known once a host was open.  Says
+ * nothing where none can be: then the ops are unknown. */
+void session_know_ops(void);
 
 /* "not-found" and so on; "?" for a code of a newer library. */
 const char *session_reason(uint32_t reason);

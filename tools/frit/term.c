@@ -75,26 +75,49 @@ double term_clock(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-void progress_begin(struct progress *progress, uint64_t total)
+/* ---- progress ---- */
+
+void progress_begin(struct progress *progress, const char *topic, uint64_t total)
 {
-    *progress = (struct progress){.total = total, .start = term_clock()};
+    *progress = (struct progress){.topic = topic, .total = total, .start = term_clock()};
+}
+
+static void draw_bar(const struct progress *progress, uint64_t done, double rate)
+{
+    static const char bar[] = "##############################";
+    int filled = (int)(done * (sizeof(bar) - 1) / progress->total);
+
+    fprintf(stderr, "\r[%-*.*s] %" PRIu64 "/%" PRIu64 "  %.1f/s ", (int)sizeof(bar) - 1, filled,
+            bar, done, progress->total, rate);
+}
+
+static void put_line(const struct progress *progress, uint64_t done, double rate)
+{
+    fprintf(stderr, "frit %s: %" PRIu64 " of %" PRIu64, progress->topic, done, progress->total);
+    if (progress->failed)
+        fprintf(stderr, ", %" PRIu64 " failed", progress->failed);
+    fprintf(stderr, ", %.1f/s\n", rate);
 }
 
 void progress_step(struct progress *progress, uint64_t done)
 {
-    static const char bar[] = "##############################";
-    double now = term_clock();
-    int filled = (int)(done * (sizeof(bar) - 1) / progress->total);
+    double now = term_clock(), rate = (double)done / (now - progress->start);
+    bool terminal = isatty(STDERR_FILENO), shown = progress->shown > 0;
 
-    if (now - progress->start < 1 || now - progress->shown < 0.1 || !isatty(STDERR_FILENO))
+    if (terminal ? now - progress->start < 1 || now - progress->shown < 0.1
+                 : now - (shown ? progress->shown : progress->start) < PROGRESS_SECONDS)
         return;
-    fprintf(stderr, "\r[%-*.*s] %" PRIu64 "/%" PRIu64 "  %.1f/s ", (int)sizeof(bar) - 1, filled,
-            bar, done, progress->total, (double)done / (now - progress->start));
+    if (terminal)
+        draw_bar(progress, done, rate);
+    else if (progress->topic)
+        put_line(progress, done, rate);
     progress->shown = now;
 }
 
-void progress_end(const struct progress *progress)
+void progress_hide(struct progress *progress)
 {
-    if (progress->shown > 0)
-        fprintf(stderr, "\r%78s\r", "");
+    if (progress->shown <= 0 || !isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r%78s\r", "");
+    progress->shown = 0;
 }

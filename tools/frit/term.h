@@ -25,15 +25,22 @@ const char *term_seconds(double seconds, char text[16]);
 /* Monotonic, in seconds. */
 double term_clock(void);
 
-/* A bar with a rate on standard error, if that is a terminal and it takes longer than a second. */
+/* How far something is, on standard error.  On a terminal a bar with a rate, if it takes longer
+ * than a second; else, where there is a topic, a line every PROGRESS_SECONDS: "frit TOPIC: 7 of
+ * 90". */
+enum { PROGRESS_SECONDS = 10 };
+
 struct progress {
+    const char *topic; /* NULL: nothing is told but to a terminal */
     uint64_t total;
+    uint64_t failed; /* told in lines, if not 0 */
     double start;
-    double shown; /* when the bar was last drawn, 0: never */
+    double shown; /* when it was last told, 0: never, or the bar was taken away */
 };
 
-void progress_begin(struct progress *progress, uint64_t total);
+void progress_begin(struct progress *progress, const char *topic, uint64_t total);
 void progress_step(struct progress *progress, uint64_t done);
-void progress_end(const struct progress *progress);
+/* Takes the bar away; the next step draws it again. */
+void progress_hide(struct progress *progress);
 
 #endif

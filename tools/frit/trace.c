@@ -36,15 +36,15 @@ static int trace_on(struct program *program, const struct invocation *in,
 static int run(const struct invocation *in)
 {
     const char *folder = invocation_value(in, "--out");
-    struct session session = {0};
-    struct program program;
+    struct session session;
+    struct program program = {0};
     int status;
 
     if (!folder)
         return misused(in, "say where to with --out FOLDER");
-    status = program_begin(&program, in, in->args[0], program_sources);
+    status = session_open(&session, in);
     if (status == CLI_FINE)
-        status = session_open(&session, in);
+        status = program_begin(&program, in, in->args[0], program_sources);
     if (status == CLI_FINE)
         status = session_device(&session, in);
     if (status == CLI_FINE)

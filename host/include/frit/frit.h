@@ -131,7 +131,7 @@ typedef struct frit_device_desc {
     const char *pci;
     uint64_t memory_bytes; /* 0 = unknown */
     uint64_t caps;         /* FRIT_CAP_* of backend.h */
-    uint32_t reason;       /* reasons.def; 0 = usable */
+    uint32_t reason;       /* FRIT_REASON_*; 0 = usable */
     uint32_t is_default;   /* what a NULL name opens */
 } frit_device_desc;
 
@@ -145,7 +145,7 @@ typedef struct frit_plugin_desc {
     const char *path;
     const char *version;
     const char *origin; /* why it was looked at: search directory, file:line, environment */
-    uint32_t reason;    /* reasons.def; 0 = loaded */
+    uint32_t reason;    /* FRIT_REASON_*; 0 = loaded */
     uint32_t n_devices;
     const char *reason_name; /* "abi-mismatch" */
     const char *detail;      /* in words, "" if there is nothing to add */
@@ -174,9 +174,11 @@ enum {
     FRIT_SUPPORT_NONE = 0,
     FRIT_SUPPORT_NATIVE = 1,
     FRIT_SUPPORT_DECOMPOSED = 2,
-    FRIT_SUPPORT_HOST = 3
+    FRIT_SUPPORT_HOST = 3,
+    FRIT_SUPPORT_FALLBACK = 4 /* on another device, in whole or in part */
 };
-/* For f32 (or the row's first type) and rank 2 where it matters; HOST: a view. */
+/* For f32 (or the row's first type) and rank 2 where it matters; HOST: a view.  DECOMPOSED says
+ * nothing of what the op consists of; frit_graph_support does. */
 uint32_t frit_op_support(frit_device *device, uint32_t op);
 
 /* Runs what the calling thread queued on the device and waits.  Returns the first error of the
@@ -292,7 +294,7 @@ typedef struct frit_input {
 
 typedef struct frit_call {
     uint64_t struct_size;
-    uint32_t op; /* FRIT_OP_<row> */
+    uint32_t op; /* FRIT_OP_<row>, or a custom op's number */
     uint32_t n_in;
     const frit_input *in;
     const void *attrs; /* frit_attrs_<record> with struct_size set; NULL: all defaults */
@@ -302,6 +304,67 @@ typedef struct frit_call {
  * there is room.  Each gets a tensor, also on failure.  `device` may be NULL where an operand is a
  * tensor. */
 void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, uint64_t n_outputs);
+
+/* An attribute by its name: a number, or where `list` is not NULL the numbers of AXES, DIMS, VEC,
+ * or of SLICES {start, stop, step} per dim.  A FLAG is 0 or 1, a DTYPE FRIT_F32 and so on. */
+typedef struct frit_attr {
+    const char *name;
+    frit_scalar value;
+    const int64_t *list;
+    uint64_t n_list;
+} frit_attr;
+
+typedef struct frit_named_call {
+    uint64_t struct_size;
+    const char *name; /* of a row ("add") or of a plugin's custom op ("org.example.op/1") */
+    const frit_input *in;
+    uint64_t n_in;
+    const frit_attr *attrs;
+    uint64_t n_attrs;
+} frit_named_call;
+
+/* frit_op for an op by its name, with its attributes by theirs: how custom ops are called.  An op
+ * without results tells its failure at frit_sync. */
+void frit_op_named(frit_device *device, const frit_named_call *call, frit_tensor **outputs,
+                   uint64_t n_outputs);
+
+/* A custom op that a plugin of the host offers. */
+typedef struct frit_custom_desc {
+    uint64_t struct_size;
+    const char *name;
+    const char *plugin; /* id */
+    const char *meaning;
+    uint32_t op; /* its number, for frit_call, in this process */
+    uint32_t rev;
+    uint32_t traits; /* FRIT_OP_ORDERED and so on of op.h */
+    uint32_t n_in, n_out, n_attrs;
+    uint32_t decomposes; /* 1: runs as rows of the table where no driver claims it */
+    uint32_t reserved;
+} frit_custom_desc;
+
+/* FRIT_INVALID beyond the last. */
+frit_status frit_custom_at(frit_host *host, uint64_t index, frit_custom_desc *out);
+
+/* An operand or a result of a custom op, and an attribute of it.  What the codes mean stands in
+ * op.h. */
+typedef struct frit_custom_slot_desc {
+    uint64_t struct_size;
+    const char *name;
+    uint32_t role;   /* FRIT_ROLE_* */
+    uint32_t letter; /* FRIT_LETTER_* */
+} frit_custom_slot_desc;
+
+typedef struct frit_custom_attr_desc {
+    uint64_t struct_size;
+    const char *name;
+    const char *meaning;
+    uint32_t type;  /* FRIT_ATTR_* */
+    uint32_t place; /* FRIT_PLACE_* */
+} frit_custom_attr_desc;
+
+/* By the op's number; operands first, then results.  FRIT_INVALID beyond the last. */
+frit_status frit_custom_slot_at(uint32_t op, uint64_t index, frit_custom_slot_desc *out);
+frit_status frit_custom_attr_at(uint32_t op, uint64_t index, frit_custom_attr_desc *out);
 
 frit_scalar frit_scalar_f(double value);
 frit_scalar frit_scalar_i(int64_t value);
@@ -340,6 +403,9 @@ FRIT_NODISCARD frit_status frit_graph_bind(frit_graph *graph, const frit_port *p
 FRIT_NODISCARD frit_status frit_graph_run(const frit_graph *graph, frit_device *device,
                                           frit_tensor *const *inputs, uint64_t n_inputs,
                                           frit_tensor **outputs, uint64_t n_outputs, frit_err *err);
+/* How the device would run the bound graph: the least direct way of its ops, FRIT_SUPPORT_*.
+ * Nothing runs and nothing is compiled. */
+uint32_t frit_graph_support(const frit_graph *graph, frit_device *device);
 /* The text form of the bound graph, malloc'd for the caller; NULL without memory. */
 char *frit_graph_print(const frit_graph *graph);
 
@@ -350,7 +416,7 @@ typedef struct frit_stats {
     uint64_t struct_size;
     uint64_t ops;        /* recorded */
     uint64_t views;      /* of these, done by changing a layout */
-    uint64_t decomposed; /* composite ops that ran as core ops */
+    uint64_t decomposed; /* ops that ran as other core ops */
     uint64_t programs;   /* made by the driver */
     uint64_t launches;
     uint64_t submits;

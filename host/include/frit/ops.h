@@ -133,7 +133,7 @@ frit_tensor *frit_abs(frit_tensor *x);
 /* -x.  x: integer or float. */
 frit_tensor *frit_neg(frit_tensor *x);
 
-/* -1, 0 or 1; NaN stays NaN.  x: integer or float. */
+/* -1, 0 or 1; +0 for either zero; NaN stays NaN.  x: integer or float. */
 frit_tensor *frit_sign(frit_tensor *x);
 
 /* e^x.  x: float. */
@@ -362,10 +362,6 @@ frit_tensor *frit_leaky_relu_f(frit_tensor *x, double slope);
 
 /* log(1 + e^x), without overflow.  x: float. */
 frit_tensor *frit_softplus(frit_tensor *x);
-
-/* Vector product along axis, whose extent is 3.  a, b: integer or float, of one type.  axis:
- * along which. */
-frit_tensor *frit_cross(frit_tensor *a, frit_tensor *b, int64_t axis);
 
 /* ---- reductions ---- */
 
@@ -597,8 +593,8 @@ frit_tensor *frit_deform_conv_with(frit_tensor *x, frit_tensor *offset, frit_ten
 frit_tensor *frit_linear(frit_tensor *x, frit_tensor *w, frit_tensor *bias);
 
 /* softmax(scale * q k' + bias) v over [.., heads, length, size]; mask true hides; heads of q a
- * multiple of those of k, v.  q, k, v, bias (or NULL): float, of one type.  mask (or NULL):
- * bool. */
+ * multiple of those of k, v, neighbours share one.  A query that sees no key gives 0.  q, k, v,
+ * bias (or NULL): float, of one type.  mask (or NULL): bool. */
 typedef struct frit_attention_attrs {
     uint64_t struct_size; /* sizeof(frit_attention_attrs) */
     double scale;         /* of the scores; 0 means 1 / sqrt(head size) */
@@ -607,6 +603,10 @@ typedef struct frit_attention_attrs {
 } frit_attention_attrs;
 frit_tensor *frit_attention_with(frit_tensor *q, frit_tensor *k, frit_tensor *v, frit_tensor *mask,
                                  frit_tensor *bias, const frit_attention_attrs *attrs);
+
+/* Vector product along axis, whose extent is 3.  a, b: integer or float, of one type.  axis:
+ * along which. */
+frit_tensor *frit_cross(frit_tensor *a, frit_tensor *b, int64_t axis);
 
 /* ---- pooling ---- */
 
@@ -653,7 +653,10 @@ frit_tensor *frit_unfold4d_with(frit_tensor *x, const frit_unfold4d_attrs *attrs
 
 /* ---- resampling ---- */
 
-/* Resized in two spatial dims.  x: float. */
+/* Resized in two spatial dims: place i is at (i + 0.5) n / size - 0.5, with align_corners at i
+ * (n - 1) / (size - 1); bilinear from 0 on.  nearest: floor(i n / size); nearest_exact: floor((i
+ * + 0.5) n / size); bicubic: 4 samples, a = -0.75; lanczos3: 6 samples, weights divided by their
+ * sum.  Beyond x: its border.  x: float. */
 typedef struct frit_interpolate_attrs {
     uint64_t struct_size;  /* sizeof(frit_interpolate_attrs) */
     int64_t size[3];       /* the result's two spatial dims, >= 1 */
@@ -663,8 +666,8 @@ typedef struct frit_interpolate_attrs {
 } frit_interpolate_attrs;
 frit_tensor *frit_interpolate_with(frit_tensor *x, const frit_interpolate_attrs *attrs);
 
-/* x [n, c, h, w] read at grid [n, h', w', 2], coordinates (x, y) from -1 to 1.  x, grid: float,
- * of one type. */
+/* x [n, c, h, w] read at grid [n, h', w', 2], coordinates (x, y) from -1 to 1; nearest takes
+ * halves to even, bicubic has a = -0.75.  x, grid: float, of one type. */
 typedef struct frit_grid_sample_attrs {
     uint64_t struct_size;  /* sizeof(frit_grid_sample_attrs) */
     int64_t mode;          /* FRIT_CHOICE_resample_...: nearest, nearest_exact, bilinear,
@@ -749,8 +752,8 @@ frit_tensor *frit_topk(frit_tensor *x, int64_t axis, int64_t k, frit_tensor **in
 
 /* ---- spectra ---- */
 
-/* Real discrete Fourier transform along axis, n / 2 + 1 values.  x: float.  *im NULL: not
- * wanted.  axis: along which. */
+/* Real discrete Fourier transform along axis, n / 2 + 1 values; the line is cut or filled with
+ * zeros to n.  x: float.  *im NULL: not wanted.  axis: along which. */
 typedef struct frit_rfft_attrs {
     uint64_t struct_size; /* sizeof(frit_rfft_attrs) */
     int64_t n;            /* length of the real signal; 0: rfft takes the extent, irfft 2 *
@@ -759,7 +762,8 @@ typedef struct frit_rfft_attrs {
 frit_tensor *frit_rfft_with(frit_tensor *x, int64_t axis, frit_tensor **im,
                             const frit_rfft_attrs *attrs);
 
-/* Inverse of rfft, scaled by 1 / n.  re, im: float, of one type.  axis: along which. */
+/* Inverse of rfft, scaled by 1 / n; the imaginary parts at 0 and n / 2 count for nothing,
+ * missing values are 0.  re, im: float, of one type.  axis: along which. */
 typedef struct frit_irfft_attrs {
     uint64_t struct_size; /* sizeof(frit_irfft_attrs) */
     int64_t n;            /* length of the real signal; 0: rfft takes the extent, irfft 2 *
@@ -771,29 +775,42 @@ frit_tensor *frit_irfft_with(frit_tensor *re, frit_tensor *im, int64_t axis,
 /* ---- losses ---- */
 
 /* Connectionist temporal classification (Graves et al. 2006): log_probs [t, n, classes], loss
- * [n].  log_probs: float.  targets, input_lengths, target_lengths: i32 or i64, of one type.
- * blank: class number of the blank. */
+ * [n]: -log of the target's probability, infinite where no path fits.  Lengths and classes
+ * beyond the extents are clipped.  log_probs: float.  targets, input_lengths, target_lengths:
+ * i32 or i64, of one type.  blank: class number of the blank. */
 frit_tensor *frit_ctc_loss(frit_tensor *log_probs, frit_tensor *targets, frit_tensor *input_lengths,
                            frit_tensor *target_lengths, int64_t blank);
 
 /* ---- quantisation ---- */
 
-/* round(x / scale) in the scheme of the attributes.  x, scales, global (or NULL): float, of one
- * type. */
+/* x / (scale * global) as the nearest value of a packed type, ties to even, clipped to its
+ * finite range; NaN stays NaN or gives 0. scales: one per block, or of rank 0; a ue8m0 scale is
+ * the least power of two not below.  x, scales, global (or NULL): float, of one type. */
 typedef struct frit_quantize_attrs {
     uint64_t struct_size; /* sizeof(frit_quantize_attrs) */
     frit_dims block;      /* extents of a block with a scale of its own; none: one scale per
                            * tensor */
-    int64_t scale;        /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3;
-                           * element type of the scales */
-    int64_t global;       /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3;
-                           * element type of the one scale over all blocks */
+    int64_t scale;        /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3; to
+                           * which the scales are rounded first; none: they stay as they are */
+    int64_t global;       /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3; the
+                           * same of the one scale over all blocks; none: there is none */
+    int64_t symmetric;    /* 1: integers leave out the lowest, -128, -8 or -2 */
 } frit_quantize_attrs;
 frit_tensor *frit_quantize_with(frit_tensor *x, frit_tensor *scales, frit_tensor *global,
                                 uint32_t dtype, const frit_quantize_attrs *attrs);
 
-/* Values times their scales.  x: packed. */
-frit_tensor *frit_dequantize(frit_tensor *x, uint32_t dtype);
+/* Values times scale * global, with the scales and attributes that quantize had.  x: packed.
+ * scales, global (or NULL): float, of one type. */
+typedef struct frit_dequantize_attrs {
+    uint64_t struct_size; /* sizeof(frit_dequantize_attrs) */
+    frit_dims block;      /* as in quantize */
+    int64_t scale;        /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3; as
+                           * in quantize */
+    int64_t global;       /* FRIT_CHOICE_quant_scale_...: none, f32, f16, bf16, ue8m0, ue4m3; as
+                           * in quantize */
+} frit_dequantize_attrs;
+frit_tensor *frit_dequantize_with(frit_tensor *x, frit_tensor *scales, frit_tensor *global,
+                                  const frit_dequantize_attrs *attrs);
 
 /* ---- several devices ---- */
 
@@ -901,7 +918,8 @@ typedef struct frit_interpolate_backward_attrs {
 frit_tensor *frit_interpolate_backward_with(frit_tensor *x, frit_tensor *grad,
                                             const frit_interpolate_backward_attrs *attrs);
 
-/* Gradient of embedding.  table, grad: float, of one type.  index: i32 or i64. */
+/* Gradient of embedding; an index outside adds nothing.  table, grad: float, of one type.
+ * index: i32 or i64. */
 frit_tensor *frit_embedding_backward(frit_tensor *table, frit_tensor *grad, frit_tensor *index);
 
 /* grad where relu's result y > 0, else 0.  y, grad: float, of one type. */
@@ -925,8 +943,10 @@ frit_tensor *frit_linear_backward_w(frit_tensor *x, frit_tensor *w, frit_tensor 
 /* Gradient of linear by its bias.  grad: float. */
 frit_tensor *frit_linear_backward_bias(frit_tensor *grad);
 
-/* Gradient of ctc_loss.  log_probs, grad: float, of one type.  targets, input_lengths,
- * target_lengths: i32 or i64, of one type.  blank: class number of the blank. */
+/* Gradient of ctc_loss as log_softmax takes it: grad * (e^log_probs - the class's probability on
+ * the target's paths), 0 beyond the input length.  log_probs, grad: float, of one type.
+ * targets, input_lengths, target_lengths: i32 or i64, of one type.  blank: class number of the
+ * blank. */
 frit_tensor *frit_ctc_loss_backward(frit_tensor *log_probs, frit_tensor *targets,
                                     frit_tensor *input_lengths, frit_tensor *target_lengths,
                                     frit_tensor *grad, int64_t blank);
@@ -1176,6 +1196,13 @@ inline frit_tensor *frit_quantize(frit_tensor *x, frit_tensor *scales, frit_tens
     return frit_quantize_with(x, scales, global, dtype, &attrs);
 }
 
+inline frit_tensor *frit_dequantize(frit_tensor *x, frit_tensor *scales, frit_tensor *global,
+                                    frit_dequantize_attrs attrs = {})
+{
+    attrs.struct_size = sizeof(attrs);
+    return frit_dequantize_with(x, scales, global, &attrs);
+}
+
 inline frit_tensor *frit_all_reduce(frit_tensor *x, frit_all_reduce_attrs attrs = {})
 {
     attrs.struct_size = sizeof(attrs);
@@ -1387,6 +1414,10 @@ inline frit_tensor *frit_interpolate_backward(frit_tensor *x, frit_tensor *grad,
     frit_quantize_named(__VA_ARGS__, .struct_size = sizeof(frit_quantize_attrs))
 #define frit_quantize_named(x, scales, global, dtype, ...) \
     frit_quantize_with(x, scales, global, dtype, &(frit_quantize_attrs){__VA_ARGS__})
+#define frit_dequantize(...) \
+    frit_dequantize_named(__VA_ARGS__, .struct_size = sizeof(frit_dequantize_attrs))
+#define frit_dequantize_named(x, scales, global, ...) \
+    frit_dequantize_with(x, scales, global, &(frit_dequantize_attrs){__VA_ARGS__})
 #define frit_all_reduce(...) \
     frit_all_reduce_named(__VA_ARGS__, .struct_size = sizeof(frit_all_reduce_attrs))
 #define frit_all_reduce_named(x, ...) \

@@ -14,6 +14,7 @@ typedef struct ll_type_ *ll_type;
 typedef struct ll_value_ *ll_value;
 typedef struct ll_block_ *ll_block;
 typedef struct ll_attr_ *ll_attr;
+typedef struct ll_meta_ *ll_meta;
 typedef struct ll_target_ *ll_target;
 typedef struct ll_machine_ *ll_machine;
 typedef struct ll_layout_ *ll_layout;
@@ -41,6 +42,7 @@ enum { LL_OBJECT_FILE = 1 };   /* kind of output */
 #define LL_FUNCTION UINT32_MAX /* index of attributes */
 
 struct ll_api {
+/* Parts of a declaration stand in no parentheses: NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define LL_SYM(result, name, arguments) result(*name) arguments;
 #include "emit/llvm/syms.def"
 #undef LL_SYM

@@ -13,10 +13,12 @@
 
 enum { BLOB_ALIGN = 64 /* of scratch */, BLOB_MOST_PHASES = 4096 };
 
-#define BLOB_MAGIC 0x31626f6c62746972
+#define BLOB_MAGIC 0x32626f6c62746972
 
-/* Runs one group of one phase: words by number of parameter, arguments by number. */
-typedef void (*blob_fn)(const uint64_t *words, void *const *args, const uint32_t group[3],
+/* Runs one group of one phase: words by number of parameter, arguments by number, three coordinates
+ * of the group.  group[3]: 1 where stores may go around the caches, because there is more of them
+ * than these hold and they are not read again soon; a fence is the caller's then. */
+typedef void (*blob_fn)(const uint64_t *words, void *const *args, const uint32_t group[4],
                         void *scratch);
 
 struct blob_phase {

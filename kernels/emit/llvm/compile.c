@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module through LLVM: every compile has a context and a target machine of its own.  No pass over
+/* A module through LLVM: every compile has a context and a target machine for itself.  No pass over
  * its IR is run: what is emitted is what the code generator gets. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@ static const char *const cpus[LLVM_ISAS] = {"x86-64-v2", "x86-64-v3", "x86-64-v4
 
 struct job {
     struct ll l;
+    _Atomic(ll_machine) *idle;
     ll_machine machine;
     uint64_t *scratch; /* per phase */
 };
@@ -55,10 +56,12 @@ static frit_status open_machine(struct job *job, enum llvm_level level, frit_err
     ll_layout layout;
     char *text = NULL;
 
-    if (l->api->GetTargetFromTriple(triple, &target, &text))
+    job->machine = atomic_exchange(job->idle, NULL);
+    if (!job->machine && l->api->GetTargetFromTriple(triple, &target, &text))
         return refused(l, text, err);
-    job->machine = l->api->CreateTargetMachine(target, triple, cpus[l->isa], "", (int)level,
-                                               LL_RELOC_PIC, LL_MODEL_SMALL);
+    if (!job->machine)
+        job->machine = l->api->CreateTargetMachine(target, triple, cpus[l->isa], "", (int)level,
+                                                   LL_RELOC_PIC, LL_MODEL_SMALL);
     if (!job->machine)
         return refused(l, NULL, err);
     l->api->SetTarget(l->code, triple);
@@ -112,11 +115,11 @@ static frit_status run_job(struct job *job, enum llvm_level level, void **out, s
     return make_code(job, out, out_bytes, err);
 }
 
-frit_status llvm_compile(const struct llvm *llvm, const struct kir_module *module,
-                         enum llvm_isa isa, enum llvm_level level, void **out, size_t *out_bytes,
-                         frit_err *err)
+frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module, enum llvm_isa isa,
+                         enum llvm_level level, void **out, size_t *out_bytes, frit_err *err)
 {
-    struct job job = {.l = {.api = &llvm->api, .isa = isa, .module = module}};
+    struct job job = {.l = {.api = &llvm->api, .isa = isa, .module = module},
+                      .idle = &llvm->idle[isa][level]};
     frit_status status;
 
     *out = NULL;
@@ -130,6 +133,7 @@ frit_status llvm_compile(const struct llvm *llvm, const struct kir_module *modul
     status = run_job(&job, level, out, out_bytes, err);
     llvm->api.DisposeBuilder(job.l.builder);
     llvm->api.DisposeModule(job.l.code);
+    job.machine = atomic_exchange(job.idle, job.machine);
     if (job.machine)
         llvm->api.DisposeTargetMachine(job.machine);
     llvm->api.ContextDispose(job.l.context);

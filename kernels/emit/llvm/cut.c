@@ -116,11 +116,10 @@ static void use(struct cutter *c, uint32_t value, uint32_t at, bool by_group)
 static void uses_of(struct cutter *c, uint32_t at)
 {
     const struct kir_inst *inst = &c->phase->inst[at];
-    const uint32_t *links = c->module->links + inst->a[0];
 
     if (inst->op == KIR_for || inst->op == KIR_next) {
         for (uint32_t i = 0; i < inst->a[1]; i++)
-            use(c, links[i], at, inst->op == KIR_for && c->cut->cuts[at]);
+            use(c, c->module->links[inst->a[0] + i], at, inst->op == KIR_for && c->cut->cuts[at]);
     } else if (inst->op == KIR_phi) {
         use(c, inst->a[0], at - 1 - (uint32_t)inst->imm, false);
     } else {

@@ -4,6 +4,7 @@
  * The file comes from LLVM in this process: it is looked at as it is. */
 #include "emit/llvm/elf.h"
 
+#include <assert.h>
 #include <elf.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -54,6 +55,7 @@ static frit_status relocate(struct file *f, const Elf64_Rela *r, uint64_t sectio
     uint64_t type = ELF64_R_TYPE(r->r_info), at = f->place[section] + r->r_offset, value;
     uint32_t low;
 
+    assert(f->symbol);
     if (to->st_shndx == SHN_UNDEF || to->st_shndx >= f->head->e_shnum ||
         !is_loaded(&f->section[to->st_shndx]))
         return fail(err, FRIT_UNSUPPORTED, "the machine code needs %s", f->names + to->st_name);
@@ -137,7 +139,7 @@ frit_status elf_link(const void *file, size_t n, const uint64_t *scratch, uint32
     struct file f = {.bytes = file, .head = file};
     frit_status status;
 
-    if (n < sizeof(*f.head) || memcmp(file, ELFMAG, SELFMAG) || f.head->e_machine != EM_X86_64)
+    if (n < sizeof(*f.head) || memcmp(file, ELFMAG, SELFMAG) != 0 || f.head->e_machine != EM_X86_64)
         return fail(err, FRIT_UNSUPPORTED, "LLVM made no object file for x86-64");
     f.section = (const void *)(f.bytes + f.head->e_shoff);
     f.place = calloc(f.head->e_shnum, sizeof(*f.place));

@@ -3,6 +3,7 @@
  * lanes, with the ops that cut between them. */
 #include "emit/llvm/emit.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,9 +68,9 @@ static ll_value word_of(struct ll *l, const struct kir_inst *inst)
     return BUILD(l, Load2, type, from);
 }
 
-static ll_value coordinate(struct ll *l, const struct kir_inst *inst)
+static ll_value group_word(struct ll *l, uint64_t number)
 {
-    ll_value index = ll_int(l, l->types.i64, inst->imm);
+    ll_value index = ll_int(l, l->types.i64, number);
     ll_type i32 = l->types.of[KIR_I32];
 
     return BUILD(l, Load2, i32, BUILD(l, GEP2, i32, l->group, &index, 1));
@@ -215,7 +216,7 @@ static void emit_param(struct ll *l, uint32_t at)
 
 static void emit_group(struct ll *l, uint32_t at)
 {
-    ll_set(l, at, coordinate(l, inst_at(l, at)));
+    ll_set(l, at, group_word(l, inst_at(l, at)->imm));
 }
 
 /* The chunk's beginning and the loop's head have set them; one thread needs no barrier. */
@@ -241,10 +242,12 @@ static void emit_inst(struct ll *l, uint32_t at)
 {
     const struct kir_inst *inst = inst_at(l, at);
 
-    if (ll_has_row(inst->op))
+    if (ll_has_row(inst->op)) {
         emit_row(l, at);
-    else
+    } else {
+        assert(steps[inst->op]);
         steps[inst->op](l, at);
+    }
     if (l->cut.home[at] == CUT_HELD && inst->op != KIR_phi)
         ll_hold(l, at);
 }
@@ -488,7 +491,8 @@ static void choose_units(struct ll *l)
     bool across = false;
 
     for (uint32_t at = 0; at < l->phase->n; at++)
-        across |= inst_at(l, at)->op == KIR_exchange || inst_at(l, at)->op == KIR_shift;
+        across |= inst_at(l, at)->op == KIR_exchange || inst_at(l, at)->op == KIR_shift ||
+                  inst_at(l, at)->op == KIR_barrier;
     l->width = lanes < width ? lanes : width;
     most = lanes / l->width;
     l->units = l->phase->n < 100 ? 4 : l->phase->n < 400 ? 2 : 1;
@@ -507,6 +511,22 @@ static void attribute(struct ll *l, const char *key, const char *value)
                                                               (unsigned)strlen(value)));
 }
 
+/* Vectors that do not fit the registers are to lie in one line of memory each, which costs a
+ * register for addresses.  Sums of products are planned to fit, and need all of those. */
+static bool may_spill(const struct ll *l)
+{
+    for (uint32_t at = 0; at < l->phase->n; at++) {
+        uint32_t op = inst_at(l, at)->op, type = inst_at(l, at)->type;
+        bool real = ll_is(l, at, FACT_VARYING) && (type == KIR_F32 || type == KIR_F64);
+
+        if (op == KIR_exchange || op == KIR_shift)
+            return true;
+        if (real && ll_has_row(op) && op != KIR_add && op != KIR_mul && op != KIR_fma)
+            return true;
+    }
+    return false;
+}
+
 static void begin_function(struct ll *l, const char *name)
 {
     static const char *const bits[LLVM_ISAS] = {"128", "256", "512"};
@@ -519,10 +539,13 @@ static void begin_function(struct ll *l, const char *name)
                                 l->api->CreateEnumAttribute(l->context, nounwind, 0));
     attribute(l, "prefer-vector-width", bits[l->isa]);
     attribute(l, "min-legal-vector-width", bits[l->isa]);
+    if (may_spill(l))
+        attribute(l, "stackrealign", "");
     go_to(l, ll_new_block(l));
     l->words = l->api->GetParam(l->function, 0);
     l->group = l->api->GetParam(l->function, 2);
     l->scratch = l->api->GetParam(l->function, 3);
+    l->streams = BUILD(l, ICmp, LL_NE, group_word(l, 3), ll_int(l, l->types.of[KIR_I32], 0));
     for (uint32_t i = 0; i < l->module->n_args; i++) {
         ll_value index = ll_int(l, l->types.i64, i), list = l->api->GetParam(l->function, 1);
 

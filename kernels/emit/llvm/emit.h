@@ -37,6 +37,7 @@ struct ll {
     struct facts facts;
     struct cut cut;
     ll_value function, words, group, scratch;
+    ll_value streams;      /* B: stores may go around the caches */
     ll_value *args;        /* addresses */
     ll_value *scalar;      /* per value */
     ll_value *vector;      /* per value and unit */
@@ -84,6 +85,11 @@ ll_value ll_to_memory(struct ll *l, uint32_t dtype, ll_value value);
 /* memory.c */
 void ll_access(struct ll *l, uint32_t at);
 void ll_atomic_add(struct ll *l, uint32_t at);
+
+/* ahead.c: from where a load of an argument reads, in elements of `bytes`, to where it reads in the
+ * next group, I64; NULL: unknown, or not worth asking memory for.  Asking loads into a cache. */
+ll_value ll_next_group(struct ll *l, uint32_t at, uint32_t bytes);
+void ll_ask(struct ll *l, ll_value place);
 
 /* group.c */
 void ll_exchange(struct ll *l, uint32_t at);

@@ -20,7 +20,8 @@ enum llvm_isa { LLVM_BASE /* x86-64-v2 */, LLVM_AVX2 /* v3 */, LLVM_AVX512 /* v4
 
 enum llvm_level {
     LLVM_QUICK, /* the least time to compile */
-    LLVM_GOOD   /* about twice of it, for better code */
+    LLVM_GOOD,  /* about twice of it, for better code */
+    LLVM_LEVELS
 };
 
 struct llvm;
@@ -40,8 +41,7 @@ bool llvm_isa_best(enum llvm_isa *out);
 /* The phases of a verified module as one blob, from malloc.  FRIT_UNSUPPORTED: the set lacks an
  * instruction that the module has, or the machine code needs a function.  Any number of threads at
  * once. */
-frit_status llvm_compile(const struct llvm *llvm, const struct kir_module *module,
-                         enum llvm_isa isa, enum llvm_level level, void **out, size_t *out_bytes,
-                         frit_err *err);
+frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module, enum llvm_isa isa,
+                         enum llvm_level level, void **out, size_t *out_bytes, frit_err *err);
 
 #endif

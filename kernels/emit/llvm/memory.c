@@ -4,6 +4,10 @@
  * has its elements lane by lane next to each other. */
 #include "emit/llvm/emit.h"
 
+#include <assert.h>
+
+enum { STREAM_ALIGN = 64, LINE = 64 };
+
 struct access {
     const struct kir_inst *inst;
     ll_value base;
@@ -109,11 +113,16 @@ static ll_value pointers(struct ll *l, const struct access *a, uint32_t unit)
 }
 
 /* The lowest element of a unit, whose lanes are next to each other. */
-static ll_value run_of(struct ll *l, const struct access *a, uint32_t unit)
+static ll_value low_of(struct ll *l, const struct access *a, uint32_t unit)
 {
     int64_t low = a->stride > 0 ? (int64_t)unit * l->width : -(int64_t)(unit + 1) * l->width + 1;
 
-    return pointer(l, a, BUILD(l, Add, a->first, ll_int(l, l->types.i64, (uint64_t)low)));
+    return BUILD(l, Add, a->first, ll_int(l, l->types.i64, (uint64_t)low));
+}
+
+static ll_value run_of(struct ll *l, const struct access *a, uint32_t unit)
+{
+    return pointer(l, a, low_of(l, a, unit));
 }
 
 static bool is_run(const struct access *a)
@@ -213,6 +222,16 @@ static ll_value load_one_if(struct ll *l, const struct access *a)
     return phi;
 }
 
+/* What the next group loads here, line by line. */
+static void ask_ahead(struct ll *l, uint32_t at, const struct access *a)
+{
+    ll_value next = ll_next_group(l, at, a->bytes);
+
+    for (uint32_t u = 0; u < l->units && next; u++)
+        if (u * l->width * a->bytes % LINE == 0)
+            ll_ask(l, pointer(l, a, BUILD(l, Add, next, low_of(l, a, u))));
+}
+
 /* All lanes load the same element, some not at all. */
 static void load(struct ll *l, uint32_t at, const struct access *a)
 {
@@ -222,6 +241,8 @@ static void load(struct ll *l, uint32_t at, const struct access *a)
     }
     for (uint32_t u = 0; u < l->units; u++)
         l->vector[(size_t)at * l->units + u] = load_unit(l, a, u);
+    if (a->dtype)
+        ask_ahead(l, at, a);
 }
 
 /* ---- stores ---- */
@@ -247,6 +268,45 @@ static void store_run(struct ll *l, const struct access *a, uint32_t unit)
     }
     args[3] = ordered(l, a, mask_of(l, a, unit), l->types.of[KIR_B]);
     ll_call(l, "llvm.masked.store", types, 2, args, 4);
+}
+
+static void stream_run(struct ll *l, ll_value raw, ll_value to, uint32_t align)
+{
+    static const char kind[] = "nontemporal";
+    ll_value store = l->api->BuildStore(l->builder, raw, to);
+    ll_meta one = l->api->ValueAsMetadata(ll_int(l, l->types.of[KIR_I32], 1));
+    ll_meta node = l->api->MDNodeInContext2(l->context, &one, 1);
+
+    l->api->SetAlignment(store, align);
+    l->api->SetMetadata(store, l->api->GetMDKindIDInContext(l->context, kind, sizeof(kind) - 1),
+                        l->api->MetadataAsValue(l->context, node));
+}
+
+/* Around the caches, where the launch wants that and the place is aligned. */
+static void store_runs(struct ll *l, const struct access *a)
+{
+    ll_block around = ll_new_block(l), plain = ll_new_block(l), after = ll_new_block(l);
+    uint32_t bytes = l->width * a->bytes, align = bytes < STREAM_ALIGN ? bytes : STREAM_ALIGN;
+    ll_type i64 = l->types.i64;
+    ll_value raw[LL_MOST_UNITS], to[LL_MOST_UNITS], low;
+
+    assert(l->units > 0);
+    for (uint32_t u = 0; u < l->units; u++) {
+        raw[u] = ordered(l, a, raw_of(l, a, u), a->type);
+        to[u] = run_of(l, a, u);
+    }
+    low = BUILD(l, And, BUILD(l, PtrToInt, to[0], i64), ll_int(l, i64, align - 1));
+    low = BUILD(l, ICmp, LL_EQ, low, ll_int(l, i64, 0));
+    l->api->BuildCondBr(l->builder, BUILD(l, And, l->streams, low), around, plain);
+    l->api->PositionBuilderAtEnd(l->builder, around);
+    for (uint32_t u = 0; u < l->units; u++)
+        stream_run(l, raw[u], to[u], align);
+    l->api->BuildBr(l->builder, after);
+    l->api->PositionBuilderAtEnd(l->builder, plain);
+    for (uint32_t u = 0; u < l->units; u++)
+        l->api->SetAlignment(l->api->BuildStore(l->builder, raw[u], to[u]), 1);
+    l->api->BuildBr(l->builder, after);
+    l->api->PositionBuilderAtEnd(l->builder, after);
 }
 
 static void scatter(struct ll *l, const struct access *a, uint32_t unit)
@@ -283,6 +343,10 @@ static void store(struct ll *l, const struct access *a)
     if (a->kind == FACT_UNIFORM && ll_is(l, a->value, FACT_UNIFORM) &&
         (a->mask == KIR_NONE || ll_is(l, a->mask, FACT_UNIFORM))) {
         store_one(l, a);
+        return;
+    }
+    if (is_run(a) && a->dtype && a->mask == KIR_NONE && l->width > 1) {
+        store_runs(l, a);
         return;
     }
     for (uint32_t u = 0; u < l->units; u++) {

@@ -69,12 +69,23 @@ frit_status llvm_open(const char *path, struct llvm **out, frit_err *err)
     return FRIT_OK;
 }
 
+static void close_library(struct llvm *llvm)
+{
+    for (int i = 0; i < LLVM_ISAS * LLVM_LEVELS; i++) {
+        ll_machine machine = llvm->idle[i / LLVM_LEVELS][i % LLVM_LEVELS];
+
+        if (machine)
+            llvm->api.DisposeTargetMachine(machine);
+    }
+    dlclose(llvm->library);
+}
+
 void llvm_close(struct llvm *llvm)
 {
     if (!llvm)
         return;
     if (llvm->library)
-        dlclose(llvm->library);
+        close_library(llvm);
     free(llvm->own);
     free(llvm);
 }

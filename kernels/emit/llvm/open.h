@@ -3,6 +3,8 @@
 #ifndef EMIT_LLVM_OPEN_H
 #define EMIT_LLVM_OPEN_H
 
+#include <stdatomic.h>
+
 #include "emit/llvm/api.h"
 #include "emit/llvm/llvm.h"
 
@@ -11,6 +13,9 @@ struct llvm {
     char *own;        /* the name that was asked for */
     const char *name; /* that was found */
     struct ll_api api;
+    /* One that no compile has at the time, or NULL: what it knows of its processor took it longer
+     * to find out than a small module takes. */
+    _Atomic(ll_machine) idle[LLVM_ISAS][LLVM_LEVELS];
 };
 
 #endif

@@ -164,10 +164,25 @@ ROW_PICK(umin, LL_ULT)
 ROW_PICK(umax, LL_UGT)
 #undef ROW_PICK
 
+/* Whether the second operand is a constant that equals nothing but itself. */
+static bool by_constant(const struct row *r)
+{
+    const struct kir_inst *b = &r->l->phase->inst[r->inst->a[1]];
+    uint64_t magnitude = b->imm << (r->from == KIR_F32 ? 33 : 1);
+    uint64_t infinite = r->from == KIR_F32 ? 0x7f800000ull << 33 : 0x7ff0000000000000ull << 1;
+
+    return b->op == KIR_const && magnitude != 0 && magnitude <= infinite;
+}
+
+/* The operand behind is what a machine's instruction gives where one is no number: with a constant
+ * in front nothing else is needed. */
 static ll_value pick_real(const struct row *r, int order)
 {
-    ll_value nan = BUILD(r->l, FCmp, LL_UNO, r->a, r->a);
+    ll_value nan;
 
+    if (by_constant(r))
+        return BUILD(r->l, Select, BUILD(r->l, FCmp, order, r->b, r->a), r->b, r->a);
+    nan = BUILD(r->l, FCmp, LL_UNO, r->a, r->a);
     return BUILD(r->l, Select, nan, r->a,
                  BUILD(r->l, Select, BUILD(r->l, FCmp, order, r->a, r->b), r->a, r->b));
 }

@@ -398,21 +398,17 @@ static void (*const whole[KIR_OPS])(struct emit *e, uint32_t at) = {
 static void instruction(struct emit *e, uint32_t at)
 {
     const struct kir_inst *inst = &e->phase->inst[at];
-    uint32_t n = kir_op_info(inst->op)->n, each, v[3] = {0}, id = 0;
+    uint32_t n = kir_op_info(inst->op)->n, v[3] = {0};
 
     if (whole[inst->op]) {
         whole[inst->op](e, at);
         return;
     }
-    each = emit_uniform(e, at) ? 1 : e->shape.each;
-    for (uint32_t j = 0; j < each; j++) {
+    for (uint32_t j = 0; j < e->shape.each; j += emit_run(e, at)) {
         for (uint32_t i = 0; i < n; i++)
             v[i] = emit_at(e, inst->a[i], j);
-        id = value_emit(e, inst, v);
-        emit_set_at(e, at, j, id);
+        emit_set_run(e, at, j, value_emit(e, inst, v));
     }
-    if (each == 1)
-        emit_set(e, at, id);
 }
 
 static void make_tiles(struct emit *e)

@@ -79,6 +79,15 @@ static inline bool emit_uniform(const struct emit *e, uint32_t value)
 {
     return e->facts.of[value].kind == FACT_UNIFORM;
 }
+/* How many lanes of a thread, from each multiple of it on, have one value: one id. */
+static inline uint32_t emit_run(const struct emit *e, uint32_t value)
+{
+    uint32_t same = e->facts.of[value].same;
+
+    if (e->shape.striped && same < e->phase->lanes)
+        return 1;
+    return same < e->shape.each ? same : e->shape.each;
+}
 static inline uint32_t emit_type_at(const struct emit *e, uint32_t value)
 {
     return e->phase->inst[value].type;
@@ -88,6 +97,12 @@ void emit_set(struct emit *e, uint32_t at, uint32_t id);
 static inline void emit_set_at(struct emit *e, uint32_t at, uint32_t j, uint32_t id)
 {
     e->ids[at * e->shape.each + j] = id;
+}
+/* Those of the run that begins at j. */
+static inline void emit_set_run(struct emit *e, uint32_t at, uint32_t j, uint32_t id)
+{
+    for (uint32_t k = 0; k < emit_run(e, at); k++)
+        emit_set_at(e, at, j + k, id);
 }
 
 uint32_t emit_int(struct emit *e, uint32_t bits);

@@ -8,14 +8,16 @@
 
 /* ---- tiles ---- */
 
+/* A tile of one element has one place, said as a constant: a compiler in a driver (NVIDIA's, 580)
+ * was seen to read another where it is computed, from an array of one double. */
 static uint32_t tile_pointer(struct emit *e, const struct kir_inst *inst, uint32_t j)
 {
     const struct kir_tile *tile = &e->phase->tiles[inst->imm];
     enum spv_class class = tile->space == KIR_GROUP ? SPV_CLASS_WORKGROUP : SPV_CLASS_FUNCTION;
     uint32_t pointer = emit_pointer(e, class, emit_type(e, tile->type));
+    uint32_t at = tile->count == 1 ? emit_u32(e, 0) : emit_at(e, inst->a[0], j);
 
-    return EMIT(e, SPV_ACCESS_CHAIN, pointer, e->tiles[inst->imm * e->shape.each + j],
-                emit_at(e, inst->a[0], j));
+    return EMIT(e, SPV_ACCESS_CHAIN, pointer, e->tiles[inst->imm * e->shape.each + j], at);
 }
 
 void group_tload(struct emit *e, uint32_t at)
@@ -117,7 +119,7 @@ static uint32_t index_of(struct emit *e, uint32_t thread, uint32_t j)
 
 static void put_all(struct emit *e, uint32_t value)
 {
-    for (uint32_t j = 0; j < e->shape.each; j++)
+    for (uint32_t j = 0; j < e->shape.each; j += emit_run(e, value))
         put_place(e, emit_type_at(e, value), index_of(e, emit_thread(e), j), emit_at(e, value, j));
     barrier(e);
 }
@@ -130,18 +132,18 @@ static void exchange_threads(struct emit *e, uint32_t at, uint32_t mask)
     uint32_t value = inst->a[0], other, id;
 
     if (has_subgroups(e, 2 * mask, SPV_CAP_GROUP_SHUFFLE)) {
-        for (uint32_t j = 0; j < e->shape.each; j++) {
+        for (uint32_t j = 0; j < e->shape.each; j += emit_run(e, at)) {
             id = EMIT(e, SPV_GROUP_SHUFFLE_XOR, value_packed_type(e, inst->type),
                       emit_u32(e, SPV_SCOPE_SUBGROUP),
                       value_packed(e, inst->type, emit_at(e, value, j)), emit_u32(e, mask));
-            emit_set_at(e, at, j, value_unpacked(e, inst->type, id));
+            emit_set_run(e, at, j, value_unpacked(e, inst->type, id));
         }
         return;
     }
     put_all(e, value);
     other = EMIT(e, SPV_BITWISE_XOR, emit_int(e, 32), emit_thread(e), emit_u32(e, mask));
-    for (uint32_t j = 0; j < e->shape.each; j++)
-        emit_set_at(e, at, j, get_place(e, inst->type, index_of(e, other, j)));
+    for (uint32_t j = 0; j < e->shape.each; j += emit_run(e, at))
+        emit_set_run(e, at, j, get_place(e, inst->type, index_of(e, other, j)));
     barrier(e);
 }
 
@@ -151,8 +153,9 @@ void group_exchange(struct emit *e, uint32_t at)
     uint32_t lanes = (uint32_t)inst->imm, near = e->shape.striped ? e->shape.threads : 1;
     bool inside = e->shape.striped ? lanes >= near : lanes < e->shape.each;
 
-    if (emit_uniform(e, at)) {
-        emit_set(e, at, emit_at(e, inst->a[0], 0));
+    if (lanes < e->facts.of[inst->a[0]].same) {
+        for (uint32_t j = 0; j < e->shape.each; j++)
+            emit_set_at(e, at, j, emit_at(e, inst->a[0], j));
         return;
     }
     if (!inside) {
@@ -169,7 +172,8 @@ void group_exchange(struct emit *e, uint32_t at)
 static uint32_t shifted(struct emit *e, const struct kir_inst *inst, uint32_t by, uint32_t j)
 {
     uint32_t each = e->shape.each, from = j, threads = by, word = emit_int(e, 32);
-    uint32_t own = emit_at(e, inst->a[0], j), lane, other, inside, got;
+    uint32_t own = emit_at(e, inst->a[0], j), run = emit_run(e, inst->a[0]);
+    uint32_t lane, other, inside, got;
 
     if (e->shape.striped) {
         lane = emit_lane(e, j);
@@ -185,23 +189,27 @@ static uint32_t shifted(struct emit *e, const struct kir_inst *inst, uint32_t by
         other = EMIT(e, SPV_I_SUB, word, emit_thread(e), emit_u32(e, threads));
     }
     other = EMIT(e, SPV_SELECT, word, inside, other, emit_thread(e));
-    got = get_place(e, inst->type, e->shape.striped ? other : index_of(e, other, from));
+    got =
+        get_place(e, inst->type, e->shape.striped ? other : index_of(e, other, from - from % run));
     return EMIT(e, SPV_SELECT, emit_type(e, inst->type), inside, got, own);
 }
 
-/* The same by shuffles, where one subgroup is the whole group. */
+/* The same by shuffles, where one subgroup is the whole group.  By number, not up: LLVM 15 below a
+ * software device crashes where 64-bit values go up. */
 static uint32_t shuffled(struct emit *e, const struct kir_inst *inst, uint32_t by, uint32_t j)
 {
     uint32_t each = e->shape.each, from = (j + each - by % each) % each, inside, id;
     uint32_t threads = by / each + (by % each > j), own = emit_at(e, inst->a[0], j);
+    uint32_t word = emit_int(e, 32), other;
 
     id = emit_at(e, inst->a[0], from);
     if (!threads)
         return id;
-    id = EMIT(e, SPV_GROUP_SHUFFLE_UP, value_packed_type(e, inst->type),
-              emit_u32(e, SPV_SCOPE_SUBGROUP), value_packed(e, inst->type, id),
-              emit_u32(e, threads));
     inside = EMIT(e, SPV_U_GREATER_THAN_EQUAL, emit_bool(e), emit_thread(e), emit_u32(e, threads));
+    other = EMIT(e, SPV_I_SUB, word, emit_thread(e), emit_u32(e, threads));
+    other = EMIT(e, SPV_SELECT, word, inside, other, emit_thread(e));
+    id = EMIT(e, SPV_GROUP_SHUFFLE, value_packed_type(e, inst->type),
+              emit_u32(e, SPV_SCOPE_SUBGROUP), value_packed(e, inst->type, id), other);
     return EMIT(e, SPV_SELECT, emit_type(e, inst->type), inside, value_unpacked(e, inst->type, id),
                 own);
 }
@@ -211,11 +219,11 @@ void group_shift(struct emit *e, uint32_t at)
     const struct kir_inst *inst = &e->phase->inst[at];
     uint32_t by = (uint32_t)inst->imm;
 
-    if (emit_uniform(e, at)) {
+    if (e->facts.of[inst->a[0]].same == e->phase->lanes) {
         emit_set(e, at, emit_at(e, inst->a[0], 0));
         return;
     }
-    if (!e->shape.striped && has_subgroups(e, e->shape.threads, SPV_CAP_GROUP_SHUFFLE_RELATIVE)) {
+    if (!e->shape.striped && has_subgroups(e, e->shape.threads, SPV_CAP_GROUP_SHUFFLE)) {
         for (uint32_t j = 0; j < e->shape.each; j++)
             emit_set_at(e, at, j, shuffled(e, inst, by, j));
         return;
@@ -234,7 +242,7 @@ void group_first(struct emit *e, uint32_t at)
     uint32_t id = emit_at(e, inst->a[0], 0);
     struct region region;
 
-    if (e->shape.threads == 1 || emit_uniform(e, inst->a[0])) {
+    if (e->shape.threads == 1 || e->facts.of[inst->a[0]].same == e->phase->lanes) {
         emit_set(e, at, id);
         return;
     }

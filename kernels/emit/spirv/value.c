@@ -94,6 +94,44 @@ static uint32_t absolute(struct emit *e, const struct kir_inst *inst, const uint
     return select_of(e, inst->type, test, EMIT(e, SPV_S_NEGATE, type, v[0]), v[0]);
 }
 
+/* The magnitude of one with the sign of the other. */
+static uint32_t with_sign64(struct emit *e, uint32_t id, uint32_t of)
+{
+    uint32_t bits = emit_type(e, KIR_I64), sign;
+
+    sign = EMIT(e, SPV_BITWISE_AND, bits, value_bits(e, KIR_F64, of), sign_of(e, KIR_F64));
+    id = EMIT(e, SPV_BITWISE_OR, bits, without_sign(e, KIR_F64, id), sign);
+    return EMIT(e, SPV_BITCAST, emit_type(e, KIR_F64), id);
+}
+
+static uint32_t glsl(struct emit *e, const struct kir_inst *inst, uint32_t op, uint32_t x)
+{
+    return EMIT(e, SPV_EXT_INST, emit_type(e, inst->type), e->glsl, op, x);
+}
+
+/* A software device goes from f64 by way of integers, which have no -0. */
+static uint32_t toward_zero(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
+{
+    uint32_t id = glsl(e, inst, GLSL_TRUNC, v[0]);
+
+    return inst->type == KIR_F64 ? with_sign64(e, id, v[0]) : id;
+}
+
+/* And does not round f64 to even: adding 2^52 does, below which there are fractions. */
+static uint32_t round_even(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
+{
+    const uint64_t two_52 = 0x4330000000000000;
+    uint32_t size, id, test;
+
+    if (inst->type != KIR_F64)
+        return glsl(e, inst, GLSL_ROUND_EVEN, v[0]);
+    size = EMIT(e, SPV_BITCAST, emit_type(e, KIR_F64), without_sign(e, KIR_F64, v[0]));
+    id = value_round(e, SPV_F_ADD, KIR_F64, size, emit_const(e, KIR_F64, two_52));
+    id = value_round(e, SPV_F_SUB, KIR_F64, id, emit_const(e, KIR_F64, two_52));
+    test = EMIT(e, SPV_F_ORD_LESS_THAN, emit_bool(e), size, emit_const(e, KIR_F64, two_52));
+    return select_of(e, KIR_F64, test, with_sign64(e, id, v[0]), v[0]);
+}
+
 /* A number that divides without ado. */
 static bool divides(const struct emit *e, const struct kir_inst *inst)
 {
@@ -182,19 +220,39 @@ static uint32_t umax(struct emit *e, const struct kir_inst *inst, const uint32_t
     return choose(e, inst, v, SPV_U_GREATER_THAN);
 }
 
-/* The comparison gives b where b is NaN; a is asked. */
+static bool is_number(const struct emit *e, uint32_t value, uint32_t type)
+{
+    const struct kir_inst *inst = &e->phase->inst[value];
+    uint64_t sign = type == KIR_F32 ? 1ull << 31 : 1ull << 63;
+    uint64_t infinity = type == KIR_F32 ? 0x7f800000 : 0x7ff0000000000000;
+
+    return inst->op == KIR_const && (inst->imm & ~sign) <= infinity;
+}
+
+/* a where it comes before b or is NaN, else b: where b is NaN no ordered comparison is true, and an
+ * unordered one is, so that it alone will do where b is a number. */
+static uint32_t choose_float(struct emit *e, const struct kir_inst *inst, const uint32_t *v,
+                             enum spv_op ordered, enum spv_op unordered)
+{
+    uint32_t test;
+
+    if (is_number(e, inst->a[1], inst->type))
+        return choose(e, inst, v, unordered);
+    test = EMIT(e, ordered, emit_bool(e), v[0], v[1]);
+    if (!is_number(e, inst->a[0], inst->type))
+        test = EMIT(e, SPV_LOGICAL_OR, emit_bool(e),
+                    EMIT(e, SPV_F_UNORD_NOT_EQUAL, emit_bool(e), v[0], v[0]), test);
+    return select_of(e, inst->type, test, v[0], v[1]);
+}
+
 static uint32_t fmin_of(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
 {
-    uint32_t least = choose(e, inst, v, SPV_F_ORD_LESS_THAN);
-
-    return select_of(e, inst->type, value_is_nan(e, inst->type, v[0]), v[0], least);
+    return choose_float(e, inst, v, SPV_F_ORD_LESS_THAN, SPV_F_UNORD_LESS_THAN);
 }
 
 static uint32_t fmax_of(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
 {
-    uint32_t most = choose(e, inst, v, SPV_F_ORD_GREATER_THAN);
-
-    return select_of(e, inst->type, value_is_nan(e, inst->type, v[0]), v[0], most);
+    return choose_float(e, inst, v, SPV_F_ORD_GREATER_THAN, SPV_F_UNORD_GREATER_THAN);
 }
 
 static uint32_t select_one(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
@@ -283,8 +341,8 @@ static const struct row rows[KIR_OPS] = {
     [KIR_sqrt] = ONE(0, GLSL | GLSL_SQRT, 0),
     [KIR_floor] = ONE(0, GLSL | GLSL_FLOOR, 0),
     [KIR_ceil] = ONE(0, GLSL | GLSL_CEIL, 0),
-    [KIR_trunc] = ONE(0, GLSL | GLSL_TRUNC, 0),
-    [KIR_rint] = ONE(0, GLSL | GLSL_ROUND_EVEN, 0),
+    [KIR_trunc] = MADE(toward_zero),
+    [KIR_rint] = MADE(round_even),
     [KIR_neg] = MADE(negate),
     [KIR_abs] = MADE(absolute),
     [KIR_sdiv] = MADE(sdiv),

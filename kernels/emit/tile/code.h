@@ -39,6 +39,7 @@ struct tile_step {
     bool in_tile;     /* LOAD, STORE: `base` is in scratch, else an argument's number */
     bool one_b;       /* LOAD: b is a single element */
     uint8_t way;      /* LOAD, STORE: enum tile_way */
+    uint8_t bytes;    /* LOAD, STORE, not in a tile: of an element in memory */
     uint32_t n;
     uint32_t out, a, b, c; /* in scratch; STORE: b is what is stored; LOAD: b what the others get */
     uint32_t base;

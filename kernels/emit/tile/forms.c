@@ -66,14 +66,13 @@ static void need_carried(struct make *m, uint32_t phi, uint32_t value)
 static void needs_of(struct make *m, uint32_t at)
 {
     const struct kir_inst *inst = &m->phase->inst[at];
-    const uint32_t *links = m->module->links + inst->a[0];
 
     if (inst->op == KIR_for || inst->op == KIR_next) {
         for (uint32_t i = 0; i < inst->a[1]; i++) {
             if (inst->op == KIR_for)
-                need(m, links[i], false);
+                need(m, m->module->links[inst->a[0] + i], false);
             else
-                need_carried(m, inst->pair + 1 + i, links[i]);
+                need_carried(m, inst->pair + 1 + i, m->module->links[inst->a[0] + i]);
         }
     } else if (inst->op == KIR_phi) {
         need_carried(m, at, inst->a[0]);

@@ -42,11 +42,10 @@ static void use(const struct walk *w, uint32_t value, uint32_t at)
 static void uses_of(const struct walk *w, uint32_t at)
 {
     const struct kir_inst *inst = &w->phase->inst[at];
-    const uint32_t *links = w->module->links + inst->a[0];
 
     if (inst->op == KIR_for || inst->op == KIR_next) {
         for (uint32_t i = 0; i < inst->a[1]; i++)
-            use(w, links[i], at);
+            use(w, w->module->links[inst->a[0] + i], at);
     } else if (inst->op == KIR_phi) {
         use(w, inst->a[0], w->live->loop[at]);
         use(w, at, w->phase->inst[w->live->loop[at]].pair);

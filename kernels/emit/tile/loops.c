@@ -15,6 +15,9 @@
 #define FUNCTION(...) __VA_ARGS__
 #include "emit/rows.def"
 
+/* Types take no parentheses. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
+
 /* One function: `ones` says which operands are single. */
 #define LOOP(name, ones, TO, A, B, C, expression)                                         \
     static void name(void *out, const void *pa, const void *pb, const void *pc, size_t n, \
@@ -107,6 +110,7 @@
     }
 MOVES(u32)
 MOVES(u64)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #define ROW1(op, TYPE, TO, A, expression) [KIR_##op][KIR_##TYPE] = {op##_##TYPE##_0},
 #define ROW2(op, TYPE, TO, A, expression) \

@@ -7,7 +7,8 @@
 
 #include "emit/tile/lanes.h"
 
-/* MEMORY and LANE: C types; `load` of m, `store` of r. */
+/* MEMORY and LANE: C types, which take no parentheses; `load` of m, `store` of r. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define MOVE(name, MEMORY, LANE, load, store)                                                \
     static void load_##name##_linear(void *reg, void *memory, const struct tile_places *at)  \
     {                                                                                        \
@@ -97,6 +98,7 @@
             }                                                                                \
     }
 
+/* NOLINTEND(bugprone-macro-parentheses) */
 #define FUNCTION(...) __VA_ARGS__
 #define MEMORY        MOVE
 #include "emit/rows.def"

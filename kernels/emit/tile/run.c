@@ -5,6 +5,8 @@
 
 #include "emit/tile/code.h"
 
+enum { WATCHED = 256 }; /* lanes at a time */
+
 static int64_t read_int(const char *at, bool wide)
 {
     return wide ? *(const int64_t *)at : *(const int32_t *)at;
@@ -68,7 +70,87 @@ static void get_rest(const struct tile_step *step, char *scratch, size_t first, 
         step->loop(scratch + step->out + first * bytes, rest, rest, rest, end - first, 0);
 }
 
-static void run_load(const struct tile_step *step, void *const *args, char *scratch)
+/* ---- within bounds ---- */
+
+/* A run that is watched: what is not within the bounds of its argument takes no part. */
+struct watch {
+    const struct tile_bounds *bounds; /* NULL: nothing is watched */
+    uint64_t outside;                 /* elements */
+};
+
+static int64_t place_at(const struct tile_step *step, const struct tile_places *at, size_t i)
+{
+    if (step->way == TILE_LINEAR)
+        return at->first + at->step * (int64_t)i;
+    return read_int((const char *)at->offsets + i * (step->wide ? 8 : 4), step->wide);
+}
+
+static bool is_inside(const struct watch *watch, const struct tile_step *step, int64_t place)
+{
+    const struct tile_bounds *bounds = watch->bounds + step->base;
+
+    return place * step->bytes >= bounds->first && (place + 1) * step->bytes <= bounds->end;
+}
+
+/* The lanes that are left, in `lanes` if not all are. */
+static void watch_places(struct watch *watch, const struct tile_step *step, struct tile_places *at,
+                         uint32_t *lanes)
+{
+    uint64_t before = watch->outside;
+
+    for (size_t i = 0; i < at->n; i++) {
+        bool inside = is_inside(watch, step, place_at(step, at, i));
+        bool taken = !at->mask || at->mask[i];
+
+        lanes[i] = taken && inside ? UINT32_MAX : 0;
+        watch->outside += taken && !inside;
+    }
+    if (watch->outside > before)
+        at->mask = lanes;
+}
+
+static bool is_watched(const struct watch *watch, const struct tile_step *step)
+{
+    return watch->bounds && !step->in_tile;
+}
+
+/* ---- loads and stores ---- */
+
+static void move_watched(struct watch *watch, const struct tile_step *step, char *reg, void *memory,
+                         struct tile_places *at)
+{
+    uint32_t lanes[WATCHED];
+    const char *offsets = at->offsets;
+    const uint32_t *mask = at->mask;
+    size_t bytes = lane_bytes(step->type), n = at->n;
+
+    for (size_t i = 0; i < n; i += WATCHED) {
+        struct tile_places part = *at;
+
+        part.n = n - i < WATCHED ? n - i : WATCHED;
+        part.first += at->step * (int64_t)i;
+        part.offsets = offsets + i * (step->wide ? 8 : 4);
+        part.mask = mask ? mask + i : NULL;
+        watch_places(watch, step, &part, lanes);
+        for (size_t k = 0; step->kind == STEP_LOAD && part.mask == lanes && k < part.n; k++)
+            if (!lanes[k] && (!mask || mask[i + k]))
+                memset(reg + (i + k) * bytes, 0, bytes);
+        step->move(reg + i * bytes, memory, &part);
+    }
+}
+
+/* Lanes that take no part were cut off, or are masked. */
+static void move(struct watch *watch, const struct tile_step *step, char *reg, void *memory,
+                 struct tile_places *at)
+{
+    if (is_watched(watch, step))
+        move_watched(watch, step, reg, memory, at);
+    else
+        step->move(reg, memory, at);
+}
+
+static void run_load(const struct tile_step *step, struct watch *watch, void *const *args,
+                     char *scratch)
 {
     struct tile_places at = places_of(step, scratch);
     size_t first = 0;
@@ -86,19 +168,20 @@ static void run_load(const struct tile_step *step, void *const *args, char *scra
         }
     }
     if (at.n)
-        step->move(scratch + step->out + first * lane_bytes(step->type),
-                   memory_of(step, args, scratch), &at);
+        move(watch, step, scratch + step->out + first * lane_bytes(step->type),
+             memory_of(step, args, scratch), &at);
 }
 
-static void run_store(const struct tile_step *step, void *const *args, char *scratch)
+static void run_store(const struct tile_step *step, struct watch *watch, void *const *args,
+                      char *scratch)
 {
     struct tile_places at = places_of(step, scratch);
     struct tile_range range = taking_part(step, scratch, &at.mask);
 
     cut(&at, step, (uint32_t)range.first, (uint32_t)range.end);
     if (at.n)
-        step->move(scratch + step->b + (size_t)range.first * lane_bytes(step->type),
-                   memory_of(step, args, scratch), &at);
+        move(watch, step, scratch + step->b + (size_t)range.first * lane_bytes(step->type),
+             memory_of(step, args, scratch), &at);
 }
 
 /* ---- atomics ---- */
@@ -117,7 +200,8 @@ static void add_float(_Atomic uint32_t *to, uint32_t bits)
                                                     memory_order_relaxed));
 }
 
-static void run_atomic(const struct tile_step *step, void *const *args, char *scratch)
+static void run_atomic(const struct tile_step *step, struct watch *watch, void *const *args,
+                       char *scratch)
 {
     struct tile_places at = places_of(step, scratch);
     struct tile_range range = taking_part(step, scratch, &at.mask);
@@ -125,12 +209,14 @@ static void run_atomic(const struct tile_step *step, void *const *args, char *sc
     const char *from = scratch + step->b;
 
     for (int32_t i = range.first; i < range.end; i++) {
-        int64_t where = at.first + at.step * i;
+        int64_t where = place_at(step, &at, (size_t)i);
 
         if (at.mask && !at.mask[i])
             continue;
-        if (step->way != TILE_LINEAR)
-            where = read_int((const char *)at.offsets + i * (step->wide ? 8 : 4), step->wide);
+        if (is_watched(watch, step) && !is_inside(watch, step, where)) {
+            watch->outside++;
+            continue;
+        }
         if (step->type == KIR_I64)
             atomic_fetch_add_explicit((_Atomic uint64_t *)memory + where,
                                       ((const uint64_t *)from)[i], memory_order_relaxed);
@@ -173,8 +259,8 @@ static uint32_t run_next(const struct tile_step *step, char *scratch, uint32_t h
     return step->to;
 }
 
-static uint32_t run_step(const struct tile_code *code, uint32_t here, void *const *args,
-                         char *scratch)
+static uint32_t run_step(const struct tile_code *code, uint32_t here, struct watch *watch,
+                         void *const *args, char *scratch)
 {
     const struct tile_step *step = &code->steps[here];
 
@@ -184,13 +270,13 @@ static uint32_t run_step(const struct tile_code *code, uint32_t here, void *cons
                    step->n, step->imm);
         break;
     case STEP_LOAD:
-        run_load(step, args, scratch);
+        run_load(step, watch, args, scratch);
         break;
     case STEP_STORE:
-        run_store(step, args, scratch);
+        run_store(step, watch, args, scratch);
         break;
     case STEP_ATOMIC:
-        run_atomic(step, args, scratch);
+        run_atomic(step, watch, args, scratch);
         break;
     case STEP_RANGE:
         tile_range(step, scratch);
@@ -211,17 +297,33 @@ static uint32_t run_step(const struct tile_code *code, uint32_t here, void *cons
     return here + 1;
 }
 
+static void run(const struct tile_code *code, const uint64_t *words, void *const *args,
+                struct watch *watch, const uint32_t group[3], char *scratch)
+{
+    uint32_t here = 0;
+
+    memcpy(scratch, group, 3 * sizeof(*group));
+    if (code->n_words)
+        memcpy(scratch + code->words, words, code->n_words * sizeof(*words));
+    if (code->n_consts)
+        memcpy(scratch + code->consts, code->const_bits, code->n_consts * sizeof(*words));
+    while (here < code->n_steps)
+        here = run_step(code, here, watch, args, scratch);
+}
+
 void tile_run(const struct tile_code *code, const uint64_t *words, void *const *args,
               const uint32_t group[3], void *scratch)
 {
-    char *bytes = scratch;
-    uint32_t here = 0;
+    struct watch watch = {NULL, 0};
 
-    memcpy(bytes, group, 3 * sizeof(*group));
-    if (code->n_words)
-        memcpy(bytes + code->words, words, code->n_words * sizeof(*words));
-    if (code->n_consts)
-        memcpy(bytes + code->consts, code->const_bits, code->n_consts * sizeof(*words));
-    while (here < code->n_steps)
-        here = run_step(code, here, args, bytes);
+    run(code, words, args, &watch, group, scratch);
+}
+
+uint64_t tile_run_within(const struct tile_code *code, const uint64_t *words, void *const *args,
+                         const struct tile_bounds *bounds, const uint32_t group[3], void *scratch)
+{
+    struct watch watch = {bounds, 0};
+
+    run(code, words, args, &watch, group, scratch);
+    return watch.outside;
 }

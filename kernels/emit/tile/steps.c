@@ -268,9 +268,17 @@ static void place_in_lanes(struct make *m, struct tile_step *step, uint32_t type
     step->a = out;
 }
 
+static uint32_t kind_of(const struct make *m, const struct kir_inst *inst)
+{
+    if (kir_op_info(inst->op)->imm == KIR_IMM_ARG)
+        return kinds[m->module->args[inst->imm].dtype];
+    return make_is_wide(m->phase->tiles[inst->imm].type) ? TILE_I64 : TILE_I32;
+}
+
 /* Where the lanes' elements are, as far as the instruction's offset says. */
 static struct tile_step at_offset(struct make *m, uint32_t at)
 {
+    static const uint8_t bytes[TILE_KINDS] = {1, 1, 1, 2, 2, 4, 8, 2, 2, 4, 8};
     const struct kir_inst *inst = inst_of(m, at);
     const struct value *offset = value_of(m, inst->a[0]);
     uint32_t type = make_type(m, inst->a[0]);
@@ -283,6 +291,7 @@ static struct tile_step at_offset(struct make *m, uint32_t at)
     step.imm = offset->form == FORM_LINE ? (uint64_t)m->facts.of[inst->a[0]].stride : 0;
     if (kir_op_info(inst->op)->imm == KIR_IMM_ARG) {
         step.base = (uint32_t)inst->imm;
+        step.bytes = bytes[kind_of(m, inst)];
         return step;
     }
     step.in_tile = true;
@@ -290,13 +299,6 @@ static struct tile_step at_offset(struct make *m, uint32_t at)
     if (m->phase->tiles[inst->imm].space == KIR_LANE)
         place_in_lanes(m, &step, type);
     return step;
-}
-
-static uint32_t kind_of(const struct make *m, const struct kir_inst *inst)
-{
-    if (kir_op_info(inst->op)->imm == KIR_IMM_ARG)
-        return kinds[m->module->args[inst->imm].dtype];
-    return make_is_wide(m->phase->tiles[inst->imm].type) ? TILE_I64 : TILE_I32;
 }
 
 /* Gives back what place_in_lanes took. */

@@ -42,4 +42,14 @@ size_t tile_scratch(const struct tile_code *code);
 void tile_run(const struct tile_code *code, const uint64_t *words, void *const *args,
               const uint32_t group[3], void *scratch);
 
+/* Bytes that an argument has, counted from its element 0: first to before end. */
+struct tile_bounds {
+    int64_t first, end;
+};
+
+/* The same, by number of argument within its bounds alone: elsewhere loads give 0, and stores are
+ * dropped.  Returns how many elements that were. */
+uint64_t tile_run_within(const struct tile_code *code, const uint64_t *words, void *const *args,
+                         const struct tile_bounds *bounds, const uint32_t group[3], void *scratch);
+
 #endif

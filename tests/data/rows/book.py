@@ -211,33 +211,44 @@ class Case:
             operand = Operand(name, operand.tensor.moved(move))
         return operand
 
-    def call(self, operands, attrs):
-        """The row under test; operands are tensors, operands or numbers as text."""
+    def call(self, row, operands, attrs):
+        """A row of operands, which are tensors, operands, numbers as text, or None: absent."""
         names = []
         for operand in operands:
             if isinstance(operand, Tensor):
                 operand = self.input(operand)
-            names.append(operand.name if isinstance(operand, Operand) else operand)
+            names.append(operand.name if isinstance(operand, Operand) else operand or "none")
         text = ", ".join(names) + "".join(attribute(*item) for item in attrs.items())
-        return "%s %s" % (self.row, text.removeprefix(", "))
+        return "%s %s" % (row, text.removeprefix(", "))
+
+    def step(self, row, operands, **attrs):
+        """A value on the way, with no result of its own."""
+        name = self.fresh("v")
+        self.program.append("  %s = %s" % (name, self.call(row, operands, attrs)))
+        return Operand(name, None)
 
     def result(self, name, result):
         tensor = result if isinstance(result, Tensor) else Tensor(self.dtype, result)
         self.places.append("out %s %s" % (name, self.place(tensor)))
 
-    def give(self, name, operands, result, **attrs):
+    def give(self, name, operands, result, row=None, **attrs):
         """One call and its result: a tensor, or an array for the case's element type."""
         name = name or self.fresh("y")
-        self.program.append("  output %s = %s" % (name, self.call(operands, attrs)))
+        call = self.call(row or self.row, operands, attrs)
+        self.program.append("  output %s = %s" % (name, call))
         self.result(name, result)
 
-    def give_two(self, operands, first, second, **attrs):
-        """The same of a row with two results."""
-        names = self.fresh("y"), self.fresh("y")
-        self.program.append("  %s, %s = %s" % (*names, self.call(operands, attrs)))
-        for name, result in zip(names, (first, second)):
+    def give_many(self, operands, results, **attrs):
+        """The same of a row with several results."""
+        names = [self.fresh("y") for _ in results]
+        call = self.call(self.row, operands, attrs)
+        self.program.append("  %s = %s" % (", ".join(names), call))
+        for name, result in zip(names, results):
             self.program.append("  output %s" % name)
             self.result(name, result)
+
+    def give_two(self, operands, first, second, **attrs):
+        self.give_many(operands, (first, second), **attrs)
 
     def text(self):
         return "\n".join(self.head + self.places + self.program) + "\n"

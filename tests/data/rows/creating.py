@@ -36,7 +36,7 @@ def empty_row(book, dtype):
     for name, shape in (("plain", (7,)), ("cube", (3, 5, 7)), ("ones", (1, 1))):
         values = mixed(dtype, shape, randoms("empty", dtype))
         room, operand = case.fresh("v"), case.input(values)
-        case.program.append("  %s = %s" % (room, case.call([], {"dtype": dtype, "dims": shape})))
+        case.program.append("  %s = %s" % (room, case.call(case.row, [], {"dtype": dtype, "dims": shape})))
         case.program.append(
             "  output %s = slice_assign %s, %s, slices=[:]" % (name, room, operand.name)
         )

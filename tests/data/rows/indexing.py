@@ -84,6 +84,10 @@ def gather_nd_row(book, dtype, kind, rng):
         index = coordinates(kind, rng, shape, x.shape[:depth])
         place = tuple(clipped(index.data[..., i], x.shape[i]) for i in range(depth))
         case.give(None, [x, index], x.data[place])
+    turned = case.input(x, permuted(2, 0, 1), flipped(1))
+    index = case.input(coordinates(kind, rng, (4, 3), (6, 4)), permuted(1, 0, 2), sliced("::-1"))
+    place = tuple(clipped(index.tensor.data[..., i], turned.tensor.shape[i]) for i in range(2))
+    case.give("strided", [turned, index], turned.tensor.data[place])
 
 
 def embedding_row(book, dtype, kind, rng):
@@ -167,6 +171,11 @@ def scatter_nd_row(book, dtype, kind, rng):
             values = smooth(dtype, shape + x.shape[depth:], rng)
             result = scatter_nd(x.wide(), index.data, values.wide(), mode)
             case.give(None, [x, index, values], result, update=mode)
+    turned = case.input(x, permuted(2, 0, 1), flipped(1))
+    index = case.input(coordinates(kind, rng, (5, 2), (3, 4)), permuted(1, 0, 2), sliced("::-1"))
+    values = case.input(smooth(dtype, (5, 5, 2), rng), permuted(2, 1, 0), flipped(2))
+    operands = [turned.tensor.wide(), index.tensor.data, values.tensor.wide()]
+    case.give("strided", [turned, index, values], scatter_nd(*operands, "assign"))
 
 
 def select_assign_row(book, dtype, kind, rng):
@@ -179,6 +188,11 @@ def select_assign_row(book, dtype, kind, rng):
             values = smooth(dtype, shape, rng)
             result = select_assign(x.wide(), index.data, values.wide(), axis, mode)
             case.give(None, [x, index, values], result, axis=axis, update=mode)
+    turned = case.input(x, permuted(2, 0, 1), flipped(1))
+    index = case.input(places(kind, rng, (9,), 4), sliced("::-2"))
+    values = case.input(smooth(dtype, (5, 3, 5), rng), permuted(1, 0, 2), flipped(0))
+    operands = [turned.tensor.wide(), index.tensor.data, values.tensor.wide()]
+    case.give("strided", [turned, index, values], select_assign(*operands, 1, "assign"), axis=1)
 
 
 SLICES = [

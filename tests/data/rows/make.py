@@ -1,23 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the cases and packs of this folder: python3 tests/data/rows/make.py (numpy, torch)."""
+"""Writes the cases and packs of this folder: python3 tests/data/rows/make.py (numpy, scipy, torch)."""
 
 import pathlib
 import warnings
 
 import numpy as np
 
+import attending
 import contracting
 import creating
+import descending
 import drawing
 import elementwise
 import indexing
 import moving
 import normalizing
+import quantizing
 import reducing
+import resampling
+import sorting
+import transforming
+import transposing
 from book import Book
 
 FAMILIES = [moving, creating, drawing, elementwise, reducing, indexing, contracting, normalizing]
+FAMILIES += [sorting, transposing, descending, resampling, attending, transforming, quantizing]
 
 
 def main():

@@ -95,6 +95,33 @@ static void later_runs_are_fused(void **state)
     rig_close(&rig);
 }
 
+/* Ops whose values between them are large: the program, however long it takes. */
+static void large_blocks_wait(void **state)
+{
+    static const struct {
+        int64_t n;
+        uint64_t waiting;
+    } sizes[] = {{(64 << 20) - 1, 1}, {64 << 20, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct plugin_rig rig = {0};
+        frit_tensor *x;
+
+        open_null(&rig, "background", "30");
+        x = frit_full(rig.dev, FRIT_F32, FRIT_SHAPE(sizes[i].n), 1);
+        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        x = frit_exp(frit_take(frit_expand(frit_take(x), FRIT_SHAPE(1, sizes[i].n))));
+        x = frit_neg(frit_take(x));
+        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        assert_int_equal(frit_tensor_status(x), FRIT_OK);
+        assert_int_equal(rig_stats(&rig).waiting, sizes[i].waiting);
+        assert_int_equal(rig_stats(&rig).fused, !sizes[i].waiting);
+        frit_release(x);
+        rig_close(&rig);
+    }
+}
+
 static void it_may_wait(void **state)
 {
     struct plugin_rig rig = {0};
@@ -197,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_run_one_by_one_meanwhile),
         cmocka_unit_test(later_runs_are_fused),
+        cmocka_unit_test(large_blocks_wait),
         cmocka_unit_test(it_may_wait),
         cmocka_unit_test(a_failed_compile_is_a_refusal),
         cmocka_unit_test(closing_waits),

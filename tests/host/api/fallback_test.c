@@ -47,10 +47,10 @@ static void refused_ops_run_elsewhere(void **state)
     rig_close(&rig);
 }
 
-/* The first device of type software, but not the device itself. */
+/* A device of type software, of the driver with the least priority; not the device itself. */
 static void auto_is_a_software_device(void **state)
 {
-    static const char *const priorities[] = {"-5", "5"};
+    static const char *const priorities[] = {"5", "-5"};
 
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -133,6 +133,85 @@ static void only_refused_ops_run_elsewhere(void **state)
     rig_close(&rig);
 }
 
+/* A driver that cannot copy: what lies otherwise than densely goes elsewhere as it lies, to be
+ * read, laid out anew, written into, and moved by the program. */
+static void strided_values_get_there_without_a_copy(void **state)
+{
+    static const float turned[6] = {6, 4, 2, 5, 3, 1}, six[6] = {1, 2, 3, 4, 5, 6};
+    frit_tensor *x, *y, *moved;
+    frit_device *reference;
+    struct plugin_rig rig;
+    float out[6];
+
+    (void)state;
+    open_null(&rig, "copy", "reference:0");
+    rig_open(&rig, "null:0");
+    assert_int_equal(frit_device_open(rig.host, "reference:0", &reference), FRIT_OK);
+    x = frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(3, 2), six, sizeof(six));
+    y = frit_flip(frit_take(frit_transpose(x, 0, 1)), .axes = FRIT_AXES(0, 1));
+    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_OK);
+    assert_memory_equal(out, turned, sizeof(turned));
+    moved = frit_to_device(y, reference);
+    assert_int_equal(frit_read(frit_take(moved), out, sizeof(out)), FRIT_OK);
+    assert_memory_equal(out, turned, sizeof(turned));
+    assert_int_equal(frit_read(frit_take(frit_reshape(y, FRIT_SHAPE(6))), out, sizeof(out)),
+                     FRIT_OK);
+    assert_memory_equal(out, turned, sizeof(turned));
+    assert_int_equal(frit_write(y, six, sizeof(six)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(y), out, sizeof(out)), FRIT_OK);
+    assert_memory_equal(out, six, sizeof(six));
+    assert_int_equal(frit_read(frit_take(x), out, sizeof(out)), FRIT_OK);
+    assert_memory_equal(out, six, sizeof(six));
+    frit_device_close(reference);
+    rig_close(&rig);
+}
+
+/* ---- what would happen ---- */
+
+static uint32_t support(frit_device *dev, const char *op)
+{
+    const frit_port port = {.struct_size = sizeof(port), .dtype = FRIT_F32, .dims = FRIT_SHAPE(4)};
+    frit_err err = {.struct_size = sizeof(err)};
+    frit_graph *graph;
+    char text[256];
+    uint32_t how;
+
+    snprintf(text, sizeof(text), "input x : f32[4]\n%s\noutput y\n", op);
+    if (frit_graph_parse("test", text, strlen(text), &graph, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(frit_graph_support(graph, dev), FRIT_SUPPORT_NONE); /* no dims yet */
+    if (frit_graph_bind(graph, &port, 1, &err))
+        fail_msg("%s", err.text);
+    how = frit_graph_support(graph, dev);
+    assert_int_equal(frit_graph_support(graph, NULL), FRIT_SUPPORT_NONE);
+    frit_graph_free(graph);
+    return how;
+}
+
+static void the_least_direct_way_is_told(void **state)
+{
+    struct plugin_rig rig;
+
+    (void)state;
+    for (int with = 0; with < 2; with++) {
+        uint32_t elsewhere = with ? FRIT_SUPPORT_FALLBACK : FRIT_SUPPORT_NONE;
+
+        open_null(&rig, "sqrt rsqrt square layer_norm", with ? "reference:0" : "none");
+        rig_open(&rig, "null:0");
+        assert_int_equal(support(rig.dev, "y = exp x"), FRIT_SUPPORT_NATIVE);
+        assert_int_equal(support(rig.dev, "y = flip x, axes=[0]"), FRIT_SUPPORT_HOST);
+        assert_int_equal(support(rig.dev, "y = square x"), FRIT_SUPPORT_DECOMPOSED);
+        assert_int_equal(support(rig.dev, "y = sqrt x"), elsewhere);
+        assert_int_equal(support(rig.dev, "y = rsqrt x"), elsewhere);      /* by way of sqrt */
+        assert_int_equal(support(rig.dev, "y = layer_norm x"), elsewhere); /* two levels down */
+        assert_int_equal(support(rig.dev, "a = exp x\nb = flip a, axes=[0]\ny = sqrt b"),
+                         elsewhere);
+        assert_int_equal(support(rig.dev, "a = square x\ny = exp a"), FRIT_SUPPORT_DECOMPOSED);
+        assert_int_equal(rig_stats(&rig).ops, 0);
+        rig_close(&rig);
+    }
+}
+
 static void without_one_they_fail(void **state)
 {
     frit_tensor *x, *y;
@@ -213,6 +292,8 @@ int main(void)
         cmocka_unit_test(what_ran_elsewhere_is_seen),
         cmocka_unit_test(a_block_that_failed_late_runs_no_more),
         cmocka_unit_test(only_refused_ops_run_elsewhere),
+        cmocka_unit_test(strided_values_get_there_without_a_copy),
+        cmocka_unit_test(the_least_direct_way_is_told),
         cmocka_unit_test(without_one_they_fail),
         cmocka_unit_test(it_is_open_as_long_as_it_is_needed),
         cmocka_unit_test(a_bad_name_is_told),

@@ -219,6 +219,7 @@ static void test_what_nothing_is(void **state)
     assert_int_equal(frit_op_support(NULL, 1), FRIT_SUPPORT_NONE);
     assert_int_equal(frit_graph_op_count(NULL), 0);
     assert_null(frit_graph_print(NULL));
+    assert_int_equal(frit_graph_support(NULL, NULL), FRIT_SUPPORT_NONE);
     assert_non_null(frit_tensor_error(NULL));
 }
 

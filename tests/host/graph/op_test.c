@@ -18,6 +18,37 @@ static void expect(const char *op, const char *operands, const void *attrs, cons
     assert_string_equal(call_check(&call, op, operands, attrs), text);
 }
 
+/* ---- classes ---- */
+
+/* Fusers put any row of class MAP into a loop over elements, by its class alone. */
+static void test_maps_are_elementwise(void **state)
+{
+    static const struct {
+        const char *name, *attrs, *shape;
+        uint32_t cls;
+    } rows[] = {
+#define FRIT_OP(id, name, cls, level, in, out, attrs, shape, traits, rev, meaning) \
+    {#name, #attrs, #shape, FRIT_CLASS_##cls},
+#include <frit/ops.def>
+    };
+    size_t n_maps = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool same = strcmp(rows[i].shape, "same") == 0;
+
+        if (rows[i].cls != FRIT_CLASS_MAP)
+            continue;
+        n_maps++;
+        if (strcmp(rows[i].attrs, "none") != 0 ||
+            (!same && strcmp(rows[i].shape, "broadcast") != 0))
+            fail_msg("%s is of class MAP with attributes %s and shape %s", rows[i].name,
+                     rows[i].attrs, rows[i].shape);
+        assert_null(op_find(str_of(rows[i].name))->out[1].name);
+    }
+    assert_true(n_maps > 0);
+}
+
 /* ---- names and types ---- */
 
 static void test_names(void **state)
@@ -130,7 +161,7 @@ static void test_letters(void **state)
     expect("copy", "q8[2]", NULL,
            "copy: x is q8[2], it must be any type that is not packed (packed types only pass "
            "through quantize and dequantize)");
-    expect("dequantize", "f32[2]", ATTRS(cast, .dtype = FRIT_F32),
+    expect("dequantize", "f32[2]; f32[]; none", NULL,
            "dequantize: x is f32[2], it must be a packed type");
     expect("cast", "f32[2]", ATTRS(cast, .dtype = FRIT_Q4),
            "cast: attribute dtype is q4, it must be any type that is not packed");
@@ -452,11 +483,17 @@ static void test_any_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),       cmocka_unit_test(test_types),
-        cmocka_unit_test(test_type_limits), cmocka_unit_test(test_operands),
-        cmocka_unit_test(test_letters),     cmocka_unit_test(test_wanted),
-        cmocka_unit_test(test_scalars),     cmocka_unit_test(test_scalar_kinds),
-        cmocka_unit_test(test_rounding),    cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_maps_are_elementwise),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_type_limits),
+        cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_letters),
+        cmocka_unit_test(test_wanted),
+        cmocka_unit_test(test_scalars),
+        cmocka_unit_test(test_scalar_kinds),
+        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_any_call),
     };
 

@@ -57,7 +57,9 @@ static const struct shape_case good[] = {
     {"quantize", "f32[4, 6]; f32[4, 2]; none",
      ATTRS(quantize, .dtype = FRIT_Q8, .block = {2, {1, 4}}, .scale = 1), "q8[4, 6]"},
     {"quantize", "f32[4]; f32[]; f32[]", ATTRS(quantize, .dtype = FRIT_Q4, .global = 2), "q4[4]"},
-    {"dequantize", "q8[4, 6]", ATTRS(cast, .dtype = FRIT_F16), "f16[4, 6]"},
+    {"dequantize", "q8[4, 6]; f16[]; none", NULL, "f16[4, 6]"},
+    {"dequantize", "q4[4, 6]; f64[2, 3]; f64[]",
+     ATTRS(dequantize, .block = {2, {2, 2}}, .global = 1), "f64[4, 6]"},
     /* along axes */
     {"sum", "f32[2, 3, 4]", NULL, "f32[]"},
     {"sum", "f32[2, 0, 4]", ATTRS(reduce, .axes = {1, {1}}), "f32[2, 4]"},
@@ -229,8 +231,8 @@ static const struct shape_case bad[] = {
     {"quantize", "f32[4, 6]; f32[4, 2]; none",
      ATTRS(quantize, .dtype = FRIT_Q8, .block = {2, {1, 2}}),
      "quantize: scales must be f32[4, 3]; x f32[4, 6], scales f32[4, 2]"},
-    {"dequantize", "q8[4]", ATTRS(cast, .dtype = FRIT_I8),
-     "dequantize: dtype is i8, it must be a float type; x q8[4]"},
+    {"dequantize", "q8[4]; f32[4]; none", NULL,
+     "dequantize: scales must be f32[]; x q8[4], scales f32[4]"},
     /* along axes */
     {"sum", "f32[2, 3]", ATTRS(reduce, .axes = {1, {2}}),
      "sum: there is no axis 2 in rank 2; x f32[2, 3]"},

@@ -88,7 +88,7 @@ static const struct sample samples[] = {
     {"ctc", "ctc_loss", "9,2,5 2,3 2", "blank=0"},
     {"ctc", "ctc_grad", "9,2,5 2,3 2", "blank=4"},
     {"quantize", "quantize", "4,8 2,2 ", "dtype=q8, block=[2, 4], scale=f32"},
-    {"cast", "dequantize", "2,3", "dtype=f32"},
+    {"dequantize", "dequantize", "4,8 2,2 ", "block=[2, 4], scale=f32"},
 };
 
 struct row {
@@ -170,7 +170,7 @@ static void write_program(const frit_op_info *row, const struct sample *sample, 
     }
     if (*sample->attrs)
         str_addf(&line, "%s%s", comma, sample->attrs);
-    if (optional && row->record == FRIT_RECORD_quantize)
+    if (optional && (row->record == FRIT_RECORD_quantize || row->record == FRIT_RECORD_dequantize))
         str_addf(&line, ", global=f32");
     str_addf(out, "%s\n", line.text);
     str_fini(&line);

@@ -267,6 +267,47 @@ static void fusers_alone(void **state)
     rig_close(&rig);
 }
 
+/* By place: fake, of type software, then other and fake-no-devices. */
+static void expect_asked(const struct rig *rig, bool fake, bool discrete, bool none)
+{
+    assert_int_equal(registry_plugin_at(rig->registry, 0)->asked, fake);
+    assert_int_equal(registry_plugin_at(rig->registry, 1)->asked, discrete);
+    assert_int_equal(registry_plugin_at(rig->registry, 2)->asked, none);
+}
+
+static void drivers_are_asked_when_it_matters(void **state)
+{
+    const frit_setting settings[] = {{"plugin.fake-good", "library", good},
+                                     {"plugin.fake-good", "priority", "1"},
+                                     {"plugin.fake-other", "library", other},
+                                     {"plugin.fake-other", "priority", "2"},
+                                     {"plugin.fake-other", "option.type", "discrete"},
+                                     {"plugin.fake-no-devices", "library", hollow},
+                                     END};
+    const struct device_entry *device;
+    struct rig rig;
+
+    (void)state;
+    assert_int_equal(rig_open(&rig, settings), FRIT_OK);
+    expect_asked(&rig, false, false, false);
+    assert_int_equal(registry_pick(rig.registry, "other", &device, NULL), FRIT_OK);
+    assert_string_equal(device->name, "other:0");
+    expect_asked(&rig, false, true, false);
+    assert_string_equal(registry_plainest(rig.registry)->name, "fake:0");
+    assert_int_equal(registry_n_devices(rig.registry), 2);
+    assert_ptr_equal(registry_device_at(rig.registry, 0), device);
+    rig_close(&rig);
+
+    assert_int_equal(rig_open(&rig, settings), FRIT_OK);
+    assert_string_equal(registry_plainest(rig.registry)->name, "fake:0");
+    expect_asked(&rig, true, false,
+                 true); /* the least priority has no device, the most is behind */
+    assert_int_equal(registry_pick(rig.registry, "nope, auto", &device, NULL), FRIT_OK);
+    expect_asked(&rig, true, true, true);
+    assert_string_equal(device->name, "other:0");
+    rig_close(&rig);
+}
+
 static void *open_and_close(void *arg)
 {
     struct conf *conf = arg;
@@ -315,6 +356,7 @@ int main(void)
         cmocka_unit_test(disabled_in_a_directory),
         cmocka_unit_test(critical_plugins),
         cmocka_unit_test(fusers_alone),
+        cmocka_unit_test(drivers_are_asked_when_it_matters),
         cmocka_unit_test(threads),
     };
 

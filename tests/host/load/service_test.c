@@ -13,6 +13,7 @@
 
 #include "base/timeline.h"
 #include "exec/team.h"
+#include "exec/worker.h"
 #include "host/load/rig.h"
 #include "load/load.h"
 
@@ -182,6 +183,31 @@ static void threads(void **state)
     team_leave();
 }
 
+static void count_call(void *ctx)
+{
+    atomic_fetch_add((atomic_uint *)ctx, 1);
+}
+
+static void work_for_later(void **state)
+{
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_root *root;
+    const frit_host_exec *exec;
+    atomic_uint calls = 0;
+
+    (void)state;
+    assert_int_equal(worker_create(&lent.worker, NULL), FRIT_OK);
+    root = lend(&plugin, &schema);
+    exec = root->get_interface(root->self, FRIT_STR(FRIT_HOST_EXEC));
+    assert_true(exec && FRIT_HAS(exec, frit_host_exec, spawn));
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(exec->spawn(root->self, count_call, &calls, NULL), FRIT_OK);
+    worker_destroy(lent.worker);
+    lent.worker = NULL;
+    assert_int_equal(calls, 10);
+}
+
 /* One option that is right, for the tests to break. */
 static frit_option right(void)
 {
@@ -277,7 +303,8 @@ int main(void)
         cmocka_unit_test(cache),          cmocka_unit_test(interfaces),
         cmocka_unit_test(memory),         cmocka_unit_test(errors_and_log),
         cmocka_unit_test(the_clock_runs), cmocka_unit_test(spans_and_counters),
-        cmocka_unit_test(threads),        cmocka_unit_test(schemas),
+        cmocka_unit_test(threads),        cmocka_unit_test(work_for_later),
+        cmocka_unit_test(schemas),
     };
 
     return cmocka_run_group_tests(tests, rig_setup, teardown);

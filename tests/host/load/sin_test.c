@@ -42,6 +42,7 @@ static void check_sin(const struct rig *rig, const struct sin *sin)
         assert_memory_equal(&plugin->backend, &empty.backend, sizeof(empty.backend));
         assert_memory_equal(&plugin->fusers, &empty.fusers, sizeof(empty.fusers));
         assert_memory_equal(&plugin->native, &empty.native, sizeof(empty.native));
+        assert_int_equal(plugin->n_ops, 0);
     }
 }
 

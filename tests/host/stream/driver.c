@@ -162,6 +162,8 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     driver->last_in = sig->args[0];
     if (sig->n_scalars)
         driver->last_class = sig->scalar_classes[0];
+    if (sig->n_bounds)
+        driver->last_bound_class = sig->bound_classes[0];
     if (program->relayout_first && candidate == 0 && sig->args[0].strides[0] == 1) {
         out->wanted_strides[0] = 2;
         return FRIT_PREPARE_RELAYOUT;
@@ -227,8 +229,9 @@ static const frit_program_table bad_table = {sizeof(table), 0,       describe, N
 static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                             uint64_t *bits, frit_err *err)
 {
-    static const uint32_t rows[] = {FRIT_OP_copy, FRIT_OP_add,   FRIT_OP_mul,  FRIT_OP_exp,
-                                    FRIT_OP_neg,  FRIT_OP_floor, FRIT_OP_ceil, FRIT_OP_all_reduce};
+    static const uint32_t rows[] = {FRIT_OP_copy, FRIT_OP_add,        FRIT_OP_mul,
+                                    FRIT_OP_exp,  FRIT_OP_neg,        FRIT_OP_floor,
+                                    FRIT_OP_ceil, FRIT_OP_all_reduce, FRIT_OP_pad};
     struct driver *driver = self;
 
     (void)err;

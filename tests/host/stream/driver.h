@@ -86,7 +86,8 @@ struct driver {
     uint64_t last_cookie;
     frit_arg_sig last_in; /* operand 0 of the last prepare */
     uint8_t last_class;   /* of its scalar */
-    uint64_t last_tail;   /* of operand 0 of the last launch */
+    uint8_t last_bound_class;
+    uint64_t last_tail; /* of operand 0 of the last launch */
     bool workspace_was_zero;
     uint32_t derived_fills;
     frit_launch_spec last_spec;

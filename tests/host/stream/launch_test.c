@@ -224,6 +224,31 @@ static void test_scalars_are_known_by_class(void **state)
     device_destroy(device);
 }
 
+/* Bounds likewise: programs are asked again where the class of one is another. */
+static void test_bounds_are_known_by_class(void **state)
+{
+    static const struct {
+        int64_t low;
+        uint8_t cls;
+    } cases[] = {{0, FRIT_SCALAR_CLASS_ZERO},       {1, FRIT_SCALAR_CLASS_ONE},
+                 {-1, FRIT_SCALAR_CLASS_MINUS_ONE}, {2, FRIT_SCALAR_CLASS_TWO},
+                 {3, FRIT_SCALAR_CLASS_INTEGER},    {-3, FRIT_SCALAR_CLASS_INTEGER}};
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        frit_tensor *y = frit_pad(frit_take(make(device)), 0, .low = {2, {cases[i].low, 0}},
+                                  .high = {2, {9 - cases[i].low, 0}});
+        float out[33];
+
+        assert_int_equal(frit_read(frit_take(y), out, sizeof(out)), FRIT_OK);
+        assert_int_equal(driver.last_bound_class, cases[i].cls);
+    }
+    assert_int_equal(driver.prepares, 5);
+    device_destroy(device);
+}
+
 static void test_the_tail_is_of_the_last_bytes(void **state)
 {
     struct driver driver = {.info.tail_bytes = 256};
@@ -508,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_composites_run_as_core_ops_on_request),
         cmocka_unit_test(test_a_table_with_holes_is_refused),
         cmocka_unit_test(test_scalars_are_known_by_class),
+        cmocka_unit_test(test_bounds_are_known_by_class),
         cmocka_unit_test(test_the_tail_is_of_the_last_bytes),
         cmocka_unit_test(test_a_program_may_want_more_bytes),
         cmocka_unit_test(test_old_signatures_are_forgotten),

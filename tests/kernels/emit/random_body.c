@@ -69,6 +69,7 @@ static uint32_t other_type(uint32_t type)
 /* A NaN has no bits that one could count on. */
 static void emit_bits(struct gen *g)
 {
+    const uint64_t normal = 0x00800000, wide_normal = 0x0010000000000000;
     uint32_t type = gen_type(g, g->types & ~(1u << KIR_B)), from = gen_pick(g, type);
 
     if (!(g->types & 1u << other_type(type)))
@@ -76,6 +77,8 @@ static void emit_bits(struct gen *g)
     if (type == KIR_F32 || type == KIR_F64)
         from = kir_emit(g->module, KIR_select, from, gen_const(g, type, 0),
                         op2(g, KIR_eq, from, from));
+    else if (!g->target->exact) /* a denormal, as small integers are, may be 0 */
+        from = op2(g, KIR_or, from, gen_const(g, type, type == KIR_I32 ? normal : wide_normal));
     gen_push(g, kir_emit_as(g->module, KIR_bits, (enum kir_type)other_type(type), 0, from, KIR_NONE,
                             KIR_NONE));
 }

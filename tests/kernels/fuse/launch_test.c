@@ -35,7 +35,7 @@ static frit_status build(struct sched *s, frit_err *err)
     n->n_words = s->block->n_scalars ? N_WORDS : 1;
     for (uint32_t i = 0; i < N_LATE && s->block->n_scalars; i++) {
         kir_param(s->module, (enum kir_type)(KIR_B + i));
-        n->late[n->n_late++] = (struct sched_late){FIRST_LATE + i, 0, KIR_B + i};
+        n->late[n->n_late++] = (struct sched_late){.word = FIRST_LATE + i, .type = KIR_B + i};
     }
     n->grid[0][0] = n->grid[0][1] = n->grid[0][2] = 1;
     return FRIT_OK;

@@ -63,7 +63,7 @@ static void run_op(struct rig *rig, const frit_op_desc *op, struct rig_sig *sig,
     frit_program program = {.struct_size = sizeof(program)};
     frit_err err = {.struct_size = sizeof(err)};
 
-    assert_true(kernels_has_op(op));
+    assert_true(rig_has_op(&rig->device, op));
     if (kernels_op(&rig->device, op, &program, &err))
         fail_msg("op %u: %s", op->id, err.text);
     if (absent != UINT32_MAX)

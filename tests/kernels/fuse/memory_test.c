@@ -105,6 +105,25 @@ static void test_ops(void **state)
     }
 }
 
+static void test_supports(void **state)
+{
+    struct rig *rig = *state;
+    struct rig_ops ops;
+    bool hit = true;
+
+    rig_chain(&ops, 2);
+    for (long n = 0; hit; n++) {
+        uint64_t bits = 4;
+        frit_status st;
+
+        failing_alloc_arm(n);
+        st = kernels_supports(&rig->device, ops.op, 2, sizeof(*ops.op), &bits, NULL);
+        hit = failing_alloc_disarm();
+        assert_int_equal(st, hit ? FRIT_NO_HOST_MEMORY : FRIT_OK);
+        assert_true(hit || bits == 3);
+    }
+}
+
 /* Each failure leaves the program as it was. */
 static void test_prepare(void **state)
 {
@@ -163,6 +182,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_open, setup, teardown),
         cmocka_unit_test_setup_teardown(test_fusers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ops, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_supports, setup, teardown),
         cmocka_unit_test_setup_teardown(test_prepare, setup, teardown),
         cmocka_unit_test_setup_teardown(test_load, setup, teardown),
     };

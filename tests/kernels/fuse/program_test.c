@@ -5,6 +5,10 @@
 
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "fuse/program.h"
 #include "kernels/fuse/toy.h"
 #include "lower/block.h"
 
@@ -214,8 +218,8 @@ static void test_sizes_share_code(void **state)
     rig_prepare(&p->chain, &sig, &first, &variant);
     rig_sign(&sig, 2, 1, 1, 2, large);
     assert_int_equal(prepare(&p->chain, 0, &sig, &second, &other), FRIT_OK);
-    assert_int_equal(variant.n_bytes, KERNELS_DIGEST);
-    assert_memory_equal(variant.bytes, other.bytes, KERNELS_DIGEST);
+    assert_int_equal(variant.n_bytes, KIR_DIGEST);
+    assert_memory_equal(variant.bytes, other.bytes, KIR_DIGEST);
     atomic_store(&p->rig.generation, 5);
     assert_int_equal(describe(&p->chain).generation, 5);
     assert_int_equal(atomic_load(&toy_builds), 2);
@@ -241,7 +245,7 @@ static void test_modules_that_differ(void **state)
     rig_prepare(&p->chain, &sig, &first, &one);
     rig_sign(&sig, 2, 1, 1, 2, large);
     rig_prepare(&p->chain, &sig, &second, &two);
-    assert_memory_not_equal(one.bytes, two.bytes, KERNELS_DIGEST);
+    assert_memory_not_equal(one.bytes, two.bytes, KIR_DIGEST);
     assert_int_equal(atomic_load(&p->rig.n_compiles), 2);
     check_chain(&p->chain, &first, 15);
     check_chain(&p->chain, &second, 360);
@@ -488,15 +492,25 @@ static void test_saved_and_loaded(void **state)
 /* In bytes: where the name of the schedule stands. */
 enum { VERSION_AT = 0, NAME_AT = 8 };
 
+enum { SEAL = 8 }; /* bytes at the end */
+
+/* Makes bytes that were changed, of which the last are the seal, look as if they were saved so. */
+static void seal(unsigned char *bytes, uint64_t n)
+{
+    const uint64_t hash = XXH3_64bits(bytes, n - SEAL);
+
+    memcpy(bytes + n - SEAL, &hash, SEAL);
+}
+
 /* A saved program of `n` ops that each make an output. */
 static frit_status load_negs(struct rig *rig, uint32_t n, frit_program *out)
 {
     const struct {
         uint32_t version, length;
         char name[6];
-    } head = {1, 6, {'n', 'a', 'r', 'r', 'o', 'w'}};
+    } head = {PROGRAM_VERSION, 6, {'n', 'a', 'r', 'r', 'o', 'w'}};
     unsigned char bytes[4096];
-    uint64_t room = sizeof(bytes) - NAME_AT - sizeof(head.name);
+    uint64_t room = sizeof(bytes) - NAME_AT - sizeof(head.name) - SEAL;
     struct block block;
 
     memcpy(bytes, &head, NAME_AT + sizeof(head.name));
@@ -509,9 +523,11 @@ static frit_status load_negs(struct rig *rig, uint32_t n, frit_program *out)
     }
     assert_int_equal(block_close(&block, n, NULL), FRIT_OK);
     assert_int_equal(block_save(&block, bytes + NAME_AT + sizeof(head.name), &room, NULL), FRIT_OK);
-    assert_true(room <= sizeof(bytes) - NAME_AT - sizeof(head.name));
+    room += NAME_AT + sizeof(head.name) + SEAL;
+    assert_true(room <= sizeof(bytes));
     block_fini(&block);
-    return kernels_from_state(&rig->device, bytes, NAME_AT + sizeof(head.name) + room, out, NULL);
+    seal(bytes, room);
+    return kernels_from_state(&rig->device, bytes, room, out, NULL);
 }
 
 static void test_foreign_bytes(void **state)
@@ -535,12 +551,20 @@ static void test_foreign_bytes(void **state)
     assert_int_equal(kernels_from_state(&p->rig.device, NULL, 0, &loaded, NULL), FRIT_INCOMPATIBLE);
     assert_int_equal(kernels_from_state(&p->rig.device, bytes, n + 1, &loaded, NULL),
                      FRIT_INCOMPATIBLE);
+    for (uint64_t k = 0; k < n; k++) { /* one bit of each byte */
+        memcpy(changed, bytes, n);
+        changed[k] ^= (unsigned char)(1u << k % 8);
+        assert_int_equal(kernels_from_state(&p->rig.device, changed, n, &loaded, NULL),
+                         FRIT_INCOMPATIBLE);
+    }
     memcpy(changed, bytes, n);
     changed[VERSION_AT]++;
+    seal(changed, n);
     assert_int_equal(kernels_from_state(&p->rig.device, changed, n, &loaded, NULL),
                      FRIT_INCOMPATIBLE);
     memcpy(changed, bytes, n);
     memcpy(changed + NAME_AT, "barrow", 6);
+    seal(changed, n);
     assert_int_equal(kernels_from_state(&p->rig.device, changed, n, &loaded, NULL),
                      FRIT_INCOMPATIBLE);
     assert_int_equal(load_negs(&p->rig, 0, &loaded), FRIT_INCOMPATIBLE);
@@ -552,6 +576,7 @@ static void test_foreign_bytes(void **state)
     changed[NAME_AT - 4] = 5;
     memcpy(changed + NAME_AT, "pairs", 5);
     memcpy(changed + NAME_AT + 5, bytes + NAME_AT + 6, n - NAME_AT - 6);
+    seal(changed, n - 1);
     assert_int_equal(kernels_from_state(&p->rig.device, changed, n - 1, &loaded, NULL),
                      FRIT_INCOMPATIBLE);
     assert_null(loaded.table);

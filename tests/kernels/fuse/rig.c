@@ -96,7 +96,7 @@ static struct kir_module *copy_module(const struct kir_module *from)
     return to;
 }
 
-static frit_status compile(void *self, const struct kir_module *module, const uint8_t *digest,
+static frit_status compile(void *self, struct kir_module *module, const uint8_t *digest,
                            const frit_cancel *cancel, void **code, frit_err *err)
 {
     struct rig *rig = self;
@@ -171,11 +171,13 @@ void rig_await_compiling(struct rig *rig, uint32_t n)
 frit_program rig_program(struct rig *rig, const char *fuser, const struct rig_ops *ops)
 {
     frit_program program = {.struct_size = sizeof(program)};
-    frit_fuser list[8] = {{0}};
+    enum { ROOM = 16 };
+    frit_fuser list[ROOM] = {{0}};
     uint32_t count;
 
-    assert_int_equal(kernels_prototypes(&rig->device, list, sizeof(*list), 8, &count, NULL),
+    assert_int_equal(kernels_prototypes(&rig->device, list, sizeof(*list), ROOM, &count, NULL),
                      FRIT_OK);
+    assert_in_range(count, 1, ROOM);
     for (uint32_t i = 0; i < count; i++) {
         void *clone = NULL;
 
@@ -190,6 +192,14 @@ frit_program rig_program(struct rig *rig, const char *fuser, const struct rig_op
     }
     assert_non_null(program.table);
     return program;
+}
+
+bool rig_has_op(const struct kernels_device *device, const frit_op_desc *op)
+{
+    uint64_t bits = 0;
+
+    assert_int_equal(kernels_supports(device, op, 1, sizeof(*op), &bits, NULL), FRIT_OK);
+    return bits == 1;
 }
 
 void rig_destroy(frit_program *program)

@@ -57,6 +57,8 @@ void rig_await_compiling(struct rig *rig, uint32_t n);
 /* The program that a new clone of the fuser of this name makes of all ops. */
 frit_program rig_program(struct rig *rig, const char *fuser, const struct rig_ops *ops);
 void rig_destroy(frit_program *program);
+/* What kernels_supports says of one op. */
+bool rig_has_op(const struct kernels_device *device, const frit_op_desc *op);
 
 /* A dense signature of f32 arguments of the same dims. */
 struct rig_sig {

@@ -57,7 +57,8 @@ static uint32_t operand(struct builder *b, const struct block_input *in)
 
     if (in->kind == FRIT_OPERAND_TENSOR)
         return b->value[in->value];
-    n->late[n->n_late++] = (struct sched_late){n->n_words, in->scalar, KIR_F32};
+    n->late[n->n_late++] =
+        (struct sched_late){.word = n->n_words, .number = in->scalar, .type = KIR_F32};
     add_word(n, 0);
     return kir_param(b->s->module, KIR_F32);
 }

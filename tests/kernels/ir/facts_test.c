@@ -161,6 +161,39 @@ static void test_loops(void **state)
                              "%9 i32 = sub %3 %3 #v\n");
 }
 
+/* A butterfly makes longer runs with each step; what is no sum of both sides makes none. */
+static void test_runs(void **state)
+{
+    static const char text[] = "kernel k\narg a0 f32 read\nphase 16\n"
+                               "%0 i32 = lane\n"
+                               "%1 f32 = load a0 %0\n"
+                               "%2 f32 = exchange 1 %1\n"
+                               "%3 f32 = add %1 %2\n"
+                               "%4 f32 = exchange 2 %3\n"
+                               "%5 f32 = fmax %4 %3\n"
+                               "%6 f32 = exchange 8 %5\n"
+                               "%7 f32 = add %5 %6\n"
+                               "%8 f32 = exchange 2 %5\n"
+                               "%9 f32 = sub %3 %4\n"
+                               "%10 f32 = add %5 %3\n"
+                               "%11 f32 = first %1\n"
+                               "%12 f32 = shift 1 %5\n";
+    static const uint32_t same[] = {1, 1, 1, 2, 2, 4, 4, 4, 4, 2, 2, 16, 1};
+    struct facts facts;
+    struct kir_module m;
+    frit_err err = ERR_INIT;
+
+    (void)state;
+    if (kir_parse(text, sizeof(text) - 1, &m, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(facts_init(&facts, &m, 0, NULL), FRIT_OK);
+    assert_int_equal(facts.n, sizeof(same) / sizeof(same[0]));
+    for (uint32_t i = 0; i < facts.n; i++)
+        assert_int_equal(facts.of[i].same, same[i]);
+    facts_fini(&facts);
+    kir_fini(&m);
+}
+
 /* ---- random modules ---- */
 
 enum { LANES = 8, VALUES = 60, ROUNDS = 3000 };
@@ -209,7 +242,11 @@ static uint32_t random_value(struct kir_module *m, struct made *made, uint32_t n
     enum kir_op op = ops[next_random(&made->seed, sizeof(ops) / sizeof(ops[0]))];
     uint32_t a = pick(m, made, n, type), b = pick(m, made, n, type);
 
-    switch (next_random(&made->seed, 5)) {
+    switch (next_random(&made->seed, 6)) {
+    case 5: /* as lanes are brought together */
+        b = kir_emit_imm(m, KIR_exchange, 1u << next_random(&made->seed, 3), a, KIR_NONE, KIR_NONE);
+        op = next_random(&made->seed, 2) ? KIR_add : KIR_sub;
+        return next_random(&made->seed, 2) ? OP2(m, smax, b, a) : kir_emit(m, op, a, b, KIR_NONE);
     case 0:
         return kir_const_i(m, type, (int64_t)next_random(&made->seed, 40) - 20);
     case 1:
@@ -267,6 +304,7 @@ static void check_value(const struct fact *fact, enum kir_type type, const int64
             want = (uint64_t)(int64_t)(int32_t)(uint32_t)want;
         if (fact->kind != FACT_VARYING)
             assert_int_equal(lanes[i], want);
+        assert_int_equal(lanes[i], lanes[i & ~((int64_t)fact->same - 1)]);
     }
 }
 
@@ -275,7 +313,7 @@ static void test_random(void **state)
     static int64_t out[VALUES][LANES];
     static const uint32_t grid[1][3] = {{1, 1, 1}};
     struct eval_arg args[] = {RIG_ARRAY(out)};
-    uint32_t told = 0;
+    uint32_t told = 0, runs = 0;
 
     (void)state;
     for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -297,11 +335,12 @@ static void test_random(void **state)
 
             check_value(fact, kir_type_at(&m, made.kept[i]), out[i]);
             told += fact->kind == FACT_LINEAR;
+            runs += fact->kind == FACT_VARYING && fact->same > 1;
         }
         facts_fini(&facts);
         kir_fini(&m);
     }
-    assert_true(told > ROUNDS); /* and not by saying nothing */
+    assert_true(told > ROUNDS && runs > ROUNDS); /* and not by saying nothing */
 }
 
 /* ---- the rest ---- */
@@ -363,9 +402,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arithmetic), cmocka_unit_test(test_conversions),
-        cmocka_unit_test(test_memory),     cmocka_unit_test(test_loops),
-        cmocka_unit_test(test_random),     cmocka_unit_test(test_divisions),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_memory),     cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_loops),      cmocka_unit_test(test_random),
+        cmocka_unit_test(test_divisions),  cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

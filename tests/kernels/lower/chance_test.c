@@ -7,7 +7,7 @@
 #include "kernels/lower/rig.h"
 #include "unit.h"
 
-enum { MOST = 600, OPS = 14, BLOCKS = 6000 };
+enum { MOST = 600, OPS = 14, BLOCKS = 24000 };
 
 /* The rig's values once more, dense. */
 struct model {
@@ -20,6 +20,9 @@ struct model {
     frit_attrs_unfold unfolds[RIG_OPS];
     frit_attrs_swap swaps[RIG_OPS];
     frit_attrs_axis axis[RIG_OPS];
+    frit_attrs_slice slices[RIG_OPS];
+    frit_attrs_pad pads[RIG_OPS];
+    frit_attrs_repeat repeats[RIG_OPS];
 };
 
 static uint32_t chance(struct model *m, uint32_t n)
@@ -318,6 +321,83 @@ static void add_unsqueeze(struct model *m, uint32_t x)
     add_view(m, FRIT_OP_unsqueeze, x, NULL, rank, dims, from_same);
 }
 
+static int64_t from_sliced(const struct model *m, uint32_t op, uint32_t x, uint32_t y, int64_t i)
+{
+    const frit_range *range = m->slices[op].slices.dim;
+    int64_t at[FRIT_MAX_RANK];
+
+    coordinates(&m->rig.values[y], i, at);
+    for (uint32_t d = 0; d < m->rig.values[x].rank; d++)
+        at[d] = range[d].start + at[d] * range[d].step;
+    return number_in(&m->rig.values[x], at, m->rig.values[x].rank);
+}
+
+static int64_t from_repeated(const struct model *m, uint32_t op, uint32_t x, uint32_t y, int64_t i)
+{
+    int64_t at[FRIT_MAX_RANK];
+
+    coordinates(&m->rig.values[y], i, at);
+    at[m->repeats[op].axis] %= m->rig.values[x].dims[m->repeats[op].axis];
+    return number_in(&m->rig.values[x], at, m->rig.values[x].rank);
+}
+
+/* Steps within a dim, as the host resolves them; how many elements they take. */
+static int64_t some_range(struct model *m, int64_t extent, frit_range *out)
+{
+    int64_t step, n, span;
+
+    if (chance(m, 3) == 0) {
+        *out = (frit_range){0, extent, 1};
+        return extent;
+    }
+    step = chance(m, 2) ? 1 : 1 + chance(m, 4);
+    n = 1 + chance(m, (uint32_t)((extent - 1) / step + 1));
+    if (n == 1)
+        step = 1;
+    span = (n - 1) * step;
+    out->start = chance(m, (uint32_t)(extent - span));
+    out->step = step;
+    if (n > 1 && chance(m, 3) == 0) {
+        out->start += span;
+        out->step = -step;
+    }
+    out->stop = out->start + (n - 1) * out->step + (out->step < 0 ? -1 : 1);
+    out->stop = out->stop < 0 ? FRIT_SLICE_END : out->stop;
+    return n;
+}
+
+static void some_slices(struct model *m, const struct rig_value *x, frit_attrs_slice *attrs,
+                        int64_t *dims)
+{
+    attrs->struct_size = sizeof(*attrs);
+    attrs->slices.count = x->rank;
+    for (uint32_t d = 0; d < x->rank; d++)
+        dims[d] = some_range(m, x->dims[d], &attrs->slices.dim[d]);
+}
+
+static void add_slice(struct model *m, uint32_t x)
+{
+    frit_attrs_slice *attrs = &m->slices[m->rig.n_ops];
+    int64_t dims[FRIT_MAX_RANK];
+
+    some_slices(m, &m->rig.values[x], attrs, dims);
+    add_view(m, FRIT_OP_slice, x, attrs, m->rig.values[x].rank, dims, from_sliced);
+}
+
+static void add_repeat(struct model *m, uint32_t x)
+{
+    frit_attrs_repeat *attrs = &m->repeats[m->rig.n_ops];
+    const struct rig_value shape = m->rig.values[x];
+    int64_t dims[FRIT_MAX_RANK];
+
+    if (shape.rank == 0 || rig_count(&m->rig, x) > MOST / 3)
+        return;
+    *attrs = (frit_attrs_repeat){sizeof(*attrs), chance(m, shape.rank), 1 + chance(m, 3)};
+    memcpy(dims, shape.dims, sizeof(dims));
+    dims[attrs->axis] *= attrs->times;
+    add_view(m, FRIT_OP_repeat, x, attrs, shape.rank, dims, from_repeated);
+}
+
 /* ---- reads by index ---- */
 
 /* An index operand for a dim of this extent, some elements beyond it; most as they are, some made
@@ -443,14 +523,119 @@ static void add_cat(struct model *m, uint32_t x)
         rig_keep(&m->rig, y);
 }
 
+static void add_stack(struct model *m, uint32_t x)
+{
+    const struct rig_value shape = m->rig.values[x];
+    uint32_t axis = chance(m, shape.rank + 1), n = 1 + chance(m, 3), y;
+    int64_t dims[FRIT_MAX_RANK], at[FRIT_MAX_RANK], inner[FRIT_MAX_RANK];
+    struct rig_in in[3];
+
+    if (shape.rank > 4 || rig_count(&m->rig, x) > MOST / 3)
+        return;
+    for (uint32_t d = 0; d <= shape.rank; d++)
+        dims[d] = d == axis ? n : shape.dims[d - (d > axis)];
+    for (uint32_t i = 0; i < n; i++)
+        in[i] = rig_value(chance(m, 2) ? x : input(m, shape.rank, shape.dims));
+    m->axis[m->rig.n_ops] = (frit_attrs_axis){sizeof(frit_attrs_axis), axis};
+    y = rig_op(&m->rig, FRIT_OP_stack, n, in, &m->axis[m->rig.n_ops], FRIT_I32, shape.rank + 1,
+               dims);
+    keep(m, y);
+    for (int64_t i = 0; i < rig_count(&m->rig, y); i++) {
+        uint32_t from;
+
+        coordinates(&m->rig.values[y], i, at);
+        for (uint32_t d = 0; d < shape.rank; d++)
+            inner[d] = at[d + (d >= axis)];
+        from = in[at[axis]].value;
+        m->data[y][i] = m->data[from][number_in(&m->rig.values[from], inner, shape.rank)];
+    }
+    if (chance(m, 10) == 0)
+        rig_keep(&m->rig, y);
+}
+
+/* ---- parts ---- */
+
+static void add_slice_assign(struct model *m, uint32_t x)
+{
+    frit_attrs_slice *attrs = &m->slices[m->rig.n_ops];
+    const struct rig_value shape = m->rig.values[x];
+    int64_t dims[FRIT_MAX_RANK], at[FRIT_MAX_RANK];
+    uint32_t values, y;
+
+    some_slices(m, &shape, attrs, dims);
+    values = input(m, shape.rank, dims);
+    y = rig_op(&m->rig, FRIT_OP_slice_assign, 2, (struct rig_in[]){rig_value(x), rig_value(values)},
+               attrs, FRIT_I32, shape.rank, shape.dims);
+    keep(m, y);
+    memcpy(m->data[y], m->data[x], (size_t)rig_count(&m->rig, y) * sizeof(*m->data[y]));
+    for (int64_t i = 0; i < rig_count(&m->rig, values); i++) {
+        const frit_range *range = attrs->slices.dim;
+
+        coordinates(&m->rig.values[values], i, at);
+        for (uint32_t d = 0; d < shape.rank; d++)
+            at[d] = range[d].start + at[d] * range[d].step;
+        m->data[y][number_in(&m->rig.values[y], at, shape.rank)] = m->data[values][i];
+    }
+}
+
+/* Extents that padding gives are those of some argument now and then: a pad that keeps most of them
+ * is what fuses. */
+static void some_pad(struct model *m, const struct rig_value *x, frit_attrs_pad *attrs,
+                     int64_t *dims)
+{
+    *attrs = (frit_attrs_pad){.struct_size = sizeof(*attrs)};
+    attrs->low.rank = attrs->high.rank = attrs->inner.rank = x->rank;
+    for (uint32_t d = 0; d < x->rank; d++) {
+        int64_t span = x->dims[d];
+
+        if (chance(m, 2)) {
+            attrs->inner.dim[d] = x->dims[d] > 1 && chance(m, 3) == 0 ? chance(m, 5) : 0;
+            attrs->low.dim[d] = (int64_t)chance(m, 9) - 4;
+        }
+        span += (x->dims[d] - 1) * attrs->inner.dim[d] + attrs->low.dim[d];
+        dims[d] = chance(m, 2) ? x->dims[d] : 1 + chance(m, 8);
+        attrs->high.dim[d] = dims[d] - span;
+    }
+}
+
+static void add_pad(struct model *m, uint32_t x)
+{
+    frit_attrs_pad *attrs = &m->pads[m->rig.n_ops];
+    const struct rig_value shape = m->rig.values[x];
+    int64_t dims[FRIT_MAX_RANK], at[FRIT_MAX_RANK];
+    int32_t fill = (int32_t)chance(m, 1000) - 500;
+    uint32_t y;
+
+    if (rig_count(&m->rig, x) > MOST)
+        return;
+    some_pad(m, &shape, attrs, dims);
+    y = rig_op(&m->rig, FRIT_OP_pad, 2, (struct rig_in[]){rig_value(x), rig_int(FRIT_I32, fill)},
+               attrs, FRIT_I32, shape.rank, dims);
+    keep(m, y);
+    for (int64_t i = 0; i < rig_count(&m->rig, y); i++)
+        m->data[y][i] = fill;
+    for (int64_t i = 0; i < rig_count(&m->rig, x); i++) {
+        bool inside = true;
+
+        coordinates(&shape, i, at);
+        for (uint32_t d = 0; d < shape.rank; d++) {
+            at[d] = attrs->low.dim[d] + at[d] * (attrs->inner.dim[d] + 1);
+            inside = inside && at[d] >= 0 && at[d] < dims[d];
+        }
+        if (inside)
+            m->data[y][number_in(&m->rig.values[y], at, shape.rank)] = m->data[x][i];
+    }
+}
+
 /* ---- blocks ---- */
 
 static void add_any(struct model *m)
 {
     static void (*const views[])(struct model * m, uint32_t x) = {
-        add_reshape, add_reshape, add_permute,   add_flip,      add_expand,
-        add_unfold,  add_reshape, add_permute,   add_transpose, add_unsqueeze,
-        add_select,  add_select,  add_embedding, add_cat,       add_cat};
+        add_reshape,   add_reshape,      add_permute,   add_flip,      add_expand, add_unfold,
+        add_reshape,   add_permute,      add_transpose, add_unsqueeze, add_select, add_select,
+        add_embedding, add_cat,          add_cat,       add_slice,     add_slice,  add_repeat,
+        add_stack,     add_slice_assign, add_pad,       add_pad};
 
     if (chance(m, 2))
         add_map(m);
@@ -475,7 +660,8 @@ static uint32_t check(const struct model *m)
     return block->n_outputs;
 }
 
-static bool try_block(uint64_t seed, uint32_t *n_outputs)
+/* `n_ops_of`: counts of ops in blocks that were run, by id. */
+static bool try_block(uint64_t seed, uint32_t *n_outputs, uint32_t *n_ops_of)
 {
     static const int64_t extents[] = {1, 2, 3, 4, 5, 6, 8, 12};
     static struct model m;
@@ -492,6 +678,7 @@ static bool try_block(uint64_t seed, uint32_t *n_outputs)
     input(&m, rank, dims);
     m.rig.target.lanes = 16u << chance(&m, 4);
     m.rig.index_width = chance(&m, 4) ? 32 : 64;
+    m.rig.no_classes = chance(&m, 3) == 0;
     n_ops = 1 + chance(&m, OPS);
     while (m.rig.n_ops < n_ops)
         add_any(&m);
@@ -499,6 +686,8 @@ static bool try_block(uint64_t seed, uint32_t *n_outputs)
     done = rig_try(&m.rig, &sched_map) == FRIT_OK;
     if (done)
         *n_outputs = check(&m);
+    for (uint32_t i = 0; done && i < m.rig.n_ops; i++)
+        n_ops_of[m.rig.ops[i].id]++;
     for (uint32_t i = 0; i < m.n; i++)
         free(m.data[i]);
     rig_fini(&m.rig);
@@ -507,16 +696,23 @@ static bool try_block(uint64_t seed, uint32_t *n_outputs)
 
 static void test_blocks(void **state)
 {
-    uint32_t done = 0, several = 0, n = 0;
+    static const uint32_t moves[] = {FRIT_OP_slice,       FRIT_OP_repeat, FRIT_OP_select,
+                                     FRIT_OP_cat,         FRIT_OP_stack,  FRIT_OP_pad,
+                                     FRIT_OP_slice_assign};
+    uint32_t done = 0, several = 0, n = 0, n_ops_of[FRIT_OP_LIMIT] = {0};
 
     (void)state;
     for (uint64_t seed = 1; seed <= BLOCKS; seed++)
-        if (try_block(seed, &n)) {
+        if (try_block(seed, &n, n_ops_of)) {
             done++;
             several += n > 1;
         }
     printf("%u blocks, %u of several outputs\n", done, several);
     assert_true(done > 1000 && several > 200);
+    for (uint32_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++) {
+        printf("%s %u\n", frit_op_info_at(moves[i])->name, n_ops_of[moves[i]]);
+        assert_true(n_ops_of[moves[i]] > 80);
+    }
 }
 
 int main(void)

@@ -34,7 +34,7 @@ static void forget(struct rig *rig)
     kir_fini(&rig->module);
     arena_fini(&rig->numbers.arena);
     rig->numbers = (struct sched_numbers){0};
-    rig->n_scalars = 0;
+    rig->n_scalars = rig->n_bounds = 0;
 }
 
 void rig_fini(struct rig *rig)
@@ -67,8 +67,10 @@ static uint32_t add_value(struct rig *rig, uint32_t dtype, uint32_t rank, const 
         stride *= dims[d];
     }
     v->elements = stride;
-    v->data = calloc((size_t)(v->elements + 1), frit_dtype_bits(dtype) / 8);
-    assert_non_null(v->data);
+    if (stride <= RIG_MOST) {
+        v->data = calloc(1, (size_t)frit_storage_bytes(dtype, v->elements + 1));
+        assert_non_null(v->data);
+    }
     return rig->n_values++;
 }
 
@@ -114,15 +116,24 @@ uint32_t rig_op(struct rig *rig, uint32_t id, uint32_t n_in, const struct rig_in
     *op = (struct rig_op){.id = id,
                           .n_in = n_in,
                           .out = out,
+                          .second = RIG_NONE,
                           .attrs = attrs,
                           .extra = {0x0123456789abcdef, 0x0000000700000005}};
     for (uint32_t i = 0; i < n_in; i++) {
         op->in[i] = in[i];
-        if (in[i].value != RIG_NONE)
+        if (in[i].value < RIG_ABSENT)
             rig->values[in[i].value].last_use = rig->n_ops;
     }
     rig->values[out].maker = rig->n_ops++;
     return out;
+}
+
+uint32_t rig_second(struct rig *rig, uint32_t dtype, uint32_t rank, const int64_t *dims)
+{
+    uint32_t out = rig_input(rig, dtype, rank, dims);
+
+    rig->values[out].maker = rig->n_ops - 1;
+    return rig->ops[rig->n_ops - 1].second = out;
 }
 
 void rig_keep(struct rig *rig, uint32_t value)
@@ -154,27 +165,70 @@ static void fill_operand(const struct rig *rig, uint32_t value, frit_operand *ou
         out->extent[d] = extent_number(rig, v->dims[d]);
 }
 
+static void add_bounds(struct rig *rig, const int64_t *from, uint32_t n)
+{
+    static const struct {
+        int64_t bound;
+        uint8_t cls;
+    } known[] = {{0, FRIT_SCALAR_CLASS_ZERO},
+                 {1, FRIT_SCALAR_CLASS_ONE},
+                 {-1, FRIT_SCALAR_CLASS_MINUS_ONE},
+                 {2, FRIT_SCALAR_CLASS_TWO}};
+
+    assert_true(rig->n_bounds + n <= RIG_BOUNDS);
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t *cls = &rig->bound_classes[rig->n_bounds];
+
+        rig->bounds[rig->n_bounds++] = from[i];
+        *cls = FRIT_SCALAR_CLASS_INTEGER;
+        for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
+            if (known[k].bound == from[i])
+                *cls = known[k].cls;
+    }
+}
+
+/* The LAUNCH fields of an op's attributes, as frit_launch says. */
+static void push_bounds(struct rig *rig, const struct rig_op *op, const frit_op_info *info)
+{
+    const frit_record_info *record = frit_record_info_at(info->record);
+    uint32_t x = op->n_in ? op->in[0].value : RIG_NONE;
+    uint32_t rank = x < RIG_ABSENT ? rig->values[x].rank : 0;
+
+    for (uint32_t i = 0; i < record->n_fields; i++) {
+        const char *at = (const char *)op->attrs + record->field[i].offset;
+
+        if (record->field[i].use != FRIT_USE_LAUNCH)
+            continue;
+        if (record->field[i].type == FRIT_ATTR_SLICES)
+            add_bounds(rig, &((const frit_slices *)(const void *)at)->dim[0].start, 3 * rank);
+        else if (record->field[i].type == FRIT_ATTR_DIMS)
+            add_bounds(rig, ((const frit_dims *)(const void *)at)->dim, rank);
+    }
+}
+
 static void push_op(struct rig *rig, uint32_t number)
 {
     const struct rig_op *op = &rig->ops[number];
     const frit_op_info *info = frit_op_info_at(op->id);
-    frit_operand in[FRIT_OP_MAX_IN], out;
+    frit_operand in[FRIT_OP_MAX_IN], out[2] = {{0}};
     uint32_t dead[RIG_VALUES], n_dead = 0;
     frit_op_desc desc = {.struct_size = sizeof(desc),
                          .id = op->id,
                          .rev = info->rev,
                          .n_in = op->n_in,
-                         .n_out = 1,
+                         .n_out = info->out[1].name ? 2 : 1,
                          .operand_stride = sizeof(*in),
                          .n_extra = info->traits & FRIT_OP_SEEDED ? 2 : 0,
                          .in = in,
-                         .out = &out,
+                         .out = out,
                          .attrs = op->attrs,
                          .dead = dead};
     frit_err err = ERR_INIT;
 
     for (uint32_t i = 0; i < op->n_in; i++)
-        if (op->in[i].value != RIG_NONE) {
+        if (op->in[i].value == RIG_ABSENT) {
+            in[i] = (frit_operand){.kind = FRIT_OPERAND_ABSENT};
+        } else if (op->in[i].value != RIG_NONE) {
             fill_operand(rig, op->in[i].value, &in[i]);
         } else {
             in[i] = (frit_operand){.kind = FRIT_OPERAND_SCALAR,
@@ -182,9 +236,12 @@ static void push_op(struct rig *rig, uint32_t number)
                                    .value = 1000 + rig->n_scalars};
             rig->scalars[rig->n_scalars++] = op->in[i].scalar;
         }
+    push_bounds(rig, op, info);
     for (uint32_t i = 0; i < desc.n_extra; i++)
         rig->scalars[rig->n_scalars++] = (frit_scalar){FRIT_SCALAR_U64, 0, op->extra[i]};
-    fill_operand(rig, op->out, &out);
+    fill_operand(rig, op->out, &out[0]);
+    if (op->second != RIG_NONE)
+        fill_operand(rig, op->second, &out[1]);
     for (uint32_t v = 0; v < rig->n_values; v++)
         if (rig->values[v].last_use == number && rig->values[v].maker != RIG_NONE &&
             !rig->values[v].keep)
@@ -224,7 +281,9 @@ static void fill_sig(struct rig *rig)
                                 .arg_stride = sizeof(*rig->args),
                                 .n_scalars = block->n_scalars,
                                 .index_width = rig->index_width,
-                                .args = rig->args};
+                                .args = rig->args,
+                                .bound_classes = rig->no_classes ? NULL : rig->bound_classes,
+                                .n_bounds = rig->n_bounds};
     for (uint32_t i = 0; i < block->n_inputs + block->n_outputs; i++) {
         const struct rig_value *v = &rig->values[arg_value(rig, i)];
 
@@ -233,6 +292,12 @@ static void fill_sig(struct rig *rig)
         for (uint32_t d = 0; d < v->rank; d++)
             rig->args[i].strides[d] = v->dims[d] == 1 ? 0 : v->strides[d];
     }
+}
+
+static uint64_t word_of_bound(const struct sched_late *late, int64_t bound)
+{
+    bound = bound < late->least ? late->least : bound > late->most ? late->most : bound;
+    return (uint64_t)(bound + late->more);
 }
 
 static uint64_t word_of(const struct sched_late *late, const frit_scalar *scalar)
@@ -253,8 +318,10 @@ static void fill_words(struct rig *rig)
     for (uint32_t i = 0; i < rig->numbers.n_late; i++) {
         const struct sched_late *late = &rig->numbers.late[i];
 
-        assert_true(late->scalar < rig->n_scalars);
-        rig->numbers.words[late->word] = word_of(late, &rig->scalars[late->scalar]);
+        assert_true(late->number < (late->from == SCHED_BOUND ? rig->n_bounds : rig->n_scalars));
+        rig->numbers.words[late->word] = late->from == SCHED_BOUND
+                                             ? word_of_bound(late, rig->bounds[late->number])
+                                             : word_of(late, &rig->scalars[late->number]);
     }
 }
 
@@ -275,12 +342,12 @@ static void run(struct rig *rig)
     }
     for (uint32_t i = 0; i < n_args; i++) {
         struct rig_value *v = &rig->values[arg_value(rig, i)];
-        uint64_t size = frit_dtype_bits(v->dtype) / 8;
+        uint64_t before = frit_storage_bytes(v->dtype, v->origin);
+        uint64_t bytes = frit_storage_bytes(v->dtype, v->elements);
 
-        args[i] = (struct eval_arg){v->data + v->origin * (int64_t)size, (uint64_t)v->origin * size,
-                                    (uint64_t)(v->elements - v->origin) * size};
+        args[i] = (struct eval_arg){v->data + before, before, bytes - before};
         if (i >= rig->block.n_inputs)
-            memset(v->data, 0xa5, (size_t)v->elements * size);
+            memset(v->data, 0xa5, (size_t)bytes);
     }
     status = eval_run(&rig->module, rig->numbers.words, args,
                       (const uint32_t(*)[3])rig->numbers.grid, &err);
@@ -289,7 +356,7 @@ static void run(struct rig *rig)
         fail_msg("%s", err.text);
 }
 
-frit_status rig_try(struct rig *rig, const struct schedule *schedule)
+frit_status rig_build(struct rig *rig, const struct schedule *schedule)
 {
     struct sched s = {&rig->block,  &rig->sig,    &rig->target,
                       rig->extents, &rig->module, &rig->numbers};
@@ -314,6 +381,15 @@ frit_status rig_try(struct rig *rig, const struct schedule *schedule)
     if (status)
         fail_msg("%s", err.text);
     assert_int_equal(rig->module.n_params, rig->numbers.n_words);
+    return FRIT_OK;
+}
+
+frit_status rig_try(struct rig *rig, const struct schedule *schedule)
+{
+    frit_status status = rig_build(rig, schedule);
+
+    if (status)
+        return status;
     fill_words(rig);
     run(rig);
     return FRIT_OK;

@@ -8,28 +8,30 @@
 
 #include "lower/sched.h"
 
-enum { RIG_VALUES = 64, RIG_OPS = 48, RIG_SCALARS = 32 };
+enum { RIG_VALUES = 64, RIG_OPS = 48, RIG_SCALARS = 32, RIG_BOUNDS = 256, RIG_MOST = 1 << 28 };
 
-#define RIG_NONE UINT32_MAX
+#define RIG_NONE   UINT32_MAX
+#define RIG_ABSENT (UINT32_MAX - 1)
 
 struct rig_value {
     uint32_t dtype, rank;
     int64_t dims[FRIT_MAX_RANK], strides[FRIT_MAX_RANK];
     uint32_t maker, last_use; /* ops */
     bool keep;
-    char *data; /* of `elements`; element 0 at `origin` */
+    char *data; /* of `elements`; element 0 at `origin`; NULL: more than RIG_MOST */
     int64_t elements, origin;
 };
 
 /* An operand: a value, or a scalar. */
 struct rig_in {
-    uint32_t value; /* RIG_NONE: a scalar */
+    uint32_t value; /* RIG_NONE: a scalar; RIG_ABSENT: nothing */
     uint32_t dtype;
     frit_scalar scalar;
 };
 
 struct rig_op {
     uint32_t id, n_in, out;
+    uint32_t second; /* output, or RIG_NONE */
     struct rig_in in[FRIT_OP_MAX_IN];
     const void *attrs; /* the caller's, until the rig ends */
     uint64_t extra[2]; /* seed, counter */
@@ -41,6 +43,7 @@ struct rig {
     struct rig_op ops[RIG_OPS];
     struct kir_target target;
     uint32_t index_width;
+    bool no_classes; /* the signature says nothing of bounds */
     /* After rig_run. */
     struct block block;
     struct kir_module module;
@@ -49,7 +52,9 @@ struct rig {
     frit_arg_sig args[RIG_VALUES];
     int64_t extents[RIG_VALUES * FRIT_MAX_RANK];
     frit_scalar scalars[RIG_SCALARS];
-    uint32_t n_scalars;
+    int64_t bounds[RIG_BOUNDS];
+    uint8_t bound_classes[RIG_BOUNDS];
+    uint32_t n_scalars, n_bounds;
 };
 
 /* A target that has everything, with groups of 64. */
@@ -68,10 +73,14 @@ struct rig_in rig_int(uint32_t dtype, int64_t number);
 /* The value an op makes. */
 uint32_t rig_op(struct rig *rig, uint32_t id, uint32_t n_in, const struct rig_in *in,
                 const void *attrs, uint32_t dtype, uint32_t rank, const int64_t *dims);
+/* One more output of the last op: the value. */
+uint32_t rig_second(struct rig *rig, uint32_t dtype, uint32_t rank, const int64_t *dims);
 /* Its last value is not forgotten after its last use: it is an output. */
 void rig_keep(struct rig *rig, uint32_t value);
 
-/* Pushes, closes, lowers and runs all; FRIT_UNSUPPORTED where the schedule says so. */
+/* Pushes, closes, lowers and verifies all; FRIT_UNSUPPORTED where the schedule says so. */
+frit_status rig_build(struct rig *rig, const struct schedule *schedule);
+/* The same, then runs it. */
 frit_status rig_try(struct rig *rig, const struct schedule *schedule);
 void rig_run(struct rig *rig, const struct schedule *schedule);
 /* Pushes all ops; what rig_try does first. */

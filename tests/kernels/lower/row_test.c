@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/lower/rig.h"
+#include "kernels/lower/scarce.h"
 #include "unit.h"
 
 static void fill(struct rig *rig, uint32_t value)
@@ -103,8 +103,8 @@ static double tolerance(uint32_t id, uint32_t dtype, const struct expected *e)
     return (double)e->count * 4e-8 + 1e-6;
 }
 
-static void check(uint32_t id, uint32_t dtype, uint32_t rank, const int64_t *dims, uint32_t axes,
-                  bool keep)
+static void check_near(uint32_t id, uint32_t dtype, uint32_t rank, const int64_t *dims,
+                       uint32_t axes, bool keep, uint32_t near)
 {
     struct reduction r = reduction_of(rank, dims, axes, keep);
     bool arg = id == FRIT_OP_argmax || id == FRIT_OP_argmin;
@@ -113,6 +113,8 @@ static void check(uint32_t id, uint32_t dtype, uint32_t rank, const int64_t *dim
     struct rig rig;
 
     rig_init(&rig);
+    rig.target.near_lanes = near;
+    rig.target.caches_rows = rig.target.in_turn = !near;
     x = rig_input(&rig, dtype, rank, dims);
     fill(&rig, x);
     y = rig_op(&rig, id, 1, (struct rig_in[]){rig_value(x)}, &r.attrs, arg ? FRIT_I64 : dtype,
@@ -133,6 +135,13 @@ static void check(uint32_t id, uint32_t dtype, uint32_t rank, const int64_t *dim
     }
     test_free(expected);
     rig_fini(&rig);
+}
+
+static void check(uint32_t id, uint32_t dtype, uint32_t rank, const int64_t *dims, uint32_t axes,
+                  bool keep)
+{
+    check_near(id, dtype, rank, dims, axes, keep, 0);
+    check_near(id, dtype, rank, dims, axes, keep, 16);
 }
 
 static void test_folds(void **state)
@@ -165,6 +174,57 @@ static void test_long_rows(void **state)
     check(FRIT_OP_argmin, FRIT_F32, 2, (const int64_t[]){1100, 64}, 1, true);
 }
 
+static uint32_t count_barriers(const struct kir_module *m)
+{
+    uint32_t n = 0;
+
+    for (uint32_t p = 0; p < m->n_phases; p++)
+        for (uint32_t i = 0; i < m->phases[p].n; i++)
+            n += m->phases[p].inst[i].op == KIR_barrier;
+    return n;
+}
+
+/* Barriers, and lanes of the first phase, of a sum over one of two axes. */
+static uint32_t steps_of(int64_t rows, int64_t columns, uint32_t axes, bool in_turn,
+                         uint32_t *lanes)
+{
+    const int64_t dims[] = {rows, columns};
+    struct reduction r = reduction_of(2, dims, axes, false);
+    uint32_t x, n;
+    struct rig rig;
+
+    rig_init(&rig);
+    rig.target.caches_rows = true;
+    rig.target.in_turn = in_turn;
+    rig.target.most_lanes = 256;
+    rig.target.units = 2;
+    x = rig_input(&rig, FRIT_F32, 2, dims);
+    rig_op(&rig, FRIT_OP_sum, 1, (struct rig_in[]){rig_value(x)}, &r.attrs, FRIT_F32, r.rank,
+           r.dims);
+    rig_run(&rig, &sched_row);
+    *lanes = rig.module.phases[0].lanes;
+    n = count_barriers(&rig.module);
+    rig_fini(&rig);
+    return n;
+}
+
+/* Lanes that run in turn go down long columns in step, and where these are split over groups more
+ * of them do. */
+static void test_steps(void **state)
+{
+    uint32_t lanes;
+
+    (void)state;
+    assert_true(steps_of(1500, 300, 1, true, &lanes) > 0);
+    assert_int_equal(lanes, 256);
+    assert_true(steps_of(100, 300, 1, true, &lanes) > 0);
+    assert_int_equal(lanes, 64);
+    assert_int_equal(steps_of(1500, 300, 1, false, &lanes), 0);
+    assert_int_equal(lanes, 64);
+    assert_int_equal(steps_of(20, 300, 1, true, &lanes), 0);
+    assert_int_equal(steps_of(300, 20, 2, true, &lanes), 0);
+}
+
 /* Some values of a kind for each. */
 static void test_nan_wins(void **state)
 {
@@ -191,17 +251,49 @@ static void test_nan_wins(void **state)
     rig_fini(&rig);
 }
 
-/* (x - mean) / sqrt(var), by its ops; axis 0, 1, or both. */
-static void normalize(const int64_t *dims, uint32_t axes, bool caches)
+/* What no element beats: the first is meant, by lanes that share a row and by those that do not. */
+static void test_all_equal(void **state)
+{
+    static const int64_t dims[][2] = {{2, 300}, {3, 9000}, {600, 70}};
+
+    (void)state;
+    for (uint32_t s = 0; s < 3; s++)
+        for (uint32_t most = 0; most < 2; most++) {
+            struct reduction r = reduction_of(2, dims[s], s == 2 ? 1 : 2, false);
+            struct rig rig;
+            uint32_t x, y;
+
+            rig_init(&rig);
+            x = rig_input(&rig, FRIT_F32, 2, dims[s]);
+            for (int64_t i = 0; i < rig_count(&rig, x); i++)
+                rig_set_real(&rig, x, i, most ? (double)-INFINITY : (double)INFINITY);
+            y = rig_op(&rig, most ? FRIT_OP_argmax : FRIT_OP_argmin, 1,
+                       (struct rig_in[]){rig_value(x)}, &r.attrs, FRIT_I64, r.rank, r.dims);
+            rig_run(&rig, &sched_row);
+            for (int64_t i = 0; i < rig_count(&rig, y); i++)
+                assert_int_equal(rig_get_int(&rig, y, i), 0);
+            rig_fini(&rig);
+        }
+}
+
+static int64_t row_of(const int64_t *dims, uint32_t axes, int64_t element)
+{
+    return axes == 3 ? 0 : axes == 2 ? element / dims[1] : element % dims[1];
+}
+
+/* (x - mean) / sqrt(var), by its ops; axis 0, 1, or both.  Gives the phases. */
+static uint32_t normalize(const int64_t *dims, uint32_t axes, bool caches)
 {
     struct reduction r = reduction_of(2, dims, axes, true);
     double n = (double)((axes & 1 ? dims[0] : 1) * (axes & 2 ? dims[1] : 1));
-    uint32_t x, s, mean, centred, squared, var, deviation, y;
+    uint32_t x, s, mean, centred, squared, var, deviation, y, n_phases;
     struct expected *expected;
+    double *square;
     struct rig rig;
 
     rig_init(&rig);
-    rig.target.caches_rows = caches;
+    rig.target.caches_rows = rig.target.in_turn = caches;
+    rig.target.near_lanes = caches ? 0 : 16;
     x = rig_input(&rig, FRIT_F32, 2, dims);
     fill(&rig, x);
 #define OP(id, n_in, attrs, rank, dims, ...) \
@@ -219,32 +311,29 @@ static void normalize(const int64_t *dims, uint32_t axes, bool caches)
     rig_run(&rig, &sched_row);
     assert_int_equal(rig.block.n_outputs, 1);
     assert_int_equal(rig.numbers.alias[0], dims[0] * dims[1] > 1);
-    expected = test_calloc((size_t)(dims[0] * dims[1]), 2 * sizeof(*expected));
+    n_phases = rig.module.n_phases;
+    expected = test_calloc((size_t)(dims[0] * dims[1]), sizeof(*expected));
+    square = test_calloc((size_t)(dims[0] * dims[1]), sizeof(*square));
     expect_each(&rig, x, axes, expected);
-    for (int64_t row = 0; row < dims[0] * dims[1]; row++) {
-        double square = 0, centre = expected[row].sum / n;
+    for (int64_t i = 0; i < dims[0] * dims[1]; i++) {
+        int64_t row = row_of(dims, axes, i);
+        double d = rig_get_real(&rig, x, i) - expected[row].sum / n;
 
-        if (!expected[row].count)
-            break;
-        for (int64_t i = 0; i < dims[0] * dims[1]; i++) {
-            int64_t own = axes == 3 ? 0 : axes == 2 ? i / dims[1] : i % dims[1];
-            double d = rig_get_real(&rig, x, i) - centre;
-
-            if (own == row)
-                square += d * d;
-        }
-        for (int64_t i = 0; i < dims[0] * dims[1]; i++) {
-            int64_t own = axes == 3 ? 0 : axes == 2 ? i / dims[1] : i % dims[1];
-            double want =
-                (rig_get_real(&rig, x, i) - centre) / sqrt(square / n + (double)(float)1e-3);
-
-            if (own == row && fabs(rig_get_real(&rig, y, i) - want) > 1e-5)
-                fail_msg("%lld x %lld, axes %x: element %lld is %.9g, not %.9g", (long long)dims[0],
-                         (long long)dims[1], axes, (long long)i, rig_get_real(&rig, y, i), want);
-        }
+        square[row] += d * d;
     }
+    for (int64_t i = 0; i < dims[0] * dims[1]; i++) {
+        int64_t row = row_of(dims, axes, i);
+        double want = (rig_get_real(&rig, x, i) - expected[row].sum / n) /
+                      sqrt(square[row] / n + (double)(float)1e-3);
+
+        if (fabs(rig_get_real(&rig, y, i) - want) > 1e-5)
+            fail_msg("%lld x %lld, axes %x: element %lld is %.9g, not %.9g", (long long)dims[0],
+                     (long long)dims[1], axes, (long long)i, rig_get_real(&rig, y, i), want);
+    }
+    test_free(square);
     test_free(expected);
     rig_fini(&rig);
+    return n_phases;
 }
 
 static void test_norms(void **state)
@@ -256,6 +345,138 @@ static void test_norms(void **state)
         for (uint32_t axes = 1; axes < 4; axes++)
             for (uint32_t caches = 0; caches < 2; caches++)
                 normalize(dims[s], axes, caches);
+}
+
+/* What is stored before the last pass may not take the memory of what that pass reads again.
+ * Softmax whose numerators stay, of a value that very many ways lead to. */
+static void test_read_again(void **state)
+{
+    const int64_t dims[] = {3, 5000};
+    struct reduction r = reduction_of(2, dims, 2, true);
+    uint32_t x, folded, top;
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    x = rig_input(&rig, FRIT_F32, 2, dims);
+    fill(&rig, x);
+#define OP(id, n_in, attrs, rank, dims, ...) \
+    rig_op(&rig, id, n_in, (struct rig_in[]){__VA_ARGS__}, attrs, FRIT_F32, rank, dims)
+    for (uint32_t i = 0; i < RIG_OPS - 5; i++)
+        x = OP(FRIT_OP_maximum, 2, NULL, 2, dims, rig_value(x), rig_value(x));
+    folded = OP(FRIT_OP_max, 1, &r.attrs, 2, r.dims, rig_value(x));
+    top = OP(FRIT_OP_sub, 2, NULL, 2, dims, rig_value(x), rig_value(folded));
+    top = OP(FRIT_OP_exp, 1, NULL, 2, dims, rig_value(top));
+    rig_keep(&rig, top);
+    folded = OP(FRIT_OP_sum, 1, &r.attrs, 2, r.dims, rig_value(top));
+    OP(FRIT_OP_div, 2, NULL, 2, dims, rig_value(top), rig_value(folded));
+#undef OP
+    rig_run(&rig, &sched_row);
+    assert_int_equal(rig.block.n_outputs, 2);
+    assert_int_equal(rig.numbers.alias[0], 0);
+    assert_int_equal(rig.numbers.alias[1], 1);
+    rig_fini(&rig);
+}
+
+/* Few rows, long ones: a pair of phases per fold and one for what is stored. */
+static void test_split_norms(void **state)
+{
+    static const struct {
+        int64_t dims[2];
+        uint32_t axes;
+        bool caches;
+        uint32_t phases;
+    } cases[] = {{{2, 9001}, 2, false, 5}, {{1, 40000}, 2, true, 5}, {{700, 70}, 1, false, 5},
+                 {{1500, 65}, 1, true, 5}, {{90, 100}, 3, false, 5}, {{2, 9001}, 2, true, 1},
+                 {{3, 8192}, 2, false, 5}};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(normalize(cases[i].dims, cases[i].axes, cases[i].caches), cases[i].phases);
+}
+
+/* Sums of sums: as many levels as phases hold are split, more are not. */
+static void test_many_levels(void **state)
+{
+    static const int64_t dims[] = {2, 9000}, kept[] = {2, 1};
+    const struct reduction r = reduction_of(2, dims, 2, true);
+
+    (void)state;
+    for (uint32_t levels = 1; levels < 7; levels++) {
+        double want = 0, last = 0;
+        struct rig rig;
+        uint32_t x, y;
+
+        rig_init(&rig);
+        rig.target.caches_rows = false;
+        y = x = rig_input(&rig, FRIT_F64, 2, dims);
+        fill(&rig, x);
+        for (uint32_t i = 0; i < levels; i++) {
+            if (i)
+                y = rig_op(&rig, FRIT_OP_add, 2, (struct rig_in[]){rig_value(x), rig_value(y)},
+                           NULL, FRIT_F64, 2, dims);
+            y = rig_op(&rig, FRIT_OP_sum, 1, (struct rig_in[]){rig_value(y)}, &r.attrs, FRIT_F64, 2,
+                       kept);
+        }
+        rig_run(&rig, &sched_row);
+        assert_int_equal(rig.module.n_phases, levels < 5 ? 2 * levels : 1);
+        for (uint32_t i = 0; i < levels; i++) {
+            want = 9000 * last;
+            for (int64_t k = 0; k < 9000; k++)
+                want += rig_get_real(&rig, x, k);
+            last = want;
+        }
+        assert_true(fabs(rig_get_real(&rig, y, 0) - want) <= fabs(want) * 1e-12);
+        rig_fini(&rig);
+    }
+}
+
+/* e^x over its sum, of rows; gives the tiles that have elements from one pass to the next. */
+static uint32_t soften(const int64_t *dims, bool caches, uint32_t group_bytes)
+{
+    struct reduction r = reduction_of(2, dims, 2, true);
+    uint32_t x, e, s, y, n_tiles;
+    struct rig rig;
+
+    rig_init(&rig);
+    rig.target.caches_rows = caches;
+    rig.target.group_bytes = group_bytes;
+    x = rig_input(&rig, FRIT_F32, 2, dims);
+    fill(&rig, x);
+    e = rig_op(&rig, FRIT_OP_exp, 1, (struct rig_in[]){rig_value(x)}, NULL, FRIT_F32, 2, dims);
+    s = rig_op(&rig, FRIT_OP_sum, 1, (struct rig_in[]){rig_value(e)}, &r.attrs, FRIT_F32, 2,
+               r.dims);
+    y = rig_op(&rig, FRIT_OP_div, 2, (struct rig_in[]){rig_value(e), rig_value(s)}, NULL, FRIT_F32,
+               2, dims);
+    rig_run(&rig, &sched_row);
+    for (int64_t i = 0; i < dims[0]; i++) {
+        double sum = 0, want;
+
+        for (int64_t k = 0; k < dims[1]; k++)
+            sum += exp(rig_get_real(&rig, x, i * dims[1] + k));
+        for (int64_t k = 0; k < dims[1]; k++) {
+            want = exp(rig_get_real(&rig, x, i * dims[1] + k)) / sum;
+            if (fabs(rig_get_real(&rig, y, i * dims[1] + k) - want) > 1e-5 * want)
+                fail_msg("%lld x %lld: element %lld of row %lld", (long long)dims[0],
+                         (long long)dims[1], (long long)k, (long long)i);
+        }
+    }
+    n_tiles = rig.module.phases[0].n_tiles;
+    rig_fini(&rig);
+    return n_tiles;
+}
+
+/* What costs much is computed once, where rows are in caches and a tile has room for one. */
+static void test_saved(void **state)
+{
+    static const int64_t dims[][2] = {{5, 150}, {70, 64}, {3, 4100}, {2, 33}, {100, 20}};
+
+    (void)state;
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(soften(dims[i], true, 1 << 16), i < 4);
+        assert_int_equal(soften(dims[i], false, 1 << 16), 0);
+    }
+    assert_int_equal(soften(dims[2], true, 1 << 15), 0);
 }
 
 /* x of 4x4 plus its row sums along the other dim: the sums are wanted elsewhere than they are. */
@@ -298,12 +519,40 @@ static void test_two_rows(void **state)
     rig_fini(&rig);
 }
 
+/* In one phase, and split. */
+static void test_no_memory(void **state)
+{
+    static const int64_t dims[][2] = {{3, 70}, {2, 40000}};
+
+    (void)state;
+    for (uint32_t k = 0; k < 2; k++) {
+        struct reduction r = reduction_of(2, dims[k], 2, true);
+        uint32_t x, sum;
+        struct rig rig;
+
+        rig_init(&rig);
+        x = rig_input(&rig, FRIT_F32, 2, dims[k]);
+        sum = rig_op(&rig, FRIT_OP_sum, 1, (struct rig_in[]){rig_value(x)}, &r.attrs, FRIT_F32, 2,
+                     r.dims);
+        rig_op(&rig, FRIT_OP_sub, 2, (struct rig_in[]){rig_value(x), rig_value(sum)}, NULL,
+               FRIT_F32, 2, dims[k]);
+        rig_run(&rig, &sched_row);
+        assert_int_equal(rig.module.n_phases > 1, k);
+        rig_scarce(&rig, &sched_row, 10);
+        rig_fini(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folds),     cmocka_unit_test(test_long_rows),
-        cmocka_unit_test(test_nan_wins),  cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_two_rows),
+        cmocka_unit_test(test_folds),       cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_steps),       cmocka_unit_test(test_nan_wins),
+        cmocka_unit_test(test_norms),       cmocka_unit_test(test_read_again),
+        cmocka_unit_test(test_elsewhere),   cmocka_unit_test(test_two_rows),
+        cmocka_unit_test(test_all_equal),   cmocka_unit_test(test_split_norms),
+        cmocka_unit_test(test_many_levels), cmocka_unit_test(test_saved),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,7 +108,7 @@ static void test_words(void **state)
         assert_int_equal(numbers.words[2 * i], i);
         assert_int_equal(numbers.words[2 * i + 1], 0);
         assert_int_equal(numbers.late[i].word, 2 * i + 1);
-        assert_int_equal(numbers.late[i].scalar, 1000 + i);
+        assert_int_equal(numbers.late[i].number, 1000 + i);
     }
     kir_fini(&m);
     arena_fini(&numbers.arena);
@@ -195,12 +195,56 @@ static void test_marks(void **state)
     rig_fini(&rig);
 }
 
+/* ---- rounds ---- */
+
+static void test_rounds(void **state)
+{
+    struct kir_module m = {.name = "long"};
+    struct kir_target target = {0};
+    const struct sched s = {.module = &m, .target = &target};
+    frit_err err = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(sched_rounds(&s, INT64_MAX, &err), FRIT_OK);
+    target.most_rounds = 100;
+    assert_int_equal(sched_rounds(&s, 100, &err), FRIT_OK);
+    assert_int_equal(sched_rounds(&s, 101, &err), FRIT_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "long has longer loops"));
+}
+
+/* Running sums of `rows` rows of 96. */
+static frit_status try_sums(int64_t rows, uint32_t most_rounds)
+{
+    const frit_attrs_axis axis = {sizeof(axis), 1};
+    const int64_t dims[] = {rows, 96};
+    frit_status status;
+    struct rig rig;
+    uint32_t x;
+
+    rig_init(&rig);
+    rig.target.most_rounds = most_rounds;
+    x = rig_input(&rig, FRIT_F32, 2, dims);
+    (void)rig_op(&rig, FRIT_OP_cumsum, 1, (struct rig_in[]){rig_value(x)}, &axis, FRIT_F32, 2,
+                 dims);
+    status = rig_try(&rig, &sched_scan);
+    rig_fini(&rig);
+    return status;
+}
+
+static void test_long_loops(void **state)
+{
+    (void)state;
+    assert_int_equal(try_sums(2, 8), FRIT_OK); /* lanes share a row */
+    assert_int_equal(try_sums(2, 4), FRIT_UNSUPPORTED);
+    assert_int_equal(try_sums(2, 0), FRIT_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_divide),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_divide),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_marks),      cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_long_loops),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spaces: quotients and settling by brute force, and the forms that they take. */
+#include <string.h>
+
 #include "kernels/lower/rig.h"
 #include "lower/space.h"
 #include "unit.h"
@@ -155,12 +157,30 @@ static void test_tags(void **state)
         assert_int_equal(value_of(&space, &load, p), p / 6 * 100 + p % 6);
 }
 
+/* What has no elements has coordinates all the same, of use to nobody. */
+static void test_empty_dims(void **state)
+{
+    static const int64_t dims[] = {3, 0, 2};
+    struct space space = {.n_dims = 1, .extent = {4}};
+    struct space_expr linear = {.k = {1}};
+    struct space_map map;
+
+    (void)state;
+    memset(&map, 0x5a, sizeof(map));
+    space_unlinear(&space, &linear, 3, dims, &map);
+    assert_int_equal(map.rank, 3);
+    assert_int_equal(space.n_atoms, 0);
+    for (uint32_t d = 0; d < 3; d++)
+        assert_int_equal(value_at(&space, &map.at[d], 3), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quotients),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_empty_dims),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

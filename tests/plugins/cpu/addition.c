@@ -29,10 +29,11 @@ static frit_status make_program(struct addition *a)
                              .in = in,
                              .out = &out};
     uint64_t bits = 0;
+    frit_status status =
+        a->rig->backend->supports(a->rig->device, &op, 1, sizeof op, &bits, &a->rig->err);
 
-    assert_int_equal(
-        a->rig->backend->supports(a->rig->device, &op, 1, sizeof op, &bits, &a->rig->err), FRIT_OK);
-    assert_int_equal(bits, 1);
+    if (status || !bits)
+        return status ? status : FRIT_UNSUPPORTED;
     a->program.struct_size = sizeof a->program;
     return a->rig->backend->op_program(a->rig->device, &op, &a->program, &a->rig->err);
 }

@@ -55,7 +55,7 @@ static void one_device(void **state)
     assert_int_equal(info.type, FRIT_DEVICE_PROCESSOR);
     assert_true(info.heap.bytes > 0 && info.name.len > 0);
     assert_int_equal(info.dtype_use[FRIT_BF16], FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC);
-    assert_int_equal(info.dtype_use[FRIT_Q4], 0);
+    assert_int_equal(info.dtype_use[FRIT_Q4], FRIT_DTYPE_STORAGE);
     assert_int_equal(rig->backend->device_open(rig->instance, 1, &other, &rig->err), FRIT_INVALID);
     assert_null(other);
     assert_int_equal(rig->backend->enumerate(rig->instance, NULL, 0, 0, &count, &driver, &rig->err),
@@ -119,6 +119,48 @@ static void open_addition(struct addition *a, struct rig *rig, uint64_t n)
 {
     if (addition_open(a, rig, n))
         fail_msg("%s", rig->err.text);
+}
+
+/* What one of the two arguments lacks in its range is not touched, and told. */
+static void check_short_argument(struct rig *rig, int arg, uint64_t lacks, float last)
+{
+    frit_failure failure = {.struct_size = sizeof failure};
+    frit_err err = {.struct_size = sizeof err};
+    struct addition a;
+    float *y;
+    uint64_t value;
+
+    open_addition(&a, rig, ITEMS);
+    y = a.y.host_pointer;
+    y[ITEMS - 1] = -1;
+    a.args[arg].extent -= lacks * sizeof(float);
+    assert_int_equal(addition_run(&a, &value), FRIT_OK);
+    failure.value = value - 1; /* earlier ones are known */
+    assert_int_equal(rig->backend->wait(rig->device, value, UINT64_MAX, &failure, &err), FRIT_OK);
+    assert_int_equal(failure.status, lacks ? FRIT_INTERNAL : FRIT_OK);
+    if (lacks) {
+        char text[64];
+
+        snprintf(text, sizeof text, ": %d elements outside of its arguments", (int)lacks);
+        assert_int_equal(failure.cookie, 77);
+        if (!strstr(err.text, text))
+            fail_msg("%s", err.text);
+    }
+    assert_true(y[ITEMS - 1] == last && y[0] == 3);
+    assert_true(y[ITEMS - 1 - 16] == (float)((ITEMS - 1 - 16) % 1000) + 3);
+    addition_close(&a);
+}
+
+static void elements_outside_are_not_touched(void **state)
+{
+    struct rig rig = {.threads = 3, .tier = "1", .check = true};
+
+    (void)state;
+    rig_open(&rig);
+    check_short_argument(&rig, 0, 0, (float)((ITEMS - 1) % 1000) + 3);
+    check_short_argument(&rig, 0, 5, 3);
+    check_short_argument(&rig, 2, 9, -1);
+    rig_close(&rig);
 }
 
 /* Large ones are split, small ones are not worth it. */
@@ -235,6 +277,7 @@ int main(void)
         cmocka_unit_test(instruction_sets),
         cmocka_unit_test(large_memory_begins_at_a_large_page),
         cmocka_unit_test(launches),
+        cmocka_unit_test(elements_outside_are_not_touched),
         cmocka_unit_test(without_threads),
         cmocka_unit_test(what_cannot_be_launched),
         cmocka_unit_test_setup_teardown(no_memory_for_a_launch, open_rig, close_rig),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each allocation of a life of the driver fails once: a clean error, nothing left behind; and many
- * lives in a row. */
+/* Each allocation of a life of the driver fails once, those that it asks of the host and those of
+ * the C library: a clean error, nothing left behind; and many lives in a row. */
 #include <string.h>
 
 #include "addition.h"
+#include "failing_alloc.h"
 
 enum { ITEMS = 3 << 20, LIVES = 1000 };
 
@@ -37,7 +38,21 @@ static frit_status live(struct rig *rig, uint64_t n)
     return status;
 }
 
-static void each_allocation_fails_once(void **state)
+/* What a life may have ended with that met a refused allocation, or none.  A schedule that has no
+ * memory to look at an op says no to it, and another may take it.  Whether the refusal was told. */
+static bool check_life(const struct rig *rig, frit_status status, bool hit, long n)
+{
+    bool told = status == FRIT_NO_HOST_MEMORY || status == FRIT_NO_DEVICE_MEMORY;
+
+    if (!hit && status)
+        fail_msg("no allocation was refused: status %d, %s", status, rig->err.text);
+    if (told ? !strstr(rig->err.text, "memory") : status && status != FRIT_UNSUPPORTED)
+        fail_msg("allocation %ld: status %d, %s", n, status, rig->err.text);
+    assert_int_equal(rig->live, 0);
+    return told;
+}
+
+static void each_of_the_hosts_fails_once(void **state)
 {
     int64_t n = 0;
     bool hit = true;
@@ -48,15 +63,47 @@ static void each_allocation_fails_once(void **state)
         frit_status status = live(&rig, ITEMS);
 
         hit = rig.refuse == 0;
-        if (hit)
-            assert_true(status == FRIT_NO_HOST_MEMORY || status == FRIT_NO_DEVICE_MEMORY);
-        else
-            assert_int_equal(status, FRIT_OK);
-        if (hit && !strstr(rig.err.text, "no memory"))
-            fail_msg("allocation %d: %s", (int)n, rig.err.text);
-        assert_int_equal(rig.live, 0);
+        assert_int_equal(check_life(&rig, status, hit, (long)n), hit);
     }
     assert_true(n > 8); /* instance, device, two buffers of two pieces, room for the launch */
+}
+
+static void starve(const char *tier)
+{
+    bool hit = true;
+    long told = 0;
+
+    for (long n = 0; hit; n++) {
+        struct rig rig = {.threads = 3, .tier = tier};
+        frit_status status;
+
+        failing_alloc_arm(n);
+        status = live(&rig, 100);
+        hit = failing_alloc_disarm();
+        told += check_life(&rig, status, hit, n);
+    }
+    assert_true(told > 40); /* codes, a block, a module, its tile code */
+}
+
+static void each_of_its_own_fails_once(void **state)
+{
+    (void)state;
+    starve("0");
+}
+
+static bool has_tier(const char *tier)
+{
+    struct rig rig = {.threads = 3, .tier = tier};
+
+    return live(&rig, 100) == FRIT_OK;
+}
+
+static void each_of_a_compiler_fails_once(void **state)
+{
+    (void)state;
+    if (!has_tier("1")) /* no LLVM */
+        skip();
+    starve("1");
 }
 
 static void many_lives(void **state)
@@ -73,7 +120,9 @@ static void many_lives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_allocation_fails_once),
+        cmocka_unit_test(each_of_the_hosts_fails_once),
+        cmocka_unit_test(each_of_its_own_fails_once),
+        cmocka_unit_test(each_of_a_compiler_fails_once),
         cmocka_unit_test(many_lives),
     };
 

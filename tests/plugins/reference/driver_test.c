@@ -42,7 +42,7 @@ static void one_device(void **state)
     assert_int_equal(info.type, FRIT_DEVICE_SOFTWARE);
     assert_true(info.heap.bytes > 0 && info.heap.budget == info.heap.bytes);
     assert_int_equal(info.dtype_use[FRIT_BF16], FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC);
-    assert_int_equal(info.dtype_use[FRIT_Q4], 0);
+    assert_int_equal(info.dtype_use[FRIT_Q4], FRIT_DTYPE_STORAGE);
     assert_int_equal(rig->backend->device_open(rig->instance, 1, &other, &rig->err), FRIT_INVALID);
     assert_null(other);
 }
@@ -65,10 +65,10 @@ static void count_alone(void **state)
 static uint32_t some_type(uint32_t letter)
 {
     static const uint32_t types[] = {
-        [FRIT_LETTER_T] = FRIT_F16,  [FRIT_LETTER_N] = FRIT_I16, [FRIT_LETTER_F] = FRIT_F32,
-        [FRIT_LETTER_Z] = FRIT_U8,   [FRIT_LETTER_L] = FRIT_I32, [FRIT_LETTER_R] = FRIT_BOOL,
-        [FRIT_LETTER_I] = FRIT_I32,  [FRIT_LETTER_D] = FRIT_U32, [FRIT_LETTER_BOOL] = FRIT_BOOL,
-        [FRIT_LETTER_I64] = FRIT_I64};
+        [FRIT_LETTER_T] = FRIT_F16,   [FRIT_LETTER_N] = FRIT_I16, [FRIT_LETTER_F] = FRIT_F32,
+        [FRIT_LETTER_Z] = FRIT_U8,    [FRIT_LETTER_L] = FRIT_I32, [FRIT_LETTER_R] = FRIT_BOOL,
+        [FRIT_LETTER_I] = FRIT_I32,   [FRIT_LETTER_D] = FRIT_U32, [FRIT_LETTER_BOOL] = FRIT_BOOL,
+        [FRIT_LETTER_I64] = FRIT_I64, [FRIT_LETTER_P] = FRIT_Q4};
 
     return types[letter];
 }

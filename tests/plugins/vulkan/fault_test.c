@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of Vulkan that fail, each one once: a clear error, nothing left behind, and the next
- * attempt works. */
+/* Calls of Vulkan that fail, and allocations, each one once: a clear error, nothing left behind,
+ * and the next attempt works.  Many lives in a row. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "failing_alloc.h"
 #include "fake_loader.h"
 #include "op.h"
 
-enum { BYTES = 1 << 16, N = 5000 };
+enum { BYTES = 1 << 16, N = 5000, LIVES = 100, LONG_LIVES = 1000 };
 
 static struct fake_loader *fake;
 static char loader_path[512];
@@ -37,7 +38,8 @@ static struct rig fresh(void)
 
 /* ---- one round of everything ---- */
 
-static frit_status open_device(struct rig *rig)
+/* The first call loads Vulkan. */
+static frit_status look(struct rig *rig)
 {
     frit_driver_info driver = {.struct_size = sizeof driver};
     frit_device_info info = {.struct_size = sizeof info};
@@ -45,9 +47,17 @@ static frit_status open_device(struct rig *rig)
     frit_status status =
         rig->backend->enumerate(rig->instance, &info, sizeof info, 1, &count, &driver, &rig->err);
 
+    if (!status && count == 0)
+        fail_msg("no devices: %.*s", (int)driver.detail.len, driver.detail.ptr);
+    return status;
+}
+
+static frit_status open_device(struct rig *rig)
+{
+    frit_status status = look(rig);
+
     if (status)
         return status;
-    assert_true(count > 0);
     return rig->backend->device_open(rig->instance, 0, &rig->device, &rig->err);
 }
 
@@ -91,19 +101,15 @@ static frit_status compute(struct rig *rig, void *memory[2], struct add *add, fl
     return status;
 }
 
-/* The first failure; whatever it is, all is given back.  The device, where it opened, works
- * afterwards. */
-static frit_status round_of(struct rig *rig)
+/* The first failure; whatever it is, all is given back. */
+static frit_status use_device(struct rig *rig)
 {
     static float got[N];
     void *memory[2] = {NULL, NULL};
     struct add add = {0};
     uint64_t value = 0;
-    frit_status status = open_device(rig);
+    frit_status status = alloc_two(rig, memory);
 
-    if (status)
-        return status;
-    status = alloc_two(rig, memory);
     if (!status)
         status = compute(rig, memory, &add, got, &value);
     for (int i = 0; i < N && !status; i++)
@@ -113,6 +119,14 @@ static frit_status round_of(struct rig *rig)
     for (int i = 0; i < 2; i++)
         rig->backend->free(rig->device, memory[i]);
     return status;
+}
+
+/* The same.  The device, where it opened, works afterwards. */
+static frit_status round_of(struct rig *rig)
+{
+    frit_status status = open_device(rig);
+
+    return status ? status : use_device(rig);
 }
 
 static void each_call_fails_once(void **state)
@@ -143,6 +157,86 @@ static void each_call_fails_once(void **state)
         rig_close(&rig);
     } while (fake->calls >= n);
     assert_true(failures > 40);
+}
+
+/* ---- no memory ---- */
+
+static bool tells_of_memory(const struct rig *rig, frit_status status)
+{
+    return status == FRIT_NO_HOST_MEMORY && strstr(rig->err.text, "memory");
+}
+
+static void each_of_the_hosts_fails_once(void **state)
+{
+    bool hit = true;
+    int n = 0;
+
+    (void)state;
+    while (hit) {
+        struct rig rig = {.plain = true, .refuse = ++n};
+        frit_status status = rig_load(&rig);
+
+        if (!status) {
+            rig.backend = rig.plugin->get_interface(rig.instance, FRIT_STR(FRIT_BACKEND));
+            status = round_of(&rig);
+        }
+        hit = rig.refuse == 0;
+        if (hit ? !tells_of_memory(&rig, status) : status)
+            fail_msg("allocation %d: status %d, '%s'", n, status, rig.err.text);
+        if (rig.instance)
+            rig_close(&rig);
+        assert_int_equal(rig.live, 0);
+    }
+    assert_true(n > 6); /* instance, adapters, extensions, device, two buffers, code */
+}
+
+/* Of a step that is tried until no allocation is refused: how often it told so.  A schedule that
+ * has no memory to look at an op says no to it, and another may take it. */
+static int starve(struct rig *rig, frit_status (*step)(struct rig *rig))
+{
+    bool hit = true;
+    int told = 0;
+
+    for (long n = 0; hit; n++) {
+        const int live = rig->live;
+        frit_status status;
+
+        rig->err.text[0] = '\0';
+        failing_alloc_arm(n);
+        status = step(rig);
+        hit = failing_alloc_disarm();
+        if (hit ? status && status != FRIT_UNSUPPORTED && !tells_of_memory(rig, status) : status)
+            fail_msg("allocation %ld: status %d, '%s'", n, status, rig->err.text);
+        told += status == FRIT_NO_HOST_MEMORY;
+        assert_true(rig->device || rig->live == live);
+    }
+    return told;
+}
+
+static void each_of_its_own_fails_once(void **state)
+{
+    struct rig rig = {.plain = true};
+
+    (void)state;
+    rig_open_plugin(&rig);
+    (void)look(&rig); /* which keeps what it found */
+    assert_true(starve(&rig, open_device) > 0);
+    assert_true(starve(&rig, use_device) > 40); /* a block, a module, words */
+    rig_close(&rig);
+}
+
+static void many_lives(void **state)
+{
+    const int lives = getenv("FRIT_TEST_LONG") ? LONG_LIVES : LIVES;
+
+    (void)state;
+    for (int i = 0; i < lives; i++) {
+        struct rig rig = {.plain = true};
+
+        rig_open_plugin(&rig);
+        assert_int_equal(open_device(&rig), FRIT_OK);
+        rig_close(&rig);
+    }
 }
 
 /* ---- failures on the way ---- */
@@ -184,20 +278,15 @@ static void refused_submit(void **state)
     rig_close(&rig);
 }
 
-/* When a first part is on its way, the failure of the next one is told by wait, once. */
-static void second_part_fails(void **state)
-{
-    enum { COMMANDS = 400 };
-    struct rig rig = fresh();
-    frit_failure failure = {.struct_size = sizeof failure};
-    frit_cmd cmds[COMMANDS];
-    uint64_t value, later;
-    void *memory;
+/* The first part of so many fills is on its way when the next one fails. */
+enum { PARTS = 400 };
 
-    (void)state;
-    open_all(&rig);
-    memory = rig_alloc(&rig, 4 * COMMANDS).memory;
-    for (uint64_t i = 0; i < COMMANDS; i++)
+static uint64_t fail_second_part(struct rig *rig, void *memory, frit_cmd *fill)
+{
+    static frit_cmd cmds[PARTS];
+    uint64_t value;
+
+    for (uint64_t i = 0; i < PARTS; i++)
         cmds[i] = (frit_cmd){.struct_size = sizeof *cmds,
                              .kind = FRIT_CMD_FILL,
                              .dst = memory,
@@ -207,15 +296,35 @@ static void second_part_fails(void **state)
                              .pattern_bytes = 4};
     fake->fail = fake->calls + 8;
     assert_int_equal(
-        rig.backend->submit(rig.device, cmds, COMMANDS, sizeof *cmds, NULL, 0, &value, &rig.err),
+        rig->backend->submit(rig->device, cmds, PARTS, sizeof *cmds, NULL, 0, &value, &rig->err),
         FRIT_OK);
     assert_string_equal(fake->name, "QueueSubmit");
+    *fill = cmds[0];
+    return value;
+}
+
+/* Then the failure is told by wait, once; a wait that is refused tells nothing of it. */
+static void second_part_fails(void **state)
+{
+    struct rig rig = fresh();
+    frit_failure failure = {.struct_size = sizeof failure};
+    uint64_t value, later;
+    frit_cmd fill;
+    void *memory;
+
+    (void)state;
+    open_all(&rig);
+    memory = rig_alloc(&rig, 4 * PARTS).memory;
+    value = fail_second_part(&rig, memory, &fill);
+    assert_int_equal(rig.backend->wait(rig.device, value + 1, 0, &failure, &rig.err), FRIT_INVALID);
+    assert_int_equal(failure.status, FRIT_OK);
+    assert_null(strstr(rig.err.text, "out of device memory"));
     assert_int_equal(rig.backend->wait(rig.device, value, UINT64_MAX, &failure, &rig.err), FRIT_OK);
     assert_int_equal(failure.status, FRIT_NO_DEVICE_MEMORY);
     assert_int_equal(failure.value, value);
     assert_non_null(strstr(rig.err.text, "out of device memory"));
     assert_int_equal(
-        rig.backend->submit(rig.device, cmds, 1, sizeof *cmds, NULL, 0, &later, &rig.err), FRIT_OK);
+        rig.backend->submit(rig.device, &fill, 1, sizeof fill, NULL, 0, &later, &rig.err), FRIT_OK);
     assert_int_equal(rig.backend->wait(rig.device, later, UINT64_MAX, &failure, &rig.err), FRIT_OK);
     assert_int_equal(failure.status, FRIT_OK);
     rig.backend->free(rig.device, memory);
@@ -223,6 +332,33 @@ static void second_part_fails(void **state)
 }
 
 /* ---- a device that goes away ---- */
+
+/* The wait says why it failed, and names the older fault. */
+static void lost_after_a_fault(void **state)
+{
+    struct rig rig = fresh();
+    frit_failure failure = {.struct_size = sizeof failure};
+    uint64_t value, later;
+    frit_cmd fill;
+    void *memory;
+
+    (void)state;
+    open_all(&rig);
+    memory = rig_alloc(&rig, 4 * PARTS).memory;
+    value = fail_second_part(&rig, memory, &fill);
+    fake->lost = 1;
+    later = rig_submit(&rig, &fill, 1);
+    assert_int_equal(rig.backend->wait(rig.device, later, UINT64_MAX, &failure, &rig.err),
+                     FRIT_DEVICE_LOST);
+    assert_int_equal(failure.status, FRIT_NO_DEVICE_MEMORY);
+    assert_int_equal(failure.value, value);
+    assert_non_null(strstr(rig.err.text, "lost"));
+    rig.backend->free(rig.device, memory);
+    rig.backend->device_close(rig.device);
+    rig.device = NULL;
+    fake->lost = 0;
+    rig_close(&rig);
+}
 
 static void lost_while_waiting(void **state)
 {
@@ -254,6 +390,10 @@ static void lost_while_waiting(void **state)
     assert_int_equal(rig.backend->write(rig.device, &from, got, &value, &rig.err),
                      FRIT_DEVICE_LOST);
     rig.backend->free(rig.device, fill.dst);
+    rig.backend->device_close(rig.device);
+    rig.device = NULL;
+    fake->lost = 0;
+    assert_int_equal(round_of(&rig), FRIT_OK); /* opened again */
     rig_close(&rig);
 }
 
@@ -313,10 +453,18 @@ static void small_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_call_fails_once), cmocka_unit_test(refused_submit),
-        cmocka_unit_test(second_part_fails),    cmocka_unit_test(lost_while_waiting),
-        cmocka_unit_test(lost_at_submit),       cmocka_unit_test(small_limits),
+        cmocka_unit_test(each_call_fails_once),
+        cmocka_unit_test(each_of_the_hosts_fails_once),
+        cmocka_unit_test(each_of_its_own_fails_once),
+        cmocka_unit_test(many_lives),
+        cmocka_unit_test(refused_submit),
+        cmocka_unit_test(second_part_fails),
+        cmocka_unit_test(lost_after_a_fault),
+        cmocka_unit_test(lost_while_waiting),
+        cmocka_unit_test(lost_at_submit),
+        cmocka_unit_test(small_limits),
     };
+    const int skips = rig_skips();
 
-    return cmocka_run_group_tests(tests, find_loader, NULL);
+    return skips ? skips : cmocka_run_group_tests(tests, find_loader, NULL);
 }

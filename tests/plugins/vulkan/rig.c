@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rig.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "plugins/load.h"
 
 static void on_log(void *self, uint32_t level, frit_str topic, frit_str text)
 {
@@ -31,6 +33,8 @@ static void *take_memory(void *self, uint64_t bytes, uint64_t align)
     struct rig *rig = self;
     void *memory;
 
+    if (rig->refuse > 0 && --rig->refuse == 0)
+        return NULL;
     if (posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, bytes))
         return NULL;
     rig->live++;
@@ -62,13 +66,32 @@ static bool is(frit_str key, const char *name)
 static frit_status get_text(void *self, frit_str key, frit_str *out, frit_err *err)
 {
     const struct rig *rig = self;
-    const char *text = is(key, "loader") ? rig->loader : is(key, "staging") ? rig->staging : NULL;
+    const struct {
+        const char *key, *given, *usual;
+    } options[] = {{"loader", rig->loader, "libvulkan.so.1"},
+                   {"staging", rig->staging, "auto"},
+                   {"dump", rig->dump, ""}};
+    const char *text = NULL;
 
     (void)err;
-    if (!text)
-        text = is(key, "loader") ? "libvulkan.so.1" : "auto";
+    for (size_t i = 0; i < sizeof options / sizeof *options && !text; i++)
+        if (is(key, options[i].key))
+            text = options[i].given ? options[i].given : options[i].usual;
+    assert_non_null(text);
     *out = (frit_str){text, strlen(text)};
     return FRIT_OK;
+}
+
+static bool has_layers(void)
+{
+    static const char *const files[] = {
+        "/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json",
+        "/etc/vulkan/explicit_layer.d/VkLayer_khronos_validation.json"};
+    bool has = getenv("VK_LAYER_PATH") != NULL;
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        has |= access(files[i], R_OK) == 0;
+    return has;
 }
 
 static frit_status get_bool(void *self, frit_str key, uint32_t *out, frit_err *err)
@@ -77,7 +100,7 @@ static frit_status get_bool(void *self, frit_str key, uint32_t *out, frit_err *e
 
     (void)err;
     assert_true(is(key, "validate"));
-    *out = !rig->plain;
+    *out = !rig->plain && has_layers();
     return FRIT_OK;
 }
 
@@ -91,7 +114,7 @@ static frit_status keep_get(void *self, frit_str space, const void *key, uint64_
     rig->gets++;
     *bytes = rig->kept ? take_memory(rig, rig->n_kept, 16) : NULL;
     *n_bytes = rig->n_kept;
-    if (rig->kept)
+    if (*bytes)
         memcpy(*bytes, rig->kept, rig->n_kept);
     return FRIT_OK;
 }
@@ -134,34 +157,37 @@ static const void *get_interface(void *self, frit_str id)
     return is(id, FRIT_HOST_OPTIONS) ? &options : NULL;
 }
 
-static const frit_plugin *load_plugin(void)
+frit_status rig_load(struct rig *rig)
 {
-    const frit_hello hello = {sizeof hello, FRIT_HELLO_MAGIC, FRIT_ABI_MIN,
-                              FRIT_ABI_MAX, FRIT_SANITIZER,   0};
-    frit_welcome welcome = {.struct_size = sizeof welcome};
-    const char *build = getenv("FRIT_TEST_BUILD");
-    frit_plugin_entry entry;
-    char path[512];
-    void *library;
-
-    snprintf(path, sizeof path, "%s/lib/frit/plugins/libfrit-vulkan.so", build ? build : "build");
-    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        fail_msg("%s", dlerror());
-    *(void **)&entry = dlsym(library, FRIT_PLUGIN_ENTRY);
-    assert_non_null(entry);
-    assert_int_equal(entry(&hello, &welcome), FRIT_OK);
-    return welcome.plugin;
+    rig->root = (frit_host_root){sizeof rig->root, 0, rig, get_interface};
+    rig->err = (frit_err){.struct_size = sizeof rig->err};
+    rig->plugin = load_plugin("vulkan");
+    return rig->plugin->open(&rig->root, &rig->instance, &rig->err);
 }
 
 void rig_open_plugin(struct rig *rig)
 {
-    rig->root = (frit_host_root){sizeof rig->root, 0, rig, get_interface};
-    rig->err = (frit_err){.struct_size = sizeof rig->err};
-    rig->plugin = load_plugin();
-    assert_int_equal(rig->plugin->open(&rig->root, &rig->instance, &rig->err), FRIT_OK);
+    assert_int_equal(rig_load(rig), FRIT_OK);
     rig->backend = rig->plugin->get_interface(rig->instance, FRIT_STR(FRIT_BACKEND));
     assert_non_null(rig->backend);
+}
+
+int rig_skips(void)
+{
+    enum { SKIPPED = 77 };
+    struct rig rig = {.plain = true};
+    frit_driver_info driver = {.struct_size = sizeof driver};
+    uint32_t count = 0;
+
+    rig_open_plugin(&rig);
+    assert_int_equal(rig.backend->enumerate(rig.instance, NULL, 0, 0, &count, &driver, &rig.err),
+                     FRIT_OK);
+    if (count == 0)
+        print_message("skipped, no devices: %.*s\n", (int)driver.detail.len, driver.detail.ptr);
+    else if (!has_layers())
+        print_message("the validation layers are not installed\n");
+    rig_close(&rig);
+    return count == 0 ? SKIPPED : 0;
 }
 
 void rig_open_device(struct rig *rig)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest host that the driver can live in.  The validation layers run in every test unless
- * it says otherwise, and what they say fails it. */
+/* The smallest host that the driver can live in.  The validation layers, where they are installed,
+ * run in every test unless it says otherwise, and what they say fails it. */
 #ifndef VULKAN_RIG_H
 #define VULKAN_RIG_H
 
@@ -14,7 +14,7 @@
 
 struct rig {
     const char *loader; /* options; NULL: the default */
-    const char *staging;
+    const char *staging, *dump;
     bool plain; /* without validation layers */
     /* What the plugin keeps between processes: its last bytes, how often it asked and gave. */
     void *kept;
@@ -24,13 +24,18 @@ struct rig {
     void *instance;
     const frit_backend *backend;
     void *device;
+    int refuse;          /* > 0: the allocation that many from now on finds no memory */
     atomic_int live;     /* pieces of host memory that the plugin holds */
     atomic_int messages; /* logged */
     frit_host_root root;
     frit_err err;
 };
 
-/* The plugin alone; its device 0. */
+/* 0, or what a program ends with that skips its tests: there is no device, and why is printed. */
+int rig_skips(void);
+
+/* The plugin alone, and what its open says; the same, and it must open; its device 0. */
+frit_status rig_load(struct rig *rig);
 void rig_open_plugin(struct rig *rig);
 void rig_open_device(struct rig *rig);
 /* Both, and back: every piece of host memory must be returned, nothing may have been logged. */

@@ -82,6 +82,48 @@ typedef struct frit_host_trace {
     void (*counter)(void *self, frit_str name, double value);
 } frit_host_trace;
 
+#define FRIT_HOST_EXEC "frit.host.exec/1"
+
+/* The one team of threads of the process. */
+typedef struct frit_host_exec {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [any] +nonblock  Threads that parallel_for may use, the calling one included; constant, at
+     * least 1. */
+    uint32_t (*threads)(void *self);
+    /* [any] +mayblock  Calls `run` for ranges [first, end) that together are 0 .. count - 1, each
+     * once, and returns when all have returned.  Ranges begin at multiples of `grain` (>= 1): so
+     * much work is worth another thread's while.  `thread` is below threads(); no two calls of
+     * `run` at once have the same.  Where the team is busy, or called from inside of `run`, the
+     * calling thread does it all, as thread 0. */
+    void (*parallel_for)(void *self, uint64_t count, uint64_t grain,
+                         void (*run)(void *ctx, uint64_t first, uint64_t end, uint32_t thread),
+                         void *ctx);
+    /* [any] +nonblock  Calls `run` later, on the thread that the host has for work that nobody
+     * waits for: one after the other, in the order in which they came.  All have returned before
+     * the plugin is closed.  On failure (no memory, no thread) it is not called. */
+    frit_status (*spawn)(void *self, void (*run)(void *ctx), void *ctx, frit_err *err);
+} frit_host_exec;
+
+#define FRIT_HOST_CACHE "frit.host.cache/1"
+
+/* What a plugin makes with pains and may use again in another process: compiled code.  The host
+ * keeps it apart for each plugin and build of it; `space` says what else it depends on (a device, a
+ * driver's version).  Best effort: what was put may be gone, and a program may have said that
+ * nothing is kept. */
+typedef struct frit_host_cache {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [any] +mayblock  The bytes that were put under the key, by core's mem_alloc: the caller's,
+     * who frees them; NULL and FRIT_OK: there are none. */
+    frit_status (*get)(void *self, frit_str space, const void *key, uint64_t n_key, void **bytes,
+                       uint64_t *n_bytes, frit_err *err);
+    /* [any] +mayblock  Replaces what was there.  FRIT_UNSUPPORTED: nothing is kept, or not so much.
+     */
+    frit_status (*put)(void *self, frit_str space, const void *key, uint64_t n_key,
+                       const void *bytes, uint64_t n_bytes, frit_err *err);
+} frit_host_cache;
+
 /* The root through which a plugin reaches the tables.  Frozen for the whole major version. */
 typedef struct frit_host_root {
     uint32_t struct_size;
@@ -94,6 +136,8 @@ typedef struct frit_host_root {
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_core, now_ns) == 56, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_options, get_bool) == 40, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_trace, counter) == 32, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_exec, spawn) == 32, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_cache, put) == 24, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_root, get_interface) == 24, "frozen");
 
 #endif

@@ -17,6 +17,11 @@ frit_status fake_fail(const struct fake *fake, frit_err *err, frit_status status
     return fake->core->err_set(fake->host->self, err, status, 0, (frit_str){text, strlen(text)});
 }
 
+const struct fake *fake_of(const void *device)
+{
+    return ((const struct fake_device *)device)->fake;
+}
+
 /* ---- devices ---- */
 
 frit_status fake_enumerate(void *instance, frit_device_info *out, uint64_t stride,
@@ -230,7 +235,8 @@ frit_status fake_open(const frit_host_root *host, const char *driver_name, struc
                           .core = core,
                           .n_devices = 1,
                           .type = FRIT_DEVICE_SOFTWARE,
-                          .backend = backend};
+                          .backend = backend,
+                          .plain = backend};
     fake->backend.driver_name = (frit_str){driver_name, strlen(driver_name)};
     *out = fake;
     return FRIT_OK;

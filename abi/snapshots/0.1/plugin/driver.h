@@ -15,6 +15,7 @@ struct fake {
     uint32_t n_devices;
     uint32_t type; /* FRIT_DEVICE_* of all devices */
     frit_backend backend;
+    frit_backend plain; /* the same as it was made, for who replaces slots */
 };
 
 /* One device of software type. */
@@ -24,6 +25,9 @@ void fake_close(void *instance);
 
 /* Writes the err slot through the host. */
 frit_status fake_fail(const struct fake *fake, frit_err *err, frit_status status, const char *text);
+
+/* Of a device that device_open gave. */
+const struct fake *fake_of(const void *device);
 
 /* frit.backend/1 and frit.native/1 of the instance; NULL for other ids. */
 const void *fake_get_interface(void *instance, frit_str id);

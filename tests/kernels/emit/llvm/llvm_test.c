@@ -69,14 +69,15 @@ static void *scratch_of(const struct object *object, uint32_t phase)
 }
 
 static void run_phase(const struct object *object, uint32_t phase, const uint32_t *grid,
-                      const uint64_t *words, void *const *args)
+                      const uint64_t *words, void *const *args, bool streams)
 {
     void *scratch = scratch_of(object, phase);
 
     for (uint32_t z = 0; z < grid[2]; z++) {
         for (uint32_t y = 0; y < grid[1]; y++) {
             for (uint32_t x = 0; x < grid[0]; x++)
-                object->phases[phase].run(words, args, (const uint32_t[3]){x, y, z}, scratch);
+                object->phases[phase].run(words, args, (const uint32_t[4]){x, y, z, streams},
+                                          scratch);
         }
     }
     free(scratch);
@@ -95,7 +96,7 @@ static void run_level(const struct rig *rig, const struct random_case *c, uint64
              level);
     random_case_fill(c, got);
     for (uint32_t i = 0; i < c->module.n_phases; i++)
-        run_phase(object, i, c->grid[i], c->words, got);
+        run_phase(object, i, c->grid[i], c->words, got, number & 2);
     random_case_compare(c, name, expected, got);
     random_case_free(c, got);
     object_unload(object);
@@ -151,16 +152,81 @@ static void copy_all(const struct rig *rig, int isa, uint32_t from, uint32_t to,
 
     make_copy(&m, from, to);
     object = compile(rig, &m, isa, LLVM_QUICK);
-    run_phase(object, 0, (const uint32_t[3]){1, 1, 1}, NULL, (void *[]){in, out});
+    run_phase(object, 0, (const uint32_t[3]){1, 1, 1}, NULL, (void *[]){in, out}, true);
     object_unload(object);
+    kir_fini(&m);
+}
+
+/* A line of 64 lanes to a group: its sum, then, where `again`, over the same elements that of the
+ * square roots. */
+static void make_lines(struct kir_module *m, bool again)
+{
+    uint32_t lane, line, begin, sum;
+
+    kir_init(m, "lines");
+    kir_arg(m, FRIT_F32, KIR_READ);
+    kir_arg(m, FRIT_F32, KIR_WRITE);
+    kir_phase(m, 64);
+    lane = kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
+    line = kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE);
+    begin = kir_emit(m, KIR_mul, line, kir_const_i(m, KIR_I32, 4096), KIR_NONE);
+    begin = kir_emit(m, KIR_add, begin, lane, KIR_NONE);
+    sum = kir_const_f(m, KIR_F32, 0);
+    for (int pass = 0; pass <= again; pass++) {
+        uint32_t at = kir_for(m, kir_const_i(m, KIR_I32, 0), kir_const_i(m, KIR_I32, 4096), 64);
+        uint32_t value;
+
+        sum = kir_phi(m, sum);
+        at = kir_emit(m, KIR_add, begin, at, KIR_NONE);
+        value = kir_emit_as(m, KIR_load, KIR_F32, 0, at, KIR_NONE, KIR_NONE);
+        if (pass)
+            value = kir_emit(m, KIR_sqrt, value, KIR_NONE, KIR_NONE);
+        value = kir_emit(m, KIR_add, sum, value, KIR_NONE);
+        kir_next(m, &value, 1);
+    }
+    line = kir_emit(m, KIR_mul, line, kir_const_i(m, KIR_I32, 64), KIR_NONE);
+    kir_emit_imm(m, KIR_store, 1, kir_emit(m, KIR_add, line, lane, KIR_NONE), sum, KIR_NONE);
+}
+
+/* Instructions that ask for memory: bytes 0f 18, then one that says to which cache. */
+static uint32_t count_asks(const struct rig *rig, const struct kir_module *m)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    uint32_t count = 0;
+    unsigned char *code;
+    void *bytes;
+    size_t n;
+
+    if (llvm_compile(rig->llvm, m, rig->best, LLVM_GOOD, &bytes, &n, &err))
+        fail_msg("%s", err.text);
+    code = bytes;
+    for (size_t i = 0; i + 2 < n; i++)
+        count += code[i] == 0x0f && code[i + 1] == 0x18;
+    free(bytes);
+    return count;
+}
+
+/* What is loaded a second time is in a cache: then the next group's lines are asked for, each once.
+ */
+static void the_next_group_is_asked_for(void **state)
+{
+    enum { LINES = 64 * sizeof(float) / 64 };
+    const struct rig *rig = rig_of(state);
+    struct kir_module m;
+
+    make_lines(&m, false);
+    assert_int_equal(count_asks(rig, &m), 0);
+    kir_fini(&m);
+    make_lines(&m, true);
+    assert_in_range(count_asks(rig, &m), 1, LINES);
     kir_fini(&m);
 }
 
 static void halves_are_loaded_and_rounded(void **state)
 {
     const struct rig *rig = rig_of(state);
-    uint16_t *halves = malloc(65536 * sizeof(*halves));
-    float *reals = malloc(65536 * sizeof(*reals));
+    uint16_t *halves = aligned_alloc(64, 65536 * sizeof(*halves));
+    float *reals = aligned_alloc(64, 65536 * sizeof(*reals));
 
     for (int isa = 0; isa <= (int)rig->best; isa++) {
         for (uint32_t i = 0; i < 65536; i++)
@@ -253,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_modules_run_as_by_eval),
+        cmocka_unit_test(the_next_group_is_asked_for),
         cmocka_unit_test(halves_are_loaded_and_rounded),
         cmocka_unit_test(what_the_set_lacks_is_unsupported),
         cmocka_unit_test(damaged_bytes_are_not_loaded),

@@ -26,7 +26,8 @@ struct spirv_rig_run {
     const uint64_t *words;
     const struct spirv_rig_arg *args;
     const uint32_t (*grid)[3];
-    uint32_t ulps; /* floats may differ by that many */
+    uint32_t ulps;     /* floats may differ by that many */
+    bool no_subgroups; /* even where the device has them */
 };
 
 /* Whether arguments are aligned and the block lies in push constants or not, shuffles are allowed

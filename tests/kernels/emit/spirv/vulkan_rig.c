@@ -155,9 +155,8 @@ static void read_properties(struct vulkan_rig *rig)
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES, .pNext = &v12};
     VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                      .pNext = &v11};
-    VkSubgroupFeatureFlags shuffles = VK_SUBGROUP_FEATURE_SHUFFLE_BIT |
-                                      VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT |
-                                      VK_SUBGROUP_FEATURE_BALLOT_BIT;
+    VkSubgroupFeatureFlags shuffles =
+        VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT;
     struct spirv_target *t = &rig->target;
     bool apart = v12.denormBehaviorIndependence == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;
 

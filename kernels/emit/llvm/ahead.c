@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of the next group, asked for while this one computes.
+ *
+ * A loop that finds in a cache what a loop before it loaded, or computes much, leaves memory idle.
+ * It asks for what the same load will want in the next group of the grid, which the thread is
+ * likely to run next.  That place is found by the rate at which the index grows from group to
+ * group; an index with no such rate is left alone, and a wrong guess costs time alone. */
+#include "emit/llvm/emit.h"
+
+enum {
+    BUSY = 3,               /* instructions for a load */
+    MOST_DEPTH = 24,        /* of an index */
+    MOST_BYTES = 128 * 1024 /* of a group's loop: second caches hold this one's and the next's */
+};
+
+static const struct kir_inst *inst_at(const struct ll *l, uint32_t at)
+{
+    return &l->phase->inst[at];
+}
+
+/* ---- what is loaded again ---- */
+
+static bool is_run_load(const struct ll *l, uint32_t at, uint64_t arg)
+{
+    const struct kir_inst *inst = inst_at(l, at);
+    const struct fact *fact = &l->facts.of[inst->a[0]];
+
+    return inst->op == KIR_load && inst->imm == arg && fact->kind == FACT_LINEAR &&
+           fact->stride == 1;
+}
+
+/* The outermost loop around an instruction; KIR_NONE: it stands in none. */
+static uint32_t loop_around(const struct ll *l, uint32_t at)
+{
+    uint32_t end = 0;
+
+    for (uint32_t i = 0; i < at; i++) {
+        if (inst_at(l, i)->op != KIR_for || i < end)
+            continue;
+        end = inst_at(l, i)->pair;
+        if (end > at)
+            return i;
+    }
+    return KIR_NONE;
+}
+
+/* Whether a loop of those from one place on, before another, loads from the argument. */
+static bool is_loaded_in(const struct ll *l, uint32_t from, uint32_t end, uint64_t arg)
+{
+    for (uint32_t i = from; i < end; i++)
+        if (is_run_load(l, i, arg) && loop_around(l, i) != KIR_NONE)
+            return true;
+    return false;
+}
+
+/* Whether the loop computes so much that a processor sees few of its loads at once. */
+static bool is_busy(const struct ll *l, uint32_t loop)
+{
+    uint32_t cost = 0, loads = 0;
+
+    for (uint32_t i = loop; i < inst_at(l, loop)->pair; i++) {
+        uint32_t op = inst_at(l, i)->op;
+
+        loads += op == KIR_load;
+        if (ll_has_row(op) && ll_is(l, i, FACT_VARYING))
+            cost += op == KIR_fmax || op == KIR_fmin ? 3 : 1; /* NaN is looked for */
+    }
+    return cost >= BUSY * loads;
+}
+
+/* The last loop that loads from the argument, if one before it did, or it is busy: one that does
+ * little but load keeps memory at work by itself. */
+static bool is_worth(const struct ll *l, uint32_t loop, uint64_t arg)
+{
+    return !is_loaded_in(l, inst_at(l, loop)->pair, l->phase->n, arg) &&
+           (is_loaded_in(l, 0, loop, arg) || is_busy(l, loop));
+}
+
+/* ---- how fast an index grows ---- */
+
+/* By how much a value is larger in the next group: `grows` false, by nothing. */
+struct rate {
+    bool known, grows;
+    ll_value value;
+};
+
+static struct rate rate_of(struct ll *l, uint32_t value, uint32_t depth);
+
+static struct rate rate_of_sum(struct ll *l, const struct kir_inst *inst, struct rate a,
+                               struct rate b)
+{
+    if (!b.grows)
+        return a;
+    if (inst->op == KIR_add && a.grows)
+        a.value = BUILD(l, Add, a.value, b.value);
+    else if (inst->op == KIR_add)
+        a.value = b.value;
+    else if (a.grows)
+        a.value = BUILD(l, Sub, a.value, b.value);
+    else
+        a.known = false;
+    a.grows = true;
+    return a;
+}
+
+/* A product with what is the same in all groups, and for all lanes. */
+static struct rate rate_of_product(struct ll *l, const struct kir_inst *inst, struct rate a,
+                                   struct rate b)
+{
+    uint32_t other = inst->a[a.grows];
+
+    a.known = a.grows != b.grows && ll_is(l, other, FACT_UNIFORM);
+    if (!a.known)
+        return a;
+    a.value = BUILD(l, Mul, a.grows ? a.value : b.value, l->scalar[other]);
+    a.grows = true;
+    return a;
+}
+
+static struct rate rate_of_two(struct ll *l, uint32_t value, uint32_t depth)
+{
+    const struct kir_inst *inst = inst_at(l, value);
+    struct rate a = rate_of(l, inst->a[0], depth), b = rate_of(l, inst->a[1], depth);
+
+    if (!a.known || !b.known)
+        return (struct rate){.known = false};
+    if (!a.grows && !b.grows)
+        return a;
+    if (inst->op == KIR_add || inst->op == KIR_sub)
+        return rate_of_sum(l, inst, a, b);
+    if (inst->op == KIR_mul)
+        return rate_of_product(l, inst, a, b);
+    return (struct rate){.known = false};
+}
+
+static struct rate rate_of(struct ll *l, uint32_t value, uint32_t depth)
+{
+    const struct kir_inst *inst = inst_at(l, value);
+    ll_type type = l->types.of[inst->type];
+    struct rate rate = {.known = true};
+
+    if (depth == MOST_DEPTH || (inst->type != KIR_I32 && inst->type != KIR_I64))
+        return (struct rate){.known = false};
+    switch (inst->op) {
+    case KIR_const:
+    case KIR_param:
+    case KIR_lane:
+        return rate;
+    case KIR_group:
+        return (struct rate){true, inst->imm == 0, ll_int(l, type, 1)};
+    case KIR_for:
+        return rate_of(l, l->module->links[inst->a[0]], depth + 1);
+    case KIR_i64:
+        rate = rate_of(l, inst->a[0], depth + 1);
+        if (rate.known && rate.grows)
+            rate.value = BUILD(l, SExt, rate.value, type);
+        return rate;
+    case KIR_mulhi: /* quotients stay as they are in most groups */
+    case KIR_shr:
+        rate = rate_of(l, inst->a[0], depth + 1);
+        rate.grows = false;
+        return rate;
+    case KIR_add:
+    case KIR_sub:
+    case KIR_mul:
+        return rate_of_two(l, value, depth + 1);
+    default:
+        rate.known = false;
+        return rate;
+    }
+}
+
+/* ---- asking ---- */
+
+/* The rate, but 0 where the loop goes over more than caches hold. */
+static ll_value bounded(struct ll *l, uint32_t loop, ll_value rate, uint32_t bytes)
+{
+    const uint32_t *bounds = l->module->links + inst_at(l, loop)->a[0];
+    ll_type type = l->types.of[inst_at(l, loop)->type], i64 = l->types.i64;
+    ll_value count = BUILD(l, Sub, l->scalar[bounds[1]], l->scalar[bounds[0]]);
+    ll_value fits = BUILD(l, ICmp, LL_ULE, count, ll_int(l, type, MOST_BYTES / bytes));
+
+    return BUILD(l, Select, fits, rate, ll_int(l, i64, 0));
+}
+
+ll_value ll_next_group(struct ll *l, uint32_t at, uint32_t bytes)
+{
+    const struct kir_inst *inst = inst_at(l, at);
+    struct rate rate;
+    uint32_t loop;
+
+    if (!is_run_load(l, at, inst->imm))
+        return NULL;
+    loop = loop_around(l, at);
+    if (loop == KIR_NONE || l->cut.cuts[loop] || !is_worth(l, loop, inst->imm))
+        return NULL;
+    l->wide = false;
+    rate = rate_of(l, inst->a[0], 0);
+    if (!rate.known || !rate.grows)
+        return NULL;
+    if (inst_at(l, inst->a[0])->type == KIR_I32)
+        rate.value = BUILD(l, SExt, rate.value, l->types.i64);
+    return bounded(l, loop, rate.value, bytes);
+}
+
+void ll_ask(struct ll *l, ll_value place)
+{
+    ll_type i32 = l->types.of[KIR_I32], type = l->types.ptr;
+    ll_value args[4] = {place, ll_int(l, i32, 0), ll_int(l, i32, 1), ll_int(l, i32, 1)};
+
+    (void)ll_call(l, "llvm.prefetch", &type, 1, args, 4);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows whose chunks are folded by groups of their own.  Each level is a pair of phases: parts, one
+ * state per chunk, and then one group, or lane, per row that folds these.  What a level gave is
+ * loaded by all later phases.  Stores of whole rows are made with the chunks, those once per row
+ * with the last results.
+ *
+ * The workspace has one word per row for the result of each fold, then the parts of a level, one
+ * word for each of a state. */
+#include "lower/row_emit.h"
+
+/* ---- words ---- */
+
+static uint32_t workspace(const struct work *w)
+{
+    return w->m->n_args - 1;
+}
+
+static uint32_t to_bits(const struct work *w, uint32_t value)
+{
+    enum kir_type type = kir_type_at(w->m, value);
+
+    if (type == KIR_F32)
+        value = kir_emit_as(w->m, KIR_bits, KIR_I32, 0, value, KIR_NONE, KIR_NONE);
+    if (type == KIR_F64)
+        return kir_emit_as(w->m, KIR_bits, KIR_I64, 0, value, KIR_NONE, KIR_NONE);
+    return type == KIR_I64 ? value : kir_emit(w->m, KIR_i64, value, KIR_NONE, KIR_NONE);
+}
+
+static uint32_t from_bits(const struct work *w, enum kir_type type, uint32_t bits)
+{
+    if (type == KIR_I64)
+        return bits;
+    if (type == KIR_F64)
+        return kir_emit_as(w->m, KIR_bits, KIR_F64, 0, bits, KIR_NONE, KIR_NONE);
+    if (type == KIR_B)
+        return work_op2(w, KIR_ne, bits, kir_const_i(w->m, KIR_I64, 0));
+    bits = kir_emit(w->m, KIR_i32, bits, KIR_NONE, KIR_NONE);
+    return type == KIR_I32 ? bits
+                           : kir_emit_as(w->m, KIR_bits, KIR_F32, 0, bits, KIR_NONE, KIR_NONE);
+}
+
+static void store_word(const struct work *w, uint32_t at, uint32_t value)
+{
+    uint32_t mask = w->row->form == ROW_GROUP ? w->lane_0 : w->mask;
+
+    kir_emit_imm(w->m, mask == KIR_NONE ? KIR_store : KIR_store_if, workspace(w), at,
+                 to_bits(w, value), mask);
+}
+
+static uint32_t load_word(const struct work *w, enum kir_type type, uint32_t at, uint32_t mask)
+{
+    enum kir_op op = mask == KIR_NONE ? KIR_load : KIR_load_if;
+    uint32_t other = mask == KIR_NONE ? KIR_NONE : kir_const_i(w->m, KIR_I64, 0);
+
+    return from_bits(w, type, kir_emit_as(w->m, op, KIR_I64, workspace(w), at, mask, other));
+}
+
+/* The word of each row that stands `number` times all rows behind the first. */
+static uint32_t word_of(const struct work *w, uint32_t number)
+{
+    uint32_t rows = sched_index(w->e->s, w->row->outer.count);
+
+    return work_op2(w, KIR_add, work_op2(w, KIR_mul, number, rows), w->rows);
+}
+
+static uint32_t result_word(const struct work *w, uint32_t fold)
+{
+    return word_of(w, work_index(w, fold));
+}
+
+static uint32_t part_word(const struct work *w, uint32_t part, uint32_t split)
+{
+    int64_t before = w->row->n_folds + part * w->row->splits;
+
+    return word_of(w, work_op2(w, KIR_add, split, sched_index(w->e->s, before)));
+}
+
+/* ---- chunks ---- */
+
+/* The results of earlier levels, and what is known by them. */
+static void load_results(const struct work *w)
+{
+    for (uint32_t i = 0; i < w->row->n_folds; i++) {
+        const struct row_fold *fold = &w->row->folds[i];
+        enum kir_type type = fold->fold.row->indexed ? KIR_I64 : kir_type_of(fold->fold.dtype);
+
+        if (fold->level <= w->pass)
+            rows_bind(w, fold, load_word(w, type, result_word(w, i), w->mask));
+    }
+}
+
+static void emit_chunks(struct work *w)
+{
+    const struct row *row = w->row;
+    struct sched_divisor by_splits;
+    uint32_t group, block, split, splits, parts[ROW_STATES], n;
+    struct stretch stretch;
+
+    phase_begin(w);
+    by_splits = sched_divisor(w->e->s, row->splits);
+    splits = sched_index(w->e->s, row->splits);
+    group = phase_group(w);
+    block = sched_divide(w->e->s, &by_splits, group);
+    split = work_op2(w, KIR_sub, group, work_op2(w, KIR_mul, block, splits));
+    rows_set(w, block);
+    load_results(w);
+    rows_constant(w);
+    stretch = stretch_chunk(w, work_op2(w, KIR_mul, split, work_index(w, row->chunk)));
+    stretch_emit(w, &stretch);
+    lanes_combine(w);
+    n = states_pack(w, parts);
+    for (uint32_t i = 0; i < n; i++)
+        store_word(w, part_word(w, i, split), parts[i]);
+    phase_end(w, rows_blocks(row) * row->splits);
+}
+
+/* ---- parts ---- */
+
+/* Folds split number `split` of each lane's row. */
+static void fold_parts(const struct work *w, uint32_t split, uint32_t mask)
+{
+    uint32_t n = 0, access = mask == KIR_NONE ? w->mask : mask;
+
+    for (uint32_t i = 0; i < w->row->n_folds; i++) {
+        struct row_fold *fold = &w->row->folds[i];
+        struct fold_state state;
+
+        if (!work_folds(w, fold))
+            continue;
+        for (uint32_t p = 0; p < fold->fold.row->n_parts; p++)
+            state.part[p] =
+                load_word(w, fold_part_type(&fold->fold, p), part_word(w, n++, split), access);
+        state = states_masked(w, fold, state, mask);
+        fold->state = fold->fold.row->combine(&fold->fold, &fold->state, &state);
+    }
+}
+
+static void emit_parts(struct work *w)
+{
+    bool last = w->pass + 1 == w->row->n_levels;
+    struct stretch stretch;
+    uint32_t phis[ROW_STATES], split;
+
+    phase_begin(w);
+    stretch = stretch_whole(w, w->row->splits);
+    rows_set(w, phase_group(w));
+    if (last)
+        load_results(w);
+    states_identity(w);
+    if (stretch.rounds) {
+        split = loop_open(w, stretch.begin, stretch.full, round_step(w), phis);
+        fold_parts(w, round_element(w, split), KIR_NONE);
+        loop_close(w, phis);
+    }
+    if (stretch.tail) {
+        split = work_op2(w, KIR_add, stretch.full, w->lane);
+        fold_parts(w, split, work_op2(w, KIR_lt, split, stretch.end));
+    }
+    lanes_combine(w);
+    for (uint32_t i = 0; i < w->row->n_folds; i++) {
+        const struct row_fold *fold = &w->row->folds[i];
+        uint32_t value;
+
+        if (!work_folds(w, fold))
+            continue;
+        value = fold_result(&fold->fold, &fold->state);
+        rows_bind(w, fold, value);
+        store_word(w, result_word(w, i), value);
+    }
+    w->pass++;
+    if (last)
+        rows_store(w);
+    phase_end(w, rows_blocks(w->row));
+}
+
+/* ---- all ---- */
+
+/* Words of the largest state of a level. */
+static uint32_t most_parts(struct work *w)
+{
+    uint32_t parts[ROW_STATES], most = 0;
+
+    for (w->pass = 0; w->pass < w->row->n_levels; w->pass++) {
+        uint32_t n = states_pack(w, parts);
+
+        if (n > most)
+            most = n;
+    }
+    return most;
+}
+
+void row_emit_split(struct work *w)
+{
+    const struct row *row = w->row;
+    uint64_t words = row->n_folds + (uint64_t)row->splits * most_parts(w);
+
+    kir_arg(w->m, FRIT_I64, KIR_READ | KIR_WRITE);
+    w->e->s->numbers->workspace_bytes = words * (uint64_t)row->outer.count * sizeof(uint64_t);
+    w->pass = 0;
+    while (w->pass < row->n_levels) {
+        emit_chunks(w);
+        emit_parts(w);
+    }
+    if (pass_has_rounds(w))
+        emit_chunks(w);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The instance, its tables, and its devices. */
+#include <string.h>
+
+#include "kit/inside.h"
+#include "util/kernel.h"
+
+/* ---- devices ---- */
+
+static uint32_t types_of(const struct kit_driver *driver)
+{
+    uint32_t types = 0;
+
+    for (uint32_t i = 0; i < driver->n_rows; i++)
+        types |= driver->rows[i].dtypes;
+    return types;
+}
+
+/* The driver's row, and what it left to the kit. */
+static void fill_info(const struct kit_instance *instance, uint32_t index, frit_device_info *out)
+{
+    const struct kit_driver *driver = instance->driver;
+    uint64_t bytes =
+        instance->memory_bytes ? (uint64_t)instance->memory_bytes : hosted_machine_bytes();
+
+    *out = driver->devices[index];
+    out->struct_size = sizeof *out;
+    out->index = index;
+    if (instance->backend.submit == hosted_submit)
+        out->caps |= FRIT_CAP_INLINE_QUEUE;
+    if (instance->backend.alloc == hosted_alloc)
+        out->caps |= FRIT_CAP_HOST_VISIBLE;
+    if (instance->backend.kernel_load == hosted_kernel_load) {
+        out->n_formats = sizeof kernel_formats / sizeof kernel_formats[0];
+        out->formats = kernel_formats;
+    }
+    if (!out->heap.bytes)
+        out->heap.bytes = out->heap.budget = bytes;
+    if (!out->driver_version.len)
+        out->driver_version = driver->version;
+    if (!out->fingerprint.len)
+        out->fingerprint = driver->version;
+    for (uint32_t dtype = 0; dtype < FRIT_DTYPE_LIMIT; dtype++) {
+        if (frit_storage_bytes(dtype, 1))
+            out->dtype_use[dtype] |= FRIT_DTYPE_STORAGE;
+        if (types_of(driver) & KIT_TYPE(dtype))
+            out->dtype_use[dtype] |= FRIT_DTYPE_ARITHMETIC;
+    }
+}
+
+static frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
+                                    uint32_t capacity, uint32_t *count, frit_driver_info *driver,
+                                    frit_err *err)
+{
+    const struct kit_instance *instance = self;
+
+    (void)driver;
+    *count = instance->driver->n_devices;
+    for (uint32_t i = 0; i < *count && i < capacity; i++) {
+        frit_device_info *info = (frit_device_info *)(void *)((char *)out + i * stride);
+
+        if (!FRIT_HAS(info, frit_device_info, dtype_use))
+            return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
+                             "device info of %u bytes, %zu needed", info->struct_size,
+                             sizeof *info);
+        fill_info(instance, i, info);
+    }
+    return FRIT_OK;
+}
+
+static void end_device(struct kit_device *device)
+{
+    hosted_fini(&device->hosted);
+    plug_free(&device->instance->plug, device);
+}
+
+static frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
+{
+    const struct kit_instance *instance = self;
+    struct kit_device *device;
+    frit_status status = FRIT_OK;
+
+    *out = NULL;
+    if (index >= instance->driver->n_devices)
+        return plug_fail(&instance->plug, err, FRIT_INVALID, "there is no device %u, only %u",
+                         index, instance->driver->n_devices);
+    device = plug_alloc(&instance->plug, sizeof *device, _Alignof(struct kit_device));
+    if (!device)
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to open device %u",
+                         index);
+    device->instance = instance;
+    device->index = index;
+    device->own = NULL;
+    hosted_init(&device->hosted, &instance->plug, &launch_slots, (uint64_t)instance->memory_bytes);
+    if (instance->driver->open)
+        status = instance->driver->open(device, err);
+    if (status)
+        end_device(device);
+    else
+        *out = device;
+    return status;
+}
+
+static void device_close(void *self)
+{
+    struct kit_device *device = self;
+
+    if (device->instance->driver->close)
+        device->instance->driver->close(device);
+    end_device(device);
+}
+
+/* ---- the instance ---- */
+
+static frit_backend backend_of(const struct kit_driver *driver)
+{
+    return (frit_backend){
+        .struct_size = sizeof(frit_backend),
+        .driver_name = driver->name,
+        .enumerate = device_enumerate,
+        .device_open = device_open,
+        .device_close = device_close,
+        .alloc = hosted_alloc,
+        .free = hosted_free,
+        .write = hosted_write,
+        .read = hosted_read,
+        .submit = hosted_submit,
+        .wait = hosted_wait,
+        .supports = program_supports,
+        .op_program = program_create,
+        .kernel_load = hosted_kernel_load,
+        .kernel_unload = hosted_kernel_unload,
+    };
+}
+
+/* Rows and fusers that need code have somebody to make it. */
+static frit_status check_compiler(const struct kit_instance *instance, frit_err *err)
+{
+    const struct kit_driver *driver = instance->driver;
+    uint32_t flags = 0;
+
+    for (uint32_t i = 0; i < driver->n_rows; i++)
+        flags |= driver->rows[i].flags;
+    for (uint32_t i = 0; i < driver->n_fusers; i++)
+        flags |= driver->fusers[i].flags;
+    if (!(flags & KIT_COMPILED))
+        return FRIT_OK;
+    if (!driver->compiler)
+        return plug_fail(&instance->plug, err, FRIT_INTERNAL,
+                         "KIT_COMPILED without a compiler in the struct kit_driver");
+    if (!driver->compiler->compile || !driver->compiler->release)
+        return plug_fail(&instance->plug, err, FRIT_INTERNAL,
+                         "the struct kit_compiler has no function `%s`",
+                         driver->compiler->compile ? "release" : "compile");
+    return FRIT_OK;
+}
+
+static frit_status configure(struct kit_instance *instance, frit_err *err)
+{
+    const frit_host_options *options = plug_table(instance->plug.host, FRIT_STR(FRIT_HOST_OPTIONS),
+                                                  FRIT_END_OF(frit_host_options, get_bool));
+
+    if (!instance->driver->configure)
+        return FRIT_OK;
+    if (!options)
+        return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE,
+                         "the host has no table " FRIT_HOST_OPTIONS);
+    return instance->driver->configure(instance, options, err);
+}
+
+frit_status kit_open(const struct kit_driver *driver, const frit_host_root *host, void **out,
+                     frit_err *err)
+{
+    struct kit_instance *instance;
+    struct plug plug;
+    frit_status status = plug_init(&plug, driver->name.ptr, host);
+
+    *out = NULL;
+    if (status)
+        return status;
+    instance = plug_alloc(&plug, sizeof *instance, _Alignof(struct kit_instance));
+    if (!instance)
+        return plug_fail(&plug, err, FRIT_NO_HOST_MEMORY, "no memory for the plugin's instance");
+    *instance = (struct kit_instance){
+        .plug = plug,
+        .driver = driver,
+        .backend = backend_of(driver),
+        .fuser = fuser_slots,
+        .native = {.struct_size = sizeof(frit_native_table), .get = hosted_native},
+    };
+    status = check_compiler(instance, err);
+    if (!status)
+        status = configure(instance, err);
+    if (status) {
+        kit_close(instance);
+        return status;
+    }
+    *out = instance;
+    return FRIT_OK;
+}
+
+void kit_close(void *self)
+{
+    struct kit_instance *instance = self;
+
+    plug_free(&instance->plug, instance);
+}
+
+const void *kit_interface(void *self, frit_str id)
+{
+    const struct kit_instance *instance = self;
+
+    if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
+        return &instance->backend;
+    if (plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)))
+        return instance->driver->n_fusers ? &instance->fuser : NULL;
+    return plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)) ? &instance->native : NULL;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A driver on host memory from a few tables.
+ *
+ * What its author writes is a struct kit_driver: devices, a function per op, perhaps fusers.  The
+ * kit is the rest of the contract: instance, memory, an in-order queue that runs launches inside of
+ * submit, programs, prepare, fusers that remember what they were shown, programs as bytes.  It
+ * takes rows of at most KIT_IN operands, and kernels of other plugins as host functions.
+ *
+ * What a driver wants otherwise it does itself: kit_open leaves the driver's tables in the
+ * instance, whose slots may be replaced there, before anybody else sees them.  Slots of one
+ * timeline go together: write, read, submit, wait (util/progress.h is for queues that run on after
+ * submit); and alloc with free.  Threads: `run` as frit_backend.submit says, all else any. */
+#ifndef KIT_H
+#define KIT_H
+
+#include <stdbool.h>
+
+#include <frit/fuser.h>
+#include <frit/native.h>
+#include <frit/plugin.h>
+
+#include "kit/call.h"
+#include "util/hosted.h"
+
+/* FRIT_STR for static storage. */
+#define KIT_TEXT(literal)              \
+    {                                  \
+        (literal), sizeof(literal) - 1 \
+    }
+
+/* An element is written after the last read of its place: an output may take the memory of an input
+ * that lies as it does. */
+#define KIT_INPLACE 0x1u
+/* Tensor operands are dense, in row-major order; wants the row `copy`. */
+#define KIT_DENSE 0x2u
+/* Runs with code of kit_driver.compiler, which the host has made in the background or waits for, as
+ * frit_program_table.compile says. */
+#define KIT_COMPILED 0x4u
+
+#define KIT_TYPE(dtype) (1u << (dtype)) /* a bit of kit_row.dtypes */
+
+/* An op that the driver runs. */
+struct kit_row {
+    uint32_t op;     /* FRIT_OP_* */
+    uint32_t dtypes; /* KIT_TYPE of each type that its operands and results may be of */
+    uint32_t flags;  /* KIT_INPLACE, KIT_DENSE, KIT_COMPILED */
+    /* Computes results from operands.  A negative status, by plug_fail, is the launch's failure.
+     * NULL: the driver has a submit of its own. */
+    frit_status (*run)(const struct kit_call *call, frit_err *err);
+};
+
+/* Makes one program of several ops that have rows. */
+struct kit_fuser {
+    frit_str name;
+    uint32_t version; /* bumped when saved programs are not to be taken any more */
+    uint32_t quality; /* 1..1000: how near its programs come to a streaming copy */
+    uint32_t flags;   /* as of a row, for the whole block */
+    /* Whether the block, with this op behind it, is still a program.  Pure.  NULL: always. */
+    bool (*accepts)(const struct kit_block *block, const frit_op_desc *op);
+    /* As of a row. */
+    frit_status (*run)(const struct kit_call *call, frit_err *err);
+};
+
+struct kit_instance;
+struct kit_device;
+
+struct kit_driver {
+    frit_str name;    /* the part of a device name before the colon */
+    frit_str version; /* with the device it names what saved programs depend on */
+    /* As frit_backend.enumerate fills them; what is 0 or empty of index, caps, formats, heap,
+     * dtype_use and versions the kit fills: every type stored, those of the rows computed on, and
+     * what comes with the slots of the instance's tables that are still the kit's. */
+    const frit_device_info *devices;
+    uint32_t n_devices;
+    uint32_t n_rows;
+    const struct kit_row *rows;
+    const struct kit_fuser *fusers; /* best first */
+    uint32_t n_fusers;
+    const struct kit_compiler *compiler; /* of rows and fusers with KIT_COMPILED */
+    /* Reads the plugin's options.  NULL: it has none. */
+    frit_status (*configure)(struct kit_instance *instance, const frit_host_options *options,
+                             frit_err *err);
+    /* Makes and ends what a device has of its own, in device->own.  Both NULL: nothing.  A failing
+     * open has made nothing. */
+    frit_status (*open)(struct kit_device *device, frit_err *err);
+    void (*close)(struct kit_device *device);
+};
+
+/* One per host. */
+struct kit_instance {
+    struct plug plug;
+    const struct kit_driver *driver;
+    int64_t memory_bytes; /* that the buffers of a device may hold together, 0 = no cap */
+    void *own;            /* the driver's */
+    frit_backend backend;
+    frit_fuser_table fuser;
+    frit_native_table native;
+};
+
+struct kit_device {
+    struct hosted hosted; /* the first: slots of util/hosted.h take a device */
+    const struct kit_instance *instance;
+    uint32_t index;
+    void *own; /* the driver's */
+};
+
+/* For the slots of frit_plugin. */
+frit_status kit_open(const struct kit_driver *driver, const frit_host_root *host, void **instance,
+                     frit_err *err);
+void kit_close(void *instance);
+const void *kit_interface(void *instance, frit_str id);
+
+/* The row that runs the op, NULL if none does: for its rev, types and number of operands too. */
+const struct kit_row *kit_row_of(const struct kit_driver *driver, const frit_op_desc *op);
+
+#endif

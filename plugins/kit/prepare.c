@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What a program answers to a signature: one candidate, which takes any layout, or dense operands
+ * where its flags say so, and what the driver's compiler adds. */
+#include <string.h>
+
+#include "kit/inside.h"
+
+static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
+{
+    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
+                                                (size_t)i * sig->arg_stride);
+}
+
+/* Row-major strides of the argument's dims; whether it lies so. */
+static bool is_dense(const frit_arg_sig *arg, int64_t *strides)
+{
+    int64_t step = 1;
+    bool dense = true;
+
+    for (uint32_t d = arg->rank; d-- > 0;) {
+        strides[d] = step;
+        dense &= arg->dims[d] == 1 || arg->strides[d] == step;
+        step *= arg->dims[d];
+    }
+    return dense;
+}
+
+/* Inputs that lie one for one where a dense result of these dims does. */
+static uint64_t alias_set(const frit_signature *sig, const frit_arg_sig *out)
+{
+    int64_t strides[FRIT_MAX_RANK];
+    uint64_t set = 0;
+
+    for (uint32_t i = 0; i < sig->n_in; i++) {
+        const frit_arg_sig *in = sig_arg(sig, i);
+
+        if (in->dtype != FRIT_NO_DTYPE && in->rank == out->rank &&
+            frit_storage_bytes(in->dtype, 8) == frit_storage_bytes(out->dtype, 8) &&
+            memcmp(in->dims, out->dims, in->rank * sizeof *in->dims) == 0 && is_dense(in, strides))
+            set |= 1ull << i;
+    }
+    return set;
+}
+
+/* The first operand that must be laid out anew, n_in if none. */
+static uint32_t first_strided(const frit_signature *sig, int64_t *strides)
+{
+    uint32_t i = 0;
+
+    while (i < sig->n_in &&
+           (sig_arg(sig, i)->dtype == FRIT_NO_DTYPE || is_dense(sig_arg(sig, i), strides)))
+        i++;
+    return i;
+}
+
+/* The host lays operands out anew by this row. */
+static bool has_copy(const struct kit_driver *driver)
+{
+    for (uint32_t i = 0; i < driver->n_rows; i++)
+        if (driver->rows[i].op == FRIT_OP_copy)
+            return true;
+    return false;
+}
+
+/* Dense operands, as far as the flags want them. */
+static frit_status lay_out(const struct program *program, const frit_signature *sig,
+                           frit_launch_spec *out, frit_err *err)
+{
+    const struct kit_instance *instance = program->told.device->instance;
+
+    if (!(program->flags & KIT_DENSE))
+        return FRIT_OK;
+    out->wanted_arg = first_strided(sig, out->wanted_strides);
+    if (out->wanted_arg == sig->n_in)
+        return FRIT_OK;
+    if (has_copy(instance->driver))
+        return FRIT_PREPARE_RELAYOUT;
+    return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED,
+                     "%s wants dense operands, and there is no row `copy`", program->name);
+}
+
+/* What the driver says, and whether the code is there. */
+static frit_status specialise(struct program *program, const frit_signature *sig,
+                              frit_launch_spec *out, frit_variant *variant, frit_err *err)
+{
+    const struct kit_compiler *compiler = program->told.device->instance->driver->compiler;
+    frit_status status = FRIT_OK;
+
+    if (!(program->flags & KIT_COMPILED))
+        return FRIT_OK;
+    if (compiler->prepare)
+        status = compiler->prepare(&program->told, sig, out, variant, err);
+    if (status)
+        return status;
+    return codes_find(&program->codes, variant) ? FRIT_OK : FRIT_PREPARE_NEEDS_COMPILE;
+}
+
+static frit_status check(const struct program *program, uint32_t candidate,
+                         const frit_signature *sig, frit_err *err)
+{
+    const struct plug *plug = &program->told.device->instance->plug;
+    uint32_t n_in = program->block.n_in, n_out = program->block.n_args - n_in;
+
+    if (candidate != 0 || sig->n_in != n_in || sig->n_out != n_out)
+        return plug_fail(
+            plug, err, FRIT_INVALID,
+            "%s has candidate 0, %u inputs, %u outputs; asked for candidate %u, %u, %u",
+            program->name, n_in, n_out, candidate, sig->n_in, sig->n_out);
+    if (sig->flags & FRIT_MUST_UNDERSTAND)
+        return plug_fail(plug, err, FRIT_UNSUPPORTED, "unknown flags in the signature of %s",
+                         program->name);
+    return FRIT_OK;
+}
+
+frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
+                            frit_launch_spec *out, frit_variant *variant, frit_err *err)
+{
+    struct program *program = self;
+    frit_status status = check(program, candidate, sig, err);
+
+    variant->n_bytes = 0;
+    if (!status)
+        status = lay_out(program, sig, out, err);
+    if (!status)
+        status = specialise(program, sig, out, variant, err);
+    if ((status == FRIT_OK || status == FRIT_PREPARE_NEEDS_COMPILE) && program->flags & KIT_INPLACE)
+        for (uint32_t k = 0; k < sig->n_out; k++)
+            out->outputs[k].alias = alias_set(sig, sig_arg(sig, sig->n_in + k));
+    return status;
+}

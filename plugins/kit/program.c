@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Programs: which ops they are for, what they are, how they are made. */
+#include <string.h>
+
+#include "kit/inside.h"
+#include "kit/state.h"
+
+/* ---- which ops ---- */
+
+static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
+{
+    return (const frit_operand *)(const void *)((const char *)first +
+                                                (size_t)i * op->operand_stride);
+}
+
+static bool operands_fit(const frit_op_desc *op, const struct kit_row *row,
+                         const frit_operand *first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const frit_operand *operand = operand_at(op, first, i);
+
+        if (operand->kind != FRIT_OPERAND_ABSENT &&
+            (operand->dtype >= FRIT_DTYPE_LIMIT || !(row->dtypes & KIT_TYPE(operand->dtype)) ||
+             operand->quant))
+            return false;
+    }
+    return true;
+}
+
+/* As many as the row has; rows of any number of tensors are not for the kit. */
+static bool arity_fits(const frit_op_desc *op, const frit_op_info *info)
+{
+    uint32_t n_in = 0, n_out = 0;
+
+    while (info->in[n_in].name)
+        n_in++;
+    while (info->out[n_out].name)
+        n_out++;
+    return op->n_in == n_in && op->n_out == n_out && info->in[0].role != FRIT_ROLE_MANY;
+}
+
+const struct kit_row *kit_row_of(const struct kit_driver *driver, const frit_op_desc *op)
+{
+    const frit_op_info *info = frit_op_info_at(op->id);
+
+    if (!info || op->rev != info->rev || op->flags & FRIT_MUST_UNDERSTAND || !arity_fits(op, info))
+        return NULL;
+    for (uint32_t i = 0; i < driver->n_rows; i++) {
+        const struct kit_row *row = &driver->rows[i];
+
+        if (row->op == op->id)
+            return operands_fit(op, row, op->in, op->n_in) &&
+                           operands_fit(op, row, op->out, op->n_out)
+                       ? row
+                       : NULL;
+    }
+    return NULL;
+}
+
+frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
+                             uint64_t *bits, frit_err *err)
+{
+    const struct kit_device *device = self;
+
+    (void)err;
+    memset(bits, 0, (count + 63) / 64 * sizeof *bits);
+    for (uint32_t i = 0; i < count; i++) {
+        const void *op = (const char *)ops + (size_t)i * stride;
+
+        if (kit_row_of(device->instance->driver, op))
+            bits[i / 64] |= 1ull << i % 64;
+    }
+    return FRIT_OK;
+}
+
+/* ---- slots ---- */
+
+static const struct plug *plug_of(const struct program *program)
+{
+    return &program->told.device->instance->plug;
+}
+
+static frit_status program_describe(void *self, frit_program_info *out, frit_err *err)
+{
+    struct program *program = self;
+
+    (void)err;
+    out->n_candidates = 1;
+    out->candidate_stride = sizeof program->candidate;
+    out->generation =
+        program->flags & KIT_COMPILED ? codes_generation(&program->told, &program->codes) : 0;
+    out->n_ops = program->block.n_ops;
+    out->flags = 0;
+    out->name = (frit_str){program->name, strlen(program->name)};
+    out->candidates = &program->candidate;
+    return FRIT_OK;
+}
+
+static frit_status program_compile(void *self, uint32_t candidate, const frit_variant *variant,
+                                   const frit_cancel *cancel, frit_err *err)
+{
+    struct program *program = self;
+
+    if (candidate != 0 || !(program->flags & KIT_COMPILED))
+        return plug_fail(plug_of(program), err, FRIT_INVALID,
+                         "compile of %s is asked for what prepare never gave", program->name);
+    return codes_compile(&program->told, &program->codes, variant, cancel, err);
+}
+
+static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
+{
+    const struct program *program = self;
+
+    if (!program->told.fuser)
+        return plug_fail(plug_of(program), err, FRIT_UNSUPPORTED,
+                         "the program of one op is not saved");
+    *n_bytes = state_write(&program->block, program->candidate.version, bytes, *n_bytes);
+    return FRIT_OK;
+}
+
+static void program_destroy(void *self)
+{
+    struct program *program = self;
+
+    codes_fini(&program->told, &program->codes);
+    plug_free(plug_of(program), program);
+}
+
+static const frit_program_table program_table = {
+    .struct_size = sizeof(frit_program_table),
+    .describe = program_describe,
+    .prepare = program_prepare,
+    .compile = program_compile,
+    .destroy = program_destroy,
+    .to_state = program_to_state,
+};
+
+struct program *program_of(const frit_launch *launch)
+{
+    return launch->program->table == &program_table ? launch->program->self : NULL;
+}
+
+/* ---- making ---- */
+
+typedef frit_status run_fn(const struct kit_call *call, frit_err *err);
+
+/* Slots may be replaced after kit_open: whose queue runs the program is known only here. */
+static frit_status check_run(const struct kit_instance *instance, run_fn *run, const char *name,
+                             frit_err *err)
+{
+    if (run || instance->backend.submit != hosted_submit)
+        return FRIT_OK;
+    return plug_fail(&instance->plug, err, FRIT_INTERNAL,
+                     "%s has no function `run`, and the driver has no submit of its own", name);
+}
+
+frit_status program_make(const struct kit_device *device, const struct kit_row *row,
+                         const struct kit_fuser *fuser, const struct kit_block *block,
+                         frit_program *out, frit_err *err)
+{
+    const struct plug *plug = &device->instance->plug;
+    const char *name = fuser ? fuser->name.ptr : frit_op_info_at(row->op)->name;
+    const struct kit_op *last = &block->ops[block->n_ops - 1];
+    run_fn *run = fuser ? fuser->run : row->run;
+    frit_status status = check_run(device->instance, run, name, err);
+    struct program *program;
+
+    if (status)
+        return status;
+    program = plug_alloc(plug, sizeof *program, _Alignof(struct program));
+    if (!program)
+        return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a program of %s", name);
+    program->told = (struct kit_program){device, row, fuser, &program->block};
+    program->name = name;
+    program->run = run;
+    program->flags = fuser ? fuser->flags : row->flags;
+    program->n_scalars = last->first_scalar + last->n_scalars;
+    program->n_bounds = last->first_bound + last->n_bounds;
+    program->candidate = (frit_candidate){.struct_size = sizeof(frit_candidate),
+                                          .version = fuser ? fuser->version : 1,
+                                          .identity = FRIT_STR("plain")};
+    codes_init(&program->codes);
+    block_copy(&program->block, block);
+    out->table = &program_table;
+    out->self = program;
+    return FRIT_OK;
+}
+
+frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)
+{
+    const struct kit_device *device = self;
+    const struct kit_instance *instance = device->instance;
+    const struct kit_row *row = kit_row_of(instance->driver, op);
+    struct kit_block block;
+
+    memset(&block, 0, offsetof(struct kit_block, values));
+    if (!row || !block_push(&block, op)) {
+        const frit_op_info *info = frit_op_info_at(op->id);
+
+        return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "no program for op %u %s, rev %u",
+                         op->id, info ? info->name : "of unknown name", op->rev);
+    }
+    block_bind_one(&block);
+    return program_make(device, row, NULL, &block, out, err);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sort, argsort, topk: the places along each line are merge sorted from the bottom up, by looking
+ * at the elements that stand there; then the elements or their places are written. */
+#include <math.h>
+
+#include "rows.h"
+
+/* A line of x and how it is to be sorted. */
+struct line {
+    const char *data;
+    int64_t extent, step;
+    uint32_t dtype;
+    bool descending;
+};
+
+/* Whether element i must stand before element j.  NaN stands after everything, equal elements keep
+ * their order. */
+static bool stands_before(const struct line *line, int64_t i, int64_t j)
+{
+    union value a = value_get(line->dtype, line->data + i * line->step);
+    union value b = value_get(line->dtype, line->data + j * line->step);
+
+    switch (value_kind(line->dtype)) {
+    case VALUE_REAL:
+        if (isnan(a.real) || isnan(b.real))
+            return !isnan(a.real);
+        return line->descending ? a.real > b.real : a.real < b.real;
+    case VALUE_SINT:
+        return line->descending ? a.sint > b.sint : a.sint < b.sint;
+    default:
+        return line->descending ? a.uint > b.uint : a.uint < b.uint;
+    }
+}
+
+/* Two sorted runs of places, first..middle - 1 and middle..end - 1, become one. */
+static void merge(const struct line *line, const int64_t *from, int64_t *to, const int64_t bound[3])
+{
+    int64_t left = bound[0], right = bound[1];
+
+    for (int64_t i = bound[0]; i < bound[2]; i++) {
+        bool take_right =
+            left == bound[1] || (right < bound[2] && stands_before(line, from[right], from[left]));
+
+        to[i] = take_right ? from[right++] : from[left++];
+    }
+}
+
+/* The places of the line in sorted order; `room` holds twice as many. */
+static const int64_t *sort_line(const struct line *line, int64_t *room)
+{
+    int64_t n = line->extent, *from = room, *to = room + n;
+
+    for (int64_t i = 0; i < n; i++)
+        from[i] = i;
+    for (int64_t run = 1; run < n; run *= 2) {
+        int64_t *sorted = to;
+
+        for (int64_t i = 0; i < n; i += 2 * run) {
+            int64_t middle = i + run < n ? i + run : n, end = i + 2 * run < n ? i + 2 * run : n;
+
+            merge(line, from, to, (const int64_t[]){i, middle, end});
+        }
+        to = from;
+        from = sorted;
+    }
+    return from;
+}
+
+/* Sorts every line of x and writes as much of it as the results hold; a result whose data is NULL
+ * is not wanted. */
+static void sort_run(const struct call *call, uint32_t axis, bool descending,
+                     const struct view *values, const struct view *places)
+{
+    const struct view x = call_in(call, 0), none = {0}, x_lines = view_without(&x, axis);
+    const struct view value_lines = values ? view_without(values, axis) : none;
+    const struct view place_lines = places->data ? view_without(places, axis) : none;
+    const struct view *views[] = {&x_lines, &value_lines, &place_lines};
+    const struct view *result = values ? values : places;
+    int64_t size = value_size(x.dtype);
+    struct walk walk;
+
+    view_walk(&walk, WALK_ELEMENTS, views, 3);
+    for (bool more = walk_first(&walk); more; more = walk_next(&walk)) {
+        const struct line line = {x.data + walk.at[0], x.dims[axis], x.strides[axis], x.dtype,
+                                  descending};
+        const int64_t *place = sort_line(&line, call_workspace(call));
+
+        for (int64_t i = 0; i < result->dims[axis]; i++) {
+            if (values)
+                value_move(size, values->data + walk.at[1] + i * values->strides[axis], 0,
+                           line.data + place[i] * line.step, 0, 1);
+            if (places->data)
+                value_put(places->dtype, places->data + walk.at[2] + i * places->strides[axis],
+                          (union value){.sint = place[i]});
+        }
+    }
+}
+
+void ref_sort(const struct call *call)
+{
+    const frit_attrs_sort *attrs = call_attrs(call);
+    const struct view y = call_out(call, 0), index = call_out(call, 1);
+
+    sort_run(call, (uint32_t)attrs->axis, attrs->descending != 0, &y, &index);
+}
+
+void ref_argsort(const struct call *call)
+{
+    const frit_attrs_sort *attrs = call_attrs(call);
+    const struct view y = call_out(call, 0);
+
+    sort_run(call, (uint32_t)attrs->axis, attrs->descending != 0, NULL, &y);
+}
+
+void ref_topk(const struct call *call)
+{
+    const frit_attrs_topk *attrs = call_attrs(call);
+    const struct view y = call_out(call, 0), index = call_out(call, 1);
+
+    sort_run(call, (uint32_t)attrs->axis, true, &y, &index);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small floats are searched for: the nearest of the at most 127 finite values of one sign, by
+ * asking one after another.  Integers are two's complement. */
+#include "packed.h"
+
+#include <math.h>
+
+#include <frit/op.h>
+#include <frit/types.h>
+
+#include "value.h"
+
+/* A float type: fraction bits, exponent bias, the largest finite value's bits, the bits of NaN (0:
+ * there is none). */
+struct small {
+    unsigned fraction, bias;
+    uint8_t largest, nan;
+};
+
+static const struct small f8e4m3 = {3, 7, 0x7e, 0x7f}, f8e5m2 = {2, 15, 0x7b, 0x7f};
+static const struct small f4e2m1 = {1, 1, 0x7, 0};
+
+static const struct small *small_of(uint32_t dtype)
+{
+    switch (dtype) {
+    case FRIT_F8E4M3:
+        return &f8e4m3;
+    case FRIT_F8E5M2:
+        return &f8e5m2;
+    case FRIT_F4E2M1:
+        return &f4e2m1;
+    default:
+        return NULL;
+    }
+}
+
+bool packed_has(uint32_t dtype)
+{
+    return small_of(dtype) || dtype == FRIT_Q8 || dtype == FRIT_Q4 || dtype == FRIT_Q2;
+}
+
+/* Of finite bits without a sign. */
+static double small_value(const struct small *type, unsigned bits)
+{
+    int exponent = (int)(bits >> type->fraction);
+    double fraction = (double)(bits & ((1u << type->fraction) - 1));
+    double one = (double)(1u << type->fraction);
+
+    if (exponent > 0)
+        fraction += one;
+    else
+        exponent = 1;
+    return ldexp(fraction / one, exponent - (int)type->bias);
+}
+
+/* Bits of the nearest to a size >= 0; the values rise with their bits, and of two neighbours one is
+ * even. */
+static uint8_t small_nearest(const struct small *type, double size)
+{
+    uint8_t bits = 0;
+
+    while (bits < type->largest) {
+        double middle = (small_value(type, bits) + small_value(type, bits + 1u)) / 2;
+
+        if (size < middle || (size == middle && bits % 2 == 0))
+            break;
+        bits++;
+    }
+    return bits;
+}
+
+/* The range of an integer type of so many bits. */
+static uint8_t encode_integer(unsigned width, bool symmetric, double real)
+{
+    double high = (double)((1u << (width - 1)) - 1), low = symmetric ? -high : -high - 1;
+
+    if (isnan(real))
+        return 0;
+    return (uint8_t)((unsigned)(int)rint(fmin(fmax(real, low), high)) & ((1u << width) - 1));
+}
+
+uint8_t packed_encode(uint32_t dtype, bool symmetric, double real)
+{
+    const struct small *type = small_of(dtype);
+    unsigned width = frit_dtype_bits(dtype);
+
+    if (!type)
+        return encode_integer(width, symmetric, real);
+    if (isnan(real))
+        return type->nan;
+    return (uint8_t)((signbit(real) ? 1u << (width - 1) : 0) | small_nearest(type, fabs(real)));
+}
+
+double packed_decode(uint32_t dtype, uint8_t bits)
+{
+    const struct small *type = small_of(dtype);
+    unsigned width = frit_dtype_bits(dtype), sign = 1u << (width - 1), size = bits & (sign - 1);
+    double value;
+
+    if (!type)
+        return (double)size - (bits & sign ? (double)sign : 0);
+    if (size > type->largest)
+        value = type == &f8e5m2 && size == 0x7c ? (double)INFINITY : (double)NAN;
+    else
+        value = small_value(type, size);
+    return bits & sign ? -value : value;
+}
+
+uint8_t packed_get(uint32_t dtype, const char *data, int64_t i)
+{
+    unsigned width = frit_dtype_bits(dtype), per_byte = 8 / width;
+    unsigned shift = (unsigned)(i % per_byte) * width;
+    unsigned byte = (unsigned char)data[i / per_byte];
+
+    return (uint8_t)(byte >> shift & ((1u << width) - 1));
+}
+
+/* The first element of a byte clears what follows it. */
+void packed_put(uint32_t dtype, char *data, int64_t i, uint8_t bits)
+{
+    unsigned width = frit_dtype_bits(dtype), per_byte = 8 / width;
+    unsigned shift = (unsigned)(i % per_byte) * width;
+    unsigned char *byte = (unsigned char *)&data[i / per_byte];
+
+    *byte = (unsigned char)((*byte & ((1u << shift) - 1)) | (unsigned)bits << shift);
+}
+
+/* The least power of two from 2^-127 to 2^127 that is not below. */
+static double power_above(double scale)
+{
+    int exponent;
+    double half = frexp(scale, &exponent); /* from 0.5 up to 1 */
+
+    if (isnan(scale))
+        return scale;
+    if (isinf(scale))
+        return 0x1p127;
+    exponent -= half == 0.5;
+    return scale > 0x1p-127 ? ldexp(1, exponent < 127 ? exponent : 127) : 0x1p-127;
+}
+
+double packed_scale(int64_t type, double scale)
+{
+    switch (type) {
+    case FRIT_CHOICE_quant_scale_f32:
+        return (double)(float)scale;
+    case FRIT_CHOICE_quant_scale_f16:
+        return value_from_f16(value_to_f16(scale));
+    case FRIT_CHOICE_quant_scale_bf16:
+        return value_from_bf16(value_to_bf16(scale));
+    case FRIT_CHOICE_quant_scale_ue8m0:
+        return power_above(scale);
+    case FRIT_CHOICE_quant_scale_ue4m3:
+        return packed_decode(FRIT_F8E4M3, packed_encode(FRIT_F8E4M3, false, fmax(scale, 0)));
+    default:
+        return scale;
+    }
+}

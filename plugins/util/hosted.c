@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "util/hosted.h"
+
+#include <unistd.h>
+
+#include "util/kernel.h"
+
+void hosted_init(struct hosted *hosted, const struct plug *plug, const struct serial_driver *driver,
+                 uint64_t memory_bytes)
+{
+    hosted->plug = plug;
+    hosted->budget = (struct budget){.plug = plug, .cap = memory_bytes};
+    serial_init(&hosted->queue, plug, driver, hosted);
+}
+
+void hosted_fini(struct hosted *hosted)
+{
+    serial_fini(&hosted->queue);
+}
+
+uint64_t hosted_machine_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+/* ---- memory: blocks of host memory ---- */
+
+/* The struct serial_memory, then, aligned as asked for, the bytes. */
+frit_status hosted_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
+                         frit_err *err)
+{
+    struct hosted *hosted = self;
+    uint64_t align = desc->align > 64 ? desc->align : 64; /* room for the header */
+    frit_status status = budget_take(&hosted->budget, desc->bytes, err);
+    struct serial_memory *memory;
+
+    if (status)
+        return status;
+    memory = desc->bytes <= UINT64_MAX - align
+                 ? plug_alloc(hosted->plug, align + desc->bytes, align)
+                 : NULL;
+    if (!memory)
+        return budget_fail(&hosted->budget, desc->bytes, err);
+    *memory = (struct serial_memory){(char *)memory + align, desc->bytes};
+    out->memory = memory;
+    out->address = (uint64_t)(uintptr_t)memory->data;
+    out->host_pointer = memory->data;
+    return FRIT_OK;
+}
+
+void hosted_free(void *self, void *memory)
+{
+    struct hosted *hosted = self;
+
+    if (!memory)
+        return;
+    budget_give(&hosted->budget, ((struct serial_memory *)memory)->bytes);
+    plug_free(hosted->plug, memory);
+}
+
+void *hosted_native(void *self, void *object, frit_str name)
+{
+    const struct serial_memory *memory = object;
+
+    (void)self;
+    return memory && plug_is(name, FRIT_STR("host.ptr")) ? memory->data : NULL;
+}
+
+/* ---- the queue ---- */
+
+static struct serial *queue_of(void *self)
+{
+    return &((struct hosted *)self)->queue;
+}
+
+frit_status hosted_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
+                         frit_err *err)
+{
+    return serial_write(queue_of(self), to, from, value, err);
+}
+
+frit_status hosted_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
+                        frit_err *err)
+{
+    return serial_read(queue_of(self), from, into, value, err);
+}
+
+frit_status hosted_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
+                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+{
+    return serial_submit(queue_of(self), cmds, count, stride, waits, n_waits, value, err);
+}
+
+/* What was handed out is reached: no timeout can pass. */
+frit_status hosted_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
+                        frit_err *err)
+{
+    (void)timeout_ns;
+    return serial_wait(queue_of(self), value, failure, err);
+}
+
+frit_status hosted_kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
+                               void **kernel, frit_err *err)
+{
+    return kernel_load(queue_of(self)->plug, format, bytes, n_bytes, kernel, err);
+}
+
+void hosted_kernel_unload(void *self, void *kernel)
+{
+    kernel_unload(queue_of(self)->plug, kernel);
+}

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of `frit bench DEVICE` in PyTorch, eager and compiled: one JSON object a line, GB/s, or GFLOP/s of
+products.
+
+  device_torch.py DEVICE ROWS COLUMNS [ROUNDS] [ROW ...]     DEVICE: cpu or cuda; ROW: these alone
+
+Fair: the same ops and types (no TF32), sizes and bytes counted, tensors made before the clock starts, inference mode, many
+in a queue and one wait, the median over rounds, compiled code warmed up.
+"""
+import json
+import math
+import statistics
+import sys
+import time
+
+import torch
+
+
+def norm(x, w, b):
+    return torch.nn.functional.layer_norm(x, (x.shape[1],), w, b, 1e-5)
+
+
+def chain(x):
+    t = x + x
+    t = (t * 0.5 - 1.0) * x + 3.0
+    return 0.125 - (t.abs() * 0.25 + x)
+
+
+# name: (matrices moved, function of the data)
+ROWS = {
+    "copy": (2, lambda d: d.x.clone()),
+    "add": (3, lambda d: d.x + d.y),
+    "chain": (2, lambda d: chain(d.x)),
+    "broadcast": (2, lambda d: d.x * d.row + d.column),
+    "transposed": (3, lambda d: d.x + d.yt.t()),
+    "gelu": (2, lambda d: torch.nn.functional.gelu(d.x)),
+    "silu": (2, lambda d: torch.nn.functional.silu(d.x)),
+    "softmax": (2, lambda d: torch.softmax(d.x, 1)),
+    "softmax-0": (2, lambda d: torch.softmax(d.x, 0)),
+    "layernorm": (2, lambda d: norm(d.x, d.row[0], d.row[0])),
+    "rmsnorm": (2, lambda d: d.x / (d.x.square().mean(1, True) + 1e-5).sqrt() * d.row),
+    "sum": (1, lambda d: d.x.sum()),
+    "sum-rows": (1, lambda d: d.x.sum(1)),
+    "sum-columns": (1, lambda d: d.x.sum(0)),
+    "max": (1, lambda d: d.x.amax(1)),
+    "argmax": (1, lambda d: d.x.argmax(1)),
+}
+
+
+def mlp(x, w, b, w_2, b_2):
+    return torch.relu(x @ w + b) @ w_2 + b_2
+
+
+def conv(x, w, b):
+    return torch.relu(torch.nn.functional.conv2d(x, w, b, padding=1))
+
+
+def cube(n):
+    return 2.0 * n**3, [(n, n), (n, n)], torch.matmul
+
+
+# name: (operations, dims of the operands, function of them)
+PRODUCTS = {
+    "matmul-256": cube(256),
+    "matmul-512": cube(512),
+    "matmul-1024": cube(1024),
+    "matmul-2048": cube(2048),
+    "matmul-turned": (2.0 * 1024**3, [(1024, 1024)] * 2, lambda a, b: a @ b.t()),
+    "gemv": (2.0 * 4096**2, [(4096, 4096), (4096, 1)], torch.matmul),
+    "skinny-8": (16.0 * 4096**2, [(8, 4096), (4096, 4096)], torch.matmul),
+    "batched": (128.0 * 128 * 128 * 64, [(64, 128, 64), (64, 64, 128)], torch.matmul),
+    "matmul-bias-gelu": (2.0 * 256**3, [(256, 256), (256, 256), (256,)],
+                         lambda a, b, c: torch.nn.functional.gelu(a @ b + c)),
+    "conv3x3": (16.0 * 64 * 56 * 56 * 64 * 9, [(8, 64, 56, 56), (64, 64, 3, 3), (64,)], conv),
+    "mlp": (256.0 * 512 * (784 + 10), [(128, 784), (784, 512), (512,), (512, 10), (10,)], mlp),
+}
+
+
+class Data:
+    def __init__(self, device, rows, columns):
+        def uniform(*dims):
+            return torch.rand(*dims, device=device) + 0.5
+
+        self.x, self.y, self.yt = uniform(rows, columns), uniform(rows, columns), uniform(columns, rows)
+        self.row, self.column = uniform(1, columns), uniform(rows, 1)
+
+
+def wait(device):
+    if device != "cpu":
+        torch.cuda.synchronize()
+
+
+def seconds(device, run, rounds):
+    for _ in range(3):
+        run()
+    wait(device)
+    begun = time.perf_counter()
+    run()
+    wait(device)
+    n = max(1, min(64, math.floor(0.1 / max(time.perf_counter() - begun, 1e-6))))
+    taken = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        for _ in range(n):
+            run()
+        wait(device)
+        taken.append((time.perf_counter() - begun) / n)
+    return statistics.median(taken)
+
+
+def report(device, name, work, call, run, rounds):
+    """One line.  `call` makes of a function one without arguments; work is bytes or operations."""
+    row = {"row": name, "torch": torch.__version__}
+    with torch.inference_mode():
+        for mode, code in ("eager", run), ("compiled", torch.compile(run, dynamic=False)):
+            row[mode] = round(work / seconds(device, call(code), rounds) * 1e-9, 3)
+    print(json.dumps(row), flush=True)
+
+
+def main():
+    device, rows, columns = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    rounds = int(sys.argv[4]) if len(sys.argv) > 4 else 9
+    wanted = sys.argv[5:] or [*ROWS, *PRODUCTS]
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    data = Data(device, rows, columns)
+    for name in wanted:
+        if name in ROWS:
+            matrices, run = ROWS[name]
+            report(device, name, matrices * rows * columns * 4, lambda run, data=data: lambda: run(data), run, rounds)
+        elif name in PRODUCTS:
+            operations, dims, run = PRODUCTS[name]
+            operands = [torch.rand(*d, device=device) * 2 - 1 for d in dims]
+            report(device, name, operations, lambda run, operands=operands: lambda: run(*operands), run, rounds)
+
+
+main()

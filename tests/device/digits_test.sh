@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Both networks of the demo run on the device alone: what it cannot run, nobody runs.
+. "$(dirname "$0")/../tools/expect.sh"
+export FRIT_FALLBACK=none
+device=${FRIT_TEST_DEVICE:-cpu:0}
+expect 0 "^digits-mlp on $device: 500 images, 485/500 right" '*' "$build/bin/frit-digits"
+expect 0 "^digits-cnn on $device: 500 images, 495/500 right" '*' "$build/bin/frit-digits"
+finish

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/rig.h"
+
+#include <float.h>
+#include <math.h>
+
+void rig_open(struct rig *rig)
+{
+    static const frit_setting settings[] = {
+        {"fusion", "compile", "wait"}, {"fusion", "store", "none"}, {"frit", "fallback", "none"}};
+    const frit_host_params params = {.struct_size = sizeof(params),
+                                     .settings = settings,
+                                     .n_settings = sizeof(settings) / sizeof(settings[0])};
+    const char *name = getenv("FRIT_TEST_DEVICE");
+
+    if (frit_host_open(&params, &rig->host) ||
+        frit_device_open(rig->host, name ? name : "cpu:0", &rig->dev))
+        fail_msg("%s", frit_host_error(rig->host));
+}
+
+frit_stats rig_stats(const struct rig *rig)
+{
+    frit_stats stats = {.struct_size = sizeof(stats)};
+
+    frit_stats_get(rig->dev, &stats);
+    return stats;
+}
+
+void rig_close(struct rig *rig)
+{
+    frit_stats stats;
+
+    if (frit_sync_all(rig->dev))
+        fail_msg("%s", frit_host_error(rig->host));
+    stats = rig_stats(rig);
+    assert_int_equal(stats.tensors_now, 0);
+    assert_int_equal(stats.buffers_now, 0);
+    assert_int_equal(stats.fallbacks_ops + stats.fallbacks_device + stats.fallbacks_candidate, 0);
+    frit_device_close(rig->dev);
+    frit_host_close(rig->host);
+}
+
+float *rig_numbers(uint64_t count)
+{
+    float *numbers = malloc((count + 1) * sizeof(*numbers));
+    uint64_t state = 1;
+
+    assert_non_null(numbers);
+    for (uint64_t i = 0; i < count; i++) { /* MMIX's generator */
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        numbers[i] = (float)(int32_t)(state >> 32) * 0x1p-29f;
+    }
+    return numbers;
+}
+
+static uint64_t count_of(frit_dims dims)
+{
+    uint64_t count = 1;
+
+    for (int64_t d = 0; d < dims.rank; d++)
+        count *= (uint64_t)dims.dim[d];
+    return count;
+}
+
+frit_tensor *rig_tensor(struct rig *rig, frit_dims dims, const float *numbers)
+{
+    return frit_from_host(rig->dev, FRIT_F32, dims, numbers, count_of(dims) * sizeof(*numbers));
+}
+
+float *rig_read(frit_tensor *tensor)
+{
+    uint64_t count = count_of(frit_dims_of(tensor));
+    float *data = malloc((count + 1) * sizeof(*data));
+
+    assert_non_null(data);
+    if (frit_read(tensor, data, count * sizeof(*data)))
+        fail_msg("%s", frit_tensor_error(tensor));
+    frit_release(tensor);
+    return data;
+}
+
+bool rig_near(double got, double want, double scale, double ulps)
+{
+    return fabs(got - want) <= ulps * (double)FLT_EPSILON * fabs(scale) + (double)FLT_MIN;
+}

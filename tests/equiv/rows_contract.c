@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows whose results are sums or choices along lines of several operands or windows. */
+#include "rows.h"
+
+static bool chains_to(const struct var *a, const struct var *b)
+{
+    return b->shape.rank == 2 && b->shape.code[0] == a->shape.code[a->shape.rank - 1];
+}
+
+bool generate_matmul(struct generator *g)
+{
+    struct want want = {.dtypes = NUMBERS, .level = 8, .min_rank = 2, .max_rank = 3};
+    uint16_t a = pick(g, &want), b;
+    struct action action = begin_op(g, FRIT_OP_matmul, ATTR_NONE);
+    struct shape shape;
+
+    if (a == NO_VAR)
+        return false;
+    b = pick_beside(g, a, chains_to);
+    if (b == NO_VAR || g->script->vars[b].level > 8)
+        return false;
+    shape = g->script->vars[a].shape;
+    shape.code[shape.rank - 1] = g->script->vars[b].shape.code[1];
+    if (shape_most(&shape) > MOST_ELEMENTS)
+        return false;
+    action.n_in = 2;
+    action.in[0] = use(g, a);
+    action.in[1] = use(g, b);
+    give(g, &action, g->script->vars[a].dtype, &shape, 20, false);
+    return commit(g, &action);
+}
+
+static bool can_pool(const struct var *var)
+{
+    uint8_t last = var->shape.code[2];
+
+    return has_elements(var) && is_product(last);
+}
+
+bool generate_max_pool(struct generator *g)
+{
+    struct want want = {
+        .dtypes = REALS, .level = NO_LEVEL, .min_rank = 3, .max_rank = 3, .fits = can_pool};
+    struct action action = begin_op(g, FRIT_OP_max_pool, ATTR_POOL);
+    struct shape shape;
+    uint16_t x;
+
+    g->discrete = true;
+    x = pick(g, &want);
+    if (x == NO_VAR)
+        return false;
+    shape = g->script->vars[x].shape;
+    shape.code[2] |= DIM_MINUS;
+    action.step = 2;
+    action.n_in = 1;
+    action.in[0] = use(g, x);
+    give(g, &action, g->script->vars[x].dtype, &shape, g->script->vars[x].level, false);
+    give(g, &action, FRIT_I64, &shape, 0, false);
+    return commit(g, &action) && cast_index(g, &action, 1);
+}
+
+/* ---- Fourier transforms ---- */
+
+static bool can_halve(const struct var *var)
+{
+    return has_elements(var) && var->level <= MOST_LEVEL - 10;
+}
+
+/* Back again, of both parts or of one of them twice. */
+static bool inverse(struct generator *g, const struct action *forward, const struct shape *shape)
+{
+    struct action action = begin_op(g, FRIT_OP_irfft, ATTR_FFT);
+    uint16_t re = forward->out[0], im = chance_of(&g->chance, 80) ? forward->out[1] : re;
+    const struct var *var = value_of(g, re);
+
+    action.axis = forward->axis;
+    action.with = shape->code[action.axis];
+    action.n_in = 2;
+    action.in[0] = use(g, re);
+    action.in[1] = re == im ? (struct operand){im, false} : use(g, im);
+    give(g, &action, var->dtype, shape, var->level + 6, false);
+    return commit(g, &action);
+}
+
+bool generate_fft(struct generator *g)
+{
+    struct want want = {.dtypes = REALS,
+                        .level = NO_LEVEL,
+                        .min_rank = 1,
+                        .max_rank = SCRIPT_RANK,
+                        .fits = can_halve};
+    uint16_t x = pick(g, &want);
+    struct action action = begin_op(g, FRIT_OP_rfft, ATTR_FFT);
+    const struct var *var = value_of(g, x);
+    struct shape shape, half;
+
+    if (x == NO_VAR)
+        return false;
+    half = shape = var->shape;
+    action.axis = (uint8_t)chance_below(&g->chance, shape.rank);
+    if (!is_product(shape.code[action.axis]))
+        return false;
+    half.code[action.axis] |= DIM_HALF;
+    action.with = shape.code[action.axis];
+    action.n_in = 1;
+    action.in[0] = use(g, x);
+    give(g, &action, var->dtype, &half, var->level + 6, false);
+    give(g, &action, var->dtype, &half, var->level + 6, false);
+    if (!commit(g, &action))
+        return false;
+    return chance_of(&g->chance, 50) || inverse(g, &action, &shape);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lowering without memory, for tests that are linked with failing_alloc.h. */
+#ifndef TESTS_LOWER_SCARCE_H
+#define TESTS_LOWER_SCARCE_H
+
+#include "kernels/lower/rig.h"
+
+/* Builds what rig_run ran, with one allocation after the other failing: each time that is told, and
+ * at the end it succeeds.  Fails the test if there were fewer than `least` allocations. */
+void rig_scarce(const struct rig *rig, const struct schedule *schedule, uint32_t least);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cpu gives the same bits interpreted and compiled, for each instruction set of the machine:
+ * elementwise ops and rows of several types. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit.h"
+
+#include <frit/frit.h>
+
+enum { ROWS = 67, COLUMNS = 1031, COUNT = ROWS * COLUMNS };
+
+static frit_tensor *curves(frit_tensor *x, frit_tensor *y)
+{
+    frit_tensor *t = frit_add(frit_tanh(x), frit_erf(y));
+
+    t = frit_mul(t, frit_exp(frit_neg(x)));
+    return frit_div(frit_sub(t, frit_sin(y)), frit_add_f(frit_abs(frit_log(frit_abs(x))), 0.5));
+}
+
+static frit_tensor *corners(frit_tensor *x, frit_tensor *y)
+{
+    frit_tensor *t = frit_sqrt(x), *u = frit_div(y, frit_floor(x)); /* NaN, infinities, zeros */
+
+    t = frit_maximum(t, frit_rem(u, y));
+    return frit_where(frit_lt(t, u), frit_minimum(t, x), frit_pow(frit_abs(x), y));
+}
+
+static frit_tensor *integers(frit_tensor *x, frit_tensor *y)
+{
+    frit_tensor *t = frit_add(frit_mul(x, x), frit_mul(y, x));
+
+    return frit_sub(frit_maximum(t, frit_neg(y)), frit_rem(t, frit_add_f(frit_abs(y), 1)));
+}
+
+static frit_tensor *softmax(frit_tensor *x, frit_tensor *y)
+{
+    frit_tensor *e = frit_exp(frit_sub(x, frit_max(x, .axes = FRIT_AXES(1), .keep = 1)));
+
+    e = frit_div(e, frit_sum(e, .axes = FRIT_AXES(1), .keep = 1));
+    return frit_mul(e, y);
+}
+
+static frit_tensor *norm(frit_tensor *x, frit_tensor *y)
+{
+    frit_tensor *s = frit_sum(frit_mul(x, x), .axes = FRIT_AXES(1), .keep = 1);
+
+    return frit_mul(frit_div(x, frit_sqrt(frit_add_f(s, 1))), y);
+}
+
+static frit_tensor *sum_all(frit_tensor *x, frit_tensor *y)
+{
+    return frit_sum(frit_mul(x, y), .axes = FRIT_AXES(0, 1));
+}
+
+static frit_tensor *sum_columns(frit_tensor *x, frit_tensor *y)
+{
+    return frit_sum(frit_sub(x, y), .axes = FRIT_AXES(0));
+}
+
+static frit_tensor *places(frit_tensor *x, frit_tensor *y)
+{
+    return frit_argmax(frit_add(x, y), .axes = FRIT_AXES(1));
+}
+
+static const struct {
+    const char *name;
+    frit_tensor *(*make)(frit_tensor *x, frit_tensor *y);
+    bool real;   /* of floats alone */
+    int64_t n;   /* elements of the result */
+    size_t size; /* of one; 0: as the operands' */
+} works[] = {
+    {"curves", curves, true, COUNT, 0},
+    {"corners", corners, true, COUNT, 0},
+    {"integers", integers, false, COUNT, 0},
+    {"softmax", softmax, true, COUNT, 0},
+    {"norm", norm, true, COUNT, 0},
+    {"sum", sum_all, false, 1, 0},
+    {"columns", sum_columns, false, COLUMNS, 0},
+    {"places", places, false, ROWS, 8},
+};
+enum { WORKS = sizeof works / sizeof *works };
+
+static const struct {
+    uint32_t dtype;
+    size_t size;
+    bool real;
+} types[] = {{FRIT_F32, 4, true}, {FRIT_F64, 8, true},  {FRIT_I32, 4, false}, {FRIT_I64, 8, false},
+             {FRIT_F16, 2, true}, {FRIT_BF16, 2, true}, {FRIT_U8, 1, false},  {FRIT_I16, 2, false}};
+enum { TYPES = sizeof types / sizeof *types };
+
+struct results {
+    char *bytes[TYPES][WORKS];
+};
+
+static size_t size_of(int type, int work)
+{
+    return (size_t)works[work].n * (works[work].size ? works[work].size : types[type].size);
+}
+
+static void compute(frit_device *device, struct results *out)
+{
+    for (int t = 0; t < TYPES; t++)
+        for (int w = 0; w < WORKS; w++) {
+            frit_scope scope = frit_scope_begin(device);
+            frit_tensor *x =
+                frit_random_uniform(device, FRIT_F32, FRIT_SHAPE(ROWS, COLUMNS), -4, 90);
+            frit_tensor *y =
+                frit_random_uniform(device, FRIT_F32, FRIT_SHAPE(ROWS, COLUMNS), -9, 9);
+            frit_tensor *made;
+
+            x = frit_cast(types[t].real ? x : frit_abs(x), types[t].dtype);
+            y = frit_cast(types[t].real ? y : frit_abs(y), types[t].dtype);
+            out->bytes[t][w] = calloc(size_of(t, w), 1);
+            assert_non_null(out->bytes[t][w]);
+            if (types[t].real || !works[w].real) {
+                made = works[w].make(x, y);
+                if (frit_read(made, out->bytes[t][w], size_of(t, w)))
+                    fail_msg("%s: %s", works[w].name, frit_tensor_error(made));
+            }
+            frit_scope_end(scope);
+        }
+}
+
+/* False: the machine has no such set, or no library. */
+static bool run_with(const char *isa, const char *tier, struct results *out)
+{
+    const frit_setting settings[] = {{"fusion", "compile", "wait"},
+                                     {"frit", "fallback", "none"},
+                                     {"plugin.cpu", "option.isa", isa},
+                                     {"plugin.cpu", "option.tier", tier}};
+    const frit_host_params params = {
+        .struct_size = sizeof params, .settings = settings, .n_settings = 4};
+    frit_host *host = NULL;
+    frit_device *device = NULL;
+    bool can;
+
+    if (frit_host_open(&params, &host))
+        fail_msg("%s", host ? frit_host_error(host) : "no host");
+    can = frit_device_open(host, "cpu", &device) == FRIT_OK;
+    if (can) {
+        frit_seed(host, 5);
+        compute(device, out);
+        frit_device_close(device);
+    } else {
+        print_message("isa %s, tier %s: %s\n", isa, tier, frit_host_error(host));
+    }
+    frit_host_close(host);
+    return can;
+}
+
+static void results_fini(struct results *results)
+{
+    for (int t = 0; t < TYPES; t++)
+        for (int w = 0; w < WORKS; w++)
+            free(results->bytes[t][w]);
+}
+
+static void compare(const char *isa)
+{
+    struct results interpreted = {0}, compiled = {0};
+
+    if (run_with(isa, "0", &interpreted) && run_with(isa, "1", &compiled)) {
+        for (int t = 0; t < TYPES; t++)
+            for (int w = 0; w < WORKS; w++)
+                if (memcmp(interpreted.bytes[t][w], compiled.bytes[t][w], size_of(t, w)) != 0)
+                    fail_msg("isa %s, type %u: %s differs", isa, types[t].dtype, works[w].name);
+    }
+    results_fini(&interpreted);
+    results_fini(&compiled);
+}
+
+static void tiers_change_nothing(void **state)
+{
+    (void)state;
+    compare("baseline");
+    compare("avx2");
+    compare("avx512");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tiers_change_nothing)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `frit conform`: every row has cases, the reference driver passes, and what is wrong with a driver is named, under the
+# case that wrongs.def tells.
+. "$(dirname "$0")/expect.sh"
+fakes=$build/tests/fake
+wrongs=$build/tests/wrong
+
+# Sanitizers leave signals and failing allocations to the program, and warn of the latter: `*`.
+options=allocator_may_return_null=1:handle_segv=0:handle_abort=0
+export ASAN_OPTIONS=${ASAN_OPTIONS-}:$options TSAN_OPTIONS=${TSAN_OPTIONS-}:$options
+
+# A case that hangs for longer than a pipe is told nothing; it is looked at in the end.
+"$frit" conform "$wrongs/libfrit-fake-wrong-hangs.so" --quick --jobs 1 --timeout 10.5 --json --filter neg/f32/rank0/dense \
+  --filter neg/f32/odd/dense >"$scratch/slow.out" 2>"$scratch/slow.err" &
+slow=$!
+calm='^(frit conform: [0-9]+ of [0-9]+.*)?$' # how far it is, on slow machines
+
+# Every row of the op table but those that want several devices, and what is asked of the device as a whole.
+"$frit" conform reference --list >"$scratch/list"
+for name in device/transfers memory/places queue/order program/saved fuser/results; do
+  grep -q "^# $name: ...*" "$scratch/list" || complain "$name is not listed" "conform --list"
+done
+sed -n 's/^# \([a-z0-9_]*\)\/.*/\1/p' "$scratch/list" | grep -Evx 'device|memory|queue|program|fuser' | sort -u >"$scratch/cases"
+"$frit" ops --json | sed -n 's/^      "name": "\([a-z0-9_]*\)",$/\1/p' | sort -u >"$scratch/rows"
+[ "$(wc -l <"$scratch/rows")" -gt 150 ] || complain "cannot find the rows in its JSON" "frit ops --json"
+rest=$(comm -3 "$scratch/rows" "$scratch/cases" | tr -d '\t' | tr '\n' ' ')
+[ "$rest" = 'all_reduce sync_collective ' ] || complain "rows without cases, or cases without rows: $rest" "conform --list"
+
+# A case is a program that runs.
+"$frit" conform reference --list --filter 'conv/f32/odd/strided' >"$scratch/case.frit"
+expect 0 'ok, [0-9]+ ops' '' "$frit" check "$scratch/case.frit"
+
+# All that `reference` lacks is fusers, and it is told so.
+expect 0 ' 0 failed, 10 skipped; .* 0 fallback, 0 failed$' '*' "$frit" conform reference --quick
+grep -A1 '^skipped program/saved and 9 more$' "$scratch/out" | grep -q '^    the plugin has no fusers$' || complain "no reason of what is skipped" "conform --quick"
+expect 0 '"skipped": 9,' '' "$frit" conform reference --filter fuser --json --junit "$scratch/junit.xml"
+expect_json conform
+tr -d '\n' <"$scratch/out" | grep -Eq '"skips": \[ *\{ *"case": "fuser/push", *"reason": "the plugin has no fusers" *\},' || complain "no list of skips" "conform --json"
+grep -q 'name="fuser/push"><skipped message="the plugin has no fusers"/>' "$scratch/junit.xml" || complain "no reason of a skip" junit
+expect 0 '^reference:0: [0-9]+ cases' '' "$frit" conform reference:0 --quick --filter 'add/*' --isolate
+
+# However many processes there are, the report is the same.
+for jobs in 1 7; do
+  expect 0 ' 0 failed' "$calm" "$frit" conform reference --quick --filter 'm*/f32/*' --jobs $jobs --junit "$scratch/$jobs.xml"
+  sed -i 's/ time="[^"]*"//' "$scratch/$jobs.xml"
+done
+cmp "$scratch/1.xml" "$scratch/7.xml" || complain "other reports with other numbers of processes" "conform --jobs"
+expect 0 '"failed": 0,' '' "$frit" conform reference --quick --filter matmul --json --junit "$scratch/junit.xml"
+expect_json conform
+grep -q '<testcase classname="matmul" name="matmul/f32/odd/dense"/>' "$scratch/junit.xml" || complain "no such case" junit
+
+expect 2 '' "no case is named 'nothing'" "$frit" conform reference --filter nothing
+expect 2 '' "no case is named 'nothing'" "$frit" conform reference --filter neg --filter nothing
+
+# Filters add up.
+expect 0 '^# neg/f32/odd/dense$' '' "$frit" conform reference --list -f fuser/clone -f 'neg/f32/odd/dense' -f 'add/f32/odd/d*' -f 'add/*/odd/dying'
+names=$(sed -n 's/^# \([^:]*\).*/\1/p' "$scratch/out" | grep -v '^add/[^f]\|^add/f[16]*6/\|^add/f64' | tr '\n' ' ')
+[ "$names" = 'fuser/clone neg/f32/odd/dense add/f32/odd/dense add/f32/odd/dying ' ] || complain "other cases: $names" "conform --filter"
+expect 2 '' '--timeout wants seconds' "$frit" conform reference --timeout=-1
+expect 2 '' '--jobs wants a number from 1 to 64' "$frit" conform reference --jobs 0
+expect 2 '' '--set wants SECTION.KEY=VALUE' "$frit" conform reference --set threads=1
+expect 2 '' 'something is missing' "$frit" conform
+expect 1 '' 'conform: nosuch: ' "$frit" conform nosuch
+expect 1 '' 'fake-plain.so: it is no plugin: ' "$frit" conform "$fakes/libfake-plain.so" --filter add
+expect 1 '' 'conform: .*open-fails.so: .*the moon is not full' "$frit" conform "$fakes/libfrit-fake-open-fails.so" --filter add
+expect 1 '' 'fake-crashes.so: it was not opened: it crashed: Aborted' "$frit" conform "$wrongs/libfrit-fake-crashes.so"
+# Who crashes while the ops of plugins are listed is told of before the first case.
+expect 1 '^$' '^frit conform: the ops of plugins cannot be listed: it crashed: Aborted$' "$frit" conform reference --quick --filter neg \
+  --set "plugin.fake-crashes.library=$wrongs/libfrit-fake-crashes.so"
+expect 0 ' 0 failed, ' '' "$frit" conform reference --quick --filter sum --set frit.threads=1
+expect 1 'not absolute|threads' '*' "$frit" conform reference --quick --filter 'sum/f32/*' --set frit.threads=-1
+
+# The driver with nothing wrong, and one wrong thing each.
+expect 0 ' 0 failed, .* 4 native' '*' "$frit" conform "$wrongs/libfrit-fake-four.so" --quick
+# What a driver lacks is asked for before the first case, and counts for none.
+expect 0 ' 1 rows: 1 native, ' '' "$frit" conform "$build/tests/template/libfrit-template.so" --filter 'add/f32/odd/dense'
+# What fails is told at once, when most is still to come.
+mkfifo "$scratch/told"
+exec 9<>"$scratch/told"
+"$frit" conform "$wrongs/libfrit-fake-wrong-strides.so" --isolate --jobs 1 --filter neg --filter add --filter maximum \
+  >"$scratch/early.out" 2>"$scratch/told" &
+early=$!
+read -r -t 60 -u 9 line
+[ ! -s "$scratch/early.out" ] && [[ $line == 'failed neg/f32/'*': y: element '*' are wrong' ]] || complain "not told at once: $line" "conform"
+kill $early
+exec 9>&-
+sinners=0
+while IFS='|' read -r file case words; do
+  sinners=$((sinners + 1))
+  row=${case%%/*}
+  expect 1 "^$case\$" '*' "$frit" conform "$wrongs/libfrit-fake-$file.so" --quick --filter "$row" --timeout 2
+  grep -A1 "^$case\$" "$scratch/out" | grep -q -- "$words" || complain "no word of '$words'" "$file $case"
+  # Whatever went wrong, the other cases were still run, and told.
+  grep -qE ', [1-9][0-9]* failed, ' "$scratch/out" || complain "no count of failures" "$file"
+  case $row in
+    device | memory | queue | program | fuser) ;;
+    *) grep -qE "^$row  *[F~-]" "$scratch/out" || complain "no line of the table" "$file" ;;
+  esac
+done < <(sed -nE 's/^FAKE_WRONG\([A-Z_]+, "([^"]*)", "([^"]*)", "([^"]*)"\)$/\1|\2|\3/p' tests/fake/wrongs.def)
+[ $sinners -ge 46 ] || complain "only $sinners wrong drivers" wrongs.def
+
+# A crash fails its case only: the other cases of the row go on in another process.
+expect 1 ' [1-9][0-9]* passed, 1 failed, ' '^failed neg/f32/rank0/dense: it crashed: Segmentation fault$' \
+  "$frit" conform "$wrongs/libfrit-fake-wrong-crashes.so" --quick --filter 'neg/f32/*'
+expect 1 ' [1-9][0-9]* passed, 1 failed, ' '^failed add/f32/rank0/dense: it crashed' \
+  "$frit" conform "$wrongs/libfrit-fake-wrong-aborts.so" --isolate --filter 'add/f32/*/dense'
+
+# The first failure ends it, however many processes there are; it ends as failed, and says what was left out.
+for jobs in 1 4; do
+  expect 1 ' 1 failed, ' '^frit conform: stopped at the first failure; [1-9][0-9]* of [0-9]+ cases were not run$' \
+    "$frit" conform "$wrongs/libfrit-fake-wrong-strides.so" --quick --fail-fast --jobs $jobs --filter neg --filter add --junit "$scratch/junit.xml"
+  [ "$(grep -c '^failed ' "$scratch/err")" = 1 ] || complain "several failures" "conform --fail-fast"
+  grep -q '^stopped at the first failure: [1-9][0-9]* more cases were not run$' "$scratch/out" || complain "no word of it" "conform --fail-fast"
+  grep -q '><skipped message="not run"/>' "$scratch/junit.xml" || complain "no word of it" "conform --fail-fast --junit"
+done
+expect 1 '"not_run": [1-9]' '*' "$frit" conform "$wrongs/libfrit-fake-wrong-strides.so" --quick --fail-fast --filter neg --json
+expect_json conform
+expect 0 '"not_run": 0,' '' "$frit" conform reference --quick --fail-fast --filter neg --json
+
+wait $slow
+[ $? = 1 ] || complain "what hangs passes" "conform in a pipe"
+printf '%s\n' 'failed neg/f32/rank0/dense: it hangs: no answer after 10.5 s' 'frit conform: 1 of 2, 1 failed' |
+  cmp -s - <(sed 's|, 0\.[01]/s$||' "$scratch/slow.err") || complain "not how far it is: $(cat "$scratch/slow.err")" "conform in a pipe"
+cp "$scratch/slow.out" "$scratch/out"
+expect_json "conform in a pipe"
+finish

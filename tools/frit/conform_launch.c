@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory, tensors and launches on a bare plugin. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conform_bare.h"
+
+/* ---- memory and queue ---- */
+
+frit_status bare_alloc(struct bare *bare, uint64_t bytes, uint64_t align, frit_allocation *out)
+{
+    uint64_t least = bare->info.align_bytes ? bare->info.align_bytes : 64;
+    const frit_alloc_desc desc = {
+        .struct_size = sizeof(desc), .bytes = bytes, .align = align > least ? align : least};
+    frit_status status;
+
+    *out = (frit_allocation){.struct_size = sizeof(*out)};
+    status = bare->backend->alloc(bare->device, &desc, out, &bare->err);
+    if (status)
+        return bare_failed(bare, "alloc", status);
+    return out->memory ? FRIT_OK : bare_wrong(bare, "alloc gives no memory, and no failure");
+}
+
+void bare_note(struct bare *bare, uint64_t value)
+{
+    bare->last = value > bare->last ? value : bare->last;
+}
+
+/* A queue that hangs is told by the case itself, before its time is up, if it is asked once. */
+static frit_status wait_once(struct bare *bare, uint64_t value, frit_failure *failure,
+                             frit_err *err)
+{
+    uint64_t timeout = (uint64_t)(bare->options->timeout / 2 * 1e9);
+    frit_status status =
+        bare->late ? FRIT_TIMEOUT : bare->backend->wait(bare->device, value, timeout, failure, err);
+
+    bare->late = status == FRIT_TIMEOUT;
+    if (!bare->late && value > bare->reached)
+        bare->reached = value;
+    return status;
+}
+
+frit_status bare_late(struct bare *bare)
+{
+    bare_wrong(bare, "wait: no answer after %g s", bare->options->timeout / 2);
+    return FRIT_TIMEOUT;
+}
+
+void bare_free(struct bare *bare, void *memory)
+{
+    frit_failure failure = {.struct_size = sizeof(failure), .value = bare->last};
+
+    if (bare->reached < bare->last)
+        (void)wait_once(bare, bare->last, &failure, NULL);
+    if (!bare->late)
+        bare->backend->free(bare->device, memory);
+}
+
+frit_status bare_wait(struct bare *bare, uint64_t value)
+{
+    frit_failure failure = {.struct_size = sizeof(failure), .value = value ? value - 1 : 0};
+    frit_status status = wait_once(bare, value, &failure, &bare->err);
+
+    if (bare->late)
+        return bare_late(bare);
+    if (status)
+        return bare_failed(bare, "wait", status);
+    return failure.status ? bare_failed(bare, "a command", failure.status) : FRIT_OK;
+}
+
+frit_status bare_write(struct bare *bare, void *memory, uint64_t offset, const void *from,
+                       uint64_t bytes)
+{
+    const frit_transfer to = {
+        .struct_size = sizeof(to), .memory = memory, .offset = offset, .bytes = bytes};
+    uint64_t value = 0;
+    frit_status status = bare->backend->write(bare->device, &to, from, &value, &bare->err);
+
+    if (status)
+        return bare_failed(bare, "write", status);
+    bare_note(bare, value);
+    return FRIT_OK;
+}
+
+frit_status bare_read(struct bare *bare, void *memory, uint64_t offset, void *into, uint64_t bytes)
+{
+    const frit_transfer from = {
+        .struct_size = sizeof(from), .memory = memory, .offset = offset, .bytes = bytes};
+    uint64_t value = 0;
+    frit_status status = bare->backend->read(bare->device, &from, into, &value, &bare->err);
+
+    if (status)
+        return bare_failed(bare, "read", status);
+    bare_note(bare, value);
+    return bare_wait(bare, value);
+}
+
+/* ---- tensors ---- */
+
+/* Bytes before and behind; none where a tensor must be all of its memory. */
+static uint64_t guard_of(const struct bare *bare)
+{
+    return bare->info.caps & FRIT_CAP_NO_SUBALLOC ? 0
+           : bare->info.align_bytes > 256         ? bare->info.align_bytes
+                                                  : 256;
+}
+
+static uint64_t room_of(const struct bare_tensor *tensor)
+{
+    return 2 * tensor->guard + tensor->count * sizeof(float);
+}
+
+frit_status bare_tensor(struct bare *bare, const int64_t *dims, uint32_t rank, const float *numbers,
+                        struct bare_tensor *out)
+{
+    frit_allocation got;
+    frit_status status;
+    char *data;
+
+    *out = (struct bare_tensor){.guard = guard_of(bare), .count = 1, .rank = rank};
+    for (uint32_t d = rank; d-- > 0; out->count *= (uint64_t)dims[d]) {
+        out->dims[d] = dims[d];
+        out->strides[d] = (int64_t)out->count;
+    }
+    data = malloc(room_of(out));
+    if (!data)
+        return bare_wrong(bare, "no memory");
+    memset(data, GUARD_BYTE, room_of(out));
+    for (uint64_t i = 0; i < out->count; i++)
+        ((float *)(void *)(data + out->guard))[i] = numbers ? numbers[i] : NAN;
+    status = bare_alloc(bare, room_of(out), out->guard, &got);
+    if (!status) {
+        out->memory = got.memory;
+        status = bare_write(bare, out->memory, 0, data, room_of(out));
+    }
+    free(data);
+    return status;
+}
+
+frit_status bare_numbers(struct bare *bare, const struct bare_tensor *tensor, float *out)
+{
+    uint64_t room = room_of(tensor), bytes = tensor->count * sizeof(float), written = 0;
+    char *data = malloc(room);
+    frit_status status;
+
+    if (!data)
+        return bare_wrong(bare, "no memory");
+    status = bare_read(bare, tensor->memory, 0, data, room);
+    for (uint64_t i = 0; i < tensor->guard && !status; i++)
+        written += data[i] != GUARD_BYTE || data[tensor->guard + bytes + i] != GUARD_BYTE;
+    memcpy(out, data + tensor->guard, bytes);
+    if (!bare->late) /* else a read may still come */
+        free(data);
+    if (!status && written)
+        return bare_wrong(bare, "%llu bytes beside a tensor were written",
+                          (unsigned long long)written);
+    return status;
+}
+
+void bare_tensor_free(struct bare *bare, struct bare_tensor *tensor)
+{
+    if (tensor->memory)
+        bare_free(bare, tensor->memory);
+    *tensor = (struct bare_tensor){0};
+}
+
+/* ---- prepare ---- */
+
+static uint8_t class_of(double x)
+{
+    return x == 0              ? FRIT_SCALAR_CLASS_ZERO
+           : x == 1            ? FRIT_SCALAR_CLASS_ONE
+           : x == -1           ? FRIT_SCALAR_CLASS_MINUS_ONE
+           : x == 2            ? FRIT_SCALAR_CLASS_TWO
+           : x == 0.5          ? FRIT_SCALAR_CLASS_HALF
+           : x == nearbyint(x) ? FRIT_SCALAR_CLASS_INTEGER
+                               : FRIT_SCALAR_CLASS_OTHER;
+}
+
+static uint32_t log2_of(uint64_t bytes)
+{
+    uint32_t log2 = 0;
+
+    while (bytes >> (log2 + 1))
+        log2++;
+    return log2;
+}
+
+static void sign(const struct bare *bare, const struct bare_launch *launch, uint32_t i,
+                 frit_arg_sig *out)
+{
+    const struct bare_tensor *tensor = launch->args[i];
+
+    *out = (frit_arg_sig){.flags = i < launch->n_in ? FRIT_ARG_READ : FRIT_ARG_WRITE};
+    if (!tensor) {
+        out->flags = 0;
+        return;
+    }
+    out->dtype = FRIT_F32;
+    out->rank = tensor->rank;
+    out->align_log2 = log2_of(tensor->guard ? tensor->guard : bare->info.align_bytes);
+    out->flags |= tensor->guard ? 0 : FRIT_ARG_START;
+    memcpy(out->dims, tensor->dims, sizeof(out->dims));
+    memcpy(out->strides, tensor->strides, sizeof(out->strides));
+}
+
+void bare_prepare(struct bare *bare, const struct bare_launch *launch, struct bare_answer *out)
+{
+    frit_arg_sig args[BARE_ARGS];
+    uint8_t classes[BARE_SCALARS] = {0};
+    const frit_signature signature = {.struct_size = sizeof(signature),
+                                      .n_in = launch->n_in,
+                                      .n_out = launch->n_out,
+                                      .arg_stride = sizeof(args[0]),
+                                      .n_scalars = launch->n_scalars,
+                                      .index_width = 32,
+                                      .args = args,
+                                      .scalar_classes = classes,
+                                      .bound_classes = classes};
+
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++)
+        sign(bare, launch, i, &args[i]);
+    for (uint32_t i = 0; i < launch->n_scalars; i++)
+        classes[i] = class_of(launch->scalars[i]);
+    *out = (struct bare_answer){.spec = {.struct_size = sizeof(out->spec)},
+                                .variant = {.struct_size = sizeof(out->variant)}};
+    out->status =
+        launch->program->table->prepare(launch->program->self, launch->candidate, &signature,
+                                        &out->spec, &out->variant, &bare->err);
+}
+
+/* ---- running ---- */
+
+/* What a launch needs beside its arguments. */
+struct extras {
+    frit_allocation workspace, derived[FRIT_MAX_DERIVED];
+    frit_derived list[FRIT_MAX_DERIVED];
+};
+
+static void extras_free(struct bare *bare, struct extras *extras)
+{
+    if (extras->workspace.memory)
+        bare_free(bare, extras->workspace.memory);
+    for (uint32_t i = 0; i < FRIT_MAX_DERIVED; i++)
+        if (extras->derived[i].memory)
+            bare_free(bare, extras->derived[i].memory);
+}
+
+static frit_status extras_make(struct bare *bare, const frit_launch_spec *spec,
+                               struct extras *extras)
+{
+    frit_status status = FRIT_OK;
+
+    *extras = (struct extras){0};
+    if (spec->n_derived > FRIT_MAX_DERIVED)
+        return bare_wrong(bare, "prepare wants %u derived pieces of memory", spec->n_derived);
+    if (spec->workspace_bytes)
+        status = bare_alloc(bare, spec->workspace_bytes, spec->workspace_align, &extras->workspace);
+    for (uint32_t i = 0; i < spec->n_derived && !status; i++) {
+        status = bare_alloc(bare, spec->derived[i].bytes, 0, &extras->derived[i]);
+        extras->list[i] = (frit_derived){.memory = extras->derived[i].memory, .fill = 1};
+    }
+    return status;
+}
+
+static void fill_args(const struct bare *bare, const struct bare_launch *launch, frit_arg *args)
+{
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        const struct bare_tensor *tensor = launch->args[i];
+        frit_arg_sig sig;
+
+        sign(bare, launch, i, &sig);
+        args[i] = (frit_arg){
+            .dtype = sig.dtype, .rank = sig.rank, .align_log2 = sig.align_log2, .flags = sig.flags};
+        if (!tensor)
+            continue;
+        args[i].memory = tensor->memory;
+        args[i].offset = tensor->guard;
+        args[i].extent = tensor->count * sizeof(float);
+        memcpy(args[i].dims, sig.dims, sizeof(sig.dims));
+        memcpy(args[i].strides, sig.strides, sizeof(sig.strides));
+    }
+}
+
+static frit_status submit(struct bare *bare, const frit_launch *launch)
+{
+    const frit_launch_spec *spec = launch->spec;
+    const frit_cmd cmds[] = {
+        {.struct_size = sizeof(cmds[0]),
+         .kind = FRIT_CMD_FILL,
+         .dst = launch->workspace,
+         .bytes = spec->workspace_bytes,
+         .pattern_bytes = 1},
+        {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_BARRIER},
+        {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_LAUNCH, .launch = launch}};
+    uint32_t first = spec->workspace_zeroed && spec->workspace_bytes ? 0 : 2;
+    uint64_t value = 0;
+    frit_status status = bare->backend->submit(bare->device, cmds + first, 3 - first,
+                                               sizeof(cmds[0]), NULL, 0, &value, &bare->err);
+
+    if (status)
+        return bare_failed(bare, "submit", status);
+    bare_note(bare, value);
+    return bare_wait(bare, value);
+}
+
+frit_status bare_run_prepared(struct bare *bare, const struct bare_launch *launch,
+                              const struct bare_answer *answer)
+{
+    frit_scalar scalars[BARE_SCALARS] = {{0}};
+    frit_arg args[BARE_ARGS];
+    struct extras extras;
+    frit_launch given = {.struct_size = sizeof(given),
+                         .n_args = launch->n_in + launch->n_out,
+                         .arg_stride = sizeof(args[0]),
+                         .n_scalars = launch->n_scalars,
+                         .n_derived = answer->spec.n_derived,
+                         .cookie = 1,
+                         .program = launch->program,
+                         .spec = &answer->spec,
+                         .variant = &answer->variant,
+                         .args = args,
+                         .scalars = scalars,
+                         .candidate = launch->candidate};
+    frit_status status = extras_make(bare, &answer->spec, &extras);
+
+    fill_args(bare, launch, args);
+    for (uint32_t i = 0; i < launch->n_scalars; i++) {
+        scalars[i].kind = FRIT_SCALAR_F64;
+        memcpy(&scalars[i].bits, &launch->scalars[i], sizeof(scalars[i].bits));
+    }
+    given.workspace = extras.workspace.memory;
+    given.derived = extras.list;
+    if (!status)
+        status = submit(bare, &given);
+    extras_free(bare, &extras);
+    return status;
+}
+
+frit_status bare_run(struct bare *bare, const struct bare_launch *launch)
+{
+    const frit_program_table *table = launch->program->table;
+    static struct bare_answer answer;
+
+    bare_prepare(bare, launch, &answer);
+    if (answer.status == FRIT_PREPARE_RELAYOUT) {
+        bare_wrong(bare, "it wants other strides than dense ones");
+        return FRIT_UNSUPPORTED;
+    }
+    if (answer.status == FRIT_PREPARE_NEEDS_COMPILE)
+        answer.status = table->compile(launch->program->self, launch->candidate, &answer.variant,
+                                       NULL, &bare->err);
+    if (answer.status)
+        return bare_failed(bare, "prepare or compile", answer.status);
+    for (uint32_t k = 0; k < launch->n_out; k++)
+        if (answer.spec.outputs[k].flags & 1) {
+            bare_wrong(bare, "it wants outputs that are not dense");
+            return FRIT_UNSUPPORTED;
+        }
+    return bare_run_prepared(bare, launch, &answer);
+}

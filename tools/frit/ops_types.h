@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a device runs the rows of the op table, by element type.  One thread. */
+#ifndef CLI_OPS_TYPES_H
+#define CLI_OPS_TYPES_H
+
+#include <frit/frit.h>
+#include <frit/op_table.h>
+
+#include "command.h"
+
+struct ops_types {
+    bool takes[FRIT_DTYPE_LIMIT];   /* the row takes the type in its first operand, or makes it */
+    uint32_t how[FRIT_DTYPE_LIMIT]; /* FRIT_SUPPORT_* */
+    uint32_t usual;                 /* FRIT_SUPPORT_* of f32, or of the first type that it takes */
+};
+
+/* Asks for an op of a usual shape in each type; nothing runs.  False without memory. */
+bool ops_types_of(frit_device *device, const frit_op_info *row, struct ops_types *out);
+
+/* "native" and so on; "-" for what does not run. */
+const char *ops_support_name(uint32_t support);
+
+/* "native f32; fallback f64 f16" */
+void ops_types_show(const struct ops_types *types);
+
+#endif
