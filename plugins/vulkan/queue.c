@@ -242,9 +242,9 @@ frit_status batch_begin(struct device *device, struct batch **out, frit_err *err
     frit_status status;
     VkResult result;
 
+    queue_refresh(device);
     if (queue->lost)
         return queue_lost(device, err);
-    queue_refresh(device);
     if (batch->value > queue->done) {
         status = await_own(device, batch->value, err);
         if (status)

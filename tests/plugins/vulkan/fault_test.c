@@ -346,8 +346,8 @@ static void lost_after_a_fault(void **state)
     open_all(&rig);
     memory = rig_alloc(&rig, 4 * PARTS).memory;
     value = fail_second_part(&rig, memory, &fill);
-    fake->lost = 1;
     later = rig_submit(&rig, &fill, 1);
+    fake->lost = 1;
     assert_int_equal(rig.backend->wait(rig.device, later, UINT64_MAX, &failure, &rig.err),
                      FRIT_DEVICE_LOST);
     assert_int_equal(failure.status, FRIT_NO_DEVICE_MEMORY);
@@ -417,6 +417,26 @@ static void lost_at_submit(void **state)
     rig_close(&rig);
 }
 
+/* A submission that finds the device lost records nothing: nothing would wait for its end. */
+static void lost_before_submit(void **state)
+{
+    struct rig rig = fresh();
+    frit_cmd fill = {
+        .struct_size = sizeof fill, .kind = FRIT_CMD_FILL, .bytes = 16, .pattern_bytes = 1};
+    uint64_t value;
+
+    (void)state;
+    open_all(&rig);
+    fill.dst = rig_alloc(&rig, 16).memory;
+    (void)rig_submit(&rig, &fill, 1);
+    fake->lost = 1;
+    assert_int_equal(
+        rig.backend->submit(rig.device, &fill, 1, sizeof fill, NULL, 0, &value, &rig.err),
+        FRIT_DEVICE_LOST);
+    rig.backend->free(rig.device, fill.dst);
+    rig_close(&rig);
+}
+
 /* ---- small limits ---- */
 
 /* Grids in several dispatches; words in memory; arguments at any address. */
@@ -462,6 +482,7 @@ int main(void)
         cmocka_unit_test(lost_after_a_fault),
         cmocka_unit_test(lost_while_waiting),
         cmocka_unit_test(lost_at_submit),
+        cmocka_unit_test(lost_before_submit),
         cmocka_unit_test(small_limits),
     };
     const int skips = rig_skips();
