@@ -38,11 +38,12 @@ term decompose_ceil(struct build *b)
     return ceil_of(b, b_in(b, 0));
 }
 
+/* What is asked is no denormal, which a device may take for zero. */
 term decompose_trunc(struct build *b)
 {
     term x = b_in(b, 0), up = ceil_of(b, x), down = b_floor(b, x);
 
-    return b_where(b, b_lt(b, x, b_n(0)), up, down);
+    return b_where(b, b_lt(b, down, b_n(0)), up, down);
 }
 
 term decompose_recip(struct build *b)

@@ -59,18 +59,40 @@ uint32_t lower_sign(const struct lower *l)
     return lower_is_float(l->dtype) ? choose(l, op2(l, KIR_ne, x, x), x, sign) : sign;
 }
 
-/* Where the device's root y may be off by some units, y + (x - y^2) / 2 y is rounded once: the
- * remainder is exact.  0, infinity and NaN have none. */
+/* a - b c, rounded once. */
+static uint32_t less_product(const struct lower *l, uint32_t a, uint32_t b, uint32_t c)
+{
+    return kir_emit(l->m, KIR_fma, kir_emit(l->m, KIR_neg, b, KIR_NONE, KIR_NONE), c, a);
+}
+
+/* The number before a positive one. */
+static uint32_t before(const struct lower *l, uint32_t y)
+{
+    enum kir_type real = kir_type_at(l->m, y), word = real == KIR_F32 ? KIR_I32 : KIR_I64;
+    uint32_t bits = kir_emit_as(l->m, KIR_bits, word, 0, y, KIR_NONE, KIR_NONE);
+
+    bits = op2(l, KIR_sub, bits, kir_const_i(l->m, word, 1));
+    return kir_emit_as(l->m, KIR_bits, real, 0, bits, KIR_NONE, KIR_NONE);
+}
+
+/* Where the device's root y may be off by some units, z = y + (x - y^2) / 2 y is rounded once: the
+ * remainder is exact.  That may end in a tie and go up, where the root lies below: the number p
+ * before z is nearer if x <= z p (Tuckerman's test), which is not asked where the difference could
+ * be a denormal.  0, infinity and NaN have no remainder. */
 uint32_t lower_sqrt(const struct lower *l)
 {
-    uint32_t x = l->in[0], y = one(l, KIR_sqrt), rest, half, ok;
+    uint32_t x = l->in[0], y = one(l, KIR_sqrt), z, p, half, ok;
+    double least = kir_type_at(l->m, x) == KIR_F32 ? 0x1p-60 : 0x1p-900;
 
     if (l->target->exact_div || !l->target->fma)
         return y;
-    rest = kir_emit(l->m, KIR_fma, kir_emit(l->m, KIR_neg, y, KIR_NONE, KIR_NONE), y, x);
     half = op2(l, KIR_div, kir_const_f(l->m, kir_type_at(l->m, x), 0.5), y);
+    z = kir_emit(l->m, KIR_fma, less_product(l, x, y, y), half, y);
+    p = before(l, z);
+    ok = op2(l, KIR_le, less_product(l, x, z, p), number(l, 0));
+    z = choose(l, op2(l, KIR_and, ok, op2(l, KIR_le, number(l, least), x)), p, z);
     ok = op2(l, KIR_and, op2(l, KIR_lt, number(l, 0), x), op2(l, KIR_lt, x, number(l, INFINITY)));
-    return choose(l, ok, kir_emit(l->m, KIR_fma, rest, half, y), y);
+    return choose(l, ok, z, y);
 }
 
 uint32_t lower_floor(const struct lower *l)

@@ -116,11 +116,23 @@ static void emit_chunks(struct work *w)
 
 /* ---- parts ---- */
 
-/* Folds split number `split` of each lane's row. */
-static void fold_parts(const struct work *w, uint32_t split, uint32_t mask)
-{
-    uint32_t n = 0, access = mask == KIR_NONE ? w->mask : mask;
+enum { AHEAD = 8 /* splits whose parts are read at once where a lane has a row alone */ };
 
+/* What split number `split` of each lane's row left, as states_pack has it. */
+static void load_parts(const struct work *w, uint32_t split, uint32_t mask, uint32_t *parts)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < w->row->n_folds; i++) {
+        const struct row_fold *fold = &w->row->folds[i];
+
+        for (uint32_t p = 0; work_folds(w, fold) && p < fold->fold.row->n_parts; p++, n++)
+            parts[n] = load_word(w, fold_part_type(&fold->fold, p), part_word(w, n, split), mask);
+    }
+}
+
+static void fold_parts(const struct work *w, const uint32_t *parts, uint32_t mask)
+{
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         struct row_fold *fold = &w->row->folds[i];
         struct fold_state state;
@@ -128,34 +140,58 @@ static void fold_parts(const struct work *w, uint32_t split, uint32_t mask)
         if (!work_folds(w, fold))
             continue;
         for (uint32_t p = 0; p < fold->fold.row->n_parts; p++)
-            state.part[p] =
-                load_word(w, fold_part_type(&fold->fold, p), part_word(w, n++, split), access);
+            state.part[p] = *parts++;
         state = states_masked(w, fold, state, mask);
         fold->state = fold->fold.row->combine(&fold->fold, &fold->state, &state);
     }
 }
 
+/* Splits begin .. end, `n` of them a round. */
+static void fold_splits(const struct work *w, uint32_t begin, uint32_t end, uint32_t n)
+{
+    uint32_t phis[ROW_STATES], parts[AHEAD][ROW_STATES], split;
+
+    split = loop_open(w, begin, end, n * round_step(w), phis);
+    for (uint32_t k = 0; k < n; k++)
+        load_parts(w, round_element(w, k ? work_op2(w, KIR_add, split, work_index(w, k)) : split),
+                   w->mask, parts[k]);
+    for (uint32_t k = 0; k < n; k++)
+        fold_parts(w, parts[k], KIR_NONE);
+    loop_close(w, phis);
+}
+
+/* All splits of each lane's row. */
+static void fold_all(const struct work *w)
+{
+    const struct stretch stretch = stretch_whole(w, w->row->splits);
+    uint32_t begin = stretch.begin, parts[ROW_STATES], split, mask;
+
+    if (w->row->form == ROW_LANE && !w->e->s->target->caches_rows) {
+        uint32_t whole = work_op2(w, KIR_and, stretch.full, work_index(w, -AHEAD));
+
+        fold_splits(w, begin, whole, AHEAD);
+        begin = whole;
+    }
+    if (stretch.rounds)
+        fold_splits(w, begin, stretch.full, 1);
+    if (stretch.tail) {
+        split = work_op2(w, KIR_add, stretch.full, w->lane);
+        mask = work_op2(w, KIR_lt, split, stretch.end);
+        load_parts(w, split, mask, parts);
+        fold_parts(w, parts, mask);
+    }
+}
+
 static void emit_parts(struct work *w)
 {
-    bool last = w->pass + 1 == w->row->n_levels;
-    struct stretch stretch;
-    uint32_t phis[ROW_STATES], split;
+    const bool last = w->pass + 1 == w->row->n_levels;
 
     phase_begin(w);
-    stretch = stretch_whole(w, w->row->splits);
     rows_set(w, phase_group(w));
     if (last)
         load_results(w);
     states_identity(w);
-    if (stretch.rounds) {
-        split = loop_open(w, stretch.begin, stretch.full, round_step(w), phis);
-        fold_parts(w, round_element(w, split), KIR_NONE);
-        loop_close(w, phis);
-    }
-    if (stretch.tail) {
-        split = work_op2(w, KIR_add, stretch.full, w->lane);
-        fold_parts(w, split, work_op2(w, KIR_lt, split, stretch.end));
-    }
+    fold_all(w);
     lanes_combine(w);
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         const struct row_fold *fold = &w->row->folds[i];
@@ -189,9 +225,17 @@ static uint32_t most_parts(struct work *w)
     return most;
 }
 
+/* Lanes for folding parts: few rows of a lane each are for many groups. */
+static uint32_t parts_lanes(const struct row *row)
+{
+    return row->form == ROW_LANE ? sched_spread(row->e.s->target, row->lanes, row->outer.count)
+                                 : row->lanes;
+}
+
 void row_emit_split(struct work *w)
 {
-    const struct row *row = w->row;
+    struct row *row = w->row;
+    const uint32_t lanes = row->lanes, few = parts_lanes(row);
     uint64_t words = row->n_folds + (uint64_t)row->splits * most_parts(w);
 
     kir_arg(w->m, FRIT_I64, KIR_READ | KIR_WRITE);
@@ -199,7 +243,9 @@ void row_emit_split(struct work *w)
     w->pass = 0;
     while (w->pass < row->n_levels) {
         emit_chunks(w);
+        row->lanes = few;
         emit_parts(w);
+        row->lanes = lanes;
     }
     if (pass_has_rounds(w))
         emit_chunks(w);

@@ -61,7 +61,16 @@ static struct tolerance tolerance_of(const struct run *run, const struct row_cas
     return tolerance;
 }
 
-/* What is compared is changed where denormals do not count. */
+/* Whether a stored float is a denormal that had denormals to come from. */
+static bool is_denormal(const struct wanted *want, uint32_t dtype, const char *stored)
+{
+    const double number = fabs(compare_number(dtype, stored));
+
+    return want->flushed && number > 0 && number < compare_least(dtype);
+}
+
+/* What is compared is changed where denormals do not count.  A denormal that a device compares as
+ * zero but multiplies as it is may end in anything: leaky_relu by an infinite slope. */
 static void compare(struct run *run, const struct row_case *one, const struct case_tensor *out,
                     const struct wanted *want, char *got)
 {
@@ -70,15 +79,13 @@ static void compare(struct run *run, const struct row_case *one, const struct ca
     char text[160], first[32], second[32];
     unsigned wrong = 0;
 
-    if (run->flushes[out->dtype]) {
-        compare_flush(out->dtype, want->stored, out->count);
+    if (run->flushes[out->dtype])
         compare_flush(out->dtype, got, out->count);
-        if (want->flushed)
-            compare_flush(out->dtype, want->flushed, out->count);
-    }
     for (uint64_t i = 0; i < out->count; i++) {
-        const char *stored = want->stored + i * size, *element = got + i * size;
+        char *stored = want->stored + i * size, *element = got + i * size;
 
+        if (run->flushes[out->dtype] && is_denormal(want, out->dtype, stored))
+            continue;
         if (compare_element(out->dtype, &tolerance, stored, element) ||
             (want->flushed &&
              compare_element(out->dtype, &tolerance, want->flushed + i * size, element)))

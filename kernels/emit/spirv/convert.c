@@ -123,9 +123,13 @@ static uint32_t bf16_load(struct emit *e, uint32_t raw)
     return real_of(e, with(e, SPV_SHIFT_LEFT_LOGICAL, raw, 16));
 }
 
+/* There and back in sight of each other, some compilers of drivers leave both away, and with them
+ * the rounding. */
 uint32_t convert_half(struct emit *e, const struct kir_inst *inst, uint32_t id)
 {
-    return inst->imm == FRIT_F16 ? f16_load(e, f16_store(e, id)) : bf16_load(e, bf16_store(e, id));
+    if (inst->imm == FRIT_F16)
+        return f16_load(e, with(e, SPV_BITWISE_AND, f16_store(e, id), 0xffff));
+    return bf16_load(e, bf16_store(e, id));
 }
 
 /* ---- narrow integers ---- */

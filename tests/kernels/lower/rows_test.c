@@ -159,6 +159,8 @@ static const double reals[] = {0,
                                6e-5,
                                -2.5,
                                1.5,
+                               0x1.fffffep+127, /* roots that lie next to a tie */
+                               0x1.fffffffffffffp-1,
                                (double)INFINITY,
                                -(double)INFINITY,
                                (double)NAN};
