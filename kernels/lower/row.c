@@ -222,28 +222,41 @@ static bool any_full(const struct row *row)
     return false;
 }
 
+/* Elements of a chunk.  Lanes with a row each leave many parts to fold: no more chunks of such than
+ * keep a device busy, unless it is by its caches that it goes on. */
+static int64_t choose_chunk(const struct row *row, int64_t blocks)
+{
+    static const int64_t least[2][2] = {[ROW_GROUP] = {4096, 16384}, [ROW_LANE] = {32, 512}};
+    const struct kir_target *target = row->e.s->target;
+    int64_t chunk = least[row->form][target->caches_rows];
+
+    if (row->form == ROW_LANE && !target->caches_rows)
+        while (row->n_row / (2 * chunk) * blocks >= target->units / 2)
+            chunk *= 2;
+    while ((row->n_row / chunk + 1) * blocks > MOST_CHUNKS && chunk < INT32_MAX / 2)
+        chunk *= 2;
+    return chunk;
+}
+
 /* By numbers of the launch alone: results do not depend on how many groups run at once.  Where rows
  * are in caches after the first pass over them a group goes on with its own, if there are enough.
  */
 static int64_t choose_splits(struct row *row)
 {
-    static const struct {
-        int64_t least, rows; /* of a chunk; rows that keep a device busy by themselves */
-    } limits[2][2] = {
-        [ROW_GROUP] = {{4096, 2048}, {16384, 64}}, [ROW_LANE] = {{256, 65536}, {512, 1024}}};
+    /* rows that keep a device busy by themselves */
+    static const int64_t enough[2][2] = {[ROW_GROUP] = {2048, 64}, [ROW_LANE] = {65536, 1024}};
     const struct kir_target *target = row->e.s->target;
-    int64_t rows = limits[row->form][target->caches_rows].rows, blocks = row->outer.count, splits;
+    int64_t blocks = row->outer.count, splits;
     uint32_t passes = row->n_levels + any_full(row);
 
     if (row->form == ROW_LANE)
         blocks = (blocks + target->lanes - 1) / target->lanes;
-    row->chunk = limits[row->form][target->caches_rows].least;
-    while ((row->n_row / row->chunk + 1) * blocks > MOST_CHUNKS && row->chunk < INT32_MAX / 2)
-        row->chunk *= 2;
+    row->chunk = choose_chunk(row, blocks);
     splits = (row->n_row + row->chunk - 1) / row->chunk;
     if (splits < 2 || !target->i64 || row->n_levels + passes > SCHED_PHASES)
         return 1;
-    return row->outer.count < rows || (target->caches_rows && (passes == 1 || row->in_step))
+    return row->outer.count < enough[row->form][target->caches_rows] ||
+                   (target->caches_rows && (passes == 1 || row->in_step))
                ? splits
                : 1;
 }

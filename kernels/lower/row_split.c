@@ -116,7 +116,7 @@ static void emit_chunks(struct work *w)
 
 /* ---- parts ---- */
 
-enum { AHEAD = 8 /* splits whose parts are read at once where a lane has a row alone */ };
+enum { AHEAD = 16 /* splits whose parts are read at once where a lane has a row alone */ };
 
 /* What split number `split` of each lane's row left, as states_pack has it. */
 static void load_parts(const struct work *w, uint32_t split, uint32_t mask, uint32_t *parts)
