@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the next group, asked for while this one computes.
+/* Memory that is wanted next, asked for while what is there is computed.
  *
  * A loop that finds in a cache what a loop before it loaded, or computes much, leaves memory idle.
  * It asks for what the same load will want in the next group of the grid, which the thread is
- * likely to run next.  That place is found by the rate at which the index grows from group to
- * group; an index with no such rate is left alone, and a wrong guess costs time alone. */
+ * likely to run next.  Lanes that go in step read so much in a round that a processor does not see
+ * the next one's addresses coming: there a load asks for its own next round.  The place is found by
+ * the rate at which the index grows from group to group, or round to round; an index with no such
+ * rate is left alone, and a wrong guess costs time alone. */
 #include "emit/llvm/emit.h"
 
 enum {
@@ -29,26 +31,30 @@ static bool is_run_load(const struct ll *l, uint32_t at, uint64_t arg)
            fact->stride == 1;
 }
 
-/* The outermost loop around an instruction; KIR_NONE: it stands in none. */
-static uint32_t loop_around(const struct ll *l, uint32_t at)
+/* The outermost and the innermost loop around an instruction; KIR_NONE: it stands in none. */
+struct around {
+    uint32_t outer, inner;
+};
+
+static struct around loops_around(const struct ll *l, uint32_t at)
 {
-    uint32_t end = 0;
+    struct around around = {KIR_NONE, KIR_NONE};
 
     for (uint32_t i = 0; i < at; i++) {
-        if (inst_at(l, i)->op != KIR_for || i < end)
+        if (inst_at(l, i)->op != KIR_for || inst_at(l, i)->pair < at)
             continue;
-        end = inst_at(l, i)->pair;
-        if (end > at)
-            return i;
+        if (around.outer == KIR_NONE)
+            around.outer = i;
+        around.inner = i;
     }
-    return KIR_NONE;
+    return around;
 }
 
 /* Whether a loop of those from one place on, before another, loads from the argument. */
 static bool is_loaded_in(const struct ll *l, uint32_t from, uint32_t end, uint64_t arg)
 {
     for (uint32_t i = from; i < end; i++)
-        if (is_run_load(l, i, arg) && loop_around(l, i) != KIR_NONE)
+        if (is_run_load(l, i, arg) && loops_around(l, i).outer != KIR_NONE)
             return true;
     return false;
 }
@@ -78,13 +84,19 @@ static bool is_worth(const struct ll *l, uint32_t loop, uint64_t arg)
 
 /* ---- how fast an index grows ---- */
 
-/* By how much a value is larger in the next group: `grows` false, by nothing. */
+/* From group to group, or from round to round of a loop. */
+struct steps {
+    struct ll *l;
+    uint32_t loop; /* KIR_NONE: groups */
+};
+
+/* By how much a value is larger a step later: `grows` false, by nothing. */
 struct rate {
     bool known, grows;
     ll_value value;
 };
 
-static struct rate rate_of(struct ll *l, uint32_t value, uint32_t depth);
+static struct rate rate_of(const struct steps *s, uint32_t value, uint32_t depth);
 
 static struct rate rate_of_sum(struct ll *l, const struct kir_inst *inst, struct rate a,
                                struct rate b)
@@ -103,7 +115,7 @@ static struct rate rate_of_sum(struct ll *l, const struct kir_inst *inst, struct
     return a;
 }
 
-/* A product with what is the same in all groups, and for all lanes. */
+/* A product with what is the same in all steps, and for all lanes. */
 static struct rate rate_of_product(struct ll *l, const struct kir_inst *inst, struct rate a,
                                    struct rate b)
 {
@@ -117,25 +129,26 @@ static struct rate rate_of_product(struct ll *l, const struct kir_inst *inst, st
     return a;
 }
 
-static struct rate rate_of_two(struct ll *l, uint32_t value, uint32_t depth)
+static struct rate rate_of_two(const struct steps *s, uint32_t value, uint32_t depth)
 {
-    const struct kir_inst *inst = inst_at(l, value);
-    struct rate a = rate_of(l, inst->a[0], depth), b = rate_of(l, inst->a[1], depth);
+    const struct kir_inst *inst = inst_at(s->l, value);
+    struct rate a = rate_of(s, inst->a[0], depth), b = rate_of(s, inst->a[1], depth);
 
     if (!a.known || !b.known)
         return (struct rate){.known = false};
     if (!a.grows && !b.grows)
         return a;
     if (inst->op == KIR_add || inst->op == KIR_sub)
-        return rate_of_sum(l, inst, a, b);
+        return rate_of_sum(s->l, inst, a, b);
     if (inst->op == KIR_mul)
-        return rate_of_product(l, inst, a, b);
+        return rate_of_product(s->l, inst, a, b);
     return (struct rate){.known = false};
 }
 
-static struct rate rate_of(struct ll *l, uint32_t value, uint32_t depth)
+static struct rate rate_of(const struct steps *s, uint32_t value, uint32_t depth)
 {
-    const struct kir_inst *inst = inst_at(l, value);
+    const struct kir_inst *inst = inst_at(s->l, value);
+    struct ll *l = s->l;
     ll_type type = l->types.of[inst->type];
     struct rate rate = {.known = true};
 
@@ -147,23 +160,25 @@ static struct rate rate_of(struct ll *l, uint32_t value, uint32_t depth)
     case KIR_lane:
         return rate;
     case KIR_group:
-        return (struct rate){true, inst->imm == 0, ll_int(l, type, 1)};
+        return (struct rate){true, s->loop == KIR_NONE && inst->imm == 0, ll_int(l, type, 1)};
     case KIR_for:
-        return rate_of(l, l->module->links[inst->a[0]], depth + 1);
+        if (value == s->loop)
+            return (struct rate){true, true, ll_int(l, type, inst->imm)};
+        return rate_of(s, l->module->links[inst->a[0]], depth + 1);
     case KIR_i64:
-        rate = rate_of(l, inst->a[0], depth + 1);
+        rate = rate_of(s, inst->a[0], depth + 1);
         if (rate.known && rate.grows)
             rate.value = BUILD(l, SExt, rate.value, type);
         return rate;
-    case KIR_mulhi: /* quotients stay as they are in most groups */
+    case KIR_mulhi: /* quotients stay as they are in most steps */
     case KIR_shr:
-        rate = rate_of(l, inst->a[0], depth + 1);
+        rate = rate_of(s, inst->a[0], depth + 1);
         rate.grows = false;
         return rate;
     case KIR_add:
     case KIR_sub:
     case KIR_mul:
-        return rate_of_two(l, value, depth + 1);
+        return rate_of_two(s, value, depth + 1);
     default:
         rate.known = false;
         return rate;
@@ -183,24 +198,35 @@ static ll_value bounded(struct ll *l, uint32_t loop, ll_value rate, uint32_t byt
     return BUILD(l, Select, fits, rate, ll_int(l, i64, 0));
 }
 
-ll_value ll_next_group(struct ll *l, uint32_t at, uint32_t bytes)
+/* How far it is to where a load reads a step later; NULL: unknown. */
+static ll_value place_after(const struct steps *s, const struct kir_inst *load)
 {
-    const struct kir_inst *inst = inst_at(l, at);
+    struct ll *l = s->l;
     struct rate rate;
-    uint32_t loop;
 
-    if (!is_run_load(l, at, inst->imm))
-        return NULL;
-    loop = loop_around(l, at);
-    if (loop == KIR_NONE || l->cut.cuts[loop] || !is_worth(l, loop, inst->imm))
-        return NULL;
     l->wide = false;
-    rate = rate_of(l, inst->a[0], 0);
+    rate = rate_of(s, load->a[0], 0);
     if (!rate.known || !rate.grows)
         return NULL;
-    if (inst_at(l, inst->a[0])->type == KIR_I32)
+    if (inst_at(l, load->a[0])->type == KIR_I32)
         rate.value = BUILD(l, SExt, rate.value, l->types.i64);
-    return bounded(l, loop, rate.value, bytes);
+    return rate.value;
+}
+
+ll_value ll_next_place(struct ll *l, uint32_t at, uint32_t bytes)
+{
+    const struct kir_inst *load = inst_at(l, at);
+    const struct around around = loops_around(l, at);
+    ll_value next;
+
+    if (!is_run_load(l, at, load->imm) || around.outer == KIR_NONE)
+        return NULL;
+    if (l->cut.cuts[around.outer])
+        return place_after(&(struct steps){l, around.inner}, load);
+    if (!is_worth(l, around.outer, load->imm))
+        return NULL;
+    next = place_after(&(struct steps){l, KIR_NONE}, load);
+    return next ? bounded(l, around.outer, next, bytes) : NULL;
 }
 
 void ll_ask(struct ll *l, ll_value place)

@@ -86,9 +86,9 @@ ll_value ll_to_memory(struct ll *l, uint32_t dtype, ll_value value);
 void ll_access(struct ll *l, uint32_t at);
 void ll_atomic_add(struct ll *l, uint32_t at);
 
-/* ahead.c: from where a load of an argument reads, in elements of `bytes`, to where it reads in the
- * next group, I64; NULL: unknown, or not worth asking memory for.  Asking loads into a cache. */
-ll_value ll_next_group(struct ll *l, uint32_t at, uint32_t bytes);
+/* ahead.c: from where a load of an argument reads, in elements of `bytes`, to where it reads next,
+ * I64; NULL: unknown, or not worth asking memory for.  Asking loads into a cache. */
+ll_value ll_next_place(struct ll *l, uint32_t at, uint32_t bytes);
 void ll_ask(struct ll *l, ll_value place);
 
 /* group.c */

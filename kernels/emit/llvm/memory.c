@@ -222,10 +222,10 @@ static ll_value load_one_if(struct ll *l, const struct access *a)
     return phi;
 }
 
-/* What the next group loads here, line by line. */
+/* What is loaded here next, line by line. */
 static void ask_ahead(struct ll *l, uint32_t at, const struct access *a)
 {
-    ll_value next = ll_next_group(l, at, a->bytes);
+    ll_value next = ll_next_place(l, at, a->bytes);
 
     for (uint32_t u = 0; u < l->units && next; u++)
         if (u * l->width * a->bytes % LINE == 0)
