@@ -269,6 +269,7 @@ static void take_numbered(struct pool *p, uint32_t value)
     p->state[1] = kir_emit(m, KIR_select, expr_place_value(&p->e, p->number), at, takes);
 }
 
+/* Of equal elements, which zeros of both signs are, the first: as with their numbers. */
 static void take(struct pool *p)
 {
     uint32_t value = expr_value(&p->e, p->node);
@@ -276,7 +277,7 @@ static void take(struct pool *p)
     if (p->index != BLOCK_NONE)
         take_numbered(p, value);
     else if (p->fold == POOL_MOST)
-        p->state[0] = lower_most(p->e.s->module, p->dtype, p->state[0], value);
+        p->state[0] = lower_most(p->e.s->module, p->dtype, value, p->state[0]);
     else
         p->state[0] = op2(p, KIR_add, p->state[0], value);
 }

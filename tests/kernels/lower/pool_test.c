@@ -102,8 +102,8 @@ static struct pooled window(const struct rig *rig, uint32_t x, const struct shap
     return p;
 }
 
-/* Small integers; where there are to be some, now and then a NaN or an infinity, and nothing but
- * -infinity in the first windows. */
+/* Small integers; where there are to be some, now and then a NaN or an infinity, nothing but
+ * -infinity in the first windows, and zeros of both signs in the last. */
 static void fill(struct rig *rig, uint32_t value, bool odd)
 {
     static const double odds[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
@@ -116,6 +116,8 @@ static void fill(struct rig *rig, uint32_t value, bool odd)
             real = odds[rig_random(&chance, 8) ? 2 : rig_random(&chance, 3)];
         if (odd && i < rig_count(rig, value) / 3)
             real = -(double)INFINITY;
+        if (odd && i >= rig_count(rig, value) / 3 * 2)
+            real = i & 1 ? 0.0 : -0.0;
         rig_set_real(rig, value, i, real);
     }
 }
@@ -300,6 +302,8 @@ static void check_most(const struct shape *shape, bool numbers, bool odd, uint32
         first_of(&s, true, i, &plane, first);
         p = window(&rig, x, &s, plane, first, true);
         assert_true(same(rig_get_real(&rig, y, i), -p.most));
+        if (p.most == 0)
+            assert_true(!signbit(rig_get_real(&rig, y, i)) == !!signbit(p.most));
         if (numbers)
             assert_true(rig_get_int(&rig, at, i) == p.at);
     }
