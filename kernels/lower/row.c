@@ -11,6 +11,7 @@
 enum {
     QUALITY = 900,
     SHORT_ROW = 32,     /* a lane folds it faster alone */
+    LONG_CHUNK = 1024,  /* elements of a lane, beside which its part is nothing */
     MOST_CHUNKS = 4096, /* of all rows together, where chunks can be larger */
     MOST_KEPT = 8       /* elements of a lane that stay in registers */
 };
@@ -231,7 +232,7 @@ static int64_t choose_chunk(const struct row *row, int64_t blocks)
     int64_t chunk = least[row->form][target->caches_rows];
 
     if (row->form == ROW_LANE && !target->caches_rows)
-        while (row->n_row / (2 * chunk) * blocks >= target->units / 2)
+        while (chunk < LONG_CHUNK && row->n_row / (2 * chunk) * blocks >= target->units / 2)
             chunk *= 2;
     while ((row->n_row / chunk + 1) * blocks > MOST_CHUNKS && chunk < INT32_MAX / 2)
         chunk *= 2;
