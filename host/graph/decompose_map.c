@@ -38,7 +38,7 @@ term decompose_ceil(struct build *b)
     return ceil_of(b, b_in(b, 0));
 }
 
-/* What is asked is no denormal, which a device may take for zero. */
+/* The floor is tested, not x, which may be a denormal: devices take such for zero. */
 term decompose_trunc(struct build *b)
 {
     term x = b_in(b, 0), up = ceil_of(b, x), down = b_floor(b, x);

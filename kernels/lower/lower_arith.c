@@ -65,34 +65,36 @@ static uint32_t less_product(const struct lower *l, uint32_t a, uint32_t b, uint
     return kir_emit(l->m, KIR_fma, kir_emit(l->m, KIR_neg, b, KIR_NONE, KIR_NONE), c, a);
 }
 
-/* The number before a positive one. */
-static uint32_t before(const struct lower *l, uint32_t y)
+/* The positive number `steps` places from one. */
+static uint32_t neighbour(const struct lower *l, uint32_t y, int64_t steps)
 {
     enum kir_type real = kir_type_at(l->m, y), word = real == KIR_F32 ? KIR_I32 : KIR_I64;
     uint32_t bits = kir_emit_as(l->m, KIR_bits, word, 0, y, KIR_NONE, KIR_NONE);
 
-    bits = op2(l, KIR_sub, bits, kir_const_i(l->m, word, 1));
+    bits = op2(l, KIR_add, bits, kir_const_i(l->m, word, steps));
     return kir_emit_as(l->m, KIR_bits, real, 0, bits, KIR_NONE, KIR_NONE);
 }
 
-/* Where the device's root y may be off by some units, z = y + (x - y^2) / 2 y is rounded once: the
- * remainder is exact.  That may end in a tie and go up, where the root lies below: the number p
- * before z is nearer if x <= z p (Tuckerman's test), which is not asked where the difference could
- * be a denormal.  0, infinity and NaN have no remainder. */
+/* Where the device's root y may be off by some units, z = y + (x - y^2) / 2 y is off by one at
+ * most: with p before z and n behind it, p is nearer if x <= z p, and n if x > z n (Tuckerman's
+ * test). Which is not asked where the difference could be a denormal.  0, infinity and NaN have no
+ * remainder. */
 uint32_t lower_sqrt(const struct lower *l)
 {
-    uint32_t x = l->in[0], y = one(l, KIR_sqrt), z, p, half, ok;
+    uint32_t x = l->in[0], y = one(l, KIR_sqrt), zero = number(l, 0), z, p, n, half, best, ok;
     double least = kir_type_at(l->m, x) == KIR_F32 ? 0x1p-60 : 0x1p-900;
 
     if (l->target->exact_div || !l->target->fma)
         return y;
     half = op2(l, KIR_div, kir_const_f(l->m, kir_type_at(l->m, x), 0.5), y);
     z = kir_emit(l->m, KIR_fma, less_product(l, x, y, y), half, y);
-    p = before(l, z);
-    ok = op2(l, KIR_le, less_product(l, x, z, p), number(l, 0));
-    z = choose(l, op2(l, KIR_and, ok, op2(l, KIR_le, number(l, least), x)), p, z);
-    ok = op2(l, KIR_and, op2(l, KIR_lt, number(l, 0), x), op2(l, KIR_lt, x, number(l, INFINITY)));
-    return choose(l, ok, z, y);
+    p = neighbour(l, z, -1);
+    n = neighbour(l, z, 1);
+    best = choose(l, op2(l, KIR_le, less_product(l, x, z, p), zero), p, z);
+    best = choose(l, op2(l, KIR_lt, zero, less_product(l, x, z, n)), n, best);
+    best = choose(l, op2(l, KIR_le, number(l, least), x), best, z);
+    ok = op2(l, KIR_and, op2(l, KIR_lt, zero, x), op2(l, KIR_lt, x, number(l, INFINITY)));
+    return choose(l, ok, best, y);
 }
 
 uint32_t lower_floor(const struct lower *l)

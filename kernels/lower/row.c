@@ -11,6 +11,7 @@
 enum {
     QUALITY = 900,
     SHORT_ROW = 32,     /* a lane folds it faster alone */
+    SHORT_COLUMN = 256, /* elements: one lane's, if it has more to do than to share */
     LONG_CHUNK = 1024,  /* elements of a lane, beside which its part is nothing */
     MOST_CHUNKS = 4096, /* of all rows together, where chunks can be larger */
     MOST_KEPT = 8       /* elements of a lane that stay in registers */
@@ -224,13 +225,15 @@ static bool any_full(const struct row *row)
 }
 
 /* Elements of a chunk.  Lanes with a row each leave many parts to fold: no more chunks of such than
- * keep a device busy, unless it is by its caches that it goes on. */
+ * keep a device busy, and none of short rows; but where rows stay in caches, what fits there. */
 static int64_t choose_chunk(const struct row *row, int64_t blocks)
 {
     static const int64_t least[2][2] = {[ROW_GROUP] = {4096, 16384}, [ROW_LANE] = {32, 512}};
     const struct kir_target *target = row->e.s->target;
     int64_t chunk = least[row->form][target->caches_rows];
 
+    if (row->form == ROW_LANE && !target->caches_rows && row->n_row <= SHORT_COLUMN)
+        return SHORT_COLUMN;
     if (row->form == ROW_LANE && !target->caches_rows)
         while (chunk < LONG_CHUNK && row->n_row / (2 * chunk) * blocks >= target->units / 2)
             chunk *= 2;
@@ -239,9 +242,9 @@ static int64_t choose_chunk(const struct row *row, int64_t blocks)
     return chunk;
 }
 
-/* By numbers of the launch alone: results do not depend on how many groups run at once.  Where rows
- * are in caches after the first pass over them a group goes on with its own, if there are enough.
- */
+/* By the launch's numbers and facts of the target: results do not depend on how many groups run at
+ * once.  Where rows are in caches after the first pass over them a group goes on with its own, if
+ * there are enough. */
 static int64_t choose_splits(struct row *row)
 {
     /* rows that keep a device busy by themselves */

@@ -58,9 +58,7 @@ static uint32_t load_word(const struct work *w, enum kir_type type, uint32_t at,
 /* The word of each row that stands `number` times all rows behind the first. */
 static uint32_t word_of(const struct work *w, uint32_t number)
 {
-    uint32_t rows = sched_index(w->e->s, w->row->outer.count);
-
-    return work_op2(w, KIR_add, work_op2(w, KIR_mul, number, rows), w->rows);
+    return work_op2(w, KIR_add, work_op2(w, KIR_mul, number, w->n_rows), w->rows);
 }
 
 static uint32_t result_word(const struct work *w, uint32_t fold)
@@ -73,6 +71,12 @@ static uint32_t part_word(const struct work *w, uint32_t part, uint32_t split)
     int64_t before = w->row->n_folds + part * w->row->splits;
 
     return word_of(w, work_op2(w, KIR_add, split, sched_index(w->e->s, before)));
+}
+
+static void split_begin(struct work *w)
+{
+    phase_begin(w);
+    w->n_rows = sched_index(w->e->s, w->row->outer.count);
 }
 
 /* ---- chunks ---- */
@@ -96,7 +100,7 @@ static void emit_chunks(struct work *w)
     uint32_t group, block, split, splits, parts[ROW_STATES], n;
     struct stretch stretch;
 
-    phase_begin(w);
+    split_begin(w);
     by_splits = sched_divisor(w->e->s, row->splits);
     splits = sched_index(w->e->s, row->splits);
     group = phase_group(w);
@@ -118,8 +122,9 @@ static void emit_chunks(struct work *w)
 
 enum { AHEAD = 16 /* splits whose parts are read at once where a lane has a row alone */ };
 
-/* What split number `split` of each lane's row left, as states_pack has it. */
-static void load_parts(const struct work *w, uint32_t split, uint32_t mask, uint32_t *parts)
+/* The words that split number `split` of each lane's row left, in the order of states_pack; gives
+ * how many. */
+static uint32_t part_words(const struct work *w, uint32_t split, uint32_t *at)
 {
     uint32_t n = 0;
 
@@ -127,7 +132,18 @@ static void load_parts(const struct work *w, uint32_t split, uint32_t mask, uint
         const struct row_fold *fold = &w->row->folds[i];
 
         for (uint32_t p = 0; work_folds(w, fold) && p < fold->fold.row->n_parts; p++, n++)
-            parts[n] = load_word(w, fold_part_type(&fold->fold, p), part_word(w, n, split), mask);
+            at[n] = part_word(w, n, split);
+    }
+    return n;
+}
+
+static void load_parts(const struct work *w, const uint32_t *at, uint32_t mask, uint32_t *parts)
+{
+    for (uint32_t i = 0; i < w->row->n_folds; i++) {
+        const struct row_fold *fold = &w->row->folds[i];
+
+        for (uint32_t p = 0; work_folds(w, fold) && p < fold->fold.row->n_parts; p++)
+            *parts++ = load_word(w, fold_part_type(&fold->fold, p), *at++, mask);
     }
 }
 
@@ -146,38 +162,45 @@ static void fold_parts(const struct work *w, const uint32_t *parts, uint32_t mas
     }
 }
 
-/* Splits begin .. end, `n` of them a round. */
+/* Splits begin .. end, `n` of them a round; of each lane's row alone if more than one. */
 static void fold_splits(const struct work *w, uint32_t begin, uint32_t end, uint32_t n)
 {
-    uint32_t phis[ROW_STATES], parts[AHEAD][ROW_STATES], split;
+    uint32_t phis[ROW_STATES], at[ROW_STATES], parts[AHEAD][ROW_STATES], split, n_parts;
 
     split = loop_open(w, begin, end, n * round_step(w), phis);
-    for (uint32_t k = 0; k < n; k++)
-        load_parts(w, round_element(w, k ? work_op2(w, KIR_add, split, work_index(w, k)) : split),
-                   w->mask, parts[k]);
+    n_parts = part_words(w, round_element(w, split), at);
+    for (uint32_t k = 0; k < n; k++) {
+        load_parts(w, at, w->mask, parts[k]);
+        for (uint32_t i = 0; i < n_parts && k + 1 < n; i++)
+            at[i] = work_op2(w, KIR_add, at[i], w->n_rows);
+    }
     for (uint32_t k = 0; k < n; k++)
         fold_parts(w, parts[k], KIR_NONE);
     loop_close(w, phis);
+}
+
+static bool reads_ahead(const struct row *row)
+{
+    return row->form == ROW_LANE && !row->e.s->target->caches_rows && row->splits >= AHEAD;
 }
 
 /* All splits of each lane's row. */
 static void fold_all(const struct work *w)
 {
     const struct stretch stretch = stretch_whole(w, w->row->splits);
-    uint32_t begin = stretch.begin, parts[ROW_STATES], split, mask;
+    uint32_t begin = stretch.begin, at[ROW_STATES], parts[ROW_STATES], split, mask;
 
-    if (w->row->form == ROW_LANE && !w->e->s->target->caches_rows) {
-        uint32_t whole = work_op2(w, KIR_and, stretch.full, work_index(w, -AHEAD));
-
-        fold_splits(w, begin, whole, AHEAD);
-        begin = whole;
+    if (reads_ahead(w->row)) {
+        begin = work_op2(w, KIR_and, stretch.full, work_index(w, -AHEAD));
+        fold_splits(w, stretch.begin, begin, AHEAD);
     }
     if (stretch.rounds)
         fold_splits(w, begin, stretch.full, 1);
     if (stretch.tail) {
         split = work_op2(w, KIR_add, stretch.full, w->lane);
         mask = work_op2(w, KIR_lt, split, stretch.end);
-        load_parts(w, split, mask, parts);
+        part_words(w, split, at);
+        load_parts(w, at, mask, parts);
         fold_parts(w, parts, mask);
     }
 }
@@ -186,7 +209,7 @@ static void emit_parts(struct work *w)
 {
     const bool last = w->pass + 1 == w->row->n_levels;
 
-    phase_begin(w);
+    split_begin(w);
     rows_set(w, phase_group(w));
     if (last)
         load_results(w);

@@ -279,6 +279,8 @@ frit_status batch_end(struct device *device, struct batch *batch, uint64_t *valu
                                  .pSignalSemaphores = &queue->timeline};
     VkResult result;
 
+    if (queue->lost) /* found while room was waited for */
+        return queue_lost(device, err);
     barrier(device, batch, VK_PIPELINE_STAGE_HOST_BIT,
             VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
     result = device->api.EndCommandBuffer(batch->cmds);

@@ -3,10 +3,11 @@
  *
  * A loop that finds in a cache what a loop before it loaded, or computes much, leaves memory idle.
  * It asks for what the same load will want in the next group of the grid, which the thread is
- * likely to run next.  Lanes that go in step read so much in a round that a processor does not see
- * the next one's addresses coming: there a load asks for its own next round.  The place is found by
- * the rate at which the index grows from group to group, or round to round; an index with no such
- * rate is left alone, and a wrong guess costs time alone. */
+ * likely to run next.  In loops of which chunk after chunk does a round, lanes in step, so much is
+ * read in one that a processor does not see the next one's addresses coming: there each load asks
+ * for its own next round.  The place is found by the rate at which the index grows from group to
+ * group, or round to round; an index with no such rate is left alone, and a wrong guess costs time
+ * alone. */
 #include "emit/llvm/emit.h"
 
 enum {

@@ -104,7 +104,7 @@ static double tolerance(uint32_t id, uint32_t dtype, const struct expected *e)
 }
 
 static void check_near(uint32_t id, uint32_t dtype, uint32_t rank, const int64_t *dims,
-                       uint32_t axes, bool keep, uint32_t near)
+                       uint32_t axes, bool keep, uint32_t near, uint32_t units)
 {
     struct reduction r = reduction_of(rank, dims, axes, keep);
     bool arg = id == FRIT_OP_argmax || id == FRIT_OP_argmin;
@@ -115,6 +115,10 @@ static void check_near(uint32_t id, uint32_t dtype, uint32_t rank, const int64_t
     rig_init(&rig);
     rig.target.near_lanes = near;
     rig.target.caches_rows = rig.target.in_turn = !near;
+    if (units) {
+        rig.target.units = units;
+        rig.target.lanes = rig.target.most_lanes = 256;
+    }
     x = rig_input(&rig, dtype, rank, dims);
     fill(&rig, x);
     y = rig_op(&rig, id, 1, (struct rig_in[]){rig_value(x)}, &r.attrs, arg ? FRIT_I64 : dtype,
@@ -140,8 +144,8 @@ static void check_near(uint32_t id, uint32_t dtype, uint32_t rank, const int64_t
 static void check(uint32_t id, uint32_t dtype, uint32_t rank, const int64_t *dims, uint32_t axes,
                   bool keep)
 {
-    check_near(id, dtype, rank, dims, axes, keep, 0);
-    check_near(id, dtype, rank, dims, axes, keep, 16);
+    check_near(id, dtype, rank, dims, axes, keep, 0, 0);
+    check_near(id, dtype, rank, dims, axes, keep, 16, 0);
 }
 
 static void test_folds(void **state)
@@ -172,6 +176,8 @@ static void test_long_rows(void **state)
     check(FRIT_OP_max, FRIT_I32, 1, (const int64_t[]){32768}, 1, true);
     check(FRIT_OP_sum, FRIT_F32, 2, (const int64_t[]){1500, 100}, 1, false);
     check(FRIT_OP_argmin, FRIT_F32, 2, (const int64_t[]){1100, 64}, 1, true);
+    check_near(FRIT_OP_sum, FRIT_F32, 2, (const int64_t[]){2100, 500}, 1, false, 16, 64);
+    check_near(FRIT_OP_argmin, FRIT_F32, 2, (const int64_t[]){1500, 100}, 1, true, 16, 512);
 }
 
 static uint32_t count_barriers(const struct kir_module *m)
