@@ -51,19 +51,18 @@ static void refuse(struct tier *tier, frit_status status, const char *why)
 frit_status tier_init(struct tier *tier, const struct plug *plug, enum tile_level level,
                       frit_err *err)
 {
-    enum llvm_isa best;
     frit_status status;
 
-    *tier = (struct tier){.plug = plug, .isa = isas[level]};
+    *tier = (struct tier){.plug = plug};
     status = read_options(tier, err);
     if (status)
         return status;
     tier->keep =
         plug_table(plug->host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
-    if (!llvm_isa_best(&best))
+    if (!llvm_cpu_find(&tier->cpu))
         refuse(tier, FRIT_UNSUPPORTED, "it is made for x86-64-v2 and better");
-    else if (tier->isa > best)
-        tier->isa = best;
+    else if (tier->cpu.isa > isas[level])
+        tier->cpu.isa = isas[level];
     pthread_mutex_init(&tier->lock, NULL);
     return FRIT_OK;
 }
@@ -116,7 +115,7 @@ frit_status tier_open(struct tier *tier, frit_err *err)
 
 static frit_str space_of(const struct tier *tier, enum llvm_level level)
 {
-    const char *space = spaces[tier->isa][level];
+    const char *space = spaces[tier->cpu.isa][level];
 
     return (frit_str){space, strlen(space)};
 }
@@ -192,7 +191,7 @@ frit_status tier_make(struct tier *tier, const struct tier_job *job, struct obje
     if (status)
         return status;
     begun = plug_begin(plug);
-    status = llvm_compile(tier->llvm, job->module, tier->isa, job->level, &blob, &n_blob, &why);
+    status = llvm_compile(tier->llvm, job->module, &tier->cpu, job->level, &blob, &n_blob, &why);
     if (begun)
         plug_end(plug, begun, FRIT_STR("compile"));
     if (!status)

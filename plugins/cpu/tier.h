@@ -25,7 +25,7 @@ struct tier {
     const struct plug *plug;
     const frit_host_cache *keep; /* NULL: nothing is kept */
     enum tier_mode mode;         /* option */
-    enum llvm_isa isa;
+    struct llvm_cpu cpu;
     char path[TIER_PATH]; /* option: the library; "": the usual names */
     pthread_mutex_t lock; /* of all below */
     struct llvm *llvm;    /* NULL: not opened */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same bits whatever the threads: large tensors on FRIT_TEST_DEVICE, by default cpu, with one
  * thread and with several. */
-#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "threads.h"
 #include "unit.h"
 
 #include <frit/frit.h>
@@ -41,7 +41,7 @@ static void result_fini(struct result *result)
     free(result->cumsum);
 }
 
-static void read(frit_tensor *tensor, void *into, size_t bytes)
+static void read_all(frit_tensor *tensor, void *into, size_t bytes)
 {
     if (frit_read(tensor, into, bytes) != FRIT_OK)
         fail_msg("%s", frit_tensor_error(tensor));
@@ -74,29 +74,17 @@ static void compute(frit_device *device, struct result *result)
     frit_tensor *x = frit_random_uniform(device, FRIT_F32, FRIT_SHAPE(ROWS, COLUMNS), -1, 3);
     frit_tensor *y = frit_add_f(frit_mul(x, x), 0.25), *z = frit_sub(y, x);
 
-    read(frit_maximum_f(z, 0.5), result->all, COUNT * sizeof(float));
-    read(frit_sum(x, .axes = FRIT_AXES(1)), result->rows, sizeof(result->rows));
-    read(frit_sum(y, .axes = FRIT_AXES(0)), result->columns, sizeof(result->columns));
-    read(frit_sum(x), &result->whole, sizeof(result->whole));
-    read(frit_softmax(x, 1), result->softmax, COUNT * sizeof(float));
-    read(frit_cumsum(x, 1), result->cumsum, COUNT * sizeof(float));
-    read(frit_max(frit_permute(y, FRIT_AXES(1, 0)), .axes = FRIT_AXES(1)), result->transposed,
-         sizeof(result->transposed));
-    read(frit_argmax(x, .axes = FRIT_AXES(0)), result->places, sizeof(result->places));
-    read(gradient(device), result->paths, sizeof(result->paths));
+    read_all(frit_maximum_f(z, 0.5), result->all, COUNT * sizeof(float));
+    read_all(frit_sum(x, .axes = FRIT_AXES(1)), result->rows, sizeof(result->rows));
+    read_all(frit_sum(y, .axes = FRIT_AXES(0)), result->columns, sizeof(result->columns));
+    read_all(frit_sum(x), &result->whole, sizeof(result->whole));
+    read_all(frit_softmax(x, 1), result->softmax, COUNT * sizeof(float));
+    read_all(frit_cumsum(x, 1), result->cumsum, COUNT * sizeof(float));
+    read_all(frit_max(frit_permute(y, FRIT_AXES(1, 0)), .axes = FRIT_AXES(1)), result->transposed,
+             sizeof(result->transposed));
+    read_all(frit_argmax(x, .axes = FRIT_AXES(0)), result->places, sizeof(result->places));
+    read_all(gradient(device), result->paths, sizeof(result->paths));
     frit_scope_end(scope);
-}
-
-static uint32_t count_threads(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    uint32_t count = 0;
-
-    assert_non_null(tasks);
-    while (readdir(tasks))
-        count++;
-    closedir(tasks);
-    return count;
 }
 
 /* Threads that came while it was computed. */

@@ -60,7 +60,7 @@ static frit_status open_machine(struct job *job, enum llvm_level level, frit_err
     if (!job->machine && l->api->GetTargetFromTriple(triple, &target, &text))
         return refused(l, text, err);
     if (!job->machine)
-        job->machine = l->api->CreateTargetMachine(target, triple, cpus[l->isa], "", (int)level,
+        job->machine = l->api->CreateTargetMachine(target, triple, cpus[l->cpu.isa], "", (int)level,
                                                    LL_RELOC_PIC, LL_MODEL_SMALL);
     if (!job->machine)
         return refused(l, NULL, err);
@@ -82,7 +82,7 @@ static frit_status emit_phases(struct job *job, frit_err *err)
     }
     if (job->l.lacks)
         return fail(err, FRIT_UNSUPPORTED, "kernel %s: %s has no %s", job->l.module->name,
-                    cpus[job->l.isa], job->l.lacks);
+                    cpus[job->l.cpu.isa], job->l.lacks);
     return FRIT_OK;
 }
 
@@ -115,11 +115,12 @@ static frit_status run_job(struct job *job, enum llvm_level level, void **out, s
     return make_code(job, out, out_bytes, err);
 }
 
-frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module, enum llvm_isa isa,
-                         enum llvm_level level, void **out, size_t *out_bytes, frit_err *err)
+frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module,
+                         const struct llvm_cpu *cpu, enum llvm_level level, void **out,
+                         size_t *out_bytes, frit_err *err)
 {
-    struct job job = {.l = {.api = &llvm->api, .isa = isa, .module = module},
-                      .idle = &llvm->idle[isa][level]};
+    struct job job = {.l = {.api = &llvm->api, .cpu = *cpu, .module = module},
+                      .idle = &llvm->idle[cpu->isa][level]};
     frit_status status;
 
     *out = NULL;

@@ -156,7 +156,7 @@ static ll_value f16_to_slow(struct ll *l, ll_value a)
 
 static ll_value f16_from(struct ll *l, ll_value raw)
 {
-    if (l->isa < LLVM_AVX2)
+    if (l->cpu.isa < LLVM_AVX2)
         return f16_from_slow(l, raw);
     return BUILD(l, FPExt, BUILD(l, BitCast, raw, ll_shape(l, l->types.half)),
                  shape_of(l, KIR_F32));
@@ -164,7 +164,7 @@ static ll_value f16_from(struct ll *l, ll_value raw)
 
 static ll_value f16_to(struct ll *l, ll_value a)
 {
-    if (l->isa < LLVM_AVX2)
+    if (l->cpu.isa < LLVM_AVX2)
         return f16_to_slow(l, a);
     return BUILD(l, BitCast, BUILD(l, FPTrunc, a, ll_shape(l, l->types.half)),
                  ll_shape(l, l->types.i16));

@@ -89,6 +89,10 @@ static void emit_row(struct ll *l, uint32_t at)
         ll_set(l, at, ll_row(l, inst, a));
         return;
     }
+    if (ll_shares_divisor(l, at)) {
+        ll_divide(l, at);
+        return;
+    }
     for (uint32_t u = 0; u < l->units; u++) {
         for (uint32_t k = 0; k < n; k++)
             a[k] = ll_at(l, inst->a[k], u);
@@ -487,7 +491,7 @@ static void place(struct ll *l)
 static void choose_units(struct ll *l)
 {
     static const uint32_t widths[LLVM_ISAS] = {4, 8, 16};
-    uint32_t lanes = l->phase->lanes, width = widths[l->isa], most;
+    uint32_t lanes = l->phase->lanes, width = widths[l->cpu.isa], most;
     bool across = false;
 
     for (uint32_t at = 0; at < l->phase->n; at++)
@@ -537,8 +541,8 @@ static void begin_function(struct ll *l, const char *name)
     l->function = l->api->AddFunction(l->code, name, type);
     l->api->AddAttributeAtIndex(l->function, LL_FUNCTION,
                                 l->api->CreateEnumAttribute(l->context, nounwind, 0));
-    attribute(l, "prefer-vector-width", bits[l->isa]);
-    attribute(l, "min-legal-vector-width", bits[l->isa]);
+    attribute(l, "prefer-vector-width", bits[l->cpu.isa]);
+    attribute(l, "min-legal-vector-width", bits[l->cpu.isa]);
     if (may_spill(l))
         attribute(l, "stackrealign", "");
     go_to(l, ll_new_block(l));

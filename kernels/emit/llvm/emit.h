@@ -25,7 +25,7 @@ struct ll_types {
 
 struct ll {
     const struct ll_api *api;
-    enum llvm_isa isa;
+    struct llvm_cpu cpu;
     ll_context context;
     ll_module code;
     ll_builder builder;
@@ -75,6 +75,10 @@ bool ll_is(const struct ll *l, uint32_t value, enum fact_kind kind);
 /* rows.c: instructions whose lanes are independent; operands of the shape that `wide` says. */
 bool ll_has_row(uint32_t op);
 ll_value ll_row(struct ll *l, const struct kir_inst *inst, const ll_value *a);
+
+/* divide.c: whether, and the division of F32 by what all lanes have alike. */
+bool ll_shares_divisor(const struct ll *l, uint32_t at);
+void ll_divide(struct ll *l, uint32_t at);
 
 /* convert.c */
 ll_value ll_convert(struct ll *l, const struct kir_inst *inst, uint32_t from, ll_value a);

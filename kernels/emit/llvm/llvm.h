@@ -2,9 +2,9 @@
 /* Machine code for modules, by LLVM, which is opened at run time.
  *
  * A phase becomes one function that runs a group.  Its lanes are vectors of the machine's width,
- * several per value, instruction after instruction; what is more runs chunk by chunk.  All sets of
- * instructions and both levels give the same bits.  The result is a blob without relocations that
- * blob.h maps; it depends on the module, the set, the level and LLVM's version only. */
+ * several per value, instruction after instruction; what is more runs chunk by chunk.  All
+ * processors and both levels give the same bits.  The result is a blob without relocations that
+ * blob.h maps; it depends on the module, the processor, the level and LLVM's version only. */
 #ifndef EMIT_LLVM_LLVM_H
 #define EMIT_LLVM_LLVM_H
 
@@ -17,6 +17,12 @@
 
 /* Sets of instructions, each with all before. */
 enum llvm_isa { LLVM_BASE /* x86-64-v2 */, LLVM_AVX2 /* v3 */, LLVM_AVX512 /* v4 */, LLVM_ISAS };
+
+/* A processor, as far as code is made for it. */
+struct llvm_cpu {
+    enum llvm_isa isa;
+    bool slow_div; /* a vector's division takes as long as ten products and more */
+};
 
 enum llvm_level {
     LLVM_QUICK, /* the least time to compile */
@@ -35,13 +41,14 @@ void llvm_close(struct llvm *llvm);
 /* The library's file name, a word for caches. */
 const char *llvm_version(const struct llvm *llvm);
 
-/* The best set of this machine; false: it lacks even the least. */
-bool llvm_isa_best(enum llvm_isa *out);
+/* This machine's, with its best set; false: it lacks even the least. */
+bool llvm_cpu_find(struct llvm_cpu *out);
 
 /* The phases of a verified module as one blob, from malloc.  FRIT_UNSUPPORTED: the set lacks an
  * instruction that the module has, or the machine code needs a function.  Any number of threads at
  * once. */
-frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module, enum llvm_isa isa,
-                         enum llvm_level level, void **out, size_t *out_bytes, frit_err *err);
+frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module,
+                         const struct llvm_cpu *cpu, enum llvm_level level, void **out,
+                         size_t *out_bytes, frit_err *err);
 
 #endif

@@ -97,19 +97,21 @@ const char *llvm_version(const struct llvm *llvm)
     return slash ? slash + 1 : llvm->name;
 }
 
-bool llvm_isa_best(enum llvm_isa *out)
+/* AMD's divide fast enough: divide.c made layernorm slower there, and softmax faster on Intel's by
+ * 1.14. */
+bool llvm_cpu_find(struct llvm_cpu *out)
 {
 #ifdef __x86_64__
     if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("popcnt"))
         return false;
-    *out = LLVM_BASE;
+    *out = (struct llvm_cpu){LLVM_BASE, __builtin_cpu_is("intel")};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
         __builtin_cpu_supports("bmi2"))
-        *out = LLVM_AVX2;
-    if (*out == LLVM_AVX2 && __builtin_cpu_supports("avx512f") &&
+        out->isa = LLVM_AVX2;
+    if (out->isa == LLVM_AVX2 && __builtin_cpu_supports("avx512f") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
-        *out = LLVM_AVX512;
+        out->isa = LLVM_AVX512;
     return true;
 #else
     (void)out;

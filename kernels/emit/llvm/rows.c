@@ -73,7 +73,7 @@ ROW_CALL(rint, "nearbyint")
 
 static ll_value fma_row(const struct row *r)
 {
-    if (r->l->isa < LLVM_AVX2)
+    if (r->l->cpu.isa < LLVM_AVX2)
         r->l->lacks = "fma";
     return call_real(r, "llvm.fma", 3);
 }

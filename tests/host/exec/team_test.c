@@ -2,7 +2,6 @@
 /* Ranges cover the work once; who may run them, and which threads there are. */
 #include "unit.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 
 #include "exec/team.h"
+#include "threads.h"
 
 enum { ITEMS = 100000, CALLERS = 4, ROUNDS = 200, THREADS = 4 };
 
@@ -220,18 +220,6 @@ static void many_callers(void **state)
 }
 
 /* ---- threads of the process ---- */
-
-static uint32_t count_threads(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    uint32_t count = 0;
-
-    assert_non_null(tasks);
-    while (readdir(tasks))
-        count++;
-    closedir(tasks);
-    return count;
-}
 
 static void hear_signals(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
 {

@@ -2,7 +2,6 @@
 /* Jobs run once, in order, in one thread that is not the caller's and hears no signal. */
 #include "unit.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,6 +11,7 @@
 
 #include "exec/worker.h"
 #include "failing_alloc.h"
+#include "threads.h"
 
 enum { JOBS = 1000, SPAWNERS = 4 };
 
@@ -167,18 +167,6 @@ static void look_around(void *ctx)
 
     context->thread = pthread_self();
     pthread_sigmask(SIG_BLOCK, NULL, &context->mask);
-}
-
-static uint32_t count_threads(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    uint32_t count = 0;
-
-    assert_non_null(tasks);
-    while (readdir(tasks))
-        count++;
-    closedir(tasks);
-    return count;
 }
 
 static void test_thread(void **state)

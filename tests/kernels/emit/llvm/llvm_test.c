@@ -4,91 +4,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "emit/llvm/blob.h"
 #include "emit/random.h"
 #include "ir/half.h"
+#include "kernels/emit/llvm/rig.h"
 #include "unit.h"
 
 #include "failing_alloc.h"
 
 static const char *const isas[LLVM_ISAS] = {"base", "avx2", "avx512"};
 
-struct rig {
-    struct llvm *llvm; /* NULL: there is none */
-    enum llvm_isa best;
-};
-
-static int rig_open(void **state)
-{
-    static struct rig rig;
-    frit_err err = {.struct_size = sizeof(err)};
-
-    *state = &rig;
-    if (!llvm_isa_best(&rig.best) || llvm_open(getenv("FRIT_TEST_LLVM"), &rig.llvm, &err))
-        print_message("no LLVM: %s\n", err.text);
-    return 0;
-}
-
-static int rig_close(void **state)
-{
-    llvm_close(((struct rig *)*state)->llvm);
-    return 0;
-}
-
-static const struct rig *rig_of(void **state)
-{
-    const struct rig *rig = *state;
-
-    if (!rig->llvm)
-        skip();
-    return rig;
-}
-
-static struct object *compile(const struct rig *rig, const struct kir_module *m, int isa, int level)
-{
-    frit_err err = {.struct_size = sizeof(err)};
-    struct object *object;
-    void *bytes;
-    size_t n;
-
-    if (llvm_compile(rig->llvm, m, (enum llvm_isa)isa, (enum llvm_level)level, &bytes, &n, &err) ||
-        object_load(bytes, n, &object, &err))
-        fail_msg("%s", err.text);
-    free(bytes);
-    return object;
-}
-
-static void *scratch_of(const struct object *object, uint32_t phase)
-{
-    size_t bytes = object->phases[phase].scratch;
-    void *scratch = aligned_alloc(BLOB_ALIGN, bytes ? bytes : BLOB_ALIGN);
-
-    assert_non_null(scratch);
-    memset(scratch, 0xff, bytes);
-    return scratch;
-}
-
-static void run_phase(const struct object *object, uint32_t phase, const uint32_t *grid,
-                      const uint64_t *words, void *const *args, bool streams)
-{
-    void *scratch = scratch_of(object, phase);
-
-    for (uint32_t z = 0; z < grid[2]; z++) {
-        for (uint32_t y = 0; y < grid[1]; y++) {
-            for (uint32_t x = 0; x < grid[0]; x++)
-                object->phases[phase].run(words, args, (const uint32_t[4]){x, y, z, streams},
-                                          scratch);
-        }
-    }
-    free(scratch);
-}
-
 static void run_level(const struct rig *rig, const struct random_case *c, uint64_t number, int isa,
                       void *const *expected)
 {
+    struct llvm_cpu cpu = {(enum llvm_isa)isa, number & 4};
     const char *forced = getenv("FRIT_TEST_LEVEL");
     int level = forced ? atoi(forced) : number & 1 ? LLVM_GOOD : LLVM_QUICK;
-    struct object *object = compile(rig, &c->module, isa, level);
+    struct object *object = rig_compile(rig, &c->module, &cpu, level);
     void *got[RANDOM_ARGS];
     char name[64];
 
@@ -96,7 +27,7 @@ static void run_level(const struct rig *rig, const struct random_case *c, uint64
              level);
     random_case_fill(c, got);
     for (uint32_t i = 0; i < c->module.n_phases; i++)
-        run_phase(object, i, c->grid[i], c->words, got, number & 2);
+        rig_run(object, i, c->grid[i], c->words, got, number & 2);
     random_case_compare(c, name, expected, got);
     random_case_free(c, got);
     object_unload(object);
@@ -125,7 +56,7 @@ static void random_modules_run_as_by_eval(void **state)
     const struct rig *rig = rig_of(state);
 
     for (uint64_t i = 0; i < n; i++) {
-        for (int isa = 0; isa <= (int)rig->best; isa++)
+        for (int isa = 0; isa <= (int)rig->best.isa; isa++)
             run_case(rig, from + i, isa);
     }
 }
@@ -151,8 +82,8 @@ static void copy_all(const struct rig *rig, int isa, uint32_t from, uint32_t to,
     struct object *object;
 
     make_copy(&m, from, to);
-    object = compile(rig, &m, isa, LLVM_QUICK);
-    run_phase(object, 0, (const uint32_t[3]){1, 1, 1}, NULL, (void *[]){in, out}, true);
+    object = rig_compile(rig, &m, &(struct llvm_cpu){(enum llvm_isa)isa, false}, LLVM_QUICK);
+    rig_run(object, 0, (const uint32_t[3]){1, 1, 1}, NULL, (void *[]){in, out}, true);
     object_unload(object);
     kir_fini(&m);
 }
@@ -197,7 +128,7 @@ static uint32_t count_asks(const struct rig *rig, const struct kir_module *m)
     void *bytes;
     size_t n;
 
-    if (llvm_compile(rig->llvm, m, rig->best, LLVM_GOOD, &bytes, &n, &err))
+    if (llvm_compile(rig->llvm, m, &rig->best, LLVM_GOOD, &bytes, &n, &err))
         fail_msg("%s", err.text);
     code = bytes;
     for (size_t i = 0; i + 2 < n; i++)
@@ -228,7 +159,7 @@ static void halves_are_loaded_and_rounded(void **state)
     uint16_t *halves = aligned_alloc(64, 65536 * sizeof(*halves));
     float *reals = aligned_alloc(64, 65536 * sizeof(*reals));
 
-    for (int isa = 0; isa <= (int)rig->best; isa++) {
+    for (int isa = 0; isa <= (int)rig->best.isa; isa++) {
         for (uint32_t i = 0; i < 65536; i++)
             halves[i] = (uint16_t)i;
         copy_all(rig, isa, FRIT_F16, FRIT_F32, halves, reals);
@@ -261,7 +192,8 @@ static void what_the_set_lacks_is_unsupported(void **state)
     kir_phase(&m, 8);
     one = kir_const_f(&m, KIR_F32, 1);
     kir_emit(&m, KIR_fma, one, one, one);
-    assert_int_equal(llvm_compile(rig->llvm, &m, LLVM_BASE, LLVM_QUICK, &bytes, &n, &err),
+    assert_int_equal(llvm_compile(rig->llvm, &m, &(struct llvm_cpu){LLVM_BASE, false}, LLVM_QUICK,
+                                  &bytes, &n, &err),
                      FRIT_UNSUPPORTED);
     assert_null(bytes);
     assert_string_equal(err.text, "kernel thirds: x86-64-v2 has no fma");
