@@ -138,7 +138,7 @@ static void quotients_next_to_ties_are_rounded(void **state)
             q->a[g][i] = (float)(LEAST + next(&seed) % LEAST);
         by = (int)(next(&seed) >> 16) % 127 - 63;
         for (uint32_t i = 0; i < LANES; i++)
-            q->a[g][i] = ldexpf(q->a[g][i], by - 23) * (seed >> i & 1 ? -1.0f : 1.0f);
+            q->a[g][i] = ldexpf(q->a[g][i], by - 23) * (next(&seed) >> 31 ? -1.0f : 1.0f);
         if (++g < GROUPS && b + step < 2 * LEAST)
             continue;
         run(q);
