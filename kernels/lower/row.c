@@ -265,8 +265,8 @@ static int64_t choose_splits(struct row *row)
                : 1;
 }
 
-/* Neighbours in step read whole runs of memory, the longer the better, unless they read them again
- * and these are to stay in caches till then. */
+/* Neighbours in step read whole runs of memory, the longer the better, as far as their states stay
+ * in caches; unless they read the runs again, which are to stay there till then. */
 static uint32_t lane_rows(const struct row *row)
 {
     const struct kir_target *target = row->e.s->target;
