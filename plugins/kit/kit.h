@@ -53,9 +53,12 @@ struct kit_row {
 struct kit_fuser {
     frit_str name;
     uint32_t version; /* bumped when saved programs are not to be taken any more */
-    uint32_t quality; /* 1..1000: how near its programs come to a streaming copy */
-    uint32_t flags;   /* as of a row, for the whole block */
-    /* Whether the block, with this op behind it, is still a program.  Pure.  NULL: always. */
+    /* 1..1000: how near its programs come to a streaming copy, measured or guessed: 900 where it
+     * loads and stores once.  Of equal scores the fuser that stands first wins. */
+    uint32_t quality;
+    uint32_t flags; /* as of a row, for the whole block */
+    /* Whether the block, with this op behind it, is still a program.  Pure.  NULL: always.  What is
+     * accepted may end there: each beginning of a block may be run as a program. */
     bool (*accepts)(const struct kit_block *block, const frit_op_desc *op);
     /* As of a row. */
     frit_status (*run)(const struct kit_call *call, frit_err *err);
@@ -69,7 +72,9 @@ struct kit_driver {
     frit_str version; /* with the device it names what saved programs depend on */
     /* As frit_backend.enumerate fills them; what is 0 or empty of index, caps, formats, heap,
      * dtype_use and versions the kit fills: every type stored, those of the rows computed on, and
-     * what comes with the slots of the instance's tables that are still the kit's. */
+     * what comes with the slots of the instance's tables that are still the kit's.  A driver that
+     * finds its devices at run time fills an array of its own before kit_open, once per process,
+     * and sets them in a copy of the driver; why there are none, its own `enumerate` tells. */
     const frit_device_info *devices;
     uint32_t n_devices;
     uint32_t n_rows;
@@ -90,8 +95,10 @@ struct kit_driver {
 struct kit_instance {
     struct plug plug;
     const struct kit_driver *driver;
-    int64_t memory_bytes; /* that the buffers of a device may hold together, 0 = no cap */
-    void *own;            /* the driver's */
+    /* That the buffers of a device may hold together, 0 = no cap.  The kit's `alloc` refuses more;
+     * one in its place is to do so too. */
+    int64_t memory_bytes;
+    void *own; /* the driver's */
     frit_backend backend;
     frit_fuser_table fuser;
     frit_native_table native;

@@ -25,7 +25,7 @@ enum { PROGRESS_FAULTS = 8 };
 struct fault {
     uint64_t first, last; /* timeline values; set by progress */
     uint64_t cookie;      /* of the launch, 0 if it is none */
-    frit_err err;         /* of the first; its status says what failed, plug_fail fills it */
+    frit_err err;         /* of the first; for plug_fail: has its struct_size */
 };
 
 struct progress {

@@ -210,7 +210,7 @@ static int explain_on(struct program *program, const struct invocation *in,
                       const struct session *session)
 {
     struct explained e = {.file = in->args[0], .device = frit_device_name(session->device)};
-    int status = program_feed(program, in, session->device);
+    int status = program_feed(program, in, session);
 
     if (status == CLI_FINE)
         status = inspect(program, in, session, &e);

@@ -292,10 +292,11 @@ static int make_tensors(struct program *program, const struct invocation *in, fr
     return CLI_FINE;
 }
 
-int program_feed(struct program *program, const struct invocation *in, frit_device *device)
+int program_feed(struct program *program, const struct invocation *in,
+                 const struct session *session)
 {
     frit_err err = {.struct_size = sizeof(err)};
-    int status = make_tensors(program, in, device, true);
+    int status = make_tensors(program, in, session->device, true);
 
     /* The files say what the dims are, and binding tells the made-up values theirs. */
     if (status == CLI_FINE && program_bind(program, &err)) {
@@ -303,9 +304,9 @@ int program_feed(struct program *program, const struct invocation *in, frit_devi
         status = CLI_FAILED;
     }
     if (status == CLI_FINE)
-        status = make_tensors(program, in, device, false);
-    if (status == CLI_FINE && frit_sync(device))
-        status = failed(in, "the inputs cannot be made on %s", frit_device_name(device));
+        status = make_tensors(program, in, session->device, false);
+    if (status == CLI_FINE && frit_sync(session->device))
+        status = failed(in, "inputs: %s", frit_host_error(session->host));
     return status;
 }
 

@@ -46,7 +46,8 @@ int program_shapes(struct program *program, const struct invocation *in);
 
 /* Makes the input tensors on the device and binds the program to them; CLI_FAILED after a message.
  */
-int program_feed(struct program *program, const struct invocation *in, frit_device *device);
+int program_feed(struct program *program, const struct invocation *in,
+                 const struct session *session);
 
 /* One run of a program that is fed, all of it done; CLI_FAILED after a message.  `outputs`: one per
  * output, the caller's also then. */

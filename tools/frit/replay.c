@@ -44,12 +44,12 @@ static int fetch(const struct invocation *in, frit_tensor *tensor, struct outcom
                                                     : CLI_FINE;
 }
 
-static int run_program(const struct invocation *in, struct program *program, frit_device *device,
-                       struct replay *r)
+static int run_program(const struct invocation *in, struct program *program,
+                       const struct session *session, struct replay *r)
 {
     frit_err err = {.struct_size = sizeof(err)};
     frit_tensor **tensors;
-    int status = program_feed(program, in, device);
+    int status = program_feed(program, in, session);
 
     if (status)
         return status;
@@ -59,8 +59,8 @@ static int run_program(const struct invocation *in, struct program *program, fri
         free(tensors);
         return failed(in, "no memory");
     }
-    if (frit_graph_run(program->graph, device, program->tensors, program->n_inputs, tensors,
-                       program->n_outputs, &err))
+    if (frit_graph_run(program->graph, session->device, program->tensors, program->n_inputs,
+                       tensors, program->n_outputs, &err))
         status = failed(in, "%s", err.text);
     for (uint64_t i = 0; i < program->n_outputs && status == CLI_FINE; i++)
         status = fetch(in, tensors[i], &r->outputs[i]);
@@ -81,7 +81,7 @@ static int replay_once(const struct invocation *in, struct program *program, str
         status = failed(in, "%s", frit_host_error(session.host));
     if (status == CLI_FINE) {
         snprintf(r->device, sizeof(r->device), "%s", frit_device_name(session.device));
-        status = run_program(in, program, session.device, r);
+        status = run_program(in, program, &session, r);
     }
     program_drop(program);
     session_close(&session);

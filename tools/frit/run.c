@@ -84,29 +84,28 @@ static void drop_outputs(const struct program *program, struct result *result)
 }
 
 /* One run, all of it done when it returns. */
-static int run_once(const struct program *program, const struct invocation *in, frit_device *device,
-                    struct result *result)
+static int run_once(const struct program *program, const struct invocation *in,
+                    const struct session *session, struct result *result)
 {
     frit_err err = {.struct_size = sizeof(err)};
     frit_port port = {.struct_size = sizeof(port)};
     frit_status status;
 
     drop_outputs(program, result);
-    if (frit_graph_run(program->graph, device, program->tensors, program->n_inputs, result->tensors,
-                       program->n_outputs, &err))
+    if (frit_graph_run(program->graph, session->device, program->tensors, program->n_inputs,
+                       result->tensors, program->n_outputs, &err))
         return failed(in, "%s", err.text);
-    status = frit_sync(device);
+    status = frit_sync(session->device);
     for (uint64_t i = 0; i < program->n_outputs; i++) {
         frit_graph_output_at(program->graph, i, &port);
         if (frit_tensor_status(result->tensors[i]))
             return failed(in, "output %s: %s", port.name, frit_tensor_error(result->tensors[i]));
     }
-    return status ? failed(in, "%s: %s", frit_device_name(device), frit_status_name(status))
-                  : CLI_FINE;
+    return status ? failed(in, "%s", frit_host_error(session->host)) : CLI_FINE;
 }
 
-static int run_all(const struct program *program, const struct invocation *in, frit_device *device,
-                   struct result *result)
+static int run_all(const struct program *program, const struct invocation *in,
+                   const struct session *session, struct result *result)
 {
     struct cost *cost = &result->cost;
     double *seconds = calloc(cost->runs, sizeof(*seconds));
@@ -116,12 +115,12 @@ static int run_all(const struct program *program, const struct invocation *in, f
     if (!seconds)
         return failed(in, "no memory");
     cost->before = cost->after = (frit_stats){.struct_size = sizeof(frit_stats)};
-    frit_stats_get(device, &cost->before);
+    frit_stats_get(session->device, &cost->before);
     progress_begin(&progress, NULL, cost->runs);
     for (uint64_t i = 0; i < cost->runs && status == CLI_FINE; i++) {
         double start = term_clock();
 
-        status = run_once(program, in, device, result);
+        status = run_once(program, in, session, result);
         seconds[i] = term_clock() - start;
         progress_step(&progress, i + 1);
     }
@@ -222,7 +221,7 @@ static void print_json(const struct program *program, const struct invocation *i
 static int run_on(struct program *program, const struct invocation *in,
                   const struct session *session, struct result *result)
 {
-    int status = program_feed(program, in, session->device);
+    int status = program_feed(program, in, session);
 
     if (status)
         return status;
@@ -234,7 +233,7 @@ static int run_on(struct program *program, const struct invocation *in,
         return failed(in, "no memory");
     status = take_outputs(program, in, result);
     if (status == CLI_FINE)
-        status = run_all(program, in, session->device, result);
+        status = run_all(program, in, session, result);
     if (status == CLI_FINE)
         status = collect(program, in, session, result);
     if (status == CLI_FINE && invocation_has(in, "--json"))

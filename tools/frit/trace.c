@@ -10,7 +10,7 @@ static int trace_on(struct program *program, const struct invocation *in,
                     const struct session *session, const char *folder)
 {
     frit_tensor **outputs;
-    int status = program_feed(program, in, session->device);
+    int status = program_feed(program, in, session);
 
     if (status)
         return status;
