@@ -113,6 +113,12 @@ static int64_t remainder_of(int64_t a, int64_t b)
     return b == -1 ? 0 : a % b;
 }
 
+/* Doubles hold every product of an F32 with what is left of the power. */
+static float scaled(float a, float b)
+{
+    return isnan(b) ? b : (float)ldexp((double)a, (int)fminf(fmaxf(b, -400), 400));
+}
+
 static uint32_t wrapped(uint32_t a, uint64_t imm)
 {
     switch ((int64_t)imm) {

@@ -22,6 +22,7 @@ struct kir_target {
     bool in_turn;         /* lanes run a few at a time, each few as far as the next barrier */
     bool stages_tiles;    /* what many lanes read again and again belongs into a group's tile */
     bool fma;             /* fused in one rounding */
+    bool scale;           /* by a power of 2, as one instruction */
     bool f64, i64;        /* arithmetic; without f64 no F64 value may stand in a module */
     bool exact_div;       /* division and square root of floats are correctly rounded */
     bool denormals;       /* are kept */

@@ -58,6 +58,13 @@ const struct poly poly_exp[2] = {
       0x1.2180b9d4ec110p-29, 0x1.5d3dd61a0c8b9p-33}},
 };
 
+const struct poly poly_exp_near[2] = {
+    {7,
+     {0x1.0000000000000p+0, 0x1.0000000000000p+0, 0x1.fffffc0000000p-2, 0x1.5554900000000p-3,
+      0x1.5558a20000000p-5, 0x1.123ac80000000p-7, 0x1.6a5eee0000000p-10}},
+    {0, {0}},
+};
+
 const struct poly poly_expm1[2] = {
     {5,
      {0x1.fffffe0000000p-2, 0x1.5554b00000000p-3, 0x1.55572c0000000p-5, 0x1.1227b80000000p-7,

@@ -40,16 +40,29 @@ static uint32_t near_0(const struct kit *kit, const struct reduced *reduced)
     return kit_mad(kit, square, kit_poly(kit, poly_expm1, reduced->r), reduced->r);
 }
 
+/* e^x for x within what can be told from 0 and infinity, where the target scales by a power of 2.
+ */
+static uint32_t scaled_exp(const struct kit *kit, uint32_t x)
+{
+    struct reduced reduced = reduce(kit, x, 1, 0);
+
+    return kit_scale(kit, kit_poly(kit, poly_exp_near, reduced.r), reduced.n);
+}
+
 /* The scale is 2^(2 n') with n' = n / 2 and so twice as wide an interval: what is finite and what
  * is denormal are both in reach of two equal factors. */
 uint32_t math_exp(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
     uint32_t in = kit_fmin(&kit, x, kit_ff(&kit, 90, 711));
-    struct reduced reduced = reduce(&kit, kit_fmax(&kit, in, kit_ff(&kit, -105, -746)), 2, 0);
-    uint32_t value = kit_poly(&kit, poly_exp, reduced.r);
+    struct reduced reduced;
 
-    return kit_mul(&kit, kit_mul(&kit, value, reduced.scale), reduced.scale);
+    in = kit_fmax(&kit, in, kit_ff(&kit, -105, -746));
+    if (kit.scale)
+        return scaled_exp(&kit, in);
+    reduced = reduce(&kit, in, 2, 0);
+    return kit_mul(&kit, kit_mul(&kit, kit_poly(&kit, poly_exp, reduced.r), reduced.scale),
+                   reduced.scale);
 }
 
 /* With what is lost in the rounding of r. */
@@ -87,9 +100,13 @@ struct exp_parts kit_exp_parts(const struct kit *kit, uint32_t x)
 
 uint32_t kit_exp(const struct kit *kit, uint32_t x)
 {
-    struct reduced reduced = reduce_below(kit, x);
-    uint32_t value = kit_add(kit, near_0(kit, &reduced), kit_f(kit, 1));
+    struct reduced reduced;
+    uint32_t value;
 
+    if (kit->scale)
+        return scaled_exp(kit, kit_fmax(kit, x, kit_f(kit, kit_exp_least(kit))));
+    reduced = reduce_below(kit, x);
+    value = kit_add(kit, near_0(kit, &reduced), kit_f(kit, 1));
     return kit_mul(kit, kit_mul(kit, value, reduced.scale), kit_f(kit, ldexp(1, -spare(kit))));
 }
 

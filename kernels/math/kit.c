@@ -11,6 +11,7 @@ struct kit kit_of(struct kir_module *module, const struct kir_target *target, ui
                         .itype = wide ? KIR_I64 : KIR_I32,
                         .wide = wide,
                         .fma = target->fma,
+                        .scale = target->scale && !wide,
                         .width = wide ? 64 : 32,
                         .man = wide ? 52 : 23,
                         .bias = wide ? 1023 : 127};

@@ -20,6 +20,7 @@ struct kit {
     enum kir_type itype; /* the integer of its size */
     bool wide;           /* F64 */
     bool fma;
+    bool scale;     /* by an instruction */
     uint32_t width; /* bits */
     uint32_t man;   /* stored bits of the significand */
     int64_t bias;
@@ -77,6 +78,7 @@ KIT_2(ne)
 KIT_2(lt)
 KIT_2(le)
 KIT_2(ult)
+KIT_2(scale)
 KIT_2(fmin)
 KIT_2(fmax)
 KIT_2(mulhi)

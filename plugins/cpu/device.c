@@ -58,6 +58,7 @@ static struct kir_target target_of(const struct instance *instance)
         .caches_rows = true,
         .in_turn = true,
         .fma = instance->level >= TILE_AVX2,
+        .scale = instance->level >= TILE_AVX512,
         .f64 = true,
         .i64 = true,
         .exact_div = true,

@@ -14,7 +14,7 @@ enum { GRAIN_NS = 5000, BYTES_PER_NS = 16, FLOPS_PER_NS = 16, WORK_PER_NS = 32 }
 
 struct phase_run {
     const struct tile_code *tile; /* NULL: machine code */
-    blob_fn run;
+    const struct object_phase *code;
     const uint64_t *words;
     void *const *args, *const *scratch;
     const uint32_t *grid;
@@ -112,7 +112,7 @@ static void run_groups(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
         else if (run->tile)
             tile_run(run->tile, run->words, run->args, group, run->scratch[thread]);
         else
-            run->run(run->words, run->args, group, run->scratch[thread]);
+            run->code->run(run->words, run->args, group, run->scratch[thread]);
         if (++group[0] < grid[0])
             continue;
         group[0] = 0;
@@ -186,7 +186,7 @@ static uint64_t run_phases(struct device *device, const frit_launch *launch,
 
     for (uint32_t i = 0; i < made->n_phases; i++) {
         const struct phase_run run = {.tile = object ? NULL : code->phases[i].tile,
-                                      .run = object ? object->phases[i].run : NULL,
+                                      .code = object ? &object->phases[i] : NULL,
                                       .words = made->words,
                                       .args = device->room.args,
                                       .scratch = device->room.scratch,
@@ -197,10 +197,14 @@ static uint64_t run_phases(struct device *device, const frit_launch *launch,
                                       .outside = &outside};
         uint64_t groups = groups_of(run.grid);
 
-        assert(run.tile || run.run);
+        assert(run.tile || run.code);
+        for (uint32_t t = 0; run.streams && t < device->instance->threads; t++)
+            object_begin(run.code, run.scratch[t]);
         if (groups > 0)
             run_phase(device->instance, &run, groups,
                       estimate_ns(launch->spec, groups, &code->phases[i]));
+        for (uint32_t t = 0; run.streams && t < device->instance->threads; t++)
+            object_finish(run.code, run.scratch[t]);
     }
     return outside;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that is wanted next, asked for while what is there is computed.
  *
- * A loop that finds in a cache what a loop before it loaded, or computes much, leaves memory idle.
- * It asks for what the same load will want in the next group of the grid, which the thread is
- * likely to run next.  In loops of which chunk after chunk does a round, lanes in step, so much is
- * read in one that a processor does not see the next one's addresses coming: there each load asks
- * for its own next round.  The place is found by the rate at which the index grows from group to
- * group, or round to round; an index with no such rate is left alone, and a wrong guess costs time
- * alone. */
+ * What finds in a cache what a loop before it loaded, or computes much, leaves memory idle.  It
+ * asks for what the same load will want in the next group of the grid, which the thread is likely
+ * to run next.  In loops of which chunk after chunk does a round, lanes in step, so much is read in
+ * one that a processor does not see the next one's addresses coming: there each load asks for its
+ * own next round.  The place is found by the rate at which the index grows from group to group, or
+ * round to round; an index with no such rate is left alone, and a wrong guess costs time alone. */
 #include "emit/llvm/emit.h"
 
 enum {
@@ -32,14 +31,9 @@ static bool is_run_load(const struct ll *l, uint32_t at, uint64_t arg)
            fact->stride == 1;
 }
 
-/* The outermost and the innermost loop around an instruction; KIR_NONE: it stands in none. */
-struct around {
-    uint32_t outer, inner;
-};
-
-static struct around loops_around(const struct ll *l, uint32_t at)
+struct ll_around ll_loops_around(const struct ll *l, uint32_t at)
 {
-    struct around around = {KIR_NONE, KIR_NONE};
+    struct ll_around around = {KIR_NONE, KIR_NONE};
 
     for (uint32_t i = 0; i < at; i++) {
         if (inst_at(l, i)->op != KIR_for || inst_at(l, i)->pair < at)
@@ -55,24 +49,32 @@ static struct around loops_around(const struct ll *l, uint32_t at)
 static bool is_loaded_in(const struct ll *l, uint32_t from, uint32_t end, uint64_t arg)
 {
     for (uint32_t i = from; i < end; i++)
-        if (is_run_load(l, i, arg) && loops_around(l, i).outer != KIR_NONE)
+        if (is_run_load(l, i, arg) && ll_loops_around(l, i).outer != KIR_NONE)
             return true;
     return false;
 }
 
-/* Whether the loop computes so much that a processor sees few of its loads at once. */
-static bool is_busy(const struct ll *l, uint32_t loop)
+uint32_t ll_work(const struct ll *l, uint32_t from, uint32_t end)
 {
-    uint32_t cost = 0, loads = 0;
+    uint32_t work = 0;
 
-    for (uint32_t i = loop; i < inst_at(l, loop)->pair; i++) {
+    for (uint32_t i = from; i < end; i++) {
         uint32_t op = inst_at(l, i)->op;
 
-        loads += op == KIR_load;
         if (ll_has_row(op) && ll_is(l, i, FACT_VARYING))
-            cost += op == KIR_fmax || op == KIR_fmin ? 3 : 1; /* NaN is looked for */
+            work += op == KIR_fmax || op == KIR_fmin ? 3 : 1; /* NaN is looked for */
     }
-    return cost >= BUSY * loads;
+    return work;
+}
+
+/* Whether so much is computed that a processor sees few of the loads at once. */
+static bool is_busy(const struct ll *l, uint32_t from, uint32_t end)
+{
+    uint32_t loads = 0;
+
+    for (uint32_t i = from; i < end; i++)
+        loads += inst_at(l, i)->op == KIR_load;
+    return ll_work(l, from, end) >= BUSY * loads;
 }
 
 /* The last loop that loads from the argument, if one before it did, or it is busy: one that does
@@ -80,7 +82,7 @@ static bool is_busy(const struct ll *l, uint32_t loop)
 static bool is_worth(const struct ll *l, uint32_t loop, uint64_t arg)
 {
     return !is_loaded_in(l, inst_at(l, loop)->pair, l->phase->n, arg) &&
-           (is_loaded_in(l, 0, loop, arg) || is_busy(l, loop));
+           (is_loaded_in(l, 0, loop, arg) || is_busy(l, loop, inst_at(l, loop)->pair));
 }
 
 /* ---- how fast an index grows ---- */
@@ -217,17 +219,18 @@ static ll_value place_after(const struct steps *s, const struct kir_inst *load)
 ll_value ll_next_place(struct ll *l, uint32_t at, uint32_t bytes)
 {
     const struct kir_inst *load = inst_at(l, at);
-    const struct around around = loops_around(l, at);
+    const struct ll_around around = ll_loops_around(l, at);
+    bool loops = around.outer != KIR_NONE;
     ll_value next;
 
-    if (!is_run_load(l, at, load->imm) || around.outer == KIR_NONE)
+    if (!is_run_load(l, at, load->imm))
         return NULL;
-    if (l->cut.cuts[around.outer])
+    if (loops && l->cut.cuts[around.outer])
         return place_after(&(struct steps){l, around.inner}, load);
-    if (!is_worth(l, around.outer, load->imm))
+    if (loops ? !is_worth(l, around.outer, load->imm) : !is_busy(l, 0, l->phase->n))
         return NULL;
     next = place_after(&(struct steps){l, KIR_NONE}, load);
-    return next ? bounded(l, around.outer, next, bytes) : NULL;
+    return loops && next ? bounded(l, around.outer, next, bytes) : next;
 }
 
 void ll_ask(struct ll *l, ll_value place)

@@ -32,7 +32,16 @@ enum ll_int_order {
     LL_SLT,
     LL_SLE
 };
-enum ll_real_order { LL_OEQ = 1, LL_OGT, LL_OGE, LL_OLT, LL_OLE, LL_UNO = 8, LL_UNE = 14 };
+enum ll_real_order {
+    LL_OEQ = 1,
+    LL_OGT,
+    LL_OGE,
+    LL_OLT,
+    LL_OLE,
+    LL_ORD = 7,
+    LL_UNO = 8,
+    LL_UNE = 14
+};
 enum { LL_RMW_ADD = 1, LL_RMW_FADD = 11 };
 enum { LL_MONOTONIC = 2 };     /* ordering */
 enum { LL_RETURN_STATUS = 2 }; /* verifier */

@@ -72,6 +72,7 @@ frit_status object_load(const void *bytes, size_t n, struct object **out, frit_e
         memcpy(&phase, (const char *)bytes + sizeof(head) + i * sizeof(phase), sizeof(phase));
         object->phases[i].run = (blob_fn)(uintptr_t)((char *)object->code + phase.entry);
         object->phases[i].scratch = phase.scratch;
+        object->phases[i].behind = phase.behind;
     }
     *out = object;
     return FRIT_OK;
@@ -82,4 +83,25 @@ void object_unload(struct object *object)
     if (object && object->code)
         munmap(object->code, object->mapped);
     free(object);
+}
+
+static struct blob_behind *behind_of(const struct object_phase *phase, void *scratch)
+{
+    return phase->behind != BLOB_NOWHERE ? (void *)((char *)scratch + phase->behind) : NULL;
+}
+
+void object_begin(const struct object_phase *phase, void *scratch)
+{
+    struct blob_behind *behind = behind_of(phase, scratch);
+
+    if (behind)
+        behind->bytes = 0;
+}
+
+void object_finish(const struct object_phase *phase, void *scratch)
+{
+    struct blob_behind *behind = behind_of(phase, scratch);
+
+    if (behind && behind->bytes)
+        memcpy(behind->to, behind + 1, behind->bytes);
 }

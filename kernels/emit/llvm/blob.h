@@ -11,19 +11,33 @@
 
 #include <frit/status.h>
 
-enum { BLOB_ALIGN = 64 /* of scratch */, BLOB_MOST_PHASES = 4096 };
+enum {
+    BLOB_ALIGN = 64, /* of scratch */
+    BLOB_MOST_PHASES = 4096,
+    BLOB_HELD = 32768 /* bytes of stores that a group leaves to the next one, at most */
+};
 
-#define BLOB_MAGIC 0x32626f6c62746972
+#define BLOB_MAGIC   0x33626f6c62746972
+#define BLOB_NOWHERE UINT64_MAX
 
 /* Runs one group of one phase: words by number of parameter, arguments by number, three coordinates
  * of the group.  group[3]: 1 where stores may go around the caches, because there is more of them
- * than these hold and they are not read again soon; a fence is the caller's then. */
+ * than these hold and they are not read again soon.  Around groups that may, object_begin and
+ * object_finish of the same scratch, and then a fence, are the caller's. */
 typedef void (*blob_fn)(const uint64_t *words, void *const *args, const uint32_t group[4],
                         void *scratch);
 
 struct blob_phase {
     uint64_t entry;   /* from the first byte of code */
     uint64_t scratch; /* bytes */
+    uint64_t behind;  /* where in scratch a struct blob_behind is; BLOB_NOWHERE: there is none */
+};
+
+/* What a group has left to the next one to store: where, and how much of the bytes that follow. */
+struct blob_behind {
+    void *to;
+    uint64_t bytes;
+    uint64_t fill[6];
 };
 
 struct blob {
@@ -36,6 +50,7 @@ struct blob {
 struct object_phase {
     blob_fn run;
     size_t scratch; /* bytes that each running thread needs, aligned to BLOB_ALIGN */
+    size_t behind;  /* as in struct blob_phase */
 };
 
 struct object {
@@ -48,5 +63,10 @@ struct object {
 /* FRIT_INVALID: these bytes are no blob of this version.  The bytes are not needed afterwards. */
 frit_status object_load(const void *bytes, size_t n, struct object **out, frit_err *err);
 void object_unload(struct object *object);
+
+/* Before the first of several groups of a phase whose stores may go around the caches, and after
+ * the last one: what it left is stored. */
+void object_begin(const struct object_phase *phase, void *scratch);
+void object_finish(const struct object_phase *phase, void *scratch);
 
 #endif

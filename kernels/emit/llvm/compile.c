@@ -18,7 +18,7 @@ struct job {
     struct ll l;
     _Atomic(ll_machine) *idle;
     ll_machine machine;
-    uint64_t *scratch; /* per phase */
+    struct blob_phase *phases; /* but for their entries */
 };
 
 static void make_types(struct ll *l)
@@ -78,7 +78,8 @@ static frit_status emit_phases(struct job *job, frit_err *err)
 
         snprintf(name, sizeof(name), "p%u", i);
         TRY(ll_phase(&job->l, i, name, err));
-        job->scratch[i] = job->l.scratch_bytes;
+        job->phases[i] =
+            (struct blob_phase){.scratch = job->l.scratch_bytes, .behind = job->l.behind.at};
     }
     if (job->l.lacks)
         return fail(err, FRIT_UNSUPPORTED, "kernel %s: %s has no %s", job->l.module->name,
@@ -100,7 +101,7 @@ static frit_status make_code(struct job *job, void **out, size_t *out_bytes, fri
     if (l->api->TargetMachineEmitToMemoryBuffer(job->machine, l->code, LL_OBJECT_FILE, &text,
                                                 &buffer))
         return refused(l, text, err);
-    status = elf_link(l->api->GetBufferStart(buffer), l->api->GetBufferSize(buffer), job->scratch,
+    status = elf_link(l->api->GetBufferStart(buffer), l->api->GetBufferSize(buffer), job->phases,
                       l->module->n_phases, out, out_bytes, err);
     l->api->DisposeMemoryBuffer(buffer);
     return status;
@@ -125,9 +126,9 @@ frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module,
 
     *out = NULL;
     *out_bytes = 0;
-    job.scratch = calloc(module->n_phases, sizeof(*job.scratch));
-    if (!job.scratch)
-        return fail_memory(err, module->n_phases * sizeof(*job.scratch));
+    job.phases = calloc(module->n_phases, sizeof(*job.phases));
+    if (!job.phases)
+        return fail_memory(err, module->n_phases * sizeof(*job.phases));
     job.l.context = llvm->api.ContextCreate();
     job.l.code = llvm->api.ModuleCreateWithNameInContext(module->name, job.l.context);
     job.l.builder = llvm->api.CreateBuilderInContext(job.l.context);
@@ -138,6 +139,6 @@ frit_status llvm_compile(struct llvm *llvm, const struct kir_module *module,
     if (job.machine)
         llvm->api.DisposeTargetMachine(job.machine);
     llvm->api.ContextDispose(job.l.context);
-    free(job.scratch);
+    free(job.phases);
     return status;
 }

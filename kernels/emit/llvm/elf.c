@@ -106,8 +106,8 @@ static void find_phases(const struct file *f, struct blob *blob)
     }
 }
 
-static frit_status link_file(struct file *f, const uint64_t *scratch, uint32_t n_phases, void **out,
-                             size_t *out_bytes, frit_err *err)
+static frit_status link_file(struct file *f, const struct blob_phase *phases, uint32_t n_phases,
+                             void **out, size_t *out_bytes, frit_err *err)
 {
     size_t table = sizeof(struct blob) + n_phases * sizeof(struct blob_phase);
     struct blob *blob;
@@ -125,15 +125,14 @@ static frit_status link_file(struct file *f, const uint64_t *scratch, uint32_t n
         free(blob);
         return status;
     }
-    for (uint32_t i = 0; i < n_phases; i++)
-        blob->phases[i].scratch = scratch[i];
+    memcpy(blob->phases, phases, n_phases * sizeof(*phases));
     find_phases(f, blob);
     *out = blob;
     *out_bytes = table + f->code_bytes;
     return FRIT_OK;
 }
 
-frit_status elf_link(const void *file, size_t n, const uint64_t *scratch, uint32_t n_phases,
+frit_status elf_link(const void *file, size_t n, const struct blob_phase *phases, uint32_t n_phases,
                      void **out, size_t *out_bytes, frit_err *err)
 {
     struct file f = {.bytes = file, .head = file};
@@ -145,7 +144,7 @@ frit_status elf_link(const void *file, size_t n, const uint64_t *scratch, uint32
     f.place = calloc(f.head->e_shnum, sizeof(*f.place));
     if (!f.place)
         return fail_memory(err, f.head->e_shnum * sizeof(*f.place));
-    status = link_file(&f, scratch, n_phases, out, out_bytes, err);
+    status = link_file(&f, phases, n_phases, out, out_bytes, err);
     free(f.place);
     return status;
 }

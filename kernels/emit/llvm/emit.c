@@ -9,6 +9,8 @@
 
 #include "base/fail.h"
 
+#include "emit/llvm/blob.h"
+
 /* ---- helpers of all files ---- */
 
 ll_block ll_new_block(struct ll *l)
@@ -145,6 +147,8 @@ static void emit_for(struct ll *l, uint32_t at)
     ll_value counter;
     uint32_t n = phis_of(l, at);
 
+    if (l->behind.loop == at)
+        ll_take_held(l);
     go_to(l, head);
     counter = phi_of(l, l->types.of[inst->type], l->scalar[bounds[0]], before);
     begin_phis(l, at, before, head);
@@ -166,9 +170,12 @@ static void emit_next(struct ll *l, uint32_t at)
 {
     const struct kir_inst *inst = inst_at(l, at), *loop = inst_at(l, inst->pair);
     uint32_t phi = inst->pair + 1;
-    ll_block here = l->api->GetInsertBlock(l->builder);
     ll_value counter = l->scalar[inst->pair], more;
+    ll_block here;
 
+    if (l->behind.loop == inst->pair)
+        ll_store_held(l);
+    here = l->api->GetInsertBlock(l->builder);
     more = BUILD(l, Add, counter, ll_int(l, l->types.of[loop->type], loop->imm));
     l->api->AddIncoming(counter, &more, &here, 1);
     for (uint32_t i = 0; i < inst->a[1]; i++) {
@@ -485,6 +492,10 @@ static void place(struct ll *l)
     for (uint32_t at = 0; at < l->phase->n; at++)
         if (l->cut.home[at] == CUT_HELD)
             l->slot[at] = make_room(l, ll_is(l, at, FACT_VARYING) ? 8 * lanes : 8);
+    ll_plan_behind(l);
+    l->behind.at = BLOB_NOWHERE;
+    if (l->behind.bytes)
+        l->behind.at = make_room(l, sizeof(struct blob_behind) + BLOB_HELD);
 }
 
 /* Long bodies fill the registers with few vectors; short ones wait for memory anyway. */

@@ -23,6 +23,14 @@ struct ll_types {
     ll_type of[KIR_TYPES];
 };
 
+/* The store of a phase that the next group carries out, and the loop that does so. */
+struct ll_behind {
+    uint32_t store, loop; /* KIR_NONE: there is none */
+    uint32_t bytes;       /* of a round; 0: there is none */
+    uint64_t at;          /* struct blob_behind, in scratch memory */
+    ll_value to, left;    /* in the loop: where what is held goes to, its bytes */
+};
+
 struct ll {
     const struct ll_api *api;
     struct llvm_cpu cpu;
@@ -44,6 +52,7 @@ struct ll {
     uint32_t *loaded;      /* per value: the stretch that it was last loaded for, + 1 */
     uint64_t *slot, *tile; /* places in scratch memory, of values and tiles */
     uint64_t scratch_bytes;
+    struct ll_behind behind;
     ll_value lane0; /* I32, the chunk's first lane */
     ll_block chunk_begin, chunk_before;
     uint32_t stretch;
@@ -89,11 +98,30 @@ ll_value ll_to_memory(struct ll *l, uint32_t dtype, ll_value value);
 /* memory.c */
 void ll_access(struct ll *l, uint32_t at);
 void ll_atomic_add(struct ll *l, uint32_t at);
+/* A vector around the caches; how places of vectors of such elements are to be aligned for it. */
+void ll_stream(struct ll *l, ll_value vector, ll_value to, uint32_t align);
+uint32_t ll_stream_align(const struct ll *l, uint32_t bytes);
 
 /* ahead.c: from where a load of an argument reads, in elements of `bytes`, to where it reads next,
  * I64; NULL: unknown, or not worth asking memory for.  Asking loads into a cache. */
 ll_value ll_next_place(struct ll *l, uint32_t at, uint32_t bytes);
 void ll_ask(struct ll *l, ll_value place);
+
+/* The outermost and the innermost loop around an instruction; KIR_NONE: it stands in none. */
+struct ll_around {
+    uint32_t outer, inner;
+};
+
+struct ll_around ll_loops_around(const struct ll *l, uint32_t at);
+/* How many instructions there are for a vector from one on, before another, without memory's. */
+uint32_t ll_work(const struct ll *l, uint32_t from, uint32_t end);
+
+/* behind.c: such a store is looked for; before the loop what is held is taken, and stored round by
+ * round; a round's vectors are held if there is room, else control goes to `full`. */
+void ll_plan_behind(struct ll *l);
+void ll_take_held(struct ll *l);
+void ll_store_held(struct ll *l);
+void ll_hold_back(struct ll *l, const ll_value *raw, ll_value to, ll_block full, ll_block after);
 
 /* group.c */
 void ll_exchange(struct ll *l, uint32_t at);

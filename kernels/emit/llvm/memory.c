@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-enum { STREAM_ALIGN = 64, LINE = 64 };
+enum { LINE = 64 };
 
 struct access {
     const struct kir_inst *inst;
@@ -270,10 +270,15 @@ static void store_run(struct ll *l, const struct access *a, uint32_t unit)
     ll_call(l, "llvm.masked.store", types, 2, args, 4);
 }
 
-static void stream_run(struct ll *l, ll_value raw, ll_value to, uint32_t align)
+uint32_t ll_stream_align(const struct ll *l, uint32_t bytes)
+{
+    return l->width * bytes < LINE ? l->width * bytes : LINE;
+}
+
+void ll_stream(struct ll *l, ll_value vector, ll_value to, uint32_t align)
 {
     static const char kind[] = "nontemporal";
-    ll_value store = l->api->BuildStore(l->builder, raw, to);
+    ll_value store = l->api->BuildStore(l->builder, vector, to);
     ll_meta one = l->api->ValueAsMetadata(ll_int(l, l->types.of[KIR_I32], 1));
     ll_meta node = l->api->MDNodeInContext2(l->context, &one, 1);
 
@@ -283,10 +288,10 @@ static void stream_run(struct ll *l, ll_value raw, ll_value to, uint32_t align)
 }
 
 /* Around the caches, where the launch wants that and the place is aligned. */
-static void store_runs(struct ll *l, const struct access *a)
+static void store_runs(struct ll *l, uint32_t at, const struct access *a)
 {
     ll_block around = ll_new_block(l), plain = ll_new_block(l), after = ll_new_block(l);
-    uint32_t bytes = l->width * a->bytes, align = bytes < STREAM_ALIGN ? bytes : STREAM_ALIGN;
+    uint32_t align = ll_stream_align(l, a->bytes);
     ll_type i64 = l->types.i64;
     ll_value raw[LL_MOST_UNITS], to[LL_MOST_UNITS], low;
 
@@ -299,8 +304,14 @@ static void store_runs(struct ll *l, const struct access *a)
     low = BUILD(l, ICmp, LL_EQ, low, ll_int(l, i64, 0));
     l->api->BuildCondBr(l->builder, BUILD(l, And, l->streams, low), around, plain);
     l->api->PositionBuilderAtEnd(l->builder, around);
+    if (l->behind.store == at) {
+        ll_block full = ll_new_block(l);
+
+        ll_hold_back(l, raw, to[0], full, after);
+        l->api->PositionBuilderAtEnd(l->builder, full);
+    }
     for (uint32_t u = 0; u < l->units; u++)
-        stream_run(l, raw[u], to[u], align);
+        ll_stream(l, raw[u], to[u], align);
     l->api->BuildBr(l->builder, after);
     l->api->PositionBuilderAtEnd(l->builder, plain);
     for (uint32_t u = 0; u < l->units; u++)
@@ -338,7 +349,7 @@ static void store_one(struct ll *l, const struct access *a)
     }
 }
 
-static void store(struct ll *l, const struct access *a)
+static void store(struct ll *l, uint32_t at, const struct access *a)
 {
     if (a->kind == FACT_UNIFORM && ll_is(l, a->value, FACT_UNIFORM) &&
         (a->mask == KIR_NONE || ll_is(l, a->mask, FACT_UNIFORM))) {
@@ -346,7 +357,7 @@ static void store(struct ll *l, const struct access *a)
         return;
     }
     if (is_run(a) && a->dtype && a->mask == KIR_NONE && l->width > 1) {
-        store_runs(l, a);
+        store_runs(l, at, a);
         return;
     }
     for (uint32_t u = 0; u < l->units; u++) {
@@ -364,7 +375,7 @@ void ll_access(struct ll *l, uint32_t at)
     if (a.inst->type != KIR_VOID)
         load(l, at, &a);
     else
-        store(l, &a);
+        store(l, at, &a);
 }
 
 /* ---- atomics ---- */

@@ -78,6 +78,35 @@ static ll_value fma_row(const struct row *r)
     return call_real(r, "llvm.fma", 3);
 }
 
+/* In doubles, which hold every product of an F32 with what is left of the power. */
+static ll_value scale_wide(struct ll *l, ll_value a, ll_value b)
+{
+    ll_type i64 = ll_shape(l, l->types.i64), f64 = ll_shape(l, l->types.of[KIR_F64]);
+    ll_value most = ll_real(l, KIR_F32, 400), least = ll_real(l, KIR_F32, -400), n, power;
+
+    n = BUILD(l, Select, BUILD(l, FCmp, LL_OGT, b, least), b, least);
+    n = BUILD(l, Select, BUILD(l, FCmp, LL_OLT, n, most), n, most);
+    n = BUILD(l, FPToSI, n, ll_shape(l, l->types.of[KIR_I32]));
+    n = BUILD(l, Add, BUILD(l, SExt, n, i64), ll_num(l, l->types.i64, 1023));
+    power = BUILD(l, BitCast, BUILD(l, Shl, n, ll_num(l, l->types.i64, 52)), f64);
+    power = BUILD(l, FMul, BUILD(l, FPExt, a, f64), power);
+    power = BUILD(l, FPTrunc, power, ll_shape(l, l->types.of[KIR_F32]));
+    return BUILD(l, Select, BUILD(l, FCmp, LL_UNO, b, b), b, power);
+}
+
+static ll_value scale_row(const struct row *r)
+{
+    enum { AS_MODE_SAYS = 4 };
+    struct ll *l = r->l;
+    ll_type i32 = l->types.of[KIR_I32];
+    ll_value args[5] = {r->a, r->b, r->a, ll_int(l, l->types.i16, UINT16_MAX),
+                        ll_int(l, i32, AS_MODE_SAYS)};
+
+    if (!l->wide || l->width != 16)
+        return scale_wide(l, r->a, r->b);
+    return ll_call(l, "llvm.x86.avx512.mask.scalef.ps.512", NULL, 0, args, 5);
+}
+
 static ll_value neg_row(const struct row *r)
 {
     return is_real(r) ? BUILD(r->l, FNeg, r->a) : BUILD(r->l, Sub, number(r, 0), r->a);
@@ -175,16 +204,16 @@ static bool by_constant(const struct row *r)
 }
 
 /* The operand behind is what a machine's instruction gives where one is no number: with a constant
- * in front nothing else is needed. */
+ * in front nothing else is needed, and else a comparison under whose mask it picks. */
 static ll_value pick_real(const struct row *r, int order)
 {
-    ll_value nan;
+    ll_value picked, number;
 
     if (by_constant(r))
         return BUILD(r->l, Select, BUILD(r->l, FCmp, order, r->b, r->a), r->b, r->a);
-    nan = BUILD(r->l, FCmp, LL_UNO, r->a, r->a);
-    return BUILD(r->l, Select, nan, r->a,
-                 BUILD(r->l, Select, BUILD(r->l, FCmp, order, r->a, r->b), r->a, r->b));
+    number = BUILD(r->l, FCmp, LL_ORD, r->a, r->a);
+    picked = BUILD(r->l, Select, BUILD(r->l, FCmp, order, r->a, r->b), r->a, r->b);
+    return BUILD(r->l, Select, number, picked, r->a);
 }
 
 static ll_value fmin_row(const struct row *r)
@@ -224,22 +253,23 @@ static ll_value convert_row(const struct row *r)
 }
 
 static const row_fn rows[KIR_OPS] = {
-    [KIR_add] = add_row,       [KIR_sub] = sub_row,      [KIR_mul] = mul_row,
-    [KIR_div] = div_row,       [KIR_fma] = fma_row,      [KIR_sqrt] = sqrt_row,
-    [KIR_floor] = floor_row,   [KIR_ceil] = ceil_row,    [KIR_trunc] = trunc_row,
-    [KIR_rint] = rint_row,     [KIR_neg] = neg_row,      [KIR_abs] = abs_row,
-    [KIR_sdiv] = sdiv_row,     [KIR_udiv] = udiv_row,    [KIR_srem] = srem_row,
-    [KIR_urem] = urem_row,     [KIR_mulhi] = mulhi_row,  [KIR_and] = and_row,
-    [KIR_or] = or_row,         [KIR_xor] = xor_row,      [KIR_not] = not_row,
-    [KIR_shl] = shl_row,       [KIR_shr] = shr_row,      [KIR_sar] = sar_row,
-    [KIR_smin] = smin_row,     [KIR_smax] = smax_row,    [KIR_umin] = umin_row,
-    [KIR_umax] = umax_row,     [KIR_fmin] = fmin_row,    [KIR_fmax] = fmax_row,
-    [KIR_eq] = eq_row,         [KIR_ne] = ne_row,        [KIR_lt] = lt_row,
-    [KIR_le] = le_row,         [KIR_ult] = ult_row,      [KIR_ule] = ule_row,
-    [KIR_select] = select_row, [KIR_wrap] = convert_row, [KIR_round] = convert_row,
-    [KIR_i32] = convert_row,   [KIR_i64] = convert_row,  [KIR_u64] = convert_row,
-    [KIR_u32] = convert_row,   [KIR_f32] = convert_row,  [KIR_f64] = convert_row,
-    [KIR_uf32] = convert_row,  [KIR_uf64] = convert_row, [KIR_bits] = convert_row,
+    [KIR_add] = add_row,       [KIR_sub] = sub_row,       [KIR_mul] = mul_row,
+    [KIR_div] = div_row,       [KIR_fma] = fma_row,       [KIR_sqrt] = sqrt_row,
+    [KIR_floor] = floor_row,   [KIR_ceil] = ceil_row,     [KIR_trunc] = trunc_row,
+    [KIR_rint] = rint_row,     [KIR_neg] = neg_row,       [KIR_abs] = abs_row,
+    [KIR_scale] = scale_row,   [KIR_sdiv] = sdiv_row,     [KIR_udiv] = udiv_row,
+    [KIR_srem] = srem_row,     [KIR_urem] = urem_row,     [KIR_mulhi] = mulhi_row,
+    [KIR_and] = and_row,       [KIR_or] = or_row,         [KIR_xor] = xor_row,
+    [KIR_not] = not_row,       [KIR_shl] = shl_row,       [KIR_shr] = shr_row,
+    [KIR_sar] = sar_row,       [KIR_smin] = smin_row,     [KIR_smax] = smax_row,
+    [KIR_umin] = umin_row,     [KIR_umax] = umax_row,     [KIR_fmin] = fmin_row,
+    [KIR_fmax] = fmax_row,     [KIR_eq] = eq_row,         [KIR_ne] = ne_row,
+    [KIR_lt] = lt_row,         [KIR_le] = le_row,         [KIR_ult] = ult_row,
+    [KIR_ule] = ule_row,       [KIR_select] = select_row, [KIR_wrap] = convert_row,
+    [KIR_round] = convert_row, [KIR_i32] = convert_row,   [KIR_i64] = convert_row,
+    [KIR_u64] = convert_row,   [KIR_u32] = convert_row,   [KIR_f32] = convert_row,
+    [KIR_f64] = convert_row,   [KIR_uf32] = convert_row,  [KIR_uf64] = convert_row,
+    [KIR_bits] = convert_row,
 };
 
 bool ll_has_row(uint32_t op)

@@ -132,6 +132,14 @@ static uint32_t round_even(struct emit *e, const struct kir_inst *inst, const ui
     return select_of(e, KIR_F64, test, with_sign64(e, id, v[0]), v[0]);
 }
 
+/* Its own Ldexp may lose denormals. */
+static uint32_t scale(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
+{
+    (void)inst;
+    emit_refuse(e, "scaling by a power of 2");
+    return v[0];
+}
+
 /* A number that divides without ado. */
 static bool divides(const struct emit *e, const struct kir_inst *inst)
 {
@@ -343,6 +351,7 @@ static const struct row rows[KIR_OPS] = {
     [KIR_ceil] = ONE(0, GLSL | GLSL_CEIL, 0),
     [KIR_trunc] = MADE(toward_zero),
     [KIR_rint] = MADE(round_even),
+    [KIR_scale] = MADE(scale),
     [KIR_neg] = MADE(negate),
     [KIR_abs] = MADE(absolute),
     [KIR_sdiv] = MADE(sdiv),

@@ -11,8 +11,13 @@
 #include "emit/random_gen.h"
 #include "unit.h"
 
-const struct random_target random_all = {
-    .f64 = true, .i64 = true, .fma = true, .exact = true, .small = true, .atomic = true};
+const struct random_target random_all = {.f64 = true,
+                                         .i64 = true,
+                                         .fma = true,
+                                         .scale = true,
+                                         .exact = true,
+                                         .small = true,
+                                         .atomic = true};
 
 static void *must(void *memory)
 {

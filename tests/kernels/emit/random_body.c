@@ -53,7 +53,7 @@ static bool is_elementwise(const struct gen *g, uint32_t op)
         return false;
     if (info->result == KIR_RESULT_TYPE && !(g->types & 1u << info->type))
         return false;
-    return !((op == KIR_fma && !g->target->fma) ||
+    return !((op == KIR_fma && !g->target->fma) || (op == KIR_scale && !g->target->scale) ||
              ((op == KIR_div || op == KIR_sqrt) && !g->target->exact) ||
              (op == KIR_round && !g->target->small));
 }
@@ -91,6 +91,14 @@ static void push_result(struct gen *g, uint32_t op, uint32_t value)
     gen_push(g, value);
 }
 
+static uint32_t within(struct gen *g, uint32_t value, float limit)
+{
+    struct kir_module *m = g->module;
+
+    value = op2(g, KIR_fmin, value, kir_const_f(m, KIR_F32, (double)limit));
+    return op2(g, KIR_fmax, value, kir_const_f(m, KIR_F32, (double)-limit));
+}
+
 static void emit_elementwise(struct gen *g)
 {
     static const int64_t wraps[] = {8, 16, -8, -16};
@@ -112,6 +120,8 @@ static void emit_elementwise(struct gen *g)
         operand[k] = gen_pick(g, info->operands[k] == 'b' ? KIR_B : type);
     if (op == KIR_shl || op == KIR_shr || op == KIR_sar)
         operand[1] = op2(g, KIR_and, operand[1], gen_const(g, type, type == KIR_I32 ? 31 : 63));
+    if (op == KIR_scale) /* by whole numbers */
+        operand[1] = within(g, op1(g, KIR_rint, operand[1]), 300);
     if (op == KIR_wrap)
         imm = (uint64_t)wraps[gen_below(g, 4)];
     if (op == KIR_round)

@@ -127,6 +127,7 @@ NEAR = -LN2 / 2 * mpf("1.001"), LN2 / 2 * mpf("1.001")
 # name: (function, weight, interval, terms for F32 and F64 (0: not used))
 POLYS = {
     "exp": (exp, lambda r: exp(-r), ((-LN2, LN2),) * 2, (8, 14)),
+    "exp_near": (exp, lambda r: exp(-r), (NEAR,) * 2, (7, 0)),
     "expm1": (lambda r: (mp.expm1(r) - r) / r**2, lambda r: abs(r**2 / mp.expm1(r)), (NEAR,) * 2, (5, 11)),
     "tanh": (*odd_rest(mp.tanh), ((0, mpf("0.3025")),) * 2, (5, 11)),
     "sinh": (*odd_rest(sinh), ((0, 1),) * 2, (4, 8)),

@@ -28,17 +28,34 @@ static bool is_long(void)
     return getenv("FRIT_TEST_LONG") != NULL;
 }
 
-static struct kir_target target_of(bool fma)
+/* What code differs by. */
+struct variant {
+    bool wide, fma, scale;
+};
+
+static const struct variant variants[] = {
+    {false, false, false}, {false, true, false}, {false, true, true},
+    {true, false, false},  {true, true, false},
+};
+
+enum { VARIANTS = sizeof(variants) / sizeof(*variants) };
+
+static struct kir_target target_of(const struct variant *v)
 {
-    return (struct kir_target){
-        .lanes = LANES, .fma = fma, .f64 = true, .i64 = true, .exact_div = true, .denormals = true};
+    return (struct kir_target){.lanes = LANES,
+                               .fma = v->fma,
+                               .scale = v->scale,
+                               .f64 = true,
+                               .i64 = true,
+                               .exact_div = true,
+                               .denormals = true};
 }
 
 /* out[i] = f(x[i], y[i]) */
-static void make(struct kir_module *m, const struct function *f, bool wide, bool fma)
+static void make(struct kir_module *m, const struct function *f, const struct variant *v)
 {
-    struct kir_target target = target_of(fma);
-    uint32_t dtype = wide ? FRIT_F64 : FRIT_F32, type = wide ? KIR_F64 : KIR_F32;
+    struct kir_target target = target_of(v);
+    uint32_t dtype = v->wide ? FRIT_F64 : FRIT_F32, type = v->wide ? KIR_F64 : KIR_F32;
     uint32_t group, at, x, y;
 
     kir_init(m, f->name);
@@ -161,26 +178,29 @@ static uint32_t count_work(const struct kir_module *m)
 }
 
 /* 2 ulp; gelu below 0 multiplies more factors, each rounded. */
-static void sample(uint32_t f, bool wide, bool fma, long batches)
+static void sample(uint32_t f, const struct variant *v, long batches)
 {
     static struct batch batch;
     double worst = 0, limit = strcmp(functions[f].name, "gelu") == 0 ? 3 : 2;
     uint64_t state = f;
     struct kir_module m;
 
-    batch.wide = wide;
-    make(&m, &functions[f], wide, fma);
+    batch.wide = v->wide;
+    make(&m, &functions[f], v);
     for (long n = 0; n < batches; n++) {
         for (int i = 0; i < BATCH; i++) {
-            batch.x[i] = random_x(wide, &state);
-            batch.y[i] = random_y(wide, batch.x[i], &state);
+            batch.x[i] = random_x(v->wide, &state);
+            batch.y[i] = random_y(v->wide, batch.x[i], &state);
         }
         run(&m, &batch);
         worst = worst_of(f, &batch, worst);
     }
     if (is_long())
-        print_message("%-12s %s %-6s %.2f ulp %u\n", functions[f].name, wide ? "F64" : "F32",
-                      fma ? "fma" : "no fma", worst, count_work(&m));
+        print_message("%-12s %s %-6s %.2f ulp %u\n", functions[f].name, v->wide ? "F64" : "F32",
+                      v->scale ? "scale"
+                      : v->fma ? "fma"
+                               : "no fma",
+                      worst, count_work(&m));
     assert_true(worst <= limit);
     kir_fini(&m);
 }
@@ -189,8 +209,8 @@ static void test_samples(void **state)
 {
     (void)state;
     for (uint32_t f = 0; f < ORACLE_FUNCTIONS; f++)
-        for (int variant = 0; variant < 4; variant++)
-            sample(f, variant & 2, variant & 1, is_long() ? 300 : 1);
+        for (int i = 0; i < VARIANTS; i++)
+            sample(f, &variants[i], is_long() ? 300 : 1);
 }
 
 /* ---- special values ---- */
@@ -215,11 +235,11 @@ static void test_special(void **state)
         batch.y[i] = special[i / N % N];
     }
     for (uint32_t f = 0; f < ORACLE_FUNCTIONS; f++)
-        for (int variant = 0; variant < 4; variant++) {
+        for (int i = 0; i < VARIANTS; i++) {
             struct batch b = batch;
 
-            b.wide = variant & 2;
-            make(&m, &functions[f], b.wide, variant & 1);
+            b.wide = variants[i].wide;
+            make(&m, &functions[f], &variants[i]);
             run(&m, &b);
             worst_of(f, &b, 0);
             kir_fini(&m);
@@ -239,14 +259,14 @@ static void test_angles(void **state)
 
     (void)state;
     for (uint32_t f = 0; f < ORACLE_FUNCTIONS; f++)
-        for (int variant = 0; variant < 4; variant++) {
+        for (int k = 0; k < VARIANTS; k++) {
             if (strcmp(functions[f].name, "sin") != 0 && strcmp(functions[f].name, "cos") != 0 &&
                 strcmp(functions[f].name, "tan") != 0)
                 continue;
-            batch.wide = variant & 2;
+            batch.wide = variants[k].wide;
             for (int i = 0; i < BATCH; i++)
                 batch.x[i] = angles[i % N] * (i / N % 2 ? -1 : 1);
-            make(&m, &functions[f], batch.wide, variant & 1);
+            make(&m, &functions[f], &variants[k]);
             run(&m, &batch);
             assert_true(worst_of(f, &batch, 0) <= 2);
             kir_fini(&m);
@@ -261,7 +281,7 @@ static void test_no_memory(void **state)
     for (uint32_t f = 0; f < ORACLE_FUNCTIONS; f++)
         for (long n = 0, hit = 1; hit; n++) {
             failing_alloc_arm(n);
-            make(&m, &functions[f], true, false);
+            make(&m, &functions[f], &variants[3]);
             hit = failing_alloc_disarm();
             assert_int_equal(m.failed, hit);
             kir_fini(&m);

@@ -119,6 +119,25 @@ static void make_lines(struct kir_module *m, bool again)
     kir_emit_imm(m, KIR_store, 1, kir_emit(m, KIR_add, line, lane, KIR_NONE), sum, KIR_NONE);
 }
 
+/* The root of the root.. of each element, without loops. */
+static void make_roots(struct kir_module *m, int many)
+{
+    uint32_t lane, at, value;
+
+    kir_init(m, "roots");
+    kir_arg(m, FRIT_F32, KIR_READ);
+    kir_arg(m, FRIT_F32, KIR_WRITE);
+    kir_phase(m, 64);
+    lane = kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
+    at = kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE);
+    at = kir_emit(m, KIR_mul, at, kir_const_i(m, KIR_I32, 64), KIR_NONE);
+    at = kir_emit(m, KIR_add, at, lane, KIR_NONE);
+    value = kir_emit_as(m, KIR_load, KIR_F32, 0, at, KIR_NONE, KIR_NONE);
+    for (int i = 0; i < many; i++)
+        value = kir_emit(m, KIR_sqrt, value, KIR_NONE, KIR_NONE);
+    kir_emit_imm(m, KIR_store, 1, at, value, KIR_NONE);
+}
+
 /* Instructions that ask for memory: bytes 0f 18, then one that says to which cache. */
 static uint32_t count_asks(const struct rig *rig, const struct kir_module *m)
 {
@@ -137,8 +156,8 @@ static uint32_t count_asks(const struct rig *rig, const struct kir_module *m)
     return count;
 }
 
-/* What is loaded a second time is in a cache: then the next group's lines are asked for, each once.
- */
+/* What is loaded a second time is in a cache, and what computes much leaves memory idle: then the
+ * next group's lines are asked for, each once. */
 static void the_next_group_is_asked_for(void **state)
 {
     enum { LINES = 64 * sizeof(float) / 64 };
@@ -149,6 +168,12 @@ static void the_next_group_is_asked_for(void **state)
     assert_int_equal(count_asks(rig, &m), 0);
     kir_fini(&m);
     make_lines(&m, true);
+    assert_in_range(count_asks(rig, &m), 1, LINES);
+    kir_fini(&m);
+    make_roots(&m, 1);
+    assert_int_equal(count_asks(rig, &m), 0);
+    kir_fini(&m);
+    make_roots(&m, 8);
     assert_in_range(count_asks(rig, &m), 1, LINES);
     kir_fini(&m);
 }
@@ -202,7 +227,7 @@ static void what_the_set_lacks_is_unsupported(void **state)
 
 static void damaged_bytes_are_not_loaded(void **state)
 {
-    uint64_t whole[] = {BLOB_MAGIC, 48, 16, 1, 0, 0, 0xc3, 0}; /* head, a phase, code */
+    uint64_t whole[] = {BLOB_MAGIC, 56, 16, 1, 0, 0, BLOB_NOWHERE, 0xc3, 0};
     struct object *object;
 
     (void)state;
@@ -238,7 +263,7 @@ static void a_missing_library_is_told(void **state)
 static void without_memory_nothing_is_left(void **state)
 {
     struct object *object;
-    uint64_t whole[] = {BLOB_MAGIC, 48, 16, 1, 0, 0, 0xc3, 0}; /* head, a phase, code */
+    uint64_t whole[] = {BLOB_MAGIC, 56, 16, 1, 0, 0, BLOB_NOWHERE, 0xc3, 0};
 
     (void)state;
     failing_alloc_arm(0);

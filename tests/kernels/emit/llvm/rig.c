@@ -46,7 +46,7 @@ struct object *rig_compile(const struct rig *rig, const struct kir_module *m,
     return object;
 }
 
-static void *scratch_of(const struct object *object, uint32_t phase)
+void *rig_scratch(const struct object *object, uint32_t phase)
 {
     size_t bytes = object->phases[phase].scratch;
     void *scratch = aligned_alloc(BLOB_ALIGN, bytes ? bytes : BLOB_ALIGN);
@@ -59,8 +59,10 @@ static void *scratch_of(const struct object *object, uint32_t phase)
 void rig_run(const struct object *object, uint32_t phase, const uint32_t *grid,
              const uint64_t *words, void *const *args, bool streams)
 {
-    void *scratch = scratch_of(object, phase);
+    void *scratch = rig_scratch(object, phase);
 
+    if (streams)
+        object_begin(&object->phases[phase], scratch);
     for (uint32_t z = 0; z < grid[2]; z++) {
         for (uint32_t y = 0; y < grid[1]; y++) {
             for (uint32_t x = 0; x < grid[0]; x++)
@@ -68,5 +70,7 @@ void rig_run(const struct object *object, uint32_t phase, const uint32_t *grid,
                                           scratch);
         }
     }
+    if (streams)
+        object_finish(&object->phases[phase], scratch);
     free(scratch);
 }

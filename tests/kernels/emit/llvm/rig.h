@@ -19,6 +19,7 @@ const struct rig *rig_of(void **state);
 /* What fails, fails the test. */
 struct object *rig_compile(const struct rig *rig, const struct kir_module *m,
                            const struct llvm_cpu *cpu, int level);
+void *rig_scratch(const struct object *object, uint32_t phase); /* one thread's, from malloc */
 void rig_run(const struct object *object, uint32_t phase, const uint32_t *grid,
              const uint64_t *words, void *const *args, bool streams);
 

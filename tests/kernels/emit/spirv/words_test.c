@@ -270,6 +270,10 @@ static void what_is_lacking(void **state)
     kir_emit_imm(&m, KIR_atomic_add, 1, lane(&m), load(&m, 0, lane(&m)), kir_const_b(&m, true));
     check_refused(&m, &target, "64-bit atomics");
     kir_fini(&m);
+    begin(&m, FRIT_F32, LANES);
+    kir_emit(&m, KIR_scale, load(&m, 0, lane(&m)), kir_const_f(&m, KIR_F32, 3), KIR_NONE);
+    check_refused(&m, &spirv_rich, "power of 2");
+    kir_fini(&m);
 }
 
 static void no_memory(void **state)
@@ -297,12 +301,14 @@ static void no_memory(void **state)
 /* Modules of everything, as a device with everything gets them. */
 static void random_modules_are_valid(void **state)
 {
+    struct random_target target = random_all;
     struct spirv_code code;
     struct random_case c;
 
     (void)state;
+    target.scale = false;
     for (uint64_t i = 0; i < 200; i++) {
-        random_case_init(&c, i, &random_all);
+        random_case_init(&c, i, &target);
         for (uint32_t phase = 0; phase < c.module.n_phases; phase++) {
             spirv_rig_emit(&c.module, phase, &spirv_rich, i % 2, &code);
             spirv_fini(&code);
