@@ -251,8 +251,11 @@ static uint32_t most_parts(struct work *w)
 /* Lanes for folding parts: few rows of a lane each are for many groups. */
 static uint32_t parts_lanes(const struct row *row)
 {
-    return row->form == ROW_LANE ? sched_spread(row->e.s->target, row->lanes, row->outer.count)
-                                 : row->lanes;
+    const struct kir_target *target = row->e.s->target;
+
+    if (row->form == ROW_GROUP)
+        return row->lanes;
+    return sched_spread(target, sched_lanes(target->lanes, row->outer.count), row->outer.count);
 }
 
 void row_emit_split(struct work *w)

@@ -8,7 +8,7 @@
 /* Groups are as wide as pays for walking through their code once, and so narrow that their values
  * stay in the first cache.  A row's group is a few vectors: what they do not hold is looped over.
  */
-enum { LANES = 512, ROW_LANES = 64, MOST_LANES = 1024, GROUP_BYTES = 65536, VECTOR_BYTES = 64 };
+enum { LANES = 512, ROW_LANES = 64, MOST_LANES = 2048, GROUP_BYTES = 65536, VECTOR_BYTES = 64 };
 
 frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride, uint32_t capacity,
                              uint32_t *count, frit_driver_info *driver, frit_err *err)
