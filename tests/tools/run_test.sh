@@ -58,6 +58,16 @@ expect 1 '' 'cut.npy: truncated' "$frit" run "$scratch/two.frit" --in a="$scratc
 expect 1 '' 'two.frit:1:[0-9]+: ' "$frit" run "$scratch/two.frit" --in a=$data/images.npy --in b=zeros
 expect 1 '' 'no/such/c.npy: No such file' "$frit" run "$scratch/two.frit" --in a=zeros --in b=zeros --out c=/no/such/c.npy
 
+# ---- a launch that fails when it runs, after the ops were taken
+printf 'input a : f32[4, 3]\noutput c = exp a\n' >"$scratch/late.frit"
+late() { # LAUNCH TEXT
+  printf '[plugin.null]\noption.latency = 1000000\noption.fail_launch = %s:device-lost\n' "$1" >"$scratch/late.conf"
+  expect 1 '' "^frit run: $2 failed on null:0: null: launch $1 fails as told$" env FRIT_CONFIG="$scratch/late.conf" \
+    FRIT_PLUGIN_PATH="$build/tests/fake/null:$FRIT_PLUGIN_PATH" "$frit" run "$scratch/late.frit" --in a=zeros --device null:0
+}
+late 1 'inputs: zeros'
+late 2 exp
+
 # A constant without a type has its file's, also where nothing runs.
 printf 'const w = "%s"\ninput x : f32[n, 64]\noutput y = matmul x, w\n' "$PWD/$data/mlp_w1.npy" >"$scratch/untyped.frit"
 expect 0 'ok, 1 ops, 2 inputs, 1 outputs' '' "$frit" check "$scratch/untyped.frit"
