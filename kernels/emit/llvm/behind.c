@@ -43,15 +43,15 @@ static bool is_fixed(const struct ll *l, uint32_t value)
     return fixed;
 }
 
-static bool is_loaded(const struct ll *l, uint64_t arg)
+/* Whether nothing else in the phase loads from the store's argument or stores to it, so that none
+ * can tell when it is carried out. */
+static bool is_alone(const struct ll *l, uint32_t store)
 {
-    for (uint32_t i = 0; i < l->phase->n; i++) {
-        uint32_t op = inst_at(l, i)->op;
-
-        if ((op == KIR_load || op == KIR_load_if) && inst_at(l, i)->imm == arg)
-            return true;
-    }
-    return false;
+    for (uint32_t i = 0; i < l->phase->n; i++)
+        if (i != store && kir_op_info(inst_at(l, i)->op)->imm == KIR_IMM_ARG &&
+            inst_at(l, i)->imm == inst_at(l, store)->imm)
+            return false;
+    return true;
 }
 
 /* Whether the loop has no other inside and its rounds, of one chunk each, go over neighbours from a
@@ -73,8 +73,7 @@ static bool is_candidate(const struct ll *l, uint32_t at)
     const struct fact *fact = &l->facts.of[inst->a[0]];
     struct ll_around around;
 
-    if (inst->op != KIR_store || fact->kind != FACT_LINEAR || fact->stride != 1 ||
-        is_loaded(l, inst->imm))
+    if (inst->op != KIR_store || fact->kind != FACT_LINEAR || fact->stride != 1 || !is_alone(l, at))
         return false;
     around = ll_loops_around(l, at);
     return around.outer != KIR_NONE && around.outer == around.inner && is_sweep(l, around.outer) &&

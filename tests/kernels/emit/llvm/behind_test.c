@@ -13,6 +13,7 @@ struct shape {
     uint32_t columns; /* of a line */
     uint32_t to;      /* out's first element */
     bool reads;       /* out is loaded as well */
+    bool twice;       /* out is stored again, one more than before */
     bool within;      /* the busy loop stands in a branch */
     bool ragged;      /* each line is shorter by LANES than the one before */
 };
@@ -79,6 +80,9 @@ static void make(struct kir_module *m, const struct shape *shape)
     if (shape->reads)
         value = op2(m, KIR_add, value, load(m, 1, at));
     kir_emit_imm(m, KIR_store, 1, at, value, KIR_NONE);
+    if (shape->twice)
+        kir_emit_imm(m, KIR_store, 1, at, op2(m, KIR_add, value, kir_const_f(m, KIR_F32, 1)),
+                     KIR_NONE);
     kir_next(m, NULL, 0);
 }
 
@@ -151,13 +155,14 @@ static void all_that_is_held_arrives(void **state)
     static const uint32_t columns[] = {LANES, 4 * LANES, BLOB_HELD / 4, MOST};
     const struct rig *rig = rig_of(state);
 
-    for (uint32_t i = 0; i < 3 * 4 * 16; i++)
+    for (uint32_t i = 0; i < 3 * 4 * 32; i++)
         check_shape(rig,
                     &(struct shape){.columns = columns[i / 3 % 4],
                                     .to = i / 12 & 1 ? 3 : 16,
                                     .reads = i / 12 & 2,
                                     .within = i / 12 & 4,
-                                    .ragged = i / 12 & 8},
+                                    .ragged = i / 12 & 8,
+                                    .twice = i / 12 & 16},
                     orders[i % 3]);
 }
 
