@@ -6,22 +6,19 @@
  * last one needs it, where that takes each of its elements once, else at the element of the same
  * row-major number.
  *
- * A long innermost dim is cut into blocks of `lanes` by itself, and the dims around it are found
- * once per group; else the elements of the whole space are numbered, and each lane finds its dims
- * by division.  A group that is known to be full has no masks: known by the numbers, or, where
- * there are many groups, found out by the group.  Operands that lie across go through tiles:
- * map_tile.c. */
+ * It is shared out by share.h.  A group that is known to be full has no masks: known by the
+ * numbers, or, where there are many groups, found out by the group.  Operands that lie across go
+ * through tiles: map_tile.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "lower/map.h"
 #include "lower/rows.h"
+#include "lower/share.h"
 
 enum {
-    LEAST_ROW = 64,   /* innermost extent that is cut by itself */
     MANY_GROUPS = 64, /* from here on full groups have code of their own */
-    WASTE = 8,        /* a group size is taken if at most 1 / WASTE of the lanes idle */
     QUALITY = 950
 };
 
@@ -208,60 +205,6 @@ static void plan_stores(struct expr *e)
 
 /* ---- emitting ---- */
 
-/* How the space is cut into groups. */
-struct cut {
-    bool rows;      /* by the innermost dim alone */
-    int64_t n;      /* elements that are cut: of that dim, or of the space */
-    int64_t blocks; /* that they make */
-    int64_t groups;
-    uint32_t lanes;
-};
-
-/* Of rows the largest group of which few lanes idle; else one that holds all, if there is one. */
-static uint32_t choose_lanes(uint32_t most, int64_t n, bool rows)
-{
-    uint32_t lanes = most;
-
-    while (lanes > LEAST_ROW && rows && (n + lanes - 1) / lanes * lanes - n > n / WASTE)
-        lanes /= 2;
-    return sched_lanes(lanes, n);
-}
-
-static struct cut choose_cut(const struct space *space, uint32_t lanes)
-{
-    int64_t inner = space->n_dims ? space->extent[space->n_dims - 1] : 1, count = 1;
-    struct cut cut = {0};
-
-    for (uint32_t d = 0; d < space->n_dims; d++)
-        count *= space->extent[d];
-    cut.rows = space->n_dims > 1 && inner >= LEAST_ROW;
-    cut.n = cut.rows ? inner : count;
-    cut.lanes = choose_lanes(lanes, cut.n, cut.rows);
-    cut.blocks = (cut.n + cut.lanes - 1) / cut.lanes;
-    cut.groups = cut.rows ? count / inner * cut.blocks : cut.blocks;
-    return cut;
-}
-
-/* Sets dims first .. 0 from the row-major number of a point of theirs. */
-static void set_dims(struct expr *e, uint32_t number, uint32_t n_dims,
-                     const struct sched_divisor *divisors, const uint32_t *extents)
-{
-    struct kir_module *m = e->s->module;
-
-    for (uint32_t d = n_dims; d-- > 0;) {
-        uint32_t outer, rest;
-
-        if (d == 0) {
-            expr_set(e, 0, number);
-            return;
-        }
-        outer = sched_divide(e->s, &divisors[d], number);
-        rest = kir_emit(m, KIR_mul, outer, extents[d], KIR_NONE);
-        expr_set(e, d, kir_emit(m, KIR_sub, number, rest, KIR_NONE));
-        number = outer;
-    }
-}
-
 static void emit_all(struct expr *e, uint32_t mask)
 {
     uint32_t mark = expr_mark(e);
@@ -274,45 +217,46 @@ static void emit_all(struct expr *e, uint32_t mask)
     expr_release(e, mark);
 }
 
-/* A block of elements, one per lane. */
-struct span {
-    uint32_t first, element; /* its first, and the lane's own */
-    uint32_t pieces;         /* of a join that is stored, where each block is likely in one */
-    uint32_t from, to;       /* coordinates along the join */
+/* A join that is stored, where each block is likely in one piece. */
+struct pieces {
+    uint32_t n;
+    uint32_t from, to; /* coordinates of a block along it */
 };
 
 /* Sets what of a join all elements of a block have: their places along it are one, or follow each
  * other.  Before the innermost dim is set. */
-static void find_pieces(struct expr *e, const struct cut *cut, struct span *span)
+static void find_pieces(struct expr *e, const struct share *share, const struct span *span,
+                        struct pieces *pieces)
 {
     struct kir_module *m = e->s->module;
     uint32_t inner = e->space.n_dims - 1, n_pieces, mark;
     const struct space_expr *at = expr_joined(e, 0, &n_pieces);
 
-    if (!at || e->n_stores > 1 || cut->groups < MANY_GROUPS || cut->blocks == 1 ||
-        (!cut->rows && e->space.n_dims > 1) || at->k[inner] < 0 || at->k[inner] > 1)
+    if (!at || e->n_stores > 1 || share->groups < MANY_GROUPS || share->blocks == 1 ||
+        (share->inner == BLOCK_NONE && e->space.n_dims > 1) || at->k[inner] < 0 || at->k[inner] > 1)
         return;
     for (uint32_t v = SPACE_DIMS; v < SPACE_VARS; v++)
         if (at->k[v])
             return;
     mark = expr_mark(e);
     expr_set(e, inner, span->first);
-    span->from = span->to = expr_joined_at(e, 0);
+    pieces->from = pieces->to = expr_joined_at(e, 0);
     expr_release(e, mark);
-    span->pieces = n_pieces;
+    pieces->n = n_pieces;
     if (at->k[inner])
-        span->to = kir_emit(m, KIR_add, span->from,
-                            kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, cut->lanes - 1), KIR_NONE);
+        pieces->to =
+            kir_emit(m, KIR_add, pieces->from,
+                     kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, share->lanes - 1), KIR_NONE);
 }
 
 /* The stores of a block.  One that is within a piece of a join costs what that piece costs. */
-static void emit_stores(struct expr *e, const struct span *span, uint32_t mask)
+static void emit_stores(struct expr *e, const struct pieces *pieces, uint32_t mask)
 {
     struct kir_module *m = e->s->module;
     uint32_t several = KIR_NONE;
 
-    for (uint32_t piece = 0; piece < span->pieces; piece++) {
-        uint32_t has = expr_piece_has(e, 0, piece, span->from, span->to), mark, outside;
+    for (uint32_t piece = 0; piece < pieces->n; piece++) {
+        uint32_t has = expr_piece_has(e, 0, piece, pieces->from, pieces->to), mark, outside;
 
         if (has == KIR_NONE)
             continue;
@@ -333,83 +277,63 @@ static void emit_stores(struct expr *e, const struct span *span, uint32_t mask)
 }
 
 /* Stores, masked where the block may go beyond the end. */
-static void emit_block(struct expr *e, const struct cut *cut, const struct span *span)
+static void emit_block(struct expr *e, const struct share *share, const struct span *span,
+                       const struct pieces *pieces)
 {
     struct kir_module *m = e->s->module;
-    uint32_t end, last, lanes;
+    uint32_t last, lanes;
 
-    if (cut->n % cut->lanes == 0) {
-        emit_stores(e, span, KIR_NONE);
+    if (share->n % share->lanes == 0) {
+        emit_stores(e, pieces, KIR_NONE);
         return;
     }
-    end = sched_index(e->s, cut->n);
-    if (cut->groups >= MANY_GROUPS && cut->blocks > 1) {
-        lanes = kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, cut->lanes);
+    if (share->groups >= MANY_GROUPS && share->blocks > 1) {
+        lanes = kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, share->lanes);
         last = kir_emit(m, KIR_add, span->first, lanes, KIR_NONE);
-        last = kir_emit(m, KIR_le, last, end, KIR_NONE);
+        last = kir_emit(m, KIR_le, last, share->end, KIR_NONE);
         kir_if(m, last);
-        emit_stores(e, span, KIR_NONE);
+        emit_stores(e, pieces, KIR_NONE);
         kir_end(m);
         kir_if(m, kir_emit(m, KIR_not, last, KIR_NONE, KIR_NONE));
-        emit_all(e, kir_emit(m, KIR_lt, span->element, end, KIR_NONE));
+        emit_all(e, share_mask(share, e, span));
         kir_end(m);
         return;
     }
-    emit_all(e, kir_emit(m, KIR_lt, span->element, end, KIR_NONE));
+    emit_all(e, share_mask(share, e, span));
 }
 
-static void emit_map(struct expr *e, const struct cut *cut)
+static void emit_map(struct expr *e, struct share *share)
 {
     struct kir_module *m = e->s->module;
-    struct sched_divisor divisors[SPACE_DIMS], by_blocks = {KIR_NONE, KIR_NONE, KIR_NONE};
-    uint32_t n = e->space.n_dims, n_divided = cut->rows ? n - 1 : n, extents[SPACE_DIMS];
-    uint32_t group, lane, lanes, row = KIR_NONE, blocks = KIR_NONE;
-    struct span span = {.first = KIR_NONE};
+    struct pieces pieces = {0};
+    struct span span;
+    uint32_t group;
 
-    kir_phase(m, cut->lanes);
+    kir_phase(m, share->lanes);
     expr_phase(e);
-    for (uint32_t d = 1; d < n_divided; d++) {
-        extents[d] = sched_index(e->s, e->space.extent[d]);
-        divisors[d] = sched_divisor(e->s, e->space.extent[d]);
-    }
-    if (cut->rows && cut->blocks > 1) {
-        blocks = sched_index(e->s, cut->blocks);
-        by_blocks = sched_divisor(e->s, cut->blocks);
-    }
+    share_phase(share, e);
     group = sched_wide(e->s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
-    lane = sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
-    lanes = kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, cut->lanes);
-    if (cut->rows) {
-        row = cut->blocks > 1 ? sched_divide(e->s, &by_blocks, group) : group;
-        if (cut->blocks > 1)
-            group =
-                kir_emit(m, KIR_sub, group, kir_emit(m, KIR_mul, row, blocks, KIR_NONE), KIR_NONE);
-        set_dims(e, row, n - 1, divisors, extents);
-    }
-    if (cut->blocks > 1) {
-        span.first = kir_emit(m, KIR_mul, group, lanes, KIR_NONE);
-        span.element = kir_emit(m, KIR_add, span.first, lane, KIR_NONE);
-    } else {
-        span.element = lane;
-    }
-    if (n > 0)
-        find_pieces(e, cut, &span);
-    if (cut->rows) {
-        expr_set(e, n - 1, span.element);
-    } else {
+    span = share_span(share, e, group,
+                      sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
+    share_set_common(share, e, &span);
+    if (e->space.n_dims)
+        find_pieces(e, share, &span, &pieces);
+    if (share->inner == BLOCK_NONE)
         expr_set_number(e, span.element);
-        set_dims(e, span.element, n, divisors, extents);
-    }
+    share_set_own(share, e, &span);
     expr_hoist(e);
-    emit_block(e, cut, &span);
+    emit_block(e, share, &span, &pieces);
 }
 
 static int64_t emit_cut(struct expr *e)
 {
-    struct cut cut = choose_cut(&e->space, e->s->target->lanes);
+    struct walk all;
+    struct share share;
 
-    emit_map(e, &cut);
-    return cut.groups;
+    walk_init(&all, e, 0);
+    share_init(&share, e, &all, e->s->target->lanes);
+    emit_map(e, &share);
+    return share.groups;
 }
 
 /* ---- building ---- */

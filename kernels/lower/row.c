@@ -274,6 +274,15 @@ static uint32_t lane_rows(const struct row *row)
     return row->in_step && row->splits > 1 ? target->most_lanes : target->lanes;
 }
 
+void row_share(struct row *row, uint32_t lanes)
+{
+    if (row->form == ROW_LANE) {
+        share_init(&row->share, &row->e, &row->outer, lanes);
+        lanes = row->share.lanes;
+    }
+    row->lanes = lanes;
+}
+
 static void choose_form(struct row *row)
 {
     const struct space *space = &row->e.space;
@@ -284,9 +293,10 @@ static void choose_form(struct row *row)
     row->form = n_outer >= SCHED_MANY && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
     row->in_step = row->form == ROW_LANE && row->n_row > SHORT_ROW && across && target->in_turn;
     row->splits = choose_splits(row);
-    row->lanes = row->form == ROW_LANE ? sched_spread(target, sched_lanes(lane_rows(row), n_outer),
-                                                      n_outer * row->splits)
-                                       : sched_lanes(target->row_lanes, row->n_row);
+    row_share(
+        row, row->form == ROW_LANE
+                 ? sched_spread(target, sched_lanes(lane_rows(row), n_outer), n_outer * row->splits)
+                 : sched_lanes(target->row_lanes, row->n_row));
     if (row->form == ROW_GROUP && row->splits == 1 && !target->caches_rows &&
         row->n_row <= (int64_t)MOST_KEPT * row->lanes)
         row->kept = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);

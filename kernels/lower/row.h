@@ -11,7 +11,7 @@
 
 #include "lower/fold.h"
 #include "lower/label.h"
-#include "lower/walk.h"
+#include "lower/share.h"
 
 enum { ROW_OUTER, ROW_INNER };
 enum { ROW_FOLDS = 32 };
@@ -45,10 +45,13 @@ struct row {
     enum row_form form;
     bool in_step; /* lanes, whose rows lie beside each other, go from element to element together */
     uint32_t lanes;
+    struct share share;    /* ROW_LANE: how rows are shared out to them */
     int64_t splits, chunk; /* of a row; 1: it is folded in one piece */
     uint32_t kept;         /* elements per lane that are kept from pass to pass; 0: none */
 };
 
+/* Groups of so many lanes, or fewer. */
+void row_share(struct row *row, uint32_t lanes);
 /* Emits all phases and fills the grid and the workspace. */
 void row_emit(struct row *row);
 

@@ -15,7 +15,10 @@ void phase_begin(struct work *w)
 {
     kir_phase(w->m, w->row->lanes);
     expr_phase(w->e);
-    walk_phase(&w->row->outer, w->e);
+    if (w->row->form == ROW_LANE)
+        share_phase(&w->row->share, w->e);
+    else
+        walk_phase(&w->row->outer, w->e);
     walk_phase(&w->row->inner, w->e);
     w->lane = sched_wide(w->e->s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
     w->lane_0 = work_op2(w, KIR_eq, w->lane, work_index(w, 0));
@@ -34,23 +37,27 @@ void phase_end(const struct work *w, int64_t groups)
 
 void rows_set(struct work *w, uint32_t block)
 {
+    const struct share *share = &w->row->share;
+
     w->rows = block;
     if (w->row->form == ROW_LANE) {
-        block = work_op2(w, KIR_mul, block, work_index(w, w->row->lanes));
-        w->rows = work_op2(w, KIR_add, block, w->lane);
-        if (w->row->outer.count % w->row->lanes)
-            w->mask = work_op2(w, KIR_lt, w->rows, sched_index(w->e->s, w->row->outer.count));
+        struct span span = share_span(share, w->e, block, w->lane);
+
+        w->mask = share_mask(share, w->e, &span);
+        if (w->row->splits > 1)
+            w->rows = share_number(share, w->e, &span);
+        share_set_common(share, w->e, &span);
+        share_set_own(share, w->e, &span);
+    } else {
+        walk_set(&w->row->outer, w->e, block);
     }
-    walk_set(&w->row->outer, w->e, w->rows);
     expr_mask(w->e, w->mask);
     expr_hoist(w->e);
 }
 
 int64_t rows_blocks(const struct row *row)
 {
-    if (row->form == ROW_GROUP)
-        return row->outer.count;
-    return (row->outer.count + row->lanes - 1) / row->lanes;
+    return row->form == ROW_GROUP ? row->outer.count : row->share.groups;
 }
 
 void rows_bind(const struct work *w, const struct row_fold *fold, uint32_t value)

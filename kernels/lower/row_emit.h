@@ -29,7 +29,7 @@ struct work {
     struct kir_module *m;
     uint32_t lane;   /* as an index */
     uint32_t lane_0; /* B: this is the lane that stores for its group */
-    uint32_t rows;   /* number of the lane's row */
+    uint32_t rows;   /* number of the lane's row, where they are split */
     uint32_t n_rows; /* how many there are, where they are split */
     uint32_t mask;   /* ROW_LANE: of lanes that have a row; KIR_NONE: all have */
     uint32_t pass;

@@ -269,9 +269,9 @@ void row_emit_split(struct work *w)
     w->pass = 0;
     while (w->pass < row->n_levels) {
         emit_chunks(w);
-        row->lanes = few;
+        row_share(row, few);
         emit_parts(w);
-        row->lanes = lanes;
+        row_share(row, lanes);
     }
     if (pass_has_rounds(w))
         emit_chunks(w);

@@ -120,6 +120,10 @@ static void choose_form(struct scan *scan)
     scan->lanes = scan->form == SCAN_LANE
                       ? sched_spread(target, sched_lanes(target->lanes, n_outer), n_outer)
                       : sched_lanes(target->row_lanes, scan->n_row);
+    if (scan->form == SCAN_LANE) {
+        share_init(&scan->share, &scan->e, &scan->outer, scan->lanes);
+        scan->lanes = scan->share.lanes;
+    }
     scan->chunk = scan->form == SCAN_LANE ? LANE_CHUNK : GROUP_CHUNK;
     pieces = scan->form == SCAN_LANE ? n_outer / SCHED_MANY : n_outer;
     scan->splits = 1;

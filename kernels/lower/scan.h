@@ -9,7 +9,7 @@
 
 #include "lower/anchor.h"
 #include "lower/fold.h"
-#include "lower/walk.h"
+#include "lower/share.h"
 
 enum { SCAN_OUTER, SCAN_INNER };
 
@@ -28,7 +28,8 @@ struct scan {
     uint32_t node;    /* elements */
     uint32_t result;  /* node */
     struct walk outer, inner;
-    int64_t n_row; /* elements of a row: 0 too */
+    struct share share; /* SCAN_LANE: how rows are shared out to lanes */
+    int64_t n_row;      /* elements of a row: 0 too */
     enum scan_form form;
     uint32_t lanes;
     int64_t splits, chunk; /* of a row; 1: it is done in one piece */

@@ -217,27 +217,41 @@ static uint32_t group_index(const struct work *w, uint32_t dim)
     return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, dim, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
-/* Begins a phase of as many groups per row, or rows, as `pieces`.  Gives the row of each lane. */
+/* Sets the row of each lane from what the group has, and gives its number. */
+static uint32_t set_rows(struct work *w, uint32_t group)
+{
+    const struct share *share = &w->scan->share;
+    struct span span;
+
+    w->mask = KIR_NONE;
+    if (by_group(w)) {
+        walk_set(&w->scan->outer, w->e, group);
+        return group;
+    }
+    span = share_span(share, w->e, group, w->lane);
+    w->mask = share_mask(share, w->e, &span);
+    share_set_common(share, w->e, &span);
+    share_set_own(share, w->e, &span);
+    return w->scan->splits > 1 ? share_number(share, w->e, &span) : KIR_NONE;
+}
+
+/* Begins a phase of as many groups per row, or rows, as `pieces`.  Gives the number of the row of
+ * each lane, where they are split. */
 static uint32_t begin_phase(struct work *w, uint32_t phase, int64_t pieces)
 {
-    const struct scan *scan = w->scan;
-    int64_t n = scan->outer.count;
-    uint32_t grid[3] = {(uint32_t)n, (uint32_t)pieces, 1}, rows;
+    struct scan *scan = w->scan;
+    int64_t groups = by_group(w) ? scan->outer.count : scan->share.groups;
+    uint32_t grid[3] = {(uint32_t)groups, (uint32_t)pieces, 1}, rows;
 
     kir_phase(w->m, scan->lanes);
     expr_phase(w->e);
-    walk_phase(&w->scan->outer, w->e);
-    walk_phase(&w->scan->inner, w->e);
+    if (by_group(w))
+        walk_phase(&scan->outer, w->e);
+    else
+        share_phase(&scan->share, w->e);
+    walk_phase(&scan->inner, w->e);
     w->lane = sched_wide(w->e->s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
-    w->mask = KIR_NONE;
-    rows = group_index(w, 0);
-    if (!by_group(w)) {
-        grid[0] = (uint32_t)((n + scan->lanes - 1) / scan->lanes);
-        rows = op2(w, KIR_add, op2(w, KIR_mul, rows, index_const(w, scan->lanes)), w->lane);
-        if (n % scan->lanes)
-            w->mask = op2(w, KIR_lt, rows, sched_index(w->e->s, n));
-    }
-    walk_set(&scan->outer, w->e, rows);
+    rows = set_rows(w, group_index(w, 0));
     expr_mask(w->e, w->mask);
     expr_hoist(w->e);
     memcpy(w->e->s->numbers->grid[phase], grid, sizeof(grid));

@@ -37,6 +37,7 @@ ROWS = {
     "silu": (2, lambda d: torch.nn.functional.silu(d.x)),
     "softmax": (2, lambda d: torch.softmax(d.x, 1)),
     "softmax-0": (2, lambda d: torch.softmax(d.x, 0)),
+    "softmax-1": (2, lambda d: torch.softmax(d.blocks, 1)),
     "layernorm": (2, lambda d: norm(d.x, d.row[0], d.row[0])),
     "rmsnorm": (2, lambda d: d.x / (d.x.square().mean(1, True) + 1e-5).sqrt() * d.row),
     "sum": (1, lambda d: d.x.sum()),
@@ -83,6 +84,8 @@ class Data:
 
         self.x, self.y, self.yt = uniform(rows, columns), uniform(rows, columns), uniform(columns, rows)
         self.row, self.column = uniform(1, columns), uniform(rows, 1)
+        block = max(n for n in range(1, 257) if rows % n == 0)
+        self.blocks = self.x.view(rows // block, block, columns)
 
 
 def wait(device):

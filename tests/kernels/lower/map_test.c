@@ -175,19 +175,6 @@ static void test_cross(void **state)
 
 enum { PLAIN, LAID, ROW, COLUMN, SPLIT, TURNED };
 
-/* Divisions that lanes do each for themselves. */
-static uint32_t divisions_of(const struct kir_module *module)
-{
-    struct facts facts;
-    uint32_t n = 0;
-
-    assert_int_equal(facts_init(&facts, module, 0, NULL), FRIT_OK);
-    for (uint32_t i = 0; i < facts.n; i++)
-        n += module->phases[0].inst[i].op == KIR_mulhi && facts.of[i].kind != FACT_UNIFORM;
-    facts_fini(&facts);
-    return n;
-}
-
 /* Text of the module of y = -(x as the form says) of 3 dims; ends the rig. */
 static char *module_text(uint32_t form, const int64_t *dims, uint32_t *n_divisions)
 {
@@ -217,7 +204,7 @@ static char *module_text(uint32_t form, const int64_t *dims, uint32_t *n_divisio
     assert_int_equal(rig_count(&rig, y), line);
     rig_run(&rig, &sched_map);
     kir_print(&rig.module, &text);
-    *n_divisions = divisions_of(&rig.module);
+    *n_divisions = rig_divisions(&rig);
     rig_fini(&rig);
     assert_false(text.failed);
     return text.text;

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "ir/eval.h"
+#include "ir/facts.h"
 #include "ir/half.h"
 #include "ir/verify.h"
 #include "unit.h"
@@ -488,4 +489,16 @@ uint32_t rig_random(uint64_t *state, uint32_t n)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(*state >> 33) % n;
+}
+
+uint32_t rig_divisions(const struct rig *rig)
+{
+    struct facts facts;
+    uint32_t n = 0;
+
+    assert_int_equal(facts_init(&facts, &rig->module, 0, NULL), FRIT_OK);
+    for (uint32_t i = 0; i < facts.n; i++)
+        n += rig->module.phases[0].inst[i].op == KIR_mulhi && facts.of[i].kind != FACT_UNIFORM;
+    facts_fini(&facts);
+    return n;
 }

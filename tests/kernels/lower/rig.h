@@ -85,6 +85,8 @@ frit_status rig_try(struct rig *rig, const struct schedule *schedule);
 void rig_run(struct rig *rig, const struct schedule *schedule);
 /* Pushes all ops; what rig_try does first. */
 void rig_push(struct rig *rig);
+/* Divisions that the lanes of the first phase do each for themselves. */
+uint32_t rig_divisions(const struct rig *rig);
 
 /* An element by its row-major number: floats as themselves, integers, bool. */
 double rig_get_real(const struct rig *rig, uint32_t value, int64_t number);

@@ -117,12 +117,13 @@ static void compare_int(const struct rig *rig, uint32_t x, uint32_t y, uint32_t 
     }
 }
 
-static void check_on(const struct kir_target *target, uint32_t how, uint32_t dtype, uint32_t rank,
-                     const int64_t *dims, uint32_t axis, uint32_t n_phases)
+/* Gives the divisions of lanes of their own. */
+static uint32_t check_on(const struct kir_target *target, uint32_t how, uint32_t dtype,
+                         uint32_t rank, const int64_t *dims, uint32_t axis, uint32_t n_phases)
 {
     frit_attrs_axis attrs = axis_attrs(axis);
     struct rig rig;
-    uint32_t x, y;
+    uint32_t x, y, n;
 
     rig_init(&rig);
     if (target)
@@ -136,7 +137,9 @@ static void check_on(const struct kir_target *target, uint32_t how, uint32_t dty
         compare_real(&rig, x, y, how, axis);
     else
         compare_int(&rig, x, y, how, axis);
+    n = rig_divisions(&rig);
     rig_fini(&rig);
+    return n;
 }
 
 static void check(uint32_t how, uint32_t dtype, uint32_t rank, const int64_t *dims, uint32_t axis)
@@ -192,6 +195,16 @@ static void test_split(void **state)
     rig.target.caches_rows = true;
     check_on(&rig.target, SUM, FRIT_F32, 2, (const int64_t[]){100, 33000}, 1, 1);
     rig_fini(&rig);
+}
+
+/* Lanes of rows along a long innermost dim lie beside each other, whatever is around it. */
+static void test_lines(void **state)
+{
+    (void)state;
+    assert_int_equal(check_on(NULL, SUM, FRIT_F32, 3, (const int64_t[]){7, 40, 64}, 1, 1), 0);
+    assert_int_equal(check_on(NULL, SUM, FRIT_I32, 3, (const int64_t[]){3, 40, 700}, 1, 1), 0);
+    assert_int_equal(check_on(NULL, SUM, FRIT_I32, 3, (const int64_t[]){2, 2600, 70}, 1, 2), 0);
+    assert_int_equal(check_on(NULL, SUM, FRIT_F32, 3, (const int64_t[]){40, 40, 20}, 1, 1), 1);
 }
 
 /* Sums that are carried as F32. */
@@ -411,12 +424,13 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),   cmocka_unit_test(test_bool),
-        cmocka_unit_test(test_split),  cmocka_unit_test(test_narrow),
-        cmocka_unit_test(test_wide),   cmocka_unit_test(test_units),
-        cmocka_unit_test(test_nan),    cmocka_unit_test(test_half),
-        cmocka_unit_test(test_around), cmocka_unit_test(test_alias),
-        cmocka_unit_test(test_two),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_rows),      cmocka_unit_test(test_bool),
+        cmocka_unit_test(test_split),     cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_narrow),    cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_units),     cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_half),      cmocka_unit_test(test_around),
+        cmocka_unit_test(test_alias),     cmocka_unit_test(test_two),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
