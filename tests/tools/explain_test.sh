@@ -54,6 +54,10 @@ instead ops fail_call prepare:2:unsupported
 instead decomposed fail_call prepare:2:unsupported --no-fuse
 instead device refuse neg --no-fuse
 
+# ---- programs that are compiled in the background are waited for
+expect 0 '\[cpu/' '' env FRIT_ARTEFACTS=none FRIT_FUSION_COMPILE=background "$frit" explain $golden/chain.frit -d cpu
+grep -q 'ran op by op' "$scratch/out" && complain "$(cat "$scratch/out")" explain
+
 # ---- shapes
 expect 0 'f32\[3, 2\]' '' "$frit" explain $golden/chain.frit --in a=random
 expect 0 'f32\[500, 64\]' '' "$frit" explain tools/models/digits-mlp.frit --in x=tests/data/digits/images.npy

@@ -226,7 +226,7 @@ static int run(const struct invocation *in)
 {
     struct session session;
     struct program program = {0};
-    int status = session_open(&session, in);
+    int status = session_open_waiting(&session, in, !invocation_has(in, "--no-fuse"));
 
     if (status == CLI_FINE)
         status = program_begin(&program, in, in->args[0], program_shapes);
@@ -250,7 +250,8 @@ const struct command explain_command = {
         "(there were none), closed (its fusers take no more), split (the next op would need a\n"
         "value from outside of the block in between), blocks (more than [fusion] max_blocks),\n"
         "short (the fuser covers less), single (no fuser wants it).\n"
-        "Where a program could not run, it says what ran instead, and why.\n"
+        "Where a program could not run, it says what ran instead, and why.  Programs that have to\n"
+        "be compiled are waited for.\n"
         "With --json: file, device, ops, programs (steps that launch one), launches, runs {ops,\n"
         "bytes_read, bytes_stored, blocks {label, fuser, score, end, program, in_place, skipped,\n"
         "candidate, by_ops, decomposed, elsewhere (what ran instead), why, ops, reads, stores,\n"

@@ -75,7 +75,7 @@ static int run_program(const struct invocation *in, struct program *program,
 static int replay_once(const struct invocation *in, struct program *program, struct replay *r)
 {
     struct session session;
-    int status = session_open_as(&session, in, r->fuse);
+    int status = session_open_waiting(&session, in, r->fuse);
 
     if (status == CLI_FINE && frit_device_open(session.host, r->wanted, &session.device))
         status = failed(in, "%s", frit_host_error(session.host));
@@ -247,9 +247,10 @@ const struct command replay_command = {
     .args = "FOLDER",
     .details =
         "Runs what `frit trace` recorded (or any text program whose inputs have files) twice: as\n"
-        "it would run, and op by op; with --against on two devices.  Tells for each output how\n"
-        "many elements differ and by how much, in value and in numbers of the type (ulp); ends\n"
-        "with 1 if one differs by more than --tolerance.  Random rows draw the same in both.\n"
+        "it would run once its programs are compiled, and op by op; with --against on two\n"
+        "devices.  Tells for each output how many elements differ and by how much, in value and\n"
+        "in numbers of the type (ulp); ends with 1 if one differs by more than --tolerance.\n"
+        "Random rows draw the same in both.\n"
         "With --json: file, device, fused, against, against_fused, tolerance, outputs {name,\n"
         "dtype, count, differ, max_abs, max_ulp}, beyond (outputs that differ by more).",
     .options =

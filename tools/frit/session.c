@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session.h"
 
-int session_open(struct session *session, const struct invocation *in)
+static int open_with(struct session *session, const struct invocation *in,
+                     const frit_setting *settings, uint64_t n)
 {
-    return session_open_as(session, in, !invocation_has(in, "--no-fuse"));
-}
-
-int session_open_as(struct session *session, const struct invocation *in, bool fuse)
-{
-    static const frit_setting unfused = {"fusion", "enabled", "no"};
     frit_host_params params = {
-        .struct_size = sizeof(params), .settings = &unfused, .n_settings = !fuse};
+        .struct_size = sizeof(params), .settings = settings, .n_settings = n};
 
     *session = (struct session){0};
     if (frit_host_open(&params, &session->host))
         return failed(in, "%s", session->host ? frit_host_error(session->host) : "no memory");
     return CLI_FINE;
+}
+
+static const frit_setting settings[] = {{"fusion", "compile", "wait"}, {"fusion", "enabled", "no"}};
+
+int session_open(struct session *session, const struct invocation *in)
+{
+    return open_with(session, in, &settings[1], invocation_has(in, "--no-fuse"));
+}
+
+int session_open_waiting(struct session *session, const struct invocation *in, bool fuse)
+{
+    return open_with(session, in, settings, fuse ? 1 : 2);
 }
 
 int session_device(struct session *session, const struct invocation *in)

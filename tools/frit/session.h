@@ -15,8 +15,9 @@ struct session {
 /* With --no-fuse no ops run together.  CLI_FAILED after a message; session_close afterwards in
  * every case. */
 int session_open(struct session *session, const struct invocation *in);
-/* The same where that is said otherwise. */
-int session_open_as(struct session *session, const struct invocation *in, bool fuse);
+/* The same where that is said otherwise, and for programs that run once: they are waited for while
+ * they are compiled, whatever the configuration says. */
+int session_open_waiting(struct session *session, const struct invocation *in, bool fuse);
 /* The device of --device, or what the configuration says. */
 int session_device(struct session *session, const struct invocation *in);
 void session_close(struct session *session);
