@@ -266,12 +266,17 @@ static int64_t choose_splits(struct row *row)
 }
 
 /* Neighbours in step read whole runs of memory, the longer the better, as far as their states stay
- * in caches; unless they read the runs again, which are to stay there till then. */
+ * in caches, and best in groups that are full; unless they read the runs again, which are to stay
+ * there till then. */
 static uint32_t lane_rows(const struct row *row)
 {
     const struct kir_target *target = row->e.s->target;
+    uint32_t most = row->in_step && row->splits > 1 ? target->most_lanes : target->lanes;
+    uint32_t lanes = most;
 
-    return row->in_step && row->splits > 1 ? target->most_lanes : target->lanes;
+    while (lanes > target->lanes && row->outer.count % lanes)
+        lanes /= 2;
+    return row->outer.count % lanes ? most : lanes;
 }
 
 void row_share(struct row *row, uint32_t lanes)

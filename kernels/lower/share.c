@@ -39,7 +39,7 @@ static bool divides(const struct share *share)
 void share_phase(struct share *share, struct expr *e)
 {
     walk_phase(&share->walk, e);
-    share->end = sched_index(e->s, share->n);
+    share->end = share->n % share->lanes ? sched_index(e->s, share->n) : KIR_NONE;
     if (!divides(share))
         return;
     share->n_blocks = sched_index(e->s, share->blocks);
@@ -73,9 +73,7 @@ struct span share_span(const struct share *share, const struct expr *e, uint32_t
 
 uint32_t share_mask(const struct share *share, const struct expr *e, const struct span *span)
 {
-    if (share->n % share->lanes == 0)
-        return KIR_NONE;
-    return op2(e, KIR_lt, span->element, share->end);
+    return share->end == KIR_NONE ? KIR_NONE : op2(e, KIR_lt, span->element, share->end);
 }
 
 uint32_t share_number(const struct share *share, const struct expr *e, const struct span *span)

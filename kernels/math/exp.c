@@ -8,10 +8,10 @@
 
 #include "math/kit.h"
 
-/* x = n * unit * ln 2 + r, r rounded from `exact` less n * unit * ln2.lo, and 2^(n + up) in
- * `scale`; unit is a power of 2. */
+/* x = n * unit * ln 2 + r, r rounded from `exact` less n * unit * ln2.lo; unit is a power of 2. */
 struct reduced {
-    uint32_t n, exact, r, scale;
+    uint32_t sum; /* has n + up in its lowest bits */
+    uint32_t n, exact, r;
 };
 
 static uint32_t less_low(const struct kit *kit, const struct reduced *reduced, double unit,
@@ -24,12 +24,17 @@ static struct reduced reduce(const struct kit *kit, uint32_t x, double unit, int
 {
     double shifter = ldexp(1.5, (int)kit->man) + (double)kit->bias + up;
     uint32_t sum = kit_mad(kit, x, kit_f(kit, M_LOG2E / unit), kit_f(kit, shifter));
-    struct reduced reduced = {.n = kit_sub(kit, sum, kit_f(kit, shifter))};
+    struct reduced reduced = {.sum = sum, .n = kit_sub(kit, sum, kit_f(kit, shifter))};
 
     reduced.exact = kit_mad(kit, reduced.n, kit_f(kit, -unit * split_ln2[kit->wide].hi), x);
     reduced.r = less_low(kit, &reduced, unit, reduced.exact);
-    reduced.scale = kit_float(kit, kit_shl(kit, kit_bits(kit, sum), kit->man));
     return reduced;
+}
+
+/* 2^(n + up) */
+static uint32_t power(const struct kit *kit, const struct reduced *reduced)
+{
+    return kit_float(kit, kit_shl(kit, kit_bits(kit, reduced->sum), kit->man));
 }
 
 /* e^r - 1, unit 1. */
@@ -56,13 +61,14 @@ uint32_t math_exp(struct kir_module *module, const struct kir_target *target, ui
     struct kit kit = kit_of(module, target, x);
     uint32_t in = kit_fmin(&kit, x, kit_ff(&kit, 90, 711));
     struct reduced reduced;
+    uint32_t scale;
 
     in = kit_fmax(&kit, in, kit_ff(&kit, -105, -746));
     if (kit.scale)
         return scaled_exp(&kit, in);
     reduced = reduce(&kit, in, 2, 0);
-    return kit_mul(&kit, kit_mul(&kit, kit_poly(&kit, poly_exp, reduced.r), reduced.scale),
-                   reduced.scale);
+    scale = power(&kit, &reduced);
+    return kit_mul(&kit, kit_mul(&kit, kit_poly(&kit, poly_exp, reduced.r), scale), scale);
 }
 
 /* With what is lost in the rounding of r. */
@@ -94,7 +100,7 @@ struct exp_parts kit_exp_parts(const struct kit *kit, uint32_t x)
 {
     struct reduced reduced = reduce_below(kit, x);
 
-    return (struct exp_parts){reduced.r, near_0_less_r(kit, &reduced), reduced.scale,
+    return (struct exp_parts){reduced.r, near_0_less_r(kit, &reduced), power(kit, &reduced),
                               kit_f(kit, ldexp(1, -spare(kit)))};
 }
 
@@ -107,7 +113,8 @@ uint32_t kit_exp(const struct kit *kit, uint32_t x)
         return scaled_exp(kit, kit_fmax(kit, x, kit_f(kit, kit_exp_least(kit))));
     reduced = reduce_below(kit, x);
     value = kit_add(kit, near_0(kit, &reduced), kit_f(kit, 1));
-    return kit_mul(kit, kit_mul(kit, value, reduced.scale), kit_f(kit, ldexp(1, -spare(kit))));
+    return kit_mul(kit, kit_mul(kit, value, power(kit, &reduced)),
+                   kit_f(kit, ldexp(1, -spare(kit))));
 }
 
 /* With half the scale, so that what is finite does not overflow on the way; what is tiny is
@@ -118,8 +125,9 @@ uint32_t math_expm1(struct kir_module *module, const struct kir_target *target, 
     uint32_t in = kit_fmin(&kit, x, kit_ff(&kit, 89, 710));
     struct reduced reduced = reduce(&kit, kit_fmax(&kit, in, kit_ff(&kit, -18, -40)), 1, -1);
     uint32_t near = kit_add(&kit, reduced.r, near_0_less_r(&kit, &reduced));
-    uint32_t less = kit_sub(&kit, reduced.scale, kit_f(&kit, 0.5));
-    uint32_t half = kit_mad(&kit, reduced.scale, near, less);
+    uint32_t scale = power(&kit, &reduced);
+    uint32_t less = kit_sub(&kit, scale, kit_f(&kit, 0.5));
+    uint32_t half = kit_mad(&kit, scale, near, less);
     uint32_t tiny = kit_lt(&kit, kit_abs(&kit, x), kit_f(&kit, 0x1p-60));
 
     return kit_select(&kit, tiny, x, kit_add(&kit, half, half));
@@ -131,7 +139,7 @@ static uint32_t half_exp(const struct kit *kit, uint32_t x)
     struct reduced reduced = reduce(kit, kit_fmin(kit, x, kit_ff(kit, 90, 711)), 1, -4);
     uint32_t value = kit_add(kit, near_0(kit, &reduced), kit_f(kit, 1));
 
-    return kit_mul(kit, kit_mul(kit, value, reduced.scale), kit_f(kit, 8));
+    return kit_mul(kit, kit_mul(kit, value, power(kit, &reduced)), kit_f(kit, 8));
 }
 
 /* An odd polynomial to 1, then e^|x| / 2 - e^-|x| / 2. */
@@ -164,7 +172,7 @@ uint32_t math_tanh(struct kir_module *module, const struct kir_target *target, u
     uint32_t in = kit_fmin(&kit, kit_add(&kit, a, a), kit_ff(&kit, 20, 40));
     struct reduced reduced = reduce(&kit, in, 1, 0);
     uint32_t value = kit_add(&kit, near_0(&kit, &reduced), one);
-    uint32_t e = kit_mad(&kit, value, reduced.scale, one);
+    uint32_t e = kit_mad(&kit, value, power(&kit, &reduced), one);
     uint32_t large = kit_sub(&kit, one, kit_div(&kit, kit_f(&kit, 2), e));
     uint32_t small = kit_odd(&kit, poly_tanh, a, kit_mul(&kit, a, a));
     uint32_t y = kit_select(&kit, kit_lt(&kit, a, kit_f(&kit, 0.55)), small, large);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches: phase after phase, the groups of a phase spread over the host's threads.
  *
- * Groups share nothing, so results do not depend on who runs them.  A phase that is done before
- * another thread could help runs on the calling one. */
+ * Groups share nothing but stores that one leaves to the next on its thread, so results do not
+ * depend on who runs them.  A phase that is done before another thread could help runs on the
+ * calling one. */
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>

@@ -66,7 +66,7 @@ static frit_status read_options(struct instance *instance, frit_err *err)
     const frit_host_root *host = instance->plug.host;
     const frit_host_options *options =
         plug_table(host, FRIT_STR(FRIT_HOST_OPTIONS), FRIT_END_OF(frit_host_options, get_bool));
-    int64_t memory_bytes;
+    int64_t memory_bytes, stream_bytes;
     uint32_t check;
     frit_status status;
 
@@ -77,6 +77,10 @@ static frit_status read_options(struct instance *instance, frit_err *err)
     if (status)
         return status;
     instance->memory_bytes = (uint64_t)memory_bytes;
+    status = options->get_i64(host->self, FRIT_STR("stream_bytes"), &stream_bytes, err);
+    if (status)
+        return status;
+    instance->stream_bytes = (uint64_t)stream_bytes;
     status = options->get_bool(host->self, FRIT_STR("check"), &check, err);
     if (status)
         return status;
@@ -89,8 +93,9 @@ static void describe(struct instance *instance)
 {
     const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
 
-    instance->stream_bytes =
-        (cache > 0 ? (uint64_t)cache : USUAL_CACHE) * CACHE_TIMES * instance->threads;
+    if (!instance->stream_bytes)
+        instance->stream_bytes =
+            (cache > 0 ? (uint64_t)cache : USUAL_CACHE) * CACHE_TIMES * instance->threads;
     read_name(instance->name, sizeof instance->name);
     snprintf(instance->fingerprint, sizeof instance->fingerprint, "cpu %s %s", CPU_VERSION,
              level_names[instance->level]);
@@ -201,6 +206,16 @@ static const frit_option options[] = {
         .name = TEXT("llvm"),
         .default_value = TEXT(""),
         .meaning = TEXT("the library libLLVM, 15 to 19; empty: the newest of the system's"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_I64,
+        .name = TEXT("stream_bytes"),
+        .default_value = TEXT("0"),
+        .meaning = TEXT("launches that write as much go around the caches; 0: four times what the "
+                        "second caches hold"),
+        .min = 0,
+        .max = INT64_MAX,
     },
     {
         .struct_size = sizeof(frit_option),

@@ -66,12 +66,11 @@ static frit_status get_text(void *self, frit_str key, frit_str *out, frit_err *e
 
 static frit_status get_option(void *self, frit_str key, int64_t *out, frit_err *err)
 {
-    struct rig *rig = self;
+    const struct rig *rig = self;
 
     (void)err;
-    assert_int_equal(key.len, strlen("memory_bytes"));
-    assert_memory_equal(key.ptr, "memory_bytes", key.len);
-    *out = rig->memory_bytes;
+    assert_true(is(key, "memory_bytes") || is(key, "stream_bytes"));
+    *out = is(key, "memory_bytes") ? rig->memory_bytes : 0;
     return FRIT_OK;
 }
 

@@ -15,20 +15,17 @@ enum {
     MOST_BYTES = 128 * 1024 /* of a group's loop: second caches hold this one's and the next's */
 };
 
-static const struct kir_inst *inst_at(const struct ll *l, uint32_t at)
-{
-    return &l->phase->inst[at];
-}
-
 /* ---- what is loaded again ---- */
 
 static bool is_run_load(const struct ll *l, uint32_t at, uint64_t arg)
 {
-    const struct kir_inst *inst = inst_at(l, at);
-    const struct fact *fact = &l->facts.of[inst->a[0]];
+    const struct kir_inst *inst = ll_inst(l, at);
+    const struct fact *fact;
 
-    return inst->op == KIR_load && inst->imm == arg && fact->kind == FACT_LINEAR &&
-           fact->stride == 1;
+    if (inst->op != KIR_load || inst->imm != arg)
+        return false;
+    fact = &l->facts.of[inst->a[0]];
+    return fact->kind == FACT_LINEAR && fact->stride == 1;
 }
 
 struct ll_around ll_loops_around(const struct ll *l, uint32_t at)
@@ -36,7 +33,7 @@ struct ll_around ll_loops_around(const struct ll *l, uint32_t at)
     struct ll_around around = {KIR_NONE, KIR_NONE};
 
     for (uint32_t i = 0; i < at; i++) {
-        if (inst_at(l, i)->op != KIR_for || inst_at(l, i)->pair < at)
+        if (ll_inst(l, i)->op != KIR_for || ll_inst(l, i)->pair < at)
             continue;
         if (around.outer == KIR_NONE)
             around.outer = i;
@@ -59,7 +56,7 @@ uint32_t ll_work(const struct ll *l, uint32_t from, uint32_t end)
     uint32_t work = 0;
 
     for (uint32_t i = from; i < end; i++) {
-        uint32_t op = inst_at(l, i)->op;
+        uint32_t op = ll_inst(l, i)->op;
 
         if (ll_has_row(op) && ll_is(l, i, FACT_VARYING))
             work += op == KIR_fmax || op == KIR_fmin ? 3 : 1; /* NaN is looked for */
@@ -73,7 +70,7 @@ static bool is_busy(const struct ll *l, uint32_t from, uint32_t end)
     uint32_t loads = 0;
 
     for (uint32_t i = from; i < end; i++)
-        loads += inst_at(l, i)->op == KIR_load;
+        loads += ll_inst(l, i)->op == KIR_load;
     return ll_work(l, from, end) >= BUSY * loads;
 }
 
@@ -81,8 +78,8 @@ static bool is_busy(const struct ll *l, uint32_t from, uint32_t end)
  * little but load keeps memory at work by itself. */
 static bool is_worth(const struct ll *l, uint32_t loop, uint64_t arg)
 {
-    return !is_loaded_in(l, inst_at(l, loop)->pair, l->phase->n, arg) &&
-           (is_loaded_in(l, 0, loop, arg) || is_busy(l, loop, inst_at(l, loop)->pair));
+    return !is_loaded_in(l, ll_inst(l, loop)->pair, l->phase->n, arg) &&
+           (is_loaded_in(l, 0, loop, arg) || is_busy(l, loop, ll_inst(l, loop)->pair));
 }
 
 /* ---- how fast an index grows ---- */
@@ -134,7 +131,7 @@ static struct rate rate_of_product(struct ll *l, const struct kir_inst *inst, st
 
 static struct rate rate_of_two(const struct steps *s, uint32_t value, uint32_t depth)
 {
-    const struct kir_inst *inst = inst_at(s->l, value);
+    const struct kir_inst *inst = ll_inst(s->l, value);
     struct rate a = rate_of(s, inst->a[0], depth), b = rate_of(s, inst->a[1], depth);
 
     if (!a.known || !b.known)
@@ -150,7 +147,7 @@ static struct rate rate_of_two(const struct steps *s, uint32_t value, uint32_t d
 
 static struct rate rate_of(const struct steps *s, uint32_t value, uint32_t depth)
 {
-    const struct kir_inst *inst = inst_at(s->l, value);
+    const struct kir_inst *inst = ll_inst(s->l, value);
     struct ll *l = s->l;
     ll_type type = l->types.of[inst->type];
     struct rate rate = {.known = true};
@@ -193,8 +190,8 @@ static struct rate rate_of(const struct steps *s, uint32_t value, uint32_t depth
 /* The rate, but 0 where the loop goes over more than caches hold. */
 static ll_value bounded(struct ll *l, uint32_t loop, ll_value rate, uint32_t bytes)
 {
-    const uint32_t *bounds = l->module->links + inst_at(l, loop)->a[0];
-    ll_type type = l->types.of[inst_at(l, loop)->type], i64 = l->types.i64;
+    const uint32_t *bounds = l->module->links + ll_inst(l, loop)->a[0];
+    ll_type type = l->types.of[ll_inst(l, loop)->type], i64 = l->types.i64;
     ll_value count = BUILD(l, Sub, l->scalar[bounds[1]], l->scalar[bounds[0]]);
     ll_value fits = BUILD(l, ICmp, LL_ULE, count, ll_int(l, type, MOST_BYTES / bytes));
 
@@ -211,14 +208,14 @@ static ll_value place_after(const struct steps *s, const struct kir_inst *load)
     rate = rate_of(s, load->a[0], 0);
     if (!rate.known || !rate.grows)
         return NULL;
-    if (inst_at(l, load->a[0])->type == KIR_I32)
+    if (ll_inst(l, load->a[0])->type == KIR_I32)
         rate.value = BUILD(l, SExt, rate.value, l->types.i64);
     return rate.value;
 }
 
 ll_value ll_next_place(struct ll *l, uint32_t at, uint32_t bytes)
 {
-    const struct kir_inst *load = inst_at(l, at);
+    const struct kir_inst *load = ll_inst(l, at);
     const struct ll_around around = ll_loops_around(l, at);
     bool loops = around.outer != KIR_NONE;
     ll_value next;

@@ -15,19 +15,14 @@
 
 enum { BUSY = 12 /* instructions of a round for a vector */ };
 
-static const struct kir_inst *inst_at(const struct ll *l, uint32_t at)
-{
-    return &l->phase->inst[at];
-}
-
 static const uint32_t *bounds_of(const struct ll *l, uint32_t loop)
 {
-    return l->module->links + inst_at(l, loop)->a[0];
+    return l->module->links + ll_inst(l, loop)->a[0];
 }
 
 static uint32_t round_work(const struct ll *l, uint32_t loop)
 {
-    return ll_work(l, loop, inst_at(l, loop)->pair);
+    return ll_work(l, loop, ll_inst(l, loop)->pair);
 }
 
 /* ---- which ---- */
@@ -35,7 +30,7 @@ static uint32_t round_work(const struct ll *l, uint32_t loop)
 /* Whether a value at the entry is the same for all groups. */
 static bool is_fixed(const struct ll *l, uint32_t value)
 {
-    const struct kir_inst *inst = inst_at(l, value);
+    const struct kir_inst *inst = ll_inst(l, value);
     bool fixed = l->cut.home[value] == CUT_ENTRY && inst->op != KIR_group;
 
     for (uint32_t k = 0; fixed && k < kir_op_info(inst->op)->n; k++)
@@ -44,12 +39,12 @@ static bool is_fixed(const struct ll *l, uint32_t value)
 }
 
 /* Whether nothing else in the phase loads from the store's argument or stores to it, so that none
- * can tell when it is carried out. */
+ * can tell when it is carried out: not rows with a tail, which is stored by itself. */
 static bool is_alone(const struct ll *l, uint32_t store)
 {
     for (uint32_t i = 0; i < l->phase->n; i++)
-        if (i != store && kir_op_info(inst_at(l, i)->op)->imm == KIR_IMM_ARG &&
-            inst_at(l, i)->imm == inst_at(l, store)->imm)
+        if (i != store && kir_op_info(ll_inst(l, i)->op)->imm == KIR_IMM_ARG &&
+            ll_inst(l, i)->imm == ll_inst(l, store)->imm)
             return false;
     return true;
 }
@@ -58,41 +53,32 @@ static bool is_alone(const struct ll *l, uint32_t store)
  * first one that is fixed. */
 static bool is_sweep(const struct ll *l, uint32_t loop)
 {
-    if (inst_at(l, loop)->imm != l->chunk || !is_fixed(l, bounds_of(l, loop)[0]) ||
+    if (ll_inst(l, loop)->imm != l->chunk || !is_fixed(l, bounds_of(l, loop)[0]) ||
         !is_fixed(l, bounds_of(l, loop)[1]))
         return false;
-    for (uint32_t i = loop + 1; i < inst_at(l, loop)->pair; i++)
-        if (inst_at(l, i)->op == KIR_for || inst_at(l, i)->op == KIR_if)
+    for (uint32_t i = loop + 1; i < ll_inst(l, loop)->pair; i++)
+        if (ll_inst(l, i)->op == KIR_for || ll_inst(l, i)->op == KIR_if)
             return false;
     return true;
 }
 
 static bool is_candidate(const struct ll *l, uint32_t at)
 {
-    const struct kir_inst *inst = inst_at(l, at);
-    const struct fact *fact = &l->facts.of[inst->a[0]];
-    struct ll_around around;
+    const struct kir_inst *inst = ll_inst(l, at);
+    const struct fact *fact;
+    uint32_t loop;
 
-    if (inst->op != KIR_store || fact->kind != FACT_LINEAR || fact->stride != 1 || !is_alone(l, at))
+    if (inst->op != KIR_store || !is_alone(l, at))
         return false;
-    around = ll_loops_around(l, at);
-    return around.outer != KIR_NONE && around.outer == around.inner && is_sweep(l, around.outer) &&
-           round_work(l, around.outer) < BUSY;
-}
-
-/* Whether the loop stands by itself, so that each group runs it. */
-static bool is_free(const struct ll *l, uint32_t loop)
-{
-    for (uint32_t i = 0; i < loop; i++)
-        if ((inst_at(l, i)->op == KIR_if || inst_at(l, i)->op == KIR_for) &&
-            inst_at(l, i)->pair > loop)
-            return false;
-    return true;
+    fact = &l->facts.of[inst->a[0]];
+    loop = ll_loops_around(l, at).outer;
+    return fact->kind == FACT_LINEAR && fact->stride == 1 && loop != KIR_NONE &&
+           is_sweep(l, loop) && round_work(l, loop) < BUSY;
 }
 
 static bool is_same(const struct ll *l, uint32_t a, uint32_t b)
 {
-    const struct kir_inst *x = inst_at(l, a), *y = inst_at(l, b);
+    const struct kir_inst *x = ll_inst(l, a), *y = ll_inst(l, b);
 
     return a == b || (x->op == KIR_const && y->op == KIR_const && x->imm == y->imm);
 }
@@ -103,13 +89,14 @@ static bool have_same_rounds(const struct ll *l, uint32_t a, uint32_t b)
            is_same(l, bounds_of(l, a)[1], bounds_of(l, b)[1]);
 }
 
-/* A busy loop before another that has the same rounds; KIR_NONE: there is none. */
+/* A busy loop before another that has the same rounds, by itself, so that each group runs it;
+ * KIR_NONE: there is none. */
 static uint32_t busy_before(const struct ll *l, uint32_t loop)
 {
     for (uint32_t i = 0; i < loop; i++) {
-        if (inst_at(l, i)->op != KIR_for || inst_at(l, i)->pair > loop)
+        if (ll_inst(l, i)->op != KIR_for || ll_inst(l, i)->pair > loop)
             continue;
-        if (have_same_rounds(l, i, loop) && is_free(l, i) && is_sweep(l, i) &&
+        if (have_same_rounds(l, i, loop) && !l->cut.inside[i] && is_sweep(l, i) &&
             round_work(l, i) >= BUSY)
             return i;
     }
@@ -118,7 +105,7 @@ static uint32_t busy_before(const struct ll *l, uint32_t loop)
 
 static uint32_t dtype_of(const struct ll *l)
 {
-    return l->module->args[inst_at(l, l->behind.store)->imm].dtype;
+    return l->module->args[ll_inst(l, l->behind.store)->imm].dtype;
 }
 
 void ll_plan_behind(struct ll *l)
@@ -156,7 +143,7 @@ static ll_value offset_in(struct ll *l, uint32_t loop)
     ll_type i64 = l->types.i64;
     ll_value rounds = BUILD(l, Sub, l->scalar[loop], l->scalar[bounds_of(l, loop)[0]]);
 
-    if (inst_at(l, loop)->type == KIR_I32)
+    if (ll_inst(l, loop)->type == KIR_I32)
         rounds = BUILD(l, ZExt, rounds, i64);
     return BUILD(l, Mul, rounds, ll_int(l, i64, l->behind.bytes / l->chunk));
 }

@@ -9,6 +9,8 @@
 
 #include "base/fail.h"
 
+enum { HELD_BYTES = sizeof(struct blob_behind) + BLOB_HELD };
+
 static frit_status check(const struct blob *head, const unsigned char *bytes, size_t n,
                          frit_err *err)
 {
@@ -26,6 +28,10 @@ static frit_status check(const struct blob *head, const unsigned char *bytes, si
         memcpy(&phase, bytes + sizeof(*head) + i * sizeof(phase), sizeof(phase));
         if (phase.entry >= head->code_bytes)
             return fail(err, FRIT_INVALID, "phase %llu begins outside of its machine code",
+                        (unsigned long long)i);
+        if (phase.behind != BLOB_NOWHERE &&
+            (phase.scratch < HELD_BYTES || phase.behind > phase.scratch - HELD_BYTES))
+            return fail(err, FRIT_INVALID, "phase %llu holds stores outside of its scratch",
                         (unsigned long long)i);
     }
     return FRIT_OK;

@@ -23,7 +23,8 @@ enum {
 /* Runs one group of one phase: words by number of parameter, arguments by number, three coordinates
  * of the group.  group[3]: 1 where stores may go around the caches, because there is more of them
  * than these hold and they are not read again soon.  Around groups that may, object_begin and
- * object_finish of the same scratch, and then a fence, are the caller's. */
+ * object_finish of the same scratch are the caller's, the latter once each thread that ran groups
+ * has made a fence. */
 typedef void (*blob_fn)(const uint64_t *words, void *const *args, const uint32_t group[4],
                         void *scratch);
 
@@ -65,7 +66,7 @@ frit_status object_load(const void *bytes, size_t n, struct object **out, frit_e
 void object_unload(struct object *object);
 
 /* Before the first of several groups of a phase whose stores may go around the caches, and after
- * the last one: what it left is stored. */
+ * the last one, from any thread: what it left is stored, through the caches. */
 void object_begin(const struct object_phase *phase, void *scratch);
 void object_finish(const struct object_phase *phase, void *scratch);
 

@@ -33,14 +33,9 @@ static void go_to(struct ll *l, ll_block block)
     l->api->PositionBuilderAtEnd(l->builder, block);
 }
 
-static const struct kir_inst *inst_at(const struct ll *l, uint32_t at)
-{
-    return &l->phase->inst[at];
-}
-
 static uint32_t phis_of(const struct ll *l, uint32_t opener)
 {
-    return inst_at(l, inst_at(l, opener)->pair)->a[1];
+    return ll_inst(l, ll_inst(l, opener)->pair)->a[1];
 }
 
 /* ---- leaves and rows ---- */
@@ -80,7 +75,7 @@ static ll_value group_word(struct ll *l, uint64_t number)
 
 static void emit_row(struct ll *l, uint32_t at)
 {
-    const struct kir_inst *inst = inst_at(l, at);
+    const struct kir_inst *inst = ll_inst(l, at);
     uint32_t n = kir_op_info(inst->op)->n;
     ll_value a[3] = {NULL, NULL, NULL};
 
@@ -120,8 +115,8 @@ static void begin_phis(struct ll *l, uint32_t at, ll_block before, ll_block head
     ll_value first[LL_MOST_UNITS];
 
     for (uint32_t i = at + 1; i <= at + n; i++) {
-        uint32_t from = inst_at(l, i)->a[0];
-        ll_type type = l->types.of[inst_at(l, i)->type];
+        uint32_t from = ll_inst(l, i)->a[0];
+        ll_type type = l->types.of[ll_inst(l, i)->type];
 
         if (!ll_is(l, i, FACT_VARYING)) {
             go_to(l, head);
@@ -140,7 +135,7 @@ static void begin_phis(struct ll *l, uint32_t at, ll_block before, ll_block head
 
 static void emit_for(struct ll *l, uint32_t at)
 {
-    const struct kir_inst *inst = inst_at(l, at);
+    const struct kir_inst *inst = ll_inst(l, at);
     const uint32_t *bounds = l->module->links + inst->a[0];
     ll_block before = l->api->GetInsertBlock(l->builder), head = ll_new_block(l);
     ll_block body = ll_new_block(l), after = ll_new_block(l);
@@ -168,7 +163,7 @@ static void emit_for(struct ll *l, uint32_t at)
 
 static void emit_next(struct ll *l, uint32_t at)
 {
-    const struct kir_inst *inst = inst_at(l, at), *loop = inst_at(l, inst->pair);
+    const struct kir_inst *inst = ll_inst(l, at), *loop = ll_inst(l, inst->pair);
     uint32_t phi = inst->pair + 1;
     ll_value counter = l->scalar[inst->pair], more;
     ll_block here;
@@ -202,9 +197,9 @@ static void emit_if(struct ll *l, uint32_t at)
 {
     ll_block yes = ll_new_block(l), after = ll_new_block(l);
 
-    l->api->BuildCondBr(l->builder, l->scalar[inst_at(l, at)->a[0]], yes, after);
+    l->api->BuildCondBr(l->builder, l->scalar[ll_inst(l, at)->a[0]], yes, after);
     go_to(l, yes);
-    l->block[inst_at(l, at)->pair] = after;
+    l->block[ll_inst(l, at)->pair] = after;
 }
 
 static void emit_end(struct ll *l, uint32_t at)
@@ -217,17 +212,17 @@ static void emit_end(struct ll *l, uint32_t at)
 
 static void emit_const(struct ll *l, uint32_t at)
 {
-    ll_set(l, at, constant(l, inst_at(l, at)));
+    ll_set(l, at, constant(l, ll_inst(l, at)));
 }
 
 static void emit_param(struct ll *l, uint32_t at)
 {
-    ll_set(l, at, word_of(l, inst_at(l, at)));
+    ll_set(l, at, word_of(l, ll_inst(l, at)));
 }
 
 static void emit_group(struct ll *l, uint32_t at)
 {
-    ll_set(l, at, group_word(l, inst_at(l, at)->imm));
+    ll_set(l, at, group_word(l, ll_inst(l, at)->imm));
 }
 
 /* The chunk's beginning and the loop's head have set them; one thread needs no barrier. */
@@ -251,7 +246,7 @@ static const inst_fn steps[KIR_OPS] = {
 
 static void emit_inst(struct ll *l, uint32_t at)
 {
-    const struct kir_inst *inst = inst_at(l, at);
+    const struct kir_inst *inst = ll_inst(l, at);
 
     if (ll_has_row(inst->op)) {
         emit_row(l, at);
@@ -278,7 +273,7 @@ static void begin_chunks(struct ll *l)
         l->lane0 = phi_of(l, i32, l->lane0, l->chunk_before);
     }
     for (uint32_t at = 0; at < l->phase->n; at++)
-        if (inst_at(l, at)->op == KIR_lane)
+        if (ll_inst(l, at)->op == KIR_lane)
             ll_set(l, at, l->lane0);
 }
 
@@ -301,7 +296,7 @@ static void end_chunks(struct ll *l)
 /* Of another stretch, or what the ops between them left. */
 static void need(struct ll *l, uint32_t value)
 {
-    const struct kir_inst *inst = inst_at(l, value);
+    const struct kir_inst *inst = ll_inst(l, value);
     bool here = l->cut.stretch[value] == l->stretch && inst->op != KIR_phi && !(l->cut.cuts[value]);
 
     if (inst->op == KIR_phi && l->cut.stretch[value] == l->stretch)
@@ -314,7 +309,7 @@ static void need(struct ll *l, uint32_t value)
 
 static void need_operands(struct ll *l, uint32_t at)
 {
-    const struct kir_inst *inst = inst_at(l, at);
+    const struct kir_inst *inst = ll_inst(l, at);
 
     if (inst->op == KIR_for || inst->op == KIR_next) {
         for (uint32_t i = 0; i < inst->a[1]; i++)
@@ -329,25 +324,25 @@ static void need_operands(struct ll *l, uint32_t at)
  * written. */
 static void carry(struct ll *l, uint32_t at)
 {
-    const struct kir_inst *inst = inst_at(l, at);
+    const struct kir_inst *inst = ll_inst(l, at);
     bool enters = inst->op == KIR_for;
     uint32_t phi = (enters ? at : inst->pair) + 1, n = phis_of(l, phi - 1);
 
     for (uint32_t i = 0; i < n; i++)
-        ll_carry(l, enters ? inst_at(l, phi + i)->a[0] : l->module->links[inst->a[0] + i], phi + i);
+        ll_carry(l, enters ? ll_inst(l, phi + i)->a[0] : l->module->links[inst->a[0] + i], phi + i);
 }
 
 static bool carries(const struct ll *l, uint32_t at)
 {
-    uint32_t op = at < l->phase->n ? inst_at(l, at)->op : KIR_barrier;
+    uint32_t op = at < l->phase->n ? ll_inst(l, at)->op : KIR_barrier;
 
-    return (op == KIR_for && phis_of(l, at)) || (op == KIR_next && inst_at(l, at)->a[1]);
+    return (op == KIR_for && phis_of(l, at)) || (op == KIR_next && ll_inst(l, at)->a[1]);
 }
 
 static bool is_idle(const struct ll *l, uint32_t from, uint32_t end)
 {
     for (uint32_t at = from; at < end; at++)
-        if (l->cut.home[at] < CUT_GROUP && steps[inst_at(l, at)->op] != emit_nothing)
+        if (l->cut.home[at] < CUT_GROUP && steps[ll_inst(l, at)->op] != emit_nothing)
             return false;
     return !carries(l, end);
 }
@@ -365,10 +360,10 @@ static void emit_stretch(struct ll *l, uint32_t from, uint32_t end)
     for (uint32_t at = from; at < end; at++)
         need_operands(l, at);
     if (carries(l, end)) {
-        bool enters = inst_at(l, end)->op == KIR_for;
+        bool enters = ll_inst(l, end)->op == KIR_for;
 
         for (uint32_t i = 0; enters && i < phis_of(l, end); i++)
-            need(l, inst_at(l, end + 1 + i)->a[0]);
+            need(l, ll_inst(l, end + 1 + i)->a[0]);
         if (!enters)
             need_operands(l, end);
     }
@@ -381,7 +376,7 @@ static void emit_stretch(struct ll *l, uint32_t from, uint32_t end)
     }
     carry(l, end);
     end_chunks(l);
-    opener = inst_at(l, end)->op == KIR_for ? end : inst_at(l, end)->pair;
+    opener = ll_inst(l, end)->op == KIR_for ? end : ll_inst(l, end)->pair;
     for (uint32_t i = 0; i < phis_of(l, opener); i++)
         ll_carried(l, opener + 1 + i);
 }
@@ -390,7 +385,7 @@ static void emit_stretch(struct ll *l, uint32_t from, uint32_t end)
 
 static void group_for(struct ll *l, uint32_t at)
 {
-    const struct kir_inst *inst = inst_at(l, at);
+    const struct kir_inst *inst = ll_inst(l, at);
     const uint32_t *bounds = l->module->links + inst->a[0];
     ll_value begin = ll_fetch_group(l, bounds[0]), end = ll_fetch_group(l, bounds[1]);
     ll_block before = l->api->GetInsertBlock(l->builder), head = ll_new_block(l);
@@ -409,7 +404,7 @@ static void group_for(struct ll *l, uint32_t at)
 
 static void group_next(struct ll *l, uint32_t at)
 {
-    const struct kir_inst *inst = inst_at(l, at), *loop = inst_at(l, inst->pair);
+    const struct kir_inst *inst = ll_inst(l, at), *loop = ll_inst(l, inst->pair);
     ll_block here = l->api->GetInsertBlock(l->builder);
     ll_value counter = l->scalar[inst->pair], more;
 
@@ -422,18 +417,18 @@ static void group_next(struct ll *l, uint32_t at)
 static void group_if(struct ll *l, uint32_t at)
 {
     ll_block yes, after;
-    ll_value condition = ll_fetch_group(l, inst_at(l, at)->a[0]);
+    ll_value condition = ll_fetch_group(l, ll_inst(l, at)->a[0]);
 
     yes = ll_new_block(l);
     after = ll_new_block(l);
     l->api->BuildCondBr(l->builder, condition, yes, after);
     go_to(l, yes);
-    l->block[inst_at(l, at)->pair] = after;
+    l->block[ll_inst(l, at)->pair] = after;
 }
 
 static void group_first(struct ll *l, uint32_t at)
 {
-    ll_set(l, at, ll_fetch_group(l, inst_at(l, at)->a[0]));
+    ll_set(l, at, ll_fetch_group(l, ll_inst(l, at)->a[0]));
 }
 
 static void group_cross(struct ll *l, uint32_t at)
@@ -462,7 +457,7 @@ static void emit_body(struct ll *l)
         l->stretch = from < l->phase->n ? l->cut.stretch[from] : 0;
         emit_stretch(l, from, at);
         if (at < l->phase->n)
-            between[inst_at(l, at)->op](l, at);
+            between[ll_inst(l, at)->op](l, at);
         from = at + 1;
     }
     l->api->BuildRetVoid(l->builder);
@@ -506,8 +501,8 @@ static void choose_units(struct ll *l)
     bool across = false;
 
     for (uint32_t at = 0; at < l->phase->n; at++)
-        across |= inst_at(l, at)->op == KIR_exchange || inst_at(l, at)->op == KIR_shift ||
-                  inst_at(l, at)->op == KIR_barrier;
+        across |= ll_inst(l, at)->op == KIR_exchange || ll_inst(l, at)->op == KIR_shift ||
+                  ll_inst(l, at)->op == KIR_barrier;
     l->width = lanes < width ? lanes : width;
     most = lanes / l->width;
     l->units = l->phase->n < 100 ? 4 : l->phase->n < 400 ? 2 : 1;
@@ -531,7 +526,7 @@ static void attribute(struct ll *l, const char *key, const char *value)
 static bool may_spill(const struct ll *l)
 {
     for (uint32_t at = 0; at < l->phase->n; at++) {
-        uint32_t op = inst_at(l, at)->op, type = inst_at(l, at)->type;
+        uint32_t op = ll_inst(l, at)->op, type = ll_inst(l, at)->type;
         bool real = ll_is(l, at, FACT_VARYING) && (type == KIR_F32 || type == KIR_F64);
 
         if (op == KIR_exchange || op == KIR_shift)

@@ -107,6 +107,11 @@ uint32_t ll_stream_align(const struct ll *l, uint32_t bytes);
 ll_value ll_next_place(struct ll *l, uint32_t at, uint32_t bytes);
 void ll_ask(struct ll *l, ll_value place);
 
+static inline const struct kir_inst *ll_inst(const struct ll *l, uint32_t at)
+{
+    return &l->phase->inst[at];
+}
+
 /* The outermost and the innermost loop around an instruction; KIR_NONE: it stands in none. */
 struct ll_around {
     uint32_t outer, inner;
@@ -117,7 +122,8 @@ struct ll_around ll_loops_around(const struct ll *l, uint32_t at);
 uint32_t ll_work(const struct ll *l, uint32_t from, uint32_t end);
 
 /* behind.c: such a store is looked for; before the loop what is held is taken, and stored round by
- * round; a round's vectors are held if there is room, else control goes to `full`. */
+ * round; a round's vectors are held if there is room and they go on with what is, else control goes
+ * to `full`. */
 void ll_plan_behind(struct ll *l);
 void ll_take_held(struct ll *l);
 void ll_store_held(struct ll *l);

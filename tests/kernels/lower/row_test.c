@@ -215,7 +215,7 @@ static uint32_t steps_of(int64_t rows, int64_t columns, uint32_t axes, bool in_t
 }
 
 /* Lanes that run in turn go down long columns in step, and where these are split over groups more
- * of them do. */
+ * of them do, as far as groups are full. */
 static void test_steps(void **state)
 {
     uint32_t lanes;
@@ -223,6 +223,8 @@ static void test_steps(void **state)
     (void)state;
     assert_true(steps_of(1500, 300, 1, true, &lanes) > 0);
     assert_int_equal(lanes, 256);
+    assert_true(steps_of(1500, 384, 1, true, &lanes) > 0);
+    assert_int_equal(lanes, 128);
     assert_true(steps_of(100, 300, 1, true, &lanes) > 0);
     assert_int_equal(lanes, 64);
     assert_int_equal(steps_of(1500, 300, 1, false, &lanes), 0);

@@ -174,7 +174,7 @@ static uint32_t count_work(const struct kir_module *m)
 
     for (uint32_t i = 0; i < m->phases[0].n; i++)
         n += m->phases[0].inst[i].op != KIR_const && m->phases[0].inst[i].op != KIR_bits;
-    return n - 8; /* lane, group, mul, add, two loads, store, and the constant is none */
+    return n - 7; /* lane, group, mul, add, two loads, store */
 }
 
 /* 2 ulp; gelu below 0 multiplies more factors, each rounded. */

@@ -7,20 +7,36 @@
 #include "kernels/emit/llvm/rig.h"
 #include "unit.h"
 
-enum { LANES = 64, GROUPS = 5, MOST = BLOB_HELD / 4 + 4 * LANES, STEPS = 12 };
+enum { GROUPS = 5, LANES = 64, MOST = BLOB_HELD / 4 + 4 * LANES, STEPS = 12 };
+enum { FLOATS = 2 * (GROUPS + 1) * MOST };
+
+/* Where a round stores: as it counts, every other stretch, from the end on, the third elsewhere. */
+enum { ALONG, APART, DOWN, ASTRAY, PLACES };
 
 struct shape {
+    uint32_t isa;
     uint32_t columns; /* of a line */
     uint32_t to;      /* out's first element */
-    bool reads;       /* out is loaded as well */
-    bool twice;       /* out is stored again, one more than before */
-    bool within;      /* the busy loop stands in a branch */
-    bool ragged;      /* each line is shorter by LANES than the one before */
+    uint32_t place;
+    bool reads;  /* out is loaded as well */
+    bool twice;  /* out is stored again, one more than before */
+    bool within; /* the busy loop stands in a branch */
+    bool ragged; /* each line is shorter by a stretch than the one before */
+    bool half;   /* the busy loop goes over half of the line */
+    bool sparse; /* both loops leave out every other stretch */
+    bool nested; /* the loop that stores has one around it */
+    bool branch; /* the store stands in a branch */
 };
+
+/* What a chunk of vectors has at most. */
+static uint32_t lanes_of(const struct shape *shape)
+{
+    return 16u << shape->isa;
+}
 
 static uint32_t length_of(const struct shape *shape, uint32_t line)
 {
-    uint32_t less = shape->ragged ? line * LANES : 0;
+    uint32_t less = shape->ragged ? line * lanes_of(shape) : 0;
 
     return shape->columns > less ? shape->columns - less : 0;
 }
@@ -35,11 +51,21 @@ static uint32_t load(struct kir_module *m, uint32_t arg, uint32_t at)
     return kir_emit_as(m, KIR_load, KIR_F32, arg, at, KIR_NONE, KIR_NONE);
 }
 
-/* Each lane's sum over its line of roots of roots. */
-static uint32_t emit_sum(struct kir_module *m, uint32_t begin, uint32_t end)
+static uint32_t number(struct kir_module *m, uint32_t value)
 {
-    uint32_t none = kir_const_f(m, KIR_F32, 0);
-    uint32_t at = kir_for(m, kir_const_i(m, KIR_I32, 0), end, LANES);
+    return kir_const_i(m, KIR_I32, value);
+}
+
+static uint32_t open_loop(struct kir_module *m, const struct shape *shape, uint32_t end)
+{
+    return kir_for(m, number(m, 0), end, lanes_of(shape) << shape->sparse);
+}
+
+/* Each lane's sum over its line of roots of roots. */
+static uint32_t emit_sum(struct kir_module *m, const struct shape *shape, uint32_t begin,
+                         uint32_t end)
+{
+    uint32_t none = kir_const_f(m, KIR_F32, 0), at = open_loop(m, shape, end);
     uint32_t sum = kir_phi(m, none), value, next;
 
     value = load(m, 0, op2(m, KIR_add, begin, at));
@@ -50,49 +76,91 @@ static uint32_t emit_sum(struct kir_module *m, uint32_t begin, uint32_t end)
     return sum;
 }
 
-/* out[line][i] = in[line][i] + the sum of lane i % LANES. */
-static void make(struct kir_module *m, const struct shape *shape)
+/* Where a round of a line stores, by its counter, less where the line begins. */
+static uint32_t emit_place(struct kir_module *m, const struct shape *shape, uint32_t line,
+                           uint32_t counter)
 {
-    uint32_t lane, line, begin, columns, end, sum, at, value;
+    uint32_t lanes = lanes_of(shape), last = number(m, shape->columns - lanes), other;
 
-    kir_init(m, "lines");
-    kir_arg(m, FRIT_F32, KIR_READ);
-    kir_arg(m, FRIT_F32, shape->reads ? KIR_READ | KIR_WRITE : KIR_WRITE);
-    kir_phase(m, LANES);
-    lane = kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
-    line = kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE);
-    columns = kir_const_i(m, KIR_I32, shape->columns);
-    begin = op2(m, KIR_add, op2(m, KIR_mul, line, columns), lane);
-    end = columns;
-    if (shape->ragged)
-        end = op2(m, KIR_sub, end, op2(m, KIR_mul, line, kir_const_i(m, KIR_I32, LANES)));
-    if (shape->within)
-        kir_if(m, op2(m, KIR_lt, line, kir_const_i(m, KIR_I32, GROUPS)));
-    sum = emit_sum(m, begin, end);
-    if (shape->within) {
-        kir_end(m);
-        sum = kir_const_f(m, KIR_F32, 0);
-    }
-    at = kir_for(m, kir_const_i(m, KIR_I32, 0), end, LANES);
-    at = op2(m, KIR_add, begin, at);
-    value = op2(m, KIR_add, load(m, 0, at), sum);
-    at = op2(m, KIR_add, at, kir_const_i(m, KIR_I32, shape->to));
+    if (shape->place == APART)
+        return op2(m, KIR_add, op2(m, KIR_add, counter, counter),
+                   op2(m, KIR_mul, line, number(m, shape->columns)));
+    if (shape->place == DOWN)
+        return op2(m, KIR_sub, last, counter);
+    if (shape->place == ALONG)
+        return counter;
+    other = op2(m, KIR_sub, number(m, GROUPS), line);
+    other = op2(m, KIR_mul, other, number(m, shape->columns));
+    other = op2(m, KIR_add, other, op2(m, KIR_mul, line, number(m, lanes)));
+    return kir_emit(m, KIR_select, other, counter, op2(m, KIR_eq, counter, number(m, 2 * lanes)));
+}
+
+/* A round's stores, all of them as the shape says. */
+static void emit_stores(struct kir_module *m, const struct shape *shape, uint32_t at,
+                        uint32_t value)
+{
     if (shape->reads)
         value = op2(m, KIR_add, value, load(m, 1, at));
     kir_emit_imm(m, KIR_store, 1, at, value, KIR_NONE);
     if (shape->twice)
         kir_emit_imm(m, KIR_store, 1, at, op2(m, KIR_add, value, kir_const_f(m, KIR_F32, 1)),
                      KIR_NONE);
+}
+
+/* out[line][i] = in[line][i] + the sum of the lane. */
+static void emit_lines(struct kir_module *m, const struct shape *shape, uint32_t line,
+                       uint32_t begin, uint32_t end, uint32_t sum)
+{
+    uint32_t again = shape->nested ? kir_for(m, number(m, 0), number(m, 2), 1) : KIR_NONE;
+    uint32_t counter = open_loop(m, shape, end), at, value;
+
+    value = op2(m, KIR_add, load(m, 0, op2(m, KIR_add, begin, counter)), sum);
+    at = op2(m, KIR_add, begin, emit_place(m, shape, line, counter));
+    at = op2(m, KIR_add, at, number(m, shape->to));
+    if (shape->nested)
+        at = op2(m, KIR_add, at, op2(m, KIR_mul, again, number(m, GROUPS * shape->columns)));
+    if (shape->branch)
+        kir_if(m, op2(m, KIR_lt, counter, number(m, shape->columns / 2)));
+    emit_stores(m, shape, at, value);
+    if (shape->branch)
+        kir_end(m);
     kir_next(m, NULL, 0);
+    if (shape->nested)
+        kir_next(m, NULL, 0);
+}
+
+static void make(struct kir_module *m, const struct shape *shape)
+{
+    uint32_t lane, line, begin, end, sum;
+
+    kir_init(m, "lines");
+    kir_arg(m, FRIT_F32, KIR_READ);
+    kir_arg(m, FRIT_F32, shape->reads ? KIR_READ | KIR_WRITE : KIR_WRITE);
+    kir_phase(m, lanes_of(shape));
+    lane = kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE);
+    line = kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE);
+    end = number(m, shape->columns);
+    begin = op2(m, KIR_add, op2(m, KIR_mul, line, end), lane);
+    if (shape->ragged)
+        end = op2(m, KIR_sub, end, op2(m, KIR_mul, line, number(m, lanes_of(shape))));
+    if (shape->within)
+        kir_if(m, op2(m, KIR_lt, line, number(m, GROUPS)));
+    sum = emit_sum(m, shape, begin, shape->half ? number(m, shape->columns / 2) : end);
+    if (shape->within) {
+        kir_end(m);
+        sum = kir_const_f(m, KIR_F32, 0);
+    }
+    emit_lines(m, shape, line, begin, end, sum);
 }
 
 static struct object *compile(const struct rig *rig, const struct shape *shape)
 {
+    const struct llvm_cpu cpu = {(enum llvm_isa)shape->isa, false};
     struct kir_module m;
     struct object *object;
 
     make(&m, shape);
-    object = rig_compile(rig, &m, &rig->best, LLVM_GOOD);
+    object = rig_compile(rig, &m, &cpu, LLVM_GOOD);
     kir_fini(&m);
     return object;
 }
@@ -103,12 +171,12 @@ struct memory {
 
 static struct memory make_memory(void)
 {
-    size_t bytes = (GROUPS + 1) * MOST * sizeof(float);
+    size_t bytes = FLOATS * sizeof(float);
     struct memory memory = {aligned_alloc(64, bytes), aligned_alloc(64, bytes),
                             aligned_alloc(64, bytes)};
 
     assert_true(memory.in && memory.out && memory.expected);
-    for (uint32_t i = 0; i < (GROUPS + 1) * MOST; i++)
+    for (uint32_t i = 0; i < FLOATS; i++)
         memory.in[i] = (float)(i % 1009);
     return memory;
 }
@@ -131,7 +199,7 @@ static void run_groups(const struct object *object, const struct memory *memory,
 
 static void check_shape(const struct rig *rig, const struct shape *shape, const uint32_t *order)
 {
-    size_t bytes = (GROUPS + 1) * MOST * sizeof(float);
+    size_t bytes = FLOATS * sizeof(float);
     struct object *object = compile(rig, shape);
     struct memory memory = make_memory();
     void *scratch = rig_scratch(object, 0);
@@ -149,21 +217,35 @@ static void check_shape(const struct rig *rig, const struct shape *shape, const 
     object_unload(object);
 }
 
-static void all_that_is_held_arrives(void **state)
+/* In all orders, lines within the room for what is held and beyond it. */
+static void check_orders(const struct rig *rig, struct shape shape)
 {
     static const uint32_t orders[][GROUPS] = {{0, 1, 2, 3, 4}, {4, 3, 2, 1, 0}, {2, 0, 4, 1, 3}};
     static const uint32_t columns[] = {LANES, 4 * LANES, BLOB_HELD / 4, MOST};
+
+    for (shape.isa = 0; shape.isa <= (uint32_t)rig->best.isa; shape.isa++)
+        for (uint32_t i = 0; i < 3 * 4; i++) {
+            shape.columns = columns[i % 4];
+            check_shape(rig, &shape, orders[i / 4]);
+        }
+}
+
+static void all_that_is_held_arrives(void **state)
+{
     const struct rig *rig = rig_of(state);
 
-    for (uint32_t i = 0; i < 3 * 4 * 32; i++)
-        check_shape(rig,
-                    &(struct shape){.columns = columns[i / 3 % 4],
-                                    .to = i / 12 & 1 ? 3 : 16,
-                                    .reads = i / 12 & 2,
-                                    .within = i / 12 & 4,
-                                    .ragged = i / 12 & 8,
-                                    .twice = i / 12 & 16},
-                    orders[i % 3]);
+    for (uint32_t i = 0; i < 32; i++)
+        check_orders(rig, (struct shape){.to = i & 1 ? 3 : 16,
+                                         .reads = i & 2,
+                                         .within = i & 4,
+                                         .ragged = i & 8,
+                                         .twice = i & 16});
+    for (uint32_t place = 0; place < PLACES; place++)
+        check_orders(rig, (struct shape){.to = 16, .place = place});
+    check_orders(rig, (struct shape){.to = 16, .half = true});
+    check_orders(rig, (struct shape){.to = 16, .sparse = true});
+    check_orders(rig, (struct shape){.to = 16, .nested = true});
+    check_orders(rig, (struct shape){.to = 16, .branch = true});
 }
 
 /* How many elements of the last line are there before the end. */
@@ -175,34 +257,54 @@ static uint32_t count_early(const struct rig *rig, const struct shape *shape)
     float *line = memory.out + shape->to + (GROUPS - 1) * shape->columns;
     uint32_t early = 0, n = length_of(shape, GROUPS - 1);
 
-    memset(memory.out, 0, (GROUPS + 1) * MOST * sizeof(float));
+    memset(memory.out, 0, FLOATS * sizeof(float));
     object_begin(&object->phases[0], scratch);
     run_groups(object, &memory, (const uint32_t[GROUPS]){0, 1, 2, 3, 4}, scratch);
     for (uint32_t i = 0; i < n; i++)
         early += line[i] != 0;
     object_finish(&object->phases[0], scratch);
     for (uint32_t i = 0; i < n; i++)
-        assert_true(line[i] != 0);
+        assert_true(line[i] != 0 || shape->sparse || shape->branch);
     free(scratch);
     free_memory(&memory);
     object_unload(object);
     return early;
 }
 
+static void check_early(const struct rig *rig, uint32_t isa)
+{
+    const uint32_t lanes = 16u << isa;
+    const struct {
+        struct shape shape;
+        uint32_t early;
+    } cases[] = {
+        {{.columns = 256, .to = 16}, 0},
+        {{.columns = MOST, .to = 16}, MOST - BLOB_HELD / 4},
+        {{.columns = 256, .to = 3}, 256},
+        {{.columns = 256, .to = 16, .reads = true}, 256},
+        {{.columns = 256, .to = 16, .twice = true}, 256},
+        {{.columns = 256, .to = 16, .within = true}, 256},
+        {{.columns = 256, .to = 16, .half = true}, 256},
+        {{.columns = 256, .to = 16, .sparse = true}, 128},
+        {{.columns = 256, .to = 16, .branch = true}, 128},
+        {{.columns = 256, .to = 16, .nested = true}, 256},
+        {{.columns = 8 * lanes, .to = 16, .ragged = true}, 4 * lanes},
+    };
+
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct shape shape = cases[i].shape;
+
+        shape.isa = isa;
+        assert_int_equal(count_early(rig, &shape), cases[i].early);
+    }
+}
+
 static void only_what_may_wait_is_held(void **state)
 {
     const struct rig *rig = rig_of(state);
 
-    assert_int_equal(count_early(rig, &(struct shape){.columns = 256, .to = 16}), 0);
-    assert_int_equal(count_early(rig, &(struct shape){.columns = MOST, .to = 16}),
-                     MOST - BLOB_HELD / 4);
-    assert_int_equal(count_early(rig, &(struct shape){.columns = 256, .to = 3}), 256);
-    assert_int_equal(count_early(rig, &(struct shape){.columns = 256, .to = 16, .reads = true}),
-                     256);
-    assert_int_equal(count_early(rig, &(struct shape){.columns = 256, .to = 16, .within = true}),
-                     256);
-    assert_int_equal(count_early(rig, &(struct shape){.columns = 512, .to = 16, .ragged = true}),
-                     256);
+    for (uint32_t isa = 0; isa <= (uint32_t)rig->best.isa; isa++)
+        check_early(rig, isa);
 }
 
 int main(void)

@@ -239,6 +239,15 @@ static void damaged_bytes_are_not_loaded(void **state)
     whole[4] = 16;
     assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_INVALID);
     whole[4] = 0;
+    whole[5] = sizeof(struct blob_behind) + BLOB_HELD + 63;
+    whole[6] = 64;
+    assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_INVALID);
+    whole[5]++;
+    assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_OK);
+    object_unload(object);
+    whole[5] = 64;
+    assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_INVALID);
+    whole[6] = BLOB_NOWHERE;
     whole[3] = 3;
     assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_INVALID);
     whole[3] = 1;
