@@ -493,11 +493,37 @@ static void place(struct ll *l)
         l->behind.at = make_room(l, sizeof(struct blob_behind) + BLOB_HELD);
 }
 
+enum { ONCE = 4 /* instructions beside loops, for one in them */ };
+
+/* How long the code is, by where it spends its time. */
+static uint32_t body_of(const struct ll *l)
+{
+    uint32_t inside = 0, n = l->phase->n;
+
+    for (uint32_t at = 0; at < n; at++)
+        if (ll_inst(l, at)->op == KIR_for) {
+            inside += ll_inst(l, at)->pair - at;
+            at = ll_inst(l, at)->pair;
+        }
+    return !inside ? n : inside > n / ONCE ? inside : n / ONCE;
+}
+
+/* Values that a loop carries, at most. */
+static uint32_t most_carried(const struct ll *l)
+{
+    uint32_t most = 0;
+
+    for (uint32_t at = 0; at < l->phase->n; at++)
+        if (ll_inst(l, at)->op == KIR_for && phis_of(l, at) > most)
+            most = phis_of(l, at);
+    return most;
+}
+
 /* Long bodies fill the registers with few vectors; short ones wait for memory anyway. */
 static void choose_units(struct ll *l)
 {
-    static const uint32_t widths[LLVM_ISAS] = {4, 8, 16};
-    uint32_t lanes = l->phase->lanes, width = widths[l->cpu.isa], most;
+    static const uint32_t widths[LLVM_ISAS] = {4, 8, 16}, registers[LLVM_ISAS] = {16, 16, 32};
+    uint32_t lanes = l->phase->lanes, width = widths[l->cpu.isa], most, body = body_of(l);
     bool across = false;
 
     for (uint32_t at = 0; at < l->phase->n; at++)
@@ -505,7 +531,9 @@ static void choose_units(struct ll *l)
                   ll_inst(l, at)->op == KIR_barrier;
     l->width = lanes < width ? lanes : width;
     most = lanes / l->width;
-    l->units = l->phase->n < 100 ? 4 : l->phase->n < 400 ? 2 : 1;
+    l->units = body < 100 ? 4 : body < 400 ? 2 : 1;
+    while (l->units > 1 && l->units * most_carried(l) > registers[l->cpu.isa] / 4 * 3)
+        l->units /= 2;
     if (across && most <= LL_MOST_UNITS && l->phase->n < 200)
         l->units = LL_MOST_UNITS;
     if (l->units > most)
