@@ -217,7 +217,7 @@ static uint32_t group_index(const struct work *w, uint32_t dim)
     return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, dim, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
-/* Sets the row of each lane from what the group has, and gives its number. */
+/* Sets the row of each lane from what the group has, and gives its number where rows are split. */
 static uint32_t set_rows(struct work *w, uint32_t group)
 {
     const struct share *share = &w->scan->share;

@@ -78,9 +78,12 @@ uint32_t share_mask(const struct share *share, const struct expr *e, const struc
 
 uint32_t share_number(const struct share *share, const struct expr *e, const struct span *span)
 {
+    uint32_t n;
+
     if (span->line == KIR_NONE)
         return span->element;
-    return op2(e, KIR_add, op2(e, KIR_mul, span->line, share->end), span->element);
+    n = share->end == KIR_NONE ? sched_index(e->s, share->n) : share->end;
+    return op2(e, KIR_add, op2(e, KIR_mul, span->line, n), span->element);
 }
 
 void share_set_common(const struct share *share, struct expr *e, const struct span *span)

@@ -90,7 +90,7 @@ static const struct {
     {"corners", corners, true, COUNT, 0, false},
     {"integers", integers, false, COUNT, 0, false},
     {"softmax", softmax, true, COUNT, 0, false},
-    {"softmax of whole chunks", softmax_whole, true, (int64_t)ROWS *WHOLE, 0, false},
+    {"softmax of whole chunks", softmax_whole, true, (int64_t)ROWS *WHOLE, 0, true},
     {"norm", norm, true, COUNT, 0, false},
     {"sum", sum_all, false, 1, 0, false},
     {"columns", sum_columns, false, COLUMNS, 0, false},

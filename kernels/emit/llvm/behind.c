@@ -89,8 +89,8 @@ static bool have_same_rounds(const struct ll *l, uint32_t a, uint32_t b)
            is_same(l, bounds_of(l, a)[1], bounds_of(l, b)[1]);
 }
 
-/* A busy loop before another that has the same rounds, by itself, so that each group runs it;
- * KIR_NONE: there is none. */
+/* A busy loop before another that has the same rounds, by itself, so that groups run it: one that
+ * does not stores at once.  KIR_NONE: there is none. */
 static uint32_t busy_before(const struct ll *l, uint32_t loop)
 {
     for (uint32_t i = 0; i < loop; i++) {

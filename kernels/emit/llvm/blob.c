@@ -30,7 +30,8 @@ static frit_status check(const struct blob *head, const unsigned char *bytes, si
             return fail(err, FRIT_INVALID, "phase %llu begins outside of its machine code",
                         (unsigned long long)i);
         if (phase.behind != BLOB_NOWHERE &&
-            (phase.scratch < HELD_BYTES || phase.behind > phase.scratch - HELD_BYTES))
+            (phase.scratch < HELD_BYTES || phase.behind > phase.scratch - HELD_BYTES ||
+             phase.behind % BLOB_ALIGN))
             return fail(err, FRIT_INVALID, "phase %llu holds stores outside of its scratch",
                         (unsigned long long)i);
     }

@@ -204,6 +204,8 @@ static void test_lines(void **state)
     assert_int_equal(check_on(NULL, SUM, FRIT_F32, 3, (const int64_t[]){7, 40, 64}, 1, 1), 0);
     assert_int_equal(check_on(NULL, SUM, FRIT_I32, 3, (const int64_t[]){3, 40, 700}, 1, 1), 0);
     assert_int_equal(check_on(NULL, SUM, FRIT_I32, 3, (const int64_t[]){2, 2600, 70}, 1, 2), 0);
+    assert_int_equal(check_on(NULL, SUM, FRIT_I32, 3, (const int64_t[]){1, 2600, 64}, 1, 2), 0);
+    assert_int_equal(check_on(NULL, SUM, FRIT_I32, 4, (const int64_t[]){1, 2, 2600, 64}, 2, 2), 0);
     assert_int_equal(check_on(NULL, SUM, FRIT_F32, 3, (const int64_t[]){40, 40, 20}, 1, 1), 1);
 }
 

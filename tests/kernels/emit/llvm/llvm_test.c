@@ -245,7 +245,10 @@ static void damaged_bytes_are_not_loaded(void **state)
     whole[5]++;
     assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_OK);
     object_unload(object);
+    whole[6] = 8;
+    assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_INVALID);
     whole[5] = 64;
+    whole[6] = 0;
     assert_int_equal(object_load(whole, sizeof(whole), &object, NULL), FRIT_INVALID);
     whole[6] = BLOB_NOWHERE;
     whole[3] = 3;
