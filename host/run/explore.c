@@ -366,6 +366,32 @@ static frit_status explorer_relative(struct explorer *e, frit_device *device,
     return FRIT_OK;
 }
 
+static bool is_expanded(const struct explorer *e, const struct segment *segment, uint32_t number)
+{
+    uint32_t from = number ? e->call_end[number - 1] : 0;
+
+    return e->call_end[number] != from + 1 || e->graph.ops[from].op != segment->ops[number]->op;
+}
+
+frit_status explorer_form(struct explorer *e, frit_device *device, const struct segment *segment,
+                          uint32_t number, struct str *bytes, struct segment_form *form,
+                          frit_err *err)
+{
+    bytes->length = 0;
+    *form = (struct segment_form){0};
+    TRY(explorer_graph(e, device, segment, number + 1, err));
+    if (!is_expanded(e, segment, number))
+        return FRIT_OK;
+    TRY(explorer_relative(e, device, segment, number + 1, err));
+    relative_write(&e->relative, number ? e->call_end[number - 1] : 0, e->call_end[number], bytes);
+    if (bytes->failed)
+        return fail_memory(err, bytes->length);
+    *form = (struct segment_form){.key = {bytes->text, bytes->length},
+                                  .extents = e->relative.extents,
+                                  .n_extents = e->relative.n_extents};
+    return FRIT_OK;
+}
+
 /* ---- asking the search ---- */
 
 static frit_status search_begin(struct explorer *e, frit_device *device, frit_err *err)

@@ -33,6 +33,13 @@ void explorer_reset(struct explorer *explorer);
 frit_status explorer_graph(struct explorer *explorer, frit_device *device,
                            const struct segment *segment, uint32_t n_calls, frit_err *err);
 
+/* The expansion of recorded op `number`, the next after those that the graph has or one of them;
+ * the op has got its last death.  `bytes` is emptied and written; *form points into it and into the
+ * explorer.  With no bytes the op is not expanded. */
+frit_status explorer_form(struct explorer *explorer, frit_device *device,
+                          const struct segment *segment, uint32_t number, struct str *bytes,
+                          struct segment_form *form, frit_err *err);
+
 /* What the search says after exactly the first `n_calls` records: *plan NULL: go on. */
 frit_status explorer_lazy(struct explorer *explorer, frit_device *device,
                           const struct segment *segment, uint32_t n_calls, struct plan **plan,
