@@ -67,49 +67,69 @@ static bool capped(frit_device *device)
     return most && atomic_load(&device->count.explorations) >= most;
 }
 
-/* Outside of the lock: asks the search; NULL: go on.  The reference is the caller's. */
+/* Outside of the lock: searches a plan; NULL: go on.  The reference is the caller's. */
 static struct plan *explore_lazy(struct stream *stream)
 {
     struct segment *segment = stream->segment;
+    uint64_t begun = timeline_begin();
     struct plan *plan = NULL;
     frit_err err = ERR_INIT;
 
-    atomic_fetch_add(&stream->device->count.plan_misses, 1);
-    if (capped(stream->device) || explorer_lazy(&stream->executor->explorer, stream->device,
-                                                segment, segment->n_matched, &plan, &err))
-        return NULL;
-    walker_set_lazy(&stream->walker, plan);
-    plan_saver_note(stream->device->saver);
+    if (!explorer_lazy(&stream->executor->explorer, stream->device, segment, segment->n_matched,
+                       &plan, &err)) {
+        walker_set_lazy(&stream->walker, plan);
+        plan_saver_note(stream->device->saver);
+    }
+    timeline_end(begun, "search", str_of("explore"));
     return plan;
 }
 
-/* Inside the lock: the answer at the walker's place, if it is not to go on.  False if another
- * thread has the baton: then matching waits here. */
-static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan)
+/* Inside the lock, with the baton: runs the first `n_calls` ops, by the plan or (NULL) op by op. */
+static void run_first(struct stream *stream, uint32_t n_calls, struct plan *plan)
 {
-    struct plan *found = NULL;
     struct execution f;
 
+    detach(stream, n_calls, &f);
+    home_leave(&stream->home);
+    execution_run(&f, f.n_calls == n_calls ? plan : NULL);
+    home_enter(&stream->home);
+    attach(stream, f.segment);
+    walker_restart(&stream->walker);
+}
+
+/* Inside the lock, with the baton, where nothing is known.  When no more may be searched, what is
+ * queued runs op by op. */
+static void run_unknown(struct stream *stream)
+{
+    struct plan *found;
+
+    atomic_fetch_add(&stream->device->count.plan_misses, 1);
+    if (capped(stream->device)) {
+        run_first(stream, stream->segment->n_matched, NULL);
+        return;
+    }
+    home_leave(&stream->home);
+    found = explore_lazy(stream);
+    home_enter(&stream->home);
+    if (!found)
+        return;
+    run_first(stream, found->n_calls, found);
+    home_leave(&stream->home);
+    execution_drop_plan(stream->device, found);
+    home_enter(&stream->home);
+}
+
+/* Inside the lock: acts on what is known at the walker's node, if that is not to go on.  False if
+ * another thread has the baton: then matching waits here. */
+static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan)
+{
     if (!begin_executing(stream))
         return false;
     if (kind == LAZY_UNKNOWN) {
-        uint64_t begun = timeline_begin();
-
-        home_leave(&stream->home);
-        plan = found = explore_lazy(stream);
-        timeline_end(begun, "search", str_of("explore"));
-        home_enter(&stream->home);
+        run_unknown(stream);
     } else {
         stream_count(&stream->count.plan_hits, 1);
-    }
-    if (plan) {
-        detach(stream, plan->n_calls, &f);
-        home_leave(&stream->home);
-        execution_run(&f, f.n_calls == plan->n_calls ? plan : NULL);
-        execution_drop_plan(stream->device, found);
-        home_enter(&stream->home);
-        attach(stream, f.segment);
-        walker_restart(&stream->walker);
+        run_first(stream, plan->n_calls, plan);
     }
     end_executing(stream);
     return true;

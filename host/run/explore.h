@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "plan/plan.h"
 #include "record/segment.h"
+#include "run/period.h"
 #include "run/run.h"
 #include "search/search.h"
 
@@ -23,7 +24,9 @@ struct explorer {
     uint32_t n_calls, n_values; /* of the segment, that the graph has */
     bool expanded;              /* some composite row stands as its parts */
     struct relative relative;   /* of the first ops of the graph */
+    uint32_t n_relative;        /* ops of the segment that `relative` has */
     struct search *search;
+    struct period period;
 };
 
 void explorer_fini(struct explorer *explorer);
