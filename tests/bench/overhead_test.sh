@@ -16,8 +16,8 @@ while read -r line; do
   grep -q '"suite":"overhead"' <<<"$line" || complain "no suite: $line" 'bench overhead --json'
   rows=$((rows + 1))
 done <"$scratch/out"
-[ "$rows" = 4 ] || complain "$rows rows, not 4" 'bench overhead --json'
-for key in ns_per_op speed_up plans_ratio first_ms; do
+[ "$rows" = 6 ] || complain "$rows rows, not 6" 'bench overhead --json'
+for key in ns_per_op speed_up plans_ratio mix_ratio first_ms; do
   grep -q "\"$key\":[0-9.e+-]*,\"${key}_target\":" "$scratch/out" || complain "no $key" 'bench overhead --json'
 done
 
@@ -35,7 +35,7 @@ expect 0 '*' '' "$frit" bench reference --quick --json --filter 'sum*' -f matmul
 [ "$(rows)" = 'sum sum-rows sum-columns matmul-256 ' ] || complain "other rows: $(rows)" 'bench reference --filter'
 grep -q '"case":"of all, 128 x 128 f32"' "$scratch/out" || complain 'another size' 'bench reference --quick'
 expect 0 '' 'bench: matmul-2048 is left out, being large' "$frit" bench reference --quick --filter matmul-2048
-expect 2 '' "no row is named 'serach'; there are: mix, mix-threads, mix-plans, search$" "$frit" bench overhead -f mix -f serach
+expect 2 '' "no row is named 'serach'; there are: mix, mix-threads, mix-plans, deferred, rotating, search$" "$frit" bench overhead -f mix -f serach
 expect 2 '' "no row is named 'mix'; there are: copy, .*, mlp$" "$frit" bench reference -f mix
 
 expect 2 '' 'something is missing: frit bench SUITE' "$frit" bench
