@@ -51,6 +51,8 @@ uint64_t bench_now(void);
 
 /* The suite `overhead`. */
 int bench_overhead(const struct bench *bench);
+/* The suite `programs`. */
+int bench_programs(const struct bench *bench);
 /* The suite of a device: the first usable one whose name begins so. */
 int bench_device(const struct bench *bench, const char *name);
 
