@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,10 +72,7 @@ const char *place_name(const struct place *place)
 
 int cache_create(struct cache *cache, const struct bench *bench)
 {
-    const char *folder = getenv("TMPDIR");
-
-    snprintf(cache->path, sizeof(cache->path), "%s/frit-bench-XXXXXX",
-             folder && *folder ? folder : "/tmp");
+    snprintf(cache->path, sizeof(cache->path), "/tmp/frit-bench-XXXXXX");
     if (mkdtemp(cache->path))
         return CLI_FINE;
     cache->path[0] = 0;

@@ -16,7 +16,7 @@ struct place {
 };
 
 struct cache {
-    char path[4096]; /* "": there is none */
+    char path[64]; /* "": there is none */
 };
 
 /* CLI_FAILED after a message.  The device is that of --device, cpu without; `cache` NULL: compiled
