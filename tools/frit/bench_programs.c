@@ -22,7 +22,7 @@ enum {
     LOOP_BEGINNING = 32,
     LOOP_TOGETHER = 128,
     LOOP_STEPS = 512,
-    LOOP_ROUNDS = 3
+    LOOP_ROUNDS = 5
 };
 
 static const double patience = 60; /* seconds until a program has to be warm */
@@ -362,7 +362,7 @@ static double loop_beginning(const struct bench *bench, const struct program_row
 static int count_loop(const struct bench *bench, const struct program_row *row,
                       struct bench_row *out)
 {
-    frit_stats early, late;
+    frit_stats early, late, end;
     struct place place;
     struct state s;
     int status = place_open(&place, bench, NULL);
@@ -377,13 +377,16 @@ static int count_loop(const struct bench *bench, const struct program_row *row,
     early = place_stats(&place);
     for (int i = LOOP_BEGINNING; i < LOOP_STEPS; i++)
         step(&s);
-    place_sync(&place);
     late = place_stats(&place);
+    place_sync(&place);
+    end = place_stats(&place);
     add(out, "late_searches", "searches after 32 steps",
         (double)(late.explorations - early.explorations), 0);
+    add(out, "tail_searches", "searches of what was left at the end",
+        (double)(end.explorations - late.explorations), 0);
     add(out, "late_programs", "programs made after 32 steps",
-        (double)(late.programs - early.programs), 0);
-    add(out, "plans", "plans known after 512 steps", (double)late.plans_now, 8);
+        (double)(end.programs - early.programs), 0);
+    add(out, "plans", "plans known after 512 steps", (double)end.plans_now, 8);
     state_fini(&s);
     return place_close(&place);
 }
