@@ -158,6 +158,12 @@ static inline bool is_predicted_call(struct stream *stream, struct recorded_op *
     return !call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0;
 }
 
+/* The op that fills the queue goes the long way, which runs it. */
+static inline bool fills_queue(const struct stream *stream)
+{
+    return stream->segment->n_ops + 1 >= (uint64_t)stream->device->config.max_ops;
+}
+
 /* Inside the lock.  NULL: it is another op, or there is no memory.  Who watches sees every op on
  * the longer way. */
 static inline __attribute__((always_inline)) struct slot *
@@ -169,7 +175,7 @@ confirm(struct binding *binding, const struct api_call *call, struct operands *o
     struct slot *out;
     uint32_t n_new;
 
-    if (!known || watch_is_on(&stream->device->watch) ||
+    if (!known || fills_queue(stream) || watch_is_on(&stream->device->watch) ||
         !is_predicted_call(stream, known, call, o, &n_new))
         return NULL;
     out = binding_create_output(binding, call->op, &segment->types[known->out[0]]);
