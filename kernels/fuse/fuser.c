@@ -7,6 +7,12 @@
 #include "base/fail.h"
 #include "fuse/program.h"
 #include "kernels.h"
+#include "lower/cost.h"
+
+/* Instructions of a kernel by lower_cost: compilers take more than linear time, about half a second
+ * for so many in LLVM on a CPU core.  More ops are worth more kernels then: they compute for longer
+ * than memory takes. */
+enum { MOST_INSTRUCTIONS = 4096 };
 
 struct fuser {
     const struct kernels_device *device;
@@ -15,6 +21,7 @@ struct fuser {
     struct matcher matcher;
     bool closed;
     uint32_t accepted;
+    uint32_t n_instructions; /* of what was pushed */
 };
 
 static struct fuser *fuser_create(const struct kernels_device *device,
@@ -80,6 +87,7 @@ frit_status kernels_clone(const void *fuser, void **out, frit_err *err)
     }
     to->closed = from->closed;
     to->accepted = from->accepted;
+    to->n_instructions = from->n_instructions;
     *out = to;
     return FRIT_OK;
 }
@@ -102,7 +110,7 @@ void kernels_reset(void *fuser)
     block_reset(&f->block);
     matcher_reset(&f->matcher);
     f->closed = false;
-    f->accepted = 0;
+    f->accepted = f->n_instructions = 0;
 }
 
 /* Whether a program of all ops has no more arguments than the device takes. */
@@ -115,7 +123,9 @@ static bool args_fit(const struct fuser *f)
 
 static void push(struct fuser *f, const frit_op_desc *op)
 {
-    if (!op_types_fit(&f->device->target, op) || block_push(&f->block, op, NULL)) {
+    f->n_instructions += lower_cost(op->id);
+    if ((f->block.n_ops && f->n_instructions > MOST_INSTRUCTIONS) ||
+        !op_types_fit(&f->device->target, op) || block_push(&f->block, op, NULL)) {
         f->closed = true;
         return;
     }
