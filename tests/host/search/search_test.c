@@ -154,7 +154,7 @@ static void e9_cycle_is_split(void **state)
            "add 6 1 > 24; exp 40 > 41 ! 1",
            "0 1 linked(2 3 4) 5 6 7");
     assert_int_equal(rig_stats.repairs, 1);
-    assert_int_equal(rig_stats.surrenders, 0);
+    assert_int_equal(rig_stats.in_order, 0);
 }
 
 static void e11_closing_op_is_not_lost(void **state)
