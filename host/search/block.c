@@ -176,7 +176,7 @@ static uint32_t covered(const struct search_ctx *ctx, const struct block *block)
  * searched again. */
 static bool is_behind(struct search_ctx *ctx, struct block *block)
 {
-    enum { MOST_WAITING = 64 };
+    enum { MOST_WAITING = 32 };
 
     if (block->n_ops - covered(ctx, block) < MOST_WAITING)
         return false;

@@ -279,7 +279,8 @@ static bool are_alike(const struct search_ctx *ctx, const struct block *a, const
                0;
 }
 
-/* Of the pairs of open blocks that were not tried the one to merge first. */
+/* Of the pairs of open blocks that were not tried the one to merge first: blocks alike, then such
+ * of one size, so that sizes double until programs are full, then small ones. */
 static bool next_pair(const struct search_ctx *ctx, const struct pass *pass, struct trial *trial)
 {
     uint64_t least = UINT64_MAX;
@@ -290,7 +291,9 @@ static bool next_pair(const struct search_ctx *ctx, const struct pass *pass, str
         for (uint64_t others = rest & (rest - 1) & ~pass->apart[a]; others; others &= others - 1) {
             uint32_t b = dag_first(others);
             const struct block *x = pass->blocks[a], *y = pass->blocks[b];
-            uint64_t rank = (uint64_t)!are_alike(ctx, x, y) << 32 | (x->n_ops + y->n_ops);
+            uint32_t more = x->n_ops > y->n_ops ? x->n_ops - y->n_ops : y->n_ops - x->n_ops;
+            uint64_t rank = (uint64_t)!are_alike(ctx, x, y) << 62 | (uint64_t)more << 31 |
+                            (x->n_ops + y->n_ops);
 
             if (rank >= least || !dag_can_merge(&pass->dag, a, b))
                 continue;
@@ -309,6 +312,15 @@ static frit_status merge_two(struct search_ctx *ctx, struct pass *pass, frit_err
 
     while (trial.kept == PASS_NO_BLOCK && has_budget(ctx) && next_pair(ctx, pass, &trial))
         TRY(try_merge(ctx, pass, &trial, err));
+    return FRIT_OK;
+}
+
+frit_status pass_merge_rest(struct search_ctx *ctx, struct pass *pass, frit_err *err)
+{
+    for (uint64_t before = 0; before != pass->dag.live;) {
+        before = pass->dag.live;
+        TRY(merge_two(ctx, pass, err));
+    }
     return FRIT_OK;
 }
 

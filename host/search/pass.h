@@ -5,8 +5,8 @@
  * that is legal (no third block between) and their fusers gain; otherwise the op joins the latest
  * of them that it can join without a cycle, or begins a block of its own.  An op that no fuser of
  * its block takes closes the block and begins another.  At most max_blocks blocks are open: before
- * one too many is begun the two are merged that gain, first such as make tensors alike, then the
- * smallest; the walk stops before an op that has no place.
+ * one too many is begun two are merged that gain, best such as make tensors alike and are of one
+ * size; the walk stops before an op that has no place.
  *
  * Merging is tried while the pushes of the whole search are within a budget for each op that it has
  * seen.  So all costs together grow with the ops, whatever they share. */
@@ -37,6 +37,8 @@ frit_status pass_reserve(struct pass *pass, uint32_t n_ops, frit_err *err);
 
 /* Takes the next op, a later one than all before it; or stops and takes none any more. */
 frit_status pass_take(struct search_ctx *ctx, struct pass *pass, uint32_t op, frit_err *err);
+/* No more ops come: merges open blocks as long as two gain. */
+frit_status pass_merge_rest(struct search_ctx *ctx, struct pass *pass, frit_err *err);
 /* A value died with an op that may have been taken already. */
 void pass_bury(const struct search_ctx *ctx, struct pass *pass, uint32_t op, uint32_t value);
 /* Whether an op more could get into a block that is there. */

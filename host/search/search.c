@@ -227,6 +227,7 @@ static frit_status close_block(struct search *search, struct block *block, frit_
 /* Ends the pass; *end is one beyond the last op that it found a place for. */
 static frit_status close_pass(struct search *search, uint32_t *end, frit_err *err)
 {
+    TRY(pass_merge_rest(&search->ctx, &search->pass, err));
     for (uint64_t rest = search->pass.dag.live; rest; rest &= rest - 1) {
         const struct plan_block *chunk;
 

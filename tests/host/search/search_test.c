@@ -21,10 +21,14 @@ static struct rule linked[] = {{.name = "linked", .kind = RULE_LINKED, .quality 
 
 static void e1_interleaved_chains(void **state)
 {
+    const char *segment = "exp 0 > 2; exp 1 > 3; neg 2 > 4 ! 2; neg 3 > 5 ! 3";
+
     (void)state;
-    EXPECT(chain, 5, "exp 0 > 2; exp 1 > 3; neg 2 > 4 ! 2; neg 3 > 5 ! 3", "chain(0 2) chain(1 3)");
-    EXPECT(chain, 5, "exp 0 > 2; sum 9 > 8; neg 2 > 4 ! 2; neg 8 > 5 ! 8; exp 5 > 6 ! 5",
-           "chain(0 2) 1 chain(3 4)");
+    EXPECT(linked, 5, segment, "linked(0 2) linked(1 3)");
+    EXPECT(linked, 5, "exp 0 > 2; sum 9 > 8; neg 2 > 4 ! 2; neg 8 > 5 ! 8; exp 5 > 6 ! 5",
+           "linked(0 2) 1 linked(3 4)");
+    /* Nothing joins them, but one launch is saved. */
+    EXPECT(chain, 5, segment, "chain(0 1 2 3)");
 }
 
 static void e2_joining_op(void **state)
@@ -132,6 +136,16 @@ static void e7_short_programs(void **state)
     assert_int_equal(rig_stats.holes, 2);
     /* What is found again may not run between. */
     EXPECT(rules, 5, "abs 0 > 1; exp 1 > 2 ! 1; neg 2 > 3 ! 2", "0 pair(1 2)");
+}
+
+/* A fuser that can make nothing of one block is asked again for the next. */
+static void fusers_are_asked_again(void **state)
+{
+    struct rule rules[] = {
+        {.name = "first", .kind = RULE_FIRST, .quality = 1000, .sequence = {FRIT_OP_abs}}};
+
+    (void)state;
+    EXPECT(rules, 5, "exp 0 > 1; abs 1 > 2 ! 1; neg 2 > 3 ! 2", "0 first(1 2)");
 }
 
 static void e8_order_is_simulated(void **state)
@@ -252,7 +266,7 @@ static void blocks_are_limited(void **state)
     EXPECT(linked, 3, three, "linked(0 3) linked(1 4) linked(2 5)");
     EXPECT_SOME(linked, 2, three, "0 1 of 2");
     EXPECT(linked, 2, three, "0 1 2 3 4 5");
-    EXPECT(chain, 2, three, "chain(0 1 3 4) chain(2 5)");
+    EXPECT(chain, 2, three, "chain(0 1 2 3 4 5)");
     EXPECT(chain, 1, three, "chain(0 1 2 3 4 5)");
 }
 
@@ -369,6 +383,7 @@ int main(void)
         cmocka_unit_test(e5_merge_hides_nothing),
         cmocka_unit_test(e6_score_decides),
         cmocka_unit_test(e7_short_programs),
+        cmocka_unit_test(fusers_are_asked_again),
         cmocka_unit_test(e8_order_is_simulated),
         cmocka_unit_test(e9_cycle_is_split),
         cmocka_unit_test(e11_closing_op_is_not_lost),
