@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 
-enum { SMALLEST = 512, LARGEST = 2048, TEXT = 1 << 16 };
+enum { SMALLEST = 512, LARGEST = 1024, TEXT = 1 << 16 };
 
 #define RULES(...)  \
     {               \
