@@ -196,8 +196,9 @@ static frit_status try_append(struct search_ctx *ctx, struct pass *pass, struct 
     return FRIT_OK;
 }
 
-/* Program order is always legal inside a block.  Where ops of two blocks that are not small lie
- * between each other, one after the other comes first: the larger is not fed again then. */
+/* Program order is always legal inside a block.  Where ops of two blocks lie between each other and
+ * the blocks are not small, or nothing joins them, one is put behind the other: the larger is not
+ * fed again then. */
 static frit_status try_orders(struct search_ctx *ctx, struct pass *pass, struct trial *trial,
                               frit_err *err)
 {
@@ -208,7 +209,7 @@ static frit_status try_orders(struct search_ctx *ctx, struct pass *pass, struct 
 
     if (ends_before(x, y) || ends_before(y, x)) {
         swapped = ends_before(y, x);
-    } else if (x->n_ops + y->n_ops <= SMALL) {
+    } else if (!trial->strict && x->n_ops + y->n_ops <= SMALL) {
         TRY(block_interleave(ctx, x, y, trial->strict, &merged, err));
         if (merged)
             trial->kept = a;
@@ -345,29 +346,59 @@ static void stop(struct pass *pass)
     pass->stopped = true;
 }
 
-static bool is_full(const struct search_ctx *ctx, const struct pass *pass)
+static bool has_too_many(const struct search_ctx *ctx, const struct pass *pass)
 {
-    return (uint32_t)__builtin_popcountll(open_blocks(pass)) >= ctx->config.max_blocks;
+    return (uint32_t)__builtin_popcountll(open_blocks(pass)) > ctx->config.max_blocks;
 }
 
-static frit_status begin_block(struct search_ctx *ctx, struct pass *pass, uint32_t op,
-                               uint64_t needs, bool *taken, frit_err *err)
+/* Takes back the latest block, which has one op, and stops the walk before it. */
+static void withdraw(struct search_ctx *ctx, struct pass *pass, uint32_t block, uint64_t ordered)
 {
-    uint64_t shares;
+    const struct block *last = pass->blocks[block];
+    const frit_op_desc *op = &ctx->ops.ops[last->ops[0]];
+
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        if (op->in[k].kind == FRIT_OPERAND_TENSOR)
+            ctx->values[op->in[k].value].readers &= ~dag_bit(block);
+    }
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        if (op->out[k].kind == FRIT_OPERAND_TENSOR)
+            ctx->values[op->out[k].value].maker = 0;
+    }
+    pass->place[last->ops[0]] = PASS_NO_BLOCK;
+    pass->ordered = ordered;
+    pass->dag.live &= ~dag_bit(block);
+    pass->dag.before[block] = 0;
+    for (uint32_t c = 0; c < DAG_BLOCKS; c++)
+        pass->apart[c] &= ~dag_bit(block);
+    pass->apart[block] = 0;
+    block_destroy(ctx, pass->blocks[block]);
+    pass->blocks[block] = NULL;
+    stop(pass);
+}
+
+/* A block for the op, where others can make place for it or take it in. */
+static frit_status begin_block(struct search_ctx *ctx, struct pass *pass, uint32_t op,
+                               uint64_t needs, frit_err *err)
+{
+    uint64_t ordered = pass->ordered;
+    bool taken;
     uint32_t block;
 
-    if (is_full(ctx, pass)) {
-        TRY(merge_two(ctx, pass, err));
-        needs = needs_of(ctx, pass, &ctx->ops.ops[op], &shares);
-    }
-    if (is_full(ctx, pass) || !~pass->dag.live) {
+    if (!~pass->dag.live) {
         stop(pass);
         return FRIT_OK;
     }
     block = dag_first(~pass->dag.live);
     TRY(block_create(ctx, block, &pass->blocks[block], err));
     pass->dag.live |= dag_bit(block);
-    return put(ctx, pass, block, op, needs, taken, err);
+    TRY(put(ctx, pass, block, op, needs, &taken, err)); /* it is the first: taken */
+    if (!has_too_many(ctx, pass))
+        return FRIT_OK;
+    TRY(merge_two(ctx, pass, err));
+    if (has_too_many(ctx, pass))
+        withdraw(ctx, pass, block, ordered);
+    return FRIT_OK;
 }
 
 /* Of the blocks that share a value with the op, after merging, the one that it joins. */
@@ -412,5 +443,5 @@ frit_status pass_take(struct search_ctx *ctx, struct pass *pass, uint32_t op, fr
         TRY(put(ctx, pass, block, op, needs, &taken, err));
     if (taken)
         return FRIT_OK;
-    return begin_block(ctx, pass, op, needs, &taken, err);
+    return begin_block(ctx, pass, op, needs, err);
 }

@@ -4,7 +4,7 @@
  * An op goes to the open block that shares a value with it.  If several do, they are merged where
  * that is legal (no third block between) and their fusers gain; otherwise the op joins the latest
  * of them that it can join without a cycle, or begins a block of its own.  An op that no fuser of
- * its block takes closes the block and begins another.  At most max_blocks blocks are open: before
+ * its block takes closes the block and begins another.  At most max_blocks blocks are open: where
  * one too many is begun two are merged that gain, best such as make tensors alike and are of one
  * size; the walk stops before an op that has no place.
  *
