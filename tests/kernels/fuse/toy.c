@@ -7,7 +7,7 @@
 
 enum { MOST = 32, WORKSPACE = 64 };
 
-atomic_uint toy_builds, toy_meet;
+atomic_uint toy_builds, toy_matches, toy_meet;
 bool toy_exact;
 int toy_fault;
 
@@ -18,6 +18,7 @@ static bool knows(const struct block_op *op)
 
 static bool match(struct matcher *matcher, const struct block *block)
 {
+    toy_matches++;
     return knows(&block->ops[matcher->n_ops]);
 }
 
