@@ -4,8 +4,9 @@
  * cover everything; whatever it found is given up for program order if the simulation finds fault
  * with it.
  *
- * Deaths stand at the last use, so one may be added to an op that was fed already; its block is
- * then fed again before anything is decided by it. */
+ * Deaths stand at the last use, so one may be added to an op that was fed already: as where a scope
+ * ends.  Its block is then fed again before anything is decided by it, and finish begins with a new
+ * pass that knows of all deaths. */
 #include "search/search.h"
 
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct search {
     struct search_ctx ctx;
     struct pass pass;
     uint32_t n_deaths; /* of the relative ops seen */
+    bool late;         /* some of them came when the pass had taken their op */
     bool *found;       /* per op: it is in a chunk */
     uint32_t found_capacity;
     struct chunks chunks;
@@ -85,6 +87,7 @@ static void forget(struct search *search)
     if (search->found_capacity)
         memset(search->found, 0, search->found_capacity * sizeof(*search->found));
     search->n_deaths = 0;
+    search->late = false;
     search->chunks.count = 0;
 }
 
@@ -149,8 +152,10 @@ static frit_status note_op(struct search *search, const frit_op_desc *op, frit_e
             continue;
         known->dead = true;
         TRY(relative_bury(&ctx->ops, known->last - 1, value, err));
-        if (known->last - 1 < number)
+        if (known->last - 1 < number) {
             pass_bury(ctx, &search->pass, known->last - 1, value);
+            search->late = true;
+        }
     }
     search->n_deaths += op->n_dead;
     return FRIT_OK;
@@ -290,8 +295,19 @@ static frit_status take_range(struct search *search, uint32_t first, frit_err *e
     return FRIT_OK;
 }
 
+/* The pass again, with all deaths known from the first op on. */
+static frit_status take_again(struct search *search, frit_err *err)
+{
+    if (!search->late)
+        return FRIT_OK;
+    pass_reset(&search->ctx, &search->pass);
+    search->ctx.work = 0;
+    return take_range(search, 0, err);
+}
+
 static frit_status find(struct search *search, bool all, uint32_t *end, frit_err *err)
 {
+    TRY(take_again(search, err));
     TRY(close_range(search, 0, end, err));
     while (all && *end < search->ctx.ops.n_ops) {
         uint32_t first = *end;
