@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bound plan owns each of its buffers once while it is replayed.  The wanted value that takes one
+ * takes that owner over; other values that share a buffer own it once more.  So a replay that is
+ * given up gives all buffers back; only writes into the memory of operands could not be undone, and
+ * plans that have these are one submit. */
+#include "run/replay.h"
+
+#include <string.h>
+
+#include "base/array.h"
+#include "base/fail.h"
+#include "device/label.h"
+#include "device/prepared.h"
+#include "run/launch.h"
+
+enum { LOOK_EVERY = 64 }; /* replays between two looks at the generation of a program */
+
+/* ---- does it match ---- */
+
+static bool same_scalars(const struct same_record *same, const struct recorded_op *record)
+{
+    for (uint32_t i = 0; i < same->n_in; i++) {
+        if (same->in[i].kind == FRIT_OPERAND_SCALAR &&
+            same->in[i].scalar.bits != record->in[i].scalar.bits)
+            return false;
+    }
+    return !same->attrs_bytes || memcmp(same->attrs, record->attrs, same->attrs_bytes) == 0;
+}
+
+static bool same_layout(const struct bound_value *bound, const struct value *value)
+{
+    const struct op_type *a = &bound->type, *b = &value->type;
+
+    if (a->dtype != b->dtype || a->rank != b->rank || bound->layout.offset != value->layout.offset)
+        return false;
+    for (uint32_t d = 0; d < a->rank; d++) {
+        if (a->dims[d] != b->dims[d] || bound->layout.strides[d] != value->layout.strides[d])
+            return false;
+    }
+    return true;
+}
+
+/* An operand as it was, at a place of the same kind, in a buffer of the same size: whether there is
+ * a tail behind it follows from these. */
+static bool matches_external(struct bound_value *bound, const struct seg_value *from)
+{
+    const struct slot *slot = from->slot;
+    const struct value *value;
+    const struct buffer *buffer;
+
+    if (slot && slot->state != SLOT_READY)
+        return false;
+    value = slot ? &slot->value : &from->alias->value;
+    buffer = value->buffer;
+    bound->buffer = value->buffer;
+    if (!same_layout(bound, value) || buffer->bytes != bound->bytes ||
+        (buffer->offset == 0) != bound->start)
+        return false;
+    if (bound->last != (slot && slot->owners == 0 && slot->holds == 1))
+        return false;
+    return !bound->overwritten || (buffer_owners(buffer) == 1 && buffer_pins(buffer) == 0);
+}
+
+static bool meet(const struct buffer *a, const struct buffer *b)
+{
+    return a->handle == b->handle && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
+}
+
+/* The memory assigned to a value is of the same kind, and no operand lies in it. */
+static bool matches_assigned(struct bound_plan *bound, struct bound_value *value,
+                             const struct slot *slot, const struct assignment *assigned)
+{
+    const struct buffer *memory;
+
+    while (assigned && assigned->slot != slot)
+        assigned = assigned->next;
+    if (!assigned)
+        return false;
+    memory = assigned->memory;
+    value->buffer = assigned->memory;
+    if (memory->bytes != value->bytes || memory->tail != value->tail ||
+        (memory->offset == 0) != value->start ||
+        memory->offset & (((uint64_t)1 << value->align_log2) - 1))
+        return false;
+    for (uint32_t i = 0; i < bound->external.count; i++) {
+        if (meet(bound->values[bound->external.list[i]].buffer, memory))
+            return false;
+    }
+    return true;
+}
+
+static bool matches_all_assigned(struct bound_plan *bound, const struct segment *segment,
+                                 const struct assignment *assigned)
+{
+    uint32_t n = 0;
+
+    for (const struct assignment *a = assigned; a; a = a->next)
+        n++;
+    if (n != bound->assigned.count)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        struct bound_value *value = &bound->values[bound->assigned.list[i]];
+
+        if (!matches_assigned(bound, value, segment->values[value->seg].slot, assigned))
+            return false;
+    }
+    return true;
+}
+
+static bool same_persistence(const struct bound_plan *bound, const struct segment *segment)
+{
+    if (!bound->persistent)
+        return !segment->persistent;
+    for (uint32_t r = 0; r < bound->n_calls; r++) {
+        if (bound->persistent[r] != segment->ops[r]->persistent)
+            return false;
+    }
+    return true;
+}
+
+bool replay_matches(struct bound_plan *bound, const struct segment *segment,
+                    const struct assignment *assigned)
+{
+    for (uint32_t i = 0; i < bound->unsure.count; i++) {
+        const struct bound_value *value = &bound->values[bound->unsure.list[i]];
+        const struct slot *slot = segment->values[value->seg].slot;
+
+        if (value->wanted != (slot->owners > 0 || slot->holds > 1))
+            return false;
+    }
+    for (uint32_t i = 0; i < bound->external.count; i++) {
+        struct bound_value *value = &bound->values[bound->external.list[i]];
+
+        if (!matches_external(value, &segment->values[value->seg]))
+            return false;
+    }
+    if ((assigned || bound->assigned.count) && !matches_all_assigned(bound, segment, assigned))
+        return false;
+    if (!same_persistence(bound, segment))
+        return false;
+    for (uint32_t i = 0; i < bound->n_same; i++) {
+        if (!same_scalars(&bound->same[i], segment->ops[bound->same[i].record]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- scalars ---- */
+
+/* Classes are part of what prepare answered. */
+static bool write_update(const struct bound_launch *l, const struct bound_scalars *w,
+                         const struct recorded_op *record)
+{
+    struct launch_scalars to = {.scalars = l->scalars + w->scalar,
+                                .classes = l->classes + w->scalar,
+                                .bounds = l->bounds + w->bound};
+
+    if (!w->inner)
+        return launch_scalars_update(record, &w->count, &to);
+    launch_scalars_update_random(record, &w->count, &to);
+    return true;
+}
+
+static bool write_scalars(struct bound_launch *l, const struct segment *segment)
+{
+    for (uint32_t i = 0; i < l->n_updates; i++) {
+        const struct bound_scalars *w = &l->updates[i];
+        const struct recorded_op *record = segment->ops[w->record];
+
+        /* As a rule a program's numbers are what they were. */
+        if (w->alone < record->n_in &&
+            record->in[w->alone].scalar.bits == l->scalars[w->scalar].bits)
+            continue;
+        if (!write_update(l, w, record))
+            return false;
+    }
+    return true;
+}
+
+/* ---- memory ---- */
+
+static struct buffer *buffer_at(const struct bound_plan *bound, const struct bound_ref *at)
+{
+    return at->place == BOUND_BUFFER ? bound->buffers[at->index].buffer
+                                     : bound->values[at->index].buffer;
+}
+
+/* False: a value made here begins where prepare did not see it begin. */
+static bool write_args(struct bound_plan *bound, struct bound_launch *l)
+{
+    frit_arg *args = (frit_arg *)l->launch.args;
+
+    for (uint32_t i = 0; i < l->launch.n_args; i++) {
+        const struct buffer *buffer;
+        bool start;
+
+        if (l->args[i].place == BOUND_ABSENT)
+            continue;
+        buffer = buffer_at(bound, &l->args[i]);
+        args[i].memory = buffer->handle;
+        args[i].offset = buffer->offset + l->args[i].first;
+        start = args[i].offset == 0;
+        if (i < l->n_in && start != !!(args[i].flags & FRIT_ARG_START))
+            return false;
+        if (i < l->n_in)
+            continue;
+        args[i].flags = (args[i].flags & ~(uint64_t)FRIT_ARG_START) | (start ? FRIT_ARG_START : 0);
+        if (args[i].tail)
+            args[i].tail = buffer->tail;
+    }
+    return true;
+}
+
+static void write_spaces(const struct bound_plan *bound, struct bound_launch *l)
+{
+    frit_derived *derived = (frit_derived *)l->launch.derived;
+    uint32_t n = 0;
+
+    if (l->n_spaces > l->launch.n_derived) {
+        const struct buffer *workspace = buffer_at(bound, &l->spaces[n++]);
+
+        l->launch.workspace = workspace->handle;
+        l->launch.workspace_offset = workspace->offset;
+    }
+    for (uint32_t i = 0; i < l->launch.n_derived; i++) {
+        const struct buffer *memory = buffer_at(bound, &l->spaces[n++]);
+
+        derived[i].memory = memory->handle;
+        derived[i].offset = memory->offset;
+    }
+}
+
+static frit_status take_memory(struct bound_plan *bound, frit_device *device, frit_err *err)
+{
+    for (uint32_t i = 0; i < bound->n_buffers; i++) {
+        struct bound_buffer *buffer = &bound->buffers[i];
+
+        if (buffer->in != i)
+            buffer->buffer = bound->buffers[buffer->in].buffer;
+        else
+            TRY(buffer_create(device->memory, buffer->bytes, buffer->persistent, &buffer->buffer,
+                              err));
+    }
+    return FRIT_OK;
+}
+
+/* Gives back those that are not given back yet. */
+static void drop_memory(struct bound_plan *bound)
+{
+    for (uint32_t i = 0; i < bound->n_buffers; i++) {
+        if (bound->buffers[i].in == i)
+            buffer_disown(bound->buffers[i].buffer);
+        bound->buffers[i].buffer = NULL;
+    }
+}
+
+/* Gives back what died by the submit of this number; `from` counts the dying that are gone. */
+static void drop_dead(struct bound_plan *bound, uint32_t submits, uint32_t *from)
+{
+    for (; *from < bound->dying.count; ++*from) {
+        struct bound_buffer *buffer = &bound->buffers[bound->dying.list[*from]];
+
+        if (buffer->dies_after > submits)
+            break;
+        buffer_disown(buffer->buffer);
+        buffer->buffer = NULL;
+    }
+}
+
+/* ---- commands ---- */
+
+static bool up_to_date(struct bound_plan *bound)
+{
+    if (++bound->replays % LOOK_EVERY)
+        return true;
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        if (prepared_cache_outdated(bound->launches[i].cache)) {
+            bound->spoiled = true;
+            return false;
+        }
+    }
+    return true;
+}
+
+static frit_cmd barrier(void)
+{
+    return (frit_cmd){.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_BARRIER};
+}
+
+static void add_zeroing(struct bound_plan *bound, const struct bound_launch *l, uint32_t *n)
+{
+    bound->cmds[(*n)++] = (frit_cmd){.struct_size = sizeof(frit_cmd),
+                                     .kind = FRIT_CMD_FILL,
+                                     .dst = l->launch.workspace,
+                                     .dst_offset = l->launch.workspace_offset,
+                                     .bytes = l->zeroed_bytes,
+                                     .pattern_bytes = 1};
+    bound->cmds[(*n)++] = barrier();
+}
+
+/* The commands of one launch. */
+static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, uint32_t *n,
+                            frit_err *err)
+{
+    const frit_program *program = l->launch.program;
+    bool foreign = FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
+    uint32_t capacity = foreign ? 8 : 1, count = 1;
+    frit_cmd *at;
+
+    if (!array_grow(&bound->cmds, &bound->cmds_capacity, *n, capacity + 3, sizeof(*bound->cmds)))
+        return fail_memory(err, sizeof(*bound->cmds));
+    if (l->barrier)
+        bound->cmds[(*n)++] = barrier();
+    if (l->zeroed_bytes)
+        add_zeroing(bound, l, n);
+    at = &bound->cmds[*n];
+    for (uint32_t i = 0; i < capacity; i++)
+        at[i] = (frit_cmd){.struct_size = sizeof(frit_cmd)};
+    if (foreign) {
+        TRY(program->table->record(program->self, &l->launch, at, capacity, &count, err));
+        if (count > capacity || !launch_commands_known(at, count))
+            return fail(err, FRIT_INTERNAL, "record gives other commands than before");
+    } else {
+        at->kind = FRIT_CMD_LAUNCH;
+        at->launch = &l->launch;
+    }
+    *n += count;
+    return FRIT_OK;
+}
+
+static void set_written(struct bound_plan *bound, const struct bound_launch *l, uint64_t value)
+{
+    for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
+        struct buffer *buffer;
+
+        if (l->args[i].place == BOUND_ABSENT)
+            continue;
+        buffer = buffer_at(bound, &l->args[i]);
+        atomic_store_explicit(&buffer->last_write, value, memory_order_release);
+        if (buffer->whole)
+            atomic_store_explicit(&buffer->whole->last_write, value, memory_order_release);
+    }
+}
+
+/* The launches from `from` up to the next submit. */
+static frit_status submit_next(struct bound_plan *bound, frit_device *device, uint32_t from,
+                               uint32_t *end, uint64_t *value, frit_err *err)
+{
+    uint32_t n = 0, i = from;
+    frit_status st;
+
+    do
+        TRY(add_cmds(bound, &bound->launches[i], &n, err));
+    while (!bound->launches[i++].submit_after);
+    st = device_submit(device, bound->cmds, n, value, err);
+    if (st == FRIT_NO_DEVICE_MEMORY && from) {
+        memory_trim(device->memory, false);
+        st = device_submit(device, bound->cmds, n, value, err);
+    }
+    if (st)
+        return st;
+    *end = i;
+    for (i = from; i < *end; i++)
+        set_written(bound, &bound->launches[i], *value);
+    return FRIT_OK;
+}
+
+static frit_status submit_all(struct bound_plan *bound, frit_device *device, uint64_t *value,
+                              struct failure **late, frit_err *err)
+{
+    uint32_t submits = 0, dropped = 0;
+
+    for (uint32_t at = 0; at < bound->n_launches;) {
+        frit_status st = submit_next(bound, device, at, &at, value, err);
+
+        if (st && submits == 0)
+            return st;
+        if (st) {
+            *late = failure_create(err);
+            return FRIT_OK;
+        }
+        if (++submits < bound->n_submits)
+            drop_dead(bound, submits, &dropped);
+    }
+    return FRIT_OK;
+}
+
+static bool a_block_failed(const struct bound_plan *bound, frit_device *device)
+{
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        const struct bound_launch *l = &bound->launches[i];
+
+        if (l->block && label_has_failed(device->labels, (uint32_t)l->launch.cookie))
+            return true;
+    }
+    return false;
+}
+
+bool replay_is_sound(struct bound_plan *bound, frit_device *device)
+{
+    struct failure *failure;
+
+    if (!atomic_load(&device->n_poisons))
+        return true;
+    bound->spoiled |= a_block_failed(bound, device);
+    failure = replay_failure(bound, device, 0);
+    failure_unref(failure);
+    return !bound->spoiled && !failure;
+}
+
+static bool write_launches(struct bound_plan *bound, const struct segment *segment, uint32_t stream)
+{
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        struct bound_launch *l = &bound->launches[i];
+
+        if (!write_scalars(l, segment))
+            return false;
+        l->launch.cookie = (uint32_t)l->launch.cookie | (uint64_t)stream << 32;
+    }
+    return true;
+}
+
+static bool write_addresses(struct bound_plan *bound)
+{
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        if (!write_args(bound, &bound->launches[i]))
+            return false;
+        if (bound->launches[i].n_spaces)
+            write_spaces(bound, &bound->launches[i]);
+    }
+    return true;
+}
+
+frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,
+                       uint32_t stream, uint64_t *value, struct failure **late)
+{
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    *late = NULL;
+    if (!up_to_date(bound) || !write_launches(bound, segment, stream))
+        return FRIT_UNSUPPORTED;
+    st = take_memory(bound, device, &err);
+    if (!st && !write_addresses(bound))
+        st = FRIT_INTERNAL;
+    if (!st)
+        st = submit_all(bound, device, value, late, &err);
+    if (st) {
+        bound->spoiled |= !launch_lacked_memory(st);
+        drop_memory(bound);
+    }
+    return st;
+}
+
+struct failure *replay_failure(const struct bound_plan *bound, frit_device *device, uint64_t value)
+{
+    struct failure *failure = device_poison_of(device, value);
+
+    for (uint32_t i = 0; i < bound->external.count && !failure; i++) {
+        const struct buffer *buffer = bound->values[bound->external.list[i]].buffer;
+
+        failure = device_poison_of(device, atomic_load(&buffer->last_write));
+    }
+    return failure;
+}
+
+/* The buffer of a wanted value with an owner for it. */
+static struct buffer *take_buffer(struct bound_plan *bound, uint32_t number)
+{
+    const struct bound_ref *at = &bound->values[number].at;
+    struct buffer *buffer = buffer_at(bound, at);
+    const struct bound_buffer *own;
+
+    if (at->place == BOUND_BUFFER) {
+        own = &bound->buffers[bound->buffers[at->index].in];
+        if (own->taker == number)
+            return buffer;
+    }
+    buffer_own(buffer);
+    return buffer;
+}
+
+void replay_publish(struct bound_plan *bound, const struct segment *segment,
+                    struct failure *failure)
+{
+    for (uint32_t i = 0; i < bound->wanted.count; i++) {
+        const struct bound_value *value = &bound->values[bound->wanted.list[i]];
+        struct slot *slot = segment->values[value->seg].slot;
+
+        slot->value.layout = value->layout;
+        slot->value.buffer = take_buffer(bound, bound->wanted.list[i]);
+        slot->state = SLOT_READY;
+        if (failure)
+            slot_set_failed(slot, failure_ref(failure));
+    }
+}
+
+void replay_end(struct bound_plan *bound)
+{
+    uint32_t dropped = 0;
+
+    drop_dead(bound, UINT32_MAX, &dropped);
+    for (uint32_t i = 0; i < bound->n_buffers; i++)
+        bound->buffers[i].buffer = NULL;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a bound plan again with other operands.  What does not match, or a first submit that is
+ * refused, changes nothing, and the plan runs step by step, so that nothing here needs a way round.
+ * Threads: one at a time per bound plan. */
+#ifndef RUN_REPLAY_H
+#define RUN_REPLAY_H
+
+#include "run/bound_plan.h"
+#include "run/preassign.h"
+
+/* Inside the stream's lock: whether the segment's values are as they were when the plan was bound;
+ * notes their buffers. */
+bool replay_matches(struct bound_plan *bound, const struct segment *segment,
+                    const struct assignment *assigned);
+/* Outside, after replay_matches: whether no failed command that is known wrote an operand, and no
+ * block of the plan has failed; with such a block it is spoiled. */
+bool replay_is_sound(struct bound_plan *bound, frit_device *device);
+/* Outside: writes addresses and scalars, allocates, submits.  Anything but FRIT_OK: nothing has
+ * happened.  *value is the timeline's; *late: a later submit was refused, so that what is wanted
+ * has failed (the caller's reference), else NULL. */
+frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,
+                       uint32_t stream, uint64_t *value, struct failure **late);
+/* The first failure that is known of what was written or read, a new reference, or NULL. */
+struct failure *replay_failure(const struct bound_plan *bound, frit_device *device, uint64_t value);
+/* Inside the lock: gives the slots their values, or the failure (borrowed). */
+void replay_publish(struct bound_plan *bound, const struct segment *segment,
+                    struct failure *failure);
+/* Outside: gives back what nobody wants. */
+void replay_end(struct bound_plan *bound);
+
+#endif
