@@ -278,7 +278,7 @@ static bool play(struct execution *f, struct bound_plan *bound)
     home_enter(&stream->home);
     fits = replay_matches(bound, f->segment);
     home_leave(&stream->home);
-    if (!fits || !replay_is_sound(bound, device))
+    if (!fits || !replay_is_sound(bound, device) || !replay_fetch(bound, device))
         return false;
     st = replay_run(bound, device, f->segment, f->ordinal, &value);
     f->lacked = launch_lacked_memory(st);

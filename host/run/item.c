@@ -8,6 +8,7 @@
 #include "graph/decompose.h"
 #include "run/fallback.h"
 #include "run/launch.h"
+#include "run/mirror.h"
 #include "run/replay.h"
 
 static const struct graph_op *op_at(const struct frame *frame, const struct cursor *at)
@@ -31,9 +32,11 @@ static struct failure *value_failure(const struct frame *frame, uint32_t value)
 
     if (v->failure)
         return failure_ref(v->failure);
-    return v->value.buffer
-               ? device_poison_of(frame->device, atomic_load(&v->value.buffer->last_write))
-               : NULL;
+    if (!v->value.buffer)
+        return NULL;
+    if (buffer_is_away(v->value.buffer))
+        return mirror_failure(frame->device, v->value.buffer);
+    return device_poison_of(frame->device, atomic_load(&v->value.buffer->last_write));
 }
 
 static bool is_behind(const struct frame *frame, const struct cursor *at)

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "device/label.h"
 #include "run/bound_plan.h"
+#include "run/mirror.h"
 
 enum { LOOK_EVERY = 64 }; /* plays between two looks at the generation of a program */
 
@@ -249,9 +250,13 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
 static void set_written(struct bound_plan *bound, const struct bound_launch *l, uint64_t value)
 {
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
-        if (l->args[i].value != GRAPH_NO_VALUE)
-            atomic_store_explicit(&bound->values[l->args[i].value].buffer->last_write, value,
-                                  memory_order_release);
+        struct buffer *buffer;
+
+        if (l->args[i].value == GRAPH_NO_VALUE)
+            continue;
+        buffer = bound->values[l->args[i].value].buffer;
+        atomic_store_explicit(&buffer->last_write, value, memory_order_release);
+        buffer_drop_mirror(buffer);
     }
 }
 
@@ -295,6 +300,15 @@ static bool a_block_failed(const struct bound_plan *bound, frit_device *device)
             return true;
     }
     return false;
+}
+
+bool replay_fetch(const struct bound_plan *bound, frit_device *device)
+{
+    for (uint32_t i = 0; i < bound->external.count && device->fallback; i++) {
+        if (mirror_fetch(device, bound->values[bound->external.list[i]].buffer, NULL))
+            return false;
+    }
+    return true;
 }
 
 bool replay_is_sound(struct bound_plan *bound, frit_device *device)

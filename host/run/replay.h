@@ -65,6 +65,9 @@ bool replay_matches(struct bound_plan *bound, const struct segment *segment);
 /* Outside, after replay_matches: whether no failed command that is known wrote an operand, and no
  * block of the bound has failed; with such a block it must not be played again. */
 bool replay_is_sound(struct bound_plan *bound, frit_device *device);
+/* Outside, after replay_matches: brings operands home whose bytes are on the fallback device; false
+ * after a failure. */
+bool replay_fetch(const struct bound_plan *bound, frit_device *device);
 /* Outside: writes addresses and numbers, allocates, submits.  Anything but FRIT_OK: nothing has
  * happened.  *value is the timeline's. */
 frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,

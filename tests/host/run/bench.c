@@ -15,6 +15,7 @@ void bench_open(struct bench *b, struct driver *driver, int64_t n)
 /* Everything is given back: no buffer is left. */
 void bench_close(struct bench *b)
 {
+    frit_device *fallback = b->device->fallback;
     struct memory_stats stats;
 
     for (uint32_t v = 0; v < b->graph.n_values; v++) {
@@ -30,6 +31,11 @@ void bench_close(struct bench *b)
     run_scratch_destroy(b->scratch);
     graph_fini(&b->graph);
     device_close(b->device);
+    if (fallback) {
+        memory_stats(fallback->memory, &stats);
+        assert_int_equal(stats.buffers_now, 0);
+        device_close(fallback);
+    }
 }
 
 uint32_t bench_in(struct bench *b, float number)

@@ -22,6 +22,7 @@ struct bench {
 };
 
 void bench_open(struct bench *b, struct driver *driver, int64_t n);
+/* Closes the fallback device of b->device too. */
 void bench_close(struct bench *b);
 
 /* An input whose elements are all `number`. */

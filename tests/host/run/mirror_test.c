@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What crosses between a device and its fallback device, counted, and that results are right. */
+#include "run/bench.h"
+
+enum { N = 256, BYTES = N * sizeof(float) };
+
+/* A device without neg and floor, and one that has them; both with and without host pointers. */
+static void open_pair(struct bench *b, struct driver *driver, struct driver *helper, int kind)
+{
+    driver->refuse[0] = FRIT_OP_neg;
+    driver->refuse[1] = FRIT_OP_floor;
+    driver->host_visible = helper->host_visible = kind & 1;
+    helper->inline_queue = true;
+    bench_open(b, driver, N);
+    b->device->fallback = driver_device(helper, 100);
+}
+
+static void expect_traffic(const struct bench *b, uint64_t out, uint64_t in)
+{
+    assert_int_equal(bench_count(&b->device->count.bytes_out), out * BYTES);
+    assert_int_equal(bench_count(&b->device->count.bytes_in), in * BYTES);
+}
+
+/* One write for the operand, one read to take it over; nothing comes back, and the result is read
+ * where it is. */
+static void test_a_chain_stays_there(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        struct driver driver = {0}, helper = {0};
+        struct bench b;
+        uint32_t y;
+
+        open_pair(&b, &driver, &helper, kind);
+        y = bench_1(&b, FRIT_OP_floor, bench_1(&b, FRIT_OP_neg, bench_in(&b, 1)));
+        y = bench_1(&b, FRIT_OP_floor, bench_1(&b, FRIT_OP_neg, y));
+        bench_want(&b, y);
+        bench_run(&b);
+        expect_traffic(&b, 1, 1);
+        assert_int_equal(atomic_load(&driver.waits), 1);
+        assert_int_equal(helper.launches, 4);
+        assert_int_equal(helper.writes, 1);
+        assert_int_equal(helper.reads, 0);
+        bench_expect(&b, y, 1);
+        expect_traffic(&b, 1, 1);
+        assert_int_equal(atomic_load(&driver.waits), 1);
+        assert_int_equal(driver.submits, 0);
+        bench_close(&b);
+    }
+}
+
+/* x goes over once and comes back never; y comes home once for its two readers. */
+static void test_what_both_need_crosses_once(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        struct driver driver = {0}, helper = {0};
+        uint32_t x, y, z, sum, product;
+        struct bench b;
+
+        open_pair(&b, &driver, &helper, kind);
+        x = bench_in(&b, 2);
+        y = bench_1(&b, FRIT_OP_neg, x);
+        sum = bench_2(&b, FRIT_OP_add, x, y);
+        z = bench_1(&b, FRIT_OP_floor, x);
+        product = bench_2(&b, FRIT_OP_mul, y, y);
+        bench_want(&b, sum);
+        bench_want(&b, product);
+        bench_want(&b, y);
+        bench_want(&b, z);
+        bench_run(&b);
+        bench_expect(&b, sum, 0);
+        bench_expect(&b, product, 4);
+        expect_traffic(&b, 1 + 2, 1 + 1); /* two of the reads are bench_expect's */
+        assert_int_equal(helper.writes, 1);
+        assert_int_equal(helper.reads, 1);
+        bench_expect(&b, y, -2);
+        bench_expect(&b, z, 2);
+        assert_int_equal(helper.reads, 2); /* y is at home as well */
+        bench_close(&b);
+    }
+}
+
+/* All operands are on their way before the first is waited for. */
+static void test_operands_share_a_wait(void **state)
+{
+    struct driver driver = {.refuse = {FRIT_OP_mul}}, helper = {.inline_queue = true};
+    struct bench b;
+    uint32_t y;
+
+    (void)state;
+    bench_open(&b, &driver, N);
+    b.device->fallback = driver_device(&helper, 100);
+    y = bench_2(&b, FRIT_OP_mul, bench_in(&b, 3), bench_in(&b, 4));
+    bench_want(&b, y);
+    bench_run(&b);
+    assert_int_equal(atomic_load(&driver.waits), 1);
+    assert_int_equal(driver.reads, 2);
+    bench_expect(&b, y, 12);
+    bench_close(&b);
+}
+
+/* What was taken over is not used again once the memory has changed. */
+static void test_overwritten_operands_go_over_again(void **state)
+{
+    for (int poison = 0; poison < 2; poison++) {
+        struct driver driver = {.alias = 1, .poison = poison}, helper = {0};
+        uint32_t x, y, z;
+        struct bench b;
+
+        open_pair(&b, &driver, &helper, 0);
+        x = bench_n(&b, FRIT_OP_add, bench_in(&b, 1), 1);
+        y = bench_1(&b, FRIT_OP_neg, x);
+        x = bench_n(&b, FRIT_OP_add, x, 5);
+        z = bench_1(&b, FRIT_OP_neg, x);
+        bench_want(&b, y);
+        bench_want(&b, z);
+        bench_run(&b);
+        assert_int_equal(bench_count(&b.device->count.in_place), 1);
+        bench_expect(&b, y, -2);
+        bench_expect(&b, z, -7);
+        assert_int_equal(helper.writes, 2);
+        bench_close(&b);
+    }
+    (void)state;
+}
+
+/* Only the elements of a small view go over, and views of what is away stay views. */
+static void test_views(void **state)
+{
+    struct driver driver = {0}, helper = {0};
+    uint32_t x, y, z;
+    struct bench b;
+
+    (void)state;
+    open_pair(&b, &driver, &helper, 0);
+    x = bench_flip(&b, bench_in(&b, 2));
+    y = bench_flip(&b, bench_1(&b, FRIT_OP_neg, x));
+    z = bench_1(&b, FRIT_OP_floor, y);
+    bench_want(&b, y);
+    bench_want(&b, z);
+    bench_run(&b);
+    expect_traffic(&b, 1, 1);
+    bench_expect(&b, y, -2);
+    bench_expect(&b, z, -2);
+    expect_traffic(&b, 1, 1);
+    bench_close(&b);
+}
+
+/* A refused submit goes back over what uses a value that is away. */
+static void test_a_refused_submit_loses_nothing(void **state)
+{
+    for (uint32_t nth = 0; nth < 3; nth++) {
+        struct driver driver = {.alias = 1, .submit_status = FRIT_INTERNAL, .submit_after = nth},
+                      helper = {0};
+        uint32_t x, y, z;
+        struct bench b;
+
+        open_pair(&b, &driver, &helper, 0);
+        x = bench_n(&b, FRIT_OP_add, bench_in(&b, 1), 1);
+        y = bench_1(&b, FRIT_OP_neg, x);
+        z = bench_n(&b, FRIT_OP_mul, bench_n(&b, FRIT_OP_add, y, 1), 3);
+        y = bench_1(&b, FRIT_OP_floor, z);
+        bench_want(&b, y);
+        bench_run(&b);
+        assert_null(b.run.first);
+        bench_expect(&b, y, -3);
+        bench_close(&b);
+    }
+    (void)state;
+}
+
+/* The op that fails there fails its dependents at home, and nothing else. */
+static void test_a_failure_there(void **state)
+{
+    struct driver driver = {0}, helper = {.complete_status = FRIT_TIMEOUT};
+    uint32_t x, y, z, other;
+    struct bench b;
+
+    (void)state;
+    open_pair(&b, &driver, &helper, 0);
+    x = bench_in(&b, 1);
+    y = bench_1(&b, FRIT_OP_neg, x);
+    z = bench_n(&b, FRIT_OP_add, y, 1);
+    other = bench_n(&b, FRIT_OP_add, x, 2);
+    bench_want(&b, z);
+    bench_want(&b, other);
+    bench_run(&b);
+    assert_non_null(strstr(bench_failure(&b, z), "neg failed on scripted:0"));
+    bench_expect(&b, other, 3);
+    bench_close(&b);
+}
+
+/* A queue that runs late there: the failure comes with the bytes. */
+static void test_a_late_failure_there(void **state)
+{
+    struct driver driver = {0}, helper = {.complete_status = FRIT_TIMEOUT};
+    uint32_t x, y, z, other;
+    struct bench b;
+
+    (void)state;
+    open_pair(&b, &driver, &helper, 0);
+    b.device->fallback->info = &helper.info;
+    helper.info.caps = 0;
+    x = bench_in(&b, 1);
+    y = bench_1(&b, FRIT_OP_neg, x);
+    z = bench_n(&b, FRIT_OP_add, y, 1);
+    other = bench_n(&b, FRIT_OP_add, x, 2);
+    bench_want(&b, y);
+    bench_want(&b, z);
+    bench_want(&b, other);
+    bench_run(&b);
+    assert_non_null(strstr(bench_failure(&b, z), "neg failed on scripted:0"));
+    bench_expect(&b, other, 3);
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_chain_stays_there),
+        cmocka_unit_test(test_what_both_need_crosses_once),
+        cmocka_unit_test(test_operands_share_a_wait),
+        cmocka_unit_test(test_overwritten_operands_go_over_again),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_a_refused_submit_loses_nothing),
+        cmocka_unit_test(test_a_failure_there),
+        cmocka_unit_test(test_a_late_failure_there),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
