@@ -399,6 +399,7 @@ static void test_one_tape_is_tried_for_all(void **state)
 {
     struct driver driver;
     frit_device *device;
+    struct automaton_list list;
     struct walker walker;
     struct plan *plan = NULL;
     void *bound;
@@ -408,7 +409,9 @@ static void test_one_tape_is_tried_for_all(void **state)
     for (int i = 0; i < ROUNDS; i++)
         assert_int_equal(short_round(device, &driver, 2), FRIT_OK);
     walker_init(&walker, device->automaton);
-    assert_int_equal(automaton_visit(&walker, find_plan, &plan, NULL), FRIT_OK);
+    assert_int_equal(automaton_take(&walker, AUTOMATON_ALL, &list, NULL), FRIT_OK);
+    assert_int_equal(automaton_visit(&walker, &list, find_plan, &plan, NULL), FRIT_OK);
+    automaton_list_fini(&list);
     walker_fini(&walker);
     bound = atomic_exchange(&plan->warm[0].bound[0], NULL);
     assert_non_null(bound);
