@@ -114,7 +114,7 @@ static frit_status host_init(frit_host *host, const frit_host_params *params, fr
     TRY(check_options(host->conf, err));
     conf_warn(host->conf);
     TRY(timeline_open(host, err));
-    atomic_store(&host->seed, (uint64_t)conf_options(host->conf)->seed);
+    atomic_store(&host->seed.number, (uint64_t)conf_options(host->conf)->seed);
     return registry_open(host->conf, &host->registry, err);
 }
 
@@ -165,10 +165,8 @@ void frit_host_close(frit_host *host)
 
 void frit_seed(frit_host *host, uint64_t seed)
 {
-    if (!host)
-        return;
-    atomic_store(&host->seed, seed);
-    atomic_fetch_add(&host->epoch, 1);
+    if (host)
+        versioned_set(&host->seed, seed);
 }
 
 /* ---- devices ---- */
@@ -202,8 +200,7 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                    .decompose = options->decompose,
                                    .poison = options->poison,
                                    .host = host,
-                                   .seed = &host->seed,
-                                   .epoch = &host->epoch};
+                                   .seed = &host->seed};
     frit_status st;
 
     TRY(device_create(entry, &config, out, err));

@@ -598,8 +598,7 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
                                    .poison = driver->poison,
                                    .store_bytes = 1 << 20,
                                    .registry = &driver->registry,
-                                   .seed = &driver->seed,
-                                   .epoch = &driver->epoch};
+                                   .seed = &driver->seed};
     frit_device *device;
     frit_err err = ERR_INIT;
 

@@ -101,7 +101,7 @@ struct driver {
     frit_device_info info;
     struct registry registry; /* no plugins */
     struct device_entry entry;
-    atomic_uint_least64_t seed, epoch;
+    struct versioned seed;
 };
 
 /* A program for a block, `foreign`: with commands of its own; the caller's until destroy.  `self`
