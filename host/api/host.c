@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
+#include "run/mirror.h"
 
 enum { MAX_EVENTS = 1 << 18 }; /* of a timeline; what comes later is counted and lost */
 
@@ -344,8 +345,10 @@ frit_status frit_flush(frit_device *device)
 /* A wait may tell of a failure, so errors are taken after it. */
 static void take_error(struct stream *stream, void *ctx)
 {
-    struct failure **first = ctx, *failure = stream_take_error(stream);
+    struct failure **first = ctx, *failure;
 
+    mirror_find_failures(stream);
+    failure = stream_take_error(stream);
     if (*first)
         failure_unref(failure);
     else
@@ -372,6 +375,8 @@ static frit_status sync_streams(frit_device *device, struct stream *only)
     else
         streams_each(device, drain_for_sync, NULL);
     st = device_wait(device, atomic_load(&device->last_value), &err);
+    if (!st)
+        st = mirror_wait(device, &err);
     if (only)
         take_error(only, &failure);
     else

@@ -99,7 +99,7 @@ static frit_status carry_inputs(struct inner *n, frit_err *err)
     while (count-- > 0) {
         struct value *to = &n->frame.values[values[count]].value;
         frit_err own = ERR_INIT;
-        frit_status one = mirror_finish(n->outer->device, &reads[count], to, &own);
+        frit_status one = mirror_finish(&reads[count], to, &own);
 
         if (one && err)
             *err = own;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "record/stream.h"
 
 static uint64_t dense_bytes(const struct value *value)
 {
@@ -37,16 +38,16 @@ void mirror_start(frit_device *device, const struct value *value, struct mirror_
         return;
     read->whole = goes_whole(value);
     buffer_pin(value->buffer);
-    transfer_carry_start(device, value, read->whole, &read->carry);
+    transfer_carry_start(device, value, device->fallback,
+                         &(struct transfer_how){.whole_buffer = read->whole}, &read->carry);
 }
 
-frit_status mirror_finish(frit_device *device, struct mirror_read *read, struct value *out,
-                          frit_err *err)
+frit_status mirror_finish(struct mirror_read *read, struct value *out, frit_err *err)
 {
     struct buffer *mirror;
 
     if (!read->is_there) {
-        TRY(transfer_carry_finish(&read->carry, device->fallback, false, out, err));
+        TRY(transfer_carry_finish(&read->carry, out, err));
         if (!read->whole)
             return FRIT_OK;
         /* Where another thread was first, its copy is as good. */
@@ -91,25 +92,52 @@ static frit_status read_mirror(frit_device *device, struct buffer *mirror, uint6
     return transfer_finish(&read, st, err);
 }
 
-frit_status mirror_fetch(frit_device *device, struct buffer *buffer, frit_err *err)
+/* Straight out of the mirror's memory: whatever wrote there has ended, and failed or not. */
+static frit_status fill_from(frit_device *device, struct buffer *buffer, const void *bytes,
+                             frit_err *err)
 {
+    struct failure *failure = mirror_failure(device, buffer);
+    frit_status st = FRIT_OK;
+
+    if (failure)
+        st = fail(err, failure->status, "%s", failure->text);
+    failure_unref(failure);
+    if (st)
+        return st;
+    atomic_fetch_add(&device->fallback->count.bytes_out, buffer->bytes);
+    return transfer_fill(device, buffer, bytes, err);
+}
+
+static frit_status fill_from_mirror(frit_device *device, struct buffer *buffer, frit_err *err)
+{
+    struct buffer *mirror = atomic_load(&buffer->mirror);
+    const void *bytes = transfer_host_bytes(device->fallback, mirror);
     frit_status st;
     void *staging;
 
-    if (!buffer || !buffer_is_away(buffer))
-        return FRIT_OK;
+    if (bytes)
+        return fill_from(device, buffer, bytes, err);
     staging = malloc(buffer->bytes);
     if (!staging)
         return fail_memory(err, buffer->bytes);
-    st = read_mirror(device->fallback, atomic_load(&buffer->mirror), buffer->bytes, staging, err);
-    if (st)
-        fail_context(err, "on %s", device->fallback->entry->name);
-    else
-        st = transfer_fill(device, buffer, staging, err);
+    st = read_mirror(device->fallback, mirror, buffer->bytes, staging, err);
     if (!st)
-        atomic_store_explicit(&buffer->is_away, false, memory_order_release);
+        st = transfer_fill(device, buffer, staging, err);
     free(staging);
     return st;
+}
+
+frit_status mirror_fetch(frit_device *device, struct buffer *buffer, frit_err *err)
+{
+    frit_status st;
+
+    if (!buffer || !buffer_is_away(buffer))
+        return FRIT_OK;
+    st = fill_from_mirror(device, buffer, err);
+    if (st)
+        return fail_context(err, "from %s", device->fallback->entry->name);
+    atomic_store_explicit(&buffer->is_away, false, memory_order_release);
+    return FRIT_OK;
 }
 
 bool mirror_pin(const struct value *value, struct value *there)
@@ -127,4 +155,52 @@ struct failure *mirror_failure(frit_device *device, const struct buffer *buffer)
         return NULL;
     return device_poison_of(device->fallback,
                             atomic_load(&atomic_load(&buffer->mirror)->last_write));
+}
+
+/* ---- a sync ---- */
+
+static bool is_late(const frit_device *device)
+{
+    return device->fallback && !(device->fallback->info->caps & FRIT_CAP_INLINE_QUEUE);
+}
+
+frit_status mirror_wait(frit_device *device, frit_err *err)
+{
+    if (!is_late(device))
+        return FRIT_OK;
+    return device_wait(device->fallback, atomic_load(&device->fallback->last_value), err);
+}
+
+struct finding {
+    frit_device *device;
+    struct failure *first;
+};
+
+/* Inside the lock. */
+static void find_failure(struct slot *slot, void *ctx)
+{
+    struct finding *finding = ctx;
+    struct failure *failure = NULL;
+
+    if (slot->device == finding->device && slot->state == SLOT_READY && slot->value.buffer)
+        failure = mirror_failure(finding->device, slot->value.buffer);
+    if (!failure)
+        return;
+    if (!finding->first)
+        finding->first = failure_ref(failure);
+    slot_set_failed(slot, failure);
+}
+
+void mirror_find_failures(struct stream *stream)
+{
+    struct finding finding = {.device = stream->device};
+
+    if (!is_late(stream->device))
+        return;
+    home_enter(&stream->home);
+    slot_each(&stream->home, find_failure, &finding);
+    home_leave_drop(&stream->home);
+    if (finding.first)
+        stream_note_error(stream, finding.first);
+    failure_unref(finding.first);
 }

@@ -27,8 +27,7 @@ uint64_t mirror_distance(const struct value *value);
  * must follow.  Several may be started before the first is finished. */
 void mirror_start(frit_device *device, const struct value *value, struct mirror_read *read);
 /* The value on the fallback device; `out` owns its buffer. */
-frit_status mirror_finish(frit_device *device, struct mirror_read *read, struct value *out,
-                          frit_err *err);
+frit_status mirror_finish(struct mirror_read *read, struct value *out, frit_err *err);
 
 /* A value of the device whose bytes lie on the fallback device and stay there; `out` owns its
  * buffer. */
@@ -42,5 +41,10 @@ frit_status mirror_fetch(frit_device *device, struct buffer *buffer, frit_err *e
 bool mirror_pin(const struct value *value, struct value *there);
 /* Why the bytes that are away are no good, a new reference; NULL: nothing is known. */
 struct failure *mirror_failure(frit_device *device, const struct buffer *buffer);
+
+/* For a sync: waits for the fallback device where its queue may be late, ... */
+frit_status mirror_wait(frit_device *device, frit_err *err);
+/* ... and then fails the stream's tensors whose bytes are away and no good. */
+void mirror_find_failures(struct stream *stream);
 
 #endif

@@ -145,30 +145,56 @@ static bool copies(frit_device *device, const struct value *value)
     return !programs_get(device, &call, &program, NULL) && program->program.table;
 }
 
-/* Starts reading what carry->first, bytes and as_it_lies say. */
-static frit_status start_carry(struct transfer_carry *carry, const struct value *pinned)
+void *transfer_host_bytes(frit_device *device, const struct buffer *buffer)
 {
-    carry->staging = malloc(carry->bytes ? carry->bytes : 1);
-    if (!carry->staging)
-        return fail_memory(&carry->err, carry->bytes);
+    const frit_native_table *native = &device->entry->plugin->native;
+    char *bytes;
+
+    if (!native->get || !buffer->handle || !(device->info->caps & FRIT_CAP_INLINE_QUEUE))
+        return NULL;
+    bytes = native->get(device->self, buffer->handle, FRIT_STR("host.ptr"));
+    /* A submit has run when it returns; transfers may not have. */
+    if (!bytes || device_wait(device, atomic_load(&device->last_value), NULL))
+        return NULL;
+    return bytes + buffer->offset;
+}
+
+/* Where the host can write into the target's memory, the bytes are read into it. */
+static frit_status place_carry(struct transfer_carry *carry, bool persistent, frit_err *err)
+{
+    if (carry->bytes) {
+        TRY(buffer_create(carry->to->memory, carry->bytes, persistent, &carry->target, err));
+        carry->into = transfer_host_bytes(carry->to, carry->target);
+    }
+    if (!carry->into)
+        carry->into = carry->staging = malloc(carry->bytes ? carry->bytes : 1);
+    return carry->into ? FRIT_OK : fail_memory(err, carry->bytes);
+}
+
+/* Starts reading what carry->first, bytes and as_it_lies say. */
+static frit_status start_carry(struct transfer_carry *carry, const struct value *pinned,
+                               bool persistent)
+{
+    TRY(place_carry(carry, persistent, &carry->err));
     if (carry->as_it_lies)
-        return bytes_out(&carry->read, carry->first, carry->bytes, carry->staging, &carry->err);
-    return transfer_start(carry->read.device, pinned, carry->staging, &carry->read, &carry->err);
+        return bytes_out(&carry->read, carry->first, carry->bytes, carry->into, &carry->err);
+    return transfer_start(carry->read.device, pinned, carry->into, &carry->read, &carry->err);
 }
 
 /* A driver without a copy of its own would have it run on another device, which the value would
  * have to get to first: it goes as it lies. */
-void transfer_carry_start(frit_device *from, const struct value *pinned, bool whole_buffer,
-                          struct transfer_carry *carry)
+void transfer_carry_start(frit_device *from, const struct value *pinned, frit_device *to,
+                          const struct transfer_how *how, struct transfer_carry *carry)
 {
     struct extent extent = launch_extent(pinned);
     int64_t low, high;
 
     *carry = (struct transfer_carry){.read = {.device = from, .value = *pinned},
+                                     .to = to,
                                      .source = *pinned,
                                      .bytes = value_bytes(pinned),
                                      .err = ERR_INIT};
-    if (whole_buffer) {
+    if (how->whole_buffer) {
         carry->as_it_lies = true;
         carry->bytes = pinned->buffer->bytes;
     } else if (carry->bytes && !layout_is_dense(&pinned->type, &pinned->layout) &&
@@ -179,26 +205,35 @@ void transfer_carry_start(frit_device *from, const struct value *pinned, bool wh
         layout_span(&pinned->type, &pinned->layout, &low, &high);
         carry->source.layout.offset -= low;
     }
-    carry->status = start_carry(carry, pinned);
+    carry->status = start_carry(carry, pinned, how->persistent);
 }
 
-frit_status transfer_carry_finish(struct transfer_carry *carry, frit_device *to, bool persistent,
-                                  struct value *out, frit_err *err)
+static frit_status fill_target(struct transfer_carry *carry, frit_err *err)
+{
+    if (carry->staging)
+        return transfer_fill(carry->to, carry->target, carry->staging, err);
+    atomic_fetch_add(&carry->to->count.bytes_in, carry->bytes);
+    return FRIT_OK;
+}
+
+frit_status transfer_carry_finish(struct transfer_carry *carry, struct value *out, frit_err *err)
 {
     frit_status st = transfer_finish(&carry->read, carry->status, &carry->err);
 
-    *out = (struct value){.type = carry->source.type};
-    if (st) {
-        if (err)
-            *err = carry->err;
-    } else if (carry->as_it_lies) {
-        out->layout = carry->source.layout;
-        st = bytes_in(to, carry->staging, carry->bytes, persistent, &out->buffer, err);
-    } else {
-        st = transfer_in(to, carry->staging, persistent, out, err);
-    }
+    *out = (struct value){.type = carry->source.type, .layout = carry->source.layout};
+    if (st && err)
+        *err = carry->err;
+    if (!st && carry->bytes)
+        st = fill_target(carry, err);
+    else if (!st)
+        st = buffer_create(carry->to->memory, 0, false, &carry->target, err);
+    if (!carry->as_it_lies)
+        layout_dense(&out->type, &out->layout);
+    if (st)
+        buffer_disown(carry->target);
+    else
+        out->buffer = carry->target;
     free(carry->staging);
-    carry->staging = NULL;
     return st;
 }
 
@@ -213,6 +248,7 @@ frit_status transfer_across(frit_device *from, const struct value *pinned, frit_
         from = from->fallback;
         pinned = &there;
     }
-    transfer_carry_start(from, pinned, false, &carry);
-    return transfer_carry_finish(&carry, to, persistent, out, err);
+    transfer_carry_start(from, pinned, to, &(struct transfer_how){.persistent = persistent},
+                         &carry);
+    return transfer_carry_finish(&carry, out, err);
 }

@@ -94,6 +94,12 @@ static frit_status read_bytes(void *self, const frit_transfer *from, void *into,
     return FRIT_OK;
 }
 
+static void *host_pointer(void *self, void *object, frit_str name)
+{
+    (void)self;
+    return name.len == 8 && memcmp(name.ptr, "host.ptr", 8) == 0 ? object : NULL;
+}
+
 /* ---- programs ---- */
 
 static frit_status describe(void *self, frit_program_info *out, frit_err *err)
@@ -613,6 +619,8 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
                                             .wait = wait_value,
                                             .supports = supports,
                                             .op_program = op_program};
+    driver->plugin.native = (frit_native_table){.struct_size = sizeof(frit_native_table),
+                                                .get = driver->host_visible ? host_pointer : NULL};
     driver->plugin.instance = driver;
     driver->info.caps = (driver->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0) |
                         (driver->host_visible ? FRIT_CAP_HOST_VISIBLE : 0);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What crosses between a device and its fallback device, counted, and that results are right. */
+#include <string.h>
+
+#include <frit/frit.h>
+
 #include "run/bench.h"
 
 enum { N = 256, BYTES = N * sizeof(float) };
@@ -39,8 +43,9 @@ static void test_a_chain_stays_there(void **state)
         expect_traffic(&b, 1, 1);
         assert_int_equal(atomic_load(&driver.waits), 1);
         assert_int_equal(helper.launches, 4);
-        assert_int_equal(helper.writes, 1);
+        assert_int_equal(helper.writes, !kind);
         assert_int_equal(helper.reads, 0);
+        assert_int_equal(atomic_load(&helper.waits), 4); /* its queue runs inside of submit */
         bench_expect(&b, y, 1);
         expect_traffic(&b, 1, 1);
         assert_int_equal(atomic_load(&driver.waits), 1);
@@ -72,11 +77,11 @@ static void test_what_both_need_crosses_once(void **state)
         bench_expect(&b, sum, 0);
         bench_expect(&b, product, 4);
         expect_traffic(&b, 1 + 2, 1 + 1); /* two of the reads are bench_expect's */
-        assert_int_equal(helper.writes, 1);
-        assert_int_equal(helper.reads, 1);
+        assert_int_equal(helper.writes, !kind);
+        assert_int_equal(helper.reads, !kind);
         bench_expect(&b, y, -2);
         bench_expect(&b, z, 2);
-        assert_int_equal(helper.reads, 2); /* y is at home as well */
+        assert_int_equal(helper.reads, !kind + 1); /* y is at home as well */
         bench_close(&b);
     }
 }
@@ -200,7 +205,6 @@ static void test_a_late_failure_there(void **state)
 
     (void)state;
     open_pair(&b, &driver, &helper, 0);
-    b.device->fallback->info = &helper.info;
     helper.info.caps = 0;
     x = bench_in(&b, 1);
     y = bench_1(&b, FRIT_OP_neg, x);
@@ -215,6 +219,41 @@ static void test_a_late_failure_there(void **state)
     bench_close(&b);
 }
 
+static frit_tensor *make(frit_device *device)
+{
+    static const float ones[N] = {1};
+
+    return frit_from_host(device, FRIT_F32, FRIT_SHAPE(N), ones, sizeof(ones));
+}
+
+/* Nobody waits for a late queue there but a sync, which tells what failed, once. */
+static void test_a_sync_waits_there_too(void **state)
+{
+    struct driver driver = {.refuse = {FRIT_OP_neg}}, helper = {0};
+    frit_device *device = driver_device(&driver, 100), *there = driver_device(&helper, 100);
+    frit_tensor *good, *bad;
+
+    (void)state;
+    device->fallback = there;
+    good = frit_neg(frit_take(frit_neg(frit_take(make(device)))));
+    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(helper.launches, 2);
+    assert_int_equal(atomic_load(&helper.waits), 0);
+    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(atomic_load(&helper.waits), 1);
+    helper.complete_status = FRIT_TIMEOUT;
+    bad = frit_neg(frit_take(make(device)));
+    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_tensor_status(bad), FRIT_TIMEOUT);
+    assert_non_null(strstr(frit_tensor_error(bad), "neg failed on scripted:0"));
+    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_tensor_status(good), FRIT_OK);
+    frit_release(good);
+    frit_release(bad);
+    device_close(device);
+    device_close(there);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_a_refused_submit_loses_nothing),
         cmocka_unit_test(test_a_failure_there),
         cmocka_unit_test(test_a_late_failure_there),
+        cmocka_unit_test(test_a_sync_waits_there_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
