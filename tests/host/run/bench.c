@@ -158,14 +158,15 @@ void bench_plan(struct bench *b, const struct bench_block *blocks, uint32_t n_bl
     frit_err err = ERR_INIT;
 
     relative_of(b, &relative);
-    for (uint32_t i = 0; i < n_blocks; i++)
-        all[n++] = (struct plan_block){
-            .program = blocks[i].program, .n_ops = blocks[i].n_ops, .ops = blocks[i].ops};
     for (uint32_t op = 0; op < b->graph.n_ops; op++) {
         bool taken = false;
 
-        for (uint32_t i = 0; i < n_blocks; i++)
+        for (uint32_t i = 0; i < n_blocks; i++) {
             taken |= is_in(&blocks[i], op);
+            if (blocks[i].ops[0] == op)
+                all[n++] = (struct plan_block){
+                    .program = blocks[i].program, .n_ops = blocks[i].n_ops, .ops = blocks[i].ops};
+        }
         singles[op] = op;
         if (!taken)
             all[n++] = (struct plan_block){.n_ops = 1, .ops = &singles[op]};

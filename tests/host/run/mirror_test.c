@@ -219,6 +219,62 @@ static void test_a_late_failure_there(void **state)
     bench_close(&b);
 }
 
+/* An op between two that are lacking goes with them, also as a block; where it does not lie between
+ * any, or something else at home needs what it makes, it stays. */
+static void test_what_lies_between_follows(void **state)
+{
+    static const struct driver_op add[] = {{FRIT_OP_add, 0, -1}};
+    static const int out[] = {1};
+
+    for (int fused = 0; fused < 2; fused++) {
+        struct driver driver = {0}, helper = {0};
+        struct bench_block block = {.n_ops = 1, .ops = {1}};
+        struct bench b;
+        uint32_t y;
+
+        open_pair(&b, &driver, &helper, 0);
+        y = bench_1(&b, FRIT_OP_neg, bench_in(&b, 1));
+        y = bench_1(&b, FRIT_OP_floor, bench_n(&b, FRIT_OP_add, y, 3));
+        y = bench_n(&b, FRIT_OP_add, y, 1);
+        bench_want(&b, y);
+        if (fused) {
+            block.program = bench_program(&driver, add, 1, out, false);
+            bench_plan(&b, &block, 1);
+        }
+        bench_run(&b);
+        assert_int_equal(helper.launches, 3);
+        assert_int_equal(driver.launches, 1);
+        expect_traffic(&b, 1, 2);
+        assert_int_equal(b.notes[1].marks, RUN_ELSEWHERE);
+        bench_expect(&b, y, 3);
+        bench_close(&b);
+    }
+    (void)state;
+}
+
+static void test_what_is_needed_here_stays(void **state)
+{
+    struct driver driver = {0}, helper = {0};
+    uint32_t y, z, sum;
+    struct bench b;
+
+    (void)state;
+    open_pair(&b, &driver, &helper, 0);
+    y = bench_1(&b, FRIT_OP_neg, bench_in(&b, 1));
+    sum = bench_n(&b, FRIT_OP_add, y, 3);
+    z = bench_1(&b, FRIT_OP_floor, sum);
+    bench_want(&b, sum);
+    bench_want(&b, y);
+    bench_want(&b, z);
+    bench_run(&b);
+    assert_int_equal(helper.launches, 2);
+    assert_int_equal(driver.launches, 1);
+    expect_traffic(&b, 2, 2);
+    bench_expect(&b, z, 2);
+    bench_expect(&b, sum, 2);
+    bench_close(&b);
+}
+
 static frit_tensor *make(frit_device *device)
 {
     static const float ones[N] = {1};
@@ -265,6 +321,8 @@ int main(void)
         cmocka_unit_test(test_a_refused_submit_loses_nothing),
         cmocka_unit_test(test_a_failure_there),
         cmocka_unit_test(test_a_late_failure_there),
+        cmocka_unit_test(test_what_lies_between_follows),
+        cmocka_unit_test(test_what_is_needed_here_stays),
         cmocka_unit_test(test_a_sync_waits_there_too),
     };
 
