@@ -282,6 +282,37 @@ static frit_tensor *make(frit_device *device)
     return frit_from_host(device, FRIT_F32, FRIT_SHAPE(N), ones, sizeof(ones));
 }
 
+/* Ops at home that run as before: they fetch what is away, and what they overwrite goes over again.
+ */
+static void test_replays_fetch_and_overwrite(void **state)
+{
+    struct driver driver = {.refuse = {FRIT_OP_neg}, .alias = 1}, helper = {.inline_queue = true};
+    frit_device *device = driver_device(&driver, 100), *there = driver_device(&helper, 100);
+    struct stream_counters counters;
+    float out[N];
+
+    (void)state;
+    device->fallback = there;
+    for (int i = 0; i < 6; i++) {
+        frit_tensor *x = make(device), *y = frit_neg(x), *z;
+
+        assert_int_equal(frit_flush(device), FRIT_OK);
+        z = frit_add_f(frit_take(x), 1);
+        assert_int_equal(frit_flush(device), FRIT_OK);
+        z = frit_neg(frit_take(z));
+        assert_int_equal(frit_read(frit_take(z), out, sizeof(out)), FRIT_OK);
+        assert_true(out[0] == -2);
+        y = frit_add_f(frit_take(y), 3);
+        assert_int_equal(frit_read(frit_take(y), out, sizeof(out)), FRIT_OK);
+        assert_true(out[0] == 2);
+    }
+    streams_counted(device, &counters);
+    assert_true(atomic_load(&counters.replays) >= 8);
+    assert_true(bench_count(&device->count.in_place) >= 1);
+    device_close(device);
+    device_close(there);
+}
+
 /* Nobody waits for a late queue there but a sync, which tells what failed, once. */
 static void test_a_sync_waits_there_too(void **state)
 {
@@ -323,6 +354,7 @@ int main(void)
         cmocka_unit_test(test_a_late_failure_there),
         cmocka_unit_test(test_what_lies_between_follows),
         cmocka_unit_test(test_what_is_needed_here_stays),
+        cmocka_unit_test(test_replays_fetch_and_overwrite),
         cmocka_unit_test(test_a_sync_waits_there_too),
     };
 
