@@ -19,7 +19,7 @@ struct plan_saver;
 struct labels;
 struct programs;
 struct stream;
-struct worker;
+struct job_queue;
 
 /* What the device layer needs from its host; outlives the device. */
 struct device_config {
@@ -57,13 +57,15 @@ struct device_counters {
     atomic_uint_least64_t views, decomposed, programs, launches, compiles;
     /* Beside what streams count themselves. */
     atomic_uint_least64_t plan_misses, explorations, plan_runs;
-    atomic_uint_least64_t fused;        /* launches of programs for blocks */
-    atomic_uint_least64_t barriers;     /* between commands of one submit */
-    atomic_uint_least64_t in_place;     /* outputs in the memory of an input */
-    atomic_uint_least64_t skipped;      /* steps whose results nobody wanted */
-    atomic_uint_least64_t store_loaded; /* plans from the file */
-    atomic_uint_least64_t disabled;     /* programs that failed and are not run again */
-    atomic_uint_least64_t waiting;      /* launches whose program was not ready yet */
+    atomic_uint_least64_t fused;              /* launches of programs for blocks */
+    atomic_uint_least64_t barriers;           /* between commands of one submit */
+    atomic_uint_least64_t in_place;           /* outputs in the memory of an input */
+    atomic_uint_least64_t skipped;            /* steps whose results nobody wanted */
+    atomic_uint_least64_t store_loaded;       /* plans from the file */
+    atomic_uint_least64_t disabled;           /* programs that failed and are not run again */
+    atomic_uint_least64_t waiting;            /* launches whose program was not ready yet */
+    atomic_uint_least64_t compiles_joined;    /* asked for while an equal one was under way */
+    atomic_uint_least64_t compiles_cancelled; /* before they began */
     atomic_uint_least64_t fallbacks[FALLBACKS];
     atomic_uint_least64_t drains[DRAIN_CAUSES];
     atomic_uint_least64_t bytes_in, bytes_out;
@@ -85,7 +87,7 @@ struct frit_device {
     void *self; /* the driver's */
     struct memory *memory;
     struct programs *programs;
-    struct worker *compiler; /* NULL: programs are compiled where they are needed */
+    struct job_queue *compiler; /* of the host; NULL: programs are compiled where they are needed */
     struct automaton *automaton;
     struct fusers fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */

@@ -2,26 +2,41 @@
 #include "device/prepared.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "base/fail.h"
 #include "base/map.h"
-#include "exec/worker.h"
+#include "exec/job_queue.h"
 
 enum {
     MAX_PREPARED = 256, /* remembered per program; then it begins anew */
-    LOOK_EVERY = 16     /* questions between two looks at the generation */
+    LOOK_EVERY = 16,    /* questions between two looks at the generation */
+    LAUNCH_NS = 5000    /* of host and device together: its order of magnitude, for priorities */
 };
 
-/* A compile that was handed to the device's thread. */
+/* What a compile compiles: equal ones run one after the other, as the later ones then find the code
+ * where the driver keeps code of equal programs once. */
+struct compile_key {
+    const frit_program_table *table;
+    uint64_t program; /* a hash of its state; else its address */
+    uint32_t candidate;
+    frit_variant variant;
+};
+
+/* A compile in the host's queue. */
 struct compiling {
+    struct job job; /* first */
     struct compiling *next;
     frit_device *device;
     struct prepared_cache *cache;
     struct prepared *prepared; /* the answer to be */
-    uint32_t candidate;
+    struct compile_key what;
     uint32_t generation; /* when it was asked */
     size_t key_bytes;
     unsigned char key[];
@@ -101,7 +116,8 @@ uint32_t prepared_cache_candidates(const struct prepared_cache *cache)
 /* ---- asking ---- */
 
 static frit_status compile(frit_device *device, const struct prepared_cache *cache,
-                           uint32_t candidate, const frit_variant *variant, frit_err *err)
+                           uint32_t candidate, const frit_variant *variant,
+                           const frit_cancel *cancel, frit_err *err)
 {
     const frit_program *program = cache->program;
 
@@ -110,7 +126,7 @@ static frit_status compile(frit_device *device, const struct prepared_cache *cac
                     "%s: prepare wants a compile that the program does not have",
                     device->entry->name);
     atomic_fetch_add(&device->count.compiles, 1);
-    return fail_from(err, program->table->compile(program->self, candidate, variant, NULL, err),
+    return fail_from(err, program->table->compile(program->self, candidate, variant, cancel, err),
                      "compile");
 }
 
@@ -173,6 +189,9 @@ static frit_status check(const frit_device *device, const frit_signature *sig,
     if (spec->n_derived > FRIT_MAX_DERIVED)
         return fail(err, FRIT_INTERNAL, "%s: prepare asks for %u derived memories, at most %d",
                     name, spec->n_derived, FRIT_MAX_DERIVED);
+    if (p->variant.n_bytes > sizeof(p->variant.bytes))
+        return fail(err, FRIT_INTERNAL, "%s: prepare gives a variant of %u bytes, at most %zu",
+                    name, p->variant.n_bytes, sizeof(p->variant.bytes));
     if (spec->workspace_align > have)
         return fail(err, FRIT_INTERNAL,
                     "%s: a workspace asks for alignment %llu, the device declared %llu", name,
@@ -227,11 +246,11 @@ static struct prepared *prepared_create(frit_device *device, const struct prepar
 }
 
 static void compile_now(frit_device *device, const struct prepared_cache *cache, uint32_t candidate,
-                        struct prepared *p)
+                        struct prepared *p, const frit_cancel *cancel)
 {
     frit_err err = ERR_INIT;
 
-    if (compile(device, cache, candidate, &p->variant, &err))
+    if (compile(device, cache, candidate, &p->variant, cancel, &err))
         refuse(p, &err);
     p->passing = may_pass(p->status);
 }
@@ -253,32 +272,61 @@ static void remember(struct prepared_cache *cache, const void *key, size_t key_b
         prepared_unref(p);
 }
 
-/* Inside the lock. */
-static bool is_compiling(const struct prepared_cache *cache, const struct prepare_query *asked)
+/* Inside the lock: NULL if there is none. */
+static struct compiling *find_compile(const struct prepared_cache *cache,
+                                      const struct prepare_query *asked)
 {
-    for (const struct compiling *c = cache->compiling; c; c = c->next) {
-        if (c->key_bytes == asked->key_bytes && memcmp(c->key, asked->key, c->key_bytes) == 0)
-            return true;
-    }
-    return false;
+    struct compiling *c = cache->compiling;
+
+    while (c && (c->key_bytes != asked->key_bytes || memcmp(c->key, asked->key, c->key_bytes) != 0))
+        c = c->next;
+    return c;
 }
 
-/* A new reference to what is known; *busy: it is being compiled; *look: it is time to look at the
- * generation. */
-static struct prepared *recall(struct prepared_cache *cache, const struct prepare_query *asked,
-                               bool *busy, bool *look)
+/* What the ways round a program cost that is not compiled yet, as if all were launches. */
+static uint64_t lost_ns(const struct prepare_query *asked)
 {
-    struct prepared *p;
+    return (uint64_t)asked->n_ops * LAUNCH_NS;
+}
+
+/* Inside the lock, which is open while it waits.  Ends when nobody compiles it; or with the
+ * compile, which did not begin and is the caller's. */
+static struct compiling *await_compile(struct prepared_cache *cache,
+                                       const struct prepare_query *asked)
+{
+    struct compiling *c;
+
+    while ((c = find_compile(cache, asked)) && !job_queue_take(c->device->compiler, &c->job))
+        pthread_cond_wait(&cache->compiled, &cache->lock);
+    return c;
+}
+
+/* What is known of a query. */
+struct recalled {
+    struct prepared *prepared;   /* a new reference; NULL: nothing */
+    bool busy;                   /* it is being compiled */
+    bool look;                   /* it is time to look at the generation */
+    struct compiling *waits_for; /* a compile that the caller is to do */
+};
+
+static struct recalled recall(struct prepared_cache *cache, const struct prepare_query *asked)
+{
+    struct recalled r = {0};
+    struct compiling *c;
 
     pthread_mutex_lock(&cache->lock);
-    *look = ++cache->asked % LOOK_EVERY == 0;
-    while ((*busy = is_compiling(cache, asked)) && asked->wait)
-        pthread_cond_wait(&cache->compiled, &cache->lock);
-    p = map_get(&cache->known, asked->key, asked->key_bytes);
-    if (p)
-        prepared_ref(p);
+    r.look = ++cache->asked % LOOK_EVERY == 0;
+    if (asked->wait)
+        r.waits_for = await_compile(cache, asked);
+    c = find_compile(cache, asked);
+    r.busy = c && !asked->wait;
+    if (r.busy)
+        job_queue_raise(c->device->compiler, &c->job, lost_ns(asked));
+    r.prepared = map_get(&cache->known, asked->key, asked->key_bytes);
+    if (r.prepared)
+        prepared_ref(r.prepared);
     pthread_mutex_unlock(&cache->lock);
-    return p;
+    return r;
 }
 
 bool prepared_cache_outdated(struct prepared_cache *cache)
@@ -301,85 +349,167 @@ bool prepared_cache_outdated(struct prepared_cache *cache)
 /* ---- compiling ahead ---- */
 
 /* Inside the lock. */
-static void unlink_job(struct compiling *job)
+static void unlink_compile(struct compiling *c)
 {
-    struct compiling **at = &job->cache->compiling;
+    struct compiling **at = &c->cache->compiling;
 
-    while (*at != job)
+    while (*at != c)
         at = &(*at)->next;
-    *at = job->next;
-    pthread_cond_broadcast(&job->cache->compiled);
+    *at = c->next;
+    pthread_cond_broadcast(&c->cache->compiled);
 }
 
 /* If nobody else has the program any more it goes with this. */
-static void end_job(struct compiling *job)
+static void compile_destroy(struct compiling *c)
 {
-    struct plan_program *owner = job->cache->owner;
+    struct plan_program *owner = c->cache->owner;
 
-    prepared_unref(job->prepared);
-    free(job);
-    plan_program_unref(owner);
+    prepared_unref(c->prepared);
+    free(c);
+    plan_program_unhold(owner);
 }
 
-static void run_job(void *ctx)
+static void end_compile(struct compiling *c, bool compiled)
 {
-    struct compiling *job = ctx;
-    struct prepared_cache *cache = job->cache;
+    struct prepared_cache *cache = c->cache;
 
-    compile_now(job->device, cache, job->candidate, job->prepared);
+    if (c->job.joined)
+        atomic_fetch_add(&c->device->count.compiles_joined, 1);
     pthread_mutex_lock(&cache->lock);
-    unlink_job(job);
-    if (job->generation == cache->generation)
-        remember(cache, job->key, job->key_bytes, job->prepared);
+    unlink_compile(c);
+    if (compiled && c->generation == cache->generation)
+        remember(cache, c->key, c->key_bytes, c->prepared);
     pthread_mutex_unlock(&cache->lock);
-    end_job(job);
+    compile_destroy(c);
 }
 
-/* Lists the job; false: another thread has begun the same. */
-static bool link_job(struct compiling *job, const struct prepare_query *asked)
+static void run_job(struct job *job)
 {
-    struct prepared_cache *cache = job->cache;
-    bool first;
+    struct compiling *c = (struct compiling *)job;
 
-    pthread_mutex_lock(&cache->lock);
-    first = !is_compiling(cache, asked) && !map_get(&cache->known, asked->key, asked->key_bytes);
-    if (first) {
-        job->generation = cache->generation;
-        job->next = cache->compiling;
-        cache->compiling = job;
-    }
-    pthread_mutex_unlock(&cache->lock);
-    return first;
+    compile_now(c->device, c->cache, c->what.candidate, c->prepared, &job->cancel);
+}
+
+static void end_job(struct job *job)
+{
+    struct compiling *c = (struct compiling *)job;
+
+    if (!job->begun)
+        atomic_fetch_add(&c->device->count.compiles_cancelled, 1);
+    end_compile(c, job->begun);
+}
+
+/* On the thread that waits for it.  Returns the answer, a new reference. */
+static struct prepared *compile_here(struct compiling *c)
+{
+    struct prepared *p = c->prepared;
+
+    prepared_ref(p);
+    compile_now(c->device, c->cache, c->what.candidate, p, NULL);
+    end_compile(c, true);
+    return p;
+}
+
+static uint64_t identify(const frit_program *program)
+{
+    const frit_program_table *table = program->table;
+    uint64_t n_bytes = 0, id = (uintptr_t)program->self;
+    void *bytes;
+
+    if (!FRIT_HAS(table, frit_program_table, to_state) || !table->to_state ||
+        table->to_state(program->self, NULL, &n_bytes, NULL) || n_bytes == 0)
+        return id;
+    bytes = malloc(n_bytes);
+    if (bytes && !table->to_state(program->self, bytes, &n_bytes, NULL))
+        id = XXH3_64bits(bytes, n_bytes);
+    free(bytes);
+    return id;
+}
+
+/* NULL without memory. */
+static struct compiling *compile_create(frit_device *device, struct prepared_cache *cache,
+                                        const struct prepare_query *asked, struct prepared *p)
+{
+    struct compiling *c = calloc(1, sizeof(*c) + asked->key_bytes);
+
+    if (!c)
+        return NULL;
+    c->device = device;
+    c->cache = cache;
+    c->what.table = cache->program->table;
+    c->what.program = identify(cache->program);
+    c->what.candidate = asked->candidate;
+    c->what.variant.n_bytes = p->variant.n_bytes;
+    memcpy(c->what.variant.bytes, p->variant.bytes, p->variant.n_bytes);
+    c->key_bytes = asked->key_bytes;
+    memcpy(c->key, asked->key, asked->key_bytes);
+    c->job = (struct job){.run = run_job,
+                          .end = end_job,
+                          .owner = device,
+                          .key = &c->what,
+                          .key_bytes =
+                              offsetof(struct compile_key, variant.bytes) + c->what.variant.n_bytes,
+                          .class = JOB_AWAITED,
+                          .priority = lost_ns(asked)};
+    prepared_ref(p);
+    c->prepared = p;
+    if (cache->owner)
+        plan_program_hold(cache->owner);
+    return c;
+}
+
+/* Inside the lock: queues the compile and lists it; on failure neither. */
+static frit_status queue_compile(struct compiling *c)
+{
+    struct prepared_cache *cache = c->cache;
+
+    TRY(job_queue_add(c->device->compiler, &c->job, NULL, NULL));
+    c->generation = cache->generation;
+    c->next = cache->compiling;
+    cache->compiling = c;
+    return FRIT_OK;
 }
 
 /* Has it compiled; on failure nothing has begun. */
 static frit_status compile_ahead(frit_device *device, struct prepared_cache *cache,
                                  const struct prepare_query *asked, struct prepared *p)
 {
-    struct compiling *job = malloc(sizeof(*job) + asked->key_bytes);
+    struct compiling *c = compile_create(device, cache, asked, p);
+    frit_status st = FRIT_OK;
+    bool first;
 
-    if (!job)
+    if (!c)
         return FRIT_NO_HOST_MEMORY;
-    *job = (struct compiling){.device = device,
-                              .cache = cache,
-                              .prepared = p,
-                              .candidate = asked->candidate,
-                              .key_bytes = asked->key_bytes};
-    memcpy(job->key, asked->key, asked->key_bytes);
-    if (!link_job(job, asked)) {
-        free(job);
-        return FRIT_OK;
-    }
-    if (cache->owner)
-        plan_program_ref(cache->owner);
-    prepared_ref(p);
-    if (!worker_spawn(device->compiler, run_job, job, NULL))
-        return FRIT_OK;
     pthread_mutex_lock(&cache->lock);
-    unlink_job(job);
+    first = !find_compile(cache, asked) && !map_get(&cache->known, asked->key, asked->key_bytes);
+    if (first)
+        st = queue_compile(c);
     pthread_mutex_unlock(&cache->lock);
-    end_job(job);
-    return FRIT_NO_HOST_MEMORY;
+    if (!first || st)
+        compile_destroy(c);
+    return st;
+}
+
+void prepared_cache_abandon(struct prepared_cache *cache)
+{
+    struct compiling *taken = NULL;
+
+    pthread_mutex_lock(&cache->lock);
+    for (struct compiling **at = &cache->compiling, *c; (c = *at);) {
+        if (!job_queue_cancel(c->device->compiler, &c->job)) {
+            at = &c->next;
+            continue;
+        }
+        *at = c->next;
+        c->next = taken;
+        taken = c;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    for (struct compiling *c = taken, *next; c; c = next) {
+        next = c->next;
+        atomic_fetch_add(&c->device->count.compiles_cancelled, 1);
+        compile_destroy(c);
+    }
 }
 
 static frit_status not_yet(struct prepared **out, frit_err *err)
@@ -396,16 +526,19 @@ frit_status prepared_cache_get(frit_device *device, struct prepared_cache *cache
                                const struct prepare_query *asked, struct prepared **out,
                                frit_err *err)
 {
-    bool busy, look, needs_compile;
+    struct recalled known = recall(cache, asked);
+    bool needs_compile;
 
-    *out = recall(cache, asked, &busy, &look);
-    if (look && prepared_cache_outdated(cache)) {
+    *out = known.prepared;
+    if (known.waits_for) {
+        *out = compile_here(known.waits_for);
+    } else if (known.look && prepared_cache_outdated(cache)) {
         prepared_unref(*out);
         *out = NULL;
     }
     if (*out)
         return FRIT_OK;
-    if (busy)
+    if (known.busy)
         return not_yet(out, err);
     *out = prepared_create(device, cache, asked, &needs_compile);
     if (!*out)
@@ -416,7 +549,7 @@ frit_status prepared_cache_get(frit_device *device, struct prepared_cache *cache
         return not_yet(out, err);
     }
     if (needs_compile)
-        compile_now(device, cache, asked->candidate, *out);
+        compile_now(device, cache, asked->candidate, *out, NULL);
     pthread_mutex_lock(&cache->lock);
     remember(cache, asked->key, asked->key_bytes, *out);
     pthread_mutex_unlock(&cache->lock);

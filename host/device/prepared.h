@@ -3,9 +3,11 @@
  *
  * Refusals are remembered like cache, but for those that may pass: no memory, busy, a prepare
  * that failed within (a compile that did fails again).  When the program's generation grows,
- * everything is forgotten and asked again.  What a program wants compiled is compiled by the
- * device's thread for that, if it has one and the asker need not wait; the answer is FRIT_BUSY
- * until it is done.  Threads: any; the lock is never held during a driver call. */
+ * everything is forgotten and asked again.  What a program wants compiled goes to the host's queue
+ * of compiles, if it has one and the caller need not wait; the answer is FRIT_BUSY until it is
+ * done. Each launch that goes another way meanwhile raises the compile's priority; a caller who
+ * waits compiles it himself if it did not begin.  Threads: any; the lock is never held during a
+ * driver call. */
 #ifndef DEVICE_PREPARED_H
 #define DEVICE_PREPARED_H
 
@@ -29,10 +31,12 @@ void prepared_unref(struct prepared *prepared); /* NULL does nothing */
 struct prepared_cache;
 
 /* Asks the program to describe itself.  It is that of `owner`, which has the cache; of NULL: of
- * the device, which waits for its compiles before it ends. */
+ * the device, which cancels its compiles before it ends. */
 frit_status prepared_cache_create(const frit_program *program, struct plan_program *owner,
                                   struct prepared_cache **out, frit_err *err);
 void prepared_cache_destroy(struct prepared_cache *cache); /* NULL does nothing */
+/* Cancels its compiles: nobody wants the program any more. */
+void prepared_cache_abandon(struct prepared_cache *cache);
 
 /* Asks whether better code is ready; then everything is forgotten. */
 bool prepared_cache_outdated(struct prepared_cache *cache);
@@ -44,7 +48,8 @@ struct prepare_query {
     const frit_signature *signature;
     const void *key;
     size_t key_bytes;
-    bool wait; /* for a compile */
+    uint32_t n_ops; /* that the program covers: each is a launch of its own meanwhile */
+    bool wait;      /* for a compile */
 };
 
 /* The answer, compiled where it asks for it and checked: a new reference.  Fails only where there
