@@ -79,6 +79,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
                                                                                  : REGISTRY_USUAL);
     mutex_init_spinning(&device->submit);
     pthread_mutex_init(&device->lock, NULL);
+    cache_init(&device->cache, config->store_bytes / 2);
     if (!array_grow(&device->poisons, &device->poison_capacity, 0, 1, sizeof(struct poison))) {
         st = fail_memory(err, sizeof(struct poison));
         goto out;
@@ -96,7 +97,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     if (!st)
         st = labels_create(&device->labels, err);
     if (!st)
-        st = automaton_create(device->config.store_bytes, &device->automaton, err);
+        st = automaton_create(device->config.store_bytes / 2, &device->automaton, err);
     if (!st)
         st = fusers_init(&device->fusers, device->config.registry, entry, device->self, err);
     if (!st)
@@ -121,6 +122,7 @@ void device_destroy(frit_device *device)
     automaton_destroy(device->automaton);
     fusers_fini(&device->fusers);
     programs_destroy(device->programs);
+    cache_fini(&device->cache);
     labels_destroy(device->labels);
     memory_destroy(device->memory);
     if (device->self)

@@ -9,6 +9,7 @@
 
 #include <frit/frit.h>
 
+#include "device/cache.h"
 #include "device/watch.h"
 #include "load/registry.h"
 #include "memory/memory.h"
@@ -32,7 +33,7 @@ struct device_config {
     bool fusion;                        /* ops are run together */
     uint32_t max_blocks;                /* of a search */
     uint64_t max_explorations;          /* 0: no limit */
-    uint64_t store_bytes;               /* of known plans */
+    uint64_t store_bytes;               /* of known plans, half; of what `cache` has, half */
     const char *store;                  /* file of known plans, NULL: none */
     bool store_named;                   /* by the user */
     bool compile_ahead;                 /* blocks of ops do not wait for their programs */
@@ -86,6 +87,7 @@ struct frit_device {
     const frit_device_info *info;
     void *self; /* the driver's */
     struct memory *memory;
+    struct cache cache; /* of what can be made again, with half of store_bytes */
     struct programs *programs;
     struct job_queue *compiler; /* of the host; NULL: programs are compiled where they are needed */
     struct automaton *automaton;

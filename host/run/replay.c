@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "device/label.h"
+#include "device/prepared_cache.h"
 #include "run/bound_plan.h"
 
 enum { LOOK_EVERY = 64 }; /* plays between two looks at the generation of a program */
