@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "device/label.h"
-#include "device/prepared.h"
+#include "device/prepared_cache.h"
 #include "run/launch.h"
 #include "run/mirror.h"
 
