@@ -123,11 +123,10 @@ static bool same_persistence(const struct bound_plan *bound, const struct segmen
 bool replay_matches(struct bound_plan *bound, const struct segment *segment,
                     const struct assignment *assigned)
 {
-    for (uint32_t i = 0; i < bound->unsure.count; i++) {
-        const struct bound_value *value = &bound->values[bound->unsure.list[i]];
-        const struct slot *slot = segment->values[value->seg].slot;
+    for (uint32_t i = 0; i < bound->n_wishes; i++) {
+        const struct slot *slot = segment->values[bound->wishes[i].seg].slot;
 
-        if (value->wanted != (slot->owners > 0 || slot->holds > 1))
+        if (bound->wishes[i].wanted != (slot->owners > 0 || slot->holds > 1))
             return false;
     }
     for (uint32_t i = 0; i < bound->external.count; i++) {
@@ -181,14 +180,8 @@ static bool write_scalars(struct bound_launch *l, const struct segment *segment)
 
 /* ---- memory ---- */
 
-static struct buffer *buffer_at(const struct bound_plan *bound, const struct bound_ref *at)
-{
-    return at->place == BOUND_BUFFER ? bound->buffers[at->index].buffer
-                                     : bound->values[at->index].buffer;
-}
-
 /* False: a value made here begins where prepare did not see it begin. */
-static bool write_args(struct bound_plan *bound, struct bound_launch *l)
+static bool write_args(struct bound_launch *l)
 {
     frit_arg *args = (frit_arg *)l->launch.args;
 
@@ -196,9 +189,9 @@ static bool write_args(struct bound_plan *bound, struct bound_launch *l)
         const struct buffer *buffer;
         bool start;
 
-        if (l->args[i].place == BOUND_ABSENT)
+        if (!l->args[i].now)
             continue;
-        buffer = buffer_at(bound, &l->args[i]);
+        buffer = *l->args[i].now;
         args[i].memory = buffer->handle;
         args[i].offset = buffer->offset + l->args[i].first;
         start = args[i].offset == 0;
@@ -213,59 +206,56 @@ static bool write_args(struct bound_plan *bound, struct bound_launch *l)
     return true;
 }
 
-static void write_spaces(const struct bound_plan *bound, struct bound_launch *l)
+static void write_spaces(struct bound_launch *l)
 {
     frit_derived *derived = (frit_derived *)l->launch.derived;
     uint32_t n = 0;
 
     if (l->n_spaces > l->launch.n_derived) {
-        const struct buffer *workspace = buffer_at(bound, &l->spaces[n++]);
+        const struct buffer *workspace = *l->spaces[n++].now;
 
         l->launch.workspace = workspace->handle;
         l->launch.workspace_offset = workspace->offset;
     }
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
-        const struct buffer *memory = buffer_at(bound, &l->spaces[n++]);
+        const struct buffer *memory = *l->spaces[n++].now;
 
         derived[i].memory = memory->handle;
         derived[i].offset = memory->offset;
     }
 }
 
+/* Gives the first `n` buffers back. */
+static void drop_memory(struct bound_plan *bound, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        buffer_disown(bound->buffers[bound->made.list[i]].buffer);
+}
+
 static frit_status take_memory(struct bound_plan *bound, frit_device *device, frit_err *err)
 {
-    for (uint32_t i = 0; i < bound->n_buffers; i++) {
-        struct bound_buffer *buffer = &bound->buffers[i];
+    for (uint32_t i = 0; i < bound->made.count; i++) {
+        struct bound_buffer *buffer = &bound->buffers[bound->made.list[i]];
+        frit_status st =
+            buffer_create(device->memory, buffer->bytes, buffer->persistent, &buffer->buffer, err);
 
-        if (buffer->in != i)
-            buffer->buffer = bound->buffers[buffer->in].buffer;
-        else
-            TRY(buffer_create(device->memory, buffer->bytes, buffer->persistent, &buffer->buffer,
-                              err));
+        if (st) {
+            drop_memory(bound, i);
+            return st;
+        }
     }
     return FRIT_OK;
 }
 
-/* Gives back those that are not given back yet. */
-static void drop_memory(struct bound_plan *bound)
+/* Gives back what died by the submit of this number. */
+static void drop_dead(struct bound_plan *bound, uint32_t submits)
 {
-    for (uint32_t i = 0; i < bound->n_buffers; i++) {
-        if (bound->buffers[i].in == i)
-            buffer_disown(bound->buffers[i].buffer);
-        bound->buffers[i].buffer = NULL;
-    }
-}
-
-/* Gives back what died by the submit of this number; `from` counts the dying that are gone. */
-static void drop_dead(struct bound_plan *bound, uint32_t submits, uint32_t *from)
-{
-    for (; *from < bound->dying.count; ++*from) {
-        struct bound_buffer *buffer = &bound->buffers[bound->dying.list[*from]];
+    for (; bound->n_dropped < bound->dying.count; bound->n_dropped++) {
+        const struct bound_buffer *buffer = &bound->buffers[bound->dying.list[bound->n_dropped]];
 
         if (buffer->dies_after > submits)
             break;
         buffer_disown(buffer->buffer);
-        buffer->buffer = NULL;
     }
 }
 
@@ -330,14 +320,14 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
     return FRIT_OK;
 }
 
-static void set_written(struct bound_plan *bound, const struct bound_launch *l, uint64_t value)
+static void set_written(const struct bound_launch *l, uint64_t value)
 {
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
         struct buffer *buffer;
 
-        if (l->args[i].place == BOUND_ABSENT)
+        if (!l->args[i].now)
             continue;
-        buffer = buffer_at(bound, &l->args[i]);
+        buffer = *l->args[i].now;
         atomic_store_explicit(&buffer->last_write, value, memory_order_release);
         buffer_drop_mirror(buffer);
         if (buffer->whole) {
@@ -366,15 +356,16 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
         return st;
     *end = i;
     for (i = from; i < *end; i++)
-        set_written(bound, &bound->launches[i], *value);
+        set_written(&bound->launches[i], *value);
     return FRIT_OK;
 }
 
 static frit_status submit_all(struct bound_plan *bound, frit_device *device, uint64_t *value,
                               struct failure **late, frit_err *err)
 {
-    uint32_t submits = 0, dropped = 0;
+    uint32_t submits = 0;
 
+    bound->n_dropped = 0;
     for (uint32_t at = 0; at < bound->n_launches;) {
         frit_status st = submit_next(bound, device, at, &at, value, err);
 
@@ -385,7 +376,7 @@ static frit_status submit_all(struct bound_plan *bound, frit_device *device, uin
             return FRIT_OK;
         }
         if (++submits < bound->n_submits)
-            drop_dead(bound, submits, &dropped);
+            drop_dead(bound, submits);
     }
     return FRIT_OK;
 }
@@ -437,10 +428,10 @@ static bool write_launches(struct bound_plan *bound, const struct segment *segme
 static bool write_addresses(struct bound_plan *bound)
 {
     for (uint32_t i = 0; i < bound->n_launches; i++) {
-        if (!write_args(bound, &bound->launches[i]))
+        if (!write_args(&bound->launches[i]))
             return false;
         if (bound->launches[i].n_spaces)
-            write_spaces(bound, &bound->launches[i]);
+            write_spaces(&bound->launches[i]);
     }
     return true;
 }
@@ -455,13 +446,12 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     if (!up_to_date(bound) || !write_launches(bound, segment, stream))
         return FRIT_UNSUPPORTED;
     st = take_memory(bound, device, &err);
-    if (!st && !write_addresses(bound))
-        st = FRIT_INTERNAL;
-    if (!st)
-        st = submit_all(bound, device, value, late, &err);
+    if (st)
+        return st;
+    st = write_addresses(bound) ? submit_all(bound, device, value, late, &err) : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
-        drop_memory(bound);
+        drop_memory(bound, bound->made.count);
     }
     return st;
 }
@@ -478,22 +468,6 @@ struct failure *replay_failure(const struct bound_plan *bound, frit_device *devi
     return failure;
 }
 
-/* The buffer of a wanted value with an owner for it. */
-static struct buffer *take_buffer(struct bound_plan *bound, uint32_t number)
-{
-    const struct bound_ref *at = &bound->values[number].at;
-    struct buffer *buffer = buffer_at(bound, at);
-    const struct bound_buffer *own;
-
-    if (at->place == BOUND_BUFFER) {
-        own = &bound->buffers[bound->buffers[at->index].in];
-        if (own->taker == number)
-            return buffer;
-    }
-    buffer_own(buffer);
-    return buffer;
-}
-
 void replay_publish(struct bound_plan *bound, const struct segment *segment,
                     struct failure *failure)
 {
@@ -502,7 +476,9 @@ void replay_publish(struct bound_plan *bound, const struct segment *segment,
         struct slot *slot = segment->values[value->seg].slot;
 
         slot->value.layout = value->layout;
-        slot->value.buffer = take_buffer(bound, bound->wanted.list[i]);
+        slot->value.buffer = *value->at.now;
+        if (!value->takes)
+            buffer_own(slot->value.buffer);
         slot->state = SLOT_READY;
         if (failure)
             slot_set_failed(slot, failure_ref(failure));
@@ -511,9 +487,5 @@ void replay_publish(struct bound_plan *bound, const struct segment *segment,
 
 void replay_end(struct bound_plan *bound)
 {
-    uint32_t dropped = 0;
-
-    drop_dead(bound, UINT32_MAX, &dropped);
-    for (uint32_t i = 0; i < bound->n_buffers; i++)
-        bound->buffers[i].buffer = NULL;
+    drop_dead(bound, UINT32_MAX);
 }
