@@ -395,7 +395,9 @@ static bool a_block_failed(const struct bound_plan *bound, frit_device *device)
 bool replay_fetch(const struct bound_plan *bound, frit_device *device)
 {
     for (uint32_t i = 0; i < bound->external.count && device->fallback; i++) {
-        if (mirror_fetch(device, bound->values[bound->external.list[i]].buffer, NULL))
+        struct buffer *buffer = bound->values[bound->external.list[i]].buffer;
+
+        if (buffer_is_away(buffer) && mirror_fetch(device, buffer, NULL))
             return false;
     }
     return true;
