@@ -188,7 +188,7 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
 {
     const struct conf_options *options = conf_options(host->conf);
     struct device_config config = {.max_ops = options->stream_max_ops,
-                                   .block_bytes = options->memory_block_bytes,
+                                   .chunk_bytes = options->memory_chunk_bytes,
                                    .keep_bytes = options->memory_keep_bytes,
                                    .single_stream = options->stream_single,
                                    .fusion = options->fusion_enabled,

@@ -29,27 +29,51 @@ static void mutex_init_spinning(pthread_mutex_t *mutex)
     pthread_mutexattr_destroy(&adaptive);
 }
 
-/* Waits for everything submitted; what trims of the pools ask for. */
-static void wait_idle(void *ctx)
+/* Waits for everything submitted. */
+static void wait_idle(frit_device *device)
 {
-    frit_device *device = ctx;
     frit_err err = ERR_INIT;
 
     if (device_wait(device, atomic_load(&device->last_value), &err))
         log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->entry->name, err.text);
 }
 
+static uint64_t memory_submitted(void *ctx)
+{
+    return atomic_load(&((frit_device *)ctx)->last_value);
+}
+
+/* Nothing is pending on a lost device. */
+static bool memory_is_done(void *ctx, uint64_t value, enum memory_progress how)
+{
+    frit_device *device = ctx;
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    if (value <= atomic_load(&device->reached) || how == PROGRESS_KNOWN)
+        return value <= atomic_load(&device->reached);
+    if (how == PROGRESS_ASK)
+        return device_has_reached(device, value);
+    st = device_wait(device, value, &err);
+    if (st)
+        log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->entry->name, err.text);
+    return true;
+}
+
 static frit_status memory_open(frit_device *device, frit_err *err)
 {
     uint64_t align = device->info->align_bytes ? device->info->align_bytes : 64;
+    const struct device_config *config = &device->config;
     struct memory_limits limits = {
-        .block_bytes =
-            memory_block_bytes(device->info, (uint64_t)device->config.block_bytes) / align * align,
-        .keep_bytes = (uint64_t)device->config.keep_bytes,
+        .chunk_bytes =
+            memory_chunk_bytes(device->info, (uint64_t)config->chunk_bytes) / align * align,
+        .keep_bytes =
+            config->keep_bytes < 0 ? memory_keep_bytes(device->info) : (uint64_t)config->keep_bytes,
     };
 
     TRY(memory_create(device->backend, device->info, device->self, &limits, &device->memory, err));
-    memory_set_idle(device->memory, wait_idle, device);
+    memory_set_queue(device->memory,
+                     &(struct memory_queue){memory_submitted, memory_is_done, device});
     return FRIT_OK;
 }
 
@@ -181,11 +205,12 @@ static void remember_failure(frit_device *device, const frit_failure *failure,
 }
 
 /* One call of the driver's wait; what it tells of failed commands is remembered. */
-static frit_status ask_wait(frit_device *device, uint64_t value, frit_err *detail)
+static frit_status call_wait(frit_device *device, uint64_t value, uint64_t timeout_ns,
+                             frit_err *detail)
 {
     uint64_t told = atomic_load(&device->told);
     frit_failure failure = {.struct_size = sizeof(failure), .value = told};
-    frit_status st = device->backend->wait(device->self, value, UINT64_MAX, &failure, detail);
+    frit_status st = device->backend->wait(device->self, value, timeout_ns, &failure, detail);
 
     if (failure.status < 0) {
         /* A driver that names no command it may have meant may mean any that is not known. */
@@ -204,6 +229,19 @@ static void raise_to(atomic_uint_least64_t *highest, uint64_t value)
         ;
 }
 
+bool device_has_reached(frit_device *device, uint64_t value)
+{
+    frit_err detail = ERR_INIT;
+    frit_status st;
+
+    if (value <= atomic_load(&device->reached))
+        return true;
+    st = call_wait(device, value, 0, &detail);
+    if (st >= 0)
+        raise_to(&device->reached, value);
+    return st >= 0 || st == FRIT_DEVICE_LOST;
+}
+
 /* A wait that fails leaves the queue at work, on memory of callers too, so it is tried again. */
 frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
 {
@@ -214,14 +252,15 @@ frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
     if (value <= atomic_load(&device->reached))
         return FRIT_OK;
     begun = timeline_begin();
-    st = ask_wait(device, value, &detail);
+    st = call_wait(device, value, UINT64_MAX, &detail);
     if (st < 0 && st != FRIT_DEVICE_LOST) {
         detail = (frit_err)ERR_INIT;
-        st = ask_wait(device, value, &detail);
+        st = call_wait(device, value, UINT64_MAX, &detail);
     }
     timeline_end(begun, "device", str_of("wait"));
     if (st >= 0) {
         raise_to(&device->reached, value);
+        memory_poll(device->memory, PROGRESS_KNOWN);
         return FRIT_OK;
     }
     if (!err)
@@ -258,6 +297,7 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
                          &detail);
     pthread_mutex_unlock(&device->submit);
     timeline_end(begun, "device", str_of("submit"));
+    memory_poll(device->memory, PROGRESS_ASK);
     return st < 0 ? fail_from(err, st, "submit") : FRIT_OK;
 }
 

@@ -27,7 +27,8 @@ struct device_config {
     const struct registry *registry;
     uint64_t id;     /* unique in the process */
     int64_t max_ops; /* queued ops that make a stream run */
-    int64_t block_bytes, keep_bytes;
+    int64_t chunk_bytes;
+    int64_t keep_bytes;                 /* -1: memory_keep_bytes */
     bool single_stream;                 /* one for all threads */
     bool fusion;                        /* ops are run together */
     uint32_t max_blocks;                /* of a search */
@@ -116,6 +117,8 @@ void device_destroy(frit_device *device);
 /* Waits until the timeline reaches `value`.  When it returns, in any thread, device_poison_of knows
  * of every command up to there that failed. */
 frit_status device_wait(frit_device *device, uint64_t value, frit_err *err);
+/* Whether the timeline has reached `value`, or never will; does not wait. */
+bool device_has_reached(frit_device *device, uint64_t value);
 /* One call of the driver's submit: hands `cmds` over and gives the timeline value. */
 frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
                           uint64_t *value, frit_err *err);

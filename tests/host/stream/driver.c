@@ -587,7 +587,7 @@ static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, f
 frit_device *driver_device(struct driver *driver, int64_t max_ops)
 {
     struct device_config config = {.max_ops = max_ops,
-                                   .block_bytes = 1 << 16,
+                                   .chunk_bytes = 1 << 16,
                                    .keep_bytes = 1 << 20,
                                    .decompose = driver->decompose,
                                    .poison = driver->poison,
