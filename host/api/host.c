@@ -238,6 +238,19 @@ static frit_status open_fallback(frit_host *host, const struct device_entry *ent
     return !other || other == entry ? FRIT_OK : open_locked(host, other, out, err);
 }
 
+/* Under the host's lock.  A lost device is made anew when everybody has closed it. */
+static frit_status open_again(frit_device **device, frit_err *err)
+{
+    frit_status st = device_check_loss(*device, err);
+
+    if (st) {
+        *device = NULL;
+        return fail_context(err, "close it everywhere before it is opened again");
+    }
+    (*device)->opens++;
+    return FRIT_OK;
+}
+
 /* Under the host's lock.  A fallback stands behind its users in the list, so that closing the first
  * ones first closes it last. */
 static frit_status open_locked(frit_host *host, const struct device_entry *entry, frit_device **out,
@@ -247,10 +260,8 @@ static frit_status open_locked(frit_host *host, const struct device_entry *entry
     frit_status st;
 
     *out = find_open(host, entry);
-    if (*out) {
-        (*out)->opens++;
-        return FRIT_OK;
-    }
+    if (*out)
+        return open_again(out, err);
     TRY(open_fallback(host, entry, &fallback, err));
     st = create_device(host, entry, out, err);
     if (st) {
@@ -375,10 +386,12 @@ static frit_status sync_streams(frit_device *device, struct stream *only)
     else
         streams_each(device, drain_for_sync, NULL);
     st = device_wait(device, atomic_load(&device->last_value), &err);
-    if (only)
+    if (only) {
         take_error(only, &failure);
-    else
+    } else {
+        failure = device_take_error(device);
         streams_each(device, take_error, &failure);
+    }
     if (failure) {
         st = fail(&err, failure->status, "%s", failure->text);
         failure_unref(failure);

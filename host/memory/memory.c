@@ -78,6 +78,12 @@ static bool always_done(void *ctx, uint64_t value, enum memory_progress how)
     return true;
 }
 
+static void explain_nothing(void *ctx, frit_err *err)
+{
+    (void)ctx;
+    (void)err;
+}
+
 frit_status memory_create(const frit_backend *backend, const frit_device_info *info, void *self,
                           const struct memory_limits *limits, struct memory **out, frit_err *err)
 {
@@ -92,7 +98,7 @@ frit_status memory_create(const frit_backend *backend, const frit_device_info *i
     memory->self = self;
     memory->limits = *limits;
     memory->align = info->align_bytes ? info->align_bytes : 64;
-    memory->queue = (struct memory_queue){done_before, always_done, NULL};
+    memory->queue = (struct memory_queue){done_before, always_done, explain_nothing, NULL};
     *out = memory;
     return FRIT_OK;
 }
@@ -352,6 +358,7 @@ static frit_status chunk_from_driver(struct memory *memory, enum chunk_kind kind
                     (unsigned long long)bytes, (unsigned long long)memory->info->heap.max_block);
     st = alloc_or_trim(memory, &bytes, round_to_device(memory, piece), &a, &failure);
     if (st) {
+        memory->queue.explain(memory->queue.ctx, &failure);
         if (err)
             *err = failure;
         return st;

@@ -64,6 +64,8 @@ struct memory_queue {
     uint64_t (*submitted)(void *ctx);
     /* Whether no command up to `value` is pending; PROGRESS_WAIT returns true. */
     bool (*is_done)(void *ctx, uint64_t value, enum memory_progress how);
+    /* Adds what is known of the reasons to a failure of the driver's alloc. */
+    void (*explain)(void *ctx, frit_err *err);
     void *ctx;
 };
 

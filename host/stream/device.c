@@ -60,6 +60,11 @@ static bool memory_is_done(void *ctx, uint64_t value, enum memory_progress how)
     return true;
 }
 
+static void memory_explain(void *ctx, frit_err *err)
+{
+    device_explain_loss(ctx, err);
+}
+
 static frit_status memory_open(frit_device *device, frit_err *err)
 {
     uint64_t align = device->info->align_bytes ? device->info->align_bytes : 64;
@@ -72,8 +77,8 @@ static frit_status memory_open(frit_device *device, frit_err *err)
     };
 
     TRY(memory_create(device->backend, device->info, device->self, &limits, &device->memory, err));
-    memory_set_queue(device->memory,
-                     &(struct memory_queue){memory_submitted, memory_is_done, device});
+    memory_set_queue(device->memory, &(struct memory_queue){memory_submitted, memory_is_done,
+                                                            memory_explain, device});
     return FRIT_OK;
 }
 
@@ -146,9 +151,77 @@ void device_destroy(frit_device *device)
     for (uint32_t i = 0; i < atomic_load(&device->n_poisons); i++)
         failure_unref(device->poisons[i].failure);
     free(device->poisons);
+    failure_unref(device->loss);
+    failure_unref(device->error);
     pthread_mutex_destroy(&device->submit);
     pthread_mutex_destroy(&device->lock);
     free(device);
+}
+
+/* ---- errors ---- */
+
+void device_keep_error(frit_device *device, struct failure *failure)
+{
+    pthread_mutex_lock(&device->lock);
+    if (failure && !device->error) {
+        device->error = failure;
+        failure = NULL;
+    }
+    pthread_mutex_unlock(&device->lock);
+    failure_unref(failure);
+}
+
+struct failure *device_take_error(frit_device *device)
+{
+    struct failure *failure;
+
+    pthread_mutex_lock(&device->lock);
+    failure = device->error;
+    device->error = NULL;
+    pthread_mutex_unlock(&device->lock);
+    return failure;
+}
+
+/* Once set it stays as long as the device, so that it can be read outside of the lock. */
+static const struct failure *loss_of(frit_device *device)
+{
+    const struct failure *loss;
+
+    pthread_mutex_lock(&device->lock);
+    loss = device->loss;
+    pthread_mutex_unlock(&device->lock);
+    return loss;
+}
+
+void device_explain_loss(frit_device *device, frit_err *err)
+{
+    const struct failure *loss;
+    struct failure *mine;
+
+    if (!err || err->status != FRIT_DEVICE_LOST)
+        return;
+    loss = loss_of(device);
+    if (loss) {
+        if (!strstr(err->text, loss->text))
+            fail_append(err, " (%s is lost: %s)", device->entry->name, loss->text);
+        return;
+    }
+    mine = failure_create(err);
+    pthread_mutex_lock(&device->lock);
+    if (!device->loss) {
+        device->loss = mine;
+        mine = NULL;
+    }
+    pthread_mutex_unlock(&device->lock);
+    failure_unref(mine);
+}
+
+frit_status device_check_loss(frit_device *device, frit_err *err)
+{
+    const struct failure *loss = loss_of(device);
+
+    return loss ? fail(err, FRIT_DEVICE_LOST, "%s is lost: %s", device->entry->name, loss->text)
+                : FRIT_OK;
 }
 
 /* ---- the timeline ---- */
@@ -263,10 +336,11 @@ frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
         memory_poll(device->memory, PROGRESS_KNOWN);
         return FRIT_OK;
     }
+    fail_from(&detail, st, "wait");
+    device_explain_loss(device, &detail);
     if (!err)
         return st;
     *err = detail;
-    fail_from(err, st, "wait");
     return fail_context(err, "waiting for %s", device->entry->name);
 }
 
@@ -298,7 +372,11 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
     pthread_mutex_unlock(&device->submit);
     timeline_end(begun, "device", str_of("submit"));
     memory_poll(device->memory, PROGRESS_ASK);
-    return st < 0 ? fail_from(err, st, "submit") : FRIT_OK;
+    if (st >= 0)
+        return FRIT_OK;
+    fail_from(err, st, "submit");
+    device_explain_loss(device, err);
+    return st;
 }
 
 struct failure *device_poison_of(frit_device *device, uint64_t written_at)

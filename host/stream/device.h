@@ -97,6 +97,8 @@ struct frit_device {
     atomic_uint_least64_t told; /* failures up to this value are among the poisons */
     struct device_counters count;
     struct poison *poisons; /* these under the lock */
+    struct failure *loss;   /* why the device is lost, NULL: it is not */
+    struct failure *error;  /* the first of streams whose thread is gone, since frit_sync_all */
     struct stream *streams;
     uint32_t poison_room; /* at least 1 */
     uint32_t opens;       /* this and the next under the host's lock */
@@ -124,6 +126,16 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
                           uint64_t *value, frit_err *err);
 /* The timeline was told to reach `value`. */
 void device_reached(frit_device *device, uint64_t value);
+/* Keeps the error of a stream whose thread is gone for frit_sync_all; takes the reference over.
+ * NULL does nothing. */
+void device_keep_error(frit_device *device, struct failure *failure);
+/* Takes it out, the caller's reference; NULL if there is none. */
+struct failure *device_take_error(frit_device *device);
+/* A call of the driver failed with `err`.  The first FRIT_DEVICE_LOST is kept as the reason of the
+ * loss, and later ones get that reason; other failures are left as they are. */
+void device_explain_loss(frit_device *device, frit_err *err);
+/* FRIT_DEVICE_LOST with the reason once the device is lost. */
+frit_status device_check_loss(frit_device *device, frit_err *err);
 /* The failure that spoiled a write, a new reference; NULL if none is known. */
 struct failure *device_poison_of(frit_device *device, uint64_t written_at);
 

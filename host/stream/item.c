@@ -386,6 +386,7 @@ static bool run_single(struct frame *frame, const struct frame_step *step)
         if (attempt.went_back)
             return false;
         if (attempt.status) {
+            device_explain_loss(frame->device, &err);
             fail_context(&err, "%s", op_row(frame->graph->ops[*number].op)->name);
             failure = failure_create(&err);
         }

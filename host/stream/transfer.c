@@ -28,7 +28,9 @@ static frit_status bytes_in(frit_device *device, const void *data, uint64_t byte
     if (st < 0) {
         buffer_disown(*out);
         *out = NULL;
-        return fail_from(err, st, "write");
+        fail_from(err, st, "write");
+        device_explain_loss(device, err);
+        return st;
     }
     device_reached(device, at);
     atomic_store(&(*out)->last_write, at);
@@ -55,8 +57,11 @@ static frit_status bytes_out(struct transfer_read *read, uint64_t offset, uint64
                                 .bytes = bytes};
     frit_status st = device->backend->read(device->self, &from, data, &read->at, err);
 
-    if (st < 0)
-        return fail_from(err, st, "read");
+    if (st < 0) {
+        fail_from(err, st, "read");
+        device_explain_loss(device, err);
+        return st;
+    }
     device_reached(device, read->at);
     atomic_fetch_add(&device->count.bytes_out, bytes);
     return FRIT_OK;

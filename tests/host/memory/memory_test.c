@@ -74,6 +74,12 @@ static bool queue_is_done(void *ctx, uint64_t value, enum memory_progress how)
     return driver->reached >= value;
 }
 
+static void queue_explain(void *ctx, frit_err *err)
+{
+    (void)ctx;
+    fail_append(err, ", as expected");
+}
+
 static const frit_backend backend = {
     .alloc = driver_alloc, .free = driver_free, .memory_cleanup = driver_cleanup};
 
@@ -94,8 +100,8 @@ static void rig_open(struct rig *rig)
     assert_int_equal(
         memory_create(&backend, &rig->info, &rig->driver, &rig->limits, &rig->memory, NULL),
         FRIT_OK);
-    memory_set_queue(rig->memory,
-                     &(struct memory_queue){queue_submitted, queue_is_done, &rig->driver});
+    memory_set_queue(rig->memory, &(struct memory_queue){queue_submitted, queue_is_done,
+                                                         queue_explain, &rig->driver});
 }
 
 static void rig_close(struct rig *rig)
@@ -218,7 +224,7 @@ static void test_out_of_memory_trims_once_and_retries_once(void **state)
 
     assert_int_equal(buffer_create(rig.memory, 2 << 20, false, &b, &err), FRIT_NO_DEVICE_MEMORY);
     assert_null(b);
-    assert_string_equal(err.text, "full");
+    assert_string_equal(err.text, "full, as expected");
     memory_stats(rig.memory, &stats);
     assert_int_equal(stats.trims, 2);
     assert_int_equal(rig.driver.allocs, 5);

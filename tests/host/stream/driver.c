@@ -26,6 +26,11 @@ struct memory_block {
     _Alignas(64) uint64_t bytes;
 };
 
+static frit_status check_lost(const struct driver *driver, frit_err *err)
+{
+    return driver->is_lost ? fail(err, FRIT_DEVICE_LOST, "gone") : FRIT_OK;
+}
+
 /* Whether the script wants this one to fail. */
 static bool alloc_fails(struct driver *driver)
 {
@@ -41,6 +46,7 @@ static frit_status alloc_memory(void *self, const frit_alloc_desc *desc, frit_al
     struct driver *driver = self;
     struct memory_block *block;
 
+    TRY(check_lost(driver, err));
     if (alloc_fails(driver))
         return fail(err, FRIT_NO_DEVICE_MEMORY, "none left");
     if (driver->room && driver->allocated + desc->bytes > driver->room)
@@ -71,7 +77,7 @@ static frit_status write_bytes(void *self, const frit_transfer *to, const void *
 {
     struct driver *driver = self;
 
-    (void)err;
+    TRY(check_lost(driver, err));
     memcpy((char *)to->memory + to->offset, from, to->bytes);
     *value = ++driver->timeline;
     if (driver->fail_writes)
@@ -85,7 +91,7 @@ static frit_status read_bytes(void *self, const frit_transfer *from, void *into,
 {
     struct driver *driver = self;
 
-    (void)err;
+    TRY(check_lost(driver, err));
     memcpy(into, (char *)from->memory + from->offset, from->bytes);
     *value = ++driver->timeline;
     return FRIT_OK;
@@ -545,6 +551,7 @@ static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint
     (void)waits;
     assert_int_equal(stride, sizeof(frit_cmd));
     assert_int_equal(n_waits, 0);
+    TRY(check_lost(driver, err));
     if (st)
         return driver->silent ? st : fail(err, st, "submit refused");
     driver->submits++;
@@ -569,6 +576,10 @@ static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, f
     const frit_failure *known = &driver->failure;
 
     (void)timeout_ns;
+    TRY(check_lost(driver, err));
+    driver->is_lost = driver->lose;
+    if (driver->lose)
+        return fail(err, FRIT_DEVICE_LOST, "the server closed the connection");
     assert_true(value <= driver->timeline);
     atomic_fetch_add(&driver->waits, 1);
     if (value > atomic_load(&driver->waited))

@@ -70,6 +70,8 @@ struct driver {
     bool silent;                            /* a refused submit gives no reason */
     frit_status complete_status;            /* told by waits after such a submit */
     bool nameless;                          /* a failure comes without its value */
+    bool lose;                              /* the next wait loses the device and says why */
+    bool is_lost;                           /* each call says that, and not why */
     void (*on_tell)(struct driver *driver); /* in a wait that tells a failure */
     bool inline_queue;
     bool refuse_assigned; /* prepare does not take outputs that are PREASSIGNED */
