@@ -42,7 +42,7 @@ struct way {
     const frit_input *in;
     void *attrs;
     frit_device *device;
-    struct seat *seat;
+    struct binding *binding;
     struct failure *failure; /* of an operand, a reference */
     frit_tensor *unknown;    /* an operand that the stream does not know */
     uint32_t unknown_at;     /* its number */
@@ -153,13 +153,13 @@ static frit_status check_handles(const struct way *w, frit_err *err)
     return fail(err, FRIT_INVALID, "%s: the device is NULL", w->row->name);
 }
 
-static frit_status find_seat(struct way *w, frit_err *err)
+static frit_status find_binding(struct way *w, frit_err *err)
 {
     if (!w->device)
         find_device(w);
     if (!w->device)
         return w->failure ? w->failure->status : check_handles(w, err);
-    return seat_current(w->device, &w->seat, err);
+    return binding_current(w->device, &w->binding, err);
 }
 
 /* ---- inside the lock ---- */
@@ -173,7 +173,7 @@ static void refuse(const struct way *w, uint32_t i, frit_err *err)
 /* FRIT_BUSY: the stream does not know it. */
 static frit_status resolve_tensor(struct way *w, uint32_t i, frit_tensor *tensor, frit_err *err)
 {
-    struct stream *stream = w->seat->stream;
+    struct stream *stream = w->binding->stream;
     struct segment_input *operand = &w->operands[i];
     struct slot *slot = slot_of(tensor);
 
@@ -260,32 +260,32 @@ static frit_status record(struct way *w, struct slot **out, frit_err *err)
     struct segment *segment;
     uint64_t raw[64];
 
-    stream_settle_all(w->seat->stream);
+    stream_settle_all(w->binding->stream);
     TRY(resolve(w, err));
     if (w->attrs && w->learn)
         memcpy(raw, w->attrs, sizeof_attrs(w));
     TRY(op_check(&checked, w->types, err));
     finish_operands(w);
-    call.attrs_id = key_attrs(&w->seat->stream->walker, w->op, w->attrs);
+    call.attrs_id = key_attrs(&w->binding->stream->walker, w->op, w->attrs);
     if (w->learn)
-        fast_learn(w->seat->stream, &(struct fast_seen){.op = w->op,
-                                                        .n_in = w->n_in,
-                                                        .in = w->inputs,
-                                                        .raw = raw,
-                                                        .attrs = w->attrs,
-                                                        .attrs_id = call.attrs_id,
-                                                        .out = w->types});
-    if (!stream_append(w->seat, &call, out))
+        fast_learn(w->binding->stream, &(struct fast_seen){.op = w->op,
+                                                           .n_in = w->n_in,
+                                                           .in = w->inputs,
+                                                           .raw = raw,
+                                                           .attrs = w->attrs,
+                                                           .attrs_id = call.attrs_id,
+                                                           .out = w->types});
+    if (!stream_append(w->binding, &call, out))
         return fail(err, FRIT_NO_HOST_MEMORY, "%s: no memory to record it", w->row->name);
-    segment = &w->seat->stream->work->segment;
-    w->full = segment->n_records >= (uint64_t)w->device->config.max_ops;
+    segment = w->binding->stream->segment;
+    w->full = segment->n_ops >= (uint64_t)w->device->config.max_ops;
     return FRIT_OK;
 }
 
 static frit_status record_locked(struct way *w, frit_tensor **out, frit_err *err)
 {
     struct slot *slots[FRIT_OP_MAX_OUT] = {0};
-    struct slot_home *home = &w->seat->stream->home;
+    struct slot_home *home = &w->binding->stream->home;
     frit_status st;
 
     home_enter(home);
@@ -299,8 +299,9 @@ static frit_status record_locked(struct way *w, frit_tensor **out, frit_err *err
 /* Makes an operand known that was not. */
 static frit_status learn_operand(struct way *w, frit_err *err)
 {
-    struct failure *failure;
-    frit_status st = alias_make(w->seat->stream, w->unknown, &failure, err);
+    struct slot *slot = stream_enter_settled(w->unknown, DRAIN_SHARE, err);
+    struct failure *failure = NULL;
+    frit_status st = slot ? alias_make(w->binding->stream, slot, &failure, err) : FRIT_INVALID;
     bool told = failure;
 
     w->unknown = NULL;
@@ -332,8 +333,8 @@ static void publish_error(struct way *w, const frit_err *err, frit_tensor **out)
 
     for (uint32_t i = 0; i < w->n_out; i++)
         out[i] = w->wanted >> i & 1 ? tensor_failed(w->device, failure) : NULL;
-    if (w->n_out == 0 && w->seat)
-        stream_note_error(w->seat->stream, failure);
+    if (w->n_out == 0 && w->binding)
+        stream_note_error(w->binding->stream, failure);
     failure_unref(failure);
 }
 
@@ -353,7 +354,7 @@ static frit_status run(struct way *w, frit_tensor **out)
     frit_status st = way_init(w, &err);
 
     if (!st)
-        st = find_seat(w, &err);
+        st = find_binding(w, &err);
     if (!st)
         st = check_offered(w, &err);
     if (!st)
@@ -362,7 +363,7 @@ static frit_status run(struct way *w, frit_tensor **out)
         publish_error(w, &err, out);
     way_fini(w);
     if (w->full)
-        stream_drain(w->seat->stream, DRAIN_FULL);
+        stream_drain(w->binding->stream, DRAIN_FULL);
     return st;
 }
 

@@ -6,7 +6,7 @@
 #include "api/host.h"
 #include "base/fail.h"
 #include "file/npy.h"
-#include "stream/transfer.h"
+#include "run/transfer.h"
 
 static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_type *out,
                               frit_err *err)
@@ -36,19 +36,19 @@ static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_t
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes)
 {
-    struct seat *seat = NULL;
+    struct binding *binding = NULL;
     struct value value = {0};
     frit_err err = ERR_INIT;
     frit_status st = device ? FRIT_OK : fail(&err, FRIT_INVALID, "the device is NULL");
 
     if (!st)
-        st = seat_current(device, &seat, &err);
+        st = binding_current(device, &binding, &err);
     if (!st)
         st = check_dims(dtype, &dims, &value.type, &err);
     if (!st)
         st = tensor_check_data(&value.type, data, bytes, &err);
     if (!st)
-        st = transfer_in(device, data, seat->persistent > 0, &value, &err);
+        st = transfer_in(device, data, binding->persistent > 0, &value, &err);
     if (st) {
         fail_context(&err, "from_host");
         return tensor_error(device, &err);
@@ -241,10 +241,10 @@ static frit_status move_value(frit_tensor *tensor, frit_device *device, struct v
 {
     frit_device *from;
     struct value pinned;
-    struct seat *seat;
+    struct binding *binding;
     struct slot *slot;
 
-    TRY(seat_current(device, &seat, err));
+    TRY(binding_current(device, &binding, err));
     slot = tensor_enter(tensor, "to_device", err);
     if (!slot)
         return err->status;
@@ -254,7 +254,7 @@ static frit_status move_value(frit_tensor *tensor, frit_device *device, struct v
     if (watch_is_on(&from->watch))
         watch_taken(&from->watch, slot);
     slot_leave(slot);
-    return transfer_across(from, &pinned, device, seat->persistent > 0, out, err);
+    return transfer_across(from, &pinned, device, binding->persistent > 0, out, err);
 }
 
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device)

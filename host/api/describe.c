@@ -6,8 +6,8 @@
 #include "api/give.h"
 #include "api/host.h"
 #include "base/fail.h"
+#include "device/support.h"
 #include "plan/automaton.h"
-#include "stream/support.h"
 
 const char *frit_version(void)
 {
@@ -238,7 +238,7 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .explorations = atomic_load(&count->explorations),
                         .plan_hits = streams.plan_hits,
                         .plan_misses = atomic_load(&count->plan_misses),
-                        .plan_runs = atomic_load(&count->plan_runs) + streams.plays,
+                        .plan_runs = atomic_load(&count->plan_runs) + streams.replays,
                         .fused = atomic_load(&count->fused) + streams.fused,
                         .barriers = atomic_load(&count->barriers),
                         .in_place = atomic_load(&count->in_place),

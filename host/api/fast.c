@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "api/host.h"
-#include "stream/meet.h"
+#include "record/predict.h"
 
 enum { SETS = 64, WAYS = 2, MOST_IN = 3, MOST_ATTRS = 232 };
 
@@ -180,7 +180,7 @@ static bool convert_all(const struct api_call *call, const struct memo_entry *en
 
 /* The number of a scalar operand goes to the record at once: where the op is another one after all
  * the record is not met. */
-static inline bool meets_scalar(struct record_input *known, const frit_scalar *given)
+static inline bool is_predicted_scalar(struct recorded_input *known, const frit_scalar *given)
 {
     struct segment_input in;
 
@@ -191,45 +191,47 @@ static inline bool meets_scalar(struct record_input *known, const frit_scalar *g
 }
 
 /* An operand that is new in the segment. */
-static bool meets_new(struct stream *stream, const struct op_record *known, frit_tensor *tensor,
-                      struct operands *o, uint32_t i, uint32_t *n_new)
+static bool is_predicted_new(struct stream *stream, const struct recorded_op *known,
+                             frit_tensor *tensor, struct operands *o, uint32_t i, uint32_t *n_new)
 {
-    const struct segment *segment = &stream->work->segment;
+    const struct segment *segment = stream->segment;
     const struct segment_input *in = &o->in[i];
 
     return resolve_tensor(stream, tensor, o, i) &&
            (in->slot ? in->slot->epoch : in->alias->epoch) != segment->epoch &&
-           meet_new(segment, known, o->in, i, n_new);
+           predict_new(segment, known, o->in, i, n_new);
 }
 
 /* One that stands in the segment. */
-static inline bool meets_placed(const struct segment *segment, uint32_t number, frit_tensor *tensor,
-                                struct operands *o)
+static inline bool is_predicted_recorded(const struct segment *segment, uint32_t number,
+                                         frit_tensor *tensor, struct operands *o)
 {
     const struct seg_value *value = &segment->values[number];
 
-    if (!meet_placed(value, tensor))
+    if (!predict_recorded(value, tensor))
         return false;
     return !handle_taken(tensor) || (value->slot && !value->slot->aliases && take(o, value->slot));
 }
 
-static inline bool meets(struct stream *stream, struct op_record *known, const frit_input *given,
-                         struct operands *o, uint32_t i, uint32_t *n_new)
+static inline bool is_predicted(struct stream *stream, struct recorded_op *known,
+                                const frit_input *given, struct operands *o, uint32_t i,
+                                uint32_t *n_new)
 {
-    const struct segment *segment = &stream->work->segment;
-    struct record_input *in = &known->in[i];
+    const struct segment *segment = stream->segment;
+    struct recorded_input *in = &known->in[i];
 
     if (!given->tensor)
-        return meets_scalar(in, &given->scalar);
+        return is_predicted_scalar(in, &given->scalar);
     if (in->kind != FRIT_OPERAND_TENSOR)
         return false;
     if (in->value < segment->n_values)
-        return meets_placed(segment, in->value, given->tensor, o);
-    return meets_new(stream, known, given->tensor, o, i, n_new);
+        return is_predicted_recorded(segment, in->value, given->tensor, o);
+    return is_predicted_new(stream, known, given->tensor, o, i, n_new);
 }
 
-static inline bool meets_all(struct stream *stream, struct op_record *known,
-                             const struct api_call *call, struct operands *o, uint32_t *n_new)
+static inline bool is_predicted_call(struct stream *stream, struct recorded_op *known,
+                                     const struct api_call *call, struct operands *o,
+                                     uint32_t *n_new)
 {
     *n_new = 0;
     o->n_taken = 0;
@@ -239,7 +241,7 @@ static inline bool meets_all(struct stream *stream, struct op_record *known,
     for (uint32_t i = 0; i < MOST_IN; i++) {
         if (i == known->n_in)
             break;
-        if (!meets(stream, known, &call->in[i], o, i, n_new))
+        if (!is_predicted(stream, known, &call->in[i], o, i, n_new))
             return false;
     }
     return !call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0;
@@ -248,23 +250,24 @@ static inline bool meets_all(struct stream *stream, struct op_record *known,
 /* Inside the lock.  NULL: it is another op, or there is no memory.  Who watches sees every op on
  * the longer way. */
 static inline __attribute__((always_inline)) struct slot *
-meet(struct seat *seat, const struct api_call *call, struct operands *o)
+confirm(struct binding *binding, const struct api_call *call, struct operands *o)
 {
-    struct stream *stream = seat->stream;
-    struct segment *segment = &stream->work->segment;
-    struct op_record *known = segment_next(segment);
+    struct stream *stream = binding->stream;
+    struct segment *segment = stream->segment;
+    struct recorded_op *known = segment_predicted(segment);
     struct slot *out;
     uint32_t n_new;
 
-    if (!known || watch_is_on(&stream->device->watch) || !meets_all(stream, known, call, o, &n_new))
+    if (!known || watch_is_on(&stream->device->watch) ||
+        !is_predicted_call(stream, known, call, o, &n_new))
         return NULL;
-    out = stream_output(seat, call->op, &segment->types[known->out[0]]);
+    out = binding_create_output(binding, call->op, &segment->types[known->out[0]]);
     if (!out)
         return NULL;
-    segment->persistent |= known->persistent = seat->persistent > 0;
+    segment->persistent |= known->persistent = binding->persistent > 0;
     if (n_new)
-        meet_operands(segment, known, o->in);
-    meet_record(segment, known, out, segment->smooth || stream_is_settled(stream));
+        predict_set_operands(segment, known, o->in);
+    predict_confirm(segment, known, out, segment->on_prediction || stream_is_settled(stream));
     stream_count(&stream->count.ops, 1);
     return out;
 }
@@ -289,9 +292,9 @@ static const struct memo_entry *recall(struct stream *stream, const struct api_c
     return NULL;
 }
 
-static struct slot *append(struct seat *seat, const struct api_call *call, struct operands *o)
+static struct slot *append(struct binding *binding, const struct api_call *call, struct operands *o)
 {
-    const struct memo_entry *entry = recall(seat->stream, call, o);
+    const struct memo_entry *entry = recall(binding->stream, call, o);
     struct segment_call recorded = {
         .op = call->op, .n_in = call->n_in, .n_out = 1, .in = o->in, .simple = true};
     struct slot *out;
@@ -304,68 +307,68 @@ static struct slot *append(struct seat *seat, const struct api_call *call, struc
         recorded.raw = call->attrs;
         recorded.attrs = entry->checked;
     }
-    return stream_append(seat, &recorded, &out) ? out : NULL;
+    return stream_append(binding, &recorded, &out) ? out : NULL;
 }
 
-/* Inside the lock: the first op since a run, which was not met, may be the first of another work.
- * True: that is recorded into now, and is to be asked.  `asked` is what was recorded into, NULL at
- * the first time. */
-static bool ask_other(struct stream *stream, struct work **asked)
+/* Inside the lock: the first op of a segment that is not the predicted one may be the first of
+ * another segment.  True: that is recorded into now, and is to be tried.  `tried` is what was
+ * recorded into before, NULL at the first time. */
+static bool try_other(struct stream *stream, struct segment **tried)
 {
-    struct work *work = stream->work, *other;
+    struct segment *segment = stream->segment, *other;
 
-    if (work->segment.n_records)
+    if (segment->n_ops)
         return false;
-    if (!*asked)
-        *asked = work;
-    other = works_other(&stream->works, *asked, work == *asked ? NULL : work);
-    stream_turn(stream, other ? other : *asked);
+    if (!*tried)
+        *tried = segment;
+    other = segments_other(&stream->segments, *tried, segment == *tried ? NULL : segment);
+    stream_switch(stream, other ? other : *tried);
     return other;
 }
 
 /* Inside the lock: what is not met, or is but there was no memory. */
-static struct slot *record(struct seat *seat, const struct api_call *call, struct operands *o)
+static struct slot *record(struct binding *binding, const struct api_call *call, struct operands *o)
 {
-    struct stream *stream = seat->stream;
+    struct stream *stream = binding->stream;
 
     stream_settle_all(stream);
-    if (stream->work->segment.n_records + 1 >= (uint64_t)stream->device->config.max_ops)
+    if (stream->segment->n_ops + 1 >= (uint64_t)stream->device->config.max_ops)
         return NULL;
-    return append(seat, call, o);
+    return append(binding, call, o);
 }
 
 /* Inside the lock. */
 static inline __attribute__((always_inline)) frit_tensor *
-meet_or_record(struct seat *seat, const struct api_call *call)
+confirm_or_record(struct binding *binding, const struct api_call *call)
 {
-    struct work *asked = NULL;
+    struct segment *tried = NULL;
     struct operands o;
     struct slot *out;
 
-    stream_settle(seat->stream);
+    stream_settle(binding->stream);
     do
-        out = meet(seat, call, &o);
-    while (!out && ask_other(seat->stream, &asked));
+        out = confirm(binding, call, &o);
+    while (!out && try_other(binding->stream, &tried));
     if (!out)
-        out = record(seat, call, &o);
+        out = record(binding, call, &o);
     if (!out)
         return NULL;
     for (uint32_t i = 0; i < o.n_taken; i++)
-        stream_disown_inside(seat->stream, o.taken[i]);
+        stream_disown_inside(binding->stream, o.taken[i]);
     return slot_handle(out);
 }
 
 frit_tensor *fast_op(const struct api_call *call)
 {
-    struct seat *seat = seat_used;
+    struct binding *binding = binding_used;
     struct slot_home *home;
     frit_tensor *out;
 
-    if (!seat || !home_is_mine(&seat->stream->home))
+    if (!binding || !home_is_mine(&binding->stream->home))
         return NULL;
-    home = &seat->stream->home;
+    home = &binding->stream->home;
     owner_lock_enter(&home->lock);
-    out = meet_or_record(seat, call);
+    out = confirm_or_record(binding, call);
     if (home->dying)
         home_drop(home);
     else

@@ -5,7 +5,7 @@
 #define API_FAST_H
 
 #include "api/call.h"
-#include "stream/stream.h"
+#include "run/drain.h"
 
 /* A call that passed op_check on the long way. */
 struct fast_seen {

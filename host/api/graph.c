@@ -7,9 +7,9 @@
 
 #include "api/host.h"
 #include "base/fail.h"
+#include "device/support.h"
 #include "file/npy.h"
 #include "graph/text.h"
-#include "stream/support.h"
 
 enum { MAX_TEXT_BYTES = 64 << 20 };
 

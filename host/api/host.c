@@ -142,7 +142,7 @@ static void end_device(frit_device *device)
     if (watch_at(&device->watch, WATCH_TRACE) && trace_end(device, &err))
         log_write(FRIT_LOG_ERROR, "trace", "%s: %s", device->entry->name, err.text);
     frit_inspection_free((frit_inspection *)watch_take(&device->watch, WATCH_INSPECT));
-    device_destroy(device);
+    device_close(device);
 }
 
 void frit_host_close(frit_host *host)
@@ -203,7 +203,8 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                    .poison = options->poison,
                                    .host = host,
                                    .seed = &host->seed,
-                                   .epoch = &host->epoch};
+                                   .epoch = &host->epoch,
+                                   .run_orphan = stream_run_orphan};
     frit_status st;
 
     TRY(device_create(entry, &config, out, err));
@@ -211,7 +212,7 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
         return FRIT_OK;
     st = trace_begin_in(*out, options->trace, err);
     if (st) {
-        device_destroy(*out);
+        device_close(*out);
         *out = NULL;
     }
     return st;
@@ -342,11 +343,11 @@ const char *frit_device_name(const frit_device *device)
 
 frit_status frit_flush(frit_device *device)
 {
-    struct seat *seat = device ? seat_peek(device) : NULL;
+    struct binding *binding = device ? binding_peek(device) : NULL;
 
     if (!device)
         return FRIT_INVALID;
-    if (seat && !stream_drain(seat->stream, DRAIN_SYNC)) {
+    if (binding && !stream_drain(binding->stream, DRAIN_SYNC)) {
         frit_err err = ERR_INIT;
         frit_status st = stream_refuse_driver(&err);
 
@@ -379,7 +380,7 @@ static frit_status sync_streams(frit_device *device, struct stream *only)
     frit_err err = ERR_INIT;
     frit_status st;
 
-    if (seat_is_driving())
+    if (thread_is_executing())
         return host_keep_error(device->config.host, stream_refuse_driver(&err), &err);
     if (only)
         drain_for_sync(only, NULL);
@@ -401,14 +402,14 @@ static frit_status sync_streams(frit_device *device, struct stream *only)
 
 frit_status frit_sync(frit_device *device)
 {
-    struct seat *seat = NULL;
+    struct binding *binding = NULL;
     frit_err err = ERR_INIT;
 
     if (!device)
         return FRIT_INVALID;
-    if (seat_current(device, &seat, &err))
+    if (binding_current(device, &binding, &err))
         return host_keep_error(device->config.host, err.status, &err);
-    return sync_streams(device, seat->stream);
+    return sync_streams(device, binding->stream);
 }
 
 frit_status frit_sync_all(frit_device *device)

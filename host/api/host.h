@@ -3,7 +3,7 @@
 #ifndef API_HOST_H
 #define API_HOST_H
 
-#include "stream/stream.h"
+#include "run/drain.h"
 
 struct frit_host {
     struct conf *conf;
@@ -26,7 +26,8 @@ frit_tensor *tensor_failed(frit_device *device, struct failure *failure);
 /* A tensor with this value, which it takes over. */
 frit_tensor *tensor_ready(frit_device *device, struct value *value, frit_err *err);
 /* tensor_failed inside the lock of the place's stream; the error is not noted. */
-frit_tensor *tensor_failed_in(struct seat *seat, frit_device *device, struct failure *failure);
+frit_tensor *tensor_failed_in(struct binding *binding, frit_device *device,
+                              struct failure *failure);
 
 /* Resolves a handle for a call named `what` and enters its home's lock, once it is READY; a failed
  * tensor gives its own failure.  NULL, and no lock, where it has no value. */

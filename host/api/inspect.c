@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "graph/text.h"
+#include "run/run.h"
 
 struct seen_run {
     frit_run_desc desc;

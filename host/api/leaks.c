@@ -42,7 +42,7 @@ static void find_tensor(struct slot *slot, void *ctx)
 static void find_in_stream(struct stream *stream, void *ctx)
 {
     struct leaks *leaks = ctx;
-    uint32_t n = stream->work->segment.n_records;
+    uint32_t n = stream->segment->n_ops;
 
     leaks->stream = stream;
     if (n) {

@@ -7,20 +7,20 @@
 
 frit_scope frit_scope_begin(frit_device *device)
 {
-    struct seat *seat;
+    struct binding *binding;
     frit_scope scope = {.device = device};
 
-    if (device && !seat_current(device, &seat, NULL))
-        scope.depth = scope_begin(seat);
+    if (device && !binding_current(device, &binding, NULL))
+        scope.depth = scope_begin(binding);
     return scope;
 }
 
 void frit_scope_end(frit_scope scope)
 {
-    struct seat *seat = scope.device ? seat_peek(scope.device) : NULL;
+    struct binding *binding = scope.device ? binding_peek(scope.device) : NULL;
 
-    if (seat)
-        scope_end(seat, scope.depth);
+    if (binding)
+        scope_end(binding, scope.depth);
 }
 
 frit_tensor *frit_keep(frit_tensor *tensor)
@@ -58,18 +58,18 @@ frit_tensor *frit_take(frit_tensor *tensor)
 
 void frit_persistent_begin(frit_device *device)
 {
-    struct seat *seat;
+    struct binding *binding;
 
-    if (device && !seat_current(device, &seat, NULL))
-        seat->persistent++;
+    if (device && !binding_current(device, &binding, NULL))
+        binding->persistent++;
 }
 
 void frit_persistent_end(frit_device *device)
 {
-    struct seat *seat = device ? seat_peek(device) : NULL;
+    struct binding *binding = device ? binding_peek(device) : NULL;
 
-    if (seat && seat->persistent > 0)
-        seat->persistent--;
+    if (binding && binding->persistent > 0)
+        binding->persistent--;
 }
 
 /* ---- asking ---- */

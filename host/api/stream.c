@@ -25,7 +25,7 @@ frit_status frit_stream_enter(frit_device *device, frit_stream *stream, frit_str
         *before = NULL;
     if (!device)
         return FRIT_INVALID;
-    st = stream_enter(device, (struct stream *)stream, &left, &err);
+    st = binding_enter(device, (struct stream *)stream, &left, &err);
     if (st)
         return host_keep_error(device->config.host, st, &err);
     if (before)

@@ -6,51 +6,51 @@
 
 /* This thread's place on the device; for an error without a device any one, NULL if there is none.
  */
-static struct seat *seat_for(frit_device *device)
+static struct binding *binding_for(frit_device *device)
 {
-    struct seat *seat = NULL;
+    struct binding *binding = NULL;
 
     if (!device)
-        return seat_any();
-    return seat_current(device, &seat, NULL) ? NULL : seat;
+        return binding_any();
+    return binding_current(device, &binding, NULL) ? NULL : binding;
 }
 
 /* Inside the lock: the handle of a new slot, which goes to the scope; NULL without memory. */
-static frit_tensor *publish(struct seat *seat, struct slot *slot)
+static frit_tensor *publish(struct binding *binding, struct slot *slot)
 {
-    if (scope_add(seat, slot))
+    if (scope_add(&binding->scopes, slot))
         return slot_handle(slot);
     slot_disown(slot);
     slot_end(slot);
     return NULL;
 }
 
-frit_tensor *tensor_failed_in(struct seat *seat, frit_device *device, struct failure *failure)
+frit_tensor *tensor_failed_in(struct binding *binding, frit_device *device, struct failure *failure)
 {
-    struct slot *slot = slot_create(&seat->stream->home, device);
+    struct slot *slot = slot_create(&binding->stream->home, device);
     frit_tensor *handle = NULL;
 
     if (slot) {
         slot->value.type = (struct op_type){0};
         slot->made_by = FRIT_OP_none;
         slot_set_failed(slot, failure_ref(failure));
-        handle = publish(seat, slot);
+        handle = publish(binding, slot);
     }
     return handle ? handle : handle_immortal(failure->status);
 }
 
 frit_tensor *tensor_failed(frit_device *device, struct failure *failure)
 {
-    struct seat *seat = seat_for(device);
+    struct binding *binding = binding_for(device);
     frit_tensor *tensor;
 
-    if (!seat)
+    if (!binding)
         return handle_immortal(failure->status);
     if (device)
-        stream_note_error(seat->stream, failure);
-    home_enter(&seat->stream->home);
-    tensor = tensor_failed_in(seat, device, failure);
-    home_leave_drop(&seat->stream->home);
+        stream_note_error(binding->stream, failure);
+    home_enter(&binding->stream->home);
+    tensor = tensor_failed_in(binding, device, failure);
+    home_leave_drop(&binding->stream->home);
     return tensor;
 }
 
@@ -66,22 +66,22 @@ frit_tensor *tensor_error(frit_device *device, const frit_err *err)
 frit_tensor *tensor_ready(frit_device *device, struct value *value, frit_err *err)
 {
     frit_tensor *tensor = NULL;
-    struct seat *seat;
+    struct binding *binding;
 
-    if (!seat_current(device, &seat, err)) {
+    if (!binding_current(device, &binding, err)) {
         struct slot *slot;
 
-        home_enter(&seat->stream->home);
-        slot = slot_create(&seat->stream->home, device);
+        home_enter(&binding->stream->home);
+        slot = slot_create(&binding->stream->home, device);
         if (slot) {
             slot->value.type = value->type;
             slot->made_by = FRIT_OP_none;
             slot_set_ready(slot, value);
-            tensor = publish(seat, slot);
+            tensor = publish(binding, slot);
         } else {
             fail(err, FRIT_NO_HOST_MEMORY, "no memory for another tensor");
         }
-        home_leave_drop(&seat->stream->home);
+        home_leave_drop(&binding->stream->home);
         if (slot)
             return tensor ? tensor : handle_immortal(FRIT_NO_HOST_MEMORY);
     }

@@ -21,7 +21,7 @@
 #include "base/map.h"
 #include "file/npy.h"
 #include "graph/text.h"
-#include "stream/transfer.h"
+#include "run/transfer.h"
 
 struct name {
     const struct slot *slot;
@@ -49,9 +49,9 @@ struct trace {
     struct graph graph;
     struct map values; /* struct name -> struct traced */
     struct traced **results;
-    uint32_t n_results, results_room;
+    uint32_t n_results, results_capacity;
     struct waiting *waiting;
-    uint32_t n_waiting, waiting_room;
+    uint32_t n_waiting, waiting_capacity;
     frit_err err; /* of the first failure */
 };
 
@@ -80,7 +80,7 @@ static frit_status add_constant(struct trace *t, const struct name *name, const 
 {
     char file[32];
 
-    if (!array_grow(&t->waiting, &t->waiting_room, t->n_waiting, 1, sizeof(*t->waiting)))
+    if (!array_grow(&t->waiting, &t->waiting_capacity, t->n_waiting, 1, sizeof(*t->waiting)))
         return fail_memory(err, sizeof(*t->waiting));
     TRY(graph_input(&t->graph, GRAPH_CONST, NULL, &value->type, number, err));
     snprintf(file, sizeof(file), "%" PRIu32 ".npy", *number);
@@ -118,7 +118,7 @@ static frit_status value_of(struct trace *t, const struct segment_input *in, uin
 static frit_status add_results(struct trace *t, const struct segment_call *call,
                                struct graph_op *op, frit_err *err)
 {
-    if (!array_grow(&t->results, &t->results_room, t->n_results, call->n_out,
+    if (!array_grow(&t->results, &t->results_capacity, t->n_results, call->n_out,
                     sizeof(struct traced *)))
         return fail_memory(err, call->n_out * sizeof(struct traced *));
     for (uint32_t k = 0; k < call->n_out; k++) {
@@ -233,7 +233,7 @@ static void write_constants(struct trace *t)
     waiting = t->waiting;
     n = t->n_waiting;
     t->waiting = NULL;
-    t->n_waiting = t->waiting_room = 0;
+    t->n_waiting = t->waiting_capacity = 0;
     pthread_mutex_unlock(&t->lock);
     for (uint32_t i = 0; i < n; i++)
         write_constant(t, &waiting[i], err.status ? NULL : &err);

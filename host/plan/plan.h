@@ -79,7 +79,7 @@ enum { PLAN_WARM = 4, PLAN_WARM_SETS = 4 };
 /* What the last runs learnt, of the stream layer.  Streams use different sets as a rule, which lie
  * apart, so that threads that run the same plan do not write the same lines. */
 struct plan_warm {
-    _Atomic(void *) tapes[PLAN_WARM];
+    _Atomic(void *) bound[PLAN_WARM];
     char apart[128 - PLAN_WARM * sizeof(void *)];
 };
 
@@ -98,7 +98,7 @@ struct plan {
     uint64_t serial;     /* unique in the process */
     bool passing;        /* a fuser failed when it was made: not for other processes */
     struct plan_warm warm[PLAN_WARM_SETS];
-    void (*_Atomic warm_free)(void *tape);
+    void (*_Atomic warm_free)(void *bound);
 };
 
 /* The blocks must hold each of the first ops of `relative` once.  What later ops say counts where

@@ -50,7 +50,7 @@ void digits_close(struct digits *digits)
 }
 
 /* The labels as they stand after the header of the file. */
-static frit_status count_right(const int64_t *answers, int64_t images, int *right, frit_err *err)
+static frit_status count_right(const int64_t *cache, int64_t images, int *right, frit_err *err)
 {
     int64_t labels[DIGITS_ALL];
     FILE *file = fopen("tests/data/digits/labels.npy", "rb");
@@ -64,22 +64,22 @@ static frit_status count_right(const int64_t *answers, int64_t images, int *righ
     fclose(file);
     *right = 0;
     for (int64_t i = 0; i < images; i++)
-        *right += answers[i] == labels[i];
+        *right += cache[i] == labels[i];
     return FRIT_OK;
 }
 
 frit_status digits_run(const struct digits *digits, frit_device *device, int64_t images, int *right,
                        frit_err *err)
 {
-    int64_t answers[DIGITS_ALL];
+    int64_t cache[DIGITS_ALL];
     frit_tensor *outputs[2];
     frit_status st;
 
     TRY(frit_graph_run(digits->graph, device, digits->inputs, digits->n_inputs, outputs, 2, err));
-    st = frit_read(outputs[1], answers, (uint64_t)images * sizeof(*answers));
+    st = frit_read(outputs[1], cache, (uint64_t)images * sizeof(*cache));
     if (st)
         fail(err, st, "%s", frit_tensor_error(outputs[1]));
     frit_release(outputs[0]);
     frit_release(outputs[1]);
-    return st ? st : count_right(answers, images, right, err);
+    return st ? st : count_right(cache, images, right, err);
 }

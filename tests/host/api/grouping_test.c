@@ -291,7 +291,7 @@ static char *groups_of(const frit_inspection *seen)
     return text;
 }
 
-/* What one host does: looked at, and once more while nobody looks and tapes are played. */
+/* What one host does: looked at, and once more while nobody looks and bound_plans are played. */
 struct outcome {
     char *groups;
     uint64_t runs, launches, fused; /* of the second time */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* What the words of calls.def stand for in one round. */
-struct words {
+struct launch_scalars {
     frit_device *device;
     frit_tensor *tensor;
     frit_tensor *list[2];
@@ -36,28 +36,28 @@ struct words {
 
 struct entry {
     const char *name;
-    frit_tensor *(*tensor)(const struct words *w);
-    frit_status (*status)(const struct words *w);
-    void (*other)(const struct words *w);
+    frit_tensor *(*tensor)(const struct launch_scalars *w);
+    frit_status (*status)(const struct launch_scalars *w);
+    void (*other)(const struct launch_scalars *w);
     const char *arguments;
 };
 
-#define TENSOR(f, ...)                                  \
-    static frit_tensor *call_##f(const struct words *w) \
-    {                                                   \
-        return f(__VA_ARGS__);                          \
+#define TENSOR(f, ...)                                           \
+    static frit_tensor *call_##f(const struct launch_scalars *w) \
+    {                                                            \
+        return f(__VA_ARGS__);                                   \
     }
-#define STATUS(f, ...)                                 \
-    static frit_status call_##f(const struct words *w) \
-    {                                                  \
-        (void)w;                                       \
-        return f(__VA_ARGS__);                         \
+#define STATUS(f, ...)                                          \
+    static frit_status call_##f(const struct launch_scalars *w) \
+    {                                                           \
+        (void)w;                                                \
+        return f(__VA_ARGS__);                                  \
     }
-#define OTHER(f, ...)                           \
-    static void call_##f(const struct words *w) \
-    {                                           \
-        (void)w;                                \
-        (void)f(__VA_ARGS__);                   \
+#define OTHER(f, ...)                                    \
+    static void call_##f(const struct launch_scalars *w) \
+    {                                                    \
+        (void)w;                                         \
+        (void)f(__VA_ARGS__);                            \
     }
 #include "api/calls.def"
 
@@ -133,7 +133,7 @@ static void test_every_function_is_called(void **state)
 
 /* ---- what is no tensor ---- */
 
-static void call_bad(const struct entry *entry, const struct words *w, frit_status want)
+static void call_bad(const struct entry *entry, const struct launch_scalars *w, frit_status want)
 {
     if (entry->tensor) {
         frit_tensor *tensor = entry->tensor(w);
@@ -154,7 +154,7 @@ static void call_bad(const struct entry *entry, const struct words *w, frit_stat
 
 static void call_all_bad(frit_tensor *tensor)
 {
-    struct words w = {.tensor = tensor, .list = {tensor, tensor}};
+    struct launch_scalars w = {.tensor = tensor, .list = {tensor, tensor}};
 
     for (size_t i = 0; i < N_ENTRIES; i++)
         call_bad(&entries[i], &w, FRIT_INVALID);
@@ -223,7 +223,7 @@ static void test_what_nothing_is(void **state)
     assert_non_null(frit_tensor_error(NULL));
 }
 
-static void test_op_without_room(void **state)
+static void test_op_without_capacity(void **state)
 {
     struct rig rig;
     frit_tensor *out = NULL;
@@ -251,7 +251,7 @@ static void test_op_without_room(void **state)
 /* ---- tensors that are, numbers that cannot be ---- */
 
 /* Whatever comes of it; what is queued runs. */
-static void call_any(const struct entry *entry, const struct words *w)
+static void call_any(const struct entry *entry, const struct launch_scalars *w)
 {
     frit_tensor *tensor = entry->tensor(w);
 
@@ -262,7 +262,7 @@ static void call_any(const struct entry *entry, const struct words *w)
     frit_release(tensor);
 }
 
-static void fill_words(struct words *w, int64_t integer)
+static void fill_words(struct launch_scalars *w, int64_t integer)
 {
     w->integer = integer;
     w->dims.rank = integer == 0 ? FRIT_MAX_RANK : integer;
@@ -279,7 +279,7 @@ static void test_numbers_that_cannot_be(void **state)
     static const int64_t integers[] = {INT64_MIN, INT64_MAX, -1, 0, 2, FRIT_MAX_RANK + 1};
     uint64_t record[128];
     struct rig rig;
-    struct words w = {0};
+    struct launch_scalars w = {0};
 
     (void)state;
     rig_open(&rig, NULL, 0);
@@ -306,7 +306,7 @@ static void test_attributes_without_size(void **state)
 {
     static const uint64_t none[128];
     struct rig rig;
-    struct words w = {.attrs = none, .word = FRIT_F32};
+    struct launch_scalars w = {.attrs = none, .word = FRIT_F32};
 
     (void)state;
     rig_open(&rig, NULL, 0);
@@ -327,7 +327,7 @@ int main(void)
         cmocka_unit_test(test_every_function_is_called),
         cmocka_unit_test(test_foreign_handles),
         cmocka_unit_test(test_what_nothing_is),
-        cmocka_unit_test(test_op_without_room),
+        cmocka_unit_test(test_op_without_capacity),
         cmocka_unit_test(test_numbers_that_cannot_be),
         cmocka_unit_test(test_attributes_without_size),
     };

@@ -5,7 +5,7 @@
 #include "api/plugin_rig.h"
 
 #include "failing_alloc.h"
-#include "stream/stream.h"
+#include "run/drain.h"
 
 enum { N = 4096, ROUNDS = 4, DEVICE_BYTES = 1 << 20, STEP_BYTES = 1 << 14 };
 
@@ -33,7 +33,7 @@ static uint64_t plays(struct plugin_rig *rig)
     struct stream_counters count;
 
     streams_counted(rig->dev, &count);
-    return atomic_load(&count.plays);
+    return atomic_load(&count.replays);
 }
 
 /* From a tensor of ones, which is released: two chains with a matmul between them, and the sum. */
@@ -66,7 +66,7 @@ static void learn(struct plugin_rig *rig)
     assert_true(rig_stats(rig).fused > 0);
 }
 
-/* Memory may lie elsewhere now, which is another tape: so twice. */
+/* Memory may lie elsewhere now, which is another bound: so twice. */
 static void good_rounds(struct plugin_rig *rig)
 {
     uint64_t before = plays(rig);

@@ -61,7 +61,7 @@ static void count_freed(void *warm)
 
 void rig_watch(struct plan *plan, atomic_uint *freed)
 {
-    atomic_store(&plan->warm[0].tapes[0], freed);
+    atomic_store(&plan->warm[0].bound[0], freed);
     plan->warm_free = count_freed;
 }
 

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of what a device runs, numbered, so that a number that travels with a command can be turned
+ * into words when the command fails later.
+ *
+ * At most LABELS_MAX different texts; what comes after them has no number.  A number and its text
+ * are good as long as the device.  Threads: any. */
+#ifndef DEVICE_LABEL_H
+#define DEVICE_LABEL_H
+
+#include <stdbool.h>
+
+#include "device/device.h"
+
+struct labels;
+
+enum { LABELS_MAX = 4096 };
+
+frit_status labels_create(struct labels **out, frit_err *err);
+void labels_destroy(struct labels *labels); /* NULL does nothing */
+
+/* The number of a text (cut to 127 bytes), from 1; 0 where there is no room or no memory. */
+uint32_t label_of(struct labels *labels, const char *text);
+/* NULL for a number that names nothing. */
+const char *label_text(struct labels *labels, uint32_t number);
+
+/* A command of this label failed after it was submitted; gives the text. */
+const char *label_failed(struct labels *labels, uint32_t number);
+bool label_has_failed(struct labels *labels, uint32_t number);
+
+/* True the first time for this label and kind. */
+bool label_first(struct labels *labels, uint32_t number, enum fallback kind);
+
+#endif

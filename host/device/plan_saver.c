@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans are saved under a text that names everything they follow from: this library and the plugins
+ * concerned, by version and file, with the options set for them; the device; the fusers in their
+ * order; the options of the search.  Another text is another set of plans.
+ *
+ * A note starts a job that waits until a second has passed without one; then it saves. */
+#include "device/plan_saver.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "exec/worker.h"
+#include "plan/store.h"
+
+enum { CALM_S = 1, MOST_WAITS = 10 }; /* a device that is never calm is saved all the same */
+
+struct plan_saver {
+    frit_device *device;
+    struct store_context context;
+    struct str space;
+    struct worker *worker;
+    pthread_mutex_t lock; /* of the rest */
+    pthread_cond_t closed;
+    uint64_t n_noted, n_saved;
+    bool scheduled, closing;
+    bool told; /* that nothing is kept; of who saves */
+};
+
+/* ---- what plans follow from ---- */
+
+/* False: there is no telling one build from the next. */
+static bool add_file(struct str *text, const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st))
+        return false;
+    str_addf(text, " %s %lld %lld.%09ld\n", path, (long long)st.st_size,
+             (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+    return true;
+}
+
+static bool add_host(struct str *text)
+{
+    static const char here; /* lies in the file that this code came from */
+    char path[PATH_MAX];
+    Dl_info info;
+
+    str_addf(text, "frit %s abi %x", FRIT_VERSION, (unsigned)FRIT_ABI_MAX);
+    return dladdr(&here, &info) && info.dli_fname && realpath(info.dli_fname, path) &&
+           add_file(text, path);
+}
+
+static bool add_plugin(struct str *text, const struct registry *registry,
+                       const struct plugin *plugin)
+{
+    const struct conf_plugin *section = registry_section(registry, plugin);
+
+    str_addf(text, "plugin %s %s", plugin->id, plugin->version);
+    if (!add_file(text, plugin->path))
+        return false;
+    for (uint32_t i = 0; section && i < section->n_options; i++)
+        str_addf(text, "option %s = %s\n", section->options[i].key, section->options[i].value);
+    return true;
+}
+
+static bool has_fusers(const struct fusers *fusers, const struct plugin *plugin)
+{
+    for (uint32_t i = 0; i < fusers->count; i++) {
+        if (strcmp(fusers->list[i].plugin, plugin->id) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool add_plugins(struct str *text, const frit_device *device)
+{
+    const struct registry *registry = device->config.registry;
+
+    for (uint32_t i = 0; i < registry_n_plugins(registry); i++) {
+        const struct plugin *plugin = registry_plugin_at(registry, i);
+
+        if ((plugin == device->entry->plugin || plugin->n_ops ||
+             has_fusers(&device->fusers, plugin)) &&
+            !add_plugin(text, registry, plugin))
+            return false;
+    }
+    return true;
+}
+
+static void add_device(struct str *text, const frit_device *device)
+{
+    const frit_device_info *info = device->info;
+    const frit_str texts[] = {info->stable_id, info->fingerprint, info->driver_version,
+                              info->runtime_version};
+
+    str_addf(text, "device %s", device->entry->name);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        str_addf(text, " | %.*s", (int)texts[i].len, texts[i].ptr);
+    str_addf(text, "\nfusion %d blocks %u decompose %d\n", device->config.fusion,
+             device->config.max_blocks, device->config.decompose);
+    for (uint32_t i = 0; i < device->fusers.count; i++) {
+        const struct fuser *fuser = &device->fusers.list[i];
+
+        str_addf(text, "fuser %s/%s %u\n", fuser->plugin, fuser->name, fuser->version);
+    }
+}
+
+/* False: nothing can be kept. */
+static bool name_space(struct plan_saver *saver)
+{
+    struct str *text = &saver->space;
+
+    if (!add_host(text) || !add_plugins(text, saver->device)) {
+        log_write(FRIT_LOG_DEBUG, "plan", "%s: plans are not kept: a library has no file",
+                  saver->device->entry->name);
+        return false;
+    }
+    add_device(text, saver->device);
+    return true;
+}
+
+/* ---- saving ---- */
+
+/* Of a file that the user named it is told once; the cache folder may well be read-only. */
+static void tell_lost(struct plan_saver *saver, const char *what, const char *why)
+{
+    uint32_t level =
+        saver->device->config.store_named && !saver->told ? FRIT_LOG_WARN : FRIT_LOG_DEBUG;
+
+    log_write(level, "plan", "%s: plans are not kept: %s%s", saver->device->entry->name, what, why);
+    saver->told = true;
+}
+
+static void save(struct plan_saver *saver)
+{
+    const char *path = saver->context.path;
+    frit_err err = ERR_INIT;
+    struct stat st;
+
+    if (store_save(&saver->context, saver->device->automaton, &err))
+        tell_lost(saver, "", err.text);
+    else if (stat(path, &st) || access(path, R_OK | W_OK))
+        tell_lost(saver, path, errno == EACCES ? " cannot be written" : " cannot be made");
+    else if (!S_ISREG(st.st_mode))
+        tell_lost(saver, path, " is not a file");
+}
+
+/* Until nothing was noted for a while; false: the device closes.  Inside the lock. */
+static bool await_calm(struct plan_saver *saver)
+{
+    struct timespec until;
+    uint64_t before = saver->n_noted - 1;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    for (int i = 0; i < MOST_WAITS && before != saver->n_noted && !saver->closing; i++) {
+        before = saver->n_noted;
+        until.tv_sec += CALM_S;
+        while (!saver->closing && pthread_cond_timedwait(&saver->closed, &saver->lock, &until) == 0)
+            ;
+    }
+    return !saver->closing;
+}
+
+static void save_when_calm(void *ctx)
+{
+    struct plan_saver *saver = ctx;
+    bool calm;
+
+    pthread_mutex_lock(&saver->lock);
+    calm = await_calm(saver);
+    saver->scheduled = false;
+    if (calm)
+        saver->n_saved = saver->n_noted;
+    pthread_mutex_unlock(&saver->lock);
+    if (calm)
+        save(saver);
+}
+
+void plan_saver_note(struct plan_saver *saver)
+{
+    bool spawn;
+
+    if (!saver)
+        return;
+    pthread_mutex_lock(&saver->lock);
+    saver->n_noted++;
+    spawn = !saver->scheduled;
+    saver->scheduled = true;
+    pthread_mutex_unlock(&saver->lock);
+    if (!spawn || !worker_spawn(saver->worker, save_when_calm, saver, NULL))
+        return;
+    pthread_mutex_lock(&saver->lock);
+    saver->scheduled = false; /* saved at the next note, or at the end */
+    pthread_mutex_unlock(&saver->lock);
+}
+
+/* ---- life ---- */
+
+static void destroy(struct plan_saver *saver)
+{
+    worker_destroy(saver->worker);
+    pthread_cond_destroy(&saver->closed);
+    pthread_mutex_destroy(&saver->lock);
+    free((void *)saver->context.fusers);
+    str_fini(&saver->space);
+    free(saver);
+}
+
+static frit_status list_fusers(struct plan_saver *saver, frit_err *err)
+{
+    const struct fusers *fusers = &saver->device->fusers;
+    struct store_fuser *list = calloc((size_t)fusers->count + 1, sizeof(*list));
+
+    if (!list)
+        return fail_memory(err, fusers->count * sizeof(*list));
+    for (uint32_t i = 0; i < fusers->count; i++) {
+        const struct fuser *from = &fusers->list[i];
+
+        list[i] = (struct store_fuser){.plugin = from->plugin,
+                                       .name = from->name,
+                                       .version = from->version,
+                                       .table = from->table,
+                                       .instance = from->instance,
+                                       .device = from->device};
+    }
+    saver->context.fusers = list;
+    saver->context.n_fusers = fusers->count;
+    return FRIT_OK;
+}
+
+static frit_status load(struct plan_saver *saver, frit_err *err)
+{
+    frit_device *device = saver->device;
+    uint32_t n_plans;
+
+    if (saver->space.failed)
+        return fail_memory(err, PATH_MAX);
+    saver->context.path = device->config.store;
+    saver->context.space = saver->space.text;
+    TRY(list_fusers(saver, err));
+    TRY(worker_create(&saver->worker, err));
+    TRY(store_load(&saver->context, device->automaton, &n_plans, err));
+    atomic_store(&device->count.store_loaded, n_plans);
+    return FRIT_OK;
+}
+
+static struct plan_saver *create(frit_device *device)
+{
+    struct plan_saver *saver = calloc(1, sizeof(*saver));
+    pthread_condattr_t attr;
+
+    if (!saver)
+        return NULL;
+    saver->device = device;
+    pthread_mutex_init(&saver->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&saver->closed, &attr);
+    pthread_condattr_destroy(&attr);
+    return saver;
+}
+
+frit_status plan_saver_open(frit_device *device, struct plan_saver **out, frit_err *err)
+{
+    struct plan_saver *saver;
+    frit_status st;
+
+    *out = NULL;
+    if (!device->config.store)
+        return FRIT_OK;
+    saver = create(device);
+    if (!saver)
+        return fail_memory(err, sizeof(*saver));
+    if (name_space(saver)) {
+        st = load(saver, err);
+        if (!st)
+            *out = saver;
+    } else {
+        st = saver->space.failed ? fail_memory(err, PATH_MAX) : FRIT_OK;
+    }
+    if (!*out)
+        destroy(saver);
+    return st;
+}
+
+void plan_saver_close(struct plan_saver *saver)
+{
+    if (!saver)
+        return;
+    pthread_mutex_lock(&saver->lock);
+    saver->closing = true;
+    pthread_cond_broadcast(&saver->closed);
+    pthread_mutex_unlock(&saver->lock);
+    worker_wait(saver->worker);
+    if (saver->n_noted != saver->n_saved)
+        save(saver);
+    destroy(saver);
+}

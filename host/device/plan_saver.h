@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plans of a device from run to run: loaded from the file of option [fusion] store when it
+ * opens, saved by a thread of its own when new ones came and it got calm, and at the end.
+ *
+ * A file that cannot be read or written never makes anything fail; that it cannot be written is
+ * told where the user named it.  Threads: any. */
+#ifndef DEVICE_PLAN_SAVER_H
+#define DEVICE_PLAN_SAVER_H
+
+#include "device/device.h"
+
+struct plan_saver;
+
+/* Loads what is known into the device's automaton; its fusers are there.  *out NULL: nothing is
+ * kept.  Only memory fails. */
+frit_status plan_saver_open(frit_device *device, struct plan_saver **out, frit_err *err);
+/* An answer was stored in the automaton.  NULL does nothing. */
+void plan_saver_note(struct plan_saver *saver);
+/* Saves what is new.  Nobody notes any more; the automaton and the fusers are still there. */
+void plan_saver_close(struct plan_saver *saver);
+
+#endif

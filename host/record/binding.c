@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread's list of bindings, one per device that it used.  Who owns a stream changes under the
+ * device's lock. */
+#include "record/binding.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/fail.h"
+
+struct bindings {
+    struct binding **list;
+    uint32_t count, capacity;
+    bool executing;
+};
+
+static _Thread_local struct bindings mine;
+_Thread_local struct binding *binding_used;
+static pthread_key_t at_thread_end;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+
+/* What its scopes own belongs to the program from now on. */
+static void binding_destroy(struct binding *binding)
+{
+    for (uint32_t i = 0; i < binding->scopes.count; i++) {
+        struct slot *slot = slot_enter(binding->scopes.entries[i].handle, NULL);
+
+        if (slot) {
+            slot->scope = NULL;
+            slot_leave(slot);
+        }
+    }
+    free(binding->scopes.entries);
+    free(binding);
+}
+
+/* Nobody's from now on, if it still is on the device where the thread met it. */
+static void abandon(struct stream *stream, uint64_t device_id)
+{
+    if (stream && atomic_load(&stream->device_id) == device_id && home_is_mine(&stream->home))
+        home_set_owner(&stream->home, NULL);
+}
+
+static void forget_thread(void *unused)
+{
+    (void)unused;
+    for (uint32_t i = 0; i < mine.count; i++) {
+        abandon(mine.list[i]->stream, mine.list[i]->device_id);
+        abandon(mine.list[i]->own, mine.list[i]->device_id);
+        binding_destroy(mine.list[i]);
+    }
+    free(mine.list);
+    mine = (struct bindings){0};
+    binding_used = NULL;
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&at_thread_end, forget_thread);
+}
+
+struct binding *binding_peek(const frit_device *device)
+{
+    if (binding_used && binding_used->device_id == device->id)
+        return binding_used;
+    for (uint32_t i = 0; i < mine.count; i++) {
+        if (mine.list[i]->device_id == device->id)
+            return binding_used = mine.list[i];
+    }
+    return NULL;
+}
+
+bool thread_is_executing(void)
+{
+    return mine.executing;
+}
+
+void thread_set_executing(bool executing)
+{
+    mine.executing = executing;
+}
+
+static bool is_open(const struct binding *binding)
+{
+    return atomic_load(&binding->stream->device_id) == binding->device_id;
+}
+
+struct binding *binding_any(void)
+{
+    struct binding *any = NULL;
+
+    for (uint32_t i = 0; i < mine.count; i++) {
+        struct binding *binding = mine.list[i];
+        bool last = binding == binding_used;
+
+        if (!is_open(binding))
+            continue;
+        if (!any || (binding->scopes.depth > 0) > (any->scopes.depth > 0) ||
+            (last && (binding->scopes.depth > 0) == (any->scopes.depth > 0)))
+            any = binding;
+    }
+    return any;
+}
+
+static struct binding *binding_add(void)
+{
+    struct binding *binding;
+
+    if (!array_grow(&mine.list, &mine.capacity, mine.count, 1, sizeof(*mine.list)))
+        return NULL;
+    binding = calloc(1, sizeof(*binding));
+    if (binding)
+        mine.list[mine.count++] = binding;
+    return binding;
+}
+
+/* Bindings to devices that are closed go; `binding_used` may be one. */
+static void sweep(void)
+{
+    uint32_t kept = 0;
+
+    binding_used = NULL;
+    for (uint32_t i = 0; i < mine.count; i++) {
+        struct binding *binding = mine.list[i];
+
+        if (is_open(binding))
+            mine.list[kept++] = binding;
+        else
+            binding_destroy(binding);
+    }
+    mine.count = kept;
+}
+
+frit_status binding_current(frit_device *device, struct binding **out, frit_err *err)
+{
+    struct binding *binding = binding_peek(device);
+    struct stream *stream;
+
+    *out = binding;
+    if (binding)
+        return FRIT_OK;
+    pthread_once(&key_once, make_key);
+    sweep();
+    TRY(stream_for_thread(device, &stream, err));
+    binding = binding_add();
+    if (!binding) {
+        abandon(stream, device->id);
+        return fail_memory(err, sizeof(*binding));
+    }
+    pthread_setspecific(at_thread_end, &mine);
+    *binding = (struct binding){.device = device,
+                                .device_id = device->id,
+                                .stream = stream,
+                                .own = stream,
+                                .scopes.owner = home_self()};
+    binding_used = *out = binding;
+    return FRIT_OK;
+}
+
+/* Under the device's lock. */
+static bool is_listed(const frit_device *device, const struct stream *stream)
+{
+    const struct stream *at = device->streams;
+
+    while (at && at != stream)
+        at = at->next;
+    return at;
+}
+
+frit_status binding_enter(frit_device *device, struct stream *stream, struct stream **before,
+                          frit_err *err)
+{
+    struct binding *binding;
+    frit_status st = FRIT_OK;
+
+    *before = NULL;
+    TRY(binding_current(device, &binding, err));
+    if (!stream)
+        stream = binding->own;
+    if (binding->stream != binding->own)
+        *before = binding->stream;
+    pthread_mutex_lock(&device->lock);
+    if (!is_listed(device, stream) || (stream != binding->own && !stream->explicit))
+        st = fail(err, FRIT_INVALID, "stream_enter: not an open stream of %s", device->entry->name);
+    else if (atomic_load(&stream->home.owner) && !home_is_mine(&stream->home))
+        st = fail(err, FRIT_BUSY, "stream_enter: another thread is in this stream");
+    else if (stream != binding->own)
+        home_set_owner(&stream->home, home_self());
+    if (!st && *before && *before != stream)
+        home_set_owner(&(*before)->home, NULL);
+    pthread_mutex_unlock(&device->lock);
+    if (!st)
+        binding->stream = stream;
+    return st;
+}

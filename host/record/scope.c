@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stack of a thread's scopes holds every tensor that one of them owns, with the depth of the
+ * owner; a kept tensor stays where it is with a smaller depth, and the end of a scope closes the
+ * gaps.  While a scope is open its stream runs nothing by itself. */
+#include "record/binding.h"
+
+#include "base/array.h"
+
+static void count_scopes(struct stream *stream, uint32_t by)
+{
+    home_enter(&stream->home);
+    stream->n_scopes += by;
+    home_leave(&stream->home);
+}
+
+uint64_t scope_begin(struct binding *binding)
+{
+    if (binding->scopes.depth++ == 0) {
+        binding->scopes.stream = binding->stream;
+        count_scopes(binding->stream, 1);
+    }
+    return binding->scopes.depth;
+}
+
+bool scope_add_entry(struct scopes *scopes, struct slot *slot)
+{
+    if (!array_grow(&scopes->entries, &scopes->capacity, scopes->count, 1, sizeof(struct scoped)))
+        return false;
+    slot->scope = scopes;
+    slot->scope_index = scopes->count;
+    scopes->entries[scopes->count++] = (struct scoped){slot_handle(slot), scopes->depth};
+    return true;
+}
+
+void scope_keep(struct slot *slot)
+{
+    struct scopes *scopes = slot->scope;
+    struct scoped *entry;
+
+    if (!scopes || scopes->owner != home_self())
+        return;
+    entry = &scopes->entries[slot->scope_index];
+    if (entry->depth > 0)
+        entry->depth--;
+    if (entry->depth == 0) {
+        entry->handle = NULL;
+        slot->scope = NULL;
+    }
+}
+
+/* Moves an entry that stays to its new place. */
+static void move_entry(struct scopes *scopes, uint32_t from, uint32_t to)
+{
+    struct slot *slot = slot_enter(scopes->entries[from].handle, NULL);
+
+    scopes->entries[to] = scopes->entries[from];
+    if (slot) {
+        slot->scope_index = to;
+        slot_leave(slot);
+    }
+}
+
+/* Gives the scope's owner back.  With other owners the tensor lives on, outside of any scope. */
+static void release_entry(frit_tensor *handle)
+{
+    struct slot *slot = slot_enter(handle, NULL);
+
+    if (!slot)
+        return;
+    slot->scope = NULL;
+    slot_leave(slot);
+    stream_disown(handle);
+}
+
+bool scope_leave(struct binding *binding, uint64_t depth)
+{
+    struct scopes *scopes = &binding->scopes;
+    uint32_t kept = 0;
+
+    if (depth == 0 || depth > scopes->depth)
+        return false;
+    for (uint32_t i = 0; i < scopes->count; i++) {
+        const struct scoped *entry = &scopes->entries[i];
+
+        if (!entry->handle)
+            continue;
+        if (entry->depth >= depth) {
+            release_entry(entry->handle);
+        } else {
+            if (kept != i)
+                move_entry(scopes, i, kept);
+            kept++;
+        }
+    }
+    scopes->count = kept;
+    scopes->depth = (uint32_t)(depth - 1);
+    if (depth == 1)
+        count_scopes(scopes->stream, UINT32_MAX);
+    return true;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scopes own the tensors that are made while they are open.  While one is open its stream runs
+ * nothing by itself.  Threads: the owning thread only. */
+#ifndef RECORD_SCOPE_H
+#define RECORD_SCOPE_H
+
+#include "tensor/slot.h"
+
+struct binding;
+struct stream;
+
+/* A tensor that a scope has to release; `handle` NULL: it was kept by the program. */
+struct scoped {
+    frit_tensor *handle;
+    uint32_t depth;
+};
+
+/* The open scopes of one thread on one device. */
+struct scopes {
+    const void *owner;     /* home_self of the thread */
+    struct stream *stream; /* that is kept from running by itself: where the first one began */
+    struct scoped *entries;
+    uint32_t count, capacity;
+    uint32_t depth; /* open scopes */
+};
+
+/* Opens one and returns its depth. */
+uint64_t scope_begin(struct binding *binding);
+/* Releases what the scopes from this depth on own; false for a scope that is not open. */
+bool scope_leave(struct binding *binding, uint64_t depth);
+/* Registers a new slot with the innermost scope, if one is open; inside the slot's lock.  False
+ * without memory. */
+bool scope_add_entry(struct scopes *scopes, struct slot *slot);
+static inline bool scope_add(struct scopes *scopes, struct slot *slot)
+{
+    return scopes->depth == 0 || scope_add_entry(scopes, slot);
+}
+/* Moves the slot one scope out; inside the slot's lock. */
+void scope_keep(struct slot *slot);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/segment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+void segment_fini(struct segment *segment)
+{
+    arena_fini(&segment->arena);
+    free(segment->ops);
+    free(segment->values);
+    free(segment->types);
+    free(segment->key_types);
+    free(segment->extents);
+    *segment = (struct segment){0};
+}
+
+void segment_reset(struct segment *segment, uint64_t epoch)
+{
+    arena_reset(&segment->arena);
+    segment->n_ops = segment->n_values = segment->n_extents = segment->n_matched = 0;
+    segment->n_predicted = segment->n_mispredicted = 0;
+    segment->n_confirmed = 0;
+    segment->on_prediction = segment->persistent = false;
+    segment->serial = 0;
+    segment->epoch = epoch;
+}
+
+enum { MOST_MISPREDICTED = 64 }; /* then the memory of records that are no more is given back */
+
+void segment_rewind(struct segment *segment)
+{
+    segment->n_mispredicted += segment->n_predicted > segment->n_matched;
+    if (segment->n_mispredicted >= MOST_MISPREDICTED) {
+        segment_reset(segment, 0);
+        return;
+    }
+    segment->n_predicted = segment->n_matched;
+    segment->n_ops = segment->n_values = segment->n_extents = segment->n_matched = 0;
+    segment->n_confirmed = 0;
+    segment->on_prediction = segment->persistent = false;
+    segment->epoch = 0;
+}
+
+/* ---- values ---- */
+
+/* Room for what one record can add at most, so that adding cannot fail half-way. */
+static bool reserve(struct segment *segment, uint32_t values)
+{
+    return array_grow(&segment->ops, &segment->ops_capacity, segment->n_ops, 1,
+                      sizeof(*segment->ops)) &&
+           array_grow(&segment->values, &segment->values_capacity, segment->n_values, values,
+                      sizeof(*segment->values)) &&
+           array_grow(&segment->types, &segment->types_capacity, segment->n_values, values,
+                      sizeof(*segment->types)) &&
+           array_grow(&segment->key_types, &segment->key_types_capacity, segment->n_values, values,
+                      sizeof(*segment->key_types)) &&
+           array_grow(&segment->extents, &segment->extents_capacity, segment->n_extents,
+                      values * FRIT_MAX_RANK, sizeof(*segment->extents));
+}
+
+static uint32_t extent_number(struct segment *segment, int64_t extent)
+{
+    if (extent <= 1)
+        return (uint32_t)extent;
+    for (uint32_t i = 0; i < segment->n_extents; i++) {
+        if (segment->extents[i] == extent)
+            return i + 2;
+    }
+    segment->extents[segment->n_extents++] = extent;
+    return segment->n_extents + 1;
+}
+
+static uint32_t add_value(struct segment *segment, const struct op_type *type, uint32_t maker)
+{
+    struct key_type *key = &segment->key_types[segment->n_values];
+
+    segment->values[segment->n_values] = (struct seg_value){.maker = maker};
+    segment->types[segment->n_values] = *type;
+    key->dtype = type->dtype;
+    key->rank = type->rank;
+    for (uint32_t d = 0; d < type->rank; d++)
+        key->extent[d] = extent_number(segment, type->dims[d]);
+    key_type_pack(key);
+    return segment->n_values++;
+}
+
+static uint32_t slot_value(struct segment *segment, struct slot *slot, const struct op_type *type,
+                           uint32_t maker)
+{
+    if (slot->epoch != segment->epoch) {
+        slot->index = add_value(segment, type, maker);
+        slot->epoch = segment->epoch;
+        segment->values[slot->index].slot = slot;
+        slot_hold(slot);
+    }
+    return slot->index;
+}
+
+static uint32_t alias_value(struct segment *segment, struct alias *alias)
+{
+    if (alias->epoch != segment->epoch) {
+        alias->index = add_value(segment, &alias->value.type, SEGMENT_EXTERNAL);
+        alias->epoch = segment->epoch;
+        segment->values[alias->index].alias = alias;
+        alias_hold(alias);
+    }
+    return alias->index;
+}
+
+void segment_release(struct segment *segment)
+{
+    for (uint32_t i = 0; i < segment->n_values; i++) {
+        struct seg_value *value = &segment->values[i];
+
+        if (value->slot)
+            slot_unhold(value->slot);
+        else if (value->alias)
+            alias_unhold(value->alias);
+    }
+}
+
+/* ---- records ---- */
+
+static struct recorded_op *record_create(struct arena *arena, const struct segment_call *call)
+{
+    const frit_op_info *row = op_row(call->op);
+    size_t attrs = call->attrs ? op_record(row)->size : 0;
+    size_t raw = call->raw ? attrs : 0;
+    struct recorded_op *record =
+        arena_alloc(arena, sizeof(*record) + call->n_in * sizeof(*record->in) + attrs + raw +
+                               call->n_out * sizeof(*record->out));
+
+    if (!record)
+        return NULL;
+    record->in = (struct recorded_input *)(void *)(record + 1);
+    record->attrs = call->attrs ? record->in + call->n_in : NULL;
+    record->raw = raw ? (char *)(record->in + call->n_in) + attrs : NULL;
+    record->raw_bytes = (uint32_t)raw;
+    record->simple = call->simple;
+    record->out = (uint32_t *)(void *)((char *)(record->in + call->n_in) + attrs + raw);
+    record->op = call->op;
+    record->n_in = call->n_in;
+    record->n_out = call->n_out;
+    record->attrs_id = call->attrs_id;
+    record->persistent = call->persistent;
+    record->seed = call->seed;
+    record->counter = call->counter;
+    if (attrs)
+        memcpy(record->attrs, call->attrs, attrs);
+    if (raw)
+        memcpy((char *)record->attrs + attrs, call->raw, raw);
+    return record;
+}
+
+static void add_inputs(struct segment *segment, struct recorded_op *record,
+                       const struct segment_call *call)
+{
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        const struct segment_input *from = &call->in[i];
+        struct recorded_input *in = &record->in[i];
+
+        in->kind = from->kind;
+        if (from->kind == FRIT_OPERAND_SCALAR) {
+            in->dtype = from->dtype;
+            in->scalar = from->scalar;
+        } else if (from->kind == FRIT_OPERAND_TENSOR) {
+            in->value = from->slot ? slot_value(segment, from->slot, from->type, SEGMENT_EXTERNAL)
+                                   : alias_value(segment, from->alias);
+        }
+    }
+}
+
+/* What stood here before does not come again. */
+static void mispredict(struct segment *segment)
+{
+    segment->on_prediction = false;
+    if (segment->n_predicted > segment->n_ops) {
+        segment->n_mispredicted++;
+        segment->n_predicted = segment->n_ops;
+    }
+}
+
+static void add_record(struct segment *segment, struct recorded_op *record)
+{
+    segment->persistent |= record->persistent;
+    record->end = segment->n_values;
+    record->n_extents = segment->n_extents;
+    segment->ops[segment->n_ops++] = record;
+}
+
+bool segment_append(struct segment *segment, const struct segment_call *call)
+{
+    struct recorded_op *record = NULL;
+
+    mispredict(segment);
+    if (reserve(segment, call->n_in + call->n_out))
+        record = record_create(&segment->arena, call);
+    if (!record)
+        return false;
+    record->first = segment->n_values;
+    add_inputs(segment, record, call);
+    for (uint32_t i = 0; i < call->n_out; i++) {
+        record->out[i] = SEGMENT_EXTERNAL;
+        if (call->types[i].dtype != FRIT_NO_DTYPE)
+            record->out[i] = slot_value(segment, call->out[i], &call->types[i], segment->n_ops);
+    }
+    add_record(segment, record);
+    return true;
+}
+
+/* Without memory the death is not recorded: the value is computed and dropped when the segment has
+ * run. */
+void segment_bury_more(struct segment *segment, struct recorded_op *record, uint32_t value)
+{
+    if (record->confirmed)
+        record->n_dead = record->n_confirmed_dead;
+    record->confirmed = segment->on_prediction = false;
+    if (record->n_dead == record->dead_capacity) {
+        uint32_t capacity = record->dead_capacity ? record->dead_capacity * 2 : 4;
+        uint32_t *dead = arena_alloc(&segment->arena, capacity * sizeof(*dead));
+
+        if (!dead)
+            return;
+        if (record->n_dead)
+            memcpy(dead, record->dead, record->n_dead * sizeof(*dead));
+        record->dead = dead;
+        record->dead_capacity = capacity;
+    }
+    record->dead[record->n_dead++] = value;
+}
+
+/* ---- keys ---- */
+
+enum { FIXED = 16 };
+
+static uint32_t first_packed(const struct segment *segment, const struct recorded_op *record)
+{
+    for (uint32_t i = 0; i < record->n_in; i++) {
+        if (record->in[i].kind == FRIT_OPERAND_TENSOR)
+            return segment->key_types[record->in[i].value].packed;
+    }
+    return 0;
+}
+
+bool segment_key(struct segment *segment, uint32_t number, struct walker *walker,
+                 struct op_key *key)
+{
+    const struct recorded_op *record = segment->ops[number];
+    struct key_operand fixed_in[FIXED], *in = fixed_in;
+    struct key_type fixed_types[FIXED], *types = fixed_types;
+    struct key_parts parts = {.op = record->op,
+                              .attrs_id = record->attrs_id,
+                              .attrs = record->attrs,
+                              .n_in = record->n_in,
+                              .n_types = record->end - record->first,
+                              .n_dead = record->n_dead,
+                              .first_packed = first_packed(segment, record)};
+    uint32_t fixed_dead[FIXED], *dead = fixed_dead;
+    bool ok;
+
+    if (record->n_in > FIXED)
+        in = malloc(record->n_in * sizeof(*in));
+    if (parts.n_types > FIXED)
+        types = malloc(parts.n_types * sizeof(*types));
+    if (parts.n_dead > FIXED)
+        dead = malloc(parts.n_dead * sizeof(*dead));
+    ok = in && types && dead;
+    if (ok && parts.n_dead)
+        memcpy(dead, record->dead, parts.n_dead * sizeof(*dead));
+    parts.dead = dead;
+    for (uint32_t i = 0; i < record->n_in && ok; i++) {
+        in[i].kind = record->in[i].kind;
+        in[i].value =
+            record->in[i].kind == FRIT_OPERAND_TENSOR ? record->in[i].value : record->in[i].dtype;
+    }
+    for (uint32_t i = 0; i < parts.n_types && ok; i++)
+        types[i] = segment->key_types[record->first + i];
+    for (uint32_t i = 0; i < record->n_out; i++)
+        parts.wanted |= (uint32_t)(record->out[i] != SEGMENT_EXTERNAL) << i;
+    parts.in = in;
+    parts.types = types;
+    ok = ok && key_make(walker, &parts, key);
+    if (in != fixed_in)
+        free(in);
+    if (types != fixed_types)
+        free(types);
+    if (dead != fixed_dead)
+        free(dead);
+    return ok;
+}
+
+/* ---- moving what was not run ---- */
+
+static bool move_record(struct segment *to, const struct segment *from,
+                        const struct recorded_op *record)
+{
+    const struct segment_call call = {.op = record->op,
+                                      .n_in = record->n_in,
+                                      .n_out = record->n_out,
+                                      .attrs_id = record->attrs_id,
+                                      .persistent = record->persistent,
+                                      .seed = record->seed,
+                                      .counter = record->counter,
+                                      .attrs = record->attrs};
+    struct recorded_op *moved = NULL;
+
+    mispredict(to);
+    if (reserve(to, record->n_in + record->n_out))
+        moved = record_create(&to->arena, &call);
+    if (!moved)
+        return false;
+    moved->first = to->n_values;
+    for (uint32_t i = 0; i < record->n_in; i++) {
+        moved->in[i] = record->in[i];
+        if (record->in[i].kind == FRIT_OPERAND_TENSOR) {
+            const struct seg_value *value = &from->values[record->in[i].value];
+
+            moved->in[i].value = value->slot ? slot_value(to, value->slot, &value->slot->value.type,
+                                                          SEGMENT_EXTERNAL)
+                                             : alias_value(to, value->alias);
+        }
+    }
+    for (uint32_t i = 0; i < record->n_out; i++) {
+        moved->out[i] = SEGMENT_EXTERNAL;
+        if (record->out[i] != SEGMENT_EXTERNAL) {
+            struct slot *slot = from->values[record->out[i]].slot;
+
+            moved->out[i] = slot_value(to, slot, &slot->value.type, to->n_ops);
+        }
+    }
+    add_record(to, moved);
+    return true;
+}
+
+bool segment_move(struct segment *to, const struct segment *from, uint32_t first)
+{
+    for (uint32_t r = first; r < from->n_ops; r++) {
+        const struct recorded_op *record = from->ops[r];
+        uint32_t n_dead = record->confirmed ? record->n_confirmed_dead : record->n_dead;
+
+        if (!move_record(to, from, record))
+            return false;
+        for (uint32_t i = 0; i < n_dead; i++) {
+            const struct seg_value *value = &from->values[record->dead[i]];
+
+            if (value->maker >= first)
+                segment_bury(to, value->slot->index);
+        }
+    }
+    return true;
+}

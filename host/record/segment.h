@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ops that wait in a stream, with the values that they name.
+ *
+ * Values are numbered in order of first appearance, operands before outputs: the numbers are the
+ * relative form, and a slot or alias knows its own (epoch and index), so that no map is needed.
+ * The last record stays open, for deaths, until it is closed.  Each value holds its slot or alias.
+ *
+ * A program's loop records the same ops again and again.  So a segment that has run is not
+ * forgotten: it begins anew over its old records, and an op that is what stands there already (row,
+ * attributes, the same operands, new ones of the same type) only gets its new slots and scalars.
+ * Such a record has the key and the place in the automaton that it had.  The first op that is
+ * something else ends this for the rest.
+ * Threads: under the stream's lock; a segment that was detached belongs to who holds the baton. */
+#ifndef RECORD_SEGMENT_H
+#define RECORD_SEGMENT_H
+
+#include "base/arena.h"
+#include "plan/key.h"
+#include "record/alias.h"
+#include "tensor/slot.h"
+
+#define SEGMENT_EXTERNAL UINT32_MAX
+
+struct seg_value {
+    struct slot *slot;   /* of the stream, or NULL */
+    struct alias *alias; /* of another stream's tensor, or NULL */
+    uint32_t maker;      /* number of the record, or SEGMENT_EXTERNAL */
+};
+
+struct recorded_input {
+    uint32_t kind;  /* FRIT_OPERAND_* */
+    uint32_t dtype; /* SCALAR: type it is used as */
+    uint32_t value; /* TENSOR */
+    frit_scalar scalar;
+};
+
+struct recorded_op {
+    uint32_t op;
+    uint32_t n_in, n_out;
+    uint32_t attrs_id;   /* see key_attrs */
+    uint32_t first, end; /* of the values that are new with it */
+    uint32_t n_extents;  /* of the segment, after it */
+    uint32_t n_dead, dead_capacity;
+    uint32_t *dead;
+    bool persistent;
+    bool simple;               /* can be met again, see segment_meet */
+    bool confirmed;            /* is what stood there before */
+    bool continues;            /* the automaton says so after it, for good */
+    uint32_t n_confirmed_dead; /* deaths that are what stood there before */
+    uint32_t raw_bytes;
+    const void *raw;             /* attributes as the caller gave them */
+    struct automaton_node *node; /* where the walker was after it */
+    void *attrs;                 /* as op_check left them, NULL: the row has none */
+    struct recorded_input *in;
+    uint32_t *out; /* SEGMENT_EXTERNAL: not wanted */
+    uint64_t seed, counter;
+};
+
+struct segment {
+    struct arena arena;
+    uint64_t epoch;
+    struct recorded_op **ops;
+    struct seg_value *values;
+    struct op_type *types;      /* of the values */
+    struct key_type *key_types; /* likewise, in relative form */
+    int64_t *extents;           /* extents[k] is number k + 2 */
+    uint32_t n_ops, n_values, n_extents;
+    uint32_t ops_capacity, values_capacity, types_capacity, key_types_capacity, extents_capacity;
+    uint32_t n_matched;   /* records whose key the walker has taken */
+    uint32_t n_confirmed; /* first records that came again with their deaths, behind each of which
+                        the automaton goes on: their keys need not be taken one by one */
+    bool persistent;      /* a record is */
+    bool on_prediction; /* so did the last record, but for its deaths, and all before it are sure */
+    uint32_t n_predicted;      /* records of the time before, the ones that came again included */
+    uint32_t n_mispredicted;   /* times that it was not as long or not the same, with this memory */
+    uint64_t serial;           /* of the automaton's generation that the records' nodes belong to */
+    struct segment *successor; /* ran after it the last time; of segments.c, as are the next two */
+    uint64_t turn;             /* of its last run */
+    bool running;
+};
+
+/* Whether the walker has taken every record's key. */
+static inline bool segment_is_settled(const struct segment *segment)
+{
+    return segment->n_matched == segment->n_ops;
+}
+
+void segment_fini(struct segment *segment);
+/* Forgets everything; the values are no longer held. */
+void segment_reset(struct segment *segment, uint64_t epoch);
+/* The same, but the records may come again. */
+void segment_rewind(struct segment *segment);
+/* Is emptied but for what may come again, under a number that no slot or alias has. */
+static inline void segment_begin(struct segment *segment, uint64_t epoch)
+{
+    segment->epoch = epoch;
+}
+
+/* An operand of a record to be. */
+struct segment_input {
+    uint32_t kind;
+    uint32_t dtype;
+    struct slot *slot; /* TENSOR: one of the two */
+    struct alias *alias;
+    const struct op_type *type;
+    frit_scalar scalar;
+};
+
+/* What to append; everything is borrowed. */
+struct segment_call {
+    uint32_t op;
+    uint32_t n_in, n_out;
+    uint32_t attrs_id;
+    bool persistent;
+    uint64_t seed, counter;
+    const struct segment_input *in;
+    const void *attrs;
+    const struct op_type *types; /* n_out */
+    struct slot *const *out;     /* NULL where the type has no dtype */
+    const void *raw;             /* attributes as given, where it may be met again; or NULL */
+    bool simple;                 /* one output, all operands tensors or rounded scalars */
+};
+
+/* The next record, if it stood there before and may come again. */
+static inline struct recorded_op *segment_predicted(const struct segment *segment)
+{
+    return segment->n_ops < segment->n_predicted ? segment->ops[segment->n_ops] : NULL;
+}
+/* False without memory, and nothing changed. */
+bool segment_append(struct segment *segment, const struct segment_call *call);
+/* A value that was made here died: it goes to the last record.  Where that one's key is taken
+ * already (a call that failed closed it) nobody hears of it: the value is computed, and dropped at
+ * the end.
+ */
+void segment_bury_more(struct segment *segment, struct recorded_op *record, uint32_t value);
+static inline void segment_bury(struct segment *segment, uint32_t value)
+{
+    struct recorded_op *record = segment->ops[segment->n_ops - 1];
+
+    if (segment_is_settled(segment))
+        return;
+    if (record->confirmed && record->n_confirmed_dead < record->n_dead &&
+        record->dead[record->n_confirmed_dead] == value)
+        record->n_confirmed_dead++;
+    else
+        segment_bury_more(segment, record, value);
+}
+/* The exact key of a record that got its last death. */
+bool segment_key(struct segment *segment, uint32_t record, struct walker *walker,
+                 struct op_key *key);
+/* Appends the records of `from` from number `first` on, with new numbers; makers among the earlier
+ * ones become external.  False without memory, and `to` is as before. */
+bool segment_move(struct segment *to, const struct segment *from, uint32_t first);
+/* Gives back the holds of all values. */
+void segment_release(struct segment *segment);
+
+#endif

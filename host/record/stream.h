@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lazy queues: one per thread and device, or as many as a program opens, or one for all threads
+ * (option [stream] single).
+ *
+ * A stream has a lock, which guards what this room holds (segments, matching state, slots), and a
+ * baton, which guards what `run/` does with them.  To run: take the baton, detach the segment under
+ * the lock, leave the lock, call the driver.  Nobody waits for a lock or baton while inside a lock;
+ * a plan never waits for another stream.
+ * Streams are never freed, so that a handle can be looked up while its device closes: a closed
+ * stream waits for the next device.  The device keeps the stream of a thread that has ended for the
+ * next thread that comes; what it queued runs at the latest then. */
+#ifndef RECORD_STREAM_H
+#define RECORD_STREAM_H
+
+#include "device/device.h"
+#include "record/segments.h"
+
+struct assignment;
+struct binding;
+struct executor;
+struct memo;
+
+/* Counters of one stream, so that streams write no line that others write: written inside the
+ * lock, read by anybody. */
+struct stream_counters {
+    atomic_uint_least64_t ops;       /* recorded */
+    atomic_uint_least64_t plan_hits; /* plans that were known */
+    atomic_uint_least64_t replays;   /* of bound plans, and what they launched */
+    atomic_uint_least64_t launches, fused;
+};
+
+static inline void stream_count(atomic_uint_least64_t *counter, uint64_t by)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
+                          memory_order_relaxed);
+}
+
+struct stream {
+    struct slot_home home;           /* first: a slot's home is its stream */
+    frit_device *device;             /* NULL while it waits for one */
+    atomic_uint_least64_t device_id; /* 0: none */
+    struct stream *next;             /* in the device's list, under its lock */
+    bool explicit;                   /* made by frit_stream_open; under the device's lock */
+
+    pthread_mutex_t baton;
+    struct executor *executor; /* of run/, under the baton; NULL: not made yet */
+
+    /* Inside the lock. */
+    struct segments segments;
+    struct segment *segment; /* that is recorded into */
+    struct walker walker;
+    bool stalled; /* a plan waits at the walker's node, and another thread has the baton */
+    struct alias_table aliases;
+    struct memo *memo;           /* of api/fast.c */
+    struct assignment *assigned; /* see run/preassign.h; NULL as a rule */
+    struct failure *first_error; /* since the last sync */
+    uint64_t last_epoch;         /* of segments; never goes back */
+    struct stream_counters count;
+    uint32_t n_scopes; /* open ones, of any thread */
+    bool has_ordinal;
+    uint32_t ordinal;
+    uint32_t op_counter;
+    uint64_t seed_epoch; /* of the seed that op_counter counts under */
+};
+
+/* ---- life ---- */
+
+/* A program's own stream. */
+frit_status stream_open(frit_device *device, struct stream **out, frit_err *err);
+/* The stream for a thread's binding. */
+frit_status stream_for_thread(frit_device *device, struct stream **out, frit_err *err);
+/* Ends a stream of a device that closes: its tensors become stale, queued ops are dropped.  The
+ * executor is gone.  First stream_stop for all streams, which know each other's tensors until then,
+ * then stream_retire. */
+void stream_stop(struct stream *stream);
+void stream_retire(struct stream *stream);
+
+/* Calls `fn` for each stream of the device. */
+void streams_each(frit_device *device, void (*fn)(struct stream *stream, void *ctx), void *ctx);
+/* Sums over the streams of a device: ops that wait, counters, tensors, streams. */
+uint64_t streams_queued(frit_device *device);
+void streams_counted(frit_device *device, struct stream_counters *out);
+uint64_t streams_tensors(frit_device *device);
+uint64_t streams_count(frit_device *device);
+
+/* ---- recording ---- */
+
+/* Whether the walker has taken every key, and predicted ops may follow. */
+static inline bool stream_is_settled(const struct stream *stream)
+{
+    const struct segment *segment = stream->segment;
+
+    return segment_is_settled(segment) && segment->serial == stream->walker.serial &&
+           !stream->stalled;
+}
+
+/* Inside the lock: records into another segment; the one before has no ops. */
+static inline void stream_switch(struct stream *stream, struct segment *to)
+{
+    if (stream->segment != to) {
+        to->epoch = stream->segment->epoch;
+        stream->segment->epoch = 0;
+    }
+    stream->segment = to;
+}
+
+/* Inside the lock, after the last op was settled: appends an op; `out` gets a slot per wanted
+ * output.  False without memory, and nothing changed. */
+bool stream_append(struct binding *binding, struct segment_call *call, struct slot **out);
+
+/* Inside the lock, by the owner: the value of a slot of the stream, without owners now, died; if
+ * this segment made it, the segment notes it. */
+static inline void stream_bury(struct stream *stream, const struct slot *slot)
+{
+    struct segment *segment = stream->segment;
+
+    if (slot->epoch == segment->epoch && segment->values[slot->index].maker != SEGMENT_EXTERNAL)
+        segment_bury(segment, slot->index);
+}
+
+/* Inside the lock, by the owner: gives back an owner of one of the stream's slots, without aliases.
+ */
+static inline void stream_disown_inside(struct stream *stream, struct slot *slot)
+{
+    if (slot_disown(slot)) {
+        stream_bury(stream, slot);
+        slot_end(slot);
+    }
+}
+/* Gives an owner back, from any thread, no lock held; false for a handle that names nothing. */
+bool stream_disown(frit_tensor *tensor);
+
+/* ---- errors ---- */
+
+/* Keeps the first error since the last sync; any thread, no lock held. */
+void stream_note_error(struct stream *stream, struct failure *failure);
+/* Takes it out, the caller's reference; NULL if there is none. */
+struct failure *stream_take_error(struct stream *stream);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values that are to lie in memory given beforehand (FRIT_ARG_PREASSIGNED).
+ *
+ * A program writes there itself where it can and nothing else that lies there is needed any more.
+ * What came about elsewhere (a view, memory with a tail, a fallback, another device) is copied when
+ * all steps have run: until then the memory is as its readers know it.  Threads: one at a time. */
+#include "run/launch_parts.h"
+
+#include "base/array.h"
+#include "base/fail.h"
+#include "run/item.h"
+
+/* ---- written by the launch ---- */
+
+static bool lies_in(const struct value *value, const struct buffer *memory)
+{
+    const struct buffer *buffer = value->buffer;
+    struct extent extent = launch_extent(value);
+    uint64_t begin = buffer->offset + extent.first;
+
+    return buffer->handle == memory->handle && begin < memory->offset + memory->bytes &&
+           memory->offset < begin + extent.bytes;
+}
+
+/* What this launch ends or replaces does not count; an operand that it reads is not asked here. */
+static bool is_free(const struct frame *frame, const struct buffer *memory)
+{
+    for (uint32_t v = 0; v < frame->n_values; v++) {
+        const struct run_value *value = &frame->values[v];
+
+        if (!value->value.buffer || !lies_in(&value->value, memory))
+            continue;
+        if (value->external ? frame_is_used_later(frame, v) : !frame_dies(frame, v))
+            return false;
+    }
+    return true;
+}
+
+void launch_assign(struct launch *l)
+{
+    for (uint32_t k = 0; k < l->call->n_out && l->frame->n_assigned && !l->given; k++) {
+        struct buffer *memory =
+            l->call->out[k] == GRAPH_NO_VALUE ? NULL : l->frame->values[l->call->out[k]].assigned;
+
+        if (!memory || !is_free(l->frame, memory))
+            continue;
+        l->out[k].buffer = memory;
+        l->n_assigned++;
+    }
+}
+
+void launch_unassign(struct launch *l)
+{
+    for (uint32_t k = 0; k < l->call->n_out; k++)
+        l->out[k].buffer = NULL;
+    l->n_assigned = 0;
+}
+
+bool launch_reads(const struct launch *l, const struct buffer *memory)
+{
+    for (uint32_t i = 0; i < l->call->n_in; i++) {
+        if (l->in[i].type.dtype != FRIT_NO_DTYPE && lies_in(&l->in[i], memory))
+            return true;
+    }
+    return false;
+}
+
+/* Over an operand a program may write if it says so, and both are the same bytes. */
+static bool may_overwrite(const struct launch *l, const struct buffer *memory, uint64_t alias)
+{
+    for (uint32_t i = 0; i < l->call->n_in; i++) {
+        const struct value *in = &l->in[i];
+        struct extent extent;
+
+        if (in->type.dtype == FRIT_NO_DTYPE || !lies_in(in, memory))
+            continue;
+        extent = launch_extent(in);
+        if (i >= 64 || !(alias >> i & 1) || in->buffer->offset + extent.first != memory->offset ||
+            extent.bytes != memory->bytes)
+            return false;
+    }
+    return true;
+}
+
+bool launch_assigned_fits(const struct launch *l)
+{
+    static const frit_output_spec dense;
+
+    for (uint32_t k = 0; k < l->call->n_out; k++) {
+        const frit_output_spec *spec =
+            k < FRIT_MAX_OUTPUTS ? &l->prepared->spec.outputs[k] : &dense;
+        const struct buffer *memory = l->out[k].buffer;
+
+        if (memory && (spec->flags & 1 || spec->bytes > memory->bytes ||
+                       (spec->align && memory->offset % spec->align) ||
+                       !may_overwrite(l, memory, spec->alias)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- copied after the steps ---- */
+
+/* What lies across the memory, or is not dense, takes the way over a dense copy. */
+static frit_status add_copy(struct frame *frame, uint32_t number, frit_err *err)
+{
+    struct run_value *v = &frame->values[number];
+    struct buffer *memory = v->assigned;
+    struct run_scratch *s = frame->scratch;
+    struct value from = v->value;
+
+    if (!layout_is_dense(&from.type, &from.layout) || lies_in(&from, memory)) {
+        TRY(launch_copy(frame, &v->value, NULL, &from, err));
+    } else {
+        if (!array_grow(&s->seen, &s->seen_capacity, s->n_seen, 1, sizeof(*s->seen)))
+            return fail_memory(err, sizeof(*s->seen));
+        s->seen[s->n_seen++] = atomic_load(&from.buffer->last_write);
+    }
+    TRY(frame_reserve(frame, 2, err));
+    TRY(batch_copy(&s->batch, from.buffer, launch_extent(&from).first, memory, err));
+    TRY(batch_writes(&s->batch, memory, err));
+    frame_bury(frame, number);
+    buffer_own(memory);
+    frame_make(frame, number, memory, NO_CHANGE);
+    return FRIT_OK;
+}
+
+static bool is_there(const struct value *value, const struct buffer *memory)
+{
+    return value->buffer == memory ||
+           (layout_is_dense(&value->type, &value->layout) &&
+            value->buffer->handle == memory->handle &&
+            value->buffer->offset + launch_extent(value).first == memory->offset);
+}
+
+static frit_status copy_item(struct frame *frame, uint32_t number, frit_err *err)
+{
+    struct frame_mark mark = frame_mark(frame);
+    frit_status st = add_copy(frame, number, err);
+
+    if (!st && !frame_note_item(frame, mark.n_seen))
+        st = fail_memory(err, sizeof(struct batch_item));
+    if (st)
+        frame_undo(frame, &mark);
+    return st;
+}
+
+void item_run_assigned(struct frame *frame)
+{
+    uint32_t number = frame->assigned[frame->at.step - frame->n_steps];
+    struct run_value *v = &frame->values[number];
+    struct failure *failure = NULL;
+    frit_err err = ERR_INIT;
+    frit_status st = FRIT_OK;
+
+    if (v->value.buffer && !is_there(&v->value, v->assigned)) {
+        if (item_was_refused(frame)) {
+            err = frame->refusal;
+            st = frame->refusal.status;
+        } else {
+            st = copy_item(frame, number, &err);
+        }
+        if (st == FRIT_NO_DEVICE_MEMORY && frame->scratch->batch.n_cmds) {
+            if (!frame_settle(frame))
+                return;
+            st = copy_item(frame, number, &err);
+        }
+    }
+    if (st) {
+        fail_context(&err, "writing a value where it is assigned to");
+        failure = failure_create(&err);
+        item_fail(frame, &frame->at, failure);
+        failure_unref(failure);
+    }
+    frame->at.step++;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/batch.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/fail.h"
+
+void batch_fini(struct batch *batch)
+{
+    batch_cut(batch, &(struct batch_mark){0});
+    arena_fini(&batch->arena);
+    free(batch->cmds);
+    free(batch->ranges);
+    free(batch->written);
+    free(batch->prepared);
+    *batch = (struct batch){0};
+}
+
+struct batch_mark batch_mark(const struct batch *batch)
+{
+    return (struct batch_mark){batch->n_cmds,    batch->n_ranges,   batch->since,
+                               batch->n_written, batch->n_prepared, batch->n_launches,
+                               batch->n_barriers};
+}
+
+void batch_cut(struct batch *batch, const struct batch_mark *mark)
+{
+    while (batch->n_prepared > mark->n_prepared)
+        prepared_unref(batch->prepared[--batch->n_prepared]);
+    batch->n_cmds = mark->n_cmds;
+    batch->n_ranges = mark->n_ranges;
+    batch->since = mark->since;
+    batch->n_written = mark->n_written;
+    batch->n_launches = mark->n_launches;
+    batch->n_barriers = mark->n_barriers;
+}
+
+void batch_reset(struct batch *batch)
+{
+    batch_cut(batch, &(struct batch_mark){0});
+    arena_reset(&batch->arena);
+}
+
+/* Whether one must not begin before the other has ended. */
+static bool ranges_clash(const struct batch_range *a, const struct batch_range *b)
+{
+    return (a->write || b->write) && a->memory == b->memory && a->begin < b->end &&
+           b->begin < a->end;
+}
+
+static bool must_wait(const struct batch *batch, const struct batch_range *ranges, uint32_t n)
+{
+    for (uint32_t i = batch->since; i < batch->n_ranges; i++) {
+        for (uint32_t k = 0; k < n; k++) {
+            if (ranges_clash(&batch->ranges[i], &ranges[k]))
+                return true;
+        }
+    }
+    return false;
+}
+
+frit_status batch_add(struct batch *batch, const frit_cmd *cmds, uint32_t n_cmds,
+                      const struct batch_range *ranges, uint32_t n_ranges, frit_err *err)
+{
+    if (!array_grow(&batch->cmds, &batch->cmds_capacity, batch->n_cmds, n_cmds + 1,
+                    sizeof(*batch->cmds)) ||
+        !array_grow(&batch->ranges, &batch->ranges_capacity, batch->n_ranges, n_ranges,
+                    sizeof(*batch->ranges)))
+        return fail_memory(err, (n_cmds + 1) * sizeof(*cmds));
+    if (must_wait(batch, ranges, n_ranges)) {
+        batch->cmds[batch->n_cmds++] =
+            (frit_cmd){.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_BARRIER};
+        batch->n_barriers++;
+        batch->since = batch->n_ranges;
+    }
+    for (uint32_t i = 0; i < n_cmds; i++)
+        batch->cmds[batch->n_cmds++] = cmds[i];
+    for (uint32_t i = 0; i < n_ranges; i++) {
+        if (ranges[i].memory && ranges[i].begin < ranges[i].end)
+            batch->ranges[batch->n_ranges++] = ranges[i];
+    }
+    return FRIT_OK;
+}
+
+frit_status batch_fill(struct batch *batch, struct buffer *buffer, uint64_t bytes, uint8_t byte,
+                       frit_err *err)
+{
+    frit_cmd cmd = {.struct_size = sizeof(cmd),
+                    .kind = FRIT_CMD_FILL,
+                    .dst = buffer->handle,
+                    .dst_offset = buffer->offset,
+                    .bytes = bytes ? bytes : buffer->bytes + buffer->tail,
+                    .pattern = byte,
+                    .pattern_bytes = 1};
+    struct batch_range range = {buffer->handle, cmd.dst_offset, cmd.dst_offset + cmd.bytes, true};
+
+    if (!buffer->handle)
+        return FRIT_OK;
+    return batch_add(batch, &cmd, 1, &range, 1, err);
+}
+
+frit_status batch_copy(struct batch *batch, const struct buffer *from, uint64_t first,
+                       struct buffer *to, frit_err *err)
+{
+    frit_cmd cmd = {.struct_size = sizeof(cmd),
+                    .kind = FRIT_CMD_COPY,
+                    .dst = to->handle,
+                    .dst_offset = to->offset,
+                    .src = from->handle,
+                    .src_offset = from->offset + first,
+                    .bytes = to->bytes};
+    struct batch_range ranges[2] = {{cmd.src, cmd.src_offset, cmd.src_offset + cmd.bytes, false},
+                                    {cmd.dst, cmd.dst_offset, cmd.dst_offset + cmd.bytes, true}};
+
+    return batch_add(batch, &cmd, 1, ranges, 2, err);
+}
+
+frit_status batch_writes(struct batch *batch, struct buffer *buffer, frit_err *err)
+{
+    if (!array_grow(&batch->written, &batch->written_capacity, batch->n_written, 1,
+                    sizeof(struct buffer *)))
+        return fail_memory(err, sizeof(struct buffer *));
+    batch->written[batch->n_written++] = buffer;
+    return FRIT_OK;
+}
+
+frit_status batch_keep(struct batch *batch, struct prepared *prepared, frit_err *err)
+{
+    if (!array_grow(&batch->prepared, &batch->prepared_capacity, batch->n_prepared, 1,
+                    sizeof(struct prepared *))) {
+        prepared_unref(prepared);
+        return fail_memory(err, sizeof(struct prepared *));
+    }
+    batch->prepared[batch->n_prepared++] = prepared;
+    return FRIT_OK;
+}
+
+frit_status batch_submit(struct batch *batch, frit_device *device, uint64_t *value, frit_err *err)
+{
+    TRY(device_submit(device, batch->cmds, batch->n_cmds, value, err));
+    for (uint32_t i = 0; i < batch->n_written; i++) {
+        atomic_store(&batch->written[i]->last_write, *value);
+        if (batch->written[i]->whole)
+            atomic_store(&batch->written[i]->whole->last_write, *value);
+    }
+    atomic_fetch_add(&device->count.launches, batch->n_launches);
+    atomic_fetch_add(&device->count.barriers, batch->n_barriers);
+    batch_reset(batch);
+    return FRIT_OK;
+}

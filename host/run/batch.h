@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands that wait for their submit.
+ *
+ * Each command comes with the byte ranges it touches; a BARRIER goes in front of it exactly where
+ * it touches bytes that a command since the last BARRIER writes, or writes bytes that one reads.
+ * What commands point to lies in the batch's arena and lives until the submit returned.
+ * Threads: one at a time. */
+#ifndef RUN_BATCH_H
+#define RUN_BATCH_H
+
+#include "base/arena.h"
+#include "device/device.h"
+#include "device/prepared.h"
+
+struct batch_range {
+    const void *memory; /* NULL: nothing */
+    uint64_t begin, end;
+    bool write;
+};
+
+/* All zero is empty. */
+struct batch {
+    struct arena arena;
+    frit_cmd *cmds;
+    struct batch_range *ranges;
+    struct buffer **written;    /* get the timeline value; alive until the submit */
+    struct prepared **prepared; /* what the launches point into, a reference each */
+    uint32_t n_cmds, cmds_capacity;
+    uint32_t n_ranges, ranges_capacity;
+    uint32_t since; /* first range after the last BARRIER */
+    uint32_t n_written, written_capacity;
+    uint32_t n_prepared, prepared_capacity;
+    uint32_t n_launches;
+    uint32_t n_barriers;
+};
+
+/* A place to come back to. */
+struct batch_mark {
+    uint32_t n_cmds, n_ranges, since, n_written, n_prepared, n_launches, n_barriers;
+};
+
+void batch_fini(struct batch *batch);
+/* Empties it, its arena too. */
+void batch_reset(struct batch *batch);
+struct batch_mark batch_mark(const struct batch *batch);
+/* Forgets what was added since; the arena is left. */
+void batch_cut(struct batch *batch, const struct batch_mark *mark);
+
+/* Appends commands that run one after the other as far as they say it with BARRIERs of their own;
+ * all of them together touch the ranges.  FRIT_NO_HOST_MEMORY leaves the batch as it was. */
+frit_status batch_add(struct batch *batch, const frit_cmd *cmds, uint32_t n_cmds,
+                      const struct batch_range *ranges, uint32_t n_ranges, frit_err *err);
+/* Fills a buffer's first bytes, or (0) all that may be used of it, with a byte. */
+frit_status batch_fill(struct batch *batch, struct buffer *buffer, uint64_t bytes, uint8_t byte,
+                       frit_err *err);
+/* Copies as many bytes as `to` has, from `first` on; both have memory. */
+frit_status batch_copy(struct batch *batch, const struct buffer *from, uint64_t first,
+                       struct buffer *to, frit_err *err);
+/* The buffer is written by the commands added last, and what it is a part of. */
+frit_status batch_writes(struct batch *batch, struct buffer *buffer, frit_err *err);
+/* Keeps an answer until the submit; takes the reference over, also on failure. */
+frit_status batch_keep(struct batch *batch, struct prepared *prepared, frit_err *err);
+
+/* One submit of everything.  On success the batch is empty and what was written has its timeline
+ * value, which is *value; otherwise it is as before, and nothing was enqueued. */
+frit_status batch_submit(struct batch *batch, frit_device *device, uint64_t *value, frit_err *err);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the arguments of a launch lie: operands where they are, outputs where they are assigned to,
+ * in memory of their own or in that of an operand that ends here.  A workspace is dead at once, so
+ * that the next launch of the batch may use it after a BARRIER. */
+#include "run/launch_parts.h"
+
+#include <string.h>
+
+#include "base/array.h"
+#include "base/fail.h"
+#include "run/replay.h"
+
+struct extent launch_extent(const struct value *value)
+{
+    int64_t low, high;
+
+    layout_span(&value->type, &value->layout, &low, &high);
+    if (op_elements(&value->type) == 0)
+        return (struct extent){0};
+    return (struct extent){.first = frit_storage_bytes(value->type.dtype, low),
+                           .bytes = frit_storage_bytes(value->type.dtype, high - low + 1),
+                           .origin =
+                               frit_storage_bytes(value->type.dtype, value->layout.offset - low)};
+}
+
+/* ---- arguments ---- */
+
+static void touch(struct launch *l, const void *memory, uint64_t begin, uint64_t bytes, bool write)
+{
+    l->ranges[l->n_ranges++] = (struct batch_range){memory, begin, begin + bytes, write};
+}
+
+/* A program may write the tail of what it writes. */
+static void bind(struct launch *l, uint32_t index, uint64_t flags)
+{
+    const struct value *value = launch_value(l, index);
+    const struct buffer *buffer = value->buffer;
+    struct extent extent = launch_extent(value);
+    frit_arg *arg = &l->args[index];
+    bool write = flags & FRIT_ARG_WRITE;
+
+    *arg = (frit_arg){.memory = buffer->handle,
+                      .offset = buffer->offset + extent.first,
+                      .extent = extent.bytes,
+                      .origin = extent.origin,
+                      .dtype = value->type.dtype,
+                      .rank = value->type.rank,
+                      .align_log2 = launch_align_log2(l, buffer->offset + extent.first),
+                      .tail = extent.first + extent.bytes == buffer->bytes ? buffer->tail : 0,
+                      .flags = flags};
+    if (arg->offset == 0)
+        arg->flags |= FRIT_ARG_START;
+    memcpy(arg->dims, value->type.dims, sizeof(arg->dims));
+    memcpy(arg->strides, value->layout.strides, sizeof(arg->strides));
+    touch(l, arg->memory, arg->offset, arg->extent + (write ? arg->tail : 0), write);
+}
+
+static frit_status bind_inputs(struct launch *l, frit_err *err)
+{
+    struct run_scratch *s = l->frame->scratch;
+
+    if (!array_grow(&s->seen, &s->seen_capacity, s->n_seen, l->call->n_in, sizeof(*s->seen)))
+        return fail_memory(err, l->call->n_in * sizeof(*s->seen));
+    for (uint32_t i = 0; i < l->call->n_in; i++) {
+        if (l->in[i].type.dtype == FRIT_NO_DTYPE)
+            continue;
+        bind(l, i, FRIT_ARG_READ);
+        s->seen[s->n_seen++] = atomic_load(&l->in[i].buffer->last_write);
+    }
+    return FRIT_OK;
+}
+
+/* ---- outputs ---- */
+
+static bool op_makes(const struct graph_op *op, uint32_t value)
+{
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        if (op->out[k] == value)
+            return true;
+    }
+    return false;
+}
+
+/* Only what somebody sees after the run is worth a block of its own. */
+static bool is_persistent(const struct launch *l, uint32_t value)
+{
+    if (!l->frame->values[value].wanted)
+        return false;
+    for (uint32_t i = 0; i < l->call->n_ops; i++) {
+        if (op_makes(&l->frame->graph->ops[l->call->ops[i]], value))
+            return l->frame->ops[l->call->ops[i]].persistent;
+    }
+    return false;
+}
+
+/* Whether an output of so many bytes may take the memory of input `index`: it is the input's last
+ * use, nobody else has the memory, no other argument lies in it, and both begin at one place. */
+static bool may_take(const struct launch *l, uint32_t index, uint64_t bytes, bool persistent)
+{
+    uint32_t value = l->given ? GRAPH_NO_VALUE : l->call->in[index];
+    const struct buffer *buffer = l->in[index].buffer;
+    struct extent extent;
+
+    if (value == GRAPH_NO_VALUE || l->copied[index] || !buffer->handle ||
+        l->frame->values[value].value.buffer != buffer)
+        return false;
+    extent = launch_extent(&l->in[index]);
+    if (extent.bytes == 0 || extent.first % launch_align(l) ||
+        bytes > buffer->bytes - extent.first || buffer_is_persistent(buffer) != persistent)
+        return false;
+    for (uint32_t i = 0; i < l->call->n_in; i++) {
+        if (i != index && l->in[i].type.dtype != FRIT_NO_DTYPE && l->in[i].buffer == buffer)
+            return false;
+    }
+    for (uint32_t k = 0; k < l->call->n_out; k++) {
+        if (l->out[k].buffer == buffer)
+            return false;
+    }
+    return frame_dies(l->frame, value) && frame_is_sole_owner(l->frame, value);
+}
+
+/* How many elements lie in so many bytes; false if that is no whole number. */
+static bool elements_before(uint32_t dtype, uint64_t bytes, int64_t *count)
+{
+    uint64_t one = frit_storage_bytes(dtype, 1);
+
+    *count = one ? (int64_t)(bytes / one) : 0;
+    return frit_storage_bytes(dtype, *count) == bytes;
+}
+
+/* The memory of an input that the program allows, if there is one. */
+static bool place_inside(struct launch *l, uint32_t k, const frit_output_spec *spec, uint64_t bytes,
+                         bool persistent)
+{
+    for (uint32_t i = 0; i < l->call->n_in && i < 64; i++) {
+        uint32_t dtype = l->out[k].type.dtype, from;
+        struct buffer *buffer;
+        int64_t offset;
+        uint64_t first;
+
+        if (!(spec->alias >> i & 1) || !may_take(l, i, bytes, persistent))
+            continue;
+        first = launch_extent(&l->in[i]).first;
+        if (!elements_before(dtype, first, &offset))
+            continue;
+        buffer = frame_inherit(l->frame, l->call->in[i], &from);
+        l->out[k].layout.offset = offset;
+        l->out[k].buffer = buffer;
+        frame_make(l->frame, l->call->out[k], buffer, from);
+        if (l->frame->bound)
+            bound_plan_add_made(l->frame->bound, l->call->out[k],
+                                &(struct bind_value){.of = l->call->in[i], .written = true});
+        atomic_fetch_add(&l->frame->device->count.in_place, 1);
+        frame_remark(l->frame, RUN_IN_PLACE);
+        return true;
+    }
+    return false;
+}
+
+static frit_status poison(struct launch *l, struct buffer *buffer, frit_err *err)
+{
+    return l->frame->device->config.poison ? batch_fill(l->batch, buffer, 0, 0xff, err) : FRIT_OK;
+}
+
+/* The memory stays whose it is: the value is one owner more. */
+static frit_status place_assigned(struct launch *l, uint32_t k, frit_err *err)
+{
+    struct buffer *memory = l->out[k].buffer;
+    uint64_t flags = FRIT_ARG_WRITE | FRIT_ARG_PREASSIGNED;
+
+    buffer_own(memory);
+    frame_make(l->frame, l->call->out[k], memory, NO_CHANGE);
+    if (!launch_reads(l, memory)) {
+        TRY(poison(l, memory, err));
+        flags |= FRIT_ARG_NOALIAS;
+    }
+    atomic_store(&memory->last_write, 0);
+    bind(l, l->call->n_in + k, flags);
+    return batch_writes(l->batch, memory, err);
+}
+
+static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
+{
+    static const frit_output_spec dense;
+    const frit_output_spec *spec = k < FRIT_MAX_OUTPUTS ? &l->prepared->spec.outputs[k] : &dense;
+    bool persistent = !l->given && is_persistent(l, l->call->out[k]);
+    struct value *out = &l->out[k];
+    uint64_t flags = FRIT_ARG_WRITE, bytes;
+    uint32_t from;
+
+    if (spec->flags & 1)
+        memcpy(out->layout.strides, spec->strides, out->type.rank * sizeof(int64_t));
+    bytes = launch_extent(out).bytes;
+    if (spec->bytes > bytes)
+        bytes = spec->bytes;
+    if (!place_inside(l, k, spec, bytes, persistent)) {
+        TRY(frame_claim(l->frame, bytes, persistent, &out->buffer, &from, err));
+        if (l->given)
+            frame_workspace(l->frame, out->buffer, from);
+        else
+            frame_make(l->frame, l->call->out[k], out->buffer, from);
+        if (l->frame->bound && !l->given)
+            bound_plan_add_made(l->frame->bound, l->call->out[k],
+                                &(struct bind_value){GRAPH_NO_VALUE, true, persistent, bytes});
+        TRY(poison(l, out->buffer, err));
+        flags |= FRIT_ARG_NOALIAS;
+    }
+    atomic_store(&out->buffer->last_write, 0);
+    bind(l, l->call->n_in + k, flags);
+    return batch_writes(l->batch, out->buffer, err);
+}
+
+static frit_status workspace(struct launch *l, uint64_t bytes, bool zeroed, struct buffer **out,
+                             frit_err *err)
+{
+    uint32_t from;
+
+    TRY(frame_claim(l->frame, bytes, false, out, &from, err));
+    frame_workspace(l->frame, *out, from);
+    touch(l, (*out)->handle, (*out)->offset, bytes, true);
+    if (zeroed)
+        return batch_fill(l->batch, *out, bytes, 0, err);
+    return poison(l, *out, err);
+}
+
+/* What ORDERED ops do to the world counts as one byte that each of them writes, so that a BARRIER
+ * keeps them in order. */
+static bool has_effects(const struct launch *l)
+{
+    for (uint32_t i = 0; i < l->call->n_ops; i++) {
+        if (op_row(l->frame->graph->ops[l->call->ops[i]].op)->traits & FRIT_OP_ORDERED)
+            return true;
+    }
+    return false;
+}
+
+frit_status launch_bind_args(struct launch *l, frit_err *err)
+{
+    const frit_launch_spec *spec = &l->prepared->spec;
+    frit_derived *derived = arena_array(&l->batch->arena, FRIT_MAX_DERIVED, sizeof(*derived));
+    struct buffer *space;
+
+    if (!derived)
+        return fail_memory(err, sizeof(*derived));
+    TRY(bind_inputs(l, err));
+    TRY(frame_reserve(l->frame, 2 * l->call->n_out + 1 + spec->n_derived, err));
+    for (uint32_t k = 0; k < l->call->n_out; k++) {
+        if (l->out[k].type.dtype == FRIT_NO_DTYPE)
+            continue;
+        TRY(l->out[k].buffer ? place_assigned(l, k, err) : place_output(l, k, err));
+    }
+    if (has_effects(l))
+        touch(l, l->frame->device, 0, 1, true);
+    if (spec->workspace_bytes) {
+        TRY(workspace(l, spec->workspace_bytes, spec->workspace_zeroed, &space, err));
+        l->launch->workspace = space->handle;
+        l->launch->workspace_offset = space->offset;
+    }
+    for (uint32_t i = 0; i < spec->n_derived; i++) {
+        TRY(workspace(l, spec->derived[i].bytes, false, &space, err));
+        derived[i] = (frit_derived){space->handle, space->offset, 1, 0};
+    }
+    l->launch->n_derived = spec->n_derived;
+    l->launch->derived = derived;
+    return FRIT_OK;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/drain.h"
+
+#include "base/fail.h"
+#include "base/timeline.h"
+#include "device/plan_saver.h"
+#include "run/execution.h"
+#include "run/preassign.h"
+
+/* ---- the lazy way ---- */
+
+/* Inside the lock, with the baton: takes the segment off the stream, but for the ops after the
+ * first `n_calls`, which begin the next segment.  Without memory for that everything is taken. */
+static void detach(struct stream *stream, uint32_t n_calls, struct execution *f)
+{
+    uint32_t n_left = stream->segment->n_ops - n_calls;
+    struct segment *next = segments_next(&stream->segments, stream->segment, n_left > 0);
+
+    *f = (struct execution){.stream = stream,
+                            .executor = stream->executor,
+                            .segment = stream->segment,
+                            .n_calls = n_calls,
+                            .ordinal = stream->ordinal};
+    segment_begin(next, ++stream->last_epoch);
+    if (!segment_move(next, f->segment, n_calls)) {
+        segment_release(next);
+        segment_reset(next, ++stream->last_epoch);
+        f->n_calls = f->segment->n_ops;
+    }
+    if (stream->assigned)
+        f->assigned = preassign_detach(stream, next);
+    stream->segment = next;
+}
+
+/* Inside the lock: the segment that detach took off ran. */
+static void attach(struct stream *stream, struct segment *ran)
+{
+    ran->running = false;
+    if (stream->segment->n_ops == 0)
+        stream_switch(stream, segments_after(ran, stream->segment));
+}
+
+static bool capped(frit_device *device)
+{
+    uint64_t most = device->config.max_explorations;
+
+    return most && atomic_load(&device->count.explorations) >= most;
+}
+
+/* Outside of the lock: asks the search; NULL: go on.  The reference is the caller's. */
+static struct plan *explore_lazy(struct stream *stream)
+{
+    struct segment *segment = stream->segment;
+    struct plan *plan = NULL;
+    frit_err err = ERR_INIT;
+
+    atomic_fetch_add(&stream->device->count.plan_misses, 1);
+    if (capped(stream->device) || explorer_lazy(&stream->executor->explorer, stream->device,
+                                                segment, segment->n_matched, &plan, &err))
+        return NULL;
+    walker_set_lazy(&stream->walker, plan);
+    plan_saver_note(stream->device->saver);
+    return plan;
+}
+
+/* Inside the lock: the answer at the walker's place, if it is not to go on.  False if another
+ * thread has the baton: then matching waits here. */
+static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan)
+{
+    struct plan *found = NULL;
+    struct execution f;
+
+    if (thread_is_executing() || pthread_mutex_trylock(&stream->baton))
+        return false;
+    if (!executor_of(stream)) {
+        pthread_mutex_unlock(&stream->baton);
+        return false;
+    }
+    thread_set_executing(true);
+    if (kind == LAZY_UNKNOWN) {
+        uint64_t begun = timeline_begin();
+
+        home_leave(&stream->home);
+        plan = found = explore_lazy(stream);
+        timeline_end(begun, "search", str_of("explore"));
+        home_enter(&stream->home);
+    } else {
+        stream_count(&stream->count.plan_hits, 1);
+    }
+    if (plan) {
+        detach(stream, plan->n_calls, &f);
+        home_leave(&stream->home);
+        execution_run(&f, f.n_calls == plan->n_calls ? plan : NULL);
+        execution_drop_plan(stream->device, found);
+        home_enter(&stream->home);
+        attach(stream, f.segment);
+        walker_restart(&stream->walker);
+    }
+    thread_set_executing(false);
+    pthread_mutex_unlock(&stream->baton);
+    return true;
+}
+
+/* Records that are sure: the walker goes where it was behind the last of them. */
+static bool match_confirmed(struct stream *stream)
+{
+    struct segment *segment = stream->segment;
+
+    if (segment->n_matched >= segment->n_confirmed)
+        return false;
+    stream->walker.node = segment->ops[segment->n_confirmed - 1]->node;
+    stream->walker.depth += segment->n_confirmed - segment->n_matched;
+    segment->n_matched = segment->n_confirmed;
+    return true;
+}
+
+/* The numbers of attributes are asked for in each generation, or it would forget them. */
+static void renew_attrs(struct stream *stream)
+{
+    struct segment *segment = stream->segment;
+
+    for (uint32_t r = segment->n_matched; r < segment->n_ops; r++) {
+        struct recorded_op *record = segment->ops[r];
+
+        if (record->attrs_id)
+            record->attrs_id = key_attrs(&stream->walker, record->op, record->attrs);
+    }
+}
+
+/* Inside the lock: lets the walker take the key of the next record that is final. */
+static void match_next(struct stream *stream)
+{
+    struct segment *segment = stream->segment;
+    struct recorded_op *record;
+    struct op_key key;
+
+    if (match_confirmed(stream))
+        return;
+    record = segment->ops[segment->n_matched];
+    if (record->confirmed && record->n_confirmed_dead == record->n_dead &&
+        segment->n_predicted > segment->n_matched && segment->serial == stream->walker.serial) {
+        stream->walker.node = record->node;
+        stream->walker.depth++;
+        segment->n_matched++;
+        return;
+    }
+    record->n_dead = record->confirmed ? record->n_confirmed_dead : record->n_dead;
+    record->confirmed = record->continues = false;
+    if (segment->serial != stream->walker.serial)
+        renew_attrs(stream);
+    if (segment_key(segment, segment->n_matched, &stream->walker, &key))
+        walker_step(&stream->walker, &key);
+    else
+        stream->walker.node = NULL; /* off the trie: nothing is known here or further */
+    /* What stood behind another node does not come again, nor has it where it came already. */
+    if (record->node != stream->walker.node || segment->serial != stream->walker.serial)
+        segment->n_predicted = 0;
+    record->node = stream->walker.node;
+    segment->serial = stream->walker.serial;
+    segment->n_matched++;
+}
+
+void stream_settle_all(struct stream *stream)
+{
+    while (stream->segment->n_matched < stream->segment->n_ops || stream->stalled) {
+        struct recorded_op *record;
+        struct plan *plan = NULL;
+        enum lazy_kind kind;
+
+        if (!stream->stalled)
+            match_next(stream);
+        stream->stalled = false;
+        record = stream->segment->ops[stream->segment->n_matched - 1];
+        /* A stream that several threads record into runs by drains alone. */
+        if (record->continues || stream->n_scopes || !home_is_mine(&stream->home))
+            continue;
+        kind = walker_lazy(&stream->walker, &plan);
+        record->continues = kind == LAZY_GO_ON;
+        if (kind != LAZY_GO_ON && !follow(stream, kind, plan)) {
+            stream->stalled = true;
+            return;
+        }
+    }
+}
+
+/* ---- the sync way ---- */
+
+/* Outside of the lock: the plan over everything that was detached. */
+static struct plan *explore_sync(struct execution *f, struct walker *walker)
+{
+    frit_device *device = f->stream->device;
+    struct plan *plan = NULL;
+    frit_err err = ERR_INIT;
+
+    atomic_fetch_add(&device->count.plan_misses, 1);
+    if (capped(device) || explorer_sync(&f->executor->explorer, device, f->segment, &plan, &err))
+        return NULL;
+    walker_set_sync(walker, plan);
+    plan_saver_note(device->saver);
+    return plan;
+}
+
+static void run_detached(struct execution *f, struct walker *walker)
+{
+    struct plan *plan = walker_sync(walker), *found = NULL;
+
+    if (!plan) {
+        uint64_t begun = timeline_begin();
+
+        plan = found = explore_sync(f, walker);
+        timeline_end(begun, "search", str_of("explore"));
+    }
+    execution_run(f, plan);
+    execution_drop_plan(f->stream->device, found);
+}
+
+bool stream_drain(struct stream *stream, enum drain_cause cause)
+{
+    static const char *const names[DRAIN_CAUSES] = {[DRAIN_READ] = "drain: read",
+                                                    [DRAIN_SYNC] = "drain: sync",
+                                                    [DRAIN_SHARE] = "drain: share",
+                                                    [DRAIN_FULL] = "drain: full",
+                                                    [DRAIN_SCOPE] = "drain: scope"};
+    uint64_t begun = timeline_begin();
+    struct walker walker;
+    struct execution f;
+
+    if (thread_is_executing())
+        return false;
+    pthread_mutex_lock(&stream->baton);
+    home_enter(&stream->home);
+    if (!stream->device || stream->segment->n_ops == 0) {
+        home_leave_drop(&stream->home);
+        pthread_mutex_unlock(&stream->baton);
+        return true;
+    }
+    while (stream->segment->n_matched < stream->segment->n_ops)
+        match_next(stream);
+    stream->stalled = false;
+    executor_of(stream);
+    walker = stream->walker;
+    stream_count(&stream->count.plan_hits, walker_sync(&walker) ? 1 : 0);
+    walker_init(&stream->walker, stream->device->automaton);
+    detach(stream, stream->segment->n_ops, &f);
+    home_leave(&stream->home);
+    atomic_fetch_add(&stream->device->count.drains[cause], 1);
+    thread_set_executing(true);
+    if (f.executor)
+        run_detached(&f, &walker);
+    else
+        execution_fail(&f, FRIT_NO_HOST_MEMORY);
+    thread_set_executing(false);
+    walker_fini(&walker);
+    home_enter(&stream->home);
+    attach(stream, f.segment);
+    home_leave_drop(&stream->home);
+    timeline_end(begun, "stream", str_of(names[cause]));
+    pthread_mutex_unlock(&stream->baton);
+    return true;
+}
+
+void stream_run_orphan(struct stream *stream)
+{
+    stream_drain(stream, DRAIN_SYNC);
+}
+
+frit_status stream_refuse_driver(frit_err *err)
+{
+    return fail(err, FRIT_BUSY, "cannot wait for queued ops inside of a driver's call");
+}
+
+struct slot *stream_enter_settled(frit_tensor *tensor, enum drain_cause cause, frit_err *err)
+{
+    struct slot *slot = slot_enter(tensor, err);
+
+    if (slot && slot->state == SLOT_PENDING) {
+        struct stream *home = (struct stream *)atomic_load(&slot->home);
+
+        slot_leave(slot);
+        if (!stream_drain(home, cause)) {
+            stream_refuse_driver(err);
+            return NULL;
+        }
+        slot = slot_enter(tensor, err);
+    }
+    /* Everything that was queued has run: nobody makes it. */
+    if (slot && slot->state == SLOT_PENDING)
+        slot_set_failed(slot, failure_immortal(FRIT_INTERNAL));
+    return slot;
+}
+
+/* ---- ends ---- */
+
+void scope_end(struct binding *binding, uint64_t depth)
+{
+    struct stream *began = binding->scopes.stream;
+
+    if (!scope_leave(binding, depth))
+        return;
+    stream_drain(began, DRAIN_SCOPE);
+    if (binding->stream != began)
+        stream_drain(binding->stream, DRAIN_SCOPE);
+}
+
+frit_status stream_close(struct stream *stream, frit_err *err)
+{
+    frit_device *device = stream->device;
+    frit_status st = FRIT_OK;
+
+    if (!device)
+        return fail(err, FRIT_INVALID, "stream_close: the stream's device is closed");
+    pthread_mutex_lock(&device->lock);
+    if (!stream->explicit)
+        st = fail(err, FRIT_INVALID, "stream_close: not an open stream");
+    else if (atomic_load(&stream->home.owner))
+        st = fail(err, FRIT_BUSY, "stream_close: a thread is in this stream; leave it first");
+    else
+        home_set_owner(&stream->home, home_self());
+    pthread_mutex_unlock(&device->lock);
+    if (st)
+        return st;
+    /* We are in it, so that nobody else gets it with what is queued or with the errors of that. */
+    if (!stream_drain(stream, DRAIN_SYNC))
+        st = stream_refuse_driver(err);
+    pthread_mutex_lock(&device->lock);
+    stream->explicit = st != FRIT_OK;
+    home_set_owner(&stream->home, NULL);
+    pthread_mutex_unlock(&device->lock);
+    return st;
+}
+
+static bool has_effects(const struct segment *segment)
+{
+    for (uint32_t i = 0; i < segment->n_ops; i++) {
+        if (op_row(segment->ops[i]->op)->traits & FRIT_OP_ORDERED)
+            return true;
+    }
+    return false;
+}
+
+static void stop(struct stream *stream)
+{
+    stream_stop(stream);
+    preassign_forget(stream);
+    executor_destroy(stream->executor);
+    stream->executor = NULL;
+}
+
+static void close_streams(frit_device *device)
+{
+    for (struct stream *stream = device->streams; stream; stream = stream->next) {
+        if (has_effects(stream->segment))
+            stream_drain(stream, DRAIN_SYNC);
+    }
+    for (struct stream *stream = device->streams; stream; stream = stream->next)
+        stop(stream);
+    while (device->streams) {
+        struct stream *stream = device->streams;
+
+        device->streams = stream->next;
+        stream_retire(stream);
+    }
+}
+
+void device_close(frit_device *device)
+{
+    if (device)
+        close_streams(device);
+    device_destroy(device);
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/execution.h"
+
+#include <stdlib.h>
+
+#include "base/fail.h"
+#include "base/timeline.h"
+#include "run/preassign.h"
+#include "run/replay.h"
+
+struct executor *executor_of(struct stream *stream)
+{
+    struct executor *executor = stream->executor;
+
+    if (executor)
+        return executor;
+    executor = calloc(1, sizeof(*executor));
+    if (executor && run_scratch_create(&executor->scratch, NULL)) {
+        free(executor);
+        executor = NULL;
+    }
+    return stream->executor = executor;
+}
+
+void executor_destroy(struct executor *executor)
+{
+    if (!executor)
+        return;
+    explorer_fini(&executor->explorer);
+    run_scratch_destroy(executor->scratch);
+    free(executor);
+}
+
+/* ---- running a plan ---- */
+
+static void bind_made(struct run_value *value, const struct slot *slot)
+{
+    value->wanted = slot->owners > 0 || slot->holds > 1;
+}
+
+static void bind_external(struct run_value *value, const struct seg_value *from)
+{
+    value->external = true;
+    if (from->alias) {
+        value->value = from->alias->value;
+    } else if (from->slot->state == SLOT_READY) {
+        value->value = from->slot->value;
+        value->last = from->slot->owners == 0 && from->slot->holds == 1;
+    } else {
+        value->failure = from->slot->state == SLOT_FAILED ? from->slot->failure
+                                                          : failure_immortal(FRIT_INTERNAL);
+    }
+}
+
+/* Inside the lock: what each value is before the run.  Of those that records behind the plan's make
+ * the run knows nothing. */
+static void bind(struct execution *f)
+{
+    const struct segment *segment = f->segment;
+    const struct explorer *explorer = &f->executor->explorer;
+
+    for (uint32_t i = 0; i < explorer->n_values; i++) {
+        const struct seg_value *from = &segment->values[i];
+        struct run_value *value = &f->values[explorer->value_of[i]];
+
+        if (from->maker == SEGMENT_EXTERNAL)
+            bind_external(value, from);
+        else if (from->maker < f->n_calls)
+            bind_made(value, from->slot);
+    }
+    preassign_bind(f->assigned, segment, explorer, f->values);
+}
+
+/* Values that a failed command of the device wrote are failures too; these references are ours. */
+static void find_poison(struct execution *f, bool take)
+{
+    frit_device *device = f->stream->device;
+
+    if (!atomic_load(&device->n_poisons))
+        return;
+    for (uint32_t i = 0; i < f->executor->explorer.graph.n_values; i++) {
+        struct run_value *value = &f->values[i];
+
+        if (!value->external || !value->value.buffer)
+            continue;
+        if (take)
+            value->failure =
+                device_poison_of(device, atomic_load(&value->value.buffer->last_write));
+        else
+            failure_unref(value->failure);
+    }
+}
+
+static struct run_value *value_of(const struct execution *f, uint32_t number)
+{
+    return f->values ? &f->values[f->executor->explorer.value_of[number]] : NULL;
+}
+
+/* Inside the lock: slots get what the run made, or the failure. */
+static void publish(struct execution *f, struct failure *failure)
+{
+    const struct segment *segment = f->segment;
+
+    for (uint32_t r = 0; r < f->n_calls; r++) {
+        const struct recorded_op *record = segment->ops[r];
+
+        for (uint32_t k = 0; k < record->n_out; k++) {
+            struct slot *slot;
+            struct run_value *value;
+
+            if (record->out[k] == SEGMENT_EXTERNAL)
+                continue;
+            slot = segment->values[record->out[k]].slot;
+            value = value_of(f, record->out[k]);
+            if (value && value->value.buffer)
+                slot_set_ready(slot, &value->value);
+            else if (value && value->failure)
+                slot_set_failed(slot, failure_ref(value->failure));
+            else if (failure || value == NULL || value->wanted)
+                slot_set_failed(slot,
+                                failure ? failure_ref(failure) : failure_immortal(FRIT_INTERNAL));
+        }
+    }
+    if (failure && !f->stream->first_error)
+        f->stream->first_error = failure_ref(failure);
+}
+
+/* What run_plan gave references to. */
+static void drop_failures(struct execution *f)
+{
+    for (uint32_t i = 0; f->values && i < f->executor->explorer.graph.n_values; i++) {
+        if (!f->values[i].external)
+            failure_unref(f->values[i].failure);
+    }
+}
+
+/* A plan may number values of ops behind its own. */
+static struct run_value *values_alloc(struct executor *executor, const struct plan *plan)
+{
+    struct graph *graph = &executor->explorer.graph;
+    uint32_t n = graph->n_values > plan->n_values ? graph->n_values : plan->n_values;
+
+    return arena_array(&graph->arena, (size_t)n + 1, sizeof(struct run_value));
+}
+
+/* Outside of any lock: plans that were forgotten end when what they launched has. */
+static void reap_plans(frit_device *device)
+{
+    if (!automaton_has_gone(device->automaton))
+        return;
+    device_wait(device, atomic_load(&device->last_value), NULL);
+    automaton_reap(device->automaton);
+}
+
+void execution_drop_plan(frit_device *device, struct plan *plan)
+{
+    if (plan && plan_is_unshared(plan))
+        device_wait(device, atomic_load(&device->last_value), NULL);
+    plan_unref(plan);
+}
+
+/* The end of a execution, inside the lock, which it leaves: nothing is held any more. */
+static void end(struct execution *f)
+{
+    struct stream *stream = f->stream;
+    struct alias *gone;
+
+    segment_release(f->segment);
+    segment_rewind(f->segment);
+    gone = alias_take_gone(&stream->aliases);
+    home_leave_drop(&stream->home);
+    alias_free(gone);
+    if (f->executor)
+        explorer_reset(&f->executor->explorer);
+    reap_plans(stream->device);
+}
+
+/* A bound for the run to come, where it could be played again and there is none like it: memory
+ * that is filled with NaN or assigned, or failures that are known, want the long way each time. */
+static struct bound_plan *blank_tape(const struct execution *f, const struct plan *plan)
+{
+    const frit_device *device = f->stream->device;
+
+    if (f->lacked || f->assigned || device->config.poison)
+        return NULL;
+    return bound_plan_create(plan->n_values);
+}
+
+static struct plan_warm *warm_set(const struct execution *f, struct plan *plan)
+{
+    return &plan->warm[f->ordinal % PLAN_WARM_SETS];
+}
+
+/* Keeps the bound with the plan if it can be played; an older one makes room. */
+static void keep_tape(struct execution *f, struct plan *plan)
+{
+    struct plan_warm *warm = warm_set(f, plan);
+    struct bound_plan *bound = f->run.bound;
+
+    if (!bound)
+        return;
+    if (f->run.first ||
+        !bound_plan_finish(bound, f->values, &f->executor->explorer, f->segment, f->n_calls)) {
+        bound_plan_destroy(bound);
+        return;
+    }
+    atomic_store(&plan->warm_free, bound_plan_destroy);
+    for (uint32_t i = 0; i < PLAN_WARM; i++) {
+        void *empty = NULL;
+
+        if (atomic_compare_exchange_strong(&warm->bound[i], &empty, bound))
+            return;
+    }
+    bound_plan_destroy(atomic_exchange(&warm->bound[plan->serial % PLAN_WARM], bound));
+}
+
+static void execute_plan(struct execution *f, struct plan *plan)
+{
+    struct stream *stream = f->stream;
+
+    home_enter(&stream->home);
+    bind(f);
+    home_leave(&stream->home);
+    find_poison(f, true);
+    f->run = (struct run){.device = stream->device,
+                          .plan = plan,
+                          .graph = &f->executor->explorer.graph,
+                          .values = f->values,
+                          .ops = f->executor->explorer.ops,
+                          .stream = f->ordinal,
+                          .assigned = f->assigned,
+                          .scratch = f->executor->scratch,
+                          .bound = blank_tape(f, plan)};
+    atomic_fetch_add(&stream->device->count.plan_runs, 1);
+    if (watch_is_on(&stream->device->watch))
+        f->run.notes = arena_array(&f->segment->arena, plan->n_steps, sizeof(struct run_note));
+    run_plan(&f->run);
+    if (watch_is_on(&stream->device->watch))
+        watch_ran(&stream->device->watch, &f->run);
+    keep_tape(f, plan);
+    find_poison(f, false);
+}
+
+/* Runs the plan over the first records of a work that is detached; without a plan they fail.  No
+ * lock is held, the baton is. */
+static void execute(struct execution *f, struct plan *plan, const frit_err *err)
+{
+    struct stream *stream = f->stream;
+    struct failure *failure = NULL;
+
+    if (!plan) {
+        failure = failure_create(err);
+    } else {
+        f->values = values_alloc(f->executor, plan);
+        if (f->values)
+            execute_plan(f, plan);
+        failure = f->values ? f->run.first : failure_immortal(FRIT_NO_HOST_MEMORY);
+    }
+    home_enter(&stream->home);
+    publish(f, failure);
+    drop_failures(f);
+    end(f);
+    failure_unref(failure);
+}
+
+/* ---- running a plan as before ---- */
+
+/* Plays a bound that fits; false: nothing has happened. */
+static bool play(struct execution *f, struct bound_plan *bound)
+{
+    struct stream *stream = f->stream;
+    frit_device *device = stream->device;
+    struct failure *failure = NULL;
+    uint64_t value = 0, begun = timeline_begin();
+    frit_status st;
+    bool fits;
+
+    home_enter(&stream->home);
+    fits = replay_matches(bound, f->segment);
+    home_leave(&stream->home);
+    if (!fits || !replay_is_sound(bound, device))
+        return false;
+    st = replay_run(bound, device, f->segment, f->ordinal, &value);
+    f->lacked = launch_lacked_memory(st);
+    if (st)
+        return false;
+    timeline_end(begun, "plan", str_of("replay"));
+    if (atomic_load(&device->n_poisons))
+        failure = replay_failure(bound, device, value);
+    home_enter(&stream->home);
+    replay_publish(bound, f->segment, failure);
+    stream_count(&stream->count.replays, 1);
+    stream_count(&stream->count.launches, bound_plan_launches(bound));
+    stream_count(&stream->count.fused, bound_plan_blocks(bound));
+    if (failure && !stream->first_error)
+        stream->first_error = failure_ref(failure);
+    end(f);
+    replay_end(bound);
+    failure_unref(failure);
+    return true;
+}
+
+/* Each bound serves one run at a time: whoever takes it out puts it back.  Where one that fits
+ * found no memory, no other one would.  Who looks on wants to see the steps. */
+static bool replay(struct execution *f, struct plan *plan)
+{
+    struct plan_warm *warm = warm_set(f, plan);
+    bool played = false;
+
+    if (watch_is_on(&f->stream->device->watch))
+        return false;
+    for (uint32_t i = 0; i < PLAN_WARM && !played && !f->lacked; i++) {
+        struct bound_plan *bound = atomic_exchange(&warm->bound[i], NULL);
+        void *empty = NULL;
+
+        if (!bound)
+            continue;
+        played = play(f, bound);
+        if (bound_plan_is_spoiled(bound) ||
+            !atomic_compare_exchange_strong(&warm->bound[i], &empty, bound))
+            bound_plan_destroy(bound);
+    }
+    return played;
+}
+
+/* The graph of what the plan covers, and a plan for it: a plan of equal keys need not fit. */
+static frit_status make_fit(struct execution *f, const struct plan *plan, struct plan **other,
+                            frit_err *err)
+{
+    struct explorer *explorer = &f->executor->explorer;
+    const struct segment *segment = f->segment;
+    frit_device *device = f->stream->device;
+
+    bool fits = false;
+
+    *other = NULL;
+    TRY(explorer_graph(explorer, device, segment, f->n_calls, err));
+    if (plan)
+        TRY(explorer_fits(explorer, device, segment, plan, &fits, err));
+    if (fits)
+        return FRIT_OK;
+    return explorer_unfused(explorer, device, segment, f->n_calls, other, err);
+}
+
+void execution_fail(struct execution *f, frit_status status)
+{
+    home_enter(&f->stream->home);
+    publish(f, failure_immortal(status));
+    end(f);
+    preassign_end(f->assigned);
+}
+
+void execution_run(struct execution *f, struct plan *plan)
+{
+    frit_err err = ERR_INIT;
+    struct plan *other;
+
+    if (plan && !f->assigned && replay(f, plan))
+        return;
+    if (make_fit(f, plan, &other, &err))
+        plan = NULL;
+    else if (other)
+        plan = other;
+    execute(f, plan, &err);
+    plan_unref(other);
+    preassign_end(f->assigned);
+}

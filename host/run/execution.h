@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a detached segment by a plan: as it ran before, where there is a bound plan that fits,
+ * else step by step.
+ * Threads: the one that has the stream's baton, outside of its lock. */
+#ifndef RUN_EXECUTION_H
+#define RUN_EXECUTION_H
+
+#include "record/stream.h"
+#include "run/explore.h"
+
+/* What a stream keeps from run to run. */
+struct executor {
+    struct explorer explorer; /* of the segment that is matched or runs */
+    struct run_scratch *scratch;
+};
+
+/* The stream's executor, made at the first use; NULL without memory.  With the baton. */
+struct executor *executor_of(struct stream *stream);
+void executor_destroy(struct executor *executor); /* NULL does nothing */
+
+struct execution {
+    struct stream *stream;
+    struct executor *executor;
+    struct segment *segment;
+    uint32_t n_calls;            /* ops that the plan covers */
+    uint32_t ordinal;            /* of the stream when detached: it may pass to another thread */
+    bool lacked;                 /* memory, to be run as before */
+    struct assignment *assigned; /* to values that the plan makes */
+    struct run_value *values;
+    struct run run;
+};
+
+/* Runs the first `n_calls` records, op by op where there is no plan or it does not fit.  Then their
+ * slots are ready or failed, and the segment is empty. */
+void execution_run(struct execution *execution, struct plan *plan);
+
+/* Fails all of them instead. */
+void execution_fail(struct execution *execution, frit_status status);
+
+/* Ends the reference to a plan that the automaton may not have kept, when what it launched has
+ * ended.  NULL does nothing. */
+void execution_drop_plan(frit_device *device, struct plan *plan);
+
+#endif

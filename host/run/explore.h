@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a segment to a plan, and from a plan to concrete values: the segment as a concrete graph in
+ * which composite rows that the driver does not claim are replaced by what they stand for.
+ *
+ * The graph follows the segment op by op and is made only where it is needed: for a search, or for
+ * a run.  Threads: under the stream's baton. */
+#ifndef RUN_EXPLORE_H
+#define RUN_EXPLORE_H
+
+#include "device/device.h"
+#include "plan/plan.h"
+#include "record/segment.h"
+#include "run/run.h"
+#include "search/search.h"
+
+/* All zero is empty. */
+struct explorer {
+    struct graph graph;
+    struct run_op *ops; /* per op of the graph */
+    uint32_t *call_end; /* per record: ops of the graph up to and with it */
+    uint32_t *value_of; /* per value of the segment: its number in the graph */
+    uint32_t ops_capacity, call_capacity, value_capacity;
+    uint32_t n_calls, n_values; /* of the segment, that the graph has */
+    bool expanded;              /* some composite row stands as its parts */
+    struct relative relative;   /* of the first ops of the graph */
+    struct search *search;
+};
+
+void explorer_fini(struct explorer *explorer);
+void explorer_reset(struct explorer *explorer);
+
+/* The graph of the first `n_calls` records. */
+frit_status explorer_graph(struct explorer *explorer, frit_device *device,
+                           const struct segment *segment, uint32_t n_calls, frit_err *err);
+
+/* What the search says after exactly the first `n_calls` records: *plan NULL: go on. */
+frit_status explorer_lazy(struct explorer *explorer, frit_device *device,
+                          const struct segment *segment, uint32_t n_calls, struct plan **plan,
+                          frit_err *err);
+/* The plan over all of them. */
+frit_status explorer_sync(struct explorer *explorer, frit_device *device,
+                          const struct segment *segment, struct plan **plan, frit_err *err);
+/* Each op by itself, in order. */
+frit_status explorer_unfused(struct explorer *explorer, frit_device *device,
+                             const struct segment *segment, uint32_t n_calls, struct plan **plan,
+                             frit_err *err);
+/* Whether a plan of equal keys is one for these ops: a composite may stand for other ops at other
+ * sizes. */
+frit_status explorer_fits(struct explorer *explorer, frit_device *device,
+                          const struct segment *segment, const struct plan *plan, bool *fits,
+                          frit_err *err);
+
+#endif

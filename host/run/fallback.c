@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/fallback.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "device/label.h"
+
+/* How each kind is told. */
+static const struct {
+    enum run_mark mark;
+    const char *instead;
+} kinds[FALLBACKS] = {
+    [FALLBACK_CANDIDATE] = {RUN_CANDIDATE, "its next candidate runs"},
+    [FALLBACK_OPS] = {RUN_BY_OPS, "its ops run one by one"},
+    [FALLBACK_DECOMPOSED] = {RUN_DECOMPOSED, "it runs as core ops"},
+    [FALLBACK_DEVICE] = {RUN_ELSEWHERE, "it runs on another device"},
+};
+
+void fallback_note(struct frame *frame, enum fallback kind, const char *why)
+{
+    struct run_note *note = frame_note(frame);
+
+    if (!note)
+        return;
+    note->marks |= (uint32_t)kinds[kind].mark;
+    if (!*note->why)
+        snprintf(note->why, sizeof(note->why), "%s", why);
+}
+
+void fallback_tell(struct frame *frame, const char *label, enum fallback kind, const frit_err *why)
+{
+    frit_device *device = frame->device;
+
+    fallback_note(frame, kind, why->text);
+    if (why->status == FRIT_BUSY && kind <= FALLBACK_OPS) {
+        atomic_fetch_add(&device->count.waiting, 1);
+        return;
+    }
+    atomic_fetch_add(&device->count.fallbacks[kind], 1);
+    if (label_first(device->labels, label_of(device->labels, label), kind))
+        log_write(FRIT_LOG_DEBUG, "stream", "%s: %s: %s: %s", device->entry->name, label,
+                  kinds[kind].instead, why->text);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Telling that something ran instead of a program: to the counters, the log, and who looks on. */
+#ifndef RUN_FALLBACK_H
+#define RUN_FALLBACK_H
+
+#include "run/frame.h"
+
+/* Counted and noted, and once per label and kind a line at debug.  What another candidate or the
+ * ops do while the program is not ready (FRIT_BUSY) is no fallback, and counted as waiting. */
+void fallback_tell(struct frame *frame, const char *label, enum fallback kind, const frit_err *why);
+
+/* Only for who looks on. */
+void fallback_note(struct frame *frame, enum fallback kind, const char *why);
+
+#endif

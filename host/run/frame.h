@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of a run: the values of one list of ops while it runs, and what was done to them since the
+ * last submit.
+ *
+ * A frame is a plan over its graph, or the ops of a graph in program order (what a composite op
+ * stands for, one op on another device).  A batch holds commands of one frame only, and every
+ * change of the frame's values since the batch began is in the log: a refused submit is undone by
+ * going backwards through the log, and buffers that died are given back when a submit went through.
+ * Threads: one at a time. */
+#ifndef RUN_FRAME_H
+#define RUN_FRAME_H
+
+#include "graph/graph.h"
+#include "run/batch.h"
+#include "run/run.h"
+
+#define NO_CHANGE UINT32_MAX
+
+enum change_kind { CHANGE_MADE, CHANGE_DIED, CHANGE_WORKSPACE, CHANGE_FAILED };
+
+/* One change of a frame's values. */
+struct change {
+    uint32_t value; /* WORKSPACE: none */
+    uint32_t from;  /* MADE, WORKSPACE: the change whose buffer it took, or NO_CHANGE */
+    enum change_kind kind;
+    bool first;          /* FAILED: it is the frame's first failure */
+    struct buffer *held; /* DIED, WORKSPACE: owned by the log until a submit went through */
+    uint64_t last_write; /* MADE: of the buffer before */
+};
+
+/* Where a frame is. */
+struct cursor {
+    uint32_t step;
+    uint32_t op; /* of the step, where its ops run one by one */
+    bool by_ops;
+};
+
+/* A step or an op of it that is in the batch. */
+struct batch_item {
+    struct cursor at;
+    uint32_t first_seen;
+};
+
+struct run_scratch {
+    struct batch batch;
+    struct change *log;
+    uint32_t n_log, log_capacity;
+    uint64_t *seen; /* last writes of what the commands of the batch read, by item */
+    uint32_t n_seen, seen_capacity;
+    struct batch_item *items;
+    uint32_t n_items, items_capacity;
+    struct arena arena; /* of the outermost frame */
+};
+
+/* A step of either kind of frame. */
+struct frame_step {
+    struct plan_program *program;
+    const char *label;
+    const uint32_t *ops;
+    uint32_t n_ops;
+    const uint32_t *in, *out; /* with a program */
+    uint32_t n_in, n_out;
+};
+
+struct frame {
+    frit_device *device;
+    struct run_scratch *scratch;
+    const struct plan *plan; /* NULL: ops in program order */
+    const struct graph *graph;
+    struct run_value *values;
+    const struct run_op *ops;
+    const uint32_t *last_step; /* by value */
+    const bool *idle;          /* by step: nobody wants what it makes */
+    const uint32_t *order;     /* without a plan: 0, 1, .. */
+    const int64_t *strides;    /* of the output of an only op, NULL: dense */
+    struct run_note *notes;    /* by step; NULL: none are taken */
+    struct run_note *note;     /* of the step that this frame stands for, NULL: none is taken */
+    const uint32_t *assigned;  /* values with memory assigned, in the order of their making */
+    uint32_t n_steps, n_values;
+    uint32_t n_assigned; /* items after the steps: each sees that one of these lies there */
+    uint32_t stream;
+    struct bound_plan *bound; /* that this run leaves, NULL: none */
+    bool borrowed;            /* runs for another device: may not borrow a third */
+    struct failure *first;
+
+    struct cursor at;    /* what runs next */
+    struct cursor begun; /* where the batch began */
+    uint32_t n_log;      /* changes before the item at `at` */
+    uint32_t single_to;  /* each item of the steps before this one is submitted by itself */
+    bool refused;        /* the item at `refused_at` was refused at submit by itself; why */
+    struct cursor refused_at;
+    frit_err refusal;
+};
+
+/* Of the step at the cursor. */
+static inline void frame_remark(struct frame *frame, enum run_mark mark)
+{
+    if (frame->notes)
+        frame->notes[frame->at.step].marks |= (uint32_t)mark;
+}
+/* The note of the plan's step that runs; NULL: none is taken. */
+static inline struct run_note *frame_note(struct frame *frame)
+{
+    if (frame->at.step >= frame->n_steps)
+        return NULL;
+    return frame->notes ? &frame->notes[frame->at.step] : frame->note;
+}
+
+void frame_step_at(const struct frame *frame, uint32_t step, struct frame_step *out);
+
+/* Whether an item after the one at the cursor uses it, or a view of it. */
+bool frame_is_used_later(const struct frame *frame, uint32_t value);
+/* Whether the value has no use after the item at the cursor, and nobody sees it later. */
+bool frame_dies(const struct frame *frame, uint32_t value);
+/* Whether the owners of its buffer are only values of the frame that end with this item. */
+bool frame_is_sole_owner(const struct frame *frame, uint32_t value);
+
+/* Room for changes, so that those that follow cannot fail. */
+frit_status frame_reserve(struct frame *frame, uint32_t changes, frit_err *err);
+/* A buffer for something new: one that died before this item and since the last submit, or from the
+ * pools; `from` is for frame_make or frame_workspace, which must follow. */
+frit_status frame_claim(struct frame *frame, uint64_t bytes, bool persistent, struct buffer **out,
+                        uint32_t *from, frit_err *err);
+/* The buffer of a value that dies with this item, or (external) that nobody sees later; likewise.
+ */
+struct buffer *frame_inherit(struct frame *frame, uint32_t value, uint32_t *from);
+
+/* Changes after frame_reserve.  frame_make takes one owner over. */
+void frame_make(struct frame *frame, uint32_t value, struct buffer *buffer, uint32_t from);
+void frame_workspace(struct frame *frame, struct buffer *buffer, uint32_t from);
+void frame_bury(struct frame *frame, uint32_t value); /* made ones with a buffer */
+/* Adds a reference. */
+void frame_fail(struct frame *frame, uint32_t value, struct failure *failure);
+
+/* The item at the cursor is in the batch; the reads from number `first_seen` on are its.  False
+ * without memory. */
+bool frame_note_item(struct frame *frame, uint32_t first_seen);
+
+/* A state to come back to. */
+struct frame_mark {
+    struct batch_mark batch;
+    uint32_t n_log, n_seen, n_items;
+};
+struct frame_mark frame_mark(const struct frame *frame);
+void frame_undo(struct frame *frame, const struct frame_mark *mark);
+
+/* A submit went through: what is dead goes back. */
+void frame_commit(struct frame *frame);
+
+#endif

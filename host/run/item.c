@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/item.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "device/label.h"
+#include "device/program.h"
+#include "graph/decompose.h"
+#include "run/fallback.h"
+#include "run/launch.h"
+#include "run/replay.h"
+
+static const struct graph_op *op_at(const struct frame *frame, const struct cursor *at)
+{
+    struct frame_step step;
+
+    frame_step_at(frame, at->step, &step);
+    return &frame->graph->ops[step.ops[at->op]];
+}
+
+static bool is_block(const struct frame *frame, const struct cursor *at)
+{
+    return frame->plan && frame->plan->steps[at->step].program && !at->by_ops;
+}
+
+/* ---- failures ---- */
+
+static struct failure *value_failure(const struct frame *frame, uint32_t value)
+{
+    const struct run_value *v = &frame->values[value];
+
+    if (v->failure)
+        return failure_ref(v->failure);
+    return v->value.buffer
+               ? device_poison_of(frame->device, atomic_load(&v->value.buffer->last_write))
+               : NULL;
+}
+
+static bool is_behind(const struct frame *frame, const struct cursor *at)
+{
+    return at->step >= frame->n_steps;
+}
+
+struct failure *item_input_failure(const struct frame *frame, const struct cursor *at)
+{
+    struct failure *failure = NULL;
+
+    if (is_behind(frame, at))
+        return value_failure(frame, frame->assigned[at->step - frame->n_steps]);
+    if (is_block(frame, at)) {
+        const struct plan_step *step = &frame->plan->steps[at->step];
+
+        for (uint32_t i = 0; i < step->n_in && !failure; i++)
+            failure = value_failure(frame, step->in[i]);
+    } else {
+        const struct graph_op *op = op_at(frame, at);
+
+        for (uint32_t i = 0; i < op->n_in && !failure; i++) {
+            if (op->in[i].kind == FRIT_OPERAND_TENSOR)
+                failure = value_failure(frame, op->in[i].value);
+        }
+    }
+    return failure;
+}
+
+static void fail_value(struct frame *frame, uint32_t value, struct failure *failure)
+{
+    bound_plan_spoil(frame->bound);
+    if (value == GRAPH_NO_VALUE)
+        return;
+    frame_fail(frame, value, failure);
+    buffer_disown(frame->values[value].value.buffer);
+    frame->values[value].value.buffer = NULL;
+}
+
+static void fail_values(struct frame *frame, const uint32_t *values, uint32_t n,
+                        struct failure *failure)
+{
+    /* What makes nothing fails as well. */
+    if (n == 0 && !frame->first)
+        frame->first = failure_ref(failure);
+    for (uint32_t k = 0; k < n; k++)
+        fail_value(frame, values[k], failure);
+}
+
+void item_fail(struct frame *frame, const struct cursor *at, struct failure *failure)
+{
+    if (is_behind(frame, at)) {
+        fail_value(frame, frame->assigned[at->step - frame->n_steps], failure);
+    } else if (is_block(frame, at)) {
+        const struct plan_step *step = &frame->plan->steps[at->step];
+
+        fail_values(frame, step->out, step->n_out, failure);
+    } else {
+        const struct graph_op *op = op_at(frame, at);
+
+        fail_values(frame, op->out, op->n_out, failure);
+    }
+}
+
+/* ---- outputs without elements ---- */
+
+static bool outputs_are_empty(const struct frame *frame, const uint32_t *out, uint32_t n_out)
+{
+    for (uint32_t k = 0; k < n_out; k++) {
+        if (out[k] != GRAPH_NO_VALUE && op_elements(&frame->graph->values[out[k]].type) > 0)
+            return false;
+    }
+    return n_out > 0;
+}
+
+static frit_status make_empty(struct frame *frame, const uint32_t *out, uint32_t n_out,
+                              frit_err *err)
+{
+    for (uint32_t k = 0; k < n_out; k++) {
+        struct buffer *buffer;
+        uint32_t from;
+
+        if (out[k] == GRAPH_NO_VALUE)
+            continue;
+        TRY(frame_reserve(frame, 1, err));
+        TRY(frame_claim(frame, 0, false, &buffer, &from, err));
+        frame_make(frame, out[k], buffer, from);
+        if (frame->bound)
+            bound_plan_add_made(frame->bound, out[k], &(struct bind_value){.of = GRAPH_NO_VALUE});
+        frame->values[out[k]].value.type = frame->graph->values[out[k]].type;
+        layout_dense(&frame->values[out[k]].value.type, &frame->values[out[k]].value.layout);
+    }
+    return FRIT_OK;
+}
+
+/* ---- launches ---- */
+
+/* Remembers the item for when its submit turns out to have failed. */
+static frit_status launch_item(const struct launch_call *call, frit_err *err)
+{
+    struct frame *frame = call->frame;
+    struct frame_mark mark = frame_mark(frame);
+
+    TRY(launch_add(call, err));
+    if (!frame_note_item(frame, mark.n_seen)) {
+        frame_undo(frame, &mark);
+        return fail_memory(err, sizeof(struct batch_item));
+    }
+    return FRIT_OK;
+}
+
+/* Once more without what the batch holds, if that may help.  False: the frame went back. */
+static bool launch_or_settle(const struct launch_call *call, frit_status *status, frit_err *err)
+{
+    *status = launch_item(call, err);
+    if (*status != FRIT_NO_DEVICE_MEMORY || call->frame->scratch->batch.n_cmds == 0)
+        return true;
+    if (!frame_settle(call->frame))
+        return false;
+    *status = launch_item(call, err);
+    return true;
+}
+
+/* ---- blocks ---- */
+
+static void disable(struct frame *frame, const struct frame_step *step, const char *why)
+{
+    if (atomic_exchange(&step->program->disabled, true))
+        return;
+    atomic_fetch_add(&frame->device->count.disabled, 1);
+    log_write(FRIT_LOG_WARN, "stream", "%s: %s is not run any more: %s", frame->device->entry->name,
+              step->label, why);
+}
+
+bool item_was_refused(const struct frame *frame)
+{
+    const struct cursor *a = &frame->at, *b = &frame->refused_at;
+
+    return frame->refused && a->step == b->step && a->op == b->op && a->by_ops == b->by_ops;
+}
+
+/* A command of it that failed after its submit counts against all programs of the label. */
+static bool is_usable(struct frame *frame, const struct frame_step *step, frit_err *err)
+{
+    struct labels *labels = frame->device->labels;
+
+    if (item_was_refused(frame)) {
+        *err = frame->refusal;
+        if (!launch_lacked_memory(frame->refusal.status))
+            disable(frame, step, frame->refusal.text);
+        return false;
+    }
+    if (label_has_failed(labels, label_of(labels, step->label)))
+        disable(frame, step, "a command of it failed");
+    if (!atomic_load_explicit(&step->program->disabled, memory_order_relaxed))
+        return true;
+    fail(err, FRIT_UNSUPPORTED, "its program failed before");
+    return false;
+}
+
+/* True: the block is in the batch.  False: its ops run by themselves, or the frame went back; then
+ * the cursor says so. */
+static bool run_block(struct frame *frame, const struct frame_step *step)
+{
+    struct launch_call call = {.frame = frame,
+                               .program = &step->program->program,
+                               .label = step->label,
+                               .block = true,
+                               .ops = step->ops,
+                               .n_ops = step->n_ops,
+                               .n_in = step->n_in,
+                               .n_out = step->n_out,
+                               .in = step->in,
+                               .out = step->out};
+    struct failure *failure = item_input_failure(frame, &frame->at);
+    frit_err err = ERR_INIT;
+    frit_status st = FRIT_UNSUPPORTED;
+
+    if (failure) {
+        fallback_note(frame, FALLBACK_OPS, failure->text);
+        failure_unref(failure);
+        frame->at.by_ops = true;
+        return false;
+    }
+    if (outputs_are_empty(frame, step->out, step->n_out)) {
+        st = make_empty(frame, step->out, step->n_out, &err);
+    } else if (is_usable(frame, step, &err)) {
+        st = programs_prepared_cache(step->program, &call.cache, &err);
+        if (!st && !launch_or_settle(&call, &st, &err))
+            return false;
+    }
+    if (!st)
+        return true;
+    fallback_tell(frame, step->label, FALLBACK_OPS, &err);
+    frame->at.by_ops = true;
+    return false;
+}
+
+/* ---- single ops ---- */
+
+/* A view shares its operand's buffer; where strides cannot say it, the buffer of a dense copy. */
+static frit_status run_view(struct frame *frame, const struct graph_op *op, frit_err *err)
+{
+    const struct value *in = &frame->values[op->in[0].value].value;
+    struct value *out = &frame->values[op->out[0]].value;
+    uint32_t n_seen = frame->scratch->n_seen;
+    struct value dense;
+
+    atomic_fetch_add(&frame->device->count.views, 1);
+    TRY(frame_reserve(frame, 1, err));
+    out->type = frame->graph->values[op->out[0]].type;
+    if (!layout_view(op->op, op->attrs, &in->type, &in->layout, &out->type, &out->layout)) {
+        TRY(launch_copy(frame, in, NULL, &dense, err));
+        if (!frame_note_item(frame, n_seen))
+            return fail_memory(err, sizeof(struct batch_item));
+        TRY(frame_reserve(frame, 1, err));
+        layout_view(op->op, op->attrs, &dense.type, &dense.layout, &out->type, &out->layout);
+        in = &dense;
+    }
+    buffer_own(in->buffer);
+    frame_make(frame, op->out[0], in->buffer, NO_CHANGE);
+    if (frame->bound)
+        bound_plan_add_made(frame->bound, op->out[0], &(struct bind_value){.of = op->in[0].value});
+    return FRIT_OK;
+}
+
+/* The driver's program for an op; FRIT_UNSUPPORTED where it has none. */
+static frit_status native_program(struct frame *frame, const struct graph_op *op,
+                                  struct launch_call *launch, uint32_t *in, frit_err *err)
+{
+    struct arena arena = {0};
+    struct op_input *inputs = arena_array(&arena, op->n_in + 1, sizeof(*inputs));
+    struct op_type out[FRIT_OP_MAX_OUT];
+    const struct op_program *program;
+    struct program_call call;
+    frit_status st;
+
+    if (!inputs)
+        return fail_memory(err, op->n_in * sizeof(*inputs));
+    call = program_call_of(frame->graph, op, inputs, out);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        in[i] = op->in[i].kind == FRIT_OPERAND_TENSOR ? op->in[i].value : GRAPH_NO_VALUE;
+    st = programs_get(frame->device, &call, &program, err);
+    arena_fini(&arena);
+    if (st)
+        return st;
+    if (!program->program.table)
+        return fail(err, FRIT_UNSUPPORTED, "the driver of %s has no such op for these types",
+                    frame->device->entry->name);
+    launch->program = &program->program;
+    launch->cache = program->cache;
+    return FRIT_OK;
+}
+
+/* What one attempt at an op came to. */
+struct attempt {
+    frit_status status;
+    bool claimed;   /* the driver has a program */
+    bool went_back; /* the cursor is elsewhere now */
+};
+
+static void run_native(struct frame *frame, const uint32_t *number, struct attempt *attempt,
+                       frit_err *err)
+{
+    const struct graph_op *op = &frame->graph->ops[*number];
+    struct arena arena = {0};
+    uint32_t *in = arena_array(&arena, op->n_in + 1, sizeof(*in));
+    struct launch_call call = {.frame = frame,
+                               .label = op_row(op->op)->name,
+                               .ops = number,
+                               .n_ops = 1,
+                               .n_in = op->n_in,
+                               .n_out = op->n_out,
+                               .in = in,
+                               .out = op->out,
+                               .strides = frame->strides};
+
+    attempt->status =
+        in ? native_program(frame, op, &call, in, err) : fail_memory(err, op->n_in * sizeof(*in));
+    attempt->claimed = !attempt->status;
+    if (attempt->claimed)
+        attempt->went_back = !launch_or_settle(&call, &attempt->status, err);
+    arena_fini(&arena);
+}
+
+/* The ways round a program, in order.  `attempt` says why it did not do. */
+static void run_instead(struct frame *frame, uint32_t number, struct attempt *attempt,
+                        frit_err *err)
+{
+    uint32_t op = frame->graph->ops[number].op;
+    const char *name = op_row(op)->name;
+    bool composite = decompose_has(op, frame->graph->ops[number].n_in);
+    frit_device *fallback = frame->device->fallback;
+
+    bound_plan_spoil(frame->bound);
+    if (launch_lacked_memory(attempt->status))
+        return;
+    if (!composite && (!fallback || frame->borrowed))
+        return;
+    attempt->went_back = !frame_settle(frame);
+    if (attempt->went_back)
+        return;
+    if (composite) {
+        if (attempt->claimed)
+            fallback_tell(frame, name, FALLBACK_DECOMPOSED, err);
+        attempt->status = inner_decomposed(frame, number, err);
+    }
+    if (attempt->status && !launch_lacked_memory(attempt->status) && fallback && !frame->borrowed) {
+        fallback_tell(frame, name, FALLBACK_DEVICE, err);
+        attempt->status = inner_elsewhere(frame, number, err);
+    }
+}
+
+static void run_op(struct frame *frame, const uint32_t *number, struct attempt *attempt,
+                   frit_err *err)
+{
+    const struct graph_op *op = &frame->graph->ops[*number];
+    const frit_op_info *row = op_row(op->op);
+
+    *attempt = (struct attempt){.status = FRIT_UNSUPPORTED};
+    if (item_was_refused(frame)) {
+        *err = frame->refusal;
+        attempt->status = frame->refusal.status;
+        attempt->claimed = true;
+    } else if (row->cls == FRIT_CLASS_VIEW && row->level == FRIT_LEVEL_CORE) {
+        attempt->status = run_view(frame, op, err);
+        if (attempt->status != FRIT_UNSUPPORTED)
+            return;
+    } else if (outputs_are_empty(frame, op->out, op->n_out)) {
+        attempt->status = make_empty(frame, op->out, op->n_out, err);
+        return;
+    } else if (row->cls != FRIT_CLASS_VIEW &&
+               !(frame->device->config.decompose && decompose_has(op->op, op->n_in))) {
+        run_native(frame, number, attempt, err);
+    }
+    if (attempt->status && !attempt->went_back)
+        run_instead(frame, *number, attempt, err);
+}
+
+/* True: it is done, well or not. */
+static bool run_single(struct frame *frame, const struct frame_step *step)
+{
+    const uint32_t *number = &step->ops[frame->at.op];
+    struct failure *failure = item_input_failure(frame, &frame->at);
+    struct attempt attempt = {0};
+    frit_err err = ERR_INIT;
+
+    if (!failure) {
+        run_op(frame, number, &attempt, &err);
+        if (attempt.went_back)
+            return false;
+        if (attempt.status) {
+            device_explain_loss(frame->device, &err);
+            fail_context(&err, "%s", op_row(frame->graph->ops[*number].op)->name);
+            failure = failure_create(&err);
+        }
+    }
+    if (failure)
+        item_fail(frame, &frame->at, failure);
+    failure_unref(failure);
+    return true;
+}
+
+/* ---- the end of an item ---- */
+
+/* A value whose last use is over; without memory for the log it stays until the end of the frame.
+ */
+static void bury(struct frame *frame, uint32_t value)
+{
+    const struct run_value *v = &frame->values[value];
+    frit_err err = ERR_INIT;
+
+    if (v->external || !v->value.buffer || !frame_dies(frame, value) ||
+        frame_reserve(frame, 1, &err))
+        return;
+    if (frame->device->config.poison && frame_is_sole_owner(frame, value) &&
+        batch_fill(&frame->scratch->batch, v->value.buffer, 0, 0xff, &err))
+        log_write(FRIT_LOG_WARN, "stream", "memory is not poisoned: %s", err.text);
+    frame_bury(frame, value);
+}
+
+static void bury_op(struct frame *frame, const struct graph_op *op)
+{
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (op->in[i].kind == FRIT_OPERAND_TENSOR)
+            bury(frame, op->in[i].value);
+    }
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        if (op->out[k] != GRAPH_NO_VALUE)
+            bury(frame, op->out[k]);
+    }
+}
+
+/* What died with the step; a value may live longer than its last use where a view of it does. */
+static void end_step(struct frame *frame)
+{
+    if (frame->plan) {
+        const struct plan_step *step = &frame->plan->steps[frame->at.step];
+
+        for (uint32_t i = 0; i < step->n_dead; i++)
+            bury(frame, step->dead[i]);
+    } else {
+        bury_op(frame, &frame->graph->ops[frame->at.step]);
+    }
+    frame->at = (struct cursor){.step = frame->at.step + 1};
+}
+
+void item_run(struct frame *frame)
+{
+    struct frame_step step;
+
+    frame_step_at(frame, frame->at.step, &step);
+    if (frame->idle && frame->idle[frame->at.step]) {
+        atomic_fetch_add(&frame->device->count.skipped, 1);
+        frame_remark(frame, RUN_SKIPPED);
+        end_step(frame);
+        return;
+    }
+    if (is_block(frame, &frame->at)) {
+        if (run_block(frame, &step))
+            end_step(frame);
+        return;
+    }
+    if (!run_single(frame, &step))
+        return;
+    if (frame->at.op + 1 == step.n_ops) {
+        end_step(frame);
+        return;
+    }
+    bury_op(frame, &frame->graph->ops[step.ops[frame->at.op]]);
+    frame->at.op++;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of a run: one item of a frame (a block, or one op), and the loop over them. */
+#ifndef RUN_ITEM_H
+#define RUN_ITEM_H
+
+#include "run/frame.h"
+
+/* Runs the item at the cursor and moves the cursor; where a submit that it needed was refused, the
+ * cursor goes back instead. */
+void item_run(struct frame *frame);
+/* Likewise, where the cursor is behind the steps: sees that a value lies where it is assigned to.
+ */
+void item_run_assigned(struct frame *frame);
+/* Whether the item at the cursor was refused when it was submitted by itself. */
+bool item_was_refused(const struct frame *frame);
+
+/* Why an operand has no value, a new reference; NULL if all have one. */
+struct failure *item_input_failure(const struct frame *frame, const struct cursor *at);
+/* The outputs have no value, for this reason (not taken over). */
+void item_fail(struct frame *frame, const struct cursor *at, struct failure *failure);
+
+/* Runs what a composite op stands for, or the op on the fallback device.  The batch is empty. */
+frit_status inner_decomposed(struct frame *frame, uint32_t op, frit_err *err);
+frit_status inner_elsewhere(struct frame *frame, uint32_t op, frit_err *err);
+
+/* Submits what the batch holds.  True: it is empty.  False: it was refused, and the frame is back
+ * where the batch began. */
+bool frame_settle(struct frame *frame);
+/* Runs a frame from its cursor to its end. */
+void frame_run(struct frame *frame);
+/* Without a plan: the order and the last uses, in the arena. */
+frit_status frame_without_plan(struct frame *frame, struct arena *arena, frit_err *err);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a call to its command: the parts in order.  Everything that is only needed until the submit
+ * returned lies in the batch's arena. */
+#include "run/launch.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "device/label.h"
+#include "run/launch_parts.h"
+#include "run/replay.h"
+
+/* ---- the command ---- */
+
+enum { MAX_RECORDED = 1024 };
+
+bool launch_commands_known(const frit_cmd *cmds, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (cmds[i].kind != FRIT_CMD_DISPATCH && cmds[i].kind != FRIT_CMD_BARRIER)
+            return false;
+        if (cmds[i].kind == FRIT_CMD_DISPATCH && (!cmds[i].kernel || !cmds[i].launch))
+            return false;
+    }
+    return n > 0;
+}
+
+/* A program of another plugin writes its own commands. */
+static frit_status record(struct launch *l, frit_err *err)
+{
+    const frit_program *program = l->call->program;
+    uint32_t capacity = 8, n = 0;
+    frit_cmd *cmds = NULL;
+
+    for (int round = 0; round < 2 && (!cmds || n > capacity); round++) {
+        capacity = n > capacity ? n : capacity;
+        cmds = arena_array(&l->batch->arena, capacity, sizeof(*cmds));
+        if (!cmds)
+            return fail_memory(err, capacity * sizeof(*cmds));
+        for (uint32_t i = 0; i < capacity; i++)
+            cmds[i].struct_size = sizeof(*cmds);
+        TRY(fail_from(err,
+                      program->table->record(program->self, l->launch, cmds, capacity, &n, err),
+                      "record"));
+        if (n > MAX_RECORDED)
+            break;
+    }
+    if (n > capacity || !launch_commands_known(cmds, n))
+        return fail(err, FRIT_INTERNAL, "%s: record gives commands that no program may give",
+                    l->call->label);
+    return batch_add(l->batch, cmds, n, l->ranges, l->n_ranges, err);
+}
+
+static frit_status command(struct launch *l, frit_err *err)
+{
+    const frit_program_table *table = l->call->program->table;
+    frit_cmd cmd = {.struct_size = sizeof(cmd), .kind = FRIT_CMD_LAUNCH, .launch = l->launch};
+
+    if (FRIT_HAS(table, frit_program_table, record) && table->record)
+        return record(l, err);
+    return batch_add(l->batch, &cmd, 1, l->ranges, l->n_ranges, err);
+}
+
+static void fill_launch(struct launch *l)
+{
+    struct labels *labels = l->frame->device->labels;
+    frit_launch *launch = l->launch;
+
+    launch->struct_size = FRIT_END_OF(frit_launch, reserved);
+    launch->n_args = l->call->n_in + l->call->n_out;
+    launch->arg_stride = sizeof(*l->args);
+    launch->n_scalars = l->scalars.n_scalars;
+    launch->n_bounds = l->scalars.n_bounds;
+    launch->cookie = label_of(labels, l->call->label) | (uint64_t)l->frame->stream << 32;
+    launch->program = l->call->program;
+    launch->spec = &l->prepared->spec;
+    launch->variant = &l->prepared->variant;
+    launch->args = l->args;
+    launch->scalars = l->scalars.scalars;
+    launch->bounds = l->scalars.bounds;
+}
+
+static frit_status init(struct launch *l, frit_err *err)
+{
+    const struct launch_call *call = l->call;
+    struct arena *arena = &l->batch->arena;
+    uint32_t n = call->n_in + call->n_out;
+
+    TRY(launch_scalars_gather(l->frame->graph, call->ops, call->n_ops, l->frame->ops, arena,
+                              &l->scalars, err));
+    l->in = arena_array(arena, n, sizeof(*l->in));
+    l->copied = arena_array(arena, call->n_in, sizeof(*l->copied));
+    l->launch = arena_alloc(arena, sizeof(*l->launch));
+    l->args = arena_array(arena, n, sizeof(*l->args));
+    l->ranges = arena_array(arena, n + 2 + FRIT_MAX_DERIVED, sizeof(*l->ranges));
+    if (!l->in || !l->copied || !l->launch || !l->args || !l->ranges)
+        return fail_memory(err, n * sizeof(*l->in));
+    l->out = l->in + call->n_in;
+    for (uint32_t k = 0; k < call->n_out; k++) {
+        if (l->given)
+            l->out[k].type = l->given->type;
+        else if (call->out[k] != GRAPH_NO_VALUE)
+            l->out[k].type = l->frame->graph->values[call->out[k]].type;
+        layout_dense(&l->out[k].type, &l->out[k].layout);
+        if (call->strides)
+            memcpy(l->out[k].layout.strides, call->strides, l->out[k].type.rank * sizeof(int64_t));
+    }
+    return FRIT_OK;
+}
+
+static void leave_on_tape(const struct launch *l, uint32_t n_barriers)
+{
+    const struct launch_call *call = l->call;
+    const struct bind_launch played = {.launch = l->launch,
+                                       .cache = call->cache,
+                                       .prepared = l->prepared,
+                                       .ops = call->ops,
+                                       .in = call->in,
+                                       .out = call->out,
+                                       .n_ops = call->n_ops,
+                                       .n_in = call->n_in,
+                                       .n_out = call->n_out,
+                                       .barrier = l->batch->n_barriers > n_barriers,
+                                       .block = call->block,
+                                       .classes = l->scalars.classes};
+    bool copies = l->given;
+
+    for (uint32_t i = 0; i < call->n_in; i++)
+        copies |= l->copied[i];
+    if (l->frame->bound && copies)
+        bound_plan_spoil(l->frame->bound);
+    else if (l->frame->bound)
+        bound_plan_add_launch(l->frame->bound, &played);
+}
+
+/* What prepare said is kept with the batch, which takes the reference over. */
+static frit_status finish(struct launch *l, frit_err *err)
+{
+    struct prepared *prepared = l->prepared;
+    uint32_t n_barriers = l->batch->n_barriers;
+
+    TRY(launch_bind_args(l, err));
+    fill_launch(l);
+    TRY(command(l, err));
+    leave_on_tape(l, n_barriers);
+    l->prepared = NULL;
+    TRY(batch_keep(l->batch, prepared, err));
+    for (uint32_t k = 0; k < l->call->n_out && !l->given; k++) {
+        if (l->call->out[k] != GRAPH_NO_VALUE)
+            l->frame->values[l->call->out[k]].value = l->out[k];
+    }
+    l->batch->n_launches++;
+    return FRIT_OK;
+}
+
+/* Where assigned memory does not suit the program, the query is put again without. */
+static frit_status prepare(struct launch *l, frit_err *err)
+{
+    frit_status st;
+
+    launch_assign(l);
+    st = launch_prepare(l, err);
+    if (!l->n_assigned || st == FRIT_BUSY || launch_lacked_memory(st) ||
+        (!st && launch_assigned_fits(l)))
+        return st;
+    launch_unassign(l);
+    return launch_prepare(l, err);
+}
+
+static frit_status launch(struct launch *l, frit_err *err)
+{
+    struct frame_mark mark = frame_mark(l->frame);
+    frit_status st = init(l, err);
+
+    if (!st)
+        st = prepare(l, err);
+    if (!st)
+        st = finish(l, err);
+    prepared_unref(l->prepared);
+    if (st)
+        frame_undo(l->frame, &mark);
+    return st;
+}
+
+frit_status launch_add(const struct launch_call *call, frit_err *err)
+{
+    struct launch l = {.call = call, .frame = call->frame, .batch = &call->frame->scratch->batch};
+
+    TRY(launch(&l, err));
+    if (call->block)
+        atomic_fetch_add(&call->frame->device->count.fused, 1);
+    return FRIT_OK;
+}
+
+frit_status launch_copy(struct frame *frame, const struct value *value, const int64_t *strides,
+                        struct value *out, frit_err *err)
+{
+    struct op_input in = {.kind = FRIT_OPERAND_TENSOR, .type = value->type};
+    struct program_call row = {
+        .op = FRIT_OP_copy, .n_in = 1, .n_out = 1, .in = &in, .out = &value->type};
+    struct launch_call call = {
+        .frame = frame, .label = "copy", .n_in = 1, .n_out = 1, .strides = strides};
+    struct launch l = {
+        .call = &call, .frame = frame, .batch = &frame->scratch->batch, .given = value};
+    const struct op_program *program;
+
+    TRY(programs_get(frame->device, &row, &program, err));
+    if (!program->program.table)
+        return fail(err, FRIT_UNSUPPORTED, "the driver of %s cannot copy this type",
+                    frame->device->entry->name);
+    call.program = &program->program;
+    call.cache = program->cache;
+    TRY(launch(&l, err));
+    *out = l.out[0];
+    return FRIT_OK;
+}
+
+bool launch_lacked_memory(frit_status status)
+{
+    return status == FRIT_NO_DEVICE_MEMORY || status == FRIT_NO_HOST_MEMORY;
+}

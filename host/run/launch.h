@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One launch of a program in a frame: signature, prepare, outputs and workspace, arguments,
+ * command.
+ */
+#ifndef RUN_LAUNCH_H
+#define RUN_LAUNCH_H
+
+#include "run/frame.h"
+
+struct launch_call {
+    struct frame *frame;
+    const frit_program *program;
+    struct prepared_cache *cache;
+    const char *label;
+    bool block;          /* the program covers a block */
+    const uint32_t *ops; /* covered; of the graph */
+    uint32_t n_ops;
+    uint32_t n_in, n_out;
+    const uint32_t *in;     /* values of the frame; GRAPH_NO_VALUE: the operand is no tensor */
+    const uint32_t *out;    /* likewise: nobody wants it */
+    const int64_t *strides; /* of the first output, NULL: dense */
+};
+
+/* Adds a copy of a value under other strides (NULL: dense), by the driver's program of the row
+ * `copy`.  The copy dies with this item. */
+frit_status launch_copy(struct frame *frame, const struct value *value, const int64_t *strides,
+                        struct value *out, frit_err *err);
+
+/* Adds the launch to the batch; the outputs have their layouts and buffers then.  On failure
+ * everything is as before.  FRIT_NO_DEVICE_MEMORY and FRIT_NO_HOST_MEMORY are about this call; any
+ * other failure means that no candidate of the program takes the signature. */
+frit_status launch_add(const struct launch_call *call, frit_err *err);
+
+/* Whether commands that a program wrote are of kinds that it may write. */
+bool launch_commands_known(const frit_cmd *cmds, uint32_t n);
+
+/* Whether the failure of a launch says nothing about its program. */
+bool launch_lacked_memory(frit_status status);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of a launch: what launch.c, prepare.c and place.c share while one is made. */
+#ifndef RUN_LAUNCH_PARTS_H
+#define RUN_LAUNCH_PARTS_H
+
+#include "device/program.h"
+#include "run/launch.h"
+#include "run/launch_scalars.h"
+
+struct launch {
+    const struct launch_call *call;
+    struct frame *frame;
+    struct batch *batch;
+    const struct value *given; /* the only operand, where it is no value of the frame */
+    struct value *in;  /* the frame's, or a copy under the strides that the program wanted */
+    struct value *out; /* types and layouts; their buffers once they are placed */
+    bool *copied;      /* by input */
+    bool wait;         /* for a compile */
+    struct launch_scalars scalars;
+    unsigned char *key; /* what prepare is asked, as bytes; until it has answered */
+    size_t key_bytes;
+    struct prepared *prepared; /* one reference */
+    frit_launch *launch;
+    frit_arg *args;
+    struct batch_range *ranges;
+    uint32_t n_ranges;
+    uint32_t n_assigned; /* outputs that are to be written where they are assigned to */
+};
+
+/* The bytes a value's elements lie in. */
+struct extent {
+    uint64_t first, bytes; /* first: from the start of the buffer */
+    uint64_t origin;       /* of element 0,0,.. from first */
+};
+
+struct extent launch_extent(const struct value *value);
+
+/* The alignment of a place in a block of driver memory that is known whatever block it is. */
+static inline uint64_t launch_align(const struct launch *l)
+{
+    const frit_device_info *info = l->frame->device->info;
+
+    return info->align_bytes ? info->align_bytes : 64;
+}
+
+static inline uint32_t launch_align_log2(const struct launch *l, uint64_t offset)
+{
+    return (uint32_t)__builtin_ctzll(offset | launch_align(l));
+}
+
+/* Operands, then outputs. */
+static inline const struct value *launch_value(const struct launch *l, uint32_t index)
+{
+    return index < l->call->n_in ? &l->in[index] : &l->out[index - l->call->n_in];
+}
+
+/* The first candidate that takes the signature says how it wants to be launched; operands that it
+ * wants under other strides are copied.  FRIT_BUSY: none does yet. */
+frit_status launch_prepare(struct launch *l, frit_err *err);
+
+/* Binds the operands; gives outputs, workspace and derived operands their memory. */
+frit_status launch_bind_args(struct launch *l, frit_err *err);
+
+/* Gives outputs with memory assigned that memory, where nothing that lies there is needed after
+ * this launch; launch_bind_args binds it. */
+void launch_assign(struct launch *l);
+/* Whether the program, as it was prepared, can write there. */
+bool launch_assigned_fits(const struct launch *l);
+/* Takes it back: they get other memory, and are copied in the end. */
+void launch_unassign(struct launch *l);
+/* Whether an operand lies in these bytes of the memory. */
+bool launch_reads(const struct launch *l, const struct buffer *memory);
+
+#endif

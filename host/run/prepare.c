@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program says of a signature, from its cache or by its prepare.  A query is remembered
+ * by its bytes: struct head, then the signature's arguments, then the classes of scalars
+ * and bounds. */
+#include "run/launch_parts.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "run/fallback.h"
+
+/* Between the ops of a block: what takes longer to write and read than a program to compile. */
+enum { HEAVY_BYTES = 256 << 20 };
+
+/* What of a signature is not an argument or a class. */
+struct head {
+    uint32_t candidate, n_in, n_out, n_scalars, n_bounds, index_width, reserved[2];
+};
+
+/* ---- the signature ---- */
+
+static void sign_value(const struct launch *l, const struct value *value, uint64_t flags,
+                       frit_arg_sig *out)
+{
+    struct extent extent = launch_extent(value);
+    const struct buffer *buffer = value->buffer;
+
+    out->dtype = value->type.dtype;
+    out->rank = value->type.rank;
+    out->flags = flags;
+    if (buffer && buffer->offset + extent.first == 0)
+        out->flags |= FRIT_ARG_START;
+    out->align_log2 = launch_align_log2(l, buffer ? buffer->offset + extent.first : 0);
+    if (buffer && extent.first + extent.bytes == buffer->bytes)
+        out->tail = buffer->tail;
+    for (uint32_t d = 0; d < value->type.rank; d++) {
+        out->dims[d] = value->type.dims[d];
+        out->strides[d] = value->layout.strides[d];
+    }
+}
+
+static uint32_t index_width(const struct launch *l)
+{
+    for (uint32_t i = 0; i < l->call->n_in + l->call->n_out; i++) {
+        const struct value *v = launch_value(l, i);
+        int64_t low, high;
+
+        if (v->type.dtype == FRIT_NO_DTYPE)
+            continue;
+        layout_span(&v->type, &v->layout, &low, &high);
+        if (high - low > INT32_MAX)
+            return 64;
+    }
+    return 32;
+}
+
+/* Outputs are signed as the host would give them: dense, from the start of a buffer, or where they
+ * are assigned to. */
+static void sign(struct launch *l, uint32_t candidate, frit_signature *out)
+{
+    const struct launch_call *call = l->call;
+    uint32_t n = call->n_in + call->n_out;
+    struct head head = {.candidate = candidate,
+                        .n_in = call->n_in,
+                        .n_out = call->n_out,
+                        .n_scalars = l->scalars.n_scalars,
+                        .n_bounds = l->scalars.n_bounds,
+                        .index_width = index_width(l)};
+    frit_arg_sig *args = (frit_arg_sig *)(void *)(l->key + sizeof(head));
+
+    memset(args, 0, n * sizeof(*args));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct value *value = launch_value(l, i);
+        uint64_t flags = i < call->n_in  ? FRIT_ARG_READ
+                         : value->buffer ? FRIT_ARG_WRITE | FRIT_ARG_PREASSIGNED
+                                         : FRIT_ARG_WRITE;
+
+        if (value->type.dtype != FRIT_NO_DTYPE)
+            sign_value(l, value, flags, &args[i]);
+    }
+    memcpy(l->key, &head, sizeof(head));
+    memcpy(args + n, l->scalars.classes, l->scalars.n_scalars);
+    memcpy((uint8_t *)(args + n) + l->scalars.n_scalars, l->scalars.bound_classes,
+           l->scalars.n_bounds);
+    *out = (frit_signature){.struct_size = sizeof(*out),
+                            .n_in = call->n_in,
+                            .n_out = call->n_out,
+                            .arg_stride = sizeof(frit_arg_sig),
+                            .n_scalars = l->scalars.n_scalars,
+                            .index_width = head.index_width,
+                            .args = args,
+                            .scalar_classes = l->scalars.classes,
+                            .bound_classes = l->scalars.bound_classes,
+                            .n_bounds = l->scalars.n_bounds};
+}
+
+/* ---- prepare ---- */
+
+static frit_status ask(struct launch *l, uint32_t candidate, frit_err *err)
+{
+    frit_signature signature;
+    struct prepare_query query = {
+        .candidate = candidate, .signature = &signature, .key = l->key, .wait = l->wait};
+
+    prepared_unref(l->prepared);
+    l->prepared = NULL;
+    sign(l, candidate, &signature);
+    query.key_bytes = l->key_bytes;
+    TRY(prepared_cache_get(l->frame->device, l->call->cache, &query, &l->prepared, err));
+    if (l->prepared->status < 0)
+        return fail(err, l->prepared->status, "%s", l->prepared->text);
+    return l->prepared->status;
+}
+
+/* Until the candidate is content with its operands' strides; each may be asked for once. */
+static frit_status prepare_candidate(struct launch *l, uint32_t candidate, frit_err *err)
+{
+    for (uint32_t round = 0; round <= l->call->n_in; round++) {
+        frit_status st = ask(l, candidate, err);
+        struct value copy;
+        uint32_t arg;
+
+        if (st != FRIT_PREPARE_RELAYOUT)
+            return st;
+        arg = l->prepared->spec.wanted_arg;
+        if (l->copied[arg])
+            break;
+        TRY(launch_copy(l->frame, &l->in[arg], l->prepared->spec.wanted_strides, &copy, err));
+        l->in[arg] = copy;
+        l->copied[arg] = true;
+    }
+    return fail(err, FRIT_INTERNAL,
+                "%s: prepare asks for a relayout again, or for one that cannot be",
+                l->frame->device->entry->name);
+}
+
+static void take_operands(struct launch *l)
+{
+    for (uint32_t i = 0; i < l->call->n_in; i++) {
+        if (l->given)
+            l->in[i] = *l->given;
+        else if (l->call->in[i] != GRAPH_NO_VALUE)
+            l->in[i] = l->frame->values[l->call->in[i]].value;
+        l->copied[i] = l->given;
+    }
+}
+
+/* The first candidate that takes the signature; FRIT_BUSY if none does yet. */
+static frit_status prepare_first(struct launch *l, frit_err *err)
+{
+    uint32_t n = prepared_cache_candidates(l->call->cache);
+    struct frame_mark mark = frame_mark(l->frame);
+    frit_err later = ERR_INIT;
+    frit_status st = FRIT_OK;
+    bool busy = false;
+
+    for (uint32_t candidate = 0; candidate < n; candidate++) {
+        take_operands(l);
+        st = prepare_candidate(l, candidate, candidate ? &later : err);
+        l->launch->candidate = candidate;
+        if (!st || launch_lacked_memory(st))
+            return st;
+        if (st == FRIT_BUSY && candidate)
+            *err = later;
+        busy |= st == FRIT_BUSY;
+        frame_undo(l->frame, &mark);
+        if (candidate + 1 < n)
+            fallback_tell(l->frame, l->call->label, FALLBACK_CANDIDATE, candidate ? &later : err);
+    }
+    return busy ? FRIT_BUSY : st;
+}
+
+static bool is_written(const struct launch *l, uint32_t value)
+{
+    for (uint32_t k = 0; k < l->call->n_out; k++)
+        if (l->call->out[k] == value)
+            return true;
+    return false;
+}
+
+/* What the ops of a block write one by one, and its program keeps to itself. */
+static uint64_t between_bytes(const struct launch *l)
+{
+    const struct graph *graph = l->frame->graph;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < l->call->n_ops; i++) {
+        const struct graph_op *op = &graph->ops[l->call->ops[i]];
+        bool view = op_row(op->op)->cls == FRIT_CLASS_VIEW;
+
+        for (uint32_t k = 0; k < op->n_out && !view; k++)
+            if (op->out[k] != GRAPH_NO_VALUE && !is_written(l, op->out[k])) {
+                const struct op_type *type = &graph->values[op->out[k]].type;
+
+                bytes += frit_storage_bytes(type->dtype, op_elements(type));
+            }
+    }
+    return bytes;
+}
+
+/* A block has its ops to run meanwhile, unless that takes longer, and memory that the program does
+ * not; a single op that has no other way waits. */
+frit_status launch_prepare(struct launch *l, frit_err *err)
+{
+    uint32_t n = l->call->n_in + l->call->n_out;
+    frit_status st;
+
+    l->key_bytes =
+        sizeof(struct head) + n * sizeof(frit_arg_sig) + l->scalars.n_scalars + l->scalars.n_bounds;
+    l->key = arena_alloc(&l->batch->arena, l->key_bytes);
+    if (!l->key)
+        return fail_memory(err, l->key_bytes);
+    l->wait = !l->call->block && prepared_cache_candidates(l->call->cache) == 1;
+    st = prepare_first(l, err);
+    if (st != FRIT_BUSY || l->wait || (l->call->block && between_bytes(l) < HEAVY_BYTES))
+        return st;
+    l->wait = true;
+    return prepare_first(l, err);
+}

@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/driver.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "run/drain.h"
+
+/* ---- memory and transfers ---- */
+
+static frit_status open_device(void *instance, uint32_t index, void **out, frit_err *err)
+{
+    (void)index;
+    (void)err;
+    *out = instance;
+    return FRIT_OK;
+}
+
+static void close_device(void *self)
+{
+    (void)self;
+}
+
+struct memory_block {
+    _Alignas(64) uint64_t bytes;
+};
+
+static frit_status check_lost(const struct driver *driver, frit_err *err)
+{
+    return driver->is_lost ? fail(err, FRIT_DEVICE_LOST, "gone") : FRIT_OK;
+}
+
+/* Whether the script wants this one to fail. */
+static bool alloc_fails(struct driver *driver)
+{
+    if (driver->fail_allocs == 0 || (driver->fail_alloc > 1 && driver->fail_alloc--))
+        return false;
+    driver->fail_allocs--;
+    return true;
+}
+
+static frit_status alloc_memory(void *self, const frit_alloc_desc *desc, frit_allocation *out,
+                                frit_err *err)
+{
+    struct driver *driver = self;
+    struct memory_block *block;
+
+    TRY(check_lost(driver, err));
+    if (alloc_fails(driver))
+        return fail(err, FRIT_NO_DEVICE_MEMORY, "none left");
+    if (driver->room && driver->allocated + desc->bytes > driver->room)
+        return fail(err, FRIT_NO_DEVICE_MEMORY, "full");
+    block = malloc(sizeof(*block) + desc->bytes);
+    if (!block)
+        return fail_memory(err, desc->bytes);
+    block->bytes = desc->bytes;
+    driver->allocated += desc->bytes;
+    memset(block + 1, 0xa5, desc->bytes);
+    out->memory = block + 1;
+    return FRIT_OK;
+}
+
+static void free_memory(void *self, void *memory)
+{
+    struct driver *driver = self;
+    struct memory_block *block = memory;
+
+    if (!memory)
+        return;
+    driver->allocated -= block[-1].bytes;
+    free(block - 1);
+}
+
+static frit_status write_bytes(void *self, const frit_transfer *to, const void *from,
+                               uint64_t *value, frit_err *err)
+{
+    struct driver *driver = self;
+
+    TRY(check_lost(driver, err));
+    memcpy((char *)to->memory + to->offset, from, to->bytes);
+    *value = ++driver->timeline;
+    if (driver->fail_writes)
+        driver->failure = (frit_failure){0, FRIT_TIMEOUT, *value, 0};
+    driver->fail_writes = false;
+    return FRIT_OK;
+}
+
+static frit_status read_bytes(void *self, const frit_transfer *from, void *into, uint64_t *value,
+                              frit_err *err)
+{
+    struct driver *driver = self;
+
+    TRY(check_lost(driver, err));
+    memcpy(into, (char *)from->memory + from->offset, from->bytes);
+    *value = ++driver->timeline;
+    return FRIT_OK;
+}
+
+/* ---- programs ---- */
+
+static frit_status describe(void *self, frit_program_info *out, frit_err *err)
+{
+    const struct driver_program *program = self;
+
+    (void)err;
+    out->n_ops = program->n_ops ? program->n_ops : 1;
+    out->n_candidates = program->n_candidates;
+    out->generation = program->generation;
+    return FRIT_OK;
+}
+
+static bool is_dense(const frit_arg_sig *arg)
+{
+    int64_t stride = 1;
+
+    for (uint32_t d = arg->rank; d-- > 0;) {
+        if (arg->dims[d] != 1 && arg->strides[d] != stride)
+            return false;
+        stride *= arg->dims[d];
+    }
+    return true;
+}
+
+static frit_status ask_relayout(const frit_arg_sig *arg, frit_launch_spec *out)
+{
+    int64_t stride = 1;
+
+    for (uint32_t d = arg->rank; d-- > 0;) {
+        out->wanted_strides[d] = stride;
+        stride *= arg->dims[d];
+    }
+    out->wanted_arg = 0;
+    return FRIT_PREPARE_RELAYOUT;
+}
+
+static frit_status prepare_neg(struct driver *driver, const frit_signature *sig,
+                               frit_launch_spec *out, frit_variant *variant)
+{
+    if (driver->wants_dense && !is_dense(&sig->args[0]))
+        return ask_relayout(&sig->args[0], out);
+    out->workspace_bytes = driver->workspace;
+    out->workspace_zeroed = driver->workspace > 0 && !driver->workspace_dirty;
+    if (driver->derived) {
+        out->n_derived = driver->n_derived ? driver->n_derived : 1;
+        for (uint32_t i = 0; i < out->n_derived && i < FRIT_MAX_DERIVED; i++)
+            out->derived[i].bytes = driver->derived;
+    }
+    out->outputs[0].align = driver->out_align;
+    out->outputs[0].bytes = driver->out_bytes;
+    if (driver->out_strides) {
+        out->outputs[0].flags = 1;
+        memcpy(out->outputs[0].strides, driver->out_strides, sig->args[1].rank * sizeof(int64_t));
+    }
+    variant->n_bytes = 1;
+    variant->bytes[0] = 7;
+    return driver->needs_compile ? FRIT_PREPARE_NEEDS_COMPILE : driver->odd_answer;
+}
+
+static frit_status prepare(void *self, uint32_t candidate, const frit_signature *sig,
+                           frit_launch_spec *out, frit_variant *variant, frit_err *err)
+{
+    struct driver_program *program = self;
+    struct driver *driver = program->driver;
+
+    driver->prepares++;
+    program->prepares++;
+    driver->last_in = sig->args[0];
+    if (sig->n_scalars)
+        driver->last_class = sig->scalar_classes[0];
+    if (sig->n_bounds)
+        driver->last_bound_class = sig->bound_classes[0];
+    if (program->relayout_first && candidate == 0 && sig->args[0].strides[0] == 1) {
+        out->wanted_strides[0] = 2;
+        return FRIT_PREPARE_RELAYOUT;
+    }
+    for (uint32_t i = sig->n_in; i < sig->n_in + sig->n_out && driver->refuse_assigned; i++) {
+        if (sig->args[i].flags & FRIT_ARG_PREASSIGNED)
+            return fail(err, FRIT_UNSUPPORTED, "not there");
+    }
+    if (program->refuse >> candidate & 1 ||
+        (!program->n_ops && program->op == driver->refuse_prepare))
+        return fail(err, FRIT_UNSUPPORTED, "not this shape");
+    if (is_dense(&sig->args[0])) /* element by element */
+        out->outputs[0].alias = program->n_ops ? program->alias : driver->alias;
+    if (program->n_ops)
+        out->workspace_bytes = program->workspace;
+    return !program->n_ops && program->op == FRIT_OP_neg ? prepare_neg(driver, sig, out, variant)
+                                                         : FRIT_OK;
+}
+
+static frit_status compile(void *self, uint32_t candidate, const frit_variant *variant,
+                           const frit_cancel *cancel, frit_err *err)
+{
+    struct driver_program *program = self;
+
+    (void)candidate;
+    (void)cancel;
+    (void)err;
+    assert_int_equal(variant->bytes[0], 7);
+    program->driver->compiles++;
+    return FRIT_OK;
+}
+
+static void destroy(void *self)
+{
+    struct driver_program *program = self;
+
+    assert_true(program->launched_at <= atomic_load(&program->driver->waited));
+    program->driver->programs_alive--;
+    free(program);
+}
+
+static frit_status record(void *self, const frit_launch *launch, frit_cmd *cmds, uint32_t capacity,
+                          uint32_t *count, frit_err *err)
+{
+    (void)err;
+    *count = 2;
+    if (capacity < 2)
+        return FRIT_OK;
+    cmds[0].kind = FRIT_CMD_BARRIER;
+    cmds[1].kind = FRIT_CMD_DISPATCH;
+    cmds[1].launch = launch;
+    cmds[1].kernel = self;
+    return FRIT_OK;
+}
+
+static const frit_program_table table = {sizeof(table), 0,       describe, prepare,
+                                         compile,       destroy, NULL,     NULL};
+static const frit_program_table foreign_table = {sizeof(table), 0,       describe, prepare,
+                                                 compile,       destroy, NULL,     record};
+static const frit_program_table bad_table = {sizeof(table), 0,       describe, NULL,
+                                             compile,       destroy, NULL,     NULL};
+
+static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
+                            uint64_t *bits, frit_err *err)
+{
+    static const uint32_t rows[] = {FRIT_OP_copy, FRIT_OP_add,        FRIT_OP_mul,
+                                    FRIT_OP_exp,  FRIT_OP_neg,        FRIT_OP_floor,
+                                    FRIT_OP_ceil, FRIT_OP_all_reduce, FRIT_OP_pad};
+    struct driver *driver = self;
+
+    (void)err;
+    assert_int_equal(count, 1);
+    assert_true(stride >= sizeof(frit_op_desc));
+    *bits = 0;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        *bits |= ops->id == rows[i] && !(ops->id == FRIT_OP_neg && driver->refuse_neg);
+    return FRIT_OK;
+}
+
+static struct driver_program *program_create(struct driver *driver, uint32_t op)
+{
+    struct driver_program *program = calloc(1, sizeof(*program));
+
+    if (!program)
+        return NULL;
+    *program = (struct driver_program){.driver = driver, .op = op, .n_candidates = 1};
+    driver->programs_alive++;
+    return program;
+}
+
+static frit_status op_program(void *self, const frit_op_desc *op, frit_program *out, frit_err *err)
+{
+    struct driver *driver = self;
+
+    out->table = driver->bad_table ? &bad_table : &table;
+    if (driver->bad_table)
+        return FRIT_OK;
+    out->self = program_create(driver, op->id);
+    return out->self ? FRIT_OK : fail_memory(err, sizeof(struct driver_program));
+}
+
+frit_program driver_block(struct driver *driver, const struct driver_op *ops, uint32_t n_ops,
+                          const int *out, bool foreign)
+{
+    struct driver_program *program = program_create(driver, 0);
+
+    assert_non_null(program);
+    program->ops = ops;
+    program->n_ops = n_ops;
+    program->out = out;
+    return (frit_program){.struct_size = sizeof(frit_program),
+                          .table = foreign ? &foreign_table : &table,
+                          .self = program};
+}
+
+/* ---- the queue ---- */
+
+static float *element(const frit_arg *arg, const int64_t *at, uint32_t rank)
+{
+    int64_t where = 0;
+
+    for (uint32_t d = 0; d < arg->rank; d++) {
+        if (arg->dims[d] != 1)
+            where += at[rank - arg->rank + d] * arg->strides[d];
+    }
+    return (float *)(void *)((char *)arg->memory + arg->offset + arg->origin) + where;
+}
+
+static double compute(uint32_t op, double a, double b)
+{
+    if (op == FRIT_OP_neg)
+        return -a;
+    if (op == FRIT_OP_exp)
+        return exp(a);
+    if (op == FRIT_OP_add)
+        return a + b;
+    return op == FRIT_OP_mul ? a * b : a;
+}
+
+static double number(const frit_scalar *scalar)
+{
+    double value;
+
+    memcpy(&value, &scalar->bits, sizeof(value));
+    return value;
+}
+
+static bool is_first(const int64_t *at, uint32_t rank)
+{
+    for (uint32_t d = 0; d < rank; d++) {
+        if (at[d])
+            return false;
+    }
+    return true;
+}
+
+static void effect(struct driver *driver, double value)
+{
+    assert_true(driver->n_effects < 64);
+    driver->effects[driver->n_effects++] = (float)value;
+}
+
+/* A row as a block of one: register 0 and, if it is there, 1 or a scalar. */
+static void run_element(const struct driver_program *program, const frit_launch *launch,
+                        const frit_arg *out, uint32_t n_out, const int64_t *at)
+{
+    uint32_t n_in = launch->n_args - n_out, scalar = 0;
+    const struct driver_op one = {program->op, 0, n_in > 1 && launch->args[1].memory ? 1 : -1};
+    const struct driver_op *ops = program->n_ops ? program->ops : &one;
+    const int last = (int)n_in;
+    const int *result = program->n_ops ? program->out : &last;
+    double registers[64] = {0};
+
+    for (uint32_t i = 0; i < n_in; i++)
+        registers[i] =
+            launch->args[i].memory ? (double)*element(&launch->args[i], at, out->rank) : 0;
+    for (uint32_t i = 0; i < (program->n_ops ? program->n_ops : 1); i++) {
+        bool takes_scalar = ops[i].b == -1 && scalar < launch->n_scalars;
+        double b = takes_scalar    ? number(&launch->scalars[scalar++])
+                   : ops[i].b >= 0 ? registers[ops[i].b]
+                                   : 0;
+
+        if (ops[i].op == FRIT_OP_all_reduce && is_first(at, out->rank))
+            effect(program->driver, registers[ops[i].a]);
+        registers[n_in + i] = compute(ops[i].op, registers[ops[i].a], b);
+    }
+    for (uint32_t k = 0; k < n_out; k++)
+        *element(&out[k], at, out->rank) = (float)registers[result[k]];
+}
+
+static uint32_t n_outputs(const frit_launch *launch)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < launch->n_args; i++)
+        n += launch->args[i].flags & FRIT_ARG_WRITE ? 1 : 0;
+    return n;
+}
+
+static void run(const struct driver_program *program, const frit_launch *launch)
+{
+    uint32_t n_out = n_outputs(launch);
+    const frit_arg *out = &launch->args[launch->n_args - n_out];
+    int64_t count = 1, at[FRIT_MAX_RANK];
+
+    for (uint32_t d = 0; d < out->rank; d++)
+        count *= out->dims[d];
+    for (int64_t n = 0; n < count; n++) {
+        int64_t rest = n;
+
+        for (uint32_t d = out->rank; d-- > 0;) {
+            at[d] = rest % out->dims[d];
+            rest /= out->dims[d];
+        }
+        run_element(program, launch, out, n_out, at);
+    }
+}
+
+static void launch_one(struct driver *driver, const frit_launch *launch)
+{
+    struct driver_program *program = launch->program->self;
+
+    driver->launches++;
+    program->launches++;
+    program->last_candidate = launch->candidate;
+    program->launched_at = driver->timeline;
+    driver->last_tail = launch->args[0].tail;
+    driver->last_spec = *launch->spec;
+    driver->last_cookie = launch->cookie;
+    driver->last_out = launch->args[launch->n_args - 1];
+    driver->workspace_was_zero = true;
+    for (uint64_t i = 0; program->op == FRIT_OP_neg && i < driver->workspace; i++) {
+        if (((char *)launch->workspace)[launch->workspace_offset + i] != 0)
+            driver->workspace_was_zero = false;
+    }
+    if (launch->workspace)
+        memset((char *)launch->workspace + launch->workspace_offset, 0x77,
+               launch->spec->workspace_bytes);
+    for (uint32_t i = 0; i < launch->n_derived; i++)
+        driver->derived_fills += launch->derived[i].fill && launch->derived[i].memory;
+    run(program, launch);
+}
+
+/* ---- the contract of BARRIERs ---- */
+
+struct touched {
+    const char *begin;
+    uint64_t bytes;
+    bool write;
+    uint32_t cmd;
+};
+
+static uint32_t touches_of(const frit_cmd *cmd, uint32_t index, struct touched *out)
+{
+    const frit_launch *launch = cmd->launch;
+    uint32_t n = 0;
+
+    if (cmd->kind == FRIT_CMD_FILL)
+        out[n++] = (struct touched){(char *)cmd->dst + cmd->dst_offset, cmd->bytes, true, index};
+    if (cmd->kind == FRIT_CMD_COPY) {
+        out[n++] = (struct touched){(char *)cmd->dst + cmd->dst_offset, cmd->bytes, true, index};
+        out[n++] =
+            (struct touched){(const char *)cmd->src + cmd->src_offset, cmd->bytes, false, index};
+    }
+    if (!launch)
+        return n;
+    for (uint32_t i = 0; i < launch->n_args; i++) {
+        const frit_arg *arg = &launch->args[i];
+
+        if (arg->memory)
+            out[n++] = (struct touched){(char *)arg->memory + arg->offset, arg->extent,
+                                        arg->flags & FRIT_ARG_WRITE, index};
+    }
+    if (launch->workspace)
+        out[n++] = (struct touched){(char *)launch->workspace + launch->workspace_offset,
+                                    launch->spec->workspace_bytes, true, index};
+    for (uint32_t i = 0; i < launch->n_derived; i++)
+        out[n++] = (struct touched){(char *)launch->derived[i].memory + launch->derived[i].offset,
+                                    launch->spec->derived[i].bytes, true, index};
+    return n;
+}
+
+static bool overlap(const struct touched *a, const struct touched *b)
+{
+    return a->begin < b->begin + b->bytes && b->begin < a->begin + a->bytes;
+}
+
+static void check_group(const frit_cmd *cmds, uint32_t count)
+{
+    struct touched all[1024];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < count && n < 900; i++)
+        n += touches_of(&cmds[i], i, all + n);
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (all[i].cmd != all[k].cmd && (all[i].write || all[k].write) &&
+                overlap(&all[i], &all[k]))
+                fail_msg("commands %u and %u touch common bytes and no BARRIER is between",
+                         all[k].cmd, all[i].cmd);
+        }
+    }
+}
+
+/* What a launch writes lies over nothing else of it; but output 0 may begin where an input does, if
+ * the program allows it. */
+static void check_aliases(const frit_launch *launch)
+{
+    struct touched all[64];
+    frit_cmd cmd = {.launch = launch};
+    uint32_t n = touches_of(&cmd, 0, all);
+
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (!(all[i].write || all[k].write) || !overlap(&all[i], &all[k]))
+                continue;
+            assert_true(launch->spec->outputs[0].alias != 0);
+            assert_true(all[i].write && !all[k].write);
+            assert_ptr_equal(all[i].begin, all[k].begin);
+        }
+    }
+}
+
+/* Whether a range begins its memory is told as it is. */
+static void check_starts(const frit_launch *launch)
+{
+    for (uint32_t i = 0; i < launch->n_args; i++) {
+        const frit_arg *arg = &launch->args[i];
+
+        if (arg->memory)
+            assert_int_equal(arg->offset == 0, (arg->flags & FRIT_ARG_START) != 0);
+    }
+}
+
+static void run_command(struct driver *driver, const frit_cmd *cmd, uint64_t value)
+{
+    if (cmd->kind == FRIT_CMD_FILL)
+        memset((char *)cmd->dst + cmd->dst_offset, (int)cmd->pattern, cmd->bytes);
+    if (cmd->kind == FRIT_CMD_COPY) {
+        memcpy((char *)cmd->dst + cmd->dst_offset, (const char *)cmd->src + cmd->src_offset,
+               cmd->bytes);
+        driver->copies++;
+    }
+    if (!cmd->launch)
+        return;
+    check_aliases(cmd->launch);
+    check_starts(cmd->launch);
+    if (driver->complete_status) {
+        driver->failure = (frit_failure){0, driver->complete_status, value, cmd->launch->cookie};
+        driver->complete_status = FRIT_OK;
+        return;
+    }
+    if (cmd->kind == FRIT_CMD_DISPATCH)
+        driver->dispatches++;
+    launch_one(driver, cmd->launch);
+}
+
+static frit_status refusal_of(struct driver *driver, const frit_cmd *cmds, uint32_t count)
+{
+    frit_status st = driver->submit_after ? FRIT_OK : driver->submit_status;
+
+    if (driver->submit_after)
+        driver->submit_after--;
+    else
+        driver->submit_status = FRIT_OK;
+    for (uint32_t i = 0; i < count && !st; i++) {
+        if (cmds[i].launch)
+            st = ((struct driver_program *)cmds[i].launch->program->self)->submit_status;
+    }
+    return st;
+}
+
+static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
+                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+{
+    struct driver *driver = self;
+    frit_status st = refusal_of(driver, cmds, count);
+
+    (void)waits;
+    assert_int_equal(stride, sizeof(frit_cmd));
+    assert_int_equal(n_waits, 0);
+    TRY(check_lost(driver, err));
+    if (st)
+        return driver->silent ? st : fail(err, st, "submit refused");
+    driver->submits++;
+    if (driver->on_submit)
+        driver->on_submit(driver);
+    *value = ++driver->timeline;
+    for (uint32_t i = 0, end; i < count; i = end + 1) {
+        for (end = i; end < count && cmds[end].kind != FRIT_CMD_BARRIER;)
+            end++;
+        driver->barriers += end < count;
+        check_group(cmds + i, end - i);
+        for (uint32_t k = i; k < end; k++)
+            run_command(driver, &cmds[driver->reverse ? end - 1 - (k - i) : k], *value);
+    }
+    return FRIT_OK;
+}
+
+static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *out,
+                              frit_err *err)
+{
+    struct driver *driver = self;
+    const frit_failure *known = &driver->failure;
+
+    (void)timeout_ns;
+    TRY(check_lost(driver, err));
+    driver->is_lost = driver->lose;
+    if (driver->lose)
+        return fail(err, FRIT_DEVICE_LOST, "the server closed the connection");
+    assert_true(value <= driver->timeline);
+    atomic_fetch_add(&driver->waits, 1);
+    if (value > atomic_load(&driver->waited))
+        atomic_store(&driver->waited, value);
+    if (known->status && known->value > out->value && known->value <= value) {
+        out->status = known->status;
+        out->value = driver->nameless ? out->value : known->value;
+        out->cookie = known->cookie;
+        fail(err, out->status, "smoke came out");
+        if (driver->on_tell)
+            driver->on_tell(driver);
+    }
+    return FRIT_OK;
+}
+
+frit_device *driver_device(struct driver *driver, int64_t max_ops)
+{
+    struct device_config config = {.max_ops = max_ops,
+                                   .chunk_bytes = 1 << 16,
+                                   .keep_bytes = 1 << 20,
+                                   .decompose = driver->decompose,
+                                   .poison = driver->poison,
+                                   .store_bytes = 1 << 20,
+                                   .registry = &driver->registry,
+                                   .seed = &driver->seed,
+                                   .epoch = &driver->epoch,
+                                   .run_orphan = stream_run_orphan};
+    frit_device *device;
+    frit_err err = ERR_INIT;
+
+    driver->plugin.backend = (frit_backend){.struct_size = sizeof(frit_backend),
+                                            .device_open = open_device,
+                                            .device_close = close_device,
+                                            .alloc = alloc_memory,
+                                            .free = free_memory,
+                                            .write = write_bytes,
+                                            .read = read_bytes,
+                                            .submit = submit,
+                                            .wait = wait_value,
+                                            .supports = supports,
+                                            .op_program = op_program};
+    driver->plugin.instance = driver;
+    driver->info.caps = driver->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0;
+    driver->entry = (struct device_entry){&driver->plugin, &driver->info, "scripted:0"};
+    assert_int_equal(device_create(&driver->entry, &config, &device, &err), FRIT_OK);
+    return device;
+}

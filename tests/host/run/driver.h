@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A driver inside the test: host memory (it checks that commands between two BARRIERs touch no
+ * common bytes that one of them writes), a few ops of f32 (copy, neg, exp, add, mul; floor and ceil
+ * of what is whole; all_reduce of one rank), programs for blocks of them, and a script of what it
+ * asks for and what fails.
+ */
+#ifndef TESTS_STREAM_DRIVER_H
+#define TESTS_STREAM_DRIVER_H
+
+#include "unit.h"
+
+#include <frit/backend.h>
+
+#include "load/load.h"
+#include "run/drain.h"
+
+/* One op of a block over registers: the block's operands come first, then each op adds one.  `b` -1
+ * is the next launch scalar, -2 nothing. */
+struct driver_op {
+    uint32_t op;
+    int a, b;
+};
+
+/* A program for a block, or (n_ops 0) for one op. */
+struct driver_program {
+    struct driver *driver;
+    uint32_t op;
+    /* A block; kept by the test. */
+    const struct driver_op *ops;
+    uint32_t n_ops;
+    const int *out; /* the register of each output */
+    /* Script. */
+    uint32_t n_candidates;
+    uint32_t refuse;           /* bit: this candidate refuses every signature */
+    uint64_t alias;            /* of output 0 */
+    uint64_t workspace;        /* bytes that a block wants */
+    bool relayout_first;       /* candidate 0 wants operand 0 in other strides, then refuses */
+    uint32_t generation;       /* what describe says */
+    frit_status submit_status; /* of each submit with a launch of it */
+    /* What happened. */
+    uint32_t prepares, launches, last_candidate;
+    uint64_t launched_at; /* timeline value of the last launch; has been waited for at destroy */
+};
+
+struct driver {
+    /* Script. */
+    bool reverse;                             /* commands between two BARRIERs run last first */
+    uint64_t alias;                           /* of every op's output 0 */
+    uint64_t room;                            /* bytes that alloc gives in all, 0: no limit */
+    bool refuse_neg;                          /* supports says no */
+    uint32_t refuse_prepare;                  /* prepare of this op is FRIT_UNSUPPORTED */
+    bool decompose;                           /* composite ops run as core ops */
+    void (*on_submit)(struct driver *driver); /* called first in it */
+    bool poison;                              /* memory is filled before each use */
+    bool bad_table;                           /* op_program gives a table without prepare */
+    bool fail_writes;                         /* told by waits */
+    bool needs_compile;                       /* prepare of neg asks for compile */
+    bool wants_dense;                         /* prepare of neg asks for dense strides */
+    uint64_t workspace;                       /* bytes that neg wants zeroed; checked at launch */
+    bool workspace_dirty;                     /* they need not be */
+    uint64_t derived;                         /* bytes that neg derives from its operand */
+    uint32_t n_derived;                       /* how many memories of that size, 0: one */
+    frit_status odd_answer;                   /* of prepare of neg, where it would be FRIT_OK */
+    int64_t *out_strides;                     /* strides neg gives its output, NULL: dense */
+    uint64_t out_align;                       /* alignment neg wants for its output */
+    uint64_t out_bytes;                       /* and bytes */
+    frit_status submit_status;                /* of the next submit with a launch */
+    uint32_t submit_after;                    /* or of the one after so many */
+    uint32_t fail_alloc, fail_allocs;       /* from the n-th alloc on (1: the next), so many fail */
+    bool silent;                            /* a refused submit gives no reason */
+    frit_status complete_status;            /* told by waits after such a submit */
+    bool nameless;                          /* a failure comes without its value */
+    bool lose;                              /* the next wait loses the device and says why */
+    bool is_lost;                           /* each call says that, and not why */
+    void (*on_tell)(struct driver *driver); /* in a wait that tells a failure */
+    bool inline_queue;
+    bool refuse_assigned; /* prepare does not take outputs that are PREASSIGNED */
+
+    /* What happened. */
+    uint32_t prepares, compiles, launches, programs_alive, submits, barriers, dispatches;
+    atomic_uint waits;
+    atomic_uint_least64_t waited; /* the highest value */
+    float effects[64]; /* element 0 of what each all_reduce took, in the order of running */
+    uint32_t n_effects;
+    uint32_t copies;   /* COPY commands */
+    frit_arg last_out; /* the last argument of the last launch */
+    uint64_t allocated;
+    uint64_t last_cookie;
+    frit_arg_sig last_in; /* operand 0 of the last prepare */
+    uint8_t last_class;   /* of its scalar */
+    uint8_t last_bound_class;
+    uint64_t last_tail; /* of operand 0 of the last launch */
+    bool workspace_was_zero;
+    uint32_t derived_fills;
+    frit_launch_spec last_spec;
+
+    uint64_t timeline;
+    frit_failure failure;
+    struct plugin plugin;
+    frit_device_info info;
+    struct registry registry; /* no plugins */
+    struct device_entry entry;
+    atomic_uint_least64_t seed, epoch;
+};
+
+/* A program for a block, `foreign`: with commands of its own; the caller's until destroy.  `self`
+ * is the driver_program. */
+frit_program driver_block(struct driver *driver, const struct driver_op *ops, uint32_t n_ops,
+                          const int *out, bool foreign);
+
+/* Opens a device on it; device_destroy ends it. */
+frit_device *driver_device(struct driver *driver, int64_t max_ops);
+
+#endif

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans that run again as they ran before: what must be the same for it, and that giving up half
+ * way, or for want of memory, leaves right values. */
+#include "run/driver.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include <frit/frit.h>
+
+#include "failing_alloc.h"
+#include "run/drain.h"
+
+enum { N = 6, ROUNDS = 4 };
+
+static const float six[N] = {1, 2, 3, 4, 5, 6};
+
+static frit_tensor *make(frit_device *device)
+{
+    return frit_from_host(device, FRIT_F32, FRIT_SHAPE(N), six, sizeof(six));
+}
+
+/* Elements are factor * six + more; the tensor is released. */
+static void expect(frit_tensor *tensor, float factor, float more)
+{
+    float out[N];
+
+    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out)), FRIT_OK);
+    for (int i = 0; i < N; i++)
+        assert_true(out[i] == factor * six[i] + more);
+}
+
+static void expect_no_buffers(frit_device *device)
+{
+    struct memory_stats stats;
+
+    memory_stats(device->memory, &stats);
+    assert_int_equal(stats.buffers_now, 0);
+    assert_int_equal(stats.bytes_now, 0);
+}
+
+static uint64_t plays(frit_device *device)
+{
+    struct stream_counters count;
+
+    streams_counted(device, &count);
+    return atomic_load(&count.replays);
+}
+
+/* y = 1 - x as one plan of two launches. */
+static frit_tensor *one_minus(frit_device *device, frit_tensor *x)
+{
+    frit_scope scope = frit_scope_begin(device);
+    frit_tensor *y = frit_keep(frit_add_f(frit_neg(x), 1));
+
+    frit_scope_end(scope);
+    return y;
+}
+
+/* ---- operands that are overwritten ---- */
+
+/* In two submits, of which the second is refused for want of memory at the end: nobody could undo
+ * the first one, so this is not for a bound. */
+static void test_what_is_overwritten_is_no_tape_s_in_two_submits(void **state)
+{
+    struct driver driver = {.alias = 1, .inline_queue = true};
+    frit_device *device = driver_device(&driver, 100);
+
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        frit_tensor *x = make(device);
+
+        if (i == ROUNDS - 1) {
+            driver.submit_after = 1;
+            driver.submit_status = FRIT_NO_DEVICE_MEMORY;
+        }
+        expect(one_minus(device, frit_take(x)), -1, 1);
+    }
+    assert_int_equal(driver.submit_status, FRIT_OK);
+    assert_int_equal(atomic_load(&device->count.in_place), 2 * ROUNDS);
+    device_close(device);
+}
+
+/* In one submit it is: a refusal changed nothing. */
+static void test_a_refused_play_changes_nothing(void **state)
+{
+    struct driver driver = {.alias = 1, .workspace = 100, .workspace_dirty = true};
+    frit_device *device = driver_device(&driver, 100);
+
+    (void)state;
+    for (int i = 0; i < 2 * ROUNDS; i++) {
+        frit_tensor *x = make(device);
+
+        driver.submit_status = i == ROUNDS ? FRIT_NO_DEVICE_MEMORY : FRIT_OK;
+        assert_int_equal(plays(device), i == 0 ? 0 : i - 1 - (i > ROUNDS));
+        expect(one_minus(device, frit_take(x)), -1, 1);
+        expect_no_buffers(device);
+    }
+    device_close(device);
+}
+
+static struct buffer *buffer_of(frit_tensor *tensor)
+{
+    struct slot *slot = slot_enter(tensor, NULL);
+    struct buffer *buffer;
+
+    assert_non_null(slot);
+    buffer = slot->value.buffer;
+    slot_leave(slot);
+    return buffer;
+}
+
+/* A copy of it is under way: what overwrote it each time does not now. */
+static void test_a_pinned_operand_is_not_overwritten(void **state)
+{
+    struct driver driver = {.alias = 1};
+    frit_device *device = driver_device(&driver, 100);
+
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        frit_tensor *x = make(device), *y;
+        struct buffer *buffer = buffer_of(x);
+        bool pinned = i == ROUNDS - 1;
+
+        if (pinned)
+            buffer_pin(buffer);
+        y = one_minus(device, frit_take(x));
+        assert_int_equal(buffer == buffer_of(y), !pinned);
+        if (pinned) {
+            assert_memory_equal((char *)buffer->handle + buffer->offset, six, sizeof(six));
+            buffer_unpin(buffer);
+        }
+        expect(y, -1, 1);
+    }
+    assert_int_equal(plays(device), ROUNDS - 2);
+    device_close(device);
+}
+
+/* Nor is one whose memory a view has. */
+static void test_a_viewed_operand_is_not_overwritten(void **state)
+{
+    struct driver driver = {.alias = 1};
+    frit_device *device = driver_device(&driver, 100);
+
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        frit_tensor *x = make(device), *view = NULL;
+
+        if (i == ROUNDS - 1) {
+            view = frit_reshape(x, FRIT_SHAPE(N));
+            assert_int_equal(frit_sync(device), FRIT_OK);
+        }
+        expect(one_minus(device, frit_take(x)), -1, 1);
+        if (view)
+            expect(view, 1, 0);
+    }
+    assert_int_equal(plays(device), ROUNDS - 2);
+    device_close(device);
+}
+
+/* ---- where operands lie ---- */
+
+/* At the start of a block and elsewhere, by turns: a bound for each. */
+static void test_each_place_has_its_tape(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x[2];
+
+    (void)state;
+    x[1] = make(device); /* begins the first block of all */
+    x[0] = make(device);
+    assert_int_equal(buffer_of(x[1])->offset, 0);
+    for (int i = 0; i < 2 * ROUNDS; i++)
+        expect(one_minus(device, x[i % 2]), -1, 1);
+    assert_int_equal(plays(device), 2 * ROUNDS - 2);
+    frit_release(x[0]), frit_release(x[1]);
+    device_close(device);
+}
+
+/* A part of a tensor has no room behind it, though it looks like a whole one. */
+static void test_parts_and_wholes(void **state)
+{
+    static const float more[2 * N] = {1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7};
+    struct driver driver = {.info.tail_bytes = 64};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *first = make(device); /* lies at the start of the block */
+    frit_tensor *wide = frit_from_host(device, FRIT_F32, FRIT_SHAPE(2 * N), more, sizeof(more));
+    frit_tensor *x[2] = {make(device), frit_slice(wide, FRIT_SLICES({0, N, 1}))};
+
+    (void)state;
+    assert_int_equal(frit_sync(device), FRIT_OK);
+    for (int i = 0; i < 2 * ROUNDS; i++) {
+        expect(frit_neg(x[i / 2 % 2]), -1, 0);
+        assert_int_equal(driver.last_tail, i / 2 % 2 ? 0 : 64);
+    }
+    assert_true(plays(device) > 0);
+    frit_release(x[0]), frit_release(x[1]), frit_release(wide), frit_release(first);
+    device_close(device);
+}
+
+/* ---- wishes ---- */
+
+static void *release_it(void *arg)
+{
+    frit_release(arg);
+    return NULL;
+}
+
+/* A value that another thread gave up is not in the key: the bound that does without it is not for
+ * who wants it. */
+static void test_what_is_wanted(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device);
+
+    (void)state;
+    for (int i = 0; i < 4 * ROUNDS; i++) {
+        frit_scope scope = frit_scope_begin(device);
+        frit_tensor *y = frit_keep(frit_neg(x)), *z = frit_keep(frit_add_f(x, 1));
+        bool wanted = i / ROUNDS % 2;
+        uint32_t launches = driver.launches;
+        pthread_t thread;
+
+        if (!wanted) {
+            assert_int_equal(pthread_create(&thread, NULL, release_it, y), 0);
+            pthread_join(thread, NULL);
+        }
+        frit_scope_end(scope);
+        expect(z, 1, 1);
+        if (wanted)
+            expect(y, -1, 0);
+        assert_int_equal(driver.launches - launches, wanted ? 2 : 1);
+    }
+    assert_int_equal(plays(device), 4 * ROUNDS - 2);
+    frit_release(x);
+    device_close(device);
+}
+
+/* A fault of ours that leaves a value without anybody who makes it is an error, and no wait. */
+static void test_what_nobody_makes(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    struct binding *binding;
+    struct slot *slot;
+    frit_tensor *x;
+    float out[N];
+
+    (void)state;
+    assert_int_equal(binding_current(device, &binding, NULL), FRIT_OK);
+    home_enter(&binding->stream->home);
+    slot = slot_create(&binding->stream->home, device);
+    slot->value.type = (struct op_type){.dtype = FRIT_F32, .rank = 1, .dims = {N}};
+    x = slot_handle(slot);
+    home_leave(&binding->stream->home);
+    assert_int_equal(frit_read(x, out, sizeof(out)), FRIT_INTERNAL);
+    assert_int_equal(frit_tensor_status(x), FRIT_INTERNAL);
+    frit_release(x);
+    device_close(device);
+}
+
+/* ---- no memory ---- */
+
+/* What a round makes: y = -x, w = (1 - x) * y * 2; x is taken. */
+struct round {
+    frit_tensor *x, *y, *w;
+};
+
+static void record_round(frit_device *device, struct round *r)
+{
+    frit_scope scope = frit_scope_begin(device);
+    frit_tensor *z;
+
+    r->y = frit_neg(frit_take(r->x));
+    z = frit_mul(frit_add_f(r->y, 1), r->y);
+    r->w = frit_mul_f(z, 2);
+    frit_keep(r->y), frit_keep(r->w);
+    frit_scope_end(scope);
+}
+
+static frit_status read_round(struct round *r)
+{
+    float y[N], w[N];
+    frit_status st = frit_read(r->y, y, sizeof(y)), last = frit_read(r->w, w, sizeof(w));
+
+    for (int i = 0; i < N; i++) {
+        assert_true(st || y[i] == -six[i]);
+        assert_true(last || w[i] == (six[i] - 1) * six[i] * 2);
+    }
+    return st ? st : last;
+}
+
+static void release_round(frit_device *device, struct round *r)
+{
+    frit_release(r->y), frit_release(r->w);
+    frit_sync(device); /* a failure was told */
+    assert_int_equal(streams_tensors(device), 0);
+    assert_int_equal(streams_queued(device), 0);
+}
+
+/* A round without trouble, which is played. */
+static void good_round(frit_device *device)
+{
+    struct round r = {.x = make(device)};
+    uint64_t before = plays(device);
+
+    record_round(device, &r);
+    assert_int_equal(read_round(&r), FRIT_OK);
+    release_round(device, &r);
+    expect_no_buffers(device);
+    assert_int_equal(plays(device), before + 1);
+}
+
+/* A device that lacks memory, and how its plans run. */
+enum { PLAIN, IN_PLACE, SUBMIT_EACH, KINDS };
+
+static void open_tight(struct driver *driver, int kind, frit_device **device)
+{
+    *driver = (struct driver){.alias = kind == IN_PLACE,
+                              .inline_queue = kind == SUBMIT_EACH,
+                              .workspace = 100,
+                              .workspace_dirty = true};
+    *device = driver_device(driver, 100);
+    driver->info.caps |= FRIT_CAP_NO_SUBALLOC; /* each buffer is an alloc of its own */
+    for (int i = 0; i < ROUNDS; i++) {
+        struct round r = {.x = make(*device)};
+
+        record_round(*device, &r);
+        assert_int_equal(read_round(&r), FRIT_OK);
+        release_round(*device, &r);
+    }
+}
+
+/* Alloc number n, and those after it that are the engine's further attempts. */
+static void test_no_device_memory_while_playing(void **state)
+{
+    (void)state;
+    for (int kind = PLAIN; kind < KINDS; kind++) {
+        struct driver driver;
+        frit_device *device;
+        uint32_t n_failed = 0;
+        bool hit = true;
+
+        open_tight(&driver, kind, &device);
+        for (uint32_t n = 1; hit; n++) {
+            for (uint32_t times = 1; times <= 8; times++) {
+                struct round r = {.x = make(device)};
+                frit_status st;
+
+                memory_trim(device->memory, true);
+                driver.fail_alloc = n;
+                driver.fail_allocs = times;
+                record_round(device, &r);
+                st = read_round(&r);
+                hit = driver.fail_alloc <= 1 && driver.fail_allocs < times;
+                driver.fail_allocs = 0;
+                assert_true(st == FRIT_OK || (hit && times > 1 && st == FRIT_NO_DEVICE_MEMORY));
+                n_failed += st != FRIT_OK;
+                release_round(device, &r);
+                good_round(device);
+            }
+        }
+        assert_true(n_failed > 0);
+        device_close(device);
+        assert_int_equal(driver.allocated, 0);
+    }
+}
+
+/* A round in which `n` allocs fail. */
+static frit_status short_round(frit_device *device, struct driver *driver, uint32_t n)
+{
+    struct round r = {.x = make(device)};
+    frit_status st;
+
+    memory_trim(device->memory, true);
+    driver->fail_alloc = 1;
+    driver->fail_allocs = n;
+    record_round(device, &r);
+    st = read_round(&r);
+    assert_int_equal(driver->fail_allocs, 0);
+    release_round(device, &r);
+    return st;
+}
+
+static frit_status find_plan(void *ctx, const struct automaton_place *place, frit_err *err)
+{
+    (void)err;
+    if (place->sync)
+        *(struct plan **)ctx = place->sync;
+    return FRIT_OK;
+}
+
+/* The long way round a bound that lacked memory leaves no other one like it.  Where there are two,
+ * as two threads leave them, two allocs are tried for a play and two on the long way, and no more.
+ */
+static void test_one_tape_is_tried_for_all(void **state)
+{
+    struct driver driver;
+    frit_device *device;
+    struct walker walker;
+    struct plan *plan = NULL;
+    void *bound;
+
+    (void)state;
+    open_tight(&driver, PLAIN, &device);
+    for (int i = 0; i < ROUNDS; i++)
+        assert_int_equal(short_round(device, &driver, 2), FRIT_OK);
+    walker_init(&walker, device->automaton);
+    assert_int_equal(automaton_visit(&walker, find_plan, &plan, NULL), FRIT_OK);
+    walker_fini(&walker);
+    bound = atomic_exchange(&plan->warm[0].bound[0], NULL);
+    assert_non_null(bound);
+    assert_null(atomic_load(&plan->warm[0].bound[1]));
+    assert_int_equal(short_round(device, &driver, 0), FRIT_OK);
+    atomic_store(&plan->warm[0].bound[1], bound);
+    assert_int_equal(short_round(device, &driver, 4), FRIT_NO_DEVICE_MEMORY);
+    device_close(device);
+}
+
+/* Each allocation of the host, while a plan is played and (`device_too`) while the play is given up
+ * because the device had no memory. */
+static void lack_host_memory(int kind, bool device_too)
+{
+    struct driver driver;
+    frit_device *device;
+    bool hit = true;
+
+    open_tight(&driver, kind, &device);
+    for (long n = 0; hit; n++) {
+        struct round r = {.x = make(device)};
+        frit_status st;
+
+        memory_trim(device->memory, true);
+        driver.fail_alloc = 1;
+        driver.fail_allocs = device_too ? 2 : 0;
+        failing_alloc_arm(n);
+        record_round(device, &r);
+        st = read_round(&r);
+        hit = failing_alloc_disarm();
+        driver.fail_allocs = 0;
+        assert_true(st == FRIT_OK || (hit && st == FRIT_NO_HOST_MEMORY) ||
+                    (device_too && st == FRIT_NO_DEVICE_MEMORY));
+        release_round(device, &r);
+        good_round(device);
+    }
+    device_close(device);
+    assert_int_equal(driver.allocated, 0);
+}
+
+static void test_no_host_memory_while_playing(void **state)
+{
+    (void)state;
+    for (int kind = PLAIN; kind < KINDS; kind++) {
+        lack_host_memory(kind, false);
+        lack_host_memory(kind, true);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_overwritten_is_no_tape_s_in_two_submits),
+        cmocka_unit_test(test_a_refused_play_changes_nothing),
+        cmocka_unit_test(test_a_pinned_operand_is_not_overwritten),
+        cmocka_unit_test(test_a_viewed_operand_is_not_overwritten),
+        cmocka_unit_test(test_each_place_has_its_tape),
+        cmocka_unit_test(test_parts_and_wholes),
+        cmocka_unit_test(test_what_is_wanted),
+        cmocka_unit_test(test_what_nobody_makes),
+        cmocka_unit_test(test_no_device_memory_while_playing),
+        cmocka_unit_test(test_one_tape_is_tried_for_all),
+        cmocka_unit_test(test_no_host_memory_while_playing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
