@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
 #include "device/label.h"
+#include "device/lineage.h"
 #include "device/plan_saver.h"
 #include "device/program.h"
 #include "exec/worker.h"
@@ -64,6 +64,12 @@ static void memory_explain(void *ctx, frit_err *err)
     device_explain_loss(ctx, err);
 }
 
+static void memory_forget(void *ctx, struct failure *failure)
+{
+    atomic_fetch_sub(&((frit_device *)ctx)->n_spoiled, 1);
+    failure_unref(failure);
+}
+
 static frit_status memory_open(frit_device *device, frit_err *err)
 {
     uint64_t align = device->info->align_bytes ? device->info->align_bytes : 64;
@@ -77,7 +83,7 @@ static frit_status memory_open(frit_device *device, frit_err *err)
 
     TRY(memory_create(device->backend, device->info, device->self, &limits, &device->memory, err));
     memory_set_queue(device->memory, &(struct memory_queue){memory_submitted, memory_is_done,
-                                                            memory_explain, device});
+                                                            memory_explain, memory_forget, device});
     return FRIT_OK;
 }
 
@@ -99,10 +105,6 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     device->opens = 1;
     mutex_init_spinning(&device->submit);
     pthread_mutex_init(&device->lock, NULL);
-    if (!array_grow(&device->poisons, &device->poison_capacity, 0, 1, sizeof(struct poison))) {
-        st = fail_memory(err, sizeof(struct poison));
-        goto out;
-    }
     st = device->backend->device_open(entry->plugin->instance, entry->info->index, &device->self,
                                       err);
     fail_from(err, st, "device_open");
@@ -117,6 +119,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
         st = worker_create(&device->compiler, err);
     if (!st)
         st = labels_create(&device->labels, err);
+    if (!st)
+        st = lineage_create(device, &device->lineage, err);
     if (!st)
         st = automaton_create(device->config.store_bytes, &device->automaton, err);
     if (!st)
@@ -144,11 +148,9 @@ void device_destroy(frit_device *device)
     programs_destroy(device->programs);
     labels_destroy(device->labels);
     memory_destroy(device->memory);
+    lineage_destroy(device->lineage);
     if (device->self)
         device->backend->device_close(device->self);
-    for (uint32_t i = 0; i < atomic_load(&device->n_poisons); i++)
-        failure_unref(device->poisons[i].failure);
-    free(device->poisons);
     failure_unref(device->loss);
     failure_unref(device->error);
     pthread_mutex_destroy(&device->submit);
@@ -157,6 +159,13 @@ void device_destroy(frit_device *device)
 }
 
 /* ---- errors ---- */
+
+void device_note_disabled(frit_device *device, const char *label, const char *why)
+{
+    atomic_fetch_add(&device->count.disabled, 1);
+    log_write(FRIT_LOG_WARN, "stream", "%s: %s is not run any more: %s", device->entry->name,
+              label ? label : "a program", why);
+}
 
 void device_keep_error(frit_device *device, struct failure *failure)
 {
@@ -224,66 +233,43 @@ frit_status device_check_loss(frit_device *device, frit_err *err)
 
 /* ---- the timeline ---- */
 
-/* Everything written from the failed command to the newest submitted one is spoiled, so that the
- * driver need not tell of failures up to there: `told`, set when the poison can be seen.  False if
- * another thread that was told the same was here first.
- *
- * The entry can be seen before the newest is asked for: whoever submits looks for poison
- * afterwards, so that no command escapes between the two.  Without memory for one more entry the
- * last one is widened, which spoils too much rather than too little. */
-static bool add_poison(frit_device *device, uint64_t from, struct failure *failure)
-{
-    uint64_t newest;
-    bool is_new;
-    uint32_t n;
-
-    pthread_mutex_lock(&device->lock);
-    is_new = from > atomic_load(&device->told);
-    if (is_new) {
-        n = atomic_load(&device->n_poisons);
-        if (array_grow(&device->poisons, &device->poison_capacity, n, 1, sizeof(struct poison))) {
-            device->poisons[n] = (struct poison){.from = from, .failure = failure_ref(failure)};
-            atomic_store(&device->n_poisons, ++n);
-        }
-        newest = atomic_load(&device->last_value);
-        device->poisons[n - 1].to = newest > from ? newest : from;
-        atomic_store(&device->told, device->poisons[n - 1].to);
-    }
-    pthread_mutex_unlock(&device->lock);
-    return is_new;
-}
-
-/* Which thread's call it was is not known, so every queue has the error, but where work runs inside
- * submit: there the op that submitted fails. */
-static void remember_failure(frit_device *device, const frit_failure *failure,
-                             const frit_err *detail)
-{
-    const char *label = label_failed(device->labels, (uint32_t)failure->cookie);
-    struct failure *known;
-    frit_err err = ERR_INIT;
-
-    fail(&err, failure->status, "%s failed on %s: %s", label ? label : "a command",
-         device->entry->name, detail->text[0] ? detail->text : status_name(failure->status));
-    known = failure_create(&err);
-    if (add_poison(device, failure->value, known) && device->note_failure &&
-        !(device->info->caps & FRIT_CAP_INLINE_QUEUE))
-        device->note_failure(device, known);
-    failure_unref(known);
-}
-
-/* One call of the driver's wait; what it tells of failed commands is remembered. */
+/* One call of the driver's wait; what it says of failed commands is reported.  A driver that does
+ * not say when the command failed may mean any that is not known. */
 static frit_status call_wait(frit_device *device, uint64_t value, uint64_t timeout_ns,
-                             frit_err *detail)
+                             frit_err *detail, bool *more)
 {
-    uint64_t told = atomic_load(&device->told);
-    frit_failure failure = {.struct_size = sizeof(failure), .value = told};
+    uint64_t known = lineage_known(device->lineage), reached = atomic_load(&device->reached);
+    frit_failure failure = {.struct_size = sizeof(failure), .value = known};
     frit_status st = device->backend->wait(device->self, value, timeout_ns, &failure, detail);
+    struct lineage_report report = {.from = failure.value, .to = failure.value};
 
-    if (failure.status < 0) {
-        /* A driver that names no command it may have meant may mean any that is not known. */
-        if (failure.value == told || failure.value > value)
-            failure.value = told < value ? told + 1 : value;
-        remember_failure(device, &failure, detail);
+    *more = false;
+    if (failure.status >= 0 && st != FRIT_DEVICE_LOST)
+        return st;
+    if (failure.value <= known || failure.value > value)
+        report =
+            (struct lineage_report){.from = (known > reached ? known : reached) + 1, .to = value};
+    report.cookie = failure.cookie;
+    if (st == FRIT_DEVICE_LOST) /* what is not reached never will be */
+        report =
+            (struct lineage_report){.from = report.from, .to = atomic_load(&device->last_value)};
+    detail->status = failure.status < 0 ? failure.status : st;
+    report.reason = detail;
+    *more = lineage_report(device->lineage, &report) && st >= 0 && report.to < value;
+    return st;
+}
+
+/* Waits until there is nothing more to report; the first call says how the wait went. */
+static frit_status wait_and_report(frit_device *device, uint64_t value, uint64_t timeout_ns,
+                                   frit_err *detail)
+{
+    bool more;
+    frit_status st = call_wait(device, value, timeout_ns, detail, &more);
+
+    while (more) {
+        frit_err again = ERR_INIT;
+
+        (void)call_wait(device, value, timeout_ns, &again, &more);
     }
     return st;
 }
@@ -303,7 +289,7 @@ bool device_has_reached(frit_device *device, uint64_t value)
 
     if (value <= atomic_load(&device->reached))
         return true;
-    st = call_wait(device, value, 0, &detail);
+    st = wait_and_report(device, value, 0, &detail);
     if (st >= 0)
         raise_to(&device->reached, value);
     return st >= 0 || st == FRIT_DEVICE_LOST;
@@ -319,10 +305,10 @@ frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
     if (value <= atomic_load(&device->reached))
         return FRIT_OK;
     begun = timeline_begin();
-    st = call_wait(device, value, UINT64_MAX, &detail);
+    st = wait_and_report(device, value, UINT64_MAX, &detail);
     if (st < 0 && st != FRIT_DEVICE_LOST) {
         detail = (frit_err)ERR_INIT;
-        st = call_wait(device, value, UINT64_MAX, &detail);
+        st = wait_and_report(device, value, UINT64_MAX, &detail);
     }
     timeline_end(begun, "device", str_of("wait"));
     if (st >= 0) {
@@ -346,7 +332,7 @@ void device_reached(frit_device *device, uint64_t value)
 frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
                           uint64_t *value, frit_err *err)
 {
-    uint64_t begun = timeline_begin();
+    uint64_t begun = timeline_begin(), overdue;
     frit_err detail = ERR_INIT;
     frit_status st;
 
@@ -362,29 +348,17 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
      * queue is still this core's. */
     if (st >= 0 && device->info->caps & FRIT_CAP_INLINE_QUEUE &&
         device_wait(device, *value, &detail))
-        remember_failure(device, &(frit_failure){.status = detail.status, .value = *value},
-                         &detail);
+        lineage_report(device->lineage,
+                       &(struct lineage_report){.from = *value, .to = *value, .reason = &detail});
     pthread_mutex_unlock(&device->submit);
     timeline_end(begun, "device", str_of("submit"));
+    overdue = lineage_overdue(device->lineage);
+    if (overdue)
+        device_has_reached(device, overdue);
     memory_poll(device->memory, PROGRESS_ASK);
     if (st >= 0)
         return FRIT_OK;
     fail_from(err, st, "submit");
     device_explain_loss(device, err);
     return st;
-}
-
-struct failure *device_poison_of(frit_device *device, uint64_t written_at)
-{
-    struct failure *found = NULL;
-
-    if (!atomic_load(&device->n_poisons))
-        return NULL;
-    pthread_mutex_lock(&device->lock);
-    for (uint32_t i = 0; i < atomic_load(&device->n_poisons) && !found; i++) {
-        if (written_at >= device->poisons[i].from && written_at <= device->poisons[i].to)
-            found = failure_ref(device->poisons[i].failure);
-    }
-    pthread_mutex_unlock(&device->lock);
-    return found;
 }

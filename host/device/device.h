@@ -17,6 +17,7 @@
 
 struct plan_saver;
 struct labels;
+struct lineage;
 struct programs;
 struct stream;
 struct worker;
@@ -72,11 +73,8 @@ struct device_counters {
     atomic_uint_least64_t bytes_in, bytes_out;
 };
 
-/* What a failed command spoiled: everything written at timeline values from..to. */
-struct poison {
-    uint64_t from, to;
-    struct failure *failure;
-};
+/* For note_failure, where the stream is not known. */
+#define DEVICE_ALL_STREAMS UINT32_MAX
 
 struct frit_device {
     uint64_t id; /* unique in the process */
@@ -93,17 +91,16 @@ struct frit_device {
     struct fusers fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */
     struct labels *labels;
-    frit_device *fallback; /* runs what this one cannot, NULL: nothing does */
-    atomic_uint n_poisons;
-    atomic_uint next_ordinal;   /* of streams, in order of their first op */
-    atomic_uint_least64_t told; /* failures up to this value are among the poisons */
+    struct lineage *lineage;
+    frit_device *fallback;    /* runs what this one cannot, NULL: nothing does */
+    atomic_uint n_spoiled;    /* buffers with a failure */
+    atomic_uint next_ordinal; /* of streams, in order of their first op */
     struct device_counters count;
-    struct poison *poisons; /* these under the lock */
-    struct failure *loss;   /* why the device is lost, NULL: it is not */
-    struct failure *error;  /* the first of streams whose thread is gone, since frit_sync_all */
+    struct failure *loss;  /* these under the lock: why the device is lost, NULL: it is not */
+    struct failure *error; /* the first of streams whose thread is gone, since frit_sync_all */
     struct stream *streams;
-    void (*note_failure)(frit_device *device, struct failure *failure); /* set by its streams */
-    uint32_t poison_capacity;                                           /* at least 1 */
+    /* Set by its streams: a command failed that the stream of this ordinal submitted. */
+    void (*note_failure)(frit_device *device, struct failure *failure, uint32_t stream);
     uint32_t opens;    /* this and the next under the host's lock */
     frit_device *next; /* in the host's list */
     /* Written with each submit, apart from what is only read. */
@@ -119,8 +116,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
 /* Its streams are closed.  No other call on it is under way. */
 void device_destroy(frit_device *device);
 
-/* Waits until the timeline reaches `value`.  When it returns, in any thread, device_poison_of knows
- * of every command up to there that failed. */
+/* Waits until the timeline reaches `value`.  When it returns, in any thread, every command up to
+ * there that failed has spoiled what it wrote. */
 frit_status device_wait(frit_device *device, uint64_t value, frit_err *err);
 /* Whether the timeline has reached `value`, or never will; does not wait. */
 bool device_has_reached(frit_device *device, uint64_t value);
@@ -139,7 +136,7 @@ struct failure *device_take_error(frit_device *device);
 void device_explain_loss(frit_device *device, frit_err *err);
 /* FRIT_DEVICE_LOST with the reason once the device is lost. */
 frit_status device_check_loss(frit_device *device, frit_err *err);
-/* The failure that spoiled a write, a new reference; NULL if none is known. */
-struct failure *device_poison_of(frit_device *device, uint64_t written_at);
+/* A program was disabled: counts it and says so. */
+void device_note_disabled(frit_device *device, const char *label, const char *why);
 
 #endif

@@ -35,6 +35,7 @@ struct memory {
     atomic_bool has_surplus; /* idle chunks hold more than is kept; written inside the lock */
     struct short_lock lock;  /* of everything below */
     struct pool pool;
+    struct buffer *parts;
     struct memory_stats stats;
 };
 
@@ -84,6 +85,12 @@ static void explain_nothing(void *ctx, frit_err *err)
     (void)err;
 }
 
+static void forget_nothing(void *ctx, struct failure *failure)
+{
+    (void)ctx;
+    (void)failure;
+}
+
 frit_status memory_create(const frit_backend *backend, const frit_device_info *info, void *self,
                           const struct memory_limits *limits, struct memory **out, frit_err *err)
 {
@@ -98,7 +105,8 @@ frit_status memory_create(const frit_backend *backend, const frit_device_info *i
     memory->self = self;
     memory->limits = *limits;
     memory->align = info->align_bytes ? info->align_bytes : 64;
-    memory->queue = (struct memory_queue){done_before, always_done, explain_nothing, NULL};
+    memory->queue =
+        (struct memory_queue){done_before, always_done, explain_nothing, forget_nothing, NULL};
     *out = memory;
     return FRIT_OK;
 }
@@ -470,7 +478,7 @@ static bool shelve(struct memory *memory, struct buffer *buffer)
         memory->limits.keep_bytes < SHELF_BYTES)
         return false;
     short_lock_enter(&shelf->lock);
-    room = shelf->count < SHELF_BUFFERS;
+    room = shelf->count < SHELF_BUFFERS && !atomic_load(&buffer->failure);
     if (room) {
         struct buffer **at = shelf_place(memory, shelf, bytes);
 
@@ -499,6 +507,7 @@ frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent
         buffer->bytes = bytes;
         atomic_store_explicit(&buffer->counts, 1, memory_order_relaxed);
         atomic_store_explicit(&buffer->last_write, 0, memory_order_relaxed);
+        atomic_store_explicit(&buffer->writer, 0, memory_order_relaxed);
         *out = buffer;
         return FRIT_OK;
     }
@@ -520,6 +529,7 @@ frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent
             free(buffer);
             return st;
         }
+        atomic_store_explicit(&buffer->piece->owner, buffer, memory_order_release);
         buffer->handle = buffer->piece->chunk->handle;
         buffer->offset = buffer->piece->offset;
         buffer->tail = tail;
@@ -544,23 +554,45 @@ frit_status buffer_part(struct buffer *whole, uint64_t first, uint64_t bytes, st
     part->whole = whole;
     atomic_init(&part->counts, 1);
     buffer_own(whole);
+    short_lock_enter(&part->memory->lock);
+    part->next = part->memory->parts;
+    if (part->next)
+        part->next->prev = part;
+    part->memory->parts = part;
+    short_lock_leave(&part->memory->lock);
     return FRIT_OK;
+}
+
+/* Inside the lock. */
+static void unlink_part(struct memory *memory, struct buffer *part)
+{
+    if (part->prev)
+        part->prev->next = part->next;
+    else
+        memory->parts = part->next;
+    if (part->next)
+        part->next->prev = part->prev;
 }
 
 static void give_back(struct buffer *buffer)
 {
     struct memory *memory = buffer->memory;
+    struct failure *failure;
 
-    buffer_disown(buffer->whole);
     if (buffer->piece && shelve(memory, buffer))
         return;
-    if (buffer->piece) {
-        short_lock_enter(&memory->lock);
+    short_lock_enter(&memory->lock);
+    if (buffer->piece)
         return_piece(memory, buffer->piece);
-        short_lock_leave(&memory->lock);
-        memory_poll(memory, PROGRESS_KNOWN);
-    }
+    if (buffer->whole)
+        unlink_part(memory, buffer);
+    short_lock_leave(&memory->lock);
+    failure = atomic_load(&buffer->failure);
+    if (failure)
+        memory->queue.forget(memory->queue.ctx, failure);
+    buffer_disown(buffer->whole);
     free(buffer);
+    memory_poll(memory, PROGRESS_KNOWN);
 }
 
 static void drop(struct buffer *buffer, uint64_t count)
@@ -604,6 +636,34 @@ uint32_t buffer_pins(const struct buffer *buffer)
 bool buffer_is_persistent(const struct buffer *buffer)
 {
     return buffer->piece && buffer->piece->chunk->kind == CHUNK_PERSISTENT;
+}
+
+static void visit(struct buffer *buffer, void (*fn)(struct buffer *buffer, void *ctx), void *ctx)
+{
+    if (atomic_load(&buffer->counts))
+        fn(buffer, ctx);
+}
+
+/* A buffer leaves its piece or its list inside the lock, or goes on a shelf inside the shelf's. */
+void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer, void *ctx),
+                        void *ctx)
+{
+    short_lock_enter(&memory->lock);
+    for (uint32_t i = 0; i < SHELVES; i++)
+        short_lock_enter(&memory->shelves[i].lock);
+    for (const struct pool_chunk *chunk = memory->pool.chunks; chunk; chunk = chunk->next) {
+        for (const struct pool_piece *piece = chunk->first; piece; piece = piece->after) {
+            struct buffer *owner = piece->used ? atomic_load(&piece->owner) : NULL;
+
+            if (owner)
+                visit(owner, fn, ctx);
+        }
+    }
+    for (struct buffer *part = memory->parts; part; part = part->next)
+        visit(part, fn, ctx);
+    for (uint32_t i = 0; i < SHELVES; i++)
+        short_lock_leave(&memory->shelves[i].lock);
+    short_lock_leave(&memory->lock);
 }
 
 void memory_stats(struct memory *memory, struct memory_stats *out)

@@ -21,6 +21,7 @@
 
 #include <frit/backend.h>
 
+struct failure;
 struct memory;
 struct pool_chunk;
 struct pool_piece;
@@ -30,14 +31,17 @@ struct pool_piece;
 struct buffer {
     struct memory *memory;
     struct pool_piece *piece;
-    void *handle;                     /* the driver's name of the chunk */
-    uint64_t offset;                  /* in the chunk */
-    uint64_t bytes;                   /* asked for */
-    uint64_t tail;                    /* usable past them, at most the device's tail_bytes */
-    struct buffer *whole;             /* that it is a part of, owned; NULL: none */
-    atomic_uint_least64_t counts;     /* owners | pins << 32 */
-    atomic_uint_least64_t last_write; /* timeline value */
-    struct buffer *next;              /* on the shelf */
+    void *handle;                      /* the driver's name of the chunk */
+    uint64_t offset;                   /* in the chunk */
+    uint64_t bytes;                    /* asked for */
+    uint64_t tail;                     /* usable past them, at most the device's tail_bytes */
+    struct buffer *whole;              /* that it is a part of, owned; NULL: none */
+    atomic_uint_least64_t counts;      /* owners | pins << 32 */
+    atomic_uint_least64_t last_write;  /* timeline value */
+    atomic_uint_least64_t writer;      /* what wrote it last, by the caller's numbers; 0: nothing */
+    _Atomic(struct failure *) failure; /* why its contents are no good, the caller's mark; NULL as a
+                                          rule.  Changed only by who excludes its end */
+    struct buffer *prev, *next;        /* on the shelf; among the parts */
 };
 
 struct memory_limits {
@@ -66,6 +70,8 @@ struct memory_queue {
     bool (*is_done)(void *ctx, uint64_t value, enum memory_progress how);
     /* Adds what is known of the reasons to a failure of the driver's alloc. */
     void (*explain)(void *ctx, frit_err *err);
+    /* A buffer with this mark is gone. */
+    void (*forget)(void *ctx, struct failure *failure);
     void *ctx;
 };
 
@@ -91,6 +97,10 @@ void buffer_unpin(struct buffer *buffer);
 uint32_t buffer_owners(const struct buffer *buffer);
 uint32_t buffer_pins(const struct buffer *buffer);
 bool buffer_is_persistent(const struct buffer *buffer);
+/* Calls `fn` for each buffer with memory and an owner or a pin; none of them ends meanwhile.  `fn`
+ * may mark it, and must not call this room. */
+void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer, void *ctx),
+                        void *ctx);
 
 /* Gives chunks without buffers back, persistent ones too only on `all`. */
 void memory_trim(struct memory *memory, bool all);

@@ -155,6 +155,7 @@ struct pool_piece *pool_take(struct pool *pool, enum chunk_kind kind, uint64_t b
         split(pool, piece, bytes);
     }
     piece->used = true;
+    atomic_store_explicit(&piece->owner, NULL, memory_order_relaxed);
     if (piece->chunk->n_used++ == 0)
         count_idle(pool, piece->chunk, false);
     return piece;

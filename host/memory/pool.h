@@ -4,6 +4,7 @@
 #ifndef MEMORY_POOL_H
 #define MEMORY_POOL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@ struct pool_piece {
     struct pool_piece *before, *after; /* neighbours in the chunk */
     struct pool_piece *prev, *next;    /* in the free list of the size class */
     uint64_t offset, bytes;
+    _Atomic(void *) owner; /* of a used one: the caller's; NULL: not said yet */
     bool used;
 };
 

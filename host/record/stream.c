@@ -45,14 +45,33 @@ static void stream_put_away(struct stream *stream)
     pthread_mutex_unlock(&idle.lock);
 }
 
-static void note_error(struct stream *stream, void *failure)
+struct late_failure {
+    struct failure *failure;
+    uint32_t stream;
+    bool noted;
+};
+
+static void note_error(struct stream *stream, void *ctx)
 {
-    stream_note_error(stream, failure);
+    struct late_failure *late = ctx;
+    bool is_it = late->stream == DEVICE_ALL_STREAMS;
+
+    home_enter(&stream->home);
+    is_it |= stream->has_ordinal && stream->ordinal == late->stream;
+    if (is_it && !stream->first_error)
+        stream->first_error = failure_ref(late->failure);
+    home_leave(&stream->home);
+    late->noted |= is_it;
 }
 
-static void note_failure(frit_device *device, struct failure *failure)
+/* The stream may have passed to another thread, whose error it is not. */
+static void note_failure(frit_device *device, struct failure *failure, uint32_t stream)
 {
-    streams_each(device, note_error, failure);
+    struct late_failure late = {failure, stream, false};
+
+    streams_each(device, note_error, &late);
+    if (!late.noted)
+        device_keep_error(device, failure_ref(failure));
 }
 
 static struct stream *stream_create(frit_device *device, const void *owner, bool explicit)

@@ -55,19 +55,13 @@ static void bind(struct launch *l, uint32_t index, uint64_t flags)
     touch(l, arg->memory, arg->offset, arg->extent + (write ? arg->tail : 0), write);
 }
 
-static frit_status bind_inputs(struct launch *l, frit_err *err)
+static void bind_inputs(struct launch *l)
 {
-    struct run_scratch *s = l->frame->scratch;
-
-    if (!array_grow(&s->seen, &s->seen_capacity, s->n_seen, l->call->n_in, sizeof(*s->seen)))
-        return fail_memory(err, l->call->n_in * sizeof(*s->seen));
     for (uint32_t i = 0; i < l->call->n_in; i++) {
         if (l->in[i].type.dtype == FRIT_NO_DTYPE)
             continue;
         bind(l, i, FRIT_ARG_READ);
-        s->seen[s->n_seen++] = atomic_load(&l->in[i].buffer->last_write);
     }
-    return FRIT_OK;
 }
 
 /* ---- outputs ---- */
@@ -242,7 +236,7 @@ frit_status launch_bind_args(struct launch *l, frit_err *err)
 
     if (!derived)
         return fail_memory(err, sizeof(*derived));
-    TRY(bind_inputs(l, err));
+    bind_inputs(l);
     TRY(frame_reserve(l->frame, 2 * l->call->n_out + 1 + spec->n_derived, err));
     for (uint32_t k = 0; k < l->call->n_out; k++) {
         if (l->out[k].type.dtype == FRIT_NO_DTYPE)

@@ -22,6 +22,7 @@ struct bound_value {
     uint64_t bytes;
     struct op_type type;
     struct layout layout;
+    uint64_t writer; /* EXTERNAL, overwritten: that of the buffer before the play */
     struct buffer
         *buffer; /* made ones: while the bound plays, else NULL; of an operand, the last */
 };
@@ -90,6 +91,8 @@ struct bound_plan {
     uint32_t n_values, n_launches, launches_capacity, n_same, n_submits, n_calls;
     uint32_t n_seg; /* values of the segment */
     uint32_t plays;
+    uint64_t n_disabled;          /* programs of the device when the blocks were last looked at */
+    struct failure *late_failure; /* of a submit of this play, a reference; NULL: none is known */
     frit_cmd *cmds;
     uint32_t cmds_capacity;
 };

@@ -71,22 +71,27 @@ static void bind(struct execution *f)
     preassign_bind(f->assigned, segment, explorer, f->values);
 }
 
-/* Values that a failed command of the device wrote are failures too; these references are ours. */
-static void find_poison(struct execution *f, bool take)
+/* Values that are spoiled are failures too; these references are ours. */
+static void take_failures(struct execution *f)
 {
     frit_device *device = f->stream->device;
 
-    if (!atomic_load(&device->n_poisons))
+    if (!atomic_load(&device->n_spoiled))
         return;
     for (uint32_t i = 0; i < f->executor->explorer.graph.n_values; i++) {
         struct run_value *value = &f->values[i];
 
-        if (!value->external || !value->value.buffer)
-            continue;
-        if (take)
-            value->failure =
-                device_poison_of(device, atomic_load(&value->value.buffer->last_write));
-        else
+        if (value->external && value->value.buffer)
+            value->failure = lineage_failure_of(device->lineage, value->value.buffer);
+    }
+}
+
+static void give_failures_back(struct execution *f)
+{
+    for (uint32_t i = 0; i < f->executor->explorer.graph.n_values; i++) {
+        struct run_value *value = &f->values[i];
+
+        if (value->external && value->value.buffer)
             failure_unref(value->failure);
     }
 }
@@ -221,7 +226,7 @@ static void execute_plan(struct execution *f, struct plan *plan)
     home_enter(&stream->home);
     bind(f);
     home_leave(&stream->home);
-    find_poison(f, true);
+    take_failures(f);
     f->run = (struct run){.device = stream->device,
                           .plan = plan,
                           .graph = &f->executor->explorer.graph,
@@ -238,7 +243,7 @@ static void execute_plan(struct execution *f, struct plan *plan)
     if (watch_is_on(&stream->device->watch))
         watch_ran(&stream->device->watch, &f->run);
     keep_tape(f, plan);
-    find_poison(f, false);
+    give_failures_back(f);
 }
 
 /* Runs the plan over the first records of a work that is detached; without a plan they fail.  No
@@ -271,7 +276,7 @@ static bool play(struct execution *f, struct bound_plan *bound)
     struct stream *stream = f->stream;
     frit_device *device = stream->device;
     struct failure *failure = NULL;
-    uint64_t value = 0, begun = timeline_begin();
+    uint64_t begun = timeline_begin();
     frit_status st;
     bool fits;
 
@@ -280,13 +285,12 @@ static bool play(struct execution *f, struct bound_plan *bound)
     home_leave(&stream->home);
     if (!fits || !replay_is_sound(bound, device))
         return false;
-    st = replay_run(bound, device, f->segment, f->ordinal, &value);
+    st = replay_run(bound, device, f->segment, f->ordinal);
     f->lacked = launch_lacked_memory(st);
     if (st)
         return false;
     timeline_end(begun, "plan", str_of("replay"));
-    if (atomic_load(&device->n_poisons))
-        failure = replay_failure(bound, device, value);
+    failure = replay_failure(bound, device);
     home_enter(&stream->home);
     replay_publish(bound, f->segment, failure);
     stream_count(&stream->count.replays, 1);

@@ -205,6 +205,26 @@ static frit_status take_memory(struct bound_plan *bound, frit_device *device, fr
     return FRIT_OK;
 }
 
+static void note_writers(struct bound_plan *bound)
+{
+    for (uint32_t i = 0; i < bound->external.count; i++) {
+        struct bound_value *value = &bound->values[bound->external.list[i]];
+
+        if (value->overwritten)
+            value->writer = atomic_load(&value->buffer->writer);
+    }
+}
+
+static void restore_writers(struct bound_plan *bound, frit_device *device)
+{
+    for (uint32_t i = 0; i < bound->external.count; i++) {
+        struct bound_value *value = &bound->values[bound->external.list[i]];
+
+        if (value->overwritten && atomic_load(&value->buffer->writer) != value->writer)
+            lineage_restore(device->lineage, value->buffer, value->writer);
+    }
+}
+
 static bool up_to_date(struct bound_plan *bound)
 {
     if (++bound->plays % LOOK_EVERY)
@@ -255,43 +275,121 @@ static void set_written(struct bound_plan *bound, const struct bound_launch *l, 
     }
 }
 
-/* The launches from `from` up to the next submit. */
-static frit_status play_submit(struct bound_plan *bound, frit_device *device, uint32_t from,
-                               uint32_t *end, uint64_t *value, frit_err *err)
+static struct buffer *arg_buffer(const struct bound_plan *bound, const struct bound_launch *l,
+                                 uint32_t i)
 {
-    uint32_t n = 0, i = from;
+    return l->args[i].value == GRAPH_NO_VALUE ? NULL : bound->values[l->args[i].value].buffer;
+}
 
-    do
-        TRY(add_cmds(bound, &bound->launches[i], &n, err));
-    while (!bound->launches[i++].submit_after);
-    TRY(device_submit(device, bound->cmds, n, value, err));
-    *end = i;
-    for (i = from; i < *end; i++) {
-        drop_workspace(&bound->launches[i]);
-        set_written(bound, &bound->launches[i], *value);
+/* ---- what depends on what, see device/lineage.h ---- */
+
+static atomic_bool *disabled_flag(const struct bound_launch *l)
+{
+    return l->block ? &plan_program_of(l->launch.program)->disabled : NULL;
+}
+
+static void enter_launch(const struct bound_plan *bound, struct bound_launch *l,
+                         struct lineage *lineage, uint32_t stream, struct lineage_batch *batch)
+{
+    const struct lineage_launch launch = {
+        .stream = stream, .label = lineage_label(l->launch.cookie), .disabled = disabled_flag(l)};
+
+    l->launch.cookie = lineage_launch(lineage, batch, &launch);
+    for (uint32_t i = 0; i < l->launch.n_args; i++) {
+        struct buffer *buffer = arg_buffer(bound, l, i);
+
+        if (buffer && i < l->n_in)
+            lineage_reads(lineage, buffer);
+        else if (buffer)
+            lineage_writes(lineage, buffer);
     }
+}
+
+static void enter_launches(struct bound_plan *bound, frit_device *device, uint32_t from,
+                           uint32_t end, uint32_t stream, struct lineage_batch *batch)
+{
+    if (!lineage_is_needed(device))
+        return;
+    lineage_enter(device->lineage);
+    for (uint32_t i = from; i < end; i++)
+        enter_launch(bound, &bound->launches[i], device->lineage, stream, batch);
+    lineage_leave(device->lineage);
+}
+
+/* The submit itself failed: spoils what its launches were to write. */
+static void look_inside(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
+                        uint64_t value)
+{
+    struct failure *failure;
+
+    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || lineage_known(device->lineage) < value)
+        return;
+    failure = lineage_failure_at(device->lineage, value);
+    for (uint32_t i = from; i < end && failure; i++) {
+        struct bound_launch *l = &bound->launches[i];
+
+        for (uint32_t k = l->n_in; k < l->launch.n_args; k++) {
+            if (arg_buffer(bound, l, k))
+                lineage_spoil(device->lineage, arg_buffer(bound, l, k), failure);
+        }
+        if (l->block && !atomic_exchange(disabled_flag(l), true))
+            device_note_disabled(device,
+                                 label_text(device->labels, lineage_label(l->launch.cookie)),
+                                 "a command of it failed");
+    }
+    if (bound->late_failure)
+        failure_unref(failure);
+    else
+        bound->late_failure = failure;
+}
+
+/* The launches from `from` up to the next submit. */
+static frit_status play_submit(struct bound_plan *bound, frit_device *device, uint32_t stream,
+                               uint32_t from, uint32_t *end, frit_err *err)
+{
+    struct lineage_batch batch = {0};
+    uint64_t value = 0;
+    uint32_t n = 0;
+    frit_status st = FRIT_OK;
+
+    for (*end = from; !bound->launches[*end].submit_after;)
+        ++*end;
+    ++*end;
+    enter_launches(bound, device, from, *end, stream, &batch);
+    for (uint32_t i = from; i < *end && !st; i++)
+        st = add_cmds(bound, &bound->launches[i], &n, err);
+    if (!st)
+        st = device_submit(device, bound->cmds, n, &value, err);
+    lineage_end(device->lineage, &batch, 0, st ? 0 : value);
+    if (st)
+        return st;
+    for (uint32_t i = from; i < *end; i++) {
+        drop_workspace(&bound->launches[i]);
+        set_written(bound, &bound->launches[i], value);
+    }
+    look_inside(bound, device, from, *end, value);
     return FRIT_OK;
 }
 
-static frit_status play(struct bound_plan *bound, frit_device *device, uint64_t *value,
+static frit_status play(struct bound_plan *bound, frit_device *device, uint32_t stream,
                         frit_err *err)
 {
     uint32_t submits = 0, dropped = 0;
 
     for (uint32_t at = 0; at < bound->n_launches;) {
-        TRY(play_submit(bound, device, at, &at, value, err));
+        TRY(play_submit(bound, device, stream, at, &at, err));
         if (++submits < bound->n_submits)
             drop_dead(bound, submits, &dropped);
     }
     return FRIT_OK;
 }
 
-static bool a_block_failed(const struct bound_plan *bound, frit_device *device)
+static bool has_disabled_block(const struct bound_plan *bound)
 {
     for (uint32_t i = 0; i < bound->n_launches; i++) {
-        const struct bound_launch *l = &bound->launches[i];
+        const atomic_bool *disabled = disabled_flag(&bound->launches[i]);
 
-        if (l->block && label_has_failed(device->labels, (uint32_t)l->launch.cookie))
+        if (disabled && atomic_load(disabled))
             return true;
     }
     return false;
@@ -299,18 +397,23 @@ static bool a_block_failed(const struct bound_plan *bound, frit_device *device)
 
 bool replay_is_sound(struct bound_plan *bound, frit_device *device)
 {
-    struct failure *failure;
+    uint64_t n_disabled = atomic_load_explicit(&device->count.disabled, memory_order_relaxed);
 
-    if (!atomic_load(&device->n_poisons))
-        return true;
-    bound->spoiled |= a_block_failed(bound, device);
-    failure = replay_failure(bound, device, 0);
-    failure_unref(failure);
-    return !bound->spoiled && !failure;
+    if (bound->n_disabled != n_disabled) {
+        bound->n_disabled = n_disabled;
+        bound->spoiled |= has_disabled_block(bound);
+    }
+    if (bound->spoiled || !atomic_load(&device->n_spoiled))
+        return !bound->spoiled;
+    for (uint32_t i = 0; i < bound->external.count; i++) {
+        if (atomic_load(&bound->values[bound->external.list[i]].buffer->failure))
+            return false;
+    }
+    return true;
 }
 
 frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,
-                       uint32_t stream, uint64_t *value)
+                       uint32_t stream)
 {
     frit_err err = ERR_INIT;
     frit_status st = up_to_date(bound) ? FRIT_OK : FRIT_UNSUPPORTED;
@@ -320,36 +423,37 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
 
         if (!write_scalars(l, segment))
             st = FRIT_UNSUPPORTED;
-        l->launch.cookie = (uint32_t)l->launch.cookie | (uint64_t)stream << 32;
     }
     if (st)
         return st;
+    note_writers(bound);
     st = take_memory(bound, device, &err);
     for (uint32_t i = 0; i < bound->n_launches && !st; i++) {
         if (!write_args(bound, &bound->launches[i]))
             st = FRIT_INTERNAL;
     }
     if (!st)
-        st = play(bound, device, value, &err);
+        st = play(bound, device, stream, &err);
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
         for (uint32_t i = 0; i < bound->n_launches; i++)
             drop_workspace(&bound->launches[i]);
+        restore_writers(bound, device);
         drop_list(bound, &bound->created);
         drop_list(bound, &bound->shared);
     }
     return st;
 }
 
-struct failure *replay_failure(const struct bound_plan *bound, frit_device *device, uint64_t value)
+struct failure *replay_failure(struct bound_plan *bound, frit_device *device)
 {
-    struct failure *failure = device_poison_of(device, value);
+    struct failure *failure = bound->late_failure;
 
-    for (uint32_t i = 0; i < bound->external.count && !failure; i++) {
-        const struct buffer *buffer = bound->values[bound->external.list[i]].buffer;
-
-        failure = device_poison_of(device, atomic_load(&buffer->last_write));
-    }
+    bound->late_failure = NULL;
+    if (!atomic_load(&device->n_spoiled))
+        return failure;
+    for (uint32_t i = 0; i < bound->wanted.count && !failure; i++)
+        failure = lineage_failure_of(device->lineage, bound->values[bound->wanted.list[i]].buffer);
     return failure;
 }
 
@@ -364,7 +468,7 @@ void replay_publish(struct bound_plan *bound, const struct segment *segment,
         slot->value.buffer = value->buffer;
         slot->state = SLOT_READY;
         value->buffer = NULL;
-        if (failure)
+        if (failure && atomic_load(&slot->value.buffer->failure))
             slot_set_failed(slot, failure_ref(failure));
     }
 }

@@ -66,11 +66,11 @@ bool replay_matches(struct bound_plan *bound, const struct segment *segment);
  * block of the bound has failed; with such a block it must not be played again. */
 bool replay_is_sound(struct bound_plan *bound, frit_device *device);
 /* Outside: writes addresses and numbers, allocates, submits.  Anything but FRIT_OK: nothing has
- * happened.  *value is the timeline's. */
+ * happened. */
 frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,
-                       uint32_t stream, uint64_t *value);
-/* The first failure that is known of what the bound wrote or read, a new reference, or NULL. */
-struct failure *replay_failure(const struct bound_plan *bound, frit_device *device, uint64_t value);
+                       uint32_t stream);
+/* A failure that is known of what the play wrote, a new reference, or NULL. */
+struct failure *replay_failure(struct bound_plan *bound, frit_device *device);
 /* Inside the lock: gives the slots their values, or the failure (borrowed). */
 void replay_publish(struct bound_plan *bound, const struct segment *segment,
                     struct failure *failure);

@@ -34,6 +34,7 @@ static frit_status bytes_in(frit_device *device, const void *data, uint64_t byte
     }
     device_reached(device, at);
     atomic_store(&(*out)->last_write, at);
+    lineage_transferred(device->lineage, *out, at);
     atomic_fetch_add(&device->count.bytes_in, bytes);
     return FRIT_OK;
 }
@@ -87,6 +88,17 @@ frit_status transfer_start(frit_device *device, const struct value *pinned, void
                      data, err);
 }
 
+/* Why the elements are no good: the read failed, or they were none before. */
+static struct failure *read_failure(const struct transfer_read *read)
+{
+    struct lineage *lineage = read->device->lineage;
+    struct failure *failure = NULL;
+
+    if (lineage_known(lineage) >= read->at)
+        failure = lineage_failure_at(lineage, read->at);
+    return failure ? failure : lineage_failure_of(lineage, read->value.buffer);
+}
+
 frit_status transfer_finish(struct transfer_read *read, frit_status started, frit_err *err)
 {
     struct buffer *buffer = read->value.buffer;
@@ -96,7 +108,7 @@ frit_status transfer_finish(struct transfer_read *read, frit_status started, fri
     if (!st)
         st = device_wait(read->device, read->at, err);
     if (!st && buffer)
-        failure = device_poison_of(read->device, atomic_load(&buffer->last_write));
+        failure = read_failure(read);
     if (failure) {
         st = fail(err, failure->status, "%s", failure->text);
         failure_unref(failure);

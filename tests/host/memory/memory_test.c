@@ -101,7 +101,7 @@ static void rig_open(struct rig *rig)
         memory_create(&backend, &rig->info, &rig->driver, &rig->limits, &rig->memory, NULL),
         FRIT_OK);
     memory_set_queue(rig->memory, &(struct memory_queue){queue_submitted, queue_is_done,
-                                                         queue_explain, &rig->driver});
+                                                         queue_explain, NULL, &rig->driver});
 }
 
 static void rig_close(struct rig *rig)
