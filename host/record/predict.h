@@ -81,7 +81,6 @@ static inline void predict_confirm(struct segment *segment, struct recorded_op *
     if (sure)
         segment->n_confirmed = segment->n_ops;
     segment->n_values = record->end;
-    segment->n_extents = record->n_extents;
     segment->n_ops++;
 }
 

@@ -145,9 +145,17 @@ static inline void segment_bury(struct segment *segment, uint32_t value)
     else
         segment_bury_more(segment, record, value);
 }
-/* The exact key of a record that got its last death. */
-bool segment_key(struct segment *segment, uint32_t record, struct walker *walker,
-                 struct op_key *key);
+/* What a composite op that the driver does not claim is expanded into: its relative form, and the
+ * extents above 1 that appear in the expanded ops so far. */
+struct segment_form {
+    struct key_form key;
+    const int64_t *extents;
+    uint32_t n_extents;
+};
+/* The exact key of op `number`, which has got its last death; the keys of the ops before it are
+ * taken.  `form` NULL: the op is not expanded.  False without memory. */
+bool segment_key(struct segment *segment, uint32_t number, const struct segment_form *form,
+                 struct walker *walker, struct op_key *key);
 /* Appends the records of `from` from number `first` on, with new numbers; makers among the earlier
  * ones become external.  False without memory, and `to` is as before. */
 bool segment_move(struct segment *to, const struct segment *from, uint32_t first);

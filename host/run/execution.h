@@ -24,6 +24,7 @@ struct execution {
     struct segment *segment;
     uint32_t n_calls;            /* ops that the plan covers */
     uint32_t ordinal;            /* of the stream when detached: it may pass to another thread */
+    bool known;                  /* a drain found the plan in the automaton */
     bool lacked;                 /* memory, to be run as before */
     struct assignment *assigned; /* to values that the plan makes */
     struct run_value *values;
