@@ -146,9 +146,9 @@ void device_destroy(frit_device *device)
     automaton_destroy(device->automaton);
     fusers_fini(&device->fusers);
     programs_destroy(device->programs);
-    labels_destroy(device->labels);
-    memory_destroy(device->memory);
+    memory_destroy(device->memory); /* may wait, and learn of a failure */
     lineage_destroy(device->lineage);
+    labels_destroy(device->labels);
     if (device->self)
         device->backend->device_close(device->self);
     failure_unref(device->loss);

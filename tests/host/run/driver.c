@@ -73,6 +73,12 @@ static void free_memory(void *self, void *memory)
     free(block - 1);
 }
 
+void driver_fails(struct driver *driver, frit_status status, uint64_t value, uint64_t cookie)
+{
+    assert_true(driver->n_failures < 8);
+    driver->failures[driver->n_failures++] = (frit_failure){0, status, value, cookie};
+}
+
 static frit_status write_bytes(void *self, const frit_transfer *to, const void *from,
                                uint64_t *value, frit_err *err)
 {
@@ -82,7 +88,7 @@ static frit_status write_bytes(void *self, const frit_transfer *to, const void *
     memcpy((char *)to->memory + to->offset, from, to->bytes);
     *value = ++driver->timeline;
     if (driver->fail_writes)
-        driver->failure = (frit_failure){0, FRIT_TIMEOUT, *value, 0};
+        driver_fails(driver, FRIT_TIMEOUT, *value, 0);
     driver->fail_writes = false;
     return FRIT_OK;
 }
@@ -518,11 +524,12 @@ static void run_command(struct driver *driver, const frit_cmd *cmd, uint64_t val
         return;
     check_aliases(cmd->launch);
     check_starts(cmd->launch);
-    if (driver->complete_status) {
-        driver->failure = (frit_failure){0, driver->complete_status, value, cmd->launch->cookie};
+    if (driver->complete_status && !driver->complete_after) {
+        driver_fails(driver, driver->complete_status, value, cmd->launch->cookie);
         driver->complete_status = FRIT_OK;
         return;
     }
+    driver->complete_after -= driver->complete_after > 0;
     if (cmd->kind == FRIT_CMD_DISPATCH)
         driver->dispatches++;
     launch_one(driver, cmd->launch);
@@ -570,11 +577,20 @@ static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint
     return FRIT_OK;
 }
 
+static const frit_failure *first_failure(const struct driver *driver, uint64_t known)
+{
+    for (uint32_t i = 0; i < driver->n_failures; i++) {
+        if (driver->failures[i].value > known)
+            return &driver->failures[i];
+    }
+    return NULL;
+}
+
 static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *out,
                               frit_err *err)
 {
     struct driver *driver = self;
-    const frit_failure *known = &driver->failure;
+    const frit_failure *known = first_failure(driver, out->value);
 
     (void)timeout_ns;
     TRY(check_lost(driver, err));
@@ -585,7 +601,7 @@ static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, f
     atomic_fetch_add(&driver->waits, 1);
     if (value > atomic_load(&driver->waited))
         atomic_store(&driver->waited, value);
-    if (known->status && known->value > out->value && known->value <= value) {
+    if (known && known->value <= value) {
         out->status = known->status;
         out->value = driver->nameless ? out->value : known->value;
         out->cookie = known->cookie;
