@@ -77,6 +77,7 @@ struct segment {
     struct segment *successor; /* ran after it the last time; of segments.c, as are the next two */
     uint64_t turn;             /* of its last run */
     bool running;
+    const void *bound; /* what it ran as the last time, of run/bound_cache.h; may be gone */
 };
 
 /* Whether the walker has taken every record's key. */

@@ -4,6 +4,7 @@
  * A program writes there itself where it can and nothing else that lies there is needed any more.
  * What came about elsewhere (a view, memory with a tail, a fallback, another device) is copied when
  * all steps have run: until then the memory is as its readers know it.  Threads: one at a time. */
+#include "run/bound_plan.h"
 #include "run/launch_parts.h"
 
 #include "base/array.h"
@@ -110,7 +111,8 @@ static frit_status add_copy(struct frame *frame, uint32_t number, frit_err *err)
     struct value from = v->value;
 
     if (!layout_is_dense(&from.type, &from.layout) || lies_in(&from, memory))
-        TRY(launch_copy(frame, &v->value, NULL, &from, err));
+        TRY(launch_copy(frame, number, NULL, &from, err));
+    bound_plan_spoil(frame->bound); /* it has launches alone */
     TRY(frame_reserve(frame, 2, err));
     TRY(batch_copy(&s->batch, from.buffer, launch_extent(&from).first, memory, err));
     TRY(batch_writes(&s->batch, memory, err));

@@ -21,7 +21,8 @@ static void detach(struct stream *stream, uint32_t n_calls, struct execution *f)
                             .executor = stream->executor,
                             .segment = stream->segment,
                             .n_calls = n_calls,
-                            .ordinal = stream->ordinal};
+                            .ordinal = stream->ordinal,
+                            .serial = stream->walker.serial};
     segment_begin(next, ++stream->last_epoch);
     if (!segment_move(next, f->segment, n_calls)) {
         segment_release(next);
@@ -343,12 +344,11 @@ static bool has_effects(const struct segment *segment)
     return false;
 }
 
-static void stop(struct stream *stream)
+static void retire(struct stream *stream)
 {
-    stream_stop(stream);
-    preassign_forget(stream);
     executor_destroy(stream->executor);
     stream->executor = NULL;
+    stream_retire(stream);
 }
 
 static void close_streams(frit_device *device)
@@ -357,13 +357,16 @@ static void close_streams(frit_device *device)
         if (has_effects(stream->segment))
             stream_drain(stream, DRAIN_SYNC);
     }
-    for (struct stream *stream = device->streams; stream; stream = stream->next)
-        stop(stream);
+    for (struct stream *stream = device->streams; stream; stream = stream->next) {
+        stream_stop(stream);
+        preassign_forget(stream);
+    }
+    device_wait(device, atomic_load(&device->last_value), NULL); /* programs end with executors */
     while (device->streams) {
         struct stream *stream = device->streams;
 
         device->streams = stream->next;
-        stream_retire(stream);
+        retire(stream);
     }
 }
 

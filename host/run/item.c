@@ -6,9 +6,9 @@
 #include "device/label.h"
 #include "device/program.h"
 #include "graph/decompose.h"
+#include "run/bound_plan.h"
 #include "run/fallback.h"
 #include "run/launch.h"
-#include "run/replay.h"
 
 static const struct graph_op *op_at(const struct frame *frame, const struct cursor *at)
 {
@@ -119,8 +119,7 @@ static frit_status make_empty(struct frame *frame, const uint32_t *out, uint32_t
         TRY(frame_reserve(frame, 1, err));
         TRY(frame_claim(frame, 0, false, &buffer, &from, err));
         frame_make(frame, out[k], buffer, from);
-        if (frame->bound)
-            bound_plan_add_made(frame->bound, out[k], &(struct bind_value){.of = GRAPH_NO_VALUE});
+        bound_plan_add_made(frame->bound, out[k], buffer, GRAPH_NO_VALUE);
         frame->values[out[k]].value.type = frame->graph->values[out[k]].type;
         layout_dense(&frame->values[out[k]].value.type, &frame->values[out[k]].value.layout);
     }
@@ -274,7 +273,7 @@ static frit_status run_view(struct frame *frame, const struct graph_op *op, frit
     TRY(frame_reserve(frame, 1, err));
     out->type = frame->graph->values[op->out[0]].type;
     if (!layout_view(op->op, op->attrs, &in->type, &in->layout, &out->type, &out->layout)) {
-        TRY(launch_copy(frame, in, NULL, &dense, err));
+        TRY(launch_copy(frame, op->in[0].value, NULL, &dense, err));
         if (!frame_note_item(frame))
             return fail_memory(err, sizeof(struct cursor));
         TRY(frame_reserve(frame, 1, err));
@@ -283,8 +282,7 @@ static frit_status run_view(struct frame *frame, const struct graph_op *op, frit
     }
     buffer_own(in->buffer);
     frame_make(frame, op->out[0], in->buffer, NO_CHANGE);
-    if (frame->bound)
-        bound_plan_add_made(frame->bound, op->out[0], &(struct bind_value){.of = op->in[0].value});
+    bound_plan_add_made(frame->bound, op->out[0], in->buffer, op->in[0].value);
     return FRIT_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every made value owns its buffer once, however it came by it: created, or shared with another
- * value whose memory it took or is a view of.  So a run that is given up gives all of them back;
- * only writes into the memory of operands could not be undone, and these are allowed where there is
- * one submit. */
+/* A bound plan owns each of its buffers once while it is replayed.  The wanted value that takes one
+ * takes that owner over; other values that share a buffer own it once more.  So a replay that is
+ * given up gives all buffers back; only writes into the memory of operands could not be undone, and
+ * plans that have these are one submit. */
 #include "run/replay.h"
 
 #include <string.h>
@@ -10,11 +10,12 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "device/label.h"
-#include "run/bound_plan.h"
+#include "device/prepared.h"
+#include "run/launch.h"
 
-enum { LOOK_EVERY = 64 }; /* plays between two looks at the generation of a program */
+enum { LOOK_EVERY = 64 }; /* replays between two looks at the generation of a program */
 
-/* ---- does it fit ---- */
+/* ---- does it match ---- */
 
 static bool same_scalars(const struct same_record *same, const struct recorded_op *record)
 {
@@ -39,8 +40,8 @@ static bool same_layout(const struct bound_value *bound, const struct value *val
     return true;
 }
 
-/* An operand as the bound had it, at a place of the same kind, in a buffer of the same size: what
- * lies behind it is its or not. */
+/* An operand as it was, at a place of the same kind, in a buffer of the same size: whether there is
+ * a tail behind it follows from these. */
 static bool matches_external(struct bound_value *bound, const struct seg_value *from)
 {
     const struct slot *slot = from->slot;
@@ -60,6 +61,53 @@ static bool matches_external(struct bound_value *bound, const struct seg_value *
     return !bound->overwritten || (buffer_owners(buffer) == 1 && buffer_pins(buffer) == 0);
 }
 
+static bool meet(const struct buffer *a, const struct buffer *b)
+{
+    return a->handle == b->handle && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
+}
+
+/* The memory assigned to a value is of the same kind, and no operand lies in it. */
+static bool matches_assigned(struct bound_plan *bound, struct bound_value *value,
+                             const struct slot *slot, const struct assignment *assigned)
+{
+    const struct buffer *memory;
+
+    while (assigned && assigned->slot != slot)
+        assigned = assigned->next;
+    if (!assigned)
+        return false;
+    memory = assigned->memory;
+    value->buffer = assigned->memory;
+    if (memory->bytes != value->bytes || memory->tail != value->tail ||
+        (memory->offset == 0) != value->start ||
+        memory->offset & (((uint64_t)1 << value->align_log2) - 1))
+        return false;
+    for (uint32_t i = 0; i < bound->external.count; i++) {
+        if (meet(bound->values[bound->external.list[i]].buffer, memory))
+            return false;
+    }
+    return true;
+}
+
+static bool matches_all_assigned(struct bound_plan *bound, const struct segment *segment,
+                                 const struct assignment *assigned)
+{
+    uint32_t n = 0;
+
+    for (const struct assignment *a = assigned; a; a = a->next)
+        n++;
+    if (n != bound->assigned.count)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        struct bound_value *value = &bound->values[bound->assigned.list[i]];
+
+        if (!matches_assigned(bound, value, segment->values[value->seg].slot, assigned))
+            return false;
+    }
+    return true;
+}
+
 static bool same_persistence(const struct bound_plan *bound, const struct segment *segment)
 {
     if (!bound->persistent)
@@ -71,10 +119,11 @@ static bool same_persistence(const struct bound_plan *bound, const struct segmen
     return true;
 }
 
-bool replay_matches(struct bound_plan *bound, const struct segment *segment)
+bool replay_matches(struct bound_plan *bound, const struct segment *segment,
+                    const struct assignment *assigned)
 {
-    for (uint32_t i = 0; i < bound->asked.count; i++) {
-        const struct bound_value *value = &bound->values[bound->asked.list[i]];
+    for (uint32_t i = 0; i < bound->unsure.count; i++) {
+        const struct bound_value *value = &bound->values[bound->unsure.list[i]];
         const struct slot *slot = segment->values[value->seg].slot;
 
         if (value->wanted != (slot->owners > 0 || slot->holds > 1))
@@ -86,6 +135,8 @@ bool replay_matches(struct bound_plan *bound, const struct segment *segment)
         if (!matches_external(value, &segment->values[value->seg]))
             return false;
     }
+    if ((assigned || bound->assigned.count) && !matches_all_assigned(bound, segment, assigned))
+        return false;
     if (!same_persistence(bound, segment))
         return false;
     for (uint32_t i = 0; i < bound->n_same; i++) {
@@ -94,6 +145,8 @@ bool replay_matches(struct bound_plan *bound, const struct segment *segment)
     }
     return true;
 }
+
+/* ---- scalars ---- */
 
 /* Classes are part of what prepare answered. */
 static bool write_update(const struct bound_launch *l, const struct bound_scalars *w,
@@ -125,6 +178,14 @@ static bool write_scalars(struct bound_launch *l, const struct segment *segment)
     return true;
 }
 
+/* ---- memory ---- */
+
+static struct buffer *buffer_at(const struct bound_plan *bound, const struct bound_ref *at)
+{
+    return at->place == BOUND_BUFFER ? bound->buffers[at->index].buffer
+                                     : bound->values[at->index].buffer;
+}
+
 /* False: a value made here begins where prepare did not see it begin. */
 static bool write_args(struct bound_plan *bound, struct bound_launch *l)
 {
@@ -132,102 +193,86 @@ static bool write_args(struct bound_plan *bound, struct bound_launch *l)
 
     for (uint32_t i = 0; i < l->launch.n_args; i++) {
         const struct buffer *buffer;
+        bool start;
 
-        if (l->args[i].value == GRAPH_NO_VALUE)
+        if (l->args[i].place == BOUND_ABSENT)
             continue;
-        buffer = bound->values[l->args[i].value].buffer;
+        buffer = buffer_at(bound, &l->args[i]);
         args[i].memory = buffer->handle;
         args[i].offset = buffer->offset + l->args[i].first;
-        if (i < l->n_in && (args[i].offset == 0) != !!(args[i].flags & FRIT_ARG_START))
+        start = args[i].offset == 0;
+        if (i < l->n_in && start != !!(args[i].flags & FRIT_ARG_START))
             return false;
         if (i < l->n_in)
             continue;
-        args[i].flags = args[i].offset == 0 ? args[i].flags | FRIT_ARG_START
-                                            : args[i].flags & ~(uint64_t)FRIT_ARG_START;
+        args[i].flags = (args[i].flags & ~(uint64_t)FRIT_ARG_START) | (start ? FRIT_ARG_START : 0);
         if (args[i].tail)
             args[i].tail = buffer->tail;
     }
     return true;
 }
 
-/* Gives back what died by the submit of this number; `from` counts the dying that are gone. */
-static void drop_dead(struct bound_plan *bound, uint32_t submits, uint32_t *from)
+static void write_spaces(const struct bound_plan *bound, struct bound_launch *l)
 {
-    for (; *from < bound->dying.count; ++*from) {
-        struct bound_value *value = &bound->values[bound->dying.list[*from]];
+    frit_derived *derived = (frit_derived *)l->launch.derived;
+    uint32_t n = 0;
 
-        if (value->dies_after > submits)
-            break;
-        buffer_disown(value->buffer);
-        value->buffer = NULL;
+    if (l->n_spaces > l->launch.n_derived) {
+        const struct buffer *workspace = buffer_at(bound, &l->spaces[n++]);
+
+        l->launch.workspace = workspace->handle;
+        l->launch.workspace_offset = workspace->offset;
     }
-}
+    for (uint32_t i = 0; i < l->launch.n_derived; i++) {
+        const struct buffer *memory = buffer_at(bound, &l->spaces[n++]);
 
-static void drop_list(struct bound_plan *bound, const struct bound_list *list)
-{
-    for (uint32_t i = 0; i < list->count; i++) {
-        buffer_disown(bound->values[list->list[i]].buffer);
-        bound->values[list->list[i]].buffer = NULL;
+        derived[i].memory = memory->handle;
+        derived[i].offset = memory->offset;
     }
-}
-
-static void drop_workspace(struct bound_launch *l)
-{
-    buffer_disown(l->workspace);
-    l->workspace = NULL;
-}
-
-static frit_status take_workspace(struct bound_launch *l, frit_device *device, frit_err *err)
-{
-    if (!l->workspace_bytes)
-        return FRIT_OK;
-    TRY(buffer_create(device->memory, l->workspace_bytes, false, &l->workspace, err));
-    l->launch.workspace = l->workspace->handle;
-    l->launch.workspace_offset = l->workspace->offset;
-    return FRIT_OK;
 }
 
 static frit_status take_memory(struct bound_plan *bound, frit_device *device, frit_err *err)
 {
-    for (uint32_t i = 0; i < bound->created.count; i++) {
-        struct bound_value *value = &bound->values[bound->created.list[i]];
+    for (uint32_t i = 0; i < bound->n_buffers; i++) {
+        struct bound_buffer *buffer = &bound->buffers[i];
 
-        TRY(buffer_create(device->memory, value->bytes, value->persistent, &value->buffer, err));
-    }
-    for (uint32_t i = 0; i < bound->n_launches; i++)
-        TRY(take_workspace(&bound->launches[i], device, err));
-    for (uint32_t i = 0; i < bound->shared.count; i++) {
-        struct bound_value *value = &bound->values[bound->shared.list[i]];
-
-        value->buffer = bound->values[value->of].buffer;
-        buffer_own(value->buffer);
+        if (buffer->in != i)
+            buffer->buffer = bound->buffers[buffer->in].buffer;
+        else
+            TRY(buffer_create(device->memory, buffer->bytes, buffer->persistent, &buffer->buffer,
+                              err));
     }
     return FRIT_OK;
 }
 
-static void note_writers(struct bound_plan *bound)
+/* Gives back those that are not given back yet. */
+static void drop_memory(struct bound_plan *bound)
 {
-    for (uint32_t i = 0; i < bound->external.count; i++) {
-        struct bound_value *value = &bound->values[bound->external.list[i]];
-
-        if (value->overwritten)
-            value->writer = atomic_load(&value->buffer->writer);
+    for (uint32_t i = 0; i < bound->n_buffers; i++) {
+        if (bound->buffers[i].in == i)
+            buffer_disown(bound->buffers[i].buffer);
+        bound->buffers[i].buffer = NULL;
     }
 }
 
-static void restore_writers(struct bound_plan *bound, frit_device *device)
+/* Gives back what died by the submit of this number; `from` counts the dying that are gone. */
+static void drop_dead(struct bound_plan *bound, uint32_t submits, uint32_t *from)
 {
-    for (uint32_t i = 0; i < bound->external.count; i++) {
-        struct bound_value *value = &bound->values[bound->external.list[i]];
+    for (; *from < bound->dying.count; ++*from) {
+        struct bound_buffer *buffer = &bound->buffers[bound->dying.list[*from]];
 
-        if (value->overwritten && atomic_load(&value->buffer->writer) != value->writer)
-            lineage_restore(device->lineage, value->buffer, value->writer);
+        if (buffer->dies_after > submits)
+            break;
+        buffer_disown(buffer->buffer);
+        buffer->buffer = NULL;
     }
 }
+
+/* ---- commands ---- */
 
 static bool up_to_date(struct bound_plan *bound)
 {
-    if (++bound->plays % LOOK_EVERY)
+    if (++bound->replays % LOOK_EVERY)
         return true;
     for (uint32_t i = 0; i < bound->n_launches; i++) {
         if (prepared_cache_outdated(bound->launches[i].cache)) {
@@ -236,6 +281,22 @@ static bool up_to_date(struct bound_plan *bound)
         }
     }
     return true;
+}
+
+static frit_cmd barrier(void)
+{
+    return (frit_cmd){.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_BARRIER};
+}
+
+static void add_zeroing(struct bound_plan *bound, const struct bound_launch *l, uint32_t *n)
+{
+    bound->cmds[(*n)++] = (frit_cmd){.struct_size = sizeof(frit_cmd),
+                                     .kind = FRIT_CMD_FILL,
+                                     .dst = l->launch.workspace,
+                                     .dst_offset = l->launch.workspace_offset,
+                                     .bytes = l->zeroed_bytes,
+                                     .pattern_bytes = 1};
+    bound->cmds[(*n)++] = barrier();
 }
 
 /* The commands of one launch. */
@@ -247,10 +308,12 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
     uint32_t capacity = foreign ? 8 : 1, count = 1;
     frit_cmd *at;
 
-    if (!array_grow(&bound->cmds, &bound->cmds_capacity, *n, capacity + 1, sizeof(*bound->cmds)))
+    if (!array_grow(&bound->cmds, &bound->cmds_capacity, *n, capacity + 3, sizeof(*bound->cmds)))
         return fail_memory(err, sizeof(*bound->cmds));
     if (l->barrier)
-        bound->cmds[(*n)++] = (frit_cmd){.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_BARRIER};
+        bound->cmds[(*n)++] = barrier();
+    if (l->zeroed_bytes)
+        add_zeroing(bound, l, n);
     at = &bound->cmds[*n];
     for (uint32_t i = 0; i < capacity; i++)
         at[i] = (frit_cmd){.struct_size = sizeof(frit_cmd)};
@@ -269,19 +332,39 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
 static void set_written(struct bound_plan *bound, const struct bound_launch *l, uint64_t value)
 {
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
-        if (l->args[i].value != GRAPH_NO_VALUE)
-            atomic_store_explicit(&bound->values[l->args[i].value].buffer->last_write, value,
-                                  memory_order_release);
+        struct buffer *buffer;
+
+        if (l->args[i].place == BOUND_ABSENT)
+            continue;
+        buffer = buffer_at(bound, &l->args[i]);
+        atomic_store_explicit(&buffer->last_write, value, memory_order_release);
+        if (buffer->whole)
+            atomic_store_explicit(&buffer->whole->last_write, value, memory_order_release);
     }
 }
 
-static struct buffer *arg_buffer(const struct bound_plan *bound, const struct bound_launch *l,
-                                 uint32_t i)
+/* ---- what depends on what, see device/lineage.h ---- */
+
+static void note_writers(struct bound_plan *bound)
 {
-    return l->args[i].value == GRAPH_NO_VALUE ? NULL : bound->values[l->args[i].value].buffer;
+    for (uint32_t i = 0; i < bound->external.count; i++) {
+        struct bound_value *value = &bound->values[bound->external.list[i]];
+
+        if (value->overwritten)
+            value->writer = atomic_load(&value->buffer->writer);
+    }
 }
 
-/* ---- what depends on what, see device/lineage.h ---- */
+/* What was entered was not submitted: operands hold what they held. */
+static void restore_writers(struct bound_plan *bound, frit_device *device)
+{
+    for (uint32_t i = 0; i < bound->external.count; i++) {
+        struct bound_value *value = &bound->values[bound->external.list[i]];
+
+        if (value->overwritten && atomic_load(&value->buffer->writer) != value->writer)
+            lineage_restore(device->lineage, value->buffer, value->writer);
+    }
+}
 
 static atomic_bool *disabled_flag(const struct bound_launch *l)
 {
@@ -296,12 +379,12 @@ static void enter_launch(const struct bound_plan *bound, struct bound_launch *l,
 
     l->launch.cookie = lineage_launch(lineage, batch, &launch);
     for (uint32_t i = 0; i < l->launch.n_args; i++) {
-        struct buffer *buffer = arg_buffer(bound, l, i);
-
-        if (buffer && i < l->n_in)
-            lineage_reads(lineage, buffer);
-        else if (buffer)
-            lineage_writes(lineage, buffer);
+        if (l->args[i].place == BOUND_ABSENT)
+            continue;
+        if (i < l->n_in)
+            lineage_reads(lineage, buffer_at(bound, &l->args[i]));
+        else
+            lineage_writes(lineage, buffer_at(bound, &l->args[i]));
     }
 }
 
@@ -316,9 +399,18 @@ static void enter_launches(struct bound_plan *bound, frit_device *device, uint32
     lineage_leave(device->lineage);
 }
 
-/* The submit itself failed: spoils what its launches were to write. */
+static void spoil_outputs(const struct bound_plan *bound, frit_device *device,
+                          const struct bound_launch *l, struct failure *failure)
+{
+    for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
+        if (l->args[i].place != BOUND_ABSENT)
+            lineage_spoil(device->lineage, buffer_at(bound, &l->args[i]), failure);
+    }
+}
+
+/* Whether work that ran inside the submit failed: spoils what its launches were to write. */
 static void look_inside(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
-                        uint64_t value)
+                        uint64_t value, struct failure **late)
 {
     struct failure *failure;
 
@@ -326,58 +418,80 @@ static void look_inside(struct bound_plan *bound, frit_device *device, uint32_t 
         return;
     failure = lineage_failure_at(device->lineage, value);
     for (uint32_t i = from; i < end && failure; i++) {
-        struct bound_launch *l = &bound->launches[i];
+        const struct bound_launch *l = &bound->launches[i];
 
-        for (uint32_t k = l->n_in; k < l->launch.n_args; k++) {
-            if (arg_buffer(bound, l, k))
-                lineage_spoil(device->lineage, arg_buffer(bound, l, k), failure);
-        }
+        spoil_outputs(bound, device, l, failure);
         if (l->block && !atomic_exchange(disabled_flag(l), true))
             device_note_disabled(device,
                                  label_text(device->labels, lineage_label(l->launch.cookie)),
                                  "a command of it failed");
     }
-    if (bound->late_failure)
+    if (*late)
         failure_unref(failure);
     else
-        bound->late_failure = failure;
+        *late = failure;
 }
 
-/* The launches from `from` up to the next submit. */
-static frit_status play_submit(struct bound_plan *bound, frit_device *device, uint32_t stream,
-                               uint32_t from, uint32_t *end, frit_err *err)
+/* The launches up to the next submit; returns the first behind it. */
+static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
+{
+    while (!bound->launches[from].submit_after)
+        from++;
+    return from + 1;
+}
+
+static frit_status submit_next(struct bound_plan *bound, frit_device *device, uint32_t stream,
+                               uint32_t from, struct failure **late, frit_err *err)
 {
     struct lineage_batch batch = {0};
+    uint32_t end = submit_end(bound, from), n = 0;
     uint64_t value = 0;
-    uint32_t n = 0;
     frit_status st = FRIT_OK;
 
-    for (*end = from; !bound->launches[*end].submit_after;)
-        ++*end;
-    ++*end;
-    enter_launches(bound, device, from, *end, stream, &batch);
-    for (uint32_t i = from; i < *end && !st; i++)
+    enter_launches(bound, device, from, end, stream, &batch);
+    for (uint32_t i = from; i < end && !st; i++)
         st = add_cmds(bound, &bound->launches[i], &n, err);
     if (!st)
         st = device_submit(device, bound->cmds, n, &value, err);
+    if (st == FRIT_NO_DEVICE_MEMORY && from) {
+        memory_trim(device->memory, false);
+        st = device_submit(device, bound->cmds, n, &value, err);
+    }
     lineage_end(device->lineage, &batch, 0, st ? 0 : value);
     if (st)
         return st;
-    for (uint32_t i = from; i < *end; i++) {
-        drop_workspace(&bound->launches[i]);
+    for (uint32_t i = from; i < end; i++)
         set_written(bound, &bound->launches[i], value);
-    }
-    look_inside(bound, device, from, *end, value);
+    look_inside(bound, device, from, end, value, late);
     return FRIT_OK;
 }
 
-static frit_status play(struct bound_plan *bound, frit_device *device, uint32_t stream,
-                        frit_err *err)
+/* A later submit is refused: what was to be written from here on is not. */
+static void fail_rest(struct bound_plan *bound, frit_device *device, uint32_t from,
+                      struct failure **late, const frit_err *err)
+{
+    struct failure *failure = failure_create(err);
+
+    for (uint32_t i = from; i < bound->n_launches; i++)
+        spoil_outputs(bound, device, &bound->launches[i], failure);
+    failure_unref(*late);
+    *late = failure;
+}
+
+static frit_status submit_all(struct bound_plan *bound, frit_device *device, uint32_t stream,
+                              struct failure **late, frit_err *err)
 {
     uint32_t submits = 0, dropped = 0;
 
-    for (uint32_t at = 0; at < bound->n_launches;) {
-        TRY(play_submit(bound, device, stream, at, &at, err));
+    for (uint32_t at = 0; at < bound->n_launches; at = submit_end(bound, at)) {
+        frit_status st = submit_next(bound, device, stream, at, late, err);
+
+        if (st && submits == 0)
+            return st;
+        if (st) {
+            fail_rest(bound, device, at, late, err);
+            return FRIT_OK;
+        }
         if (++submits < bound->n_submits)
             drop_dead(bound, submits, &dropped);
     }
@@ -412,62 +526,87 @@ bool replay_is_sound(struct bound_plan *bound, frit_device *device)
     return true;
 }
 
+static bool write_launches(struct bound_plan *bound, const struct segment *segment)
+{
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        if (!write_scalars(&bound->launches[i], segment))
+            return false;
+    }
+    return true;
+}
+
+static bool write_addresses(struct bound_plan *bound)
+{
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        if (!write_args(bound, &bound->launches[i]))
+            return false;
+        if (bound->launches[i].n_spaces)
+            write_spaces(bound, &bound->launches[i]);
+    }
+    return true;
+}
+
 frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,
-                       uint32_t stream)
+                       uint32_t stream, struct failure **late)
 {
     frit_err err = ERR_INIT;
-    frit_status st = up_to_date(bound) ? FRIT_OK : FRIT_UNSUPPORTED;
+    frit_status st;
 
-    for (uint32_t i = 0; i < bound->n_launches && !st; i++) {
-        struct bound_launch *l = &bound->launches[i];
-
-        if (!write_scalars(l, segment))
-            st = FRIT_UNSUPPORTED;
-    }
-    if (st)
-        return st;
+    *late = NULL;
+    if (!up_to_date(bound) || !write_launches(bound, segment))
+        return FRIT_UNSUPPORTED;
     note_writers(bound);
     st = take_memory(bound, device, &err);
-    for (uint32_t i = 0; i < bound->n_launches && !st; i++) {
-        if (!write_args(bound, &bound->launches[i]))
-            st = FRIT_INTERNAL;
-    }
+    if (!st && !write_addresses(bound))
+        st = FRIT_INTERNAL;
     if (!st)
-        st = play(bound, device, stream, &err);
+        st = submit_all(bound, device, stream, late, &err);
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
-        for (uint32_t i = 0; i < bound->n_launches; i++)
-            drop_workspace(&bound->launches[i]);
         restore_writers(bound, device);
-        drop_list(bound, &bound->created);
-        drop_list(bound, &bound->shared);
+        drop_memory(bound);
     }
     return st;
 }
 
-struct failure *replay_failure(struct bound_plan *bound, frit_device *device)
+struct failure *replay_failure(const struct bound_plan *bound, frit_device *device)
 {
-    struct failure *failure = bound->late_failure;
+    struct failure *failure = NULL;
 
-    bound->late_failure = NULL;
     if (!atomic_load(&device->n_spoiled))
-        return failure;
+        return NULL;
     for (uint32_t i = 0; i < bound->wanted.count && !failure; i++)
-        failure = lineage_failure_of(device->lineage, bound->values[bound->wanted.list[i]].buffer);
+        failure = lineage_failure_of(device->lineage,
+                                     buffer_at(bound, &bound->values[bound->wanted.list[i]].at));
     return failure;
+}
+
+/* The buffer of a wanted value with an owner for it. */
+static struct buffer *take_buffer(struct bound_plan *bound, uint32_t number)
+{
+    const struct bound_ref *at = &bound->values[number].at;
+    struct buffer *buffer = buffer_at(bound, at);
+    const struct bound_buffer *own;
+
+    if (at->place == BOUND_BUFFER) {
+        own = &bound->buffers[bound->buffers[at->index].in];
+        if (own->taker == number)
+            return buffer;
+    }
+    buffer_own(buffer);
+    return buffer;
 }
 
 void replay_publish(struct bound_plan *bound, const struct segment *segment,
                     struct failure *failure)
 {
     for (uint32_t i = 0; i < bound->wanted.count; i++) {
-        struct bound_value *value = &bound->values[bound->wanted.list[i]];
+        const struct bound_value *value = &bound->values[bound->wanted.list[i]];
         struct slot *slot = segment->values[value->seg].slot;
 
         slot->value.layout = value->layout;
-        slot->value.buffer = value->buffer;
+        slot->value.buffer = take_buffer(bound, bound->wanted.list[i]);
         slot->state = SLOT_READY;
-        value->buffer = NULL;
         if (failure && atomic_load(&slot->value.buffer->failure))
             slot_set_failed(slot, failure_ref(failure));
     }
@@ -475,24 +614,9 @@ void replay_publish(struct bound_plan *bound, const struct segment *segment,
 
 void replay_end(struct bound_plan *bound)
 {
-    drop_list(bound, &bound->dying);
-}
+    uint32_t dropped = 0;
 
-bool bound_plan_is_spoiled(const struct bound_plan *bound)
-{
-    return bound->spoiled;
-}
-
-uint32_t bound_plan_launches(const struct bound_plan *bound)
-{
-    return bound->n_launches;
-}
-
-uint32_t bound_plan_blocks(const struct bound_plan *bound)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < bound->n_launches; i++)
-        count += bound->launches[i].block;
-    return count;
+    drop_dead(bound, UINT32_MAX, &dropped);
+    for (uint32_t i = 0; i < bound->n_buffers; i++)
+        bound->buffers[i].buffer = NULL;
 }
