@@ -332,7 +332,7 @@ void device_reached(frit_device *device, uint64_t value)
 frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
                           uint64_t *value, frit_err *err)
 {
-    uint64_t begun = timeline_begin(), overdue;
+    uint64_t begun = timeline_begin();
     frit_err detail = ERR_INIT;
     frit_status st;
 
@@ -352,10 +352,8 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
                        &(struct lineage_report){.from = *value, .to = *value, .reason = &detail});
     pthread_mutex_unlock(&device->submit);
     timeline_end(begun, "device", str_of("submit"));
-    overdue = lineage_overdue(device->lineage);
-    if (overdue)
-        device_has_reached(device, overdue);
-    memory_poll(device->memory, PROGRESS_ASK);
+    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))
+        memory_poll(device->memory, PROGRESS_ASK);
     if (st >= 0)
         return FRIT_OK;
     fail_from(err, st, "submit");

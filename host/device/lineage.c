@@ -20,8 +20,8 @@ enum {
     FIRST_ENTRIES = 64,  /* of a ring; doubled as needed */
     MAX_ENTRIES = 16384, /* launches in flight; older ones are dropped */
     MAX_READS = 65536,
-    MANY_ENTRIES = 1024, /* worth asking the driver how far it is */
-    RECENT = 16          /* failures that are found by their timeline value */
+    MANY_ENTRIES = 256, /* worth asking the driver how far it is, after as many again */
+    RECENT = 16         /* failures that are found by their timeline value */
 };
 
 _Static_assert(LABELS_MAX < 1 << LABEL_BITS, "a cookie has room for a label");
@@ -57,7 +57,7 @@ struct lineage {
     uint32_t n_told;         /* ever */
     struct failure *current; /* of what the launch being entered reads, a reference; NULL: none */
     bool entering;           /* it has an entry */
-    atomic_uint n_entries;   /* for whoever is outside of the lock */
+    uint64_t asked_at;       /* `next` when the driver was last asked */
 };
 
 frit_status lineage_create(frit_device *device, struct lineage **out, frit_err *err)
@@ -79,19 +79,6 @@ void lineage_destroy(struct lineage *lineage)
     free(lineage->entries);
     free(lineage->reads);
     free(lineage);
-}
-
-void lineage_enter(struct lineage *lineage)
-{
-    short_lock_enter(&lineage->lock);
-}
-
-void lineage_leave(struct lineage *lineage)
-{
-    failure_unref(lineage->current);
-    lineage->current = NULL;
-    lineage->entering = false;
-    short_lock_leave(&lineage->lock);
 }
 
 /* ---- spoiled buffers; inside the lock ---- */
@@ -188,9 +175,6 @@ static bool has_room(struct lineage *lineage)
 {
     if (lineage->next - lineage->first < lineage->capacity)
         return true;
-    drop_reached(lineage);
-    if (lineage->next - lineage->first < lineage->capacity)
-        return true;
     if (grow((void **)&lineage->entries, &lineage->capacity, lineage->first, lineage->next,
              sizeof(*lineage->entries), MAX_ENTRIES))
         return true;
@@ -214,13 +198,33 @@ static bool has_room_to_read(struct lineage *lineage)
 
 /* ---- entering launches ---- */
 
+static void forget_current(struct lineage *lineage)
+{
+    if (!lineage->current)
+        return;
+    failure_unref(lineage->current);
+    lineage->current = NULL;
+}
+
+void lineage_enter(struct lineage *lineage)
+{
+    short_lock_enter(&lineage->lock);
+    drop_reached(lineage);
+}
+
+void lineage_leave(struct lineage *lineage)
+{
+    forget_current(lineage);
+    lineage->entering = false;
+    short_lock_leave(&lineage->lock);
+}
+
 uint64_t lineage_launch(struct lineage *lineage, struct lineage_batch *batch,
                         const struct lineage_launch *launch)
 {
     uint64_t number;
 
-    failure_unref(lineage->current);
-    lineage->current = NULL;
+    forget_current(lineage);
     lineage->entering = !(lineage->device->info->caps & FRIT_CAP_INLINE_QUEUE);
     if (!lineage->entering)
         return launch->label;
@@ -240,8 +244,6 @@ uint64_t lineage_launch(struct lineage *lineage, struct lineage_batch *batch,
     }
     batch->first = batch->first ? batch->first : number;
     batch->last = number;
-    atomic_store_explicit(&lineage->n_entries, (uint32_t)(lineage->next - lineage->first),
-                          memory_order_relaxed);
     return launch->label | number << LABEL_BITS;
 }
 
@@ -307,21 +309,6 @@ void lineage_restore(struct lineage *lineage, struct buffer *buffer, uint64_t wr
     short_lock_enter(&lineage->lock);
     atomic_store_explicit(&buffer->writer, writer, memory_order_relaxed);
     short_lock_leave(&lineage->lock);
-}
-
-uint64_t lineage_overdue(struct lineage *lineage)
-{
-    uint64_t value = 0;
-
-    if (atomic_load_explicit(&lineage->n_entries, memory_order_relaxed) < MANY_ENTRIES)
-        return 0;
-    short_lock_enter(&lineage->lock);
-    drop_reached(lineage);
-    atomic_store(&lineage->n_entries, (uint32_t)(lineage->next - lineage->first));
-    if (lineage->next - lineage->first >= MANY_ENTRIES)
-        value = entry_at(lineage, lineage->first)->value;
-    short_lock_leave(&lineage->lock);
-    return value == PENDING ? 0 : value;
 }
 
 /* ---- a failure spreads; inside the lock ---- */
@@ -523,14 +510,33 @@ static void spread_again(struct lineage *lineage, uint64_t value)
     failure_unref(s.failure);
 }
 
+/* Inside the lock: where many launches are in flight, now and then the timeline value of the
+ * oldest, else 0.  Who never waits would not learn that they ended. */
+static uint64_t overdue(struct lineage *lineage)
+{
+    uint64_t value;
+
+    if (lineage->next - lineage->first < MANY_ENTRIES ||
+        lineage->next - lineage->asked_at < MANY_ENTRIES)
+        return 0;
+    value = entry_at(lineage, lineage->first)->value;
+    lineage->asked_at = lineage->next;
+    return value == PENDING ? 0 : value;
+}
+
 void lineage_end(struct lineage *lineage, struct lineage_batch *batch, uint64_t after,
                  uint64_t value)
 {
+    uint64_t ask;
+
     if (!batch->first)
         return;
     short_lock_enter(&lineage->lock);
     set_values(lineage, batch, after, value);
+    ask = overdue(lineage);
     short_lock_leave(&lineage->lock);
+    if (ask)
+        device_has_reached(lineage->device, ask);
     batch->last = after;
     if (after < batch->first)
         *batch = (struct lineage_batch){0};

@@ -61,7 +61,7 @@ void lineage_writes(struct lineage *lineage, struct buffer *buffer);
 /* ---- afterwards ---- */
 
 /* The launches of the batch after number `after` were submitted and reach `value`; 0: they were
- * not submitted. */
+ * not submitted.  May ask the driver how far it is. */
 void lineage_end(struct lineage *lineage, struct lineage_batch *batch, uint64_t after,
                  uint64_t value);
 /* A transfer of this timeline value wrote the buffer. */
@@ -93,9 +93,5 @@ static inline uint32_t lineage_label(uint64_t cookie)
 {
     return (uint32_t)(cookie & 0xffff);
 }
-
-/* When it is worth asking the driver how far it is: the timeline value of the oldest launch in
- * flight where many are, else 0. */
-uint64_t lineage_overdue(struct lineage *lineage);
 
 #endif

@@ -457,7 +457,8 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
         memory_trim(device->memory, false);
         st = device_submit(device, bound->cmds, n, &value, err);
     }
-    lineage_end(device->lineage, &batch, 0, st ? 0 : value);
+    if (batch.first)
+        lineage_end(device->lineage, &batch, 0, st ? 0 : value);
     if (st)
         return st;
     for (uint32_t i = from; i < end; i++)
@@ -555,7 +556,8 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     *late = NULL;
     if (!up_to_date(bound) || !write_launches(bound, segment))
         return FRIT_UNSUPPORTED;
-    note_writers(bound);
+    if (lineage_is_needed(device))
+        note_writers(bound);
     st = take_memory(bound, device, &err);
     if (!st && !write_addresses(bound))
         st = FRIT_INTERNAL;
@@ -563,7 +565,8 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
         st = submit_all(bound, device, stream, late, &err);
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
-        restore_writers(bound, device);
+        if (lineage_is_needed(device))
+            restore_writers(bound, device);
         drop_memory(bound);
     }
     return st;
