@@ -248,7 +248,8 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .fallbacks_ops = atomic_load(&count->fallbacks[FALLBACK_OPS]),
                         .fallbacks_decomposed = atomic_load(&count->fallbacks[FALLBACK_DECOMPOSED]),
                         .fallbacks_device = atomic_load(&count->fallbacks[FALLBACK_DEVICE]),
-                        .waiting = atomic_load(&count->waiting)};
+                        .waiting = atomic_load(&count->waiting),
+                        .bound_launches = streams.launches};
 
     give(out, &stats, sizeof(stats));
 }

@@ -43,7 +43,7 @@ struct recorded_op {
     uint32_t n_dead, dead_capacity;
     uint32_t *dead;
     bool persistent;
-    bool simple;               /* can be met again, see segment_meet */
+    bool simple;               /* can be predicted, see api/fast.c */
     bool confirmed;            /* is what stood there before */
     bool continues;            /* the automaton says so after it, for good */
     uint32_t n_confirmed_dead; /* deaths that are what stood there before */

@@ -295,8 +295,6 @@ void stream_retire(struct stream *stream)
     alias_table_fini(&stream->aliases);
     failure_unref(stream->first_error);
     stream->first_error = NULL;
-    free(stream->memo);
-    stream->memo = NULL;
     stream->device = NULL;
     atomic_store(&stream->device_id, 0);
     home_fini(&stream->home);

@@ -18,7 +18,6 @@
 struct assignment;
 struct binding;
 struct executor;
-struct memo;
 
 /* Counters of one stream, so that streams write no line that others write: written inside the
  * lock, read by anybody. */
@@ -51,7 +50,6 @@ struct stream {
     struct walker walker;
     bool stalled; /* a plan waits at the walker's node, and another thread has the baton */
     struct alias_table aliases;
-    struct memo *memo;           /* of api/fast.c */
     struct assignment *assigned; /* see run/preassign.h; NULL as a rule */
     struct failure *first_error; /* since the last sync */
     uint64_t last_epoch;         /* of segments; never goes back */

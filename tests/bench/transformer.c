@@ -292,7 +292,7 @@ struct outcome {
     uint64_t cold_waiting; /* launches */
     uint64_t searches, programs, compiles;
     double warm_ms, least_ms;
-    double launches, waiting, allocs, frees, new_searches, submits; /* per warm step */
+    double launches, bound, waiting, allocs, frees, new_searches, submits; /* per warm step */
 };
 
 /* Steps until QUIET_STEPS in turn had nothing that waited for its program. */
@@ -353,6 +353,7 @@ static void measure_warm(const struct model *model, struct outcome *out)
     out->least_ms = ms[0];
     out->warm_ms = n % 2 ? ms[n / 2] : (ms[n / 2 - 1] + ms[n / 2]) / 2;
     out->launches = (double)(after.launches - before.launches) / (double)n;
+    out->bound = (double)(after.bound_launches - before.bound_launches) / (double)n;
     out->waiting = (double)(after.waiting - before.waiting) / (double)n;
     out->allocs = (double)(after.driver_allocs - before.driver_allocs) / (double)n;
     out->frees = (double)(after.driver_frees - before.driver_frees) / (double)n;
@@ -380,10 +381,11 @@ static void print_text(const struct model *model, const struct outcome *o)
     printf("  %llu searches, %llu programs, %llu compiles in all\n",
            (unsigned long long)o->searches, (unsigned long long)o->programs,
            (unsigned long long)o->compiles);
-    printf("  warm: %.3f ms a step (least %.3f); per step %.4g launches, %.4g waiting, %.4g "
+    printf("  warm: %.3f ms a step (least %.3f); per step %.4g launches, %.4g by bound plans, %.4g "
+           "waiting, %.4g "
            "submissions, %.4g driver allocations, %.4g frees, %.4g searches\n",
-           o->warm_ms, o->least_ms, o->launches, o->waiting, o->submits, o->allocs, o->frees,
-           o->new_searches);
+           o->warm_ms, o->least_ms, o->launches, o->bound, o->waiting, o->submits, o->allocs,
+           o->frees, o->new_searches);
 }
 
 static void print_json(const struct model *model, const struct outcome *o)
@@ -402,10 +404,10 @@ static void print_json(const struct model *model, const struct outcome *o)
            (long long)o->cold_steps, o->cold_s, (unsigned long long)o->cold_waiting,
            (unsigned long long)o->searches, (unsigned long long)o->programs,
            (unsigned long long)o->compiles);
-    printf("\"warm_ms\":%.6g,\"least_ms\":%.6g,\"launches\":%.6g,\"waiting\":%.6g,"
+    printf("\"warm_ms\":%.6g,\"least_ms\":%.6g,\"launches\":%.6g,\"bound\":%.6g,\"waiting\":%.6g,"
            "\"submits\":%.6g,\"driver_allocs\":%.6g,\"driver_frees\":%.6g,\"new_searches\":%.6g}\n",
-           o->warm_ms, o->least_ms, o->launches, o->waiting, o->submits, o->allocs, o->frees,
-           o->new_searches);
+           o->warm_ms, o->least_ms, o->launches, o->bound, o->waiting, o->submits, o->allocs,
+           o->frees, o->new_searches);
 }
 
 int main(int argc, char **argv)

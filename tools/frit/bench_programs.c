@@ -269,17 +269,20 @@ static int run_cold(const struct bench *bench, const struct program_row *row, st
     {
         struct measured first = measure_step(&place, s);
         double ms[WARM_STEPS];
-        uint64_t launches;
+        frit_stats before, after;
 
         warm_up(&place, s);
-        launches = place_stats(&place).launches;
+        before = place_stats(&place);
         for (int i = 0; i < WARM_STEPS; i++)
             ms[i] = measure_step(&place, s).ms;
-        launches = place_stats(&place).launches - launches;
+        after = place_stats(&place);
         add(out, "cold_ms", "ms first, with compiles", first.ms, 0);
         add(out, "step_ms", "ms a step when warm", bench_median(ms, WARM_STEPS), 0);
-        add(out, "launches_per_step", "launches a step then", (double)launches / WARM_STEPS,
+        add(out, "launches_per_step", "launches a step then",
+            (double)(after.launches - before.launches) / WARM_STEPS,
             row->program == PROGRAM_SGD ? row->n / 4.0 : 0);
+        add(out, "bound_per_step", "of these by bound plans",
+            (double)(after.bound_launches - before.bound_launches) / WARM_STEPS, 0);
     }
     state_fini(s);
     free(s);

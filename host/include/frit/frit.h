@@ -455,7 +455,9 @@ typedef struct frit_stats {
     uint64_t fallbacks_ops;       /* the ops of the block one by one */
     uint64_t fallbacks_decomposed;
     uint64_t fallbacks_device;
-    uint64_t waiting; /* launches that went another way while their program was compiled */
+    uint64_t waiting;        /* launches that went another way while their program was compiled */
+    uint64_t bound_launches; /* of the launches, those of plans that ran again as they were bound
+                                before */
 } frit_stats;
 
 /* Fills as much of `out` as its struct_size says the caller knows. */
