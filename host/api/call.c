@@ -251,8 +251,12 @@ static bool is_simple(const struct way *w)
 {
     bool tensors = false;
 
-    for (uint32_t i = 0; i < w->n_in; i++)
+    for (uint32_t i = 0; i < w->n_in; i++) {
         tensors |= w->operands[i].kind == FRIT_OPERAND_TENSOR;
+        if (w->operands[i].kind == FRIT_OPERAND_SCALAR &&
+            w->inputs[i].scalar.kind != FRIT_SCALAR_F64)
+            return false;
+    }
     return tensors && w->n_in <= PREDICT_IN && w->n_many == 0 && op_n_out(w->row) == 1 &&
            !(w->row->traits & FRIT_OP_SEEDED) && sizeof_attrs(w) <= SIMPLE_ATTRS;
 }

@@ -94,9 +94,9 @@ static inline bool is_predicted_scalar(struct recorded_input *known, const frit_
 {
     struct segment_input in;
 
-    if (known->kind != FRIT_OPERAND_SCALAR || !convert(given, known->dtype, &in))
+    if (!convert(given, known->dtype, &in))
         return false;
-    known->scalar = in.scalar;
+    known->scalar.bits = in.scalar.bits;
     return true;
 }
 
@@ -123,21 +123,49 @@ static inline bool is_predicted_recorded(const struct segment *segment, uint32_t
     return !handle_taken(tensor) || (value->slot && !value->slot->aliases && take(o, value->slot));
 }
 
-static inline bool is_predicted(struct stream *stream, struct recorded_op *known,
-                                const frit_input *given, struct operands *o, uint32_t i,
-                                uint32_t *n_new)
+static inline __attribute__((always_inline)) bool
+is_predicted(struct stream *stream, struct recorded_op *known, const frit_input *given,
+             struct operands *o, uint32_t i, uint32_t *n_new)
 {
     const struct segment *segment = stream->segment;
     struct recorded_input *in = &known->in[i];
 
     if (!given->tensor)
-        return given->scalar.kind == FRIT_SCALAR_NONE ? in->kind == FRIT_OPERAND_ABSENT
-                                                      : is_predicted_scalar(in, &given->scalar);
+        return in->kind == FRIT_OPERAND_SCALAR
+                   ? is_predicted_scalar(in, &given->scalar)
+                   : in->kind == FRIT_OPERAND_ABSENT && given->scalar.kind == FRIT_SCALAR_NONE;
     if (in->kind != FRIT_OPERAND_TENSOR)
         return false;
     if (in->value < segment->n_values)
         return is_predicted_recorded(segment, in->value, given->tensor, o);
     return is_predicted_new(stream, known, given->tensor, o, i, n_new);
+}
+
+enum { USUAL = 3 }; /* operands, of most ops */
+
+static __attribute__((noinline)) bool rest_is_predicted(struct stream *stream,
+                                                        struct recorded_op *known,
+                                                        const struct api_call *call,
+                                                        struct operands *o, uint32_t *n_new)
+{
+    for (uint32_t i = USUAL; i < known->n_in; i++) {
+        if (!is_predicted(stream, known, &call->in[i], o, i, n_new))
+            return false;
+    }
+    return true;
+}
+
+static inline bool are_predicted(struct stream *stream, struct recorded_op *known,
+                                 const struct api_call *call, struct operands *o, uint32_t *n_new)
+{
+#pragma GCC unroll 3
+    for (uint32_t i = 0; i < USUAL; i++) {
+        if (i == known->n_in)
+            return true;
+        if (!is_predicted(stream, known, &call->in[i], o, i, n_new))
+            return false;
+    }
+    return known->n_in == USUAL || rest_is_predicted(stream, known, call, o, n_new);
 }
 
 static inline bool is_predicted_call(struct stream *stream, struct recorded_op *known,
@@ -146,22 +174,9 @@ static inline bool is_predicted_call(struct stream *stream, struct recorded_op *
 {
     *n_new = 0;
     o->n_taken = 0;
-    if (known->op != call->op || known->n_in != call->n_in || !known->simple)
-        return false;
-#pragma GCC unroll 3
-    for (uint32_t i = 0; i < PREDICT_IN; i++) {
-        if (i == known->n_in)
-            break;
-        if (!is_predicted(stream, known, &call->in[i], o, i, n_new))
-            return false;
-    }
-    return !call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0;
-}
-
-/* The op that fills the queue goes the long way, which runs it. */
-static inline bool fills_queue(const struct stream *stream)
-{
-    return stream->segment->n_ops + 1 >= (uint64_t)stream->device->config.max_ops;
+    return known->op == call->op && known->n_in == call->n_in && known->simple &&
+           are_predicted(stream, known, call, o, n_new) &&
+           (!call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0);
 }
 
 /* Inside the lock.  NULL: it is another op, or there is no memory.  Who watches sees every op on
@@ -175,7 +190,7 @@ confirm(struct binding *binding, const struct api_call *call, struct operands *o
     struct slot *out;
     uint32_t n_new;
 
-    if (!known || fills_queue(stream) || watch_is_on(&stream->device->watch) ||
+    if (!known || watch_is_on(&stream->device->watch) ||
         !is_predicted_call(stream, known, call, o, &n_new))
         return NULL;
     out = binding_create_output(binding, call->op, &segment->types[known->out[0]]);

@@ -30,14 +30,14 @@ void segment_reset(struct segment *segment, uint64_t epoch)
 
 enum { MOST_MISPREDICTED = 64 }; /* then the memory of records that are no more is given back */
 
-void segment_rewind(struct segment *segment)
+void segment_rewind(struct segment *segment, uint64_t most)
 {
     segment->n_mispredicted += segment->n_predicted > segment->n_matched;
     if (segment->n_mispredicted >= MOST_MISPREDICTED) {
         segment_reset(segment, 0);
         return;
     }
-    segment->n_predicted = segment->n_matched;
+    segment->n_predicted = segment->n_matched < most ? segment->n_matched : (uint32_t)most;
     segment->n_ops = segment->n_values = segment->n_extents = segment->n_matched = 0;
     segment->n_confirmed = 0;
     segment->on_prediction = segment->persistent = false;

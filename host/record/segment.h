@@ -89,8 +89,8 @@ static inline bool segment_is_settled(const struct segment *segment)
 void segment_fini(struct segment *segment);
 /* Forgets everything; the values are no longer held. */
 void segment_reset(struct segment *segment, uint64_t epoch);
-/* The same, but the records may come again. */
-void segment_rewind(struct segment *segment);
+/* The same, but the ops, `most` of them, are predicted to be recorded again. */
+void segment_rewind(struct segment *segment, uint64_t most);
 /* Is emptied but for what may come again, under a number that no slot or alias has. */
 static inline void segment_begin(struct segment *segment, uint64_t epoch)
 {

@@ -25,36 +25,28 @@ static struct bound_entry *find(struct bound_cache *cache, const void *bound)
     return NULL;
 }
 
-struct bound_plan *bound_cache_next(struct bound_cache *cache, const struct plan *plan,
-                                    const void *likely, uint32_t *at)
+struct bound_entry *bound_cache_next(struct bound_cache *cache, const struct plan *plan,
+                                     const void *likely, uint32_t *at)
 {
     if (*at == 0) {
-        const struct bound_entry *entry = likely ? find(cache, likely) : NULL;
+        struct bound_entry *entry = likely ? find(cache, likely) : NULL;
 
         *at = 1;
         if (entry && entry->plan == plan)
-            return entry->bound;
+            return entry;
     }
     for (; *at <= cache->count; ++*at) {
-        const struct bound_entry *entry = &cache->entries[*at - 1];
+        struct bound_entry *entry = &cache->entries[*at - 1];
 
         if (entry->plan == plan && entry->bound != likely) {
             ++*at;
-            return entry->bound;
+            return entry;
         }
     }
     return NULL;
 }
 
-void bound_cache_used(struct bound_cache *cache, const struct bound_plan *bound)
-{
-    struct bound_entry *entry = find(cache, bound);
-
-    if (entry)
-        entry->used = ++cache->uses;
-}
-
-static void drop(struct bound_cache *cache, struct bound_entry *entry, frit_device *device)
+void bound_cache_remove(struct bound_cache *cache, struct bound_entry *entry, frit_device *device)
 {
     cache->bytes -= entry->bytes;
     entry_fini(entry, device);
@@ -78,19 +70,10 @@ void bound_cache_add(struct bound_cache *cache, struct plan *plan, struct bound_
     uint64_t bytes = bound_plan_bytes(bound);
 
     while (cache->count && (cache->count == BOUND_PLANS_MAX || cache->bytes + bytes > most_bytes))
-        drop(cache, least_recent(cache), device);
+        bound_cache_remove(cache, least_recent(cache), device);
     cache->entries[cache->count++] =
         (struct bound_entry){plan_ref(plan), bound, ++cache->uses, bytes};
     cache->bytes += bytes;
-}
-
-void bound_cache_remove(struct bound_cache *cache, const struct bound_plan *bound,
-                        frit_device *device)
-{
-    struct bound_entry *entry = find(cache, bound);
-
-    if (entry)
-        drop(cache, entry, device);
 }
 
 void bound_cache_sweep(struct bound_cache *cache, uint64_t serial, frit_device *device)
@@ -100,6 +83,6 @@ void bound_cache_sweep(struct bound_cache *cache, uint64_t serial, frit_device *
     cache->serial = serial;
     for (uint32_t i = cache->count; i-- > 0;) {
         if (plan_is_unshared(cache->entries[i].plan))
-            drop(cache, &cache->entries[i], device);
+            bound_cache_remove(cache, &cache->entries[i], device);
     }
 }

@@ -27,16 +27,18 @@ void bound_cache_fini(struct bound_cache *cache);
 
 /* Iterates over the bound plans of a plan, `likely` first if it is one of them: *at counts from 0.
  * NULL at the end. */
-struct bound_plan *bound_cache_next(struct bound_cache *cache, const struct plan *plan,
-                                    const void *likely, uint32_t *at);
+struct bound_entry *bound_cache_next(struct bound_cache *cache, const struct plan *plan,
+                                     const void *likely, uint32_t *at);
 /* It ran. */
-void bound_cache_used(struct bound_cache *cache, const struct bound_plan *bound);
+static inline void bound_cache_used(struct bound_cache *cache, struct bound_entry *entry)
+{
+    entry->used = ++cache->uses;
+}
 /* Takes a bound plan over; up to `most_bytes` are kept, and the longest unused ones go.  What ends
  * with them has no launch pending then. */
 void bound_cache_add(struct bound_cache *cache, struct plan *plan, struct bound_plan *bound,
                      uint64_t most_bytes, frit_device *device);
-void bound_cache_remove(struct bound_cache *cache, const struct bound_plan *bound,
-                        frit_device *device);
+void bound_cache_remove(struct bound_cache *cache, struct bound_entry *entry, frit_device *device);
 /* Drops those of plans that nobody else has, when a new generation began. */
 void bound_cache_sweep(struct bound_cache *cache, uint64_t serial, frit_device *device);
 

@@ -485,9 +485,14 @@ static bool learn_lists(struct bound_plan *bound)
     if (!list_create(bound, &bound->external, bound->n_values) ||
         !list_create(bound, &bound->assigned, bound->n_values) ||
         !list_create(bound, &bound->wanted, bound->n_values) ||
-        !list_create(bound, &bound->unsure, bound->n_values) ||
+        !list_create(bound, &bound->made, bound->n_buffers) ||
         !list_create(bound, &bound->dying, bound->n_buffers))
         return false;
+    bound->wishes = arena_array(&bound->arena, (size_t)bound->n_values + 1, sizeof(*bound->wishes));
+    if (!bound->wishes)
+        return false;
+    for (uint32_t i = 0; i < bound->n_buffers; i++)
+        add(&bound->made, bound->buffers[i].in == i, i);
     for (uint32_t v = 0; v < bound->n_values; v++) {
         const struct bound_value *value = &bound->values[v];
         bool made = !value->external && value->at.place != BOUND_ABSENT;
@@ -495,8 +500,8 @@ static bool learn_lists(struct bound_plan *bound)
         add(&bound->external, value->external, v);
         add(&bound->assigned, value->at.place == BOUND_ASSIGNED && value->at.index == v, v);
         add(&bound->wanted, made && value->wanted, v);
-        add(&bound->unsure, !value->external && value->seg != SEGMENT_EXTERNAL && !value->buried,
-            v);
+        if (!value->external && value->seg != SEGMENT_EXTERNAL && !value->buried)
+            bound->wishes[bound->n_wishes++] = (struct bound_wish){value->seg, value->wanted};
     }
     for (uint32_t n = 1; n <= bound->n_submits; n++) {
         for (uint32_t i = 0; i < bound->n_buffers; i++) {
@@ -507,6 +512,34 @@ static bool learn_lists(struct bound_plan *bound)
         }
     }
     return true;
+}
+
+/* Each buffer is found at one place from now on. */
+static void resolve(struct bound_plan *bound, struct bound_ref *ref)
+{
+    if (ref->place == BOUND_BUFFER)
+        ref->now = &bound->buffers[bound->buffers[ref->index].in].buffer;
+    else if (ref->place != BOUND_ABSENT)
+        ref->now = &bound->values[ref->index].buffer;
+}
+
+static void resolve_all(struct bound_plan *bound)
+{
+    for (uint32_t v = 0; v < bound->n_values; v++) {
+        struct bound_value *value = &bound->values[v];
+
+        resolve(bound, &value->at);
+        value->takes = value->at.place == BOUND_BUFFER &&
+                       bound->buffers[bound->buffers[value->at.index].in].taker == v;
+    }
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        struct bound_launch *l = &bound->launches[i];
+
+        for (uint32_t k = 0; k < l->launch.n_args; k++)
+            resolve(bound, &l->args[k]);
+        for (uint32_t k = 0; k < l->n_spaces; k++)
+            resolve(bound, &l->spaces[k]);
+    }
 }
 
 static bool has_effects(const struct bound_plan *bound, const struct graph *graph)
@@ -552,6 +585,7 @@ bool bound_plan_finish(struct bound_plan *bound, const struct run_value *values,
     if (!learn_lists(bound))
         return false;
     join_submits(bound, &explorer->graph);
+    resolve_all(bound);
     return learn_updates(bound, explorer, segment) &&
            learn_same(bound, explorer, segment, n_calls) && !bound->spoiled;
 }

@@ -26,7 +26,8 @@ enum bound_place { BOUND_ABSENT, BOUND_OPERAND, BOUND_ASSIGNED, BOUND_BUFFER };
 struct bound_ref {
     enum bound_place place;
     uint32_t index;
-    uint64_t first; /* byte in the buffer */
+    uint64_t first;            /* byte in the buffer */
+    struct buffer *const *now; /* where the buffer stands while it is replayed; NULL: ABSENT */
 };
 
 struct bound_value {
@@ -35,6 +36,7 @@ struct bound_value {
     uint32_t seg;        /* value of the segment, or SEGMENT_EXTERNAL: inside a composite */
     uint32_t dies_after; /* submits, from 1; of made values that are not wanted */
     bool wanted, last;
+    bool takes;       /* wanted: it takes the owner of its buffer over */
     bool buried;      /* its death is part of the plan's key */
     bool overwritten; /* external: by a launch */
     bool start;       /* external, assigned: the buffer lies at the start of its chunk */
@@ -96,6 +98,13 @@ struct same_record {
     uint32_t attrs_bytes;
 };
 
+/* A value that was made, that the segment knows, and whose death is not part of the plan's key: it
+ * is wanted or not, as it was. */
+struct bound_wish {
+    uint32_t seg;
+    bool wanted;
+};
+
 /* Numbers of values or buffers. */
 struct bound_list {
     uint32_t *list;
@@ -108,15 +117,17 @@ struct bound_plan {
     struct bound_value *values;
     struct bound_buffer *buffers;
     struct bound_list external, assigned, wanted;
-    struct bound_list unsure; /* made, known to the segment, not buried: may be wanted or not */
-    struct bound_list dying;  /* buffers that nobody takes, in the order of their deaths */
+    struct bound_wish *wishes;
+    struct bound_list made;  /* buffers that do not share another's memory */
+    struct bound_list dying; /* of these, what nobody takes, in the order of their deaths */
     struct bound_launch *launches;
     struct same_record *same;
     bool *persistent; /* by recorded op; NULL: none is */
-    uint32_t n_values, n_buffers, n_launches, n_same, n_submits, n_calls, n_blocks;
+    uint32_t n_values, n_wishes, n_buffers, n_launches, n_same, n_submits, n_calls, n_blocks;
     uint32_t buffers_capacity, launches_capacity;
     uint32_t replays;
     uint64_t n_disabled; /* programs of the device when the blocks were last looked at */
+    uint32_t n_dropped;  /* of the dying, while it is replayed */
     frit_cmd *cmds;
     uint32_t cmds_capacity;
 };

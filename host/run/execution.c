@@ -8,6 +8,7 @@
 #include "run/launch.h"
 #include "run/preassign.h"
 #include "run/replay.h"
+#include "run/replay_lineage.h"
 
 enum { BOUND_SHARE = 4 }; /* of store_bytes, that a stream's bound plans take at most */
 
@@ -175,7 +176,8 @@ static void end(struct execution *f)
     struct alias *gone;
 
     segment_release(f->segment);
-    segment_rewind(f->segment);
+    /* The op that fills the queue goes the long way, which runs it. */
+    segment_rewind(f->segment, (uint64_t)stream->device->config.max_ops - 1);
     gone = alias_take_gone(&stream->aliases);
     home_leave_drop(&stream->home);
     alias_free(gone);
@@ -261,8 +263,9 @@ static void execute(struct execution *f, struct plan *plan, const frit_err *err)
 /* ---- running a plan as before ---- */
 
 /* Replays a bound plan that fits; false: nothing has happened. */
-static bool replay_one(struct execution *f, struct bound_plan *bound)
+static bool replay_one(struct execution *f, struct bound_entry *entry)
 {
+    struct bound_plan *bound = entry->bound;
     struct stream *stream = f->stream;
     frit_device *device = stream->device;
     struct failure *failure = NULL;
@@ -292,7 +295,7 @@ static bool replay_one(struct execution *f, struct bound_plan *bound)
     f->segment->bound = bound;
     end(f);
     replay_end(bound);
-    bound_cache_used(&f->executor->bound, bound);
+    bound_cache_used(&f->executor->bound, entry);
     failure_unref(failure);
     return true;
 }
@@ -303,17 +306,17 @@ static bool replay(struct execution *f, const struct plan *plan)
     struct bound_cache *cache = &f->executor->bound;
     frit_device *device = f->stream->device;
     const void *likely = f->segment->bound;
-    struct bound_plan *bound;
+    struct bound_entry *entry;
     bool replayed = false;
     uint32_t at = 0;
 
     if (watch_is_on(&device->watch))
         return false;
-    while (!replayed && !f->lacked && (bound = bound_cache_next(cache, plan, likely, &at))) {
-        replayed = replay_one(f, bound);
-        if (!bound->spoiled)
+    while (!replayed && !f->lacked && (entry = bound_cache_next(cache, plan, likely, &at))) {
+        replayed = replay_one(f, entry);
+        if (!entry->bound->spoiled)
             continue;
-        bound_cache_remove(cache, bound, device);
+        bound_cache_remove(cache, entry, device);
         at--;
     }
     return replayed;

@@ -9,9 +9,9 @@
 
 #include "base/array.h"
 #include "base/fail.h"
-#include "device/label.h"
 #include "device/prepared.h"
 #include "run/launch.h"
+#include "run/replay_lineage.h"
 
 enum { LOOK_EVERY = 64 }; /* replays between two looks at the generation of a program */
 
@@ -122,11 +122,10 @@ static bool same_persistence(const struct bound_plan *bound, const struct segmen
 bool replay_matches(struct bound_plan *bound, const struct segment *segment,
                     const struct assignment *assigned)
 {
-    for (uint32_t i = 0; i < bound->unsure.count; i++) {
-        const struct bound_value *value = &bound->values[bound->unsure.list[i]];
-        const struct slot *slot = segment->values[value->seg].slot;
+    for (uint32_t i = 0; i < bound->n_wishes; i++) {
+        const struct slot *slot = segment->values[bound->wishes[i].seg].slot;
 
-        if (value->wanted != (slot->owners > 0 || slot->holds > 1))
+        if (bound->wishes[i].wanted != (slot->owners > 0 || slot->holds > 1))
             return false;
     }
     for (uint32_t i = 0; i < bound->external.count; i++) {
@@ -180,14 +179,8 @@ static bool write_scalars(struct bound_launch *l, const struct segment *segment)
 
 /* ---- memory ---- */
 
-static struct buffer *buffer_at(const struct bound_plan *bound, const struct bound_ref *at)
-{
-    return at->place == BOUND_BUFFER ? bound->buffers[at->index].buffer
-                                     : bound->values[at->index].buffer;
-}
-
 /* False: a value made here begins where prepare did not see it begin. */
-static bool write_args(struct bound_plan *bound, struct bound_launch *l)
+static bool write_args(struct bound_launch *l)
 {
     frit_arg *args = (frit_arg *)l->launch.args;
 
@@ -195,9 +188,9 @@ static bool write_args(struct bound_plan *bound, struct bound_launch *l)
         const struct buffer *buffer;
         bool start;
 
-        if (l->args[i].place == BOUND_ABSENT)
+        if (!l->args[i].now)
             continue;
-        buffer = buffer_at(bound, &l->args[i]);
+        buffer = *l->args[i].now;
         args[i].memory = buffer->handle;
         args[i].offset = buffer->offset + l->args[i].first;
         start = args[i].offset == 0;
@@ -212,59 +205,56 @@ static bool write_args(struct bound_plan *bound, struct bound_launch *l)
     return true;
 }
 
-static void write_spaces(const struct bound_plan *bound, struct bound_launch *l)
+static void write_spaces(struct bound_launch *l)
 {
     frit_derived *derived = (frit_derived *)l->launch.derived;
     uint32_t n = 0;
 
     if (l->n_spaces > l->launch.n_derived) {
-        const struct buffer *workspace = buffer_at(bound, &l->spaces[n++]);
+        const struct buffer *workspace = *l->spaces[n++].now;
 
         l->launch.workspace = workspace->handle;
         l->launch.workspace_offset = workspace->offset;
     }
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
-        const struct buffer *memory = buffer_at(bound, &l->spaces[n++]);
+        const struct buffer *memory = *l->spaces[n++].now;
 
         derived[i].memory = memory->handle;
         derived[i].offset = memory->offset;
     }
 }
 
+/* Gives the first `n` buffers back. */
+static void drop_memory(struct bound_plan *bound, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        buffer_disown(bound->buffers[bound->made.list[i]].buffer);
+}
+
 static frit_status take_memory(struct bound_plan *bound, frit_device *device, frit_err *err)
 {
-    for (uint32_t i = 0; i < bound->n_buffers; i++) {
-        struct bound_buffer *buffer = &bound->buffers[i];
+    for (uint32_t i = 0; i < bound->made.count; i++) {
+        struct bound_buffer *buffer = &bound->buffers[bound->made.list[i]];
+        frit_status st =
+            buffer_create(device->memory, buffer->bytes, buffer->persistent, &buffer->buffer, err);
 
-        if (buffer->in != i)
-            buffer->buffer = bound->buffers[buffer->in].buffer;
-        else
-            TRY(buffer_create(device->memory, buffer->bytes, buffer->persistent, &buffer->buffer,
-                              err));
+        if (st) {
+            drop_memory(bound, i);
+            return st;
+        }
     }
     return FRIT_OK;
 }
 
-/* Gives back those that are not given back yet. */
-static void drop_memory(struct bound_plan *bound)
+/* Gives back what died by the submit of this number. */
+static void drop_dead(struct bound_plan *bound, uint32_t submits)
 {
-    for (uint32_t i = 0; i < bound->n_buffers; i++) {
-        if (bound->buffers[i].in == i)
-            buffer_disown(bound->buffers[i].buffer);
-        bound->buffers[i].buffer = NULL;
-    }
-}
-
-/* Gives back what died by the submit of this number; `from` counts the dying that are gone. */
-static void drop_dead(struct bound_plan *bound, uint32_t submits, uint32_t *from)
-{
-    for (; *from < bound->dying.count; ++*from) {
-        struct bound_buffer *buffer = &bound->buffers[bound->dying.list[*from]];
+    for (; bound->n_dropped < bound->dying.count; bound->n_dropped++) {
+        const struct bound_buffer *buffer = &bound->buffers[bound->dying.list[bound->n_dropped]];
 
         if (buffer->dies_after > submits)
             break;
         buffer_disown(buffer->buffer);
-        buffer->buffer = NULL;
     }
 }
 
@@ -329,107 +319,18 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
     return FRIT_OK;
 }
 
-static void set_written(struct bound_plan *bound, const struct bound_launch *l, uint64_t value)
+static void set_written(const struct bound_launch *l, uint64_t value)
 {
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
         struct buffer *buffer;
 
-        if (l->args[i].place == BOUND_ABSENT)
+        if (!l->args[i].now)
             continue;
-        buffer = buffer_at(bound, &l->args[i]);
+        buffer = *l->args[i].now;
         atomic_store_explicit(&buffer->last_write, value, memory_order_release);
         if (buffer->whole)
             atomic_store_explicit(&buffer->whole->last_write, value, memory_order_release);
     }
-}
-
-/* ---- what depends on what, see device/lineage.h ---- */
-
-static void note_writers(struct bound_plan *bound)
-{
-    for (uint32_t i = 0; i < bound->external.count; i++) {
-        struct bound_value *value = &bound->values[bound->external.list[i]];
-
-        if (value->overwritten)
-            value->writer = atomic_load(&value->buffer->writer);
-    }
-}
-
-/* What was entered was not submitted: operands hold what they held. */
-static void restore_writers(struct bound_plan *bound, frit_device *device)
-{
-    for (uint32_t i = 0; i < bound->external.count; i++) {
-        struct bound_value *value = &bound->values[bound->external.list[i]];
-
-        if (value->overwritten && atomic_load(&value->buffer->writer) != value->writer)
-            lineage_restore(device->lineage, value->buffer, value->writer);
-    }
-}
-
-static atomic_bool *disabled_flag(const struct bound_launch *l)
-{
-    return l->block ? &plan_program_of(l->launch.program)->disabled : NULL;
-}
-
-static void enter_launch(const struct bound_plan *bound, struct bound_launch *l,
-                         struct lineage *lineage, uint32_t stream, struct lineage_batch *batch)
-{
-    const struct lineage_launch launch = {
-        .stream = stream, .label = lineage_label(l->launch.cookie), .disabled = disabled_flag(l)};
-
-    l->launch.cookie = lineage_launch(lineage, batch, &launch);
-    for (uint32_t i = 0; i < l->launch.n_args; i++) {
-        if (l->args[i].place == BOUND_ABSENT)
-            continue;
-        if (i < l->n_in)
-            lineage_reads(lineage, buffer_at(bound, &l->args[i]));
-        else
-            lineage_writes(lineage, buffer_at(bound, &l->args[i]));
-    }
-}
-
-static void enter_launches(struct bound_plan *bound, frit_device *device, uint32_t from,
-                           uint32_t end, uint32_t stream, struct lineage_batch *batch)
-{
-    if (!lineage_is_needed(device))
-        return;
-    lineage_enter(device->lineage);
-    for (uint32_t i = from; i < end; i++)
-        enter_launch(bound, &bound->launches[i], device->lineage, stream, batch);
-    lineage_leave(device->lineage);
-}
-
-static void spoil_outputs(const struct bound_plan *bound, frit_device *device,
-                          const struct bound_launch *l, struct failure *failure)
-{
-    for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
-        if (l->args[i].place != BOUND_ABSENT)
-            lineage_spoil(device->lineage, buffer_at(bound, &l->args[i]), failure);
-    }
-}
-
-/* Whether work that ran inside the submit failed: spoils what its launches were to write. */
-static void look_inside(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
-                        uint64_t value, struct failure **late)
-{
-    struct failure *failure;
-
-    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || lineage_known(device->lineage) < value)
-        return;
-    failure = lineage_failure_at(device->lineage, value);
-    for (uint32_t i = from; i < end && failure; i++) {
-        const struct bound_launch *l = &bound->launches[i];
-
-        spoil_outputs(bound, device, l, failure);
-        if (l->block && !atomic_exchange(disabled_flag(l), true))
-            device_note_disabled(device,
-                                 label_text(device->labels, lineage_label(l->launch.cookie)),
-                                 "a command of it failed");
-    }
-    if (*late)
-        failure_unref(failure);
-    else
-        *late = failure;
 }
 
 /* The launches up to the next submit; returns the first behind it. */
@@ -448,7 +349,7 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
     uint64_t value = 0;
     frit_status st = FRIT_OK;
 
-    enter_launches(bound, device, from, end, stream, &batch);
+    replay_enter(bound, device, from, end, stream, &batch);
     for (uint32_t i = from; i < end && !st; i++)
         st = add_cmds(bound, &bound->launches[i], &n, err);
     if (!st)
@@ -462,52 +363,30 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
     if (st)
         return st;
     for (uint32_t i = from; i < end; i++)
-        set_written(bound, &bound->launches[i], value);
-    look_inside(bound, device, from, end, value, late);
+        set_written(&bound->launches[i], value);
+    replay_look_inside(bound, device, from, end, value, late);
     return FRIT_OK;
-}
-
-/* A later submit is refused: what was to be written from here on is not. */
-static void fail_rest(struct bound_plan *bound, frit_device *device, uint32_t from,
-                      struct failure **late, const frit_err *err)
-{
-    struct failure *failure = failure_create(err);
-
-    for (uint32_t i = from; i < bound->n_launches; i++)
-        spoil_outputs(bound, device, &bound->launches[i], failure);
-    failure_unref(*late);
-    *late = failure;
 }
 
 static frit_status submit_all(struct bound_plan *bound, frit_device *device, uint32_t stream,
                               struct failure **late, frit_err *err)
 {
-    uint32_t submits = 0, dropped = 0;
+    uint32_t submits = 0;
 
+    bound->n_dropped = 0;
     for (uint32_t at = 0; at < bound->n_launches; at = submit_end(bound, at)) {
         frit_status st = submit_next(bound, device, stream, at, late, err);
 
         if (st && submits == 0)
             return st;
         if (st) {
-            fail_rest(bound, device, at, late, err);
+            replay_fail_rest(bound, device, at, late, err);
             return FRIT_OK;
         }
         if (++submits < bound->n_submits)
-            drop_dead(bound, submits, &dropped);
+            drop_dead(bound, submits);
     }
     return FRIT_OK;
-}
-
-static bool has_disabled_block(const struct bound_plan *bound)
-{
-    for (uint32_t i = 0; i < bound->n_launches; i++) {
-        const atomic_bool *disabled = disabled_flag(&bound->launches[i]);
-
-        if (disabled && atomic_load(disabled))
-            return true;
-    }
-    return false;
 }
 
 bool replay_is_sound(struct bound_plan *bound, frit_device *device)
@@ -516,7 +395,7 @@ bool replay_is_sound(struct bound_plan *bound, frit_device *device)
 
     if (bound->n_disabled != n_disabled) {
         bound->n_disabled = n_disabled;
-        bound->spoiled |= has_disabled_block(bound);
+        bound->spoiled |= replay_is_disabled(bound);
     }
     if (bound->spoiled || !atomic_load(&device->n_spoiled))
         return !bound->spoiled;
@@ -539,10 +418,10 @@ static bool write_launches(struct bound_plan *bound, const struct segment *segme
 static bool write_addresses(struct bound_plan *bound)
 {
     for (uint32_t i = 0; i < bound->n_launches; i++) {
-        if (!write_args(bound, &bound->launches[i]))
+        if (!write_args(&bound->launches[i]))
             return false;
         if (bound->launches[i].n_spaces)
-            write_spaces(bound, &bound->launches[i]);
+            write_spaces(&bound->launches[i]);
     }
     return true;
 }
@@ -556,48 +435,17 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     *late = NULL;
     if (!up_to_date(bound) || !write_launches(bound, segment))
         return FRIT_UNSUPPORTED;
-    if (lineage_is_needed(device))
-        note_writers(bound);
     st = take_memory(bound, device, &err);
-    if (!st && !write_addresses(bound))
-        st = FRIT_INTERNAL;
-    if (!st)
-        st = submit_all(bound, device, stream, late, &err);
+    if (st)
+        return st;
+    replay_note_writers(bound, device);
+    st = write_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
-        if (lineage_is_needed(device))
-            restore_writers(bound, device);
-        drop_memory(bound);
+        replay_restore_writers(bound, device);
+        drop_memory(bound, bound->made.count);
     }
     return st;
-}
-
-struct failure *replay_failure(const struct bound_plan *bound, frit_device *device)
-{
-    struct failure *failure = NULL;
-
-    if (!atomic_load(&device->n_spoiled))
-        return NULL;
-    for (uint32_t i = 0; i < bound->wanted.count && !failure; i++)
-        failure = lineage_failure_of(device->lineage,
-                                     buffer_at(bound, &bound->values[bound->wanted.list[i]].at));
-    return failure;
-}
-
-/* The buffer of a wanted value with an owner for it. */
-static struct buffer *take_buffer(struct bound_plan *bound, uint32_t number)
-{
-    const struct bound_ref *at = &bound->values[number].at;
-    struct buffer *buffer = buffer_at(bound, at);
-    const struct bound_buffer *own;
-
-    if (at->place == BOUND_BUFFER) {
-        own = &bound->buffers[bound->buffers[at->index].in];
-        if (own->taker == number)
-            return buffer;
-    }
-    buffer_own(buffer);
-    return buffer;
 }
 
 void replay_publish(struct bound_plan *bound, const struct segment *segment,
@@ -608,7 +456,9 @@ void replay_publish(struct bound_plan *bound, const struct segment *segment,
         struct slot *slot = segment->values[value->seg].slot;
 
         slot->value.layout = value->layout;
-        slot->value.buffer = take_buffer(bound, bound->wanted.list[i]);
+        slot->value.buffer = *value->at.now;
+        if (!value->takes)
+            buffer_own(slot->value.buffer);
         slot->state = SLOT_READY;
         if (failure && atomic_load(&slot->value.buffer->failure))
             slot_set_failed(slot, failure_ref(failure));
@@ -617,9 +467,5 @@ void replay_publish(struct bound_plan *bound, const struct segment *segment,
 
 void replay_end(struct bound_plan *bound)
 {
-    uint32_t dropped = 0;
-
-    drop_dead(bound, UINT32_MAX, &dropped);
-    for (uint32_t i = 0; i < bound->n_buffers; i++)
-        bound->buffers[i].buffer = NULL;
+    drop_dead(bound, UINT32_MAX);
 }

@@ -20,8 +20,6 @@ bool replay_is_sound(struct bound_plan *bound, frit_device *device);
  * reference), else NULL; what it was to write is spoiled then. */
 frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,
                        uint32_t stream, struct failure **late);
-/* A failure that is known of what is wanted, a new reference, or NULL. */
-struct failure *replay_failure(const struct bound_plan *bound, frit_device *device);
 /* Inside the lock: gives the slots their values; those that are spoiled get the failure (borrowed).
  */
 void replay_publish(struct bound_plan *bound, const struct segment *segment,

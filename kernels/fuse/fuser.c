@@ -9,9 +9,9 @@
 #include "kernels.h"
 #include "lower/cost.h"
 
-/* Instructions of a kernel by lower_cost: compilers take more than linear time, about half a second
- * for so many in LLVM on a CPU core.  More ops are worth more kernels then: they compute for longer
- * than memory takes. */
+/* Instructions of a kernel by lower_cost.  Compilers take more than linear time: half a second for
+ * so many in a common one, 15 s for twenty times as many.  Further ops are as well in a kernel of
+ * their own: so many take longer than the memory between the two. */
 enum { MOST_INSTRUCTIONS = 4096 };
 
 struct fuser {

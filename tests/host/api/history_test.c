@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum { SIZES = 6, ROUNDS = 3, PROGRAMS = 4 };
+enum { SIZES = 6, ROUNDS = 3, WRITTEN = 4, RANDOM = 24, PROGRAMS = WRITTEN + RANDOM };
 
 static const int64_t sizes[SIZES] = {6, 7, 4, 3, 12, 2};
 
@@ -28,9 +28,67 @@ static frit_tensor *input(struct plugin_rig *rig, int64_t n)
     return frit_from_host(rig->dev, FRIT_F32, FRIT_SHAPE(n, 4, 3), data, (uint64_t)n * 12 * 4);
 }
 
+/* One op of a random program, over values of one type. */
+static frit_tensor *random_op(uint32_t *state, frit_tensor *a, frit_tensor *b)
+{
+    *state = *state * 1664525 + 1013904223;
+    switch (*state >> 20 & 15) {
+    case 0:
+        return frit_group_norm(a, NULL, NULL, .groups = 2);
+    case 1:
+        return frit_softmax(a, 1 + (int64_t)(*state >> 24 & 1));
+    case 2:
+        return frit_layer_norm(a, NULL, NULL, .axes = FRIT_AXES(1, 2));
+    case 3:
+        return frit_sub(a, frit_take(frit_var(a, .axes = FRIT_AXES(2), .keep = 1)));
+    case 4:
+        return frit_mul(a, frit_take(frit_sum(b, .axes = FRIT_AXES(0), .keep = 1)));
+    case 5:
+        return frit_gelu(a);
+    case 6:
+        return frit_silu(a);
+    case 7:
+        return frit_log_softmax(a, 2);
+    case 8:
+    case 9:
+        return frit_add(a, b);
+    case 10:
+    case 11:
+        return frit_mul(a, b);
+    case 12:
+        return frit_permute(frit_take(frit_permute(a, FRIT_AXES(0, 2, 1))), FRIT_AXES(0, 2, 1));
+    default:
+        return *state >> 25 & 1 ? frit_tanh(a) : frit_neg(a);
+    }
+}
+
+enum { RANDOM_OPS = 10, RANDOM_VALUES = 4 };
+
+static frit_tensor *random_program(uint32_t seed, frit_tensor *x)
+{
+    frit_tensor *values[RANDOM_VALUES], *y = frit_exp(x);
+    uint32_t state = seed * 2654435761u;
+
+    for (int i = 0; i < RANDOM_VALUES; i++)
+        values[i] = frit_ref(x);
+    for (int i = 0; i < RANDOM_OPS; i++) {
+        int at = (int)(state >> 16) & (RANDOM_VALUES - 1);
+        frit_tensor *made = random_op(&state, y, values[at]);
+
+        frit_release(values[at]);
+        values[at] = y;
+        y = made;
+    }
+    for (int i = 0; i < RANDOM_VALUES; i++)
+        frit_release(values[i]);
+    return y;
+}
+
 /* Programs whose composites have inner dims that equal n at some sizes and not at others. */
 static frit_tensor *program(struct plugin_rig *rig, int number, frit_tensor *x)
 {
+    if (number >= WRITTEN)
+        return random_program((uint32_t)number, x);
     switch (number) {
     case 0: {
         const float gain[4] = {1, 2, 3, 4};

@@ -322,7 +322,7 @@ static void test_lengths_in_turn(void **state)
         segment_release(&segment);
         for (uint32_t i = 0; i < segment.n_values; i++)
             segment.values[i] = (struct seg_value){.maker = segment.values[i].maker};
-        segment_rewind(&segment);
+        segment_rewind(&segment, UINT64_MAX);
         n_fresh += segment.n_predicted == 0;
         segment_begin(&segment, ++last_epoch);
     }
