@@ -1,48 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/memory.h"
+#include "memory/memory_parts.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "base/short_lock.h"
-#include "memory/pool.h"
-
-#define PIN ((uint64_t)1 << 32)
-
-/* Small buffers that were given back lie on a shelf, pieces of chunks and all, until one of exactly
- * their size is wanted or chunks are to go back to the driver.  Threads use different shelves as a
- * rule, so that they do not wait for each other. */
-enum { SHELVES = 8, SHELF_SIZES = 16, SHELF_BUFFERS = 16, SHELF_BYTES = 1 << 14 };
-
-struct shelf {
-    _Alignas(64) struct short_lock lock;
-    struct buffer *list[SHELF_SIZES]; /* by size */
-    uint32_t count;
-    uint64_t bytes;
-};
-
-struct memory {
-    struct shelf shelves[SHELVES];
-    const frit_backend *backend;
-    const frit_device_info *info;
-    void *self;
-    struct memory_limits limits;
-    uint64_t align;
-    struct memory_queue queue;
-    atomic_bool has_surplus; /* idle chunks hold more than is kept; written inside the lock */
-    struct short_lock lock;  /* of everything below */
-    struct pool pool;
-    struct buffer *parts;
-    struct memory_stats stats;
-};
-
-static uint64_t round_up(uint64_t n, uint64_t unit)
-{
-    return (n + unit - 1) / unit * unit;
-}
 
 uint64_t memory_chunk_bytes(const frit_device_info *info, uint64_t wanted)
 {
@@ -132,8 +95,7 @@ static bool has_surplus(const struct memory *memory)
     return memory->pool.idle_bytes > memory->limits.keep_bytes;
 }
 
-/* Inside the lock. */
-static void return_piece(struct memory *memory, struct pool_piece *piece)
+void memory_return_piece(struct memory *memory, struct pool_piece *piece)
 {
     struct pool_chunk *chunk = piece->chunk;
 
@@ -229,44 +191,13 @@ void memory_poll(struct memory *memory, enum memory_progress how)
     } while (since && memory->queue.is_done(memory->queue.ctx, since, how));
 }
 
-static struct shelf *shelf_mine(struct memory *memory)
-{
-    return &memory->shelves[(uint64_t)pthread_self() * 0x9e3779b97f4a7c15u >> 61];
-}
-
-_Static_assert(SHELVES == 8, "the hash has three bits");
-
-static struct buffer **shelf_place(const struct memory *memory, struct shelf *shelf, uint64_t bytes)
-{
-    return &shelf->list[bytes / memory->align % SHELF_SIZES];
-}
-
-/* Under the memory's lock, which comes first. */
-static void clear_shelf(struct memory *memory, struct shelf *shelf)
-{
-    short_lock_enter(&shelf->lock);
-    for (uint32_t i = 0; i < SHELF_SIZES; i++) {
-        while (shelf->list[i]) {
-            struct buffer *buffer = shelf->list[i];
-
-            shelf->list[i] = buffer->next;
-            return_piece(memory, buffer->piece);
-            free(buffer);
-        }
-    }
-    shelf->count = 0;
-    shelf->bytes = 0;
-    short_lock_leave(&shelf->lock);
-}
-
 void memory_trim(struct memory *memory, bool all)
 {
     struct pool_chunk *list;
     uint64_t newest = 0;
 
     short_lock_enter(&memory->lock);
-    for (uint32_t i = 0; i < SHELVES; i++)
-        clear_shelf(memory, &memory->shelves[i]);
+    memory_clear_shelves(memory);
     list = unlink_idle(memory, all);
     short_lock_leave(&memory->lock);
     for (const struct pool_chunk *chunk = list; chunk; chunk = chunk->next)
@@ -379,7 +310,7 @@ static frit_status chunk_from_driver(struct memory *memory, enum chunk_kind kind
     return FRIT_OK;
 }
 
-/* ---- buffers ---- */
+/* ---- pieces ---- */
 
 static enum chunk_kind kind_for(const struct memory *memory, uint64_t bytes, bool persistent)
 {
@@ -428,8 +359,8 @@ static struct pool_piece *take_new(struct memory *memory, struct pool_chunk *chu
     return piece;
 }
 
-static frit_status piece_get(struct memory *memory, uint64_t bytes, bool persistent,
-                             struct pool_piece **out, frit_err *err)
+frit_status memory_take_piece(struct memory *memory, uint64_t bytes, bool persistent,
+                              struct pool_piece **out, frit_err *err)
 {
     enum chunk_kind kind = kind_for(memory, bytes, persistent);
     struct pool_chunk *chunk;
@@ -443,227 +374,6 @@ static frit_status piece_get(struct memory *memory, uint64_t bytes, bool persist
     TRY(chunk_from_driver(memory, kind, bytes, &chunk, err));
     *out = take_new(memory, chunk, bytes);
     return FRIT_OK;
-}
-
-/* One from the shelf whose piece has exactly the size, or NULL.  What lies on a shelf counts as a
- * buffer, for the peak; memory_stats takes it off. */
-static struct buffer *unshelve(struct memory *memory, uint64_t bytes)
-{
-    struct shelf *shelf = shelf_mine(memory);
-    struct buffer **at, *buffer;
-
-    short_lock_enter(&shelf->lock);
-    at = shelf_place(memory, shelf, bytes);
-    while (*at && (*at)->piece->bytes != bytes)
-        at = &(*at)->next;
-    buffer = *at;
-    if (buffer) {
-        *at = buffer->next;
-        shelf->count--;
-        shelf->bytes -= bytes;
-    }
-    short_lock_leave(&shelf->lock);
-    return buffer;
-}
-
-/* The last one is the next to be taken, but for one at the start of a chunk, which always is:
- * programs are prepared for operands that begin there, so it should not wander. */
-static bool shelve(struct memory *memory, struct buffer *buffer)
-{
-    struct shelf *shelf = shelf_mine(memory);
-    uint64_t bytes = buffer->piece->bytes;
-    bool room;
-
-    if (buffer->piece->chunk->kind != CHUNK_POOL || bytes > SHELF_BYTES ||
-        memory->limits.keep_bytes < SHELF_BYTES)
-        return false;
-    short_lock_enter(&shelf->lock);
-    room = shelf->count < SHELF_BUFFERS && !atomic_load(&buffer->failure);
-    if (room) {
-        struct buffer **at = shelf_place(memory, shelf, bytes);
-
-        while (*at && (*at)->offset == 0 && buffer->offset)
-            at = &(*at)->next;
-        buffer->next = *at;
-        *at = buffer;
-        shelf->count++;
-        shelf->bytes += bytes;
-    }
-    short_lock_leave(&shelf->lock);
-    return room;
-}
-
-frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent,
-                          struct buffer **out, frit_err *err)
-{
-    uint64_t tail = memory->info->tail_bytes;
-    struct buffer *buffer = NULL;
-    frit_status st;
-
-    *out = NULL;
-    if (bytes && !persistent && bytes <= SHELF_BYTES)
-        buffer = unshelve(memory, round_up(bytes + tail, memory->align));
-    if (buffer) {
-        buffer->bytes = bytes;
-        atomic_store_explicit(&buffer->counts, 1, memory_order_relaxed);
-        atomic_store_explicit(&buffer->last_write, 0, memory_order_relaxed);
-        atomic_store_explicit(&buffer->writer, 0, memory_order_relaxed);
-        *out = buffer;
-        return FRIT_OK;
-    }
-    buffer = calloc(1, sizeof(*buffer));
-    if (!buffer)
-        return fail_memory(err, sizeof(*buffer));
-    if (bytes > INT64_MAX - tail - memory->align) {
-        free(buffer);
-        return fail(err, FRIT_NO_DEVICE_MEMORY, "%llu bytes are too many",
-                    (unsigned long long)bytes);
-    }
-    buffer->memory = memory;
-    buffer->bytes = bytes;
-    atomic_init(&buffer->counts, 1);
-    if (bytes) {
-        st = piece_get(memory, round_up(bytes + tail, memory->align), persistent, &buffer->piece,
-                       err);
-        if (st) {
-            free(buffer);
-            return st;
-        }
-        atomic_store_explicit(&buffer->piece->owner, buffer, memory_order_release);
-        buffer->handle = buffer->piece->chunk->handle;
-        buffer->offset = buffer->piece->offset;
-        buffer->tail = tail;
-    }
-    *out = buffer;
-    return FRIT_OK;
-}
-
-frit_status buffer_part(struct buffer *whole, uint64_t first, uint64_t bytes, struct buffer **out,
-                        frit_err *err)
-{
-    struct buffer *part = calloc(1, sizeof(*part));
-
-    *out = part;
-    if (!part)
-        return fail_memory(err, sizeof(*part));
-    part->memory = whole->memory;
-    part->handle = whole->handle;
-    part->offset = whole->offset + first;
-    part->bytes = bytes;
-    part->tail = first + bytes == whole->bytes ? whole->tail : 0;
-    part->whole = whole;
-    atomic_init(&part->counts, 1);
-    buffer_own(whole);
-    short_lock_enter(&part->memory->lock);
-    part->next = part->memory->parts;
-    if (part->next)
-        part->next->prev = part;
-    part->memory->parts = part;
-    short_lock_leave(&part->memory->lock);
-    return FRIT_OK;
-}
-
-/* Inside the lock. */
-static void unlink_part(struct memory *memory, struct buffer *part)
-{
-    if (part->prev)
-        part->prev->next = part->next;
-    else
-        memory->parts = part->next;
-    if (part->next)
-        part->next->prev = part->prev;
-}
-
-static void give_back(struct buffer *buffer)
-{
-    struct memory *memory = buffer->memory;
-    struct failure *failure;
-
-    if (buffer->piece && shelve(memory, buffer))
-        return;
-    short_lock_enter(&memory->lock);
-    if (buffer->piece)
-        return_piece(memory, buffer->piece);
-    if (buffer->whole)
-        unlink_part(memory, buffer);
-    short_lock_leave(&memory->lock);
-    failure = atomic_load(&buffer->failure);
-    if (failure)
-        memory->queue.forget(memory->queue.ctx, failure);
-    buffer_disown(buffer->whole);
-    free(buffer);
-    memory_poll(memory, PROGRESS_KNOWN);
-}
-
-static void drop(struct buffer *buffer, uint64_t count)
-{
-    if (atomic_fetch_sub_explicit(&buffer->counts, count, memory_order_acq_rel) == count)
-        give_back(buffer);
-}
-
-void buffer_own(struct buffer *buffer)
-{
-    atomic_fetch_add_explicit(&buffer->counts, 1, memory_order_relaxed);
-}
-
-void buffer_disown(struct buffer *buffer)
-{
-    if (buffer)
-        drop(buffer, 1);
-}
-
-void buffer_pin(struct buffer *buffer)
-{
-    atomic_fetch_add_explicit(&buffer->counts, PIN, memory_order_relaxed);
-}
-
-void buffer_unpin(struct buffer *buffer)
-{
-    drop(buffer, PIN);
-}
-
-uint32_t buffer_owners(const struct buffer *buffer)
-{
-    return (uint32_t)atomic_load_explicit(&buffer->counts, memory_order_acquire) +
-           (buffer->whole != NULL);
-}
-
-uint32_t buffer_pins(const struct buffer *buffer)
-{
-    return (uint32_t)(atomic_load_explicit(&buffer->counts, memory_order_acquire) / PIN);
-}
-
-bool buffer_is_persistent(const struct buffer *buffer)
-{
-    return buffer->piece && buffer->piece->chunk->kind == CHUNK_PERSISTENT;
-}
-
-static void visit(struct buffer *buffer, void (*fn)(struct buffer *buffer, void *ctx), void *ctx)
-{
-    if (atomic_load(&buffer->counts))
-        fn(buffer, ctx);
-}
-
-/* A buffer leaves its piece or its list inside the lock, or goes on a shelf inside the shelf's. */
-void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer, void *ctx),
-                        void *ctx)
-{
-    short_lock_enter(&memory->lock);
-    for (uint32_t i = 0; i < SHELVES; i++)
-        short_lock_enter(&memory->shelves[i].lock);
-    for (const struct pool_chunk *chunk = memory->pool.chunks; chunk; chunk = chunk->next) {
-        for (const struct pool_piece *piece = chunk->first; piece; piece = piece->after) {
-            struct buffer *owner = piece->used ? atomic_load(&piece->owner) : NULL;
-
-            if (owner)
-                visit(owner, fn, ctx);
-        }
-    }
-    for (struct buffer *part = memory->parts; part; part = part->next)
-        visit(part, fn, ctx);
-    for (uint32_t i = 0; i < SHELVES; i++)
-        short_lock_leave(&memory->shelves[i].lock);
-    short_lock_leave(&memory->lock);
 }
 
 void memory_stats(struct memory *memory, struct memory_stats *out)
