@@ -442,8 +442,10 @@ static void note_streams(const struct spread *s)
 
     if (!device->note_failure || device->info->caps & FRIT_CAP_INLINE_QUEUE)
         return;
-    for (uint32_t i = 0; !all && i < s->n_streams; i++)
-        device->note_failure(device, s->failure, s->streams[i]);
+    for (uint32_t i = 0; !all && i < s->n_streams; i++) {
+        if (s->streams[i] != DEVICE_NO_STREAM)
+            device->note_failure(device, s->failure, s->streams[i]);
+    }
     if (all)
         device->note_failure(device, s->failure, DEVICE_ALL_STREAMS);
 }

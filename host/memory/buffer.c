@@ -183,6 +183,7 @@ static void give_back(struct buffer *buffer)
     struct memory *memory = buffer->memory;
     struct failure *failure;
 
+    buffer_drop_mirror(buffer);
     if (buffer->piece && shelve(memory, buffer))
         return;
     short_lock_enter(&memory->lock);
@@ -268,4 +269,24 @@ void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer,
     for (uint32_t i = 0; i < SHELVES; i++)
         short_lock_leave(&memory->shelves[i].lock);
     short_lock_leave(&memory->lock);
+}
+
+/* ---- mirrors ---- */
+
+bool buffer_set_mirror(struct buffer *buffer, struct buffer *mirror)
+{
+    struct buffer *none = NULL;
+
+    if (atomic_compare_exchange_strong(&buffer->mirror, &none, mirror))
+        return true;
+    buffer_disown(mirror);
+    return false;
+}
+
+void buffer_drop_mirror(struct buffer *buffer)
+{
+    if (!atomic_load_explicit(&buffer->mirror, memory_order_relaxed))
+        return;
+    atomic_store(&buffer->is_away, false);
+    buffer_disown(atomic_exchange(&buffer->mirror, NULL));
 }

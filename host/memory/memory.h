@@ -41,7 +41,11 @@ struct buffer {
     atomic_uint_least64_t writer;      /* what wrote it last, by the caller's numbers; 0: nothing */
     _Atomic(struct failure *) failure; /* why its contents are no good, the caller's mark; NULL as a
                                           rule.  Changed only by who excludes its end */
-    struct buffer *prev, *next;        /* on the shelf; among the parts */
+    /* The same bytes in another device's memory, owned; NULL: none.  Until a write here, which the
+     * writer follows with buffer_drop_mirror, the two stay equal. */
+    _Atomic(struct buffer *) mirror;
+    atomic_bool is_away;        /* only the mirror has the bytes yet */
+    struct buffer *prev, *next; /* on the shelf; among the parts */
 };
 
 struct memory_limits {
@@ -101,6 +105,16 @@ bool buffer_is_persistent(const struct buffer *buffer);
  * may mark it, and must not call this room. */
 void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer, void *ctx),
                         void *ctx);
+
+/* Takes the mirror over; false if there is one already, which stays. */
+bool buffer_set_mirror(struct buffer *buffer, struct buffer *mirror);
+/* The bytes here change, or have changed: nobody else uses the buffer. */
+void buffer_drop_mirror(struct buffer *buffer);
+
+static inline bool buffer_is_away(const struct buffer *buffer)
+{
+    return atomic_load_explicit(&buffer->is_away, memory_order_acquire);
+}
 
 /* Gives chunks without buffers back, persistent ones too only on `all`. */
 void memory_trim(struct memory *memory, bool all);

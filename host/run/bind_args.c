@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "run/bound_plan.h"
+#include "run/mirror.h"
 
 struct extent launch_extent(const struct value *value)
 {
@@ -55,13 +56,15 @@ static void bind(struct launch *l, uint32_t index, uint64_t flags)
     touch(l, arg->memory, arg->offset, arg->extent + (write ? arg->tail : 0), write);
 }
 
-static void bind_inputs(struct launch *l)
+static frit_status bind_inputs(struct launch *l, frit_err *err)
 {
     for (uint32_t i = 0; i < l->call->n_in; i++) {
         if (l->in[i].type.dtype == FRIT_NO_DTYPE)
             continue;
+        TRY(mirror_fetch(l->frame->device, l->in[i].buffer, err));
         bind(l, i, FRIT_ARG_READ);
     }
+    return FRIT_OK;
 }
 
 /* ---- outputs ---- */
@@ -235,7 +238,7 @@ frit_status launch_bind_args(struct launch *l, frit_err *err)
 
     if (!derived)
         return fail_memory(err, sizeof(*derived));
-    bind_inputs(l);
+    TRY(bind_inputs(l, err));
     TRY(frame_reserve(l->frame, 2 * l->call->n_out + 1 + spec->n_derived, err));
     for (uint32_t k = 0; k < l->call->n_out; k++) {
         if (l->out[k].type.dtype == FRIT_NO_DTYPE)

@@ -9,8 +9,9 @@
 
 #include "base/array.h"
 #include "base/fail.h"
-#include "device/prepared.h"
+#include "device/prepared_cache.h"
 #include "run/launch.h"
+#include "run/mirror.h"
 #include "run/replay_lineage.h"
 
 enum { LOOK_EVERY = 64 }; /* replays between two looks at the generation of a program */
@@ -328,8 +329,11 @@ static void set_written(const struct bound_launch *l, uint64_t value)
             continue;
         buffer = *l->args[i].now;
         atomic_store_explicit(&buffer->last_write, value, memory_order_release);
-        if (buffer->whole)
+        buffer_drop_mirror(buffer);
+        if (buffer->whole) {
             atomic_store_explicit(&buffer->whole->last_write, value, memory_order_release);
+            buffer_drop_mirror(buffer->whole);
+        }
     }
 }
 
@@ -387,6 +391,15 @@ static frit_status submit_all(struct bound_plan *bound, frit_device *device, uin
             drop_dead(bound, submits);
     }
     return FRIT_OK;
+}
+
+bool replay_fetch(const struct bound_plan *bound, frit_device *device)
+{
+    for (uint32_t i = 0; i < bound->external.count && device->fallback; i++) {
+        if (mirror_fetch(device, bound->values[bound->external.list[i]].buffer, NULL))
+            return false;
+    }
+    return true;
 }
 
 bool replay_is_sound(struct bound_plan *bound, frit_device *device)
