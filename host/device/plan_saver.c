@@ -148,18 +148,19 @@ static void save(struct plan_saver *saver)
 {
     const char *path = saver->context.path;
     frit_err err = ERR_INIT;
-    uint64_t n_rows;
+    struct store_saved saved;
     struct stat st;
 
-    if (store_save(&saver->context, saver->device->automaton, &n_rows, &err))
+    if (store_save(&saver->context, saver->device->automaton, &saved, &err))
         tell_lost(saver, "", err.text);
     else if (stat(path, &st) || access(path, R_OK | W_OK))
         tell_lost(saver, path, errno == EACCES ? " cannot be written" : " cannot be made");
     else if (!S_ISREG(st.st_mode))
         tell_lost(saver, path, " is not a file");
     else
-        log_write(FRIT_LOG_DEBUG, "plan", "%s: %llu rows saved", saver->device->entry->name,
-                  (unsigned long long)n_rows);
+        log_write(FRIT_LOG_DEBUG, "plan", "%s: %llu answers saved, %llu rows",
+                  saver->device->entry->name, (unsigned long long)saved.n_nodes,
+                  (unsigned long long)saved.n_rows);
 }
 
 /* Until nothing was noted for a while; false: the device closes.  Inside the lock. */

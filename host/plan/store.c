@@ -70,6 +70,7 @@ struct saver {
     struct automaton_list list;
     struct database *database;
     struct str key, plan, sync;
+    uint64_t n_nodes;
 };
 
 static struct database_bytes bytes_of(const struct str *str)
@@ -126,6 +127,7 @@ static frit_status save_place(void *ctx, const struct automaton_place *place, fr
     if (saver->key.failed)
         return fail_memory(err, sizeof(*place->key));
     node.key = bytes_of(&saver->key);
+    saver->n_nodes += place->lazy || place->sync;
     TRY(write_answers(saver, place, &node, err));
     *place->mark = database_put(saver->database, &node);
     if (!*place->mark)
@@ -158,7 +160,7 @@ static frit_status put_answers(struct saver *saver, frit_err *err)
 
 /* What is not in the file in the end is new again. */
 static frit_status save_once(struct saver *saver, struct automaton *automaton, bool *damaged,
-                             uint64_t *n_rows, frit_err *err)
+                             struct store_saved *out, frit_err *err)
 {
     frit_status status;
 
@@ -171,7 +173,7 @@ static frit_status save_once(struct saver *saver, struct automaton *automaton, b
     if (status || !database_commit(saver->database))
         automaton_put_back(&saver->walker, &saver->list);
     else
-        *n_rows = database_rows_written(saver->database);
+        *out = (struct store_saved){saver->n_nodes, database_rows_written(saver->database)};
     automaton_list_fini(&saver->list);
     walker_fini(&saver->walker);
     *damaged = database_close(saver->database);
@@ -179,16 +181,16 @@ static frit_status save_once(struct saver *saver, struct automaton *automaton, b
 }
 
 frit_status store_save(const struct store_context *context, struct automaton *automaton,
-                       uint64_t *n_rows, frit_err *err)
+                       struct store_saved *out, frit_err *err)
 {
     struct saver saver = {.context = context};
     bool damaged;
     frit_status status;
 
-    *n_rows = 0;
-    status = save_once(&saver, automaton, &damaged, n_rows, err);
+    *out = (struct store_saved){0};
+    status = save_once(&saver, automaton, &damaged, out, err);
     if (!status && damaged)
-        status = save_once(&saver, automaton, &damaged, n_rows, err);
+        status = save_once(&saver, automaton, &damaged, out, err);
     str_fini(&saver.key);
     str_fini(&saver.plan);
     str_fini(&saver.sync);

@@ -37,12 +37,17 @@ struct store_loaded {
  * programs cannot all be is left out.  FRIT_OK also where there was nothing; only memory fails. */
 frit_status store_load(const struct store_context *context, struct automaton *automaton,
                        struct store_loaded *out, frit_err *err);
+struct store_saved {
+    uint64_t n_nodes; /* whose answers were written down, whether or not the file had them */
+    uint64_t n_rows;  /* written */
+};
+
 /* Adds the answers that came since the last save, with the ways to them, in one transaction; all of
  * the newest generation where the file has nothing of the namespace.  A namespace that takes more
  * than four times the automaton's bytes is emptied first; others are deleted only once nobody has
  * used them for 90 days.  A file that cannot be written is no failure, and what is new stays so;
- * only memory fails.  `n_rows` counts the rows that were written. */
+ * only memory fails. */
 frit_status store_save(const struct store_context *context, struct automaton *automaton,
-                       uint64_t *n_rows, frit_err *err);
+                       struct store_saved *out, frit_err *err);
 
 #endif

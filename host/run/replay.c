@@ -396,7 +396,9 @@ static frit_status submit_all(struct bound_plan *bound, frit_device *device, uin
 bool replay_fetch(const struct bound_plan *bound, frit_device *device)
 {
     for (uint32_t i = 0; i < bound->external.count && device->fallback; i++) {
-        if (mirror_fetch(device, bound->values[bound->external.list[i]].buffer, NULL))
+        struct buffer *buffer = bound->values[bound->external.list[i]].buffer;
+
+        if (buffer_is_away(buffer) && mirror_fetch(device, buffer, NULL))
             return false;
     }
     return true;

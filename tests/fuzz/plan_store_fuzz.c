@@ -141,10 +141,10 @@ static void check_load(const struct store_context *context)
 {
     uint32_t n_plans, n_again;
     struct automaton *automaton = load(context, &n_plans);
-    uint64_t n_rows;
+    struct store_saved saved;
 
     remove(context->path);
-    check(store_save(context, automaton, &n_rows, NULL) == FRIT_OK);
+    check(store_save(context, automaton, &saved, NULL) == FRIT_OK);
     automaton_destroy(automaton);
     automaton_destroy(load(context, &n_again));
     check(n_again >= n_plans);

@@ -85,12 +85,12 @@ uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n
     return n_plans;
 }
 
-uint64_t store_rig_save(const struct store_context *context, struct automaton *automaton)
+struct store_saved store_rig_save(const struct store_context *context, struct automaton *automaton)
 {
-    uint64_t n_rows;
+    struct store_saved saved;
 
-    assert_int_equal(store_save(context, automaton, &n_rows, NULL), FRIT_OK);
-    return n_rows;
+    assert_int_equal(store_save(context, automaton, &saved, NULL), FRIT_OK);
+    return saved;
 }
 
 void store_rig_save_anew(const struct store_context *context, uint32_t n_ways)
