@@ -187,7 +187,7 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
 {
     const struct conf_options *options = conf_options(host->conf);
     struct device_config config = {.max_ops = options->stream_max_ops,
-                                   .block_bytes = options->memory_block_bytes,
+                                   .chunk_bytes = options->memory_chunk_bytes,
                                    .keep_bytes = options->memory_keep_bytes,
                                    .single_stream = options->stream_single,
                                    .fusion = options->fusion_enabled,
@@ -201,7 +201,8 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                    .decompose = options->decompose,
                                    .poison = options->poison,
                                    .host = host,
-                                   .seed = &host->seed};
+                                   .seed = &host->seed,
+                                   .run_orphan = stream_run_orphan};
     frit_status st;
 
     TRY(device_create(entry, &config, out, err));
@@ -236,6 +237,19 @@ static frit_status open_fallback(frit_host *host, const struct device_entry *ent
     return !other || other == entry ? FRIT_OK : open_locked(host, other, out, err);
 }
 
+/* Under the host's lock.  A lost device is made anew when everybody has closed it. */
+static frit_status open_again(frit_device **device, frit_err *err)
+{
+    frit_status st = device_check_loss(*device, err);
+
+    if (st) {
+        *device = NULL;
+        return fail_context(err, "close it everywhere before it is opened again");
+    }
+    (*device)->opens++;
+    return FRIT_OK;
+}
+
 /* Under the host's lock.  A fallback stands behind its users in the list, so that closing the first
  * ones first closes it last. */
 static frit_status open_locked(frit_host *host, const struct device_entry *entry, frit_device **out,
@@ -245,10 +259,8 @@ static frit_status open_locked(frit_host *host, const struct device_entry *entry
     frit_status st;
 
     *out = find_open(host, entry);
-    if (*out) {
-        (*out)->opens++;
-        return FRIT_OK;
-    }
+    if (*out)
+        return open_again(out, err);
     TRY(open_fallback(host, entry, &fallback, err));
     st = create_device(host, entry, out, err);
     if (st) {
@@ -377,10 +389,12 @@ static frit_status sync_streams(frit_device *device, struct stream *only)
     st = device_wait(device, atomic_load(&device->last_value), &err);
     if (!st)
         st = mirror_wait(device, &err);
-    if (only)
+    if (only) {
         take_error(only, &failure);
-    else
+    } else {
+        failure = device_take_error(device);
         streams_each(device, take_error, &failure);
+    }
     if (failure) {
         st = fail(&err, failure->status, "%s", failure->text);
         failure_unref(failure);

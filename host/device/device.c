@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
 #include "device/label.h"
+#include "device/lineage.h"
 #include "device/plan_saver.h"
 #include "device/program.h"
 #include "exec/job_queue.h"
@@ -28,27 +28,62 @@ static void mutex_init_spinning(pthread_mutex_t *mutex)
     pthread_mutexattr_destroy(&adaptive);
 }
 
-/* Waits for everything submitted; what trims of the pools ask for. */
-static void wait_idle(void *ctx)
+/* Waits for everything submitted. */
+static void wait_idle(frit_device *device)
 {
-    frit_device *device = ctx;
     frit_err err = ERR_INIT;
 
     if (device_wait(device, atomic_load(&device->last_value), &err))
         log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->entry->name, err.text);
 }
 
+static uint64_t memory_submitted(void *ctx)
+{
+    return atomic_load(&((frit_device *)ctx)->last_value);
+}
+
+/* Nothing is pending on a lost device. */
+static bool memory_is_done(void *ctx, uint64_t value, enum memory_progress how)
+{
+    frit_device *device = ctx;
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    if (value <= atomic_load(&device->reached) || how == PROGRESS_KNOWN)
+        return value <= atomic_load(&device->reached);
+    if (how == PROGRESS_ASK)
+        return device_has_reached(device, value);
+    st = device_wait(device, value, &err);
+    if (st)
+        log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->entry->name, err.text);
+    return true;
+}
+
+static void memory_explain(void *ctx, frit_err *err)
+{
+    device_explain_loss(ctx, err);
+}
+
+static void memory_forget(void *ctx, struct failure *failure)
+{
+    atomic_fetch_sub(&((frit_device *)ctx)->n_spoiled, 1);
+    failure_unref(failure);
+}
+
 static frit_status memory_open(frit_device *device, frit_err *err)
 {
     uint64_t align = device->info->align_bytes ? device->info->align_bytes : 64;
+    const struct device_config *config = &device->config;
     struct memory_limits limits = {
-        .block_bytes =
-            memory_block_bytes(device->info, (uint64_t)device->config.block_bytes) / align * align,
-        .keep_bytes = (uint64_t)device->config.keep_bytes,
+        .chunk_bytes =
+            memory_chunk_bytes(device->info, (uint64_t)config->chunk_bytes) / align * align,
+        .keep_bytes =
+            config->keep_bytes < 0 ? memory_keep_bytes(device->info) : (uint64_t)config->keep_bytes,
     };
 
     TRY(memory_create(device->backend, device->info, device->self, &limits, &device->memory, err));
-    memory_set_idle(device->memory, wait_idle, device);
+    memory_set_queue(device->memory, &(struct memory_queue){memory_submitted, memory_is_done,
+                                                            memory_explain, memory_forget, device});
     return FRIT_OK;
 }
 
@@ -80,10 +115,6 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     mutex_init_spinning(&device->submit);
     pthread_mutex_init(&device->lock, NULL);
     cache_init(&device->cache, config->store_bytes / 2);
-    if (!array_grow(&device->poisons, &device->poison_capacity, 0, 1, sizeof(struct poison))) {
-        st = fail_memory(err, sizeof(struct poison));
-        goto out;
-    }
     st = device->backend->device_open(entry->plugin->instance, entry->info->index, &device->self,
                                       err);
     fail_from(err, st, "device_open");
@@ -96,6 +127,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
         st = programs_create(&device->programs, err);
     if (!st)
         st = labels_create(&device->labels, err);
+    if (!st)
+        st = lineage_create(device, &device->lineage, err);
     if (!st)
         st = automaton_create(device->config.store_bytes / 2, &device->automaton, err);
     if (!st)
@@ -123,79 +156,130 @@ void device_destroy(frit_device *device)
     fusers_fini(&device->fusers);
     programs_destroy(device->programs);
     cache_fini(&device->cache);
+    memory_destroy(device->memory); /* may wait, and learn of a failure */
+    lineage_destroy(device->lineage);
     labels_destroy(device->labels);
-    memory_destroy(device->memory);
     if (device->self)
         device->backend->device_close(device->self);
-    for (uint32_t i = 0; i < atomic_load(&device->n_poisons); i++)
-        failure_unref(device->poisons[i].failure);
-    free(device->poisons);
+    failure_unref(device->loss);
+    failure_unref(device->error);
     pthread_mutex_destroy(&device->submit);
     pthread_mutex_destroy(&device->lock);
     free(device);
 }
 
-/* ---- the timeline ---- */
+/* ---- errors ---- */
 
-/* Everything written from the failed command to the newest submitted one is spoiled, so that the
- * driver need not tell of failures up to there: `told`, set when the poison can be seen.  False if
- * another thread that was told the same was here first.
- *
- * The entry can be seen before the newest is asked for: whoever submits looks for poison
- * afterwards, so that no command escapes between the two.  Without memory for one more entry the
- * last one is widened, which spoils too much rather than too little. */
-static bool add_poison(frit_device *device, uint64_t from, struct failure *failure)
+void device_note_disabled(frit_device *device, const char *label, const char *why)
 {
-    uint64_t newest;
-    bool is_new;
-    uint32_t n;
+    atomic_fetch_add(&device->count.disabled, 1);
+    log_write(FRIT_LOG_WARN, "stream", "%s: %s is not run any more: %s", device->entry->name,
+              label ? label : "a program", why);
+}
 
+void device_keep_error(frit_device *device, struct failure *failure)
+{
     pthread_mutex_lock(&device->lock);
-    is_new = from > atomic_load(&device->told);
-    if (is_new) {
-        n = atomic_load(&device->n_poisons);
-        if (array_grow(&device->poisons, &device->poison_capacity, n, 1, sizeof(struct poison))) {
-            device->poisons[n] = (struct poison){.from = from, .failure = failure_ref(failure)};
-            atomic_store(&device->n_poisons, ++n);
-        }
-        newest = atomic_load(&device->last_value);
-        device->poisons[n - 1].to = newest > from ? newest : from;
-        atomic_store(&device->told, device->poisons[n - 1].to);
+    if (failure && !device->error) {
+        device->error = failure;
+        failure = NULL;
     }
     pthread_mutex_unlock(&device->lock);
-    return is_new;
+    failure_unref(failure);
 }
 
-/* Which thread's call it was is not known, so every queue has the error, but where work runs inside
- * submit: there the op that submitted fails. */
-static void remember_failure(frit_device *device, const frit_failure *failure,
-                             const frit_err *detail)
+struct failure *device_take_error(frit_device *device)
 {
-    const char *label = label_failed(device->labels, (uint32_t)failure->cookie);
-    struct failure *known;
-    frit_err err = ERR_INIT;
+    struct failure *failure;
 
-    fail(&err, failure->status, "%s failed on %s: %s", label ? label : "a command",
-         device->entry->name, detail->text[0] ? detail->text : status_name(failure->status));
-    known = failure_create(&err);
-    if (add_poison(device, failure->value, known) && device->note_failure &&
-        !(device->info->caps & FRIT_CAP_INLINE_QUEUE))
-        device->note_failure(device, known);
-    failure_unref(known);
+    pthread_mutex_lock(&device->lock);
+    failure = device->error;
+    device->error = NULL;
+    pthread_mutex_unlock(&device->lock);
+    return failure;
 }
 
-/* One call of the driver's wait; what it tells of failed commands is remembered. */
-static frit_status ask_wait(frit_device *device, uint64_t value, frit_err *detail)
+/* Once set it stays as long as the device, so that it can be read outside of the lock. */
+static const struct failure *loss_of(frit_device *device)
 {
-    uint64_t told = atomic_load(&device->told);
-    frit_failure failure = {.struct_size = sizeof(failure), .value = told};
-    frit_status st = device->backend->wait(device->self, value, UINT64_MAX, &failure, detail);
+    const struct failure *loss;
 
-    if (failure.status < 0) {
-        /* A driver that names no command it may have meant may mean any that is not known. */
-        if (failure.value == told || failure.value > value)
-            failure.value = told < value ? told + 1 : value;
-        remember_failure(device, &failure, detail);
+    pthread_mutex_lock(&device->lock);
+    loss = device->loss;
+    pthread_mutex_unlock(&device->lock);
+    return loss;
+}
+
+void device_explain_loss(frit_device *device, frit_err *err)
+{
+    const struct failure *loss;
+    struct failure *mine;
+
+    if (!err || err->status != FRIT_DEVICE_LOST)
+        return;
+    loss = loss_of(device);
+    if (loss) {
+        if (!strstr(err->text, loss->text))
+            fail_append(err, " (%s is lost: %s)", device->entry->name, loss->text);
+        return;
+    }
+    mine = failure_create(err);
+    pthread_mutex_lock(&device->lock);
+    if (!device->loss) {
+        device->loss = mine;
+        mine = NULL;
+    }
+    pthread_mutex_unlock(&device->lock);
+    failure_unref(mine);
+}
+
+frit_status device_check_loss(frit_device *device, frit_err *err)
+{
+    const struct failure *loss = loss_of(device);
+
+    return loss ? fail(err, FRIT_DEVICE_LOST, "%s is lost: %s", device->entry->name, loss->text)
+                : FRIT_OK;
+}
+
+/* ---- the timeline ---- */
+
+/* One call of the driver's wait; what it says of failed commands is reported.  A driver that does
+ * not say when the command failed may mean any that is not known. */
+static frit_status call_wait(frit_device *device, uint64_t value, uint64_t timeout_ns,
+                             frit_err *detail, bool *more)
+{
+    uint64_t known = lineage_known(device->lineage), reached = atomic_load(&device->reached);
+    frit_failure failure = {.struct_size = sizeof(failure), .value = known};
+    frit_status st = device->backend->wait(device->self, value, timeout_ns, &failure, detail);
+    struct lineage_report report = {.from = failure.value, .to = failure.value};
+
+    *more = false;
+    if (failure.status >= 0 && st != FRIT_DEVICE_LOST)
+        return st;
+    if (failure.value <= known || failure.value > value)
+        report =
+            (struct lineage_report){.from = (known > reached ? known : reached) + 1, .to = value};
+    report.cookie = failure.cookie;
+    if (st == FRIT_DEVICE_LOST) /* what is not reached never will be */
+        report =
+            (struct lineage_report){.from = report.from, .to = atomic_load(&device->last_value)};
+    detail->status = failure.status < 0 ? failure.status : st;
+    report.reason = detail;
+    *more = lineage_report(device->lineage, &report) && st >= 0 && report.to < value;
+    return st;
+}
+
+/* Waits until there is nothing more to report; the first call says how the wait went. */
+static frit_status wait_and_report(frit_device *device, uint64_t value, uint64_t timeout_ns,
+                                   frit_err *detail)
+{
+    bool more;
+    frit_status st = call_wait(device, value, timeout_ns, detail, &more);
+
+    while (more) {
+        frit_err again = ERR_INIT;
+
+        (void)call_wait(device, value, timeout_ns, &again, &more);
     }
     return st;
 }
@@ -208,6 +292,19 @@ static void raise_to(atomic_uint_least64_t *highest, uint64_t value)
         ;
 }
 
+bool device_has_reached(frit_device *device, uint64_t value)
+{
+    frit_err detail = ERR_INIT;
+    frit_status st;
+
+    if (value <= atomic_load(&device->reached))
+        return true;
+    st = wait_and_report(device, value, 0, &detail);
+    if (st >= 0)
+        raise_to(&device->reached, value);
+    return st >= 0 || st == FRIT_DEVICE_LOST;
+}
+
 /* A wait that fails leaves the queue at work, on memory of callers too, so it is tried again. */
 frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
 {
@@ -218,20 +315,22 @@ frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
     if (value <= atomic_load(&device->reached))
         return FRIT_OK;
     begun = timeline_begin();
-    st = ask_wait(device, value, &detail);
+    st = wait_and_report(device, value, UINT64_MAX, &detail);
     if (st < 0 && st != FRIT_DEVICE_LOST) {
         detail = (frit_err)ERR_INIT;
-        st = ask_wait(device, value, &detail);
+        st = wait_and_report(device, value, UINT64_MAX, &detail);
     }
     timeline_end(begun, "device", str_of("wait"));
     if (st >= 0) {
         raise_to(&device->reached, value);
+        memory_poll(device->memory, PROGRESS_KNOWN);
         return FRIT_OK;
     }
+    fail_from(&detail, st, "wait");
+    device_explain_loss(device, &detail);
     if (!err)
         return st;
     *err = detail;
-    fail_from(err, st, "wait");
     return fail_context(err, "waiting for %s", device->entry->name);
 }
 
@@ -259,24 +358,15 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
      * queue is still this core's. */
     if (st >= 0 && device->info->caps & FRIT_CAP_INLINE_QUEUE &&
         device_wait(device, *value, &detail))
-        remember_failure(device, &(frit_failure){.status = detail.status, .value = *value},
-                         &detail);
+        lineage_report(device->lineage,
+                       &(struct lineage_report){.from = *value, .to = *value, .reason = &detail});
     pthread_mutex_unlock(&device->submit);
     timeline_end(begun, "device", str_of("submit"));
-    return st < 0 ? fail_from(err, st, "submit") : FRIT_OK;
-}
-
-struct failure *device_poison_of(frit_device *device, uint64_t written_at)
-{
-    struct failure *found = NULL;
-
-    if (!atomic_load(&device->n_poisons))
-        return NULL;
-    pthread_mutex_lock(&device->lock);
-    for (uint32_t i = 0; i < atomic_load(&device->n_poisons) && !found; i++) {
-        if (written_at >= device->poisons[i].from && written_at <= device->poisons[i].to)
-            found = failure_ref(device->poisons[i].failure);
-    }
-    pthread_mutex_unlock(&device->lock);
-    return found;
+    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))
+        memory_poll(device->memory, PROGRESS_ASK);
+    if (st >= 0)
+        return FRIT_OK;
+    fail_from(err, st, "submit");
+    device_explain_loss(device, err);
+    return st;
 }

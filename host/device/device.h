@@ -19,6 +19,7 @@
 
 struct plan_saver;
 struct labels;
+struct lineage;
 struct programs;
 struct stream;
 struct job_queue;
@@ -29,7 +30,8 @@ struct device_config {
     const struct registry *registry;
     uint64_t id;     /* unique in the process */
     int64_t max_ops; /* queued ops that make a stream run */
-    int64_t block_bytes, keep_bytes;
+    int64_t chunk_bytes;
+    int64_t keep_bytes;           /* -1: memory_keep_bytes */
     bool single_stream;           /* one for all threads */
     bool fusion;                  /* ops are run together */
     uint32_t max_blocks;          /* of a search */
@@ -41,6 +43,8 @@ struct device_config {
     bool decompose;               /* composite ops run as core ops even where claimed */
     bool poison;                  /* memory is filled with NaN before each use */
     const struct versioned *seed; /* of the host */
+    /* Runs what is queued in a stream whose thread has ended. */
+    void (*run_orphan)(struct stream *stream);
 };
 
 enum drain_cause { DRAIN_READ, DRAIN_SYNC, DRAIN_SHARE, DRAIN_FULL, DRAIN_SCOPE, DRAIN_CAUSES };
@@ -72,11 +76,10 @@ struct device_counters {
     atomic_uint_least64_t bytes_in, bytes_out;
 };
 
-/* What a failed command spoiled: everything written at timeline values from..to. */
-struct poison {
-    uint64_t from, to;
-    struct failure *failure;
-};
+/* In the place of a stream's ordinal: of a device that works for another one, and where the stream
+ * is not known. */
+#define DEVICE_NO_STREAM   (UINT32_MAX - 1)
+#define DEVICE_ALL_STREAMS UINT32_MAX
 
 struct frit_device {
     uint64_t id; /* unique in the process */
@@ -94,15 +97,16 @@ struct frit_device {
     struct fusers fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */
     struct labels *labels;
-    frit_device *fallback; /* runs what this one cannot, NULL: nothing does */
-    atomic_uint n_poisons;
-    atomic_uint next_ordinal;   /* of streams, in order of their first op */
-    atomic_uint_least64_t told; /* failures up to this value are among the poisons */
+    struct lineage *lineage;
+    frit_device *fallback;    /* runs what this one cannot, NULL: nothing does */
+    atomic_uint n_spoiled;    /* buffers with a failure */
+    atomic_uint next_ordinal; /* of streams, in order of their first op */
     struct device_counters count;
-    struct poison *poisons; /* these under the lock */
+    struct failure *loss;  /* these under the lock: why the device is lost, NULL: it is not */
+    struct failure *error; /* the first of streams whose thread is gone, since frit_sync_all */
     struct stream *streams;
-    void (*note_failure)(frit_device *device, struct failure *failure); /* set by its streams */
-    uint32_t poison_capacity;                                           /* at least 1 */
+    /* Set by its streams: a command failed that the stream of this ordinal submitted. */
+    void (*note_failure)(frit_device *device, struct failure *failure, uint32_t stream);
     uint32_t opens;    /* this and the next under the host's lock */
     frit_device *next; /* in the host's list */
     /* Written with each submit, apart from what is only read. */
@@ -118,15 +122,27 @@ frit_status device_create(const struct device_entry *entry, const struct device_
 /* Its streams are closed.  No other call on it is under way. */
 void device_destroy(frit_device *device);
 
-/* Waits until the timeline reaches `value`.  When it returns, in any thread, device_poison_of knows
- * of every command up to there that failed. */
+/* Waits until the timeline reaches `value`.  When it returns, in any thread, every command up to
+ * there that failed has spoiled what it wrote. */
 frit_status device_wait(frit_device *device, uint64_t value, frit_err *err);
+/* Whether the timeline has reached `value`, or never will; does not wait. */
+bool device_has_reached(frit_device *device, uint64_t value);
 /* One call of the driver's submit: hands `cmds` over and gives the timeline value. */
 frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
                           uint64_t *value, frit_err *err);
 /* The timeline was told to reach `value`. */
 void device_reached(frit_device *device, uint64_t value);
-/* The failure that spoiled a write, a new reference; NULL if none is known. */
-struct failure *device_poison_of(frit_device *device, uint64_t written_at);
+/* Keeps the error of a stream whose thread is gone for frit_sync_all; takes the reference over.
+ * NULL does nothing. */
+void device_keep_error(frit_device *device, struct failure *failure);
+/* Takes it out, the caller's reference; NULL if there is none. */
+struct failure *device_take_error(frit_device *device);
+/* A call of the driver failed with `err`.  The first FRIT_DEVICE_LOST is kept as the reason of the
+ * loss, and later ones get that reason; other failures are left as they are. */
+void device_explain_loss(frit_device *device, frit_err *err);
+/* FRIT_DEVICE_LOST with the reason once the device is lost. */
+frit_status device_check_loss(frit_device *device, frit_err *err);
+/* A program was disabled: counts it and says so. */
+void device_note_disabled(frit_device *device, const char *label, const char *why);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/fail.h"
 #include "base/map.h"
 
-enum { TEXT_BYTES = 128, MARK_FAILED = 1, MARK_LOGGED = 2 };
+enum { TEXT_BYTES = 128, MARK_LOGGED = 1 };
 
 struct label {
     uint32_t number;
@@ -86,23 +86,6 @@ const char *label_text(struct labels *labels, uint32_t number)
     struct label *label = label_at(labels, number);
 
     return label ? label->text : NULL;
-}
-
-const char *label_failed(struct labels *labels, uint32_t number)
-{
-    struct label *label = label_at(labels, number);
-
-    if (!label)
-        return NULL;
-    atomic_fetch_or(&label->marks, MARK_FAILED);
-    return label->text;
-}
-
-bool label_has_failed(struct labels *labels, uint32_t number)
-{
-    struct label *label = label_at(labels, number);
-
-    return label && atomic_load_explicit(&label->marks, memory_order_relaxed) & MARK_FAILED;
 }
 
 bool label_first(struct labels *labels, uint32_t number, enum fallback kind)

@@ -23,10 +23,6 @@ uint32_t label_of(struct labels *labels, const char *text);
 /* NULL for a number that names nothing. */
 const char *label_text(struct labels *labels, uint32_t number);
 
-/* A command of this label failed after it was submitted; gives the text. */
-const char *label_failed(struct labels *labels, uint32_t number);
-bool label_has_failed(struct labels *labels, uint32_t number);
-
 /* True the first time for this label and kind. */
 bool label_first(struct labels *labels, uint32_t number, enum fallback kind);
 

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory: buffers cut from large driver blocks.
+/* Device memory: buffers cut from chunks, which are what the driver allocates.
  *
- * Ordinary buffers share pool blocks; a buffer that is too large for one, or on a device without
- * sub-allocation, gets a block of its own, which later serves buffers of nearly the same size; a
- * persistent buffer gets a block of exactly its size, which later serves only that size.  When the
- * driver has no memory, every block without buffers goes back, but for persistent ones, and the
- * allocation is tried once more.  Threads: any.  The lock is never held during a driver call. */
+ * Ordinary buffers share pool chunks; a buffer that is too large for one, or on a device without
+ * sub-allocation, gets a chunk of its own, which later serves buffers of nearly the same size; a
+ * persistent buffer gets a chunk of exactly its size, which later serves only that size.
+ *
+ * Chunks without buffers are kept up to `keep_bytes`.  A chunk beyond them goes back to the driver
+ * once the queue has reached the timeline value that was the newest when its last buffer went: at
+ * that release, or in a later memory_poll.  Until then it serves new buffers.  Only an allocation
+ * that finds no memory, memory_trim and memory_destroy wait for the queue.
+ *
+ * Where the driver has no memory for a pool chunk, smaller ones are tried, down to the size of the
+ * buffer; then every chunk without buffers goes back, but for persistent ones, and the allocation
+ * is tried once more.  Threads: any.  The lock is never held during a driver call. */
 #ifndef MEMORY_MEMORY_H
 #define MEMORY_MEMORY_H
 
@@ -14,50 +21,71 @@
 
 #include <frit/backend.h>
 
+struct failure;
 struct memory;
-struct pool_block;
+struct pool_chunk;
 struct pool_piece;
 
 /* Device memory with two counts: owners (tensors: may I write in place?) and pins (launches and
  * copies under way: must it stay?).  It goes back to its pool when both are 0. */
 struct buffer {
     struct memory *memory;
-    struct pool_piece *segment;
-    void *handle;                     /* the driver's name of the block */
-    uint64_t offset;                  /* in the block */
-    uint64_t bytes;                   /* asked for */
-    uint64_t tail;                    /* usable past them, at most the device's tail_bytes */
-    bool alone;                       /* in driver memory of its own, or a part of such a buffer */
-    struct buffer *whole;             /* that it is a part of, owned; NULL: none */
-    atomic_uint_least64_t counts;     /* owners | pins << 32 */
-    atomic_uint_least64_t last_write; /* timeline value */
+    struct pool_piece *piece;
+    void *handle;                      /* the driver's name of the chunk */
+    uint64_t offset;                   /* in the chunk */
+    uint64_t bytes;                    /* asked for */
+    uint64_t tail;                     /* usable past them, at most the device's tail_bytes */
+    bool alone;                        /* in a chunk of its own, or a part of such a buffer */
+    struct buffer *whole;              /* that it is a part of, owned; NULL: none */
+    atomic_uint_least64_t counts;      /* owners | pins << 32 */
+    atomic_uint_least64_t last_write;  /* timeline value */
+    atomic_uint_least64_t writer;      /* what wrote it last, by the caller's numbers; 0: nothing */
+    _Atomic(struct failure *) failure; /* why its contents are no good, the caller's mark; NULL as a
+                                          rule.  Changed only by who excludes its end */
     /* The same bytes in another device's memory, owned; NULL: none.  Until a write here, which the
      * writer follows with buffer_drop_mirror, the two stay equal. */
     _Atomic(struct buffer *) mirror;
-    atomic_bool is_away; /* only the mirror has the bytes yet */
-    struct buffer *next; /* on the shelf */
+    atomic_bool is_away;        /* only the mirror has the bytes yet */
+    struct buffer *prev, *next; /* on the shelf; among the parts */
 };
 
 struct memory_limits {
-    uint64_t block_bytes; /* of a pool block; already within the device's limits */
-    uint64_t keep_bytes;  /* in blocks without buffers, persistent ones not counted */
+    uint64_t chunk_bytes; /* of a pool chunk; already within the device's limits */
+    uint64_t keep_bytes;  /* in chunks without buffers, persistent ones not counted */
 };
 
 struct memory_stats {
     uint64_t driver_allocs, driver_frees, trims, alloc_retries;
     uint64_t bytes_now, bytes_peak;       /* in buffers */
-    uint64_t reserved_now, reserved_peak; /* in blocks */
+    uint64_t reserved_now, reserved_peak; /* in chunks */
     uint64_t buffers_now;
 };
 
-/* Called before blocks go back to the driver: waits until no pending command uses them. */
-typedef void (*memory_idle)(void *ctx);
+enum memory_progress {
+    PROGRESS_KNOWN, /* what was learnt before; calls no driver */
+    PROGRESS_ASK,   /* asks the driver, without waiting */
+    PROGRESS_WAIT   /* waits for the value */
+};
+
+/* The queue whose commands use the memory. */
+struct memory_queue {
+    /* The newest timeline value of a command that was submitted.  Called inside the lock. */
+    uint64_t (*submitted)(void *ctx);
+    /* Whether no command up to `value` is pending; PROGRESS_WAIT returns true. */
+    bool (*is_done)(void *ctx, uint64_t value, enum memory_progress how);
+    /* Adds what is known of the reasons to a failure of the driver's alloc. */
+    void (*explain)(void *ctx, frit_err *err);
+    /* A buffer with this mark is gone. */
+    void (*forget)(void *ctx, struct failure *failure);
+    void *ctx;
+};
 
 /* `backend`, `info` and `self` outlive the memory. */
 frit_status memory_create(const frit_backend *backend, const frit_device_info *info, void *self,
                           const struct memory_limits *limits, struct memory **out, frit_err *err);
-void memory_set_idle(struct memory *memory, memory_idle idle, void *ctx);
-/* Gives every block back.  Buffers must be gone. */
+/* Without a queue commands end before the buffers that they use are released. */
+void memory_set_queue(struct memory *memory, const struct memory_queue *queue);
+/* Gives every chunk back.  Buffers must be gone. */
 void memory_destroy(struct memory *memory);
 
 /* One owner.  `bytes` 0 gives a buffer without memory (handle NULL). */
@@ -75,13 +103,17 @@ uint32_t buffer_owners(const struct buffer *buffer);
 uint32_t buffer_pins(const struct buffer *buffer);
 bool buffer_is_persistent(const struct buffer *buffer);
 
-/* Whether bytes `first` bytes behind the start of the buffer lie at the start of driver memory, for
- * FRIT_ARG_START.  Not asserted of what shares driver memory with others, though it may: so it
- * follows from the buffer's size and kind, and not from what was allocated before. */
+/* Whether what lies `first` bytes behind the start of the buffer is the start of driver memory, for
+ * FRIT_ARG_START.  Not asserted of what shares a chunk with others, though it may be: so it follows
+ * from the buffer's size and kind, and not from what was allocated before. */
 static inline bool buffer_starts(const struct buffer *buffer, uint64_t first)
 {
     return buffer->alone && buffer->offset + first == 0;
 }
+/* Calls `fn` for each buffer with memory and an owner or a pin; none of them ends meanwhile.  `fn`
+ * may mark it, and must not call this room. */
+void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer, void *ctx),
+                        void *ctx);
 
 /* Takes the mirror over; false if there is one already, which stays. */
 bool buffer_set_mirror(struct buffer *buffer, struct buffer *mirror);
@@ -93,13 +125,20 @@ static inline bool buffer_is_away(const struct buffer *buffer)
     return atomic_load_explicit(&buffer->is_away, memory_order_acquire);
 }
 
-/* Gives blocks without buffers back, persistent ones too only on `all`. */
+/* Gives chunks without buffers back, persistent ones too only on `all`. */
 void memory_trim(struct memory *memory, bool all);
+/* Gives chunks beyond `keep_bytes` back whose commands are done; does not wait.  One load where
+ * there are none. */
+void memory_poll(struct memory *memory, enum memory_progress how);
 void memory_stats(struct memory *memory, struct memory_stats *out);
 
-/* The size of a pool block: `wanted`, but at most an eighth of the device's budget, so that a small
- * device is not taken by one block, in whole units of what it allocates, and at most what it takes
+/* The size of a pool chunk: `wanted`, but at most an eighth of the device's budget, so that a small
+ * device is not taken by one chunk, in whole units of what it allocates, and at most what it takes
  * in one piece. */
-uint64_t memory_block_bytes(const frit_device_info *info, uint64_t wanted);
+uint64_t memory_chunk_bytes(const frit_device_info *info, uint64_t wanted);
+/* How much is kept for later unless the configuration says it: half of a memory that only the
+ * device uses, a quarter of one that it shares with the programs of the host, 1 GiB where the size
+ * is not known. */
+uint64_t memory_keep_bytes(const frit_device_info *info);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A free list holds the segments of 2^k .. 2^(k+1)-1 bytes.  A request looks for the smallest fit
+/* A free list holds the pieces of 2^k .. 2^(k+1)-1 bytes.  A request looks for the smallest fit
  * in its own class, then takes the first of the next class that has any: the same requests in the
- * same order find the same places, so a repeated workload needs no new block. */
+ * same order find the same places, so a repeated workload needs no new chunk. */
 #include "memory/pool.h"
 
 #include <stdlib.h>
@@ -11,105 +11,105 @@ static uint32_t size_class(uint64_t bytes)
     return 63 - (uint32_t)__builtin_clzll(bytes);
 }
 
-static void list_push(struct pool *pool, struct pool_piece *segment)
+static void list_push(struct pool *pool, struct pool_piece *piece)
 {
-    struct pool_piece **head = &pool->free[size_class(segment->bytes)];
+    struct pool_piece **head = &pool->free[size_class(piece->bytes)];
 
-    segment->prev = NULL;
-    segment->next = *head;
+    piece->prev = NULL;
+    piece->next = *head;
     if (*head)
-        (*head)->prev = segment;
-    *head = segment;
+        (*head)->prev = piece;
+    *head = piece;
 }
 
-static void list_remove(struct pool *pool, struct pool_piece *segment)
+static void list_remove(struct pool *pool, struct pool_piece *piece)
 {
-    if (segment->prev)
-        segment->prev->next = segment->next;
+    if (piece->prev)
+        piece->prev->next = piece->next;
     else
-        pool->free[size_class(segment->bytes)] = segment->next;
-    if (segment->next)
-        segment->next->prev = segment->prev;
+        pool->free[size_class(piece->bytes)] = piece->next;
+    if (piece->next)
+        piece->next->prev = piece->prev;
 }
 
-struct pool_block *pool_block_create(enum block_kind kind, void *handle, uint64_t bytes)
+struct pool_chunk *pool_chunk_create(enum chunk_kind kind, void *handle, uint64_t bytes)
 {
-    struct pool_block *block = malloc(sizeof(*block));
-    struct pool_piece *segment = malloc(sizeof(*segment));
+    struct pool_chunk *chunk = malloc(sizeof(*chunk));
+    struct pool_piece *piece = malloc(sizeof(*piece));
 
-    if (!block || !segment) {
-        free(block);
-        free(segment);
+    if (!chunk || !piece) {
+        free(chunk);
+        free(piece);
         return NULL;
     }
-    *segment = (struct pool_piece){.block = block, .bytes = bytes};
-    *block = (struct pool_block){.first = segment, .handle = handle, .bytes = bytes, .kind = kind};
-    return block;
+    *piece = (struct pool_piece){.chunk = chunk, .bytes = bytes};
+    *chunk = (struct pool_chunk){.first = piece, .handle = handle, .bytes = bytes, .kind = kind};
+    return chunk;
 }
 
-void pool_block_destroy(struct pool_block *block)
+void pool_chunk_destroy(struct pool_chunk *chunk)
 {
-    if (!block)
+    if (!chunk)
         return;
-    for (struct pool_piece *segment = block->first; segment;) {
-        struct pool_piece *after = segment->after;
+    for (struct pool_piece *piece = chunk->first; piece;) {
+        struct pool_piece *after = piece->after;
 
-        free(segment);
-        segment = after;
+        free(piece);
+        piece = after;
     }
-    free(block);
+    free(chunk);
 }
 
-static void count_idle(struct pool *pool, const struct pool_block *block, bool idle)
+static void count_idle(struct pool *pool, const struct pool_chunk *chunk, bool idle)
 {
-    if (block->kind != BLOCK_PERSISTENT)
-        pool->idle_bytes += idle ? block->bytes : -block->bytes;
+    if (chunk->kind != CHUNK_PERSISTENT)
+        pool->idle_bytes += idle ? chunk->bytes : -chunk->bytes;
 }
 
-void pool_insert(struct pool *pool, struct pool_block *block)
+void pool_insert(struct pool *pool, struct pool_chunk *chunk)
 {
-    block->prev = NULL;
-    block->next = pool->blocks;
-    if (pool->blocks)
-        pool->blocks->prev = block;
-    pool->blocks = block;
-    count_idle(pool, block, true);
-    if (block->kind == BLOCK_POOL)
-        list_push(pool, block->first);
+    chunk->prev = NULL;
+    chunk->next = pool->chunks;
+    if (pool->chunks)
+        pool->chunks->prev = chunk;
+    pool->chunks = chunk;
+    count_idle(pool, chunk, true);
+    if (chunk->kind == CHUNK_POOL)
+        list_push(pool, chunk->first);
 }
 
-void pool_remove(struct pool *pool, struct pool_block *block)
+void pool_remove(struct pool *pool, struct pool_chunk *chunk)
 {
-    if (block->prev)
-        block->prev->next = block->next;
+    if (chunk->prev)
+        chunk->prev->next = chunk->next;
     else
-        pool->blocks = block->next;
-    if (block->next)
-        block->next->prev = block->prev;
-    count_idle(pool, block, false);
-    if (block->kind == BLOCK_POOL)
-        list_remove(pool, block->first);
+        pool->chunks = chunk->next;
+    if (chunk->next)
+        chunk->next->prev = chunk->prev;
+    count_idle(pool, chunk, false);
+    if (chunk->kind == CHUNK_POOL)
+        list_remove(pool, chunk->first);
 }
 
-/* Cuts the front off a free segment that is in no list; the rest goes into its list. */
-static void split(struct pool *pool, struct pool_piece *segment, uint64_t bytes)
+/* Cuts the front off a free piece that is in no list; the rest goes into its list. */
+static void split(struct pool *pool, struct pool_piece *piece, uint64_t bytes)
 {
     struct pool_piece *rest;
 
-    if (segment->bytes == bytes)
+    if (piece->bytes == bytes)
         return;
     rest = malloc(sizeof(*rest));
     if (!rest)
         return;
-    *rest = (struct pool_piece){.block = segment->block,
-                                .before = segment,
-                                .after = segment->after,
-                                .offset = segment->offset + bytes,
-                                .bytes = segment->bytes - bytes};
-    if (segment->after)
-        segment->after->before = rest;
-    segment->after = rest;
-    segment->bytes = bytes;
+    *rest = (struct pool_piece){.chunk = piece->chunk,
+                                .before = piece,
+                                .after = piece->after,
+                                .offset = piece->offset + bytes,
+                                .bytes = piece->bytes - bytes};
+    if (piece->after)
+        piece->after->before = rest;
+    piece->after = rest;
+    piece->bytes = bytes;
     list_push(pool, rest);
 }
 
@@ -127,14 +127,14 @@ static struct pool_piece *find_split(const struct pool *pool, uint64_t bytes)
     return best;
 }
 
-/* Whole blocks serve what fills at least three quarters of them, persistent ones only their own
+/* Whole chunks serve what fills at least three quarters of them, persistent ones only their own
  * size. */
-static struct pool_piece *find_whole(const struct pool *pool, enum block_kind kind, uint64_t bytes)
+static struct pool_piece *find_whole(const struct pool *pool, enum chunk_kind kind, uint64_t bytes)
 {
-    struct pool_block *best = NULL;
+    struct pool_chunk *best = NULL;
 
-    for (struct pool_block *b = pool->blocks; b; b = b->next) {
-        uint64_t most = kind == BLOCK_PERSISTENT ? bytes : bytes + bytes / 3;
+    for (struct pool_chunk *b = pool->chunks; b; b = b->next) {
+        uint64_t most = kind == CHUNK_PERSISTENT ? bytes : bytes + bytes / 3;
 
         if (b->kind == kind && !b->n_used && b->bytes >= bytes && b->bytes <= most &&
             (!best || b->bytes < best->bytes))
@@ -143,52 +143,53 @@ static struct pool_piece *find_whole(const struct pool *pool, enum block_kind ki
     return best ? best->first : NULL;
 }
 
-struct pool_piece *pool_take(struct pool *pool, enum block_kind kind, uint64_t bytes)
+struct pool_piece *pool_take(struct pool *pool, enum chunk_kind kind, uint64_t bytes)
 {
-    struct pool_piece *segment =
-        kind == BLOCK_POOL ? find_split(pool, bytes) : find_whole(pool, kind, bytes);
+    struct pool_piece *piece =
+        kind == CHUNK_POOL ? find_split(pool, bytes) : find_whole(pool, kind, bytes);
 
-    if (!segment)
+    if (!piece)
         return NULL;
-    if (kind == BLOCK_POOL) {
-        list_remove(pool, segment);
-        split(pool, segment, bytes);
+    if (kind == CHUNK_POOL) {
+        list_remove(pool, piece);
+        split(pool, piece, bytes);
     }
-    segment->used = true;
-    if (segment->block->n_used++ == 0)
-        count_idle(pool, segment->block, false);
-    return segment;
+    piece->used = true;
+    atomic_store_explicit(&piece->owner, NULL, memory_order_relaxed);
+    if (piece->chunk->n_used++ == 0)
+        count_idle(pool, piece->chunk, false);
+    return piece;
 }
 
-/* Appends the segment after `segment` to it. */
-static void merge_after(struct pool_piece *segment)
+/* Appends the piece after `piece` to it. */
+static void merge_after(struct pool_piece *piece)
 {
-    struct pool_piece *gone = segment->after;
+    struct pool_piece *gone = piece->after;
 
-    segment->bytes += gone->bytes;
-    segment->after = gone->after;
+    piece->bytes += gone->bytes;
+    piece->after = gone->after;
     if (gone->after)
-        gone->after->before = segment;
+        gone->after->before = piece;
     free(gone);
 }
 
-void pool_return(struct pool *pool, struct pool_piece *segment)
+void pool_return(struct pool *pool, struct pool_piece *piece)
 {
-    struct pool_block *block = segment->block;
+    struct pool_chunk *chunk = piece->chunk;
 
-    segment->used = false;
-    if (--block->n_used == 0)
-        count_idle(pool, block, true);
-    if (block->kind != BLOCK_POOL)
+    piece->used = false;
+    if (--chunk->n_used == 0)
+        count_idle(pool, chunk, true);
+    if (chunk->kind != CHUNK_POOL)
         return;
-    if (segment->after && !segment->after->used) {
-        list_remove(pool, segment->after);
-        merge_after(segment);
+    if (piece->after && !piece->after->used) {
+        list_remove(pool, piece->after);
+        merge_after(piece);
     }
-    if (segment->before && !segment->before->used) {
-        segment = segment->before;
-        list_remove(pool, segment);
-        merge_after(segment);
+    if (piece->before && !piece->before->used) {
+        piece = piece->before;
+        list_remove(pool, piece);
+        merge_after(piece);
     }
-    list_push(pool, segment);
+    list_push(pool, piece);
 }

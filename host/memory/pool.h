@@ -1,53 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting blocks into segments: best fit over size classes, neighbours merged on return.  Pure
+/* Cutting chunks into pieces: best fit over size classes, neighbours merged on return.  Pure
  * bookkeeping: no driver call, no lock, no statistics. */
 #ifndef MEMORY_POOL_H
 #define MEMORY_POOL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum block_kind { BLOCK_POOL, BLOCK_WHOLE, BLOCK_PERSISTENT };
+enum chunk_kind { CHUNK_POOL, CHUNK_WHOLE, CHUNK_PERSISTENT };
 
-/* A stretch of a block; the segments of a block tile it in address order. */
+/* A stretch of a chunk; the pieces of a chunk tile it in address order. */
 struct pool_piece {
-    struct pool_block *block;
-    struct pool_piece *before, *after; /* neighbours in the block */
+    struct pool_chunk *chunk;
+    struct pool_piece *before, *after; /* neighbours in the chunk */
     struct pool_piece *prev, *next;    /* in the free list of the size class */
     uint64_t offset, bytes;
+    _Atomic(void *) owner; /* of a used one: the caller's; NULL: not said yet */
     bool used;
 };
 
-struct pool_block {
-    struct pool_block *prev, *next;
+struct pool_chunk {
+    struct pool_chunk *prev, *next;
     struct pool_piece *first;
     void *handle;
     uint64_t bytes;
+    uint64_t idle_since; /* timeline value; of chunks without used pieces */
     uint32_t n_used;
-    enum block_kind kind;
+    enum chunk_kind kind;
 };
 
 enum { POOL_CLASSES = 64 };
 
 /* All zero is an empty pool. */
 struct pool {
-    struct pool_block *blocks;
-    struct pool_piece *free[POOL_CLASSES]; /* of pool blocks, by the logarithm of the size */
-    uint64_t idle_bytes; /* in blocks without used segments, but persistent ones */
+    struct pool_chunk *chunks;
+    struct pool_piece *free[POOL_CLASSES]; /* of pool chunks, by the logarithm of the size */
+    uint64_t idle_bytes;                   /* in chunks without used pieces, but persistent ones */
 };
 
-/* A block of driver memory with one free segment; NULL without host memory. */
-struct pool_block *pool_block_create(enum block_kind kind, void *handle, uint64_t bytes);
-void pool_block_destroy(struct pool_block *block);
-void pool_insert(struct pool *pool, struct pool_block *block);
-/* The block must have no used segment. */
-void pool_remove(struct pool *pool, struct pool_block *block);
+/* A chunk of driver memory with one free piece; NULL without host memory. */
+struct pool_chunk *pool_chunk_create(enum chunk_kind kind, void *handle, uint64_t bytes);
+void pool_chunk_destroy(struct pool_chunk *chunk);
+void pool_insert(struct pool *pool, struct pool_chunk *chunk);
+/* The chunk must have no used piece. */
+void pool_remove(struct pool *pool, struct pool_chunk *chunk);
 
-/* A used segment of at least `bytes` from the blocks of a kind, NULL if none has room.  `bytes` is
+/* A used piece of at least `bytes` from the chunks of a kind, NULL if none has room.  `bytes` is
  * a multiple of the alignment that all sizes share.  May need host memory for a split; without it
- * the whole free segment is given. */
-struct pool_piece *pool_take(struct pool *pool, enum block_kind kind, uint64_t bytes);
-void pool_return(struct pool *pool, struct pool_piece *segment);
+ * the whole free piece is given. */
+struct pool_piece *pool_take(struct pool *pool, enum chunk_kind kind, uint64_t bytes);
+void pool_return(struct pool *pool, struct pool_piece *piece);
 
 #endif

@@ -52,6 +52,13 @@ void plan_program_unref(struct plan_program *program); /* NULL does nothing */
 void plan_program_hold(struct plan_program *program);
 void plan_program_unhold(struct plan_program *program); /* NULL does nothing */
 
+/* Whose `program` it is. */
+static inline struct plan_program *plan_program_of(const frit_program *program)
+{
+    return (struct plan_program *)(void *)((char *)(uintptr_t)program -
+                                           offsetof(struct plan_program, program));
+}
+
 /* Whether the device takes launches of a program with a whole table: the driver's own as they are,
  * others as the commands that they record. */
 static inline bool plan_program_runs(const frit_program *program, const frit_fuser_device *device)

@@ -45,14 +45,33 @@ static void stream_put_away(struct stream *stream)
     pthread_mutex_unlock(&idle.lock);
 }
 
-static void note_error(struct stream *stream, void *failure)
+struct late_failure {
+    struct failure *failure;
+    uint32_t stream;
+    bool noted;
+};
+
+static void note_error(struct stream *stream, void *ctx)
 {
-    stream_note_error(stream, failure);
+    struct late_failure *late = ctx;
+    bool is_it = late->stream == DEVICE_ALL_STREAMS;
+
+    home_enter(&stream->home);
+    is_it |= stream->has_ordinal && stream->ordinal == late->stream;
+    if (is_it && !stream->first_error)
+        stream->first_error = failure_ref(late->failure);
+    home_leave(&stream->home);
+    late->noted |= is_it;
 }
 
-static void note_failure(frit_device *device, struct failure *failure)
+/* The stream may have passed to another thread, whose error it is not. */
+static void note_failure(frit_device *device, struct failure *failure, uint32_t stream)
 {
-    streams_each(device, note_error, failure);
+    struct late_failure late = {failure, stream, false};
+
+    streams_each(device, note_error, &late);
+    if (!late.noted)
+        device_keep_error(device, failure_ref(failure));
 }
 
 static struct stream *stream_create(frit_device *device, const void *owner, bool explicit)
@@ -86,31 +105,44 @@ static struct stream *stream_create(frit_device *device, const void *owner, bool
     return stream;
 }
 
+/* Inside the device's lock: a stream that no thread records into and no program has; with a scope
+ * still open it is left alone, since nobody may end that. */
+static struct stream *find_orphan(frit_device *device)
+{
+    for (struct stream *stream = device->streams; stream; stream = stream->next) {
+        if (!atomic_load(&stream->home.owner) && !stream->explicit && !stream->n_scopes)
+            return stream;
+    }
+    return NULL;
+}
+
 /* The stream of a thread that is gone or that a program closed, NULL if there is none: so a device
- * has as many streams as are used at once, not as were used ever.  What the old one queued stays,
- * its error and its random numbers do not; with a scope still open it is left alone, since nobody
- * may end that. */
+ * has as many streams as are used at once, not as were used ever.  What the old owner queued runs
+ * first, and its error is kept for frit_sync_all: nothing of it reaches the new owner, nor do its
+ * random numbers.  Inside of a driver's call nothing can run, and no stream is adopted. */
 static struct stream *stream_adopt(frit_device *device, const void *owner, bool explicit)
 {
     struct stream *stream;
 
+    if (thread_is_executing())
+        return NULL;
     pthread_mutex_lock(&device->lock);
-    for (stream = device->streams; stream; stream = stream->next) {
-        if (!atomic_load(&stream->home.owner) && !stream->explicit && !stream->n_scopes)
-            break;
-    }
-    if (stream) {
-        stream->explicit = explicit;
-        home_set_owner(&stream->home, owner);
-    }
+    stream = find_orphan(device);
+    if (stream)
+        home_set_owner(&stream->home, home_self());
     pthread_mutex_unlock(&device->lock);
     if (!stream)
         return NULL;
-    failure_unref(stream_take_error(stream));
+    device->config.run_orphan(stream);
+    device_keep_error(device, stream_take_error(stream));
     home_enter(&stream->home);
     stream->has_ordinal = false;
     stream->op_counter = 0;
     home_leave(&stream->home);
+    pthread_mutex_lock(&device->lock);
+    stream->explicit = explicit;
+    home_set_owner(&stream->home, owner);
+    pthread_mutex_unlock(&device->lock);
     return stream;
 }
 

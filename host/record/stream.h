@@ -7,8 +7,8 @@
  * the lock, leave the lock, call the driver.  Nobody waits for a lock or baton while inside a lock;
  * a plan never waits for another stream.
  * Streams are never freed, so that a handle can be looked up while its device closes: a closed
- * stream waits for the next device.  The device keeps the stream of a thread that has ended, with
- * what it queued, for the next thread that comes. */
+ * stream waits for the next device.  The device keeps the stream of a thread that has ended for the
+ * next thread that comes; what it queued runs at the latest then. */
 #ifndef RECORD_STREAM_H
 #define RECORD_STREAM_H
 

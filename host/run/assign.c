@@ -112,13 +112,8 @@ static frit_status add_copy(struct frame *frame, uint32_t number, frit_err *err)
     struct value from = v->value;
 
     TRY(mirror_fetch(frame->device, from.buffer, err));
-    if (!layout_is_dense(&from.type, &from.layout) || lies_in(&from, memory)) {
+    if (!layout_is_dense(&from.type, &from.layout) || lies_in(&from, memory))
         TRY(launch_copy(frame, number, NULL, &from, err));
-    } else {
-        if (!array_grow(&s->seen, &s->seen_capacity, s->n_seen, 1, sizeof(*s->seen)))
-            return fail_memory(err, sizeof(*s->seen));
-        s->seen[s->n_seen++] = atomic_load(&from.buffer->last_write);
-    }
     bound_plan_spoil(frame->bound); /* it has launches alone */
     TRY(frame_reserve(frame, 2, err));
     TRY(batch_copy(&s->batch, from.buffer, launch_extent(&from).first, memory, err));
@@ -126,6 +121,7 @@ static frit_status add_copy(struct frame *frame, uint32_t number, frit_err *err)
     frame_bury(frame, number);
     buffer_own(memory);
     frame_make(frame, number, memory, NO_CHANGE);
+    launch_enter_copy(frame, from.buffer, memory);
     return FRIT_OK;
 }
 
@@ -142,8 +138,8 @@ static frit_status copy_item(struct frame *frame, uint32_t number, frit_err *err
     struct frame_mark mark = frame_mark(frame);
     frit_status st = add_copy(frame, number, err);
 
-    if (!st && !frame_note_item(frame, mark.n_seen))
-        st = fail_memory(err, sizeof(struct batch_item));
+    if (!st && !frame_note_item(frame))
+        st = fail_memory(err, sizeof(struct cursor));
     if (st)
         frame_undo(frame, &mark);
     return st;

@@ -19,15 +19,17 @@ void batch_fini(struct batch *batch)
 
 struct batch_mark batch_mark(const struct batch *batch)
 {
-    return (struct batch_mark){batch->n_cmds,    batch->n_ranges,   batch->since,
-                               batch->n_written, batch->n_prepared, batch->n_launches,
-                               batch->n_barriers};
+    return (struct batch_mark){batch->n_cmds,     batch->n_ranges,     batch->since,
+                               batch->n_written,  batch->n_prepared,   batch->n_launches,
+                               batch->n_barriers, batch->launches.last};
 }
 
 void batch_cut(struct batch *batch, const struct batch_mark *mark)
 {
     while (batch->n_prepared > mark->n_prepared)
         prepared_unref(batch->prepared[--batch->n_prepared]);
+    if (batch->launches.last > mark->last_launch)
+        lineage_end(batch->lineage, &batch->launches, mark->last_launch, 0);
     batch->n_cmds = mark->n_cmds;
     batch->n_ranges = mark->n_ranges;
     batch->since = mark->since;
@@ -136,6 +138,19 @@ frit_status batch_keep(struct batch *batch, struct prepared *prepared, frit_err 
     return FRIT_OK;
 }
 
+/* What failed inside the submit spoils what it was to write. */
+static void spoil_written(const struct batch *batch, frit_device *device, uint64_t value)
+{
+    struct failure *failure;
+
+    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || lineage_known(device->lineage) < value)
+        return;
+    failure = lineage_failure_at(device->lineage, value);
+    for (uint32_t i = 0; i < batch->n_written && failure; i++)
+        lineage_spoil(device->lineage, batch->written[i], failure);
+    failure_unref(failure);
+}
+
 frit_status batch_submit(struct batch *batch, frit_device *device, uint64_t *value, frit_err *err)
 {
     TRY(device_submit(device, batch->cmds, batch->n_cmds, value, err));
@@ -147,6 +162,8 @@ frit_status batch_submit(struct batch *batch, frit_device *device, uint64_t *val
             buffer_drop_mirror(batch->written[i]->whole);
         }
     }
+    spoil_written(batch, device, *value);
+    lineage_end(device->lineage, &batch->launches, 0, *value);
     atomic_fetch_add(&device->count.launches, batch->n_launches);
     atomic_fetch_add(&device->count.barriers, batch->n_barriers);
     batch_reset(batch);

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "device/device.h"
+#include "device/lineage.h"
 #include "device/prepared.h"
 
 struct batch_range {
@@ -32,11 +33,14 @@ struct batch {
     uint32_t n_prepared, prepared_capacity;
     uint32_t n_launches;
     uint32_t n_barriers;
+    struct lineage_batch launches;
+    struct lineage *lineage; /* that they are entered in; NULL: there are none */
 };
 
 /* A place to come back to. */
 struct batch_mark {
     uint32_t n_cmds, n_ranges, since, n_written, n_prepared, n_launches, n_barriers;
+    uint64_t last_launch; /* number */
 };
 
 void batch_fini(struct batch *batch);

@@ -58,16 +58,11 @@ static void bind(struct launch *l, uint32_t index, uint64_t flags)
 
 static frit_status bind_inputs(struct launch *l, frit_err *err)
 {
-    struct run_scratch *s = l->frame->scratch;
-
-    if (!array_grow(&s->seen, &s->seen_capacity, s->n_seen, l->call->n_in, sizeof(*s->seen)))
-        return fail_memory(err, l->call->n_in * sizeof(*s->seen));
     for (uint32_t i = 0; i < l->call->n_in; i++) {
         if (l->in[i].type.dtype == FRIT_NO_DTYPE)
             continue;
         TRY(mirror_fetch(l->frame->device, l->in[i].buffer, err));
         bind(l, i, FRIT_ARG_READ);
-        s->seen[s->n_seen++] = atomic_load(&l->in[i].buffer->last_write);
     }
     return FRIT_OK;
 }

@@ -45,6 +45,7 @@ struct bound_value {
     uint64_t bytes, tail; /* external, assigned: of the buffer */
     struct op_type type;
     struct layout layout;
+    uint64_t writer;       /* external, overwritten: that of the buffer before the replay */
     struct buffer *buffer; /* external, assigned: while it is replayed */
 };
 
@@ -125,7 +126,8 @@ struct bound_plan {
     uint32_t n_values, n_wishes, n_buffers, n_launches, n_same, n_submits, n_calls, n_blocks;
     uint32_t buffers_capacity, launches_capacity;
     uint32_t replays;
-    uint32_t n_dropped; /* of the dying, while it is replayed */
+    uint64_t n_disabled; /* programs of the device when the blocks were last looked at */
+    uint32_t n_dropped;  /* of the dying, while it is replayed */
     frit_cmd *cmds;
     uint32_t cmds_capacity;
 };

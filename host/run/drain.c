@@ -265,6 +265,11 @@ bool stream_drain(struct stream *stream, enum drain_cause cause)
     return true;
 }
 
+void stream_run_orphan(struct stream *stream)
+{
+    stream_drain(stream, DRAIN_SYNC);
+}
+
 frit_status stream_refuse_driver(frit_err *err)
 {
     return fail(err, FRIT_BUSY, "cannot wait for queued ops inside of a driver's call");

@@ -29,6 +29,8 @@ static inline void stream_settle(struct stream *stream)
 /* Runs everything queued so far and does not wait for the device.  Any thread, no lock held.
  * False, and nothing happened: thread_is_executing. */
 bool stream_drain(struct stream *stream, enum drain_cause cause);
+/* The same for a stream whose thread has ended; not inside of a driver's call. */
+void stream_run_orphan(struct stream *stream);
 /* FRIT_BUSY with the text for that. */
 frit_status stream_refuse_driver(frit_err *err);
 /* Resolves a handle and enters its home's lock like slot_enter, when it is not PENDING any more. */

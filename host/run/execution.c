@@ -8,6 +8,7 @@
 #include "run/launch.h"
 #include "run/preassign.h"
 #include "run/replay.h"
+#include "run/replay_lineage.h"
 
 enum { BOUND_SHARE = 4 }; /* of store_bytes, that a stream's bound plans take at most */
 
@@ -75,22 +76,27 @@ static void bind(struct execution *f)
     preassign_bind(f->assigned, segment, explorer, f->values);
 }
 
-/* Values that a failed command of the device wrote are failures too; these references are ours. */
-static void find_poison(struct execution *f, bool take)
+/* Values that are spoiled are failures too; these references are ours. */
+static void take_failures(struct execution *f)
 {
     frit_device *device = f->stream->device;
 
-    if (!atomic_load(&device->n_poisons))
+    if (!atomic_load(&device->n_spoiled))
         return;
     for (uint32_t i = 0; i < f->executor->explorer.graph.n_values; i++) {
         struct run_value *value = &f->values[i];
 
-        if (!value->external || !value->value.buffer)
-            continue;
-        if (take)
-            value->failure =
-                device_poison_of(device, atomic_load(&value->value.buffer->last_write));
-        else
+        if (value->external && value->value.buffer)
+            value->failure = lineage_failure_of(device->lineage, value->value.buffer);
+    }
+}
+
+static void give_failures_back(struct execution *f)
+{
+    for (uint32_t i = 0; i < f->executor->explorer.graph.n_values; i++) {
+        struct run_value *value = &f->values[i];
+
+        if (value->external && value->value.buffer)
             failure_unref(value->failure);
     }
 }
@@ -212,7 +218,7 @@ static void execute_plan(struct execution *f, struct plan *plan)
     home_enter(&stream->home);
     bind(f);
     home_leave(&stream->home);
-    find_poison(f, true);
+    take_failures(f);
     f->run = (struct run){.device = stream->device,
                           .plan = plan,
                           .graph = &f->executor->explorer.graph,
@@ -229,7 +235,7 @@ static void execute_plan(struct execution *f, struct plan *plan)
     if (watch_is_on(&stream->device->watch))
         watch_ran(&stream->device->watch, &f->run);
     end_binding(f, plan);
-    find_poison(f, false);
+    give_failures_back(f);
 }
 
 /* Runs the plan over the first ops of a segment that is detached; without a plan they fail.  No
@@ -263,7 +269,7 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     struct stream *stream = f->stream;
     frit_device *device = stream->device;
     struct failure *failure = NULL;
-    uint64_t value = 0, begun = timeline_begin();
+    uint64_t begun = timeline_begin();
     frit_status st;
     bool fits;
 
@@ -272,13 +278,13 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     home_leave(&stream->home);
     if (!fits || !replay_is_sound(bound, device) || !replay_fetch(bound, device))
         return false;
-    st = replay_run(bound, device, f->segment, f->ordinal, &value, &failure);
+    st = replay_run(bound, device, f->segment, f->ordinal, &failure);
     f->lacked = launch_lacked_memory(st);
     if (st)
         return false;
     timeline_end(begun, "plan", str_of("replay"));
-    if (!failure && atomic_load(&device->n_poisons))
-        failure = replay_failure(bound, device, value);
+    if (!failure)
+        failure = replay_failure(bound, device);
     home_enter(&stream->home);
     replay_publish(bound, f->segment, failure);
     stream_count(&stream->count.replays, 1);

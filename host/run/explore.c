@@ -12,9 +12,9 @@
 
 void explorer_fini(struct explorer *explorer)
 {
+    search_destroy(explorer->search); /* blocks of a search that broke off look at the ops */
     graph_fini(&explorer->graph);
     relative_fini(&explorer->relative);
-    search_destroy(explorer->search);
     period_fini(&explorer->period);
     free(explorer->ops);
     free(explorer->call_end);

@@ -145,6 +145,7 @@ void frame_make(struct frame *frame, uint32_t value, struct buffer *buffer, uint
 
     change->from = from;
     change->last_write = atomic_load(&buffer->last_write);
+    change->writer = atomic_load(&buffer->writer);
     frame->values[value].value.buffer = buffer;
 }
 
@@ -179,13 +180,13 @@ void frame_fail(struct frame *frame, uint32_t value, struct failure *failure)
         add(frame, CHANGE_FAILED, value)->first = first;
 }
 
-bool frame_note_item(struct frame *frame, uint32_t first_seen)
+bool frame_note_item(struct frame *frame)
 {
     struct run_scratch *s = frame->scratch;
 
     if (!array_grow(&s->items, &s->items_capacity, s->n_items, 1, sizeof(*s->items)))
         return false;
-    s->items[s->n_items++] = (struct batch_item){frame->at, first_seen};
+    s->items[s->n_items++] = frame->at;
     return true;
 }
 
@@ -195,7 +196,7 @@ struct frame_mark frame_mark(const struct frame *frame)
 {
     const struct run_scratch *s = frame->scratch;
 
-    return (struct frame_mark){batch_mark(&s->batch), s->n_log, s->n_seen, s->n_items};
+    return (struct frame_mark){batch_mark(&s->batch), s->n_log, s->n_items};
 }
 
 static void give_back(struct frame *frame, uint32_t from, struct buffer *buffer)
@@ -218,6 +219,8 @@ static void undo_one(struct frame *frame, const struct change *change)
     switch (change->kind) {
     case CHANGE_MADE:
         atomic_store(&v->value.buffer->last_write, change->last_write);
+        if (atomic_load(&v->value.buffer->writer) != change->writer)
+            lineage_restore(frame->device->lineage, v->value.buffer, change->writer);
         give_back(frame, change->from, v->value.buffer);
         v->value.buffer = NULL;
         break;
@@ -247,7 +250,6 @@ void frame_undo(struct frame *frame, const struct frame_mark *mark)
         s->n_log--;
         undo_one(frame, &s->log[s->n_log]);
     }
-    s->n_seen = mark->n_seen;
     s->n_items = mark->n_items;
     batch_cut(&s->batch, &mark->batch);
 }
@@ -258,5 +260,5 @@ void frame_commit(struct frame *frame)
 
     for (uint32_t i = 0; i < s->n_log; i++)
         buffer_disown(s->log[i].held);
-    s->n_log = s->n_seen = s->n_items = 0;
+    s->n_log = s->n_items = 0;
 }

@@ -23,9 +23,9 @@ struct change {
     uint32_t value; /* WORKSPACE: none */
     uint32_t from;  /* MADE, WORKSPACE: the change whose buffer it took, or NO_CHANGE */
     enum change_kind kind;
-    bool first;          /* FAILED: it is the frame's first failure */
-    struct buffer *held; /* DIED, WORKSPACE: owned by the log until a submit went through */
-    uint64_t last_write; /* MADE: of the buffer before */
+    bool first;                  /* FAILED: it is the frame's first failure */
+    struct buffer *held;         /* DIED, WORKSPACE: owned by the log until a submit went through */
+    uint64_t last_write, writer; /* MADE: of the buffer before */
 };
 
 /* Where a frame is. */
@@ -35,19 +35,11 @@ struct cursor {
     bool by_ops;
 };
 
-/* A step or an op of it that is in the batch. */
-struct batch_item {
-    struct cursor at;
-    uint32_t first_seen;
-};
-
 struct run_scratch {
     struct batch batch;
     struct change *log;
     uint32_t n_log, log_capacity;
-    uint64_t *seen; /* last writes of what the commands of the batch read, by item */
-    uint32_t n_seen, seen_capacity;
-    struct batch_item *items;
+    struct cursor *items; /* steps and ops of steps that are in the batch */
     uint32_t n_items, items_capacity;
     struct arena arena; /* of the outermost frame */
 };
@@ -134,14 +126,13 @@ void frame_bury(struct frame *frame, uint32_t value); /* made ones with a buffer
 /* Adds a reference. */
 void frame_fail(struct frame *frame, uint32_t value, struct failure *failure);
 
-/* The item at the cursor is in the batch; the reads from number `first_seen` on are its.  False
- * without memory. */
-bool frame_note_item(struct frame *frame, uint32_t first_seen);
+/* The item at the cursor is in the batch.  False without memory. */
+bool frame_note_item(struct frame *frame);
 
 /* A state to come back to. */
 struct frame_mark {
     struct batch_mark batch;
-    uint32_t n_log, n_seen, n_items;
+    uint32_t n_log, n_items;
 };
 struct frame_mark frame_mark(const struct frame *frame);
 void frame_undo(struct frame *frame, const struct frame_mark *mark);

@@ -204,14 +204,15 @@ static frit_status run(struct frame *outer, uint32_t op, frit_device *device,
                        struct run_scratch *scratch,
                        frit_status (*make)(struct inner *n, frit_err *err), frit_err *err)
 {
-    struct inner n = {.outer = outer,
-                      .op = &outer->graph->ops[op],
-                      .extra = outer->ops[op],
-                      .frame = {.device = device,
-                                .scratch = scratch,
-                                .stream = outer->stream,
-                                .note = frame_note(outer),
-                                .borrowed = outer->borrowed || device != outer->device}};
+    struct inner n = {
+        .outer = outer,
+        .op = &outer->graph->ops[op],
+        .extra = outer->ops[op],
+        .frame = {.device = device,
+                  .scratch = scratch,
+                  .stream = device == outer->device ? outer->stream : DEVICE_NO_STREAM,
+                  .note = frame_note(outer),
+                  .borrowed = outer->borrowed || device != outer->device}};
     frit_status st = make(&n, err);
 
     if (!st)

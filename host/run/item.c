@@ -37,7 +37,7 @@ static struct failure *value_failure(const struct frame *frame, uint32_t value)
         return NULL;
     if (buffer_is_away(v->value.buffer))
         return mirror_failure(frame->device, v->value.buffer);
-    return device_poison_of(frame->device, atomic_load(&v->value.buffer->last_write));
+    return lineage_failure_of(frame->device->lineage, v->value.buffer);
 }
 
 static bool is_behind(const struct frame *frame, const struct cursor *at)
@@ -141,9 +141,9 @@ static frit_status launch_item(const struct launch_call *call, frit_err *err)
     struct frame_mark mark = frame_mark(frame);
 
     TRY(launch_add(call, err));
-    if (!frame_note_item(frame, mark.n_seen)) {
+    if (!frame_note_item(frame)) {
         frame_undo(frame, &mark);
-        return fail_memory(err, sizeof(struct batch_item));
+        return fail_memory(err, sizeof(struct cursor));
     }
     return FRIT_OK;
 }
@@ -164,11 +164,47 @@ static bool launch_or_settle(const struct launch_call *call, frit_status *status
 
 static void disable(struct frame *frame, const struct frame_step *step, const char *why)
 {
-    if (atomic_exchange(&step->program->disabled, true))
+    if (!atomic_exchange(&step->program->disabled, true))
+        device_note_disabled(frame->device, step->label, why);
+}
+
+/* What the item makes, as far as it has a place. */
+static struct failure *output_failure(const struct frame *frame, const struct cursor *at)
+{
+    struct failure *failure = NULL;
+    const uint32_t *out;
+    uint32_t n_out;
+
+    if (is_behind(frame, at)) {
+        out = &frame->assigned[at->step - frame->n_steps];
+        n_out = 1;
+    } else if (is_block(frame, at)) {
+        out = frame->plan->steps[at->step].out;
+        n_out = frame->plan->steps[at->step].n_out;
+    } else {
+        out = op_at(frame, at)->out;
+        n_out = op_at(frame, at)->n_out;
+    }
+    for (uint32_t k = 0; k < n_out && !failure; k++) {
+        if (out[k] != GRAPH_NO_VALUE)
+            failure = value_failure(frame, out[k]);
+    }
+    return failure;
+}
+
+void item_look_back(struct frame *frame, const struct cursor *at, struct failure *inside)
+{
+    struct failure *failure = inside ? failure_ref(inside) : output_failure(frame, at);
+    struct frame_step step;
+
+    if (!failure)
         return;
-    atomic_fetch_add(&frame->device->count.disabled, 1);
-    log_write(FRIT_LOG_WARN, "stream", "%s: %s is not run any more: %s", frame->device->entry->name,
-              step->label, why);
+    if (inside && !is_behind(frame, at) && is_block(frame, at)) {
+        frame_step_at(frame, at->step, &step);
+        disable(frame, &step, "a command of it failed");
+    }
+    item_fail(frame, at, failure);
+    failure_unref(failure);
 }
 
 bool item_was_refused(const struct frame *frame)
@@ -178,19 +214,14 @@ bool item_was_refused(const struct frame *frame)
     return frame->refused && a->step == b->step && a->op == b->op && a->by_ops == b->by_ops;
 }
 
-/* A command of it that failed after its submit counts against all programs of the label. */
 static bool is_usable(struct frame *frame, const struct frame_step *step, frit_err *err)
 {
-    struct labels *labels = frame->device->labels;
-
     if (item_was_refused(frame)) {
         *err = frame->refusal;
         if (!launch_lacked_memory(frame->refusal.status))
             disable(frame, step, frame->refusal.text);
         return false;
     }
-    if (label_has_failed(labels, label_of(labels, step->label)))
-        disable(frame, step, "a command of it failed");
     if (!atomic_load_explicit(&step->program->disabled, memory_order_relaxed))
         return true;
     fail(err, FRIT_UNSUPPORTED, "its program failed before");
@@ -242,7 +273,6 @@ static frit_status run_view(struct frame *frame, const struct graph_op *op, frit
 {
     const struct value *in = &frame->values[op->in[0].value].value;
     struct value *out = &frame->values[op->out[0]].value;
-    uint32_t n_seen = frame->scratch->n_seen;
     struct value dense;
 
     atomic_fetch_add(&frame->device->count.views, 1);
@@ -250,8 +280,8 @@ static frit_status run_view(struct frame *frame, const struct graph_op *op, frit
     out->type = frame->graph->values[op->out[0]].type;
     if (!layout_view(op->op, op->attrs, &in->type, &in->layout, &out->type, &out->layout)) {
         TRY(launch_copy(frame, op->in[0].value, NULL, &dense, err));
-        if (!frame_note_item(frame, n_seen))
-            return fail_memory(err, sizeof(struct batch_item));
+        if (!frame_note_item(frame))
+            return fail_memory(err, sizeof(struct cursor));
         TRY(frame_reserve(frame, 1, err));
         layout_view(op->op, op->attrs, &dense.type, &dense.layout, &out->type, &out->layout);
         in = &dense;
@@ -431,6 +461,7 @@ static bool run_single(struct frame *frame, const struct frame_step *step)
         if (attempt.went_back)
             return false;
         if (attempt.status) {
+            device_explain_loss(frame->device, &err);
             fail_context(&err, "%s", op_row(frame->graph->ops[*number].op)->name);
             failure = failure_create(&err);
         }

@@ -16,6 +16,9 @@ bool item_was_refused(const struct frame *frame);
 
 /* Why an operand has no value, a new reference; NULL if all have one. */
 struct failure *item_input_failure(const struct frame *frame, const struct cursor *at);
+/* After its submit: fails what the item made if that is spoiled.  `inside` is the failure of the
+ * submit itself; NULL: none is known. */
+void item_look_back(struct frame *frame, const struct cursor *at, struct failure *inside);
 /* The outputs have no value, for this reason (not taken over). */
 void item_fail(struct frame *frame, const struct cursor *at, struct failure *failure);
 

@@ -61,9 +61,53 @@ static frit_status command(struct launch *l, frit_err *err)
     return batch_add(l->batch, &cmd, 1, l->ranges, l->n_ranges, err);
 }
 
+/* Enters what the launch reads and writes; returns its cookie. */
+static uint64_t enter_lineage(struct launch *l)
+{
+    const struct launch_call *call = l->call;
+    frit_device *device = l->frame->device;
+    struct lineage *lineage = device->lineage;
+    const struct lineage_launch launch = {
+        .stream = l->frame->stream,
+        .label = label_of(device->labels, call->label),
+        .disabled = call->block ? &plan_program_of(call->program)->disabled : NULL};
+    uint64_t cookie;
+
+    if (!lineage_is_needed(device))
+        return launch.label;
+    l->batch->lineage = lineage;
+    lineage_enter(lineage);
+    cookie = lineage_launch(lineage, &l->batch->launches, &launch);
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        if (l->in[i].type.dtype != FRIT_NO_DTYPE)
+            lineage_reads(lineage, l->in[i].buffer);
+    }
+    for (uint32_t k = 0; k < call->n_out; k++) {
+        if (l->out[k].type.dtype != FRIT_NO_DTYPE)
+            lineage_writes(lineage, l->out[k].buffer);
+    }
+    lineage_leave(lineage);
+    return cookie;
+}
+
+void launch_enter_copy(struct frame *frame, const struct buffer *from, struct buffer *to)
+{
+    frit_device *device = frame->device;
+    struct batch *batch = &frame->scratch->batch;
+    const struct lineage_launch launch = {.stream = frame->stream};
+
+    if (!lineage_is_needed(device))
+        return;
+    batch->lineage = device->lineage;
+    lineage_enter(device->lineage);
+    lineage_launch(device->lineage, &batch->launches, &launch);
+    lineage_reads(device->lineage, from);
+    lineage_writes(device->lineage, to);
+    lineage_leave(device->lineage);
+}
+
 static void fill_launch(struct launch *l)
 {
-    struct labels *labels = l->frame->device->labels;
     frit_launch *launch = l->launch;
 
     launch->struct_size = FRIT_END_OF(frit_launch, reserved);
@@ -71,7 +115,7 @@ static void fill_launch(struct launch *l)
     launch->arg_stride = sizeof(*l->args);
     launch->n_scalars = l->scalars.n_scalars;
     launch->n_bounds = l->scalars.n_bounds;
-    launch->cookie = label_of(labels, l->call->label) | (uint64_t)l->frame->stream << 32;
+    launch->cookie = enter_lineage(l);
     launch->program = l->call->program;
     launch->spec = &l->prepared->spec;
     launch->variant = &l->prepared->variant;

@@ -26,6 +26,9 @@ struct launch_call {
 frit_status launch_copy(struct frame *frame, uint32_t number, const int64_t *strides,
                         struct value *out, frit_err *err);
 
+/* A COPY between buffers is in the batch: enters it as what it is, see device/lineage.h. */
+void launch_enter_copy(struct frame *frame, const struct buffer *from, struct buffer *to);
+
 /* Adds the launch to the batch; the outputs have their layouts and buffers then.  On failure
  * everything is as before.  FRIT_NO_DEVICE_MEMORY and FRIT_NO_HOST_MEMORY are about this call; any
  * other failure means that no candidate of the program takes the signature. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "device/lineage.h"
 #include "record/stream.h"
 
 static uint64_t dense_bytes(const struct value *value)
@@ -153,8 +154,7 @@ struct failure *mirror_failure(frit_device *device, const struct buffer *buffer)
 {
     if (!buffer_is_away(buffer))
         return NULL;
-    return device_poison_of(device->fallback,
-                            atomic_load(&atomic_load(&buffer->mirror)->last_write));
+    return lineage_failure_of(device->fallback->lineage, atomic_load(&buffer->mirror));
 }
 
 /* ---- a sync ---- */

@@ -9,10 +9,10 @@
 
 #include "base/array.h"
 #include "base/fail.h"
-#include "device/label.h"
 #include "device/prepared_cache.h"
 #include "run/launch.h"
 #include "run/mirror.h"
+#include "run/replay_lineage.h"
 
 enum { LOOK_EVERY = 64 }; /* replays between two looks at the generation of a program */
 
@@ -337,59 +337,60 @@ static void set_written(const struct bound_launch *l, uint64_t value)
     }
 }
 
-/* The launches from `from` up to the next submit. */
-static frit_status submit_next(struct bound_plan *bound, frit_device *device, uint32_t from,
-                               uint32_t *end, uint64_t *value, frit_err *err)
+/* The launches up to the next submit; returns the first behind it. */
+static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
 {
-    uint32_t n = 0, i = from;
-    frit_status st;
+    while (!bound->launches[from].submit_after)
+        from++;
+    return from + 1;
+}
 
-    do
-        TRY(add_cmds(bound, &bound->launches[i], &n, err));
-    while (!bound->launches[i++].submit_after);
-    st = device_submit(device, bound->cmds, n, value, err);
+static frit_status submit_next(struct bound_plan *bound, frit_device *device, uint32_t stream,
+                               uint32_t from, struct failure **late, frit_err *err)
+{
+    struct lineage_batch batch = {0};
+    uint32_t end = submit_end(bound, from), n = 0;
+    uint64_t value = 0;
+    frit_status st = FRIT_OK;
+
+    replay_enter(bound, device, from, end, stream, &batch);
+    for (uint32_t i = from; i < end && !st; i++)
+        st = add_cmds(bound, &bound->launches[i], &n, err);
+    if (!st)
+        st = device_submit(device, bound->cmds, n, &value, err);
     if (st == FRIT_NO_DEVICE_MEMORY && from) {
         memory_trim(device->memory, false);
-        st = device_submit(device, bound->cmds, n, value, err);
+        st = device_submit(device, bound->cmds, n, &value, err);
     }
+    if (batch.first)
+        lineage_end(device->lineage, &batch, 0, st ? 0 : value);
     if (st)
         return st;
-    *end = i;
-    for (i = from; i < *end; i++)
-        set_written(&bound->launches[i], *value);
+    for (uint32_t i = from; i < end; i++)
+        set_written(&bound->launches[i], value);
+    replay_look_inside(bound, device, from, end, value, late);
     return FRIT_OK;
 }
 
-static frit_status submit_all(struct bound_plan *bound, frit_device *device, uint64_t *value,
+static frit_status submit_all(struct bound_plan *bound, frit_device *device, uint32_t stream,
                               struct failure **late, frit_err *err)
 {
     uint32_t submits = 0;
 
     bound->n_dropped = 0;
-    for (uint32_t at = 0; at < bound->n_launches;) {
-        frit_status st = submit_next(bound, device, at, &at, value, err);
+    for (uint32_t at = 0; at < bound->n_launches; at = submit_end(bound, at)) {
+        frit_status st = submit_next(bound, device, stream, at, late, err);
 
         if (st && submits == 0)
             return st;
         if (st) {
-            *late = failure_create(err);
+            replay_fail_rest(bound, device, at, late, err);
             return FRIT_OK;
         }
         if (++submits < bound->n_submits)
             drop_dead(bound, submits);
     }
     return FRIT_OK;
-}
-
-static bool a_block_failed(const struct bound_plan *bound, frit_device *device)
-{
-    for (uint32_t i = 0; i < bound->n_launches; i++) {
-        const struct bound_launch *l = &bound->launches[i];
-
-        if (l->block && label_has_failed(device->labels, (uint32_t)l->launch.cookie))
-            return true;
-    }
-    return false;
 }
 
 bool replay_fetch(const struct bound_plan *bound, frit_device *device)
@@ -405,24 +406,26 @@ bool replay_fetch(const struct bound_plan *bound, frit_device *device)
 
 bool replay_is_sound(struct bound_plan *bound, frit_device *device)
 {
-    struct failure *failure;
+    uint64_t n_disabled = atomic_load_explicit(&device->count.disabled, memory_order_relaxed);
 
-    if (!atomic_load(&device->n_poisons))
-        return true;
-    bound->spoiled |= a_block_failed(bound, device);
-    failure = replay_failure(bound, device, 0);
-    failure_unref(failure);
-    return !bound->spoiled && !failure;
+    if (bound->n_disabled != n_disabled) {
+        bound->n_disabled = n_disabled;
+        bound->spoiled |= replay_is_disabled(bound);
+    }
+    if (bound->spoiled || !atomic_load(&device->n_spoiled))
+        return !bound->spoiled;
+    for (uint32_t i = 0; i < bound->external.count; i++) {
+        if (atomic_load(&bound->values[bound->external.list[i]].buffer->failure))
+            return false;
+    }
+    return true;
 }
 
-static bool write_launches(struct bound_plan *bound, const struct segment *segment, uint32_t stream)
+static bool write_launches(struct bound_plan *bound, const struct segment *segment)
 {
     for (uint32_t i = 0; i < bound->n_launches; i++) {
-        struct bound_launch *l = &bound->launches[i];
-
-        if (!write_scalars(l, segment))
+        if (!write_scalars(&bound->launches[i], segment))
             return false;
-        l->launch.cookie = (uint32_t)l->launch.cookie | (uint64_t)stream << 32;
     }
     return true;
 }
@@ -439,35 +442,25 @@ static bool write_addresses(struct bound_plan *bound)
 }
 
 frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,
-                       uint32_t stream, uint64_t *value, struct failure **late)
+                       uint32_t stream, struct failure **late)
 {
     frit_err err = ERR_INIT;
     frit_status st;
 
     *late = NULL;
-    if (!up_to_date(bound) || !write_launches(bound, segment, stream))
+    if (!up_to_date(bound) || !write_launches(bound, segment))
         return FRIT_UNSUPPORTED;
     st = take_memory(bound, device, &err);
     if (st)
         return st;
-    st = write_addresses(bound) ? submit_all(bound, device, value, late, &err) : FRIT_INTERNAL;
+    replay_note_writers(bound, device);
+    st = write_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
+        replay_restore_writers(bound, device);
         drop_memory(bound, bound->made.count);
     }
     return st;
-}
-
-struct failure *replay_failure(const struct bound_plan *bound, frit_device *device, uint64_t value)
-{
-    struct failure *failure = device_poison_of(device, value);
-
-    for (uint32_t i = 0; i < bound->external.count && !failure; i++) {
-        const struct buffer *buffer = bound->values[bound->external.list[i]].buffer;
-
-        failure = device_poison_of(device, atomic_load(&buffer->last_write));
-    }
-    return failure;
 }
 
 void replay_publish(struct bound_plan *bound, const struct segment *segment,
@@ -482,7 +475,7 @@ void replay_publish(struct bound_plan *bound, const struct segment *segment,
         if (!value->takes)
             buffer_own(slot->value.buffer);
         slot->state = SLOT_READY;
-        if (failure)
+        if (failure && atomic_load(&slot->value.buffer->failure))
             slot_set_failed(slot, failure_ref(failure));
     }
 }

@@ -19,13 +19,12 @@ bool replay_is_sound(struct bound_plan *bound, frit_device *device);
  * after a failure. */
 bool replay_fetch(const struct bound_plan *bound, frit_device *device);
 /* Outside: writes addresses and scalars, allocates, submits.  Anything but FRIT_OK: nothing has
- * happened.  *value is the timeline's; *late: a later submit was refused, so that what is wanted
- * has failed (the caller's reference), else NULL. */
+ * happened.  *late: a later submit was refused, or a launch failed inside its submit (the caller's
+ * reference), else NULL; what it was to write is spoiled then. */
 frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,
-                       uint32_t stream, uint64_t *value, struct failure **late);
-/* The first failure that is known of what was written or read, a new reference, or NULL. */
-struct failure *replay_failure(const struct bound_plan *bound, frit_device *device, uint64_t value);
-/* Inside the lock: gives the slots their values, or the failure (borrowed). */
+                       uint32_t stream, struct failure **late);
+/* Inside the lock: gives the slots their values; those that are spoiled get the failure (borrowed).
+ */
 void replay_publish(struct bound_plan *bound, const struct segment *segment,
                     struct failure *failure);
 /* Outside: gives back what nobody wants. */

@@ -28,44 +28,31 @@ void run_scratch_destroy(struct run_scratch *scratch)
     batch_fini(&scratch->batch);
     arena_fini(&scratch->arena);
     free(scratch->log);
-    free(scratch->seen);
     free(scratch->items);
     free(scratch);
 }
 
 const char *run_label(frit_device *device, uint64_t cookie)
 {
-    return label_text(device->labels, (uint32_t)cookie);
+    return label_text(device->labels, lineage_label(cookie));
 }
 
 /* ---- submitting ---- */
 
-/* The failure of a command that an item depends on, which became known meanwhile; a new reference.
- */
-static struct failure *late_failure(struct frame *frame, uint32_t item, uint64_t value)
-{
-    const struct run_scratch *s = frame->scratch;
-    uint32_t end = item + 1 < s->n_items ? s->items[item + 1].first_seen : s->n_seen;
-    struct failure *failure = device_poison_of(frame->device, value);
-
-    for (uint32_t i = s->items[item].first_seen; i < end && !failure; i++)
-        failure = device_poison_of(frame->device, s->seen[i]);
-    return failure ? failure : item_input_failure(frame, &s->items[item].at);
-}
-
-/* Whoever submits looks for poison afterwards: a failure that was told between the binding of an
- * operand and the submit did not know of these commands yet. */
+/* What is known to have failed by the time its submit returns: work that ran inside it, and what
+ * depends on a failure that was reported meanwhile. */
 static void look_back(struct frame *frame, uint64_t value)
 {
-    if (!atomic_load(&frame->device->n_poisons))
-        return;
-    for (uint32_t i = 0; i < frame->scratch->n_items; i++) {
-        struct failure *failure = late_failure(frame, i, value);
+    frit_device *device = frame->device;
+    struct failure *inside = NULL;
 
-        if (failure)
-            item_fail(frame, &frame->scratch->items[i].at, failure);
-        failure_unref(failure);
-    }
+    if (device->info->caps & FRIT_CAP_INLINE_QUEUE && lineage_known(device->lineage) >= value)
+        inside = lineage_failure_at(device->lineage, value);
+    if (!inside && !atomic_load(&device->n_spoiled))
+        return;
+    for (uint32_t i = 0; i < frame->scratch->n_items; i++)
+        item_look_back(frame, &frame->scratch->items[i], inside);
+    failure_unref(inside);
 }
 
 static frit_status submit(struct frame *frame, uint64_t *value, frit_err *err)
@@ -99,7 +86,7 @@ bool frame_settle(struct frame *frame)
         return true;
     }
     frame->refused = s->n_items == 1;
-    frame->refused_at = s->items[0].at;
+    frame->refused_at = s->items[0];
     frame->refusal = err;
     frame_undo(frame, &begin);
     batch_reset(&s->batch);

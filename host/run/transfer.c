@@ -22,10 +22,14 @@ frit_status transfer_fill(frit_device *device, struct buffer *buffer, const void
     uint64_t at = 0;
     frit_status st = device->backend->write(device->self, &to, data, &at, err);
 
-    if (st < 0)
-        return fail_from(err, st, "write");
+    if (st < 0) {
+        fail_from(err, st, "write");
+        device_explain_loss(device, err);
+        return st;
+    }
     device_reached(device, at);
     atomic_store(&buffer->last_write, at);
+    lineage_transferred(device->lineage, buffer, at);
     atomic_fetch_add(&device->count.bytes_in, buffer->bytes);
     return FRIT_OK;
 }
@@ -66,8 +70,11 @@ static frit_status bytes_out(struct transfer_read *read, uint64_t offset, uint64
                                 .bytes = bytes};
     frit_status st = device->backend->read(device->self, &from, data, &read->at, err);
 
-    if (st < 0)
-        return fail_from(err, st, "read");
+    if (st < 0) {
+        fail_from(err, st, "read");
+        device_explain_loss(device, err);
+        return st;
+    }
     device_reached(device, read->at);
     atomic_fetch_add(&device->count.bytes_out, bytes);
     return FRIT_OK;
@@ -110,6 +117,17 @@ frit_status transfer_start(frit_device *device, const struct value *pinned, void
                      data, err);
 }
 
+/* Why the elements are no good: the read failed, or they were none before. */
+static struct failure *read_failure(const struct transfer_read *read)
+{
+    struct lineage *lineage = read->device->lineage;
+    struct failure *failure = NULL;
+
+    if (lineage_known(lineage) >= read->at)
+        failure = lineage_failure_at(lineage, read->at);
+    return failure ? failure : lineage_failure_of(lineage, read->value.buffer);
+}
+
 frit_status transfer_finish(struct transfer_read *read, frit_status started, frit_err *err)
 {
     struct buffer *buffer = read->value.buffer;
@@ -119,7 +137,7 @@ frit_status transfer_finish(struct transfer_read *read, frit_status started, fri
     if (!st)
         st = device_wait(read->device, read->at, err);
     if (!st && buffer)
-        failure = device_poison_of(read->device, atomic_load(&buffer->last_write));
+        failure = read_failure(read);
     if (failure) {
         st = fail(err, failure->status, "%s", failure->text);
         failure_unref(failure);

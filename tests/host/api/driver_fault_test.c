@@ -285,6 +285,27 @@ static void test_every_launch_fails_once(void **state)
     }
 }
 
+/* ---- a lost device ---- */
+
+/* It is not handed out again as if nothing had happened; when it was closed it is opened anew. */
+static void test_a_lost_device_is_opened_anew(void **state)
+{
+    frit_device *again;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, &kinds[0], "fail_call", "wait:1:device-lost");
+    frit_release(frit_neg(frit_take(given(&rig))));
+    assert_int_equal(frit_sync(rig.device), FRIT_DEVICE_LOST);
+    assert_int_equal(frit_device_open(rig.host, "null:0", &again), FRIT_DEVICE_LOST);
+    assert_null(again);
+    assert_non_null(strstr(frit_host_error(rig.host), "call 1 of wait fails as told"));
+    frit_device_close(rig.device);
+    assert_int_equal(frit_device_open(rig.host, "null:0", &rig.device), FRIT_OK);
+    assert_int_equal(workload(&rig), FRIT_OK);
+    rig_close(&rig);
+}
+
 /* ---- it is a workload that fuses ---- */
 
 static void test_the_workload_fuses(void **state)
@@ -332,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_every_call_fails_once),
         cmocka_unit_test(test_an_alloc_is_tried_again),
         cmocka_unit_test(test_every_launch_fails_once),
+        cmocka_unit_test(test_a_lost_device_is_opened_anew),
         cmocka_unit_test(test_a_flush_does_not_wait),
     };
 

@@ -80,7 +80,32 @@ static void test_a_small_device_says_so(void **state)
     rig_close(&rig);
 }
 
-static void test_persistent_tensors_keep_their_blocks(void **state)
+/* Twelve tensors of 4 MB lie in 50 MB; a thirteenth does not, and is told so. */
+static void test_a_small_device_can_be_filled(void **state)
+{
+    enum { FIT = 12, ELEMENTS = 1000000 };
+    const frit_setting setting = {"plugin.reference", "option.memory_bytes", "50000000"};
+    float *data = calloc(ELEMENTS, sizeof(*data));
+    frit_tensor *held[FIT], *one_more;
+    struct rig rig;
+
+    (void)state;
+    assert_non_null(data);
+    rig_open(&rig, &setting, 1);
+    for (int i = 0; i < FIT; i++) {
+        held[i] = rig_f32(&rig, FRIT_SHAPE(ELEMENTS), data);
+        assert_int_equal(frit_tensor_status(held[i]), FRIT_OK);
+    }
+    one_more = rig_f32(&rig, FRIT_SHAPE(ELEMENTS), data);
+    assert_int_equal(frit_tensor_status(one_more), FRIT_NO_DEVICE_MEMORY);
+    frit_release(one_more);
+    for (int i = 0; i < FIT; i++)
+        frit_release(held[i]);
+    free(data);
+    rig_close(&rig);
+}
+
+static void test_persistent_tensors_keep_their_chunks(void **state)
 {
     static const float zeros[1000] = {0};
     struct rig rig;
@@ -128,7 +153,8 @@ int main(void)
         cmocka_unit_test(test_the_networks_answer_right),
         cmocka_unit_test(test_a_repeated_workload_allocates_nothing),
         cmocka_unit_test(test_a_small_device_says_so),
-        cmocka_unit_test(test_persistent_tensors_keep_their_blocks),
+        cmocka_unit_test(test_a_small_device_can_be_filled),
+        cmocka_unit_test(test_persistent_tensors_keep_their_chunks),
         cmocka_unit_test(test_persistent_tensors_stay_so),
     };
 

@@ -37,18 +37,18 @@ static void layers_add_up(void **state)
     struct conf *conf;
 
     (void)state;
-    world_write(SYSTEM, "[memory]\nkeep_bytes = 7\nblock_bytes = 8192\n");
+    world_write(SYSTEM, "[memory]\nkeep_bytes = 7\nchunk_bytes = 8192\n");
     world_write(USER, "[memory]\nkeep_bytes = 8\n");
     world_setenv("FRIT_STREAM_MAX_OPS=3");
     world_set("frit", "seed", "5");
     conf = world_load();
     assert_int_equal(conf_options(conf)->memory_keep_bytes, 8);
-    assert_int_equal(conf_options(conf)->memory_block_bytes, 8192);
+    assert_int_equal(conf_options(conf)->memory_chunk_bytes, 8192);
     assert_int_equal(conf_options(conf)->stream_max_ops, 3);
     assert_int_equal(conf_options(conf)->seed, 5);
     assert_false(conf_options(conf)->decompose);
     world_shows(conf, "stream", "max_ops", "3", "environment FRIT_STREAM_MAX_OPS");
-    world_shows(conf, "memory", "block_bytes", "8192", "%s" SYSTEM ":3");
+    world_shows(conf, "memory", "chunk_bytes", "8192", "%s" SYSTEM ":3");
     conf_destroy(conf);
 }
 

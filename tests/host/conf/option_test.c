@@ -87,7 +87,7 @@ static void takes_good_values(void **state)
         USER,
         "[frit]\nconfig_version = 1\ndevice = hip:0, cpu\nlog = info, load=debug\n"
         "seed = 9223372036854775807\ndecompose = yes\nx-note = anything = goes\nx-note = again\n"
-        "[search]\ndirs =\n[stream]\nmax_ops = 1048576\n[memory]\nblock_bytes = 4096\n");
+        "[search]\ndirs =\n[stream]\nmax_ops = 1048576\n[memory]\nchunk_bytes = 4096\n");
     conf = world_load();
     assert_string_equal(conf_options(conf)->device, "hip:0, cpu");
     assert_string_equal(conf_options(conf)->log, "info, load=debug");
@@ -95,7 +95,7 @@ static void takes_good_values(void **state)
     assert_true(conf_options(conf)->decompose);
     assert_string_equal(conf_options(conf)->search_dirs, "");
     assert_int_equal(conf_options(conf)->stream_max_ops, 1048576);
-    assert_int_equal(conf_options(conf)->memory_block_bytes, 4096);
+    assert_int_equal(conf_options(conf)->memory_chunk_bytes, 4096);
     world_shows(conf, "frit", "x-note", NULL, "");
     conf_destroy(conf);
 }

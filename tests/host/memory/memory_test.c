@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers over a scripted driver that counts its calls and has as much memory as a test says. */
+/* Buffers over a scripted driver that counts its calls, has as much memory as a test says, and a
+ * queue whose timeline the test moves. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -10,41 +11,45 @@
 
 struct driver {
     uint64_t room, used;
-    uint32_t allocs, frees, cleanups, idles;
+    uint32_t allocs, frees, cleanups;
     uint64_t largest;
+    uint64_t submitted, reached; /* of the timeline */
+    uint32_t asks, waits;
 };
 
-struct piece {
+struct allocation {
     struct driver *driver;
     uint64_t bytes;
+    uint64_t used_at; /* by a command of this timeline value */
 };
 
 static frit_status driver_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                                 frit_err *err)
 {
     struct driver *driver = self;
-    struct piece *piece;
+    struct allocation *allocation;
 
     driver->allocs++;
     if (desc->bytes > driver->room - driver->used)
         return fail(err, FRIT_NO_DEVICE_MEMORY, "full");
-    piece = malloc(sizeof(*piece));
-    *piece = (struct piece){driver, desc->bytes};
+    allocation = malloc(sizeof(*allocation));
+    *allocation = (struct allocation){driver, desc->bytes, 0};
     driver->used += desc->bytes;
     if (desc->bytes > driver->largest)
         driver->largest = desc->bytes;
-    out->memory = piece;
+    out->memory = allocation;
     return FRIT_OK;
 }
 
 static void driver_free(void *self, void *memory)
 {
     struct driver *driver = self;
-    struct piece *piece = memory;
+    struct allocation *allocation = memory;
 
+    assert_true(driver->reached >= allocation->used_at);
     driver->frees++;
-    driver->used -= piece->bytes;
-    free(piece);
+    driver->used -= allocation->bytes;
+    free(allocation);
 }
 
 static void driver_cleanup(void *self)
@@ -52,9 +57,27 @@ static void driver_cleanup(void *self)
     ((struct driver *)self)->cleanups++;
 }
 
-static void driver_idle(void *ctx)
+static uint64_t queue_submitted(void *ctx)
 {
-    ((struct driver *)ctx)->idles++;
+    return ((struct driver *)ctx)->submitted;
+}
+
+static bool queue_is_done(void *ctx, uint64_t value, enum memory_progress how)
+{
+    struct driver *driver = ctx;
+
+    driver->asks += how == PROGRESS_ASK;
+    if (how == PROGRESS_WAIT && driver->reached < value) {
+        driver->waits++;
+        driver->reached = value;
+    }
+    return driver->reached >= value;
+}
+
+static void queue_explain(void *ctx, frit_err *err)
+{
+    (void)ctx;
+    fail_append(err, ", as expected");
 }
 
 static const frit_backend backend = {
@@ -72,12 +95,13 @@ static void rig_open(struct rig *rig)
 {
     if (!rig->driver.room)
         rig->driver.room = UINT64_MAX / 2;
-    if (!rig->limits.block_bytes)
+    if (!rig->limits.chunk_bytes)
         rig->limits = (struct memory_limits){1 << 20, 64 << 20};
     assert_int_equal(
         memory_create(&backend, &rig->info, &rig->driver, &rig->limits, &rig->memory, NULL),
         FRIT_OK);
-    memory_set_idle(rig->memory, driver_idle, &rig->driver);
+    memory_set_queue(rig->memory, &(struct memory_queue){queue_submitted, queue_is_done,
+                                                         queue_explain, NULL, &rig->driver});
 }
 
 static void rig_close(struct rig *rig)
@@ -94,7 +118,13 @@ static struct buffer *get(struct rig *rig, uint64_t bytes)
     return buffer;
 }
 
-static void test_small_buffers_share_a_block(void **state)
+/* A command that uses the buffer is submitted. */
+static void use(struct rig *rig, struct buffer *buffer)
+{
+    ((struct allocation *)buffer->handle)->used_at = ++rig->driver.submitted;
+}
+
+static void test_small_buffers_share_a_chunk(void **state)
 {
     struct rig rig = {0};
     struct buffer *a, *b;
@@ -153,7 +183,7 @@ static void test_pins_keep_what_owners_left(void **state)
     rig_close(&rig);
 }
 
-static void test_no_suballoc_is_one_block_each(void **state)
+static void test_no_suballoc_is_one_chunk_each(void **state)
 {
     struct rig rig = {.info.caps = FRIT_CAP_NO_SUBALLOC};
     struct buffer *a, *b;
@@ -189,12 +219,12 @@ static void test_out_of_memory_trims_once_and_retries_once(void **state)
     assert_int_equal(stats.alloc_retries, 1);
     assert_int_equal(rig.driver.allocs, 3);
     assert_int_equal(rig.driver.cleanups, 1);
-    assert_int_equal(rig.driver.idles, 1);
+    assert_int_equal(rig.driver.waits, 0); /* nothing was pending */
     assert_int_equal(stats.reserved_peak, 5 << 19);
 
     assert_int_equal(buffer_create(rig.memory, 2 << 20, false, &b, &err), FRIT_NO_DEVICE_MEMORY);
     assert_null(b);
-    assert_string_equal(err.text, "full");
+    assert_string_equal(err.text, "full, as expected");
     memory_stats(rig.memory, &stats);
     assert_int_equal(stats.trims, 2);
     assert_int_equal(rig.driver.allocs, 5);
@@ -211,7 +241,7 @@ static void test_persistent_memory_survives_trims(void **state)
     (void)state;
     rig_open(&rig);
     assert_int_equal(buffer_create(rig.memory, 5000, true, &a, NULL), FRIT_OK);
-    assert_int_equal(rig.driver.largest, 5056); /* its own size, aligned; no pool block */
+    assert_int_equal(rig.driver.largest, 5056); /* its own size, aligned; no pool chunk */
     buffer_disown(a);
     memory_trim(rig.memory, false);
     assert_int_equal(buffer_create(rig.memory, 1 << 20, false, &b, NULL), FRIT_NO_DEVICE_MEMORY);
@@ -238,7 +268,162 @@ static void test_idle_memory_over_the_limit_goes_back(void **state)
     rig_close(&rig);
 }
 
-/* Kept persistent blocks leave the pools what they may keep. */
+/* Ten results of 256 MiB a step on a device of 8 GiB: the second step allocates nothing. */
+static void test_what_fits_a_share_of_the_budget_is_kept(void **state)
+{
+    struct rig rig = {.info = {.type = FRIT_DEVICE_DISCRETE, .heap.bytes = (uint64_t)8 << 30}};
+    struct buffer *results[10];
+
+    (void)state;
+    rig.limits = (struct memory_limits){32 << 20, memory_keep_bytes(&rig.info)};
+    rig_open(&rig);
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < 10; i++) {
+            results[i] = get(&rig, 256 << 20);
+            use(&rig, results[i]);
+        }
+        rig.driver.reached = rig.driver.submitted;
+        for (int i = 0; i < 10; i++)
+            buffer_disown(results[i]);
+    }
+    assert_int_equal(rig.driver.allocs, 10);
+    assert_int_equal(rig.driver.frees, 0);
+    assert_int_equal(rig.driver.waits + rig.driver.asks, 0);
+    rig_close(&rig);
+}
+
+static void test_the_share_depends_on_whose_memory_it_is(void **state)
+{
+    frit_device_info info = {.type = FRIT_DEVICE_DISCRETE, .heap.bytes = 64 << 20};
+
+    (void)state;
+    assert_int_equal(memory_keep_bytes(&info), 32 << 20);
+    info.heap.budget = 32 << 20;
+    assert_int_equal(memory_keep_bytes(&info), 16 << 20);
+    info.type = FRIT_DEVICE_PROCESSOR;
+    assert_int_equal(memory_keep_bytes(&info), 8 << 20);
+    info.heap = (frit_heap){0};
+    assert_int_equal(memory_keep_bytes(&info), 1 << 30);
+}
+
+/* A release waits for nobody: what pending commands use goes back when they are done. */
+static void test_surplus_goes_back_when_its_commands_are_done(void **state)
+{
+    struct rig rig = {.limits = {1 << 20, 1 << 20}};
+    struct buffer *a, *b;
+
+    (void)state;
+    rig_open(&rig);
+    a = get(&rig, 3 << 20);
+    b = get(&rig, 3 << 20);
+    use(&rig, a);
+    buffer_disown(a);
+    use(&rig, b);
+    buffer_disown(b);
+    assert_int_equal(rig.driver.frees, 0);
+    memory_poll(rig.memory, PROGRESS_ASK);
+    assert_int_equal(rig.driver.frees, 0);
+    rig.driver.reached = 1;
+    memory_poll(rig.memory, PROGRESS_ASK);
+    assert_int_equal(rig.driver.frees, 1); /* a's; the command that uses b is pending */
+    rig.driver.reached = 2;
+    memory_poll(rig.memory, PROGRESS_KNOWN);
+    assert_int_equal(rig.driver.frees, 2);
+    rig.driver.asks = 0;
+    memory_poll(rig.memory, PROGRESS_ASK);
+    assert_int_equal(rig.driver.asks + rig.driver.waits, 0); /* no surplus: nobody is asked */
+    rig_close(&rig);
+}
+
+/* The order of the queue keeps its old commands from meeting its new ones. */
+static void test_pending_surplus_serves_new_buffers(void **state)
+{
+    struct rig rig = {.limits = {1 << 20, 0}};
+    struct buffer *a;
+    void *handle;
+
+    (void)state;
+    rig_open(&rig);
+    a = get(&rig, 3 << 20);
+    handle = a->handle;
+    use(&rig, a);
+    buffer_disown(a);
+    a = get(&rig, 3 << 20);
+    assert_ptr_equal(a->handle, handle);
+    use(&rig, a);
+    rig.driver.reached = 1;
+    memory_poll(rig.memory, PROGRESS_ASK);
+    buffer_disown(a);
+    memory_poll(rig.memory, PROGRESS_ASK);
+    assert_int_equal(rig.driver.frees, 0); /* its second command is pending */
+    assert_int_equal(rig.driver.allocs, 1);
+    assert_int_equal(rig.driver.waits, 0);
+    rig_close(&rig);
+}
+
+static void test_no_memory_waits_for_pending_commands(void **state)
+{
+    struct rig rig = {.driver.room = 4 << 20};
+    struct buffer *a;
+
+    (void)state;
+    rig_open(&rig);
+    a = get(&rig, 3 << 20);
+    use(&rig, a);
+    buffer_disown(a);
+    a = get(&rig, 4 << 20); /* a whole chunk of another size */
+    assert_int_equal(rig.driver.waits, 1);
+    assert_int_equal(rig.driver.frees, 1);
+    buffer_disown(a);
+    rig_close(&rig);
+}
+
+/* How many buffers of a size a device of 50 MB holds. */
+static uint32_t count_fitting(uint64_t bytes)
+{
+    struct rig rig = {.driver.room = 50000000, .info.heap.bytes = 50000000};
+    struct buffer *held[1024];
+    uint32_t n = 0;
+
+    rig.limits.chunk_bytes = memory_chunk_bytes(&rig.info, 32 << 20) / 64 * 64;
+    rig_open(&rig);
+    while (n < 1024 && !buffer_create(rig.memory, bytes, false, &held[n], NULL))
+        n++;
+    for (uint32_t i = 0; i < n; i++)
+        buffer_disown(held[i]);
+    rig_close(&rig);
+    return n;
+}
+
+static void test_a_small_heap_can_be_filled(void **state)
+{
+    (void)state;
+    assert_int_equal(count_fitting(4000000), 12);
+    assert_int_equal(count_fitting(2100032), 23);
+    assert_true(count_fitting(1000000) >= 48);
+    assert_true(count_fitting(600000) >= 80);
+    assert_true(count_fitting(64000) >= 775);
+}
+
+/* What is left of a heap serves small buffers although no whole chunk fits. */
+static void test_the_rest_of_a_heap_is_used(void **state)
+{
+    struct rig rig = {.driver.room = (1 << 20) + 200000};
+    struct memory_stats stats;
+    struct buffer *a, *b;
+
+    (void)state;
+    rig_open(&rig);
+    a = get(&rig, 1 << 20);
+    b = get(&rig, 150000);
+    memory_stats(rig.memory, &stats);
+    assert_int_equal(stats.trims, 0);
+    buffer_disown(a);
+    buffer_disown(b);
+    rig_close(&rig);
+}
+
+/* Kept persistent chunks leave the pools what they may keep. */
 static void test_persistent_memory_is_not_counted_as_idle(void **state)
 {
     struct rig rig = {.limits = {1 << 20, 1 << 20}};
@@ -256,8 +441,8 @@ static void test_persistent_memory_is_not_counted_as_idle(void **state)
     rig_close(&rig);
 }
 
-/* Sizes that the device rounds up find their block again. */
-static void test_coarse_blocks_are_found_again(void **state)
+/* Sizes that the device rounds up find their chunk again. */
+static void test_coarse_chunks_are_found_again(void **state)
 {
     struct rig rig = {.info = {.caps = FRIT_CAP_NO_SUBALLOC, .heap.granularity = 64 << 10}};
     struct buffer *a;
@@ -306,21 +491,21 @@ static void test_empty_buffers_have_no_memory(void **state)
     rig_close(&rig);
 }
 
-static void test_block_bytes_fit_the_device(void **state)
+static void test_chunk_bytes_fit_the_device(void **state)
 {
     frit_device_info info = {.heap = {.bytes = 8 << 20}};
 
     (void)state;
-    assert_int_equal(memory_block_bytes(&info, 32 << 20), 1 << 20);
+    assert_int_equal(memory_chunk_bytes(&info, 32 << 20), 1 << 20);
     info.heap.budget = 4 << 20;
-    assert_int_equal(memory_block_bytes(&info, 32 << 20), 512 << 10);
+    assert_int_equal(memory_chunk_bytes(&info, 32 << 20), 512 << 10);
     info.heap.max_block = 1000;
-    assert_int_equal(memory_block_bytes(&info, 32 << 20), 1000);
+    assert_int_equal(memory_chunk_bytes(&info, 32 << 20), 1000);
     info.heap = (frit_heap){.max_block = 1000, .granularity = 300};
-    assert_int_equal(memory_block_bytes(&info, 32 << 20), 900);
-    assert_int_equal(memory_block_bytes(&info, 100), 300);
+    assert_int_equal(memory_chunk_bytes(&info, 32 << 20), 900);
+    assert_int_equal(memory_chunk_bytes(&info, 100), 300);
     info.heap = (frit_heap){0};
-    assert_int_equal(memory_block_bytes(&info, 32 << 20), 32 << 20);
+    assert_int_equal(memory_chunk_bytes(&info, 32 << 20), 32 << 20);
 }
 
 static void test_too_large_for_the_device(void **state)
@@ -342,18 +527,25 @@ static void test_too_large_for_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_buffers_share_a_block),
+        cmocka_unit_test(test_small_buffers_share_a_chunk),
         cmocka_unit_test(test_new_buffers_are_not_written),
         cmocka_unit_test(test_pins_keep_what_owners_left),
-        cmocka_unit_test(test_no_suballoc_is_one_block_each),
+        cmocka_unit_test(test_no_suballoc_is_one_chunk_each),
         cmocka_unit_test(test_out_of_memory_trims_once_and_retries_once),
         cmocka_unit_test(test_persistent_memory_survives_trims),
         cmocka_unit_test(test_idle_memory_over_the_limit_goes_back),
+        cmocka_unit_test(test_what_fits_a_share_of_the_budget_is_kept),
+        cmocka_unit_test(test_the_share_depends_on_whose_memory_it_is),
+        cmocka_unit_test(test_surplus_goes_back_when_its_commands_are_done),
+        cmocka_unit_test(test_pending_surplus_serves_new_buffers),
+        cmocka_unit_test(test_no_memory_waits_for_pending_commands),
+        cmocka_unit_test(test_a_small_heap_can_be_filled),
+        cmocka_unit_test(test_the_rest_of_a_heap_is_used),
         cmocka_unit_test(test_persistent_memory_is_not_counted_as_idle),
-        cmocka_unit_test(test_coarse_blocks_are_found_again),
+        cmocka_unit_test(test_coarse_chunks_are_found_again),
         cmocka_unit_test(test_tail_lies_in_the_buffer),
         cmocka_unit_test(test_empty_buffers_have_no_memory),
-        cmocka_unit_test(test_block_bytes_fit_the_device),
+        cmocka_unit_test(test_chunk_bytes_fit_the_device),
         cmocka_unit_test(test_too_large_for_the_device),
     };
 

@@ -8,9 +8,11 @@
 
 #include <frit/frit.h>
 
+#include "base/fail.h"
 #include "run/drain.h"
 
 static const float six[6] = {1, 2, 3, 4, 5, 6};
+static const float big[1 << 16];
 
 static frit_tensor *make(frit_device *device)
 {
@@ -230,6 +232,38 @@ static void test_threads_one_after_another_share_a_stream(void **state)
     device_close(first.device);
 }
 
+static void *queue_add(void *arg)
+{
+    struct job *job = arg;
+    frit_tensor *x = make(job->device);
+    struct binding *binding = binding_peek(job->device);
+
+    assert_int_equal(frit_sync(job->device), FRIT_OK);
+    job->result = frit_add_f(frit_take(x), 1);
+    assert_int_equal(binding->stream->segment->n_ops, 1); /* the old op is not before it */
+    assert_int_equal(frit_sync(job->device), FRIT_OK);
+    return NULL;
+}
+
+/* What a thread left runs before another one has its stream; its error is told to frit_sync_all. */
+static void test_left_ops_are_not_the_next_thread_s(void **state)
+{
+    struct driver driver = {.refuse_neg = true};
+    struct job old = {.device = driver_device(&driver, 100)}, next = old;
+
+    (void)state;
+    in_thread(&old, queue_neg);
+    in_thread(&next, queue_add);
+    assert_int_equal(count_streams(old.device), 1);
+    assert_int_equal(frit_tensor_status(old.result), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_tensor_status(next.result), FRIT_OK);
+    assert_int_equal(frit_sync_all(old.device), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_sync_all(old.device), FRIT_OK);
+    frit_release(old.result);
+    frit_release(next.result);
+    device_close(old.device);
+}
+
 static void test_a_new_thread_does_not_get_old_errors(void **state)
 {
     struct driver driver = {0};
@@ -323,6 +357,39 @@ static void test_another_queue_keeps_them_too(void **state)
 }
 
 /* ---- failures ---- */
+
+static void expect_reason(frit_tensor *tensor)
+{
+    assert_int_equal(frit_tensor_status(tensor), FRIT_DEVICE_LOST);
+    if (!strstr(frit_tensor_error(tensor), "the server closed the connection"))
+        fail_msg("%s", frit_tensor_error(tensor));
+    frit_release(tensor);
+}
+
+/* The driver says once why the device is lost. */
+static void test_each_error_of_a_lost_device_has_the_reason(void **state)
+{
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device), *y;
+    float out[6];
+    frit_err err = ERR_INIT;
+
+    (void)state;
+    driver.lose = true;
+    assert_int_equal(frit_sync(device), FRIT_DEVICE_LOST);
+    assert_int_equal(device_check_loss(device, &err), FRIT_DEVICE_LOST);
+    assert_string_equal(err.text, "scripted:0 is lost: the server closed the connection");
+    y = frit_neg(x);
+    (void)frit_sync(device);
+    expect_reason(y);            /* no submit */
+    expect_reason(make(device)); /* no write */
+    y = frit_from_host(device, FRIT_F32, FRIT_SHAPE(1 << 16), big, sizeof(big));
+    expect_reason(y); /* no alloc */
+    assert_int_equal(frit_read(x, out, sizeof(out)), FRIT_DEVICE_LOST);
+    frit_release(x);
+    device_close(device);
+}
 
 static void test_sync_tells_a_late_failure_once(void **state)
 {
@@ -648,11 +715,13 @@ int main(void)
         cmocka_unit_test(test_a_stream_is_empty_before_it_serves_again),
         cmocka_unit_test(test_a_driver_s_call_closes_no_stream),
         cmocka_unit_test(test_threads_one_after_another_share_a_stream),
+        cmocka_unit_test(test_left_ops_are_not_the_next_thread_s),
         cmocka_unit_test(test_a_new_thread_does_not_get_old_errors),
         cmocka_unit_test(test_a_new_thread_makes_ordinary_tensors),
         cmocka_unit_test(test_an_open_scope_is_not_handed_on),
         cmocka_unit_test(test_queued_ops_keep_the_old_elements),
         cmocka_unit_test(test_another_queue_keeps_them_too),
+        cmocka_unit_test(test_each_error_of_a_lost_device_has_the_reason),
         cmocka_unit_test(test_sync_tells_a_late_failure_once),
         cmocka_unit_test(test_a_copy_of_spoiled_elements_fails),
         cmocka_unit_test(test_what_outlives_its_scope_has_none),

@@ -4,6 +4,7 @@
 #include <semaphore.h>
 
 #include "base/fail.h"
+#include "device/lineage.h"
 #include "run/driver.h"
 
 /* ---- two threads ---- */
@@ -28,9 +29,19 @@ static void *wait_for_one(void *arg)
     return device_wait(arg, 1, &err) ? "wait failed" : NULL;
 }
 
-static void expect_poison(frit_device *device, uint64_t written_at, bool expected)
+/* What a transfer of this timeline value wrote. */
+static struct buffer *written(frit_device *device, uint64_t at)
 {
-    struct failure *failure = device_poison_of(device, written_at);
+    struct buffer *buffer;
+
+    assert_int_equal(buffer_create(device->memory, 4, false, &buffer, NULL), FRIT_OK);
+    lineage_transferred(device->lineage, buffer, at);
+    return buffer;
+}
+
+static void expect_spoiled(frit_device *device, const struct buffer *buffer, bool expected)
+{
+    struct failure *failure = lineage_failure_of(device->lineage, buffer);
 
     assert_int_equal(failure != NULL, expected);
     failure_unref(failure);
@@ -39,7 +50,7 @@ static void expect_poison(frit_device *device, uint64_t written_at, bool expecte
 static void a_failure(struct driver *driver, frit_device *device, uint64_t value, uint64_t newest)
 {
     driver->timeline = newest;
-    driver->failure = (frit_failure){.status = FRIT_IO, .value = value};
+    driver_fails(driver, FRIT_IO, value, 0);
     device_reached(device, newest);
 }
 
@@ -47,22 +58,26 @@ static void two_threads_both_know(void **state)
 {
     struct driver driver = {.on_tell = hold_the_first};
     frit_device *device = driver_device(&driver, 16);
+    struct buffer *buffer;
     pthread_t thread;
     void *trouble = NULL;
 
     (void)state;
     sem_init(&first_told, 0, 0);
     sem_init(&other_done, 0, 0);
+    buffer = written(device, 1);
     a_failure(&driver, device, 1, 1);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_one, device), 0);
     sem_wait(&first_told);
     assert_null(wait_for_one(device));
-    expect_poison(device, 1, true);
+    expect_spoiled(device, buffer, true);
     sem_post(&other_done);
     assert_int_equal(pthread_join(thread, &trouble), 0);
     assert_null(trouble);
     assert_int_equal(atomic_load(&n_told), 2);
-    assert_int_equal(atomic_load(&device->n_poisons), 1); /* one failure is one */
+    assert_int_equal(atomic_load(&device->n_spoiled), 1); /* one failure is one */
+    buffer_disown(buffer);
+    assert_int_equal(atomic_load(&device->n_spoiled), 0); /* and ends with what it spoiled */
     device_close(device);
     sem_destroy(&first_told);
     sem_destroy(&other_done);
@@ -80,27 +95,26 @@ static void only_what_is_not_known(void **state)
 {
     struct driver driver = {.on_tell = count_tells};
     frit_device *device = driver_device(&driver, 16);
+    struct buffer *buffers[9];
     frit_err err = ERR_INIT;
 
     (void)state;
+    for (uint64_t at = 1; at < 9; at++)
+        buffers[at] = written(device, at);
     atomic_store(&n_told, 0);
     a_failure(&driver, device, 3, 5);
     assert_int_equal(device_wait(device, 2, &err), FRIT_OK);
-    expect_poison(device, 3, false);
+    expect_spoiled(device, buffers[3], false);
     assert_int_equal(device_wait(device, 3, &err), FRIT_OK);
-    expect_poison(device, 2, false);
-    expect_poison(device, 3, true);
-    expect_poison(device, 5, true); /* may depend on it */
-    expect_poison(device, 6, false);
     assert_int_equal(device_wait(device, 5, &err), FRIT_OK);
-    assert_int_equal(atomic_load(&device->n_poisons), 1);
     assert_int_equal(atomic_load(&n_told), 1); /* nobody asks again */
-
     a_failure(&driver, device, 7, 8);
     assert_int_equal(device_wait(device, 8, &err), FRIT_OK);
-    expect_poison(device, 6, false);
-    expect_poison(device, 7, true);
-    assert_int_equal(atomic_load(&device->n_poisons), 2);
+    for (uint64_t at = 1; at < 9; at++) {
+        expect_spoiled(device, buffers[at], at == 3 || at == 7);
+        buffer_disown(buffers[at]);
+    }
+    assert_int_equal(atomic_load(&device->n_spoiled), 0);
     device_close(device);
 }
 
@@ -109,15 +123,19 @@ static void failures_without_a_value(void **state)
 {
     struct driver driver = {.nameless = true};
     frit_device *device = driver_device(&driver, 16);
+    struct buffer *buffers[6];
     frit_err err = ERR_INIT;
 
     (void)state;
+    for (uint64_t at = 1; at < 6; at++)
+        buffers[at] = written(device, at);
     a_failure(&driver, device, 3, 5);
+    assert_int_equal(device_wait(device, 1, &err), FRIT_OK);
     assert_int_equal(device_wait(device, 4, &err), FRIT_OK);
-    expect_poison(device, 1, true);
-    expect_poison(device, 5, true);
-    assert_int_equal(device_wait(device, 5, &err), FRIT_OK);
-    assert_int_equal(atomic_load(&device->n_poisons), 1);
+    for (uint64_t at = 1; at < 6; at++) {
+        expect_spoiled(device, buffers[at], at > 1 && at < 5);
+        buffer_disown(buffers[at]);
+    }
     device_close(device);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "run/drain.h"
 
 /* ---- memory and transfers ---- */
 
@@ -26,6 +27,11 @@ struct memory_block {
     _Alignas(64) uint64_t bytes;
 };
 
+static frit_status check_lost(const struct driver *driver, frit_err *err)
+{
+    return driver->is_lost ? fail(err, FRIT_DEVICE_LOST, "gone") : FRIT_OK;
+}
+
 /* Whether the script wants this one to fail. */
 static bool alloc_fails(struct driver *driver)
 {
@@ -41,6 +47,7 @@ static frit_status alloc_memory(void *self, const frit_alloc_desc *desc, frit_al
     struct driver *driver = self;
     struct memory_block *block;
 
+    TRY(check_lost(driver, err));
     if (alloc_fails(driver))
         return fail(err, FRIT_NO_DEVICE_MEMORY, "none left");
     if (driver->room && driver->allocated + desc->bytes > driver->room)
@@ -67,17 +74,23 @@ static void free_memory(void *self, void *memory)
     free(block - 1);
 }
 
+void driver_fails(struct driver *driver, frit_status status, uint64_t value, uint64_t cookie)
+{
+    assert_true(driver->n_failures < 8);
+    driver->failures[driver->n_failures++] = (frit_failure){0, status, value, cookie};
+}
+
 static frit_status write_bytes(void *self, const frit_transfer *to, const void *from,
                                uint64_t *value, frit_err *err)
 {
     struct driver *driver = self;
 
-    (void)err;
+    TRY(check_lost(driver, err));
     memcpy((char *)to->memory + to->offset, from, to->bytes);
     *value = ++driver->timeline;
     driver->writes++;
     if (driver->fail_writes)
-        driver->failure = (frit_failure){0, FRIT_TIMEOUT, *value, 0};
+        driver_fails(driver, FRIT_TIMEOUT, *value, 0);
     driver->fail_writes = false;
     return FRIT_OK;
 }
@@ -87,7 +100,7 @@ static frit_status read_bytes(void *self, const frit_transfer *from, void *into,
 {
     struct driver *driver = self;
 
-    (void)err;
+    TRY(check_lost(driver, err));
     memcpy(into, (char *)from->memory + from->offset, from->bytes);
     *value = ++driver->timeline;
     driver->reads++;
@@ -522,11 +535,12 @@ static void run_command(struct driver *driver, const frit_cmd *cmd, uint64_t val
         return;
     check_aliases(cmd->launch);
     check_starts(cmd->launch);
-    if (driver->complete_status) {
-        driver->failure = (frit_failure){0, driver->complete_status, value, cmd->launch->cookie};
+    if (driver->complete_status && !driver->complete_after) {
+        driver_fails(driver, driver->complete_status, value, cmd->launch->cookie);
         driver->complete_status = FRIT_OK;
         return;
     }
+    driver->complete_after -= driver->complete_after > 0;
     if (cmd->kind == FRIT_CMD_DISPATCH)
         driver->dispatches++;
     launch_one(driver, cmd->launch);
@@ -556,6 +570,7 @@ static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint
     (void)waits;
     assert_int_equal(stride, sizeof(frit_cmd));
     assert_int_equal(n_waits, 0);
+    TRY(check_lost(driver, err));
     if (st)
         return driver->silent ? st : fail(err, st, "submit refused");
     driver->submits++;
@@ -573,18 +588,31 @@ static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint
     return FRIT_OK;
 }
 
+static const frit_failure *first_failure(const struct driver *driver, uint64_t known)
+{
+    for (uint32_t i = 0; i < driver->n_failures; i++) {
+        if (driver->failures[i].value > known)
+            return &driver->failures[i];
+    }
+    return NULL;
+}
+
 static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *out,
                               frit_err *err)
 {
     struct driver *driver = self;
-    const frit_failure *known = &driver->failure;
+    const frit_failure *known = first_failure(driver, out->value);
 
     (void)timeout_ns;
+    TRY(check_lost(driver, err));
+    driver->is_lost = driver->lose;
+    if (driver->lose)
+        return fail(err, FRIT_DEVICE_LOST, "the server closed the connection");
     assert_true(value <= driver->timeline);
     atomic_fetch_add(&driver->waits, 1);
     if (value > atomic_load(&driver->waited))
         atomic_store(&driver->waited, value);
-    if (known->status && known->value > out->value && known->value <= value) {
+    if (known && known->value <= value) {
         out->status = known->status;
         out->value = driver->nameless ? out->value : known->value;
         out->cookie = known->cookie;
@@ -598,13 +626,14 @@ static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, f
 frit_device *driver_device(struct driver *driver, int64_t max_ops)
 {
     struct device_config config = {.max_ops = max_ops,
-                                   .block_bytes = 1 << 16,
+                                   .chunk_bytes = 1 << 16,
                                    .keep_bytes = 1 << 20,
                                    .decompose = driver->decompose,
                                    .poison = driver->poison,
                                    .store_bytes = 1 << 20,
                                    .registry = &driver->registry,
-                                   .seed = &driver->seed};
+                                   .seed = &driver->seed,
+                                   .run_orphan = stream_run_orphan};
     frit_device *device;
     frit_err err = ERR_INIT;
 

@@ -70,8 +70,11 @@ struct driver {
     uint32_t submit_after;                    /* or of the one after so many */
     uint32_t fail_alloc, fail_allocs;       /* from the n-th alloc on (1: the next), so many fail */
     bool silent;                            /* a refused submit gives no reason */
-    frit_status complete_status;            /* told by waits after such a submit */
+    frit_status complete_status;            /* of the next launch, told by waits */
+    uint32_t complete_after;                /* or of the one after so many */
     bool nameless;                          /* a failure comes without its value */
+    bool lose;                              /* the next wait loses the device and says why */
+    bool is_lost;                           /* each call says that, and not why */
     void (*on_tell)(struct driver *driver); /* in a wait that tells a failure */
     bool inline_queue;
     bool refuse_assigned; /* prepare does not take outputs that are PREASSIGNED */
@@ -96,7 +99,8 @@ struct driver {
     frit_launch_spec last_spec;
 
     uint64_t timeline;
-    frit_failure failure;
+    frit_failure failures[8]; /* values grow */
+    uint32_t n_failures;
     struct plugin plugin;
     frit_device_info info;
     struct registry registry; /* no plugins */
@@ -108,6 +112,9 @@ struct driver {
  * is the driver_program. */
 frit_program driver_block(struct driver *driver, const struct driver_op *ops, uint32_t n_ops,
                           const int *out, bool foreign);
+
+/* Waits tell that the command of this timeline value failed. */
+void driver_fails(struct driver *driver, frit_status status, uint64_t value, uint64_t cookie);
 
 /* Opens a device on it; device_destroy ends it. */
 frit_device *driver_device(struct driver *driver, int64_t max_ops);

@@ -5,6 +5,7 @@
 #include "run/bench.h"
 
 #include "base/fail.h"
+#include "device/lineage.h"
 
 /* ---- blocks ---- */
 
@@ -44,7 +45,6 @@ static void test_a_block_is_one_launch(void **state)
         assert_int_equal(driver.launches, 2);
         assert_int_equal(driver.dispatches, foreign);
         assert_int_equal(bench_count(&b.device->count.fused), 1);
-        assert_int_equal(driver.last_cookie >> 32, 3);
         assert_string_equal(run_label(b.device, driver.last_cookie), "mul");
         bench_close(&b);
     }
@@ -216,8 +216,7 @@ static void test_a_late_failure_names_the_block(void **state)
             assert_non_null(strstr(bench_failure(&b, y), "add mul neg failed on scripted:0"));
         } else {
             assert_int_equal(device_wait(b.device, driver.timeline, NULL), FRIT_OK);
-            failure =
-                device_poison_of(b.device, atomic_load(&b.values[y].value.buffer->last_write));
+            failure = lineage_failure_of(b.device->lineage, b.values[y].value.buffer);
             assert_non_null(failure);
             assert_non_null(strstr(failure->text, "add mul neg failed on scripted:0: smoke"));
             failure_unref(failure);
@@ -231,6 +230,36 @@ static void test_a_late_failure_names_the_block(void **state)
         bench_run(&b);
         bench_expect(&b, y, -60);
         assert_int_equal(bench_script(program)->launches, 0);
+        assert_int_equal(bench_count(&b.device->count.disabled), 1);
+        bench_close(&b);
+    }
+    (void)state;
+}
+
+/* The other block has the same label, and another program. */
+static void test_only_the_program_that_failed_is_disabled(void **state)
+{
+    static const struct driver_op neg[] = {{FRIT_OP_neg, 0, -2}};
+    static const int out[] = {1};
+
+    for (int inside = 0; inside < 2; inside++) {
+        struct driver driver = {.complete_status = FRIT_TIMEOUT, .inline_queue = inside};
+        struct bench_block blocks[2] = {{.n_ops = 1, .ops = {0}}, {.n_ops = 1, .ops = {1}}};
+        uint32_t x, y[2];
+        struct bench b;
+
+        bench_open(&b, &driver, 8);
+        x = bench_in(&b, 1);
+        for (int i = 0; i < 2; i++) {
+            y[i] = bench_1(&b, FRIT_OP_neg, x);
+            bench_want(&b, y[i]);
+            blocks[i].program = bench_program(&driver, neg, 1, out, false);
+        }
+        bench_plan(&b, blocks, 2);
+        bench_run(&b);
+        assert_int_equal(device_wait(b.device, driver.timeline, NULL), FRIT_OK);
+        assert_true(atomic_load(&blocks[0].program->disabled));
+        assert_false(atomic_load(&blocks[1].program->disabled));
         assert_int_equal(bench_count(&b.device->count.disabled), 1);
         bench_close(&b);
     }
@@ -310,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_a_program_that_fails_is_disabled),
         cmocka_unit_test(test_a_poisoned_block_runs_op_by_op),
         cmocka_unit_test(test_a_late_failure_names_the_block),
+        cmocka_unit_test(test_only_the_program_that_failed_is_disabled),
         cmocka_unit_test(test_another_device_runs_what_this_cannot),
         cmocka_unit_test(test_a_refused_composite_is_unfolded),
         cmocka_unit_test(test_a_part_on_another_device_is_noted),

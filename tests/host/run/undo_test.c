@@ -59,8 +59,7 @@ static void wait_for_all(struct driver *driver)
  * what lies there is what was written, again. */
 static void test_writes_of_before_are_known_again(void **state)
 {
-    struct driver driver = {
-        .fail_writes = true, .alias = 1, .submit_status = FRIT_INTERNAL, .on_submit = wait_for_all};
+    struct driver driver = {.alias = 1, .submit_status = FRIT_INTERNAL, .on_submit = wait_for_all};
     uint32_t x, y, good;
     struct bench b;
 

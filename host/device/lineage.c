@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launches are numbered from 1 on, and those in flight stand in a ring in the order of their
+ * numbers, so that a number finds its entry.  What they read stands in a second ring, as writers: a
+ * launch's number, or a transfer's timeline value with TRANSFER set.  A launch reads only what
+ * stands before it, so that one pass in order finds all that is made from a failed one. */
+#include "device/lineage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/short_lock.h"
+#include "device/label.h"
+
+#define TRANSFER ((uint64_t)1 << 63)
+#define PENDING  UINT64_MAX /* the value of a launch that is not submitted yet */
+
+enum {
+    LABEL_BITS = 16,
+    FIRST_ENTRIES = 64,  /* of a ring; doubled as needed */
+    MAX_ENTRIES = 16384, /* launches in flight; older ones are dropped */
+    MAX_READS = 65536,
+    MANY_ENTRIES = 256, /* worth asking the driver how far it is, after as many again */
+    RECENT = 16         /* failures that are found by their timeline value */
+};
+
+_Static_assert(LABELS_MAX < 1 << LABEL_BITS, "a cookie has room for a label");
+
+struct entry {
+    uint64_t value; /* of the timeline; 0: not submitted after all */
+    uint64_t batch; /* number of its first launch */
+    uint64_t reads; /* the first, of all that ever were */
+    atomic_bool *disabled;
+    uint32_t n_reads;
+    uint32_t stream;
+    uint32_t label;
+    bool bad;
+};
+
+struct told {
+    uint64_t from, to;
+    bool named; /* the launch is known */
+    struct failure *failure;
+};
+
+struct lineage {
+    frit_device *device;
+    struct short_lock lock;
+    struct entry *entries; /* by number modulo capacity, a power of two */
+    uint64_t *reads;       /* likewise by count */
+    uint64_t first, next;  /* numbers: in flight are first..next - 1 */
+    uint64_t first_read, next_read;
+    uint64_t capacity, reads_capacity;
+    uint64_t dropped_to;         /* launches up to this timeline value may be missing */
+    atomic_uint_least64_t known; /* failures up to this timeline value */
+    struct told recent[RECENT];
+    uint32_t n_told;         /* ever */
+    struct failure *current; /* of what the launch being entered reads, a reference; NULL: none */
+    bool entering;           /* it has an entry */
+    uint64_t asked_at;       /* `next` when the driver was last asked */
+};
+
+frit_status lineage_create(frit_device *device, struct lineage **out, frit_err *err)
+{
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return fail_memory(err, sizeof(**out));
+    (*out)->device = device;
+    (*out)->first = (*out)->next = 1;
+    return FRIT_OK;
+}
+
+void lineage_destroy(struct lineage *lineage)
+{
+    if (!lineage)
+        return;
+    for (uint32_t i = 0; i < RECENT; i++)
+        failure_unref(lineage->recent[i].failure);
+    free(lineage->entries);
+    free(lineage->reads);
+    free(lineage);
+}
+
+/* ---- spoiled buffers; inside the lock ---- */
+
+static void set_failure(struct lineage *lineage, struct buffer *buffer, struct failure *failure)
+{
+    if (atomic_load(&buffer->failure))
+        return;
+    atomic_store(&buffer->failure, failure_ref(failure));
+    atomic_fetch_add(&lineage->device->n_spoiled, 1);
+    if (buffer->whole)
+        set_failure(lineage, buffer->whole, failure);
+}
+
+static void clear_failure(struct lineage *lineage, struct buffer *buffer)
+{
+    struct failure *failure = atomic_load(&buffer->failure);
+
+    if (!failure)
+        return;
+    atomic_store(&buffer->failure, NULL);
+    atomic_fetch_sub(&lineage->device->n_spoiled, 1);
+    failure_unref(failure);
+}
+
+static void set_writer(struct lineage *lineage, struct buffer *buffer, uint64_t writer)
+{
+    atomic_store_explicit(&buffer->writer, writer, memory_order_relaxed);
+    clear_failure(lineage, buffer);
+    if (buffer->whole)
+        set_writer(lineage, buffer->whole, writer);
+}
+
+/* ---- the rings; inside the lock ---- */
+
+static struct entry *entry_at(const struct lineage *lineage, uint64_t number)
+{
+    return &lineage->entries[number & (lineage->capacity - 1)];
+}
+
+/* NULL: it is not in flight. */
+static struct entry *find_entry(const struct lineage *lineage, uint64_t number)
+{
+    return number >= lineage->first && number < lineage->next ? entry_at(lineage, number) : NULL;
+}
+
+static void drop_first(struct lineage *lineage)
+{
+    const struct entry *entry = entry_at(lineage, lineage->first++);
+
+    lineage->first_read = entry->reads + entry->n_reads;
+}
+
+static void drop_reached(struct lineage *lineage)
+{
+    uint64_t reached = atomic_load_explicit(&lineage->device->reached, memory_order_acquire);
+
+    while (lineage->first < lineage->next && entry_at(lineage, lineage->first)->value <= reached)
+        drop_first(lineage);
+    if (lineage->first == lineage->next && lineage->dropped_to == PENDING)
+        lineage->dropped_to = atomic_load(&lineage->device->last_value);
+}
+
+/* Not reached, but there is no room for it. */
+static void drop_oldest(struct lineage *lineage)
+{
+    uint64_t value = entry_at(lineage, lineage->first)->value;
+
+    if (value > lineage->dropped_to)
+        lineage->dropped_to = value;
+    drop_first(lineage);
+}
+
+/* Copies first..next - 1 into a ring of twice the size; false: it is large enough, or there is no
+ * memory. */
+static bool grow(void **ring, uint64_t *capacity, uint64_t first, uint64_t next, size_t size,
+                 uint64_t most)
+{
+    uint64_t wanted = *capacity ? *capacity * 2 : FIRST_ENTRIES;
+    char *larger = wanted <= most ? malloc(wanted * size) : NULL;
+
+    if (!larger)
+        return false;
+    for (uint64_t i = first; i < next; i++)
+        memcpy(larger + (i & (wanted - 1)) * size,
+               (const char *)*ring + (i & (*capacity - 1)) * size, size);
+    free(*ring);
+    *ring = larger;
+    *capacity = wanted;
+    return true;
+}
+
+static bool has_room(struct lineage *lineage)
+{
+    if (lineage->next - lineage->first < lineage->capacity)
+        return true;
+    if (grow((void **)&lineage->entries, &lineage->capacity, lineage->first, lineage->next,
+             sizeof(*lineage->entries), MAX_ENTRIES))
+        return true;
+    if (lineage->first < lineage->next)
+        drop_oldest(lineage);
+    return lineage->next - lineage->first < lineage->capacity;
+}
+
+static bool has_room_to_read(struct lineage *lineage)
+{
+    if (lineage->next_read - lineage->first_read < lineage->reads_capacity)
+        return true;
+    if (grow((void **)&lineage->reads, &lineage->reads_capacity, lineage->first_read,
+             lineage->next_read, sizeof(*lineage->reads), MAX_READS))
+        return true;
+    while (lineage->first + 1 < lineage->next &&
+           lineage->next_read - lineage->first_read >= lineage->reads_capacity)
+        drop_oldest(lineage);
+    return lineage->next_read - lineage->first_read < lineage->reads_capacity;
+}
+
+/* ---- entering launches ---- */
+
+static void forget_current(struct lineage *lineage)
+{
+    if (!lineage->current)
+        return;
+    failure_unref(lineage->current);
+    lineage->current = NULL;
+}
+
+void lineage_enter(struct lineage *lineage)
+{
+    short_lock_enter(&lineage->lock);
+    drop_reached(lineage);
+}
+
+void lineage_leave(struct lineage *lineage)
+{
+    forget_current(lineage);
+    lineage->entering = false;
+    short_lock_leave(&lineage->lock);
+}
+
+uint64_t lineage_launch(struct lineage *lineage, struct lineage_batch *batch,
+                        const struct lineage_launch *launch)
+{
+    uint64_t number;
+
+    forget_current(lineage);
+    lineage->entering = !(lineage->device->info->caps & FRIT_CAP_INLINE_QUEUE);
+    if (!lineage->entering)
+        return launch->label;
+    number = lineage->next;
+    if (has_room(lineage)) {
+        lineage->next++;
+        *entry_at(lineage, number) = (struct entry){.value = PENDING,
+                                                    .batch = batch->first ? batch->first : number,
+                                                    .reads = lineage->next_read,
+                                                    .disabled = launch->disabled,
+                                                    .stream = launch->stream,
+                                                    .label = launch->label};
+    } else { /* no ring at all */
+        lineage->entering = false;
+        lineage->first = ++lineage->next;
+        lineage->dropped_to = PENDING;
+    }
+    batch->first = batch->first ? batch->first : number;
+    batch->last = number;
+    return launch->label | number << LABEL_BITS;
+}
+
+/* Whether a failure of it may still be reported. */
+static bool is_open(const struct lineage *lineage, uint64_t writer)
+{
+    if (writer & TRANSFER)
+        return (writer & ~TRANSFER) > atomic_load(&lineage->device->reached);
+    return writer >= lineage->first;
+}
+
+void lineage_reads(struct lineage *lineage, const struct buffer *buffer)
+{
+    uint64_t writer = atomic_load_explicit(&buffer->writer, memory_order_relaxed);
+    struct failure *failure = atomic_load_explicit(&buffer->failure, memory_order_relaxed);
+
+    if (failure && !lineage->current)
+        lineage->current = failure_ref(failure);
+    if (!lineage->entering || !writer || !is_open(lineage, writer))
+        return;
+    if (!has_room_to_read(lineage)) {
+        lineage->dropped_to = PENDING;
+        return;
+    }
+    lineage->reads[lineage->next_read++ & (lineage->reads_capacity - 1)] = writer;
+    entry_at(lineage, lineage->next - 1)->n_reads++;
+}
+
+void lineage_writes(struct lineage *lineage, struct buffer *buffer)
+{
+    set_writer(lineage, buffer, lineage->entering ? lineage->next - 1 : 0);
+    if (lineage->current)
+        set_failure(lineage, buffer, lineage->current);
+}
+
+/* ---- afterwards ---- */
+
+static const struct told *find_told(const struct lineage *lineage, uint64_t value)
+{
+    for (uint32_t i = 0; i < RECENT; i++) {
+        const struct told *told = &lineage->recent[i];
+
+        if (told->failure && value >= told->from && value <= told->to)
+            return told;
+    }
+    return NULL;
+}
+
+void lineage_transferred(struct lineage *lineage, struct buffer *buffer, uint64_t value)
+{
+    const struct told *told;
+
+    short_lock_enter(&lineage->lock);
+    set_writer(lineage, buffer, TRANSFER | value);
+    told = find_told(lineage, value);
+    if (told)
+        set_failure(lineage, buffer, told->failure);
+    short_lock_leave(&lineage->lock);
+}
+
+void lineage_restore(struct lineage *lineage, struct buffer *buffer, uint64_t writer)
+{
+    short_lock_enter(&lineage->lock);
+    atomic_store_explicit(&buffer->writer, writer, memory_order_relaxed);
+    short_lock_leave(&lineage->lock);
+}
+
+/* ---- a failure spreads; inside the lock ---- */
+
+struct spread {
+    struct lineage *lineage;
+    const struct lineage_report *report;
+    struct failure *failure;
+    const struct entry
+        *failed;              /* the launch that is known to have failed; NULL: any of the range */
+    uint64_t number;          /* of `failed` */
+    bool everything;          /* what cannot be told from what failed is taken for it */
+    uint32_t streams[RECENT]; /* of the launches that failed */
+    uint32_t n_streams;
+};
+
+static bool is_in_range(const struct spread *s, uint64_t value)
+{
+    return value >= s->report->from && value <= s->report->to;
+}
+
+/* The one that the cookie names.  A driver that merged failures names a launch that reached another
+ * value; then it may be any of this value. */
+static void find_failed(struct spread *s)
+{
+    uint64_t number = s->report->cookie >> LABEL_BITS;
+    const struct entry *entry = find_entry(s->lineage, number);
+
+    if (entry && (entry->value == PENDING || is_in_range(s, entry->value))) {
+        s->failed = entry;
+        s->number = number;
+    }
+    s->everything = s->lineage->dropped_to == PENDING ||
+                    (!s->failed && s->lineage->dropped_to >= s->report->from);
+}
+
+static void add_stream(struct spread *s, uint32_t stream)
+{
+    for (uint32_t i = 0; i < s->n_streams && i < RECENT; i++) {
+        if (s->streams[i] == stream)
+            return;
+    }
+    if (s->n_streams < RECENT)
+        s->streams[s->n_streams] = stream;
+    s->n_streams++;
+}
+
+/* Whether the launch may be one that failed itself. */
+static bool has_failed(const struct spread *s, const struct entry *entry, uint64_t number)
+{
+    if (s->everything)
+        return entry->value >= s->report->from;
+    if (s->failed)
+        return number >= s->number && entry->batch == s->failed->batch;
+    return is_in_range(s, entry->value);
+}
+
+static bool writer_is_bad(const struct spread *s, uint64_t writer)
+{
+    const struct entry *entry;
+
+    if (writer & TRANSFER)
+        return !s->failed && is_in_range(s, writer & ~TRANSFER);
+    entry = find_entry(s->lineage, writer);
+    return entry && entry->bad;
+}
+
+static bool reads_bad(const struct spread *s, const struct entry *entry)
+{
+    const struct lineage *lineage = s->lineage;
+
+    for (uint32_t i = 0; i < entry->n_reads; i++) {
+        if (writer_is_bad(s, lineage->reads[(entry->reads + i) & (lineage->reads_capacity - 1)]))
+            return true;
+    }
+    return false;
+}
+
+static void mark_launches(struct spread *s)
+{
+    struct lineage *lineage = s->lineage;
+
+    for (uint64_t number = lineage->first; number < lineage->next; number++) {
+        struct entry *entry = entry_at(lineage, number);
+        bool failed = entry->value && has_failed(s, entry, number);
+
+        if (failed)
+            add_stream(s, entry->stream);
+        entry->bad |= failed || reads_bad(s, entry);
+    }
+}
+
+static void spoil_buffer(struct buffer *buffer, void *ctx)
+{
+    struct spread *s = ctx;
+    uint64_t writer = atomic_load(&buffer->writer);
+
+    if (writer_is_bad(s, writer) ||
+        (s->everything && atomic_load(&buffer->last_write) >= s->report->from))
+        set_failure(s->lineage, buffer, s->failure);
+}
+
+static void spread(struct spread *s)
+{
+    mark_launches(s);
+    memory_each_buffer(s->lineage->device->memory, spoil_buffer, s);
+}
+
+static void note_told(struct spread *s)
+{
+    struct lineage *lineage = s->lineage;
+    struct told *told = &lineage->recent[lineage->n_told++ % RECENT];
+
+    failure_unref(told->failure);
+    *told =
+        (struct told){s->report->from, s->report->to, s->failed != NULL, failure_ref(s->failure)};
+    atomic_store(&lineage->known, s->report->to);
+}
+
+/* The program that failed is not run again; others of the same label may be right. */
+static bool disable_failed(const struct spread *s)
+{
+    return s->failed && s->failed->disabled && !atomic_exchange(s->failed->disabled, true);
+}
+
+/* Outside of the lock. */
+static void note_streams(const struct spread *s)
+{
+    frit_device *device = s->lineage->device;
+    bool all = s->n_streams == 0 || s->n_streams > RECENT;
+
+    if (!device->note_failure || device->info->caps & FRIT_CAP_INLINE_QUEUE)
+        return;
+    for (uint32_t i = 0; !all && i < s->n_streams; i++) {
+        if (s->streams[i] != DEVICE_NO_STREAM)
+            device->note_failure(device, s->failure, s->streams[i]);
+    }
+    if (all)
+        device->note_failure(device, s->failure, DEVICE_ALL_STREAMS);
+}
+
+bool lineage_report(struct lineage *lineage, const struct lineage_report *report)
+{
+    const frit_device *device = lineage->device;
+    const char *label = label_text(device->labels, lineage_label(report->cookie));
+    const frit_err *reason = report->reason;
+    struct spread s = {.lineage = lineage, .report = report};
+    frit_err err = ERR_INIT;
+    bool is_new, disabled = false;
+
+    fail(&err, reason->status, "%s failed on %s: %s", label ? label : "a command",
+         device->entry->name, reason->text[0] ? reason->text : status_name(reason->status));
+    s.failure = failure_create(&err);
+    short_lock_enter(&lineage->lock);
+    is_new = report->to > atomic_load(&lineage->known);
+    if (is_new) {
+        find_failed(&s);
+        spread(&s);
+        note_told(&s);
+        disabled = disable_failed(&s);
+    }
+    short_lock_leave(&lineage->lock);
+    if (disabled)
+        device_note_disabled(lineage->device, label, "a command of it failed");
+    if (is_new)
+        note_streams(&s);
+    failure_unref(s.failure);
+    return is_new;
+}
+
+static void set_values(struct lineage *lineage, const struct lineage_batch *batch, uint64_t after,
+                       uint64_t value)
+{
+    uint64_t number = after >= batch->first ? after + 1 : batch->first;
+
+    for (number = number > lineage->first ? number : lineage->first; number <= batch->last;
+         number++) {
+        struct entry *entry = find_entry(lineage, number);
+
+        if (entry && entry->batch == batch->first)
+            entry->value = value;
+    }
+}
+
+/* A failure of this value was reported before it was known whose it is. */
+static void spread_again(struct lineage *lineage, uint64_t value)
+{
+    const struct lineage_report report = {.from = value, .to = value};
+    struct spread s = {.lineage = lineage, .report = &report};
+    const struct told *told;
+
+    short_lock_enter(&lineage->lock);
+    told = find_told(lineage, value);
+    if (told && !told->named) {
+        s.failure = failure_ref(told->failure);
+        spread(&s);
+    }
+    short_lock_leave(&lineage->lock);
+    if (s.n_streams)
+        note_streams(&s);
+    failure_unref(s.failure);
+}
+
+/* Inside the lock: where many launches are in flight, now and then the timeline value of the
+ * oldest, else 0.  Who never waits would not learn that they ended. */
+static uint64_t overdue(struct lineage *lineage)
+{
+    uint64_t value;
+
+    if (lineage->next - lineage->first < MANY_ENTRIES ||
+        lineage->next - lineage->asked_at < MANY_ENTRIES)
+        return 0;
+    value = entry_at(lineage, lineage->first)->value;
+    lineage->asked_at = lineage->next;
+    return value == PENDING ? 0 : value;
+}
+
+void lineage_end(struct lineage *lineage, struct lineage_batch *batch, uint64_t after,
+                 uint64_t value)
+{
+    uint64_t ask;
+
+    if (!batch->first)
+        return;
+    short_lock_enter(&lineage->lock);
+    set_values(lineage, batch, after, value);
+    ask = overdue(lineage);
+    short_lock_leave(&lineage->lock);
+    if (ask)
+        device_has_reached(lineage->device, ask);
+    batch->last = after;
+    if (after < batch->first)
+        *batch = (struct lineage_batch){0};
+    if (value && atomic_load(&lineage->known) >= value)
+        spread_again(lineage, value);
+}
+
+uint64_t lineage_known(struct lineage *lineage)
+{
+    return atomic_load(&lineage->known);
+}
+
+struct failure *lineage_failure_at(struct lineage *lineage, uint64_t value)
+{
+    const struct told *told;
+    struct failure *failure;
+
+    short_lock_enter(&lineage->lock);
+    told = find_told(lineage, value);
+    failure = told ? failure_ref(told->failure) : NULL;
+    short_lock_leave(&lineage->lock);
+    return failure;
+}
+
+struct failure *lineage_failure_of(struct lineage *lineage, const struct buffer *buffer)
+{
+    struct failure *failure;
+
+    if (!atomic_load(&buffer->failure))
+        return NULL;
+    short_lock_enter(&lineage->lock);
+    failure = atomic_load(&buffer->failure);
+    failure = failure ? failure_ref(failure) : NULL;
+    short_lock_leave(&lineage->lock);
+    return failure;
+}
+
+void lineage_spoil(struct lineage *lineage, struct buffer *buffer, struct failure *failure)
+{
+    short_lock_enter(&lineage->lock);
+    set_failure(lineage, buffer, failure);
+    short_lock_leave(&lineage->lock);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which launches in flight read what which others write.
+ *
+ * A queue that runs late reports a failure when many commands behind the failed one have been
+ * submitted.  Each launch therefore enters here, before its submit, what its operands hold and what
+ * it writes; a buffer says which launch or transfer wrote it last (its `writer`).  A reported
+ * failure spoils the buffers that hold what the failed launch wrote or what was made from that, and
+ * no others: buffer.failure is set, which ends with the buffer or when something else is written
+ * there.  Launches leave when their timeline value is reached.
+ *
+ * The driver reports one launch of a submit, the first that failed.  Those behind it in the same
+ * submit may have failed too, so they count as failed.  Where launches had to be dropped because
+ * too many were in flight, or the driver does not say which command failed, everything that may be
+ * meant counts as failed.
+ *
+ * Where work runs inside submit (FRIT_CAP_INLINE_QUEUE) nothing is in flight: launches are not
+ * entered, and who submits asks afterwards.
+ *
+ * Threads: any.  The lock is held for a few instructions, but while a failure spreads. */
+#ifndef DEVICE_LINEAGE_H
+#define DEVICE_LINEAGE_H
+
+#include "device/device.h"
+
+struct lineage;
+
+frit_status lineage_create(frit_device *device, struct lineage **out, frit_err *err);
+void lineage_destroy(struct lineage *lineage); /* NULL does nothing */
+
+/* The launches that one submit hands over.  All zero is empty. */
+struct lineage_batch {
+    uint64_t first, last; /* numbers; those of other batches may lie between; first 0: none */
+};
+
+/* ---- entering launches: between lineage_enter and lineage_leave ---- */
+
+/* Whether launches have to enter: they may be in flight, or read what is spoiled. */
+static inline bool lineage_is_needed(frit_device *device)
+{
+    return !(device->info->caps & FRIT_CAP_INLINE_QUEUE) ||
+           atomic_load_explicit(&device->n_spoiled, memory_order_relaxed);
+}
+
+void lineage_enter(struct lineage *lineage);
+void lineage_leave(struct lineage *lineage);
+
+/* Who launches what. */
+struct lineage_launch {
+    uint32_t stream;       /* ordinal */
+    uint32_t label;        /* see label.h */
+    atomic_bool *disabled; /* of the block's program, alive until the launch has ended; NULL: it is
+                              no block */
+};
+/* Begins the next launch of a batch; returns its cookie. */
+uint64_t lineage_launch(struct lineage *lineage, struct lineage_batch *batch,
+                        const struct lineage_launch *launch);
+/* What it reads, then what it writes.  What is made from spoiled elements is spoiled. */
+void lineage_reads(struct lineage *lineage, const struct buffer *buffer);
+void lineage_writes(struct lineage *lineage, struct buffer *buffer);
+
+/* ---- afterwards ---- */
+
+/* The launches of the batch after number `after` were submitted and reach `value`; 0: they were
+ * not submitted.  May ask the driver how far it is. */
+void lineage_end(struct lineage *lineage, struct lineage_batch *batch, uint64_t after,
+                 uint64_t value);
+/* A transfer of this timeline value wrote the buffer. */
+void lineage_transferred(struct lineage *lineage, struct buffer *buffer, uint64_t value);
+/* An undone launch wrote nothing: the buffer holds what it held. */
+void lineage_restore(struct lineage *lineage, struct buffer *buffer, uint64_t writer);
+
+/* ---- failures ---- */
+
+/* What a wait reported: the command with this cookie failed, 0: any, at a timeline value of
+ * from..to.  False: this failure was known. */
+struct lineage_report {
+    uint64_t from, to;
+    uint64_t cookie;
+    const frit_err *reason;
+};
+bool lineage_report(struct lineage *lineage, const struct lineage_report *report);
+/* Failures up to this timeline value are known. */
+uint64_t lineage_known(struct lineage *lineage);
+/* Why the command with this timeline value failed, one of the last; a new reference or NULL. */
+struct failure *lineage_failure_at(struct lineage *lineage, uint64_t value);
+/* Why a buffer holds no good elements; a new reference or NULL. */
+struct failure *lineage_failure_of(struct lineage *lineage, const struct buffer *buffer);
+/* Spoils what a launch wrote inside its submit. */
+void lineage_spoil(struct lineage *lineage, struct buffer *buffer, struct failure *failure);
+
+/* The label in a cookie. */
+static inline uint32_t lineage_label(uint64_t cookie)
+{
+    return (uint32_t)(cookie & 0xffff);
+}
+
+#endif
