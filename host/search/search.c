@@ -6,7 +6,8 @@
  *
  * Deaths stand at the last use, so one may be added to an op that was fed already: as where a scope
  * ends.  Its block is then fed again before anything is decided by it, and finish begins with a new
- * pass that knows of all deaths. */
+ * pass that knows of all deaths.  Ops that finish takes itself have all of theirs before the pass
+ * sees the first. */
 #include "search/search.h"
 
 #include <stdlib.h>
