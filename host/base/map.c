@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing, at most three quarters full; nothing is ever removed singly.
- */
+/* Open addressing with linear probing, at most three quarters full; where an entry is removed those
+ * behind it move up, so that no probe meets a gap before its key. */
 #include "base/map.h"
 
 #include <stdlib.h>
@@ -61,6 +61,36 @@ bool map_add(struct map *map, const void *key, size_t key_bytes, void *value)
     *find(map, hash, key, key_bytes) = (struct map_entry){copy, key_bytes, hash, value};
     map->count++;
     return true;
+}
+
+/* Fills the free place `gap` from the entries that follow it without a gap. */
+static void close_gap(struct map *map, size_t gap)
+{
+    size_t mask = map->room - 1;
+
+    for (size_t i = (gap + 1) & mask; map->entries[i].key; i = (i + 1) & mask) {
+        size_t home = map->entries[i].hash & mask;
+
+        if (((i - home) & mask) < ((i - gap) & mask))
+            continue; /* it would stand before its home */
+        map->entries[gap] = map->entries[i];
+        gap = i;
+    }
+    map->entries[gap] = (struct map_entry){0};
+}
+
+void *map_remove(struct map *map, const void *key, size_t key_bytes)
+{
+    struct map_entry *e = map->room ? find(map, XXH3_64bits(key, key_bytes), key, key_bytes) : NULL;
+    void *value;
+
+    if (!e || !e->key)
+        return NULL;
+    value = e->value;
+    free(e->key);
+    close_gap(map, (size_t)(e - map->entries));
+    map->count--;
+    return value;
 }
 
 void map_fini(struct map *map, void (*drop)(void *value))

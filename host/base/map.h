@@ -25,6 +25,8 @@ struct map {
 void *map_get(const struct map *map, const void *key, size_t key_bytes);
 /* The key must not be there; false without memory, and nothing changed. */
 bool map_add(struct map *map, const void *key, size_t key_bytes, void *value);
+/* Takes the key out and returns its value; NULL if it is not there. */
+void *map_remove(struct map *map, const void *key, size_t key_bytes);
 /* Frees keys and table; `drop` (may be NULL) gets each value. */
 void map_fini(struct map *map, void (*drop)(void *value));
 

@@ -11,7 +11,7 @@
 #include "device/label.h"
 #include "device/plan_saver.h"
 #include "device/program.h"
-#include "exec/worker.h"
+#include "exec/job_queue.h"
 #include "plan/automaton.h"
 
 /* Tells a device from a closed one at the same address. */
@@ -52,6 +52,11 @@ static frit_status memory_open(frit_device *device, frit_err *err)
     return FRIT_OK;
 }
 
+static bool computes_on_processors(const frit_device_info *info)
+{
+    return info->type == FRIT_DEVICE_PROCESSOR || info->type == FRIT_DEVICE_SOFTWARE;
+}
+
 frit_status device_create(const struct device_entry *entry, const struct device_config *config,
                           frit_device **out, frit_err *err)
 {
@@ -68,8 +73,13 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     device->backend = &entry->plugin->backend;
     device->info = entry->info;
     device->opens = 1;
+    if (config->compile_ahead)
+        device->compiler =
+            registry_jobs(config->registry, computes_on_processors(device->info) ? REGISTRY_YIELDING
+                                                                                 : REGISTRY_USUAL);
     mutex_init_spinning(&device->submit);
     pthread_mutex_init(&device->lock, NULL);
+    cache_init(&device->cache, config->store_bytes / 2);
     if (!array_grow(&device->poisons, &device->poison_capacity, 0, 1, sizeof(struct poison))) {
         st = fail_memory(err, sizeof(struct poison));
         goto out;
@@ -84,12 +94,10 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     st = memory_open(device, err);
     if (!st)
         st = programs_create(&device->programs, err);
-    if (!st && config->compile_ahead)
-        st = worker_create(&device->compiler, err);
     if (!st)
         st = labels_create(&device->labels, err);
     if (!st)
-        st = automaton_create(device->config.store_bytes, &device->automaton, err);
+        st = automaton_create(device->config.store_bytes / 2, &device->automaton, err);
     if (!st)
         st = fusers_init(&device->fusers, device->config.registry, entry, device->self, err);
     if (!st)
@@ -108,11 +116,13 @@ void device_destroy(frit_device *device)
         return;
     if (device->self)
         wait_idle(device);
-    worker_destroy(device->compiler);
+    if (device->compiler)
+        job_queue_cancel_all(device->compiler, device);
     plan_saver_close(device->saver);
     automaton_destroy(device->automaton);
     fusers_fini(&device->fusers);
     programs_destroy(device->programs);
+    cache_fini(&device->cache);
     labels_destroy(device->labels);
     memory_destroy(device->memory);
     if (device->self)

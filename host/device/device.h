@@ -9,6 +9,8 @@
 
 #include <frit/frit.h>
 
+#include "base/versioned.h"
+#include "device/cache.h"
 #include "device/watch.h"
 #include "load/registry.h"
 #include "memory/memory.h"
@@ -19,7 +21,7 @@ struct plan_saver;
 struct labels;
 struct programs;
 struct stream;
-struct worker;
+struct job_queue;
 
 /* What the device layer needs from its host; outlives the device. */
 struct device_config {
@@ -28,18 +30,17 @@ struct device_config {
     uint64_t id;     /* unique in the process */
     int64_t max_ops; /* queued ops that make a stream run */
     int64_t block_bytes, keep_bytes;
-    bool single_stream;                 /* one for all threads */
-    bool fusion;                        /* ops are run together */
-    uint32_t max_blocks;                /* of a search */
-    uint64_t max_explorations;          /* 0: no limit */
-    uint64_t store_bytes;               /* of known plans */
-    const char *store;                  /* file of known plans, NULL: none */
-    bool store_named;                   /* by the user */
-    bool compile_ahead;                 /* blocks of ops do not wait for their programs */
-    bool decompose;                     /* composite ops run as core ops even where claimed */
-    bool poison;                        /* memory is filled with NaN before each use */
-    const atomic_uint_least64_t *seed;  /* of the host */
-    const atomic_uint_least64_t *epoch; /* grows with each frit_seed */
+    bool single_stream;           /* one for all threads */
+    bool fusion;                  /* ops are run together */
+    uint32_t max_blocks;          /* of a search */
+    uint64_t max_explorations;    /* 0: no limit */
+    uint64_t store_bytes;         /* of known plans, half; of what `cache` has, half */
+    const char *store;            /* file of known plans, NULL: none */
+    bool store_named;             /* by the user */
+    bool compile_ahead;           /* blocks of ops do not wait for their programs */
+    bool decompose;               /* composite ops run as core ops even where claimed */
+    bool poison;                  /* memory is filled with NaN before each use */
+    const struct versioned *seed; /* of the host */
 };
 
 enum drain_cause { DRAIN_READ, DRAIN_SYNC, DRAIN_SHARE, DRAIN_FULL, DRAIN_SCOPE, DRAIN_CAUSES };
@@ -57,13 +58,15 @@ struct device_counters {
     atomic_uint_least64_t views, decomposed, programs, launches, compiles;
     /* Beside what streams count themselves. */
     atomic_uint_least64_t plan_misses, explorations, plan_runs;
-    atomic_uint_least64_t fused;        /* launches of programs for blocks */
-    atomic_uint_least64_t barriers;     /* between commands of one submit */
-    atomic_uint_least64_t in_place;     /* outputs in the memory of an input */
-    atomic_uint_least64_t skipped;      /* steps whose results nobody wanted */
-    atomic_uint_least64_t store_loaded; /* plans from the file */
-    atomic_uint_least64_t disabled;     /* programs that failed and are not run again */
-    atomic_uint_least64_t waiting;      /* launches whose program was not ready yet */
+    atomic_uint_least64_t fused;              /* launches of programs for blocks */
+    atomic_uint_least64_t barriers;           /* between commands of one submit */
+    atomic_uint_least64_t in_place;           /* outputs in the memory of an input */
+    atomic_uint_least64_t skipped;            /* steps whose results nobody wanted */
+    atomic_uint_least64_t store_loaded;       /* plans from the file */
+    atomic_uint_least64_t disabled;           /* programs that failed and are not run again */
+    atomic_uint_least64_t waiting;            /* launches whose program was not ready yet */
+    atomic_uint_least64_t compiles_joined;    /* asked for while an equal one was under way */
+    atomic_uint_least64_t compiles_cancelled; /* before they began */
     atomic_uint_least64_t fallbacks[FALLBACKS];
     atomic_uint_least64_t drains[DRAIN_CAUSES];
     atomic_uint_least64_t bytes_in, bytes_out;
@@ -84,8 +87,9 @@ struct frit_device {
     const frit_device_info *info;
     void *self; /* the driver's */
     struct memory *memory;
+    struct cache cache; /* of what can be made again, with half of store_bytes */
     struct programs *programs;
-    struct worker *compiler; /* NULL: programs are compiled where they are needed */
+    struct job_queue *compiler; /* of the host; NULL: programs are compiled where they are needed */
     struct automaton *automaton;
     struct fusers fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */

@@ -255,10 +255,17 @@ frit_status programs_get(frit_device *device, const struct program_call *call,
 
 /* ---- programs for blocks ---- */
 
-static void free_cache(void *cache)
+static void abandon_cache(void *cache)
+{
+    prepared_cache_abandon(cache);
+}
+
+static void destroy_cache(void *cache)
 {
     prepared_cache_destroy(cache);
 }
+
+static const struct plan_prepared_ops cache_ops = {abandon_cache, destroy_cache};
 
 frit_status programs_prepared_cache(struct plan_program *program, struct prepared_cache **out,
                                     frit_err *err)
@@ -269,7 +276,7 @@ frit_status programs_prepared_cache(struct plan_program *program, struct prepare
     if (known)
         return FRIT_OK;
     TRY(prepared_cache_create(&program->program, program, out, err));
-    atomic_store(&program->prepared_free, free_cache);
+    atomic_store(&program->prepared_ops, &cache_ops);
     if (!atomic_compare_exchange_strong(&program->prepared, &known, *out)) {
         prepared_cache_destroy(*out);
         *out = known;

@@ -4,7 +4,7 @@
 #ifndef DEVICE_PROGRAM_H
 #define DEVICE_PROGRAM_H
 
-#include "device/prepared.h"
+#include "device/prepared_cache.h"
 #include "graph/graph.h"
 #include "plan/plan.h"
 

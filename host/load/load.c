@@ -9,7 +9,6 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "exec/worker.h"
 #include "graph/custom.h"
 #include "load/load.h"
 
@@ -219,15 +218,14 @@ static frit_status open_instance(struct registry *registry, struct plugin *plugi
     const struct conf_plugin *section = conf_plugin_find(registry->conf, str_of(plugin->id));
     const struct conf_options *options = conf_options(registry->conf);
     const struct lent lent = {.threads = options->threads,
-                              .worker = registry->worker,
+                              .jobs = registry->jobs[REGISTRY_YIELDING],
                               .artefacts = conf_artefacts(registry->conf),
                               .artefact_bytes = (uint64_t)options->artefact_bytes};
-    struct service *service = NULL;
     frit_err err = ERR_INIT;
     frit_status status;
 
-    TRY(service_create(&registry->arena, plugin, section, &lent, &service));
-    status = plugin->root->open(service_root(service), &plugin->instance, &err);
+    TRY(service_create(&registry->arena, plugin, section, &lent, &plugin->service));
+    status = plugin->root->open(service_root(plugin->service), &plugin->instance, &err);
     if (status < 0) {
         err.text[sizeof(err.text) - 1] = '\0';
         return plugin_refuse(plugin, FRIT_REASON_OPEN_FAILED, "%s%s%s", status_name(status),
@@ -282,6 +280,7 @@ static frit_status take_tables(struct registry *registry, struct plugin *plugin)
 
 void plugin_close(struct plugin *plugin)
 {
+    service_end_tasks(plugin->service);
     if (plugin->opened)
         plugin->root->close(plugin->instance);
     plugin->opened = false;
@@ -318,7 +317,6 @@ frit_status plugin_load(struct registry *registry, const struct candidate *candi
     if (!status)
         custom_note_plugin(plugin->id);
     if (status) {
-        worker_wait(registry->worker);
         plugin_close(plugin);
         plugin->backend = (frit_backend){0};
         plugin->fusers = (frit_fuser_table){0};

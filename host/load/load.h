@@ -30,12 +30,12 @@ struct search_dir {
 
 /* What a plugin gets from its host: the root, and its options. */
 struct service;
-struct worker;
+struct job_queue;
 
 struct registry {
     struct arena arena;
     const struct conf *conf;
-    struct worker *worker; /* its jobs are plugins' */
+    struct job_queue *jobs[REGISTRY_JOBS];
     uint32_t n_candidates, candidates_room, n_dirs;
     uint32_t n_plugins, n_devices;
     struct candidate *candidates;
@@ -77,9 +77,9 @@ const char *option_type_name(uint32_t type);
 
 /* What the host's tables lend, by its configuration. */
 struct lent {
-    int64_t threads;       /* of the team; 0: as many as the process has processors */
-    struct worker *worker; /* for what plugins spawn */
-    const char *artefacts; /* folder; NULL: nothing is kept */
+    int64_t threads;        /* of the team; 0: as many as the process has processors */
+    struct job_queue *jobs; /* for what plugins spawn */
+    const char *artefacts;  /* folder; NULL: nothing is kept */
     uint64_t artefact_bytes;
 };
 
@@ -88,6 +88,8 @@ frit_status service_create(struct arena *arena, struct plugin *plugin,
                            const struct conf_plugin *section, const struct lent *lent,
                            struct service **out);
 const frit_host_root *service_root(const struct service *service);
+/* Cancels the plugin's tasks and waits for those that began.  NULL does nothing. */
+void service_end_tasks(const struct service *service);
 
 /* table.c: copies and checks one table of a plugin. */
 frit_status table_take_backend(struct plugin *plugin, const void *table);

@@ -8,9 +8,13 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "exec/job_queue.h"
 #include "exec/team.h"
-#include "exec/worker.h"
 #include "load/load.h"
+
+/* A tenth of what a thread of the program gets: the scheduler weighs ten steps by a factor of 9.3.
+ * With less a compile would hold its locks for long where all processors compute. */
+enum { YIELDING_NICENESS = 10 };
 
 /* ---- plugins ---- */
 
@@ -123,6 +127,16 @@ static frit_status fill(struct registry *registry, frit_err *err)
     return FRIT_OK;
 }
 
+static frit_status create_queues(struct registry *registry, frit_err *err)
+{
+    static const int niceness[REGISTRY_JOBS] = {[REGISTRY_YIELDING] = YIELDING_NICENESS};
+    uint32_t limit = job_queue_limit(team_processors());
+
+    for (uint32_t i = 0; i < REGISTRY_JOBS; i++)
+        TRY(job_queue_create(limit, niceness[i], &registry->jobs[i], err));
+    return FRIT_OK;
+}
+
 frit_status registry_open(const struct conf *conf, struct registry **out, frit_err *err)
 {
     struct registry *registry = calloc(1, sizeof(*registry));
@@ -134,7 +148,7 @@ frit_status registry_open(const struct conf *conf, struct registry **out, frit_e
     registry->conf = conf;
     pthread_mutex_init(&registry->lock, NULL);
     team_join();
-    status = worker_create(&registry->worker, err);
+    status = create_queues(registry, err);
     if (!status)
         status = fill(registry, err);
     if (status) {
@@ -149,13 +163,19 @@ void registry_close(struct registry *registry)
 {
     if (!registry)
         return;
-    worker_destroy(registry->worker);
     for (uint32_t i = registry->n_plugins; i > 0; i--)
         plugin_close(&registry->plugins[i - 1]);
+    for (uint32_t i = 0; i < REGISTRY_JOBS; i++)
+        job_queue_destroy(registry->jobs[i]);
     team_leave();
     arena_fini(&registry->arena);
     pthread_mutex_destroy(&registry->lock);
     free(registry);
+}
+
+struct job_queue *registry_jobs(const struct registry *registry, enum registry_jobs which)
+{
+    return registry->jobs[which];
 }
 
 uint32_t registry_n_plugins(const struct registry *registry)

@@ -24,8 +24,12 @@ struct plugin_op {
     const char *why; /* it was refused, "" if it was not */
 };
 
+struct service;
+struct job_queue;
+
 /* A plugin file that was looked at, or a section whose plugin was not found. */
 struct plugin {
+    struct service *service; /* the host's side of it; NULL if it was not opened */
     const char *path;   /* absolute real path; as configured if there is no such file, "" if none */
     const char *origin; /* why it was looked at */
     char id[48];        /* "" while unknown */
@@ -67,6 +71,10 @@ struct device_entry {
 
 struct registry;
 
+/* The queues of background jobs: whose threads have the program's priority; or less, for what must
+ * not take the processors from what computes on them. */
+enum registry_jobs { REGISTRY_USUAL, REGISTRY_YIELDING, REGISTRY_JOBS };
+
 const char *reason_name(uint32_t reason);
 const char *reason_meaning(uint32_t reason);
 
@@ -76,6 +84,7 @@ frit_status registry_open(const struct conf *conf, struct registry **out, frit_e
 /* Closes the instances; nothing is unloaded.  NULL does nothing. */
 void registry_close(struct registry *registry);
 
+struct job_queue *registry_jobs(const struct registry *registry, enum registry_jobs which);
 uint32_t registry_n_plugins(const struct registry *registry);
 const struct plugin *registry_plugin_at(const struct registry *registry, uint32_t index);
 /* Asks the plugin at `index` for its devices, if it was not yet.  FRIT_NO_HOST_MEMORY: it is as

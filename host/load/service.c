@@ -13,8 +13,8 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
+#include "exec/job_queue.h"
 #include "exec/team.h"
-#include "exec/worker.h"
 #include "load/artefact.h"
 #include "load/load.h"
 
@@ -219,9 +219,98 @@ static void exec_parallel_for(void *self, uint64_t count, uint64_t grain,
     team_for(exec_threads(self), count, grain ? grain : 1, run, ctx);
 }
 
+/* A task or what was spawned. */
+struct task_job {
+    struct job job; /* first */
+    frit_task task;
+    void (*spawned)(void *ctx); /* NULL: a task */
+};
+
+static void run_spawned(struct job *job)
+{
+    const struct task_job *task = (struct task_job *)job;
+
+    task->spawned(task->task.ctx);
+}
+
+/* What was spawned runs in any case. */
+static void end_spawned(struct job *job)
+{
+    if (!job->begun)
+        run_spawned(job);
+    free(job);
+}
+
+static void run_task(struct job *job)
+{
+    const struct task_job *task = (struct task_job *)job;
+
+    task->task.run(task->task.ctx, &job->cancel);
+}
+
+static void end_task(struct job *job)
+{
+    const struct task_job *task = (struct task_job *)job;
+
+    if (!job->begun)
+        task->task.drop(task->task.ctx);
+    free(job);
+}
+
+/* A copy of `from` goes to the queue. */
+static frit_status add_job(const struct service *service, const struct task_job *from, uint64_t *id,
+                           frit_err *err)
+{
+    struct task_job *task = malloc(sizeof(*task));
+    frit_status st;
+
+    if (!task)
+        return fail_memory(err, sizeof(*task));
+    *task = *from;
+    st = job_queue_add(service->lent.jobs, &task->job, id, err);
+    if (st)
+        free(task);
+    return st;
+}
+
 static frit_status exec_spawn(void *self, void (*run)(void *ctx), void *ctx, frit_err *err)
 {
-    return worker_spawn(((const struct service *)self)->lent.worker, run, ctx, err);
+    const struct service *service = self;
+    const struct task_job task = {.job = {.run = run_spawned,
+                                          .end = end_spawned,
+                                          .owner = service,
+                                          .key = &service->root.self, /* one at a time */
+                                          .key_bytes = sizeof(service->root.self)},
+                                  .task = {.ctx = ctx},
+                                  .spawned = run};
+
+    return add_job(self, &task, NULL, err);
+}
+
+static frit_status exec_task_spawn(void *self, const frit_task *task, uint64_t *id, frit_err *err)
+{
+    struct task_job job = {.job = {.run = run_task, .end = end_task, .owner = self}};
+
+    *id = 0;
+    if (!FRIT_HAS(task, frit_task, priority) || !task->run || !task->drop)
+        return fail(err, FRIT_INVALID, "plugin %s: a task needs run and drop",
+                    ((const struct service *)self)->id);
+    job.task = *task;
+    job.job.priority = task->priority;
+    return add_job(self, &job, id, err);
+}
+
+static void exec_task_raise(void *self, uint64_t id, uint64_t by)
+{
+    job_queue_raise_id(((const struct service *)self)->lent.jobs, self, id, by);
+}
+
+static void exec_task_cancel(void *self, uint64_t id)
+{
+    struct job *job = job_queue_cancel_id(((const struct service *)self)->lent.jobs, self, id);
+
+    if (job)
+        job->end(job);
 }
 
 static const frit_host_exec exec_table = {
@@ -229,6 +318,9 @@ static const frit_host_exec exec_table = {
     .threads = exec_threads,
     .parallel_for = exec_parallel_for,
     .spawn = exec_spawn,
+    .task_spawn = exec_task_spawn,
+    .task_raise = exec_task_raise,
+    .task_cancel = exec_task_cancel,
 };
 
 /* `wanted` 0: what the process may run on. */
@@ -323,6 +415,12 @@ frit_status service_create(struct arena *arena, struct plugin *plugin,
     TRY(options_merge(arena, plugin, section, &service->options));
     *out = service;
     return FRIT_OK;
+}
+
+void service_end_tasks(const struct service *service)
+{
+    if (service && service->lent.jobs)
+        job_queue_cancel_all(service->lent.jobs, service);
 }
 
 const frit_host_root *service_root(const struct service *service)

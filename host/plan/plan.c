@@ -33,6 +33,7 @@ struct plan_program *plan_program_create(const frit_program *program, uint32_t f
     if (!shared)
         return NULL;
     atomic_init(&shared->refs, 1);
+    atomic_init(&shared->holds, 1);
     atomic_init(&shared->disabled, false);
     shared->fuser = fuser;
     shared->program = *program;
@@ -44,14 +45,28 @@ void plan_program_ref(struct plan_program *program)
     atomic_fetch_add_explicit(&program->refs, 1, memory_order_relaxed);
 }
 
+void plan_program_hold(struct plan_program *program)
+{
+    atomic_fetch_add_explicit(&program->holds, 1, memory_order_relaxed);
+}
+
+void plan_program_unhold(struct plan_program *program)
+{
+    if (!program || atomic_fetch_sub_explicit(&program->holds, 1, memory_order_acq_rel) != 1)
+        return;
+    if (program->prepared)
+        program->prepared_ops->destroy(program->prepared);
+    program->program.table->destroy(program->program.self);
+    free(program);
+}
+
 void plan_program_unref(struct plan_program *program)
 {
     if (!program || atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (program->prepared_free)
-        program->prepared_free(program->prepared);
-    program->program.table->destroy(program->program.self);
-    free(program);
+    if (program->prepared)
+        program->prepared_ops->abandon(program->prepared);
+    plan_program_unhold(program);
 }
 
 /* ---- life ---- */

@@ -27,20 +27,30 @@ enum plan_end {
 };
 const char *plan_end_name(enum plan_end end);
 
+/* What the device layer keeps with a program. */
+struct plan_prepared_ops {
+    void (*abandon)(void *prepared); /* no plan uses the program any more */
+    void (*destroy)(void *prepared);
+};
+
 /* A program that covers a block, shared by the plans and steps that use it. */
 struct plan_program {
-    atomic_uint refs;
+    atomic_uint refs;         /* of plans and steps */
+    atomic_uint holds;        /* of all refs one, and of compiles: the last one destroys it */
     atomic_bool disabled;     /* it failed: its ops run by themselves from now on */
     uint32_t fuser;           /* index among the device's fusers */
     frit_program program;     /* destroyed with the last reference */
-    _Atomic(void *) prepared; /* of the stream layer, freed by the next */
-    void (*_Atomic prepared_free)(void *prepared);
+    _Atomic(void *) prepared; /* NULL: nothing */
+    const struct plan_prepared_ops *_Atomic prepared_ops;
 };
 
 /* Takes the program over; NULL without memory (then the caller still has it). */
 struct plan_program *plan_program_create(const frit_program *program, uint32_t fuser);
 void plan_program_ref(struct plan_program *program);
 void plan_program_unref(struct plan_program *program); /* NULL does nothing */
+/* Keeps the program, but it counts as abandoned where nobody else has it. */
+void plan_program_hold(struct plan_program *program);
+void plan_program_unhold(struct plan_program *program); /* NULL does nothing */
 
 /* Whether the device takes launches of a program with a whole table: the driver's own as they are,
  * others as the commands that they record. */

@@ -59,7 +59,7 @@ struct stream {
     bool has_ordinal;
     uint32_t ordinal;
     uint32_t op_counter;
-    uint64_t seed_epoch; /* of the seed that op_counter counts under */
+    uint64_t seed_version; /* of the seed that op_counter counts under */
     struct segments segments;
 };
 

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "run/item.h"
+#include "run/mirror.h"
 
 /* ---- written by the launch ---- */
 
@@ -110,6 +111,7 @@ static frit_status add_copy(struct frame *frame, uint32_t number, frit_err *err)
     struct run_scratch *s = frame->scratch;
     struct value from = v->value;
 
+    TRY(mirror_fetch(frame->device, from.buffer, err));
     if (!layout_is_dense(&from.type, &from.layout) || lies_in(&from, memory)) {
         TRY(launch_copy(frame, number, NULL, &from, err));
     } else {

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "run/bound_plan.h"
+#include "run/mirror.h"
 
 struct extent launch_extent(const struct value *value)
 {
@@ -64,6 +65,7 @@ static frit_status bind_inputs(struct launch *l, frit_err *err)
     for (uint32_t i = 0; i < l->call->n_in; i++) {
         if (l->in[i].type.dtype == FRIT_NO_DTYPE)
             continue;
+        TRY(mirror_fetch(l->frame->device, l->in[i].buffer, err));
         bind(l, i, FRIT_ARG_READ);
         s->seen[s->n_seen++] = atomic_load(&l->in[i].buffer->last_write);
     }

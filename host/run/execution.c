@@ -270,7 +270,7 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     home_enter(&stream->home);
     fits = replay_matches(bound, f->segment, f->assigned);
     home_leave(&stream->home);
-    if (!fits || !replay_is_sound(bound, device))
+    if (!fits || !replay_is_sound(bound, device) || !replay_fetch(bound, device))
         return false;
     st = replay_run(bound, device, f->segment, f->ordinal, &value, &failure);
     f->lacked = launch_lacked_memory(st);

@@ -112,7 +112,7 @@ frit_status frame_claim(struct frame *frame, uint64_t bytes, bool persistent, st
         struct buffer *held = s->log[i].held;
 
         if (held && held->bytes == bytes && buffer_owners(held) == 1 && !buffer_pins(held) &&
-            buffer_is_persistent(held) == persistent) {
+            buffer_is_persistent(held) == persistent && !buffer_is_away(held)) {
             s->log[i].held = NULL;
             *from = i;
             *out = held;

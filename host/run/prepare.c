@@ -99,8 +99,11 @@ static void sign(struct launch *l, uint32_t candidate, frit_signature *out)
 static frit_status ask(struct launch *l, uint32_t candidate, frit_err *err)
 {
     frit_signature signature;
-    struct prepare_query query = {
-        .candidate = candidate, .signature = &signature, .key = l->key, .wait = l->wait};
+    struct prepare_query query = {.candidate = candidate,
+                                  .signature = &signature,
+                                  .key = l->key,
+                                  .n_ops = l->call->n_ops,
+                                  .wait = l->wait};
 
     prepared_unref(l->prepared);
     l->prepared = NULL;

@@ -10,8 +10,9 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "device/label.h"
-#include "device/prepared.h"
+#include "device/prepared_cache.h"
 #include "run/launch.h"
+#include "run/mirror.h"
 
 enum { LOOK_EVERY = 64 }; /* replays between two looks at the generation of a program */
 
@@ -328,8 +329,11 @@ static void set_written(const struct bound_launch *l, uint64_t value)
             continue;
         buffer = *l->args[i].now;
         atomic_store_explicit(&buffer->last_write, value, memory_order_release);
-        if (buffer->whole)
+        buffer_drop_mirror(buffer);
+        if (buffer->whole) {
             atomic_store_explicit(&buffer->whole->last_write, value, memory_order_release);
+            buffer_drop_mirror(buffer->whole);
+        }
     }
 }
 
@@ -386,6 +390,17 @@ static bool a_block_failed(const struct bound_plan *bound, frit_device *device)
             return true;
     }
     return false;
+}
+
+bool replay_fetch(const struct bound_plan *bound, frit_device *device)
+{
+    for (uint32_t i = 0; i < bound->external.count && device->fallback; i++) {
+        struct buffer *buffer = bound->values[bound->external.list[i]].buffer;
+
+        if (buffer_is_away(buffer) && mirror_fetch(device, buffer, NULL))
+            return false;
+    }
+    return true;
 }
 
 bool replay_is_sound(struct bound_plan *bound, frit_device *device)

@@ -15,6 +15,9 @@ bool replay_matches(struct bound_plan *bound, const struct segment *segment,
 /* Outside, after replay_matches: whether no failed command that is known wrote an operand, and no
  * block of the plan has failed; with such a block it is spoiled. */
 bool replay_is_sound(struct bound_plan *bound, frit_device *device);
+/* Outside, after replay_matches: brings operands home whose bytes are on the fallback device; false
+ * after a failure. */
+bool replay_fetch(const struct bound_plan *bound, frit_device *device);
 /* Outside: writes addresses and scalars, allocates, submits.  Anything but FRIT_OK: nothing has
  * happened.  *value is the timeline's; *late: a later submit was refused, so that what is wanted
  * has failed (the caller's reference), else NULL. */

@@ -5,7 +5,8 @@
  * the options say so, as code that is quickly made.  When it has run for as long as a compile takes
  * it is compiled well in the background, and run as that from then on: all give the same bits.  The
  * first launch that takes much longer than a compile waits for one.  A compile holds a reference,
- * so that nobody else waits for it; one that nobody wants any more does not begin. */
+ * so that nobody else waits for it; of those that wait the host begins with what has cost most time
+ * so far, and one that nobody wants any more is cancelled. */
 #include <string.h>
 
 #include "cpu.h"
@@ -39,9 +40,8 @@ static struct tier_job job_of(const struct module_code *code, const struct kir_m
     return (struct tier_job){module, code->digest, level};
 }
 
-static void compile_well(void *ctx)
+static void compile_well(struct module_code *code)
 {
-    struct module_code *code = ctx;
     const struct tier_job job = job_of(code, &code->module, LLVM_GOOD);
     struct object *object, *none = NULL;
 
@@ -52,37 +52,76 @@ static void compile_well(void *ctx)
         else
             object_unload(object);
     }
-    unref(code);
+}
+
+static void run_task(void *ctx, const frit_cancel *cancel)
+{
+    if (!is_cancelled(cancel))
+        compile_well(ctx);
+    unref(ctx);
+}
+
+static void drop_task(void *ctx)
+{
+    unref(ctx);
 }
 
 static bool can_spawn(const struct instance *instance)
 {
     const frit_host_exec *exec = instance->exec;
 
-    return exec && FRIT_HAS(exec, frit_host_exec, spawn) && exec->spawn;
+    return exec && FRIT_HAS(exec, frit_host_exec, task_cancel);
 }
 
 /* Where nothing can be spawned now the next launch asks again. */
-static void ask(struct module_code *code)
+static void ask(struct module_code *code, uint64_t spent_ns)
 {
     const frit_host_exec *exec = code->instance->exec;
+    const frit_task task = {.struct_size = sizeof task,
+                            .run = run_task,
+                            .drop = drop_task,
+                            .ctx = code,
+                            .priority = spent_ns};
+    uint64_t id;
 
     if (atomic_exchange(&code->asked, true))
         return;
     atomic_fetch_add(&code->refs, 1);
-    if (exec->spawn(code->instance->plug.host->self, compile_well, code, NULL)) {
+    if (exec->task_spawn(code->instance->plug.host->self, &task, &id, NULL)) {
         atomic_store(&code->asked, false);
         unref(code);
+        return;
     }
+    atomic_store(&code->task, id);
+}
+
+/* Of what was asked for, as the time doubles that is spent without it. */
+static void raise_priority(struct module_code *code, uint64_t before, uint64_t spent_ns)
+{
+    const struct instance *instance = code->instance;
+    uint64_t id = atomic_load(&code->task);
+    int doublings = __builtin_clzll(before | 1) - __builtin_clzll(spent_ns | 1);
+
+    if (id && doublings > 0)
+        instance->exec->task_raise(instance->plug.host->self, id,
+                                   spent_ns - (spent_ns >> doublings));
 }
 
 /* On the launching thread, whatever was asked for; once, as it may fail. */
 static void hurry(struct module_code *code)
 {
-    if (atomic_exchange(&code->hurried, true))
-        return;
-    atomic_fetch_add(&code->refs, 1);
-    compile_well(code);
+    if (!atomic_exchange(&code->hurried, true))
+        compile_well(code);
+}
+
+static void note_spent(struct module_code *code, uint64_t ns)
+{
+    uint64_t before = atomic_fetch_add_explicit(&code->spent_ns, ns, memory_order_relaxed);
+
+    if (atomic_load_explicit(&code->asked, memory_order_relaxed))
+        raise_priority(code, before, before + ns);
+    else if (before + ns >= HOT_NS)
+        ask(code, before + ns);
 }
 
 const struct object *module_object(struct module_code *code, uint64_t ns)
@@ -93,9 +132,8 @@ const struct object *module_object(struct module_code *code, uint64_t ns)
         return best ? best : code->first;
     if (ns >= LONG_NS)
         hurry(code);
-    else if (!atomic_load_explicit(&code->asked, memory_order_relaxed) &&
-             atomic_fetch_add_explicit(&code->spent_ns, ns, memory_order_relaxed) + ns >= HOT_NS)
-        ask(code);
+    else
+        note_spent(code, ns);
     best = atomic_load_explicit(&code->best, memory_order_acquire);
     return best ? best : code->first;
 }
@@ -194,8 +232,11 @@ frit_status module_compile(void *self, struct kir_module *module, const uint8_t 
 void module_release(void *self, void *compiled)
 {
     struct module_code *code = compiled;
+    const struct instance *instance = self;
+    uint64_t id = atomic_load(&code->task);
 
-    (void)self;
     atomic_store(&code->unwanted, true);
+    if (id)
+        instance->exec->task_cancel(instance->plug.host->self, id);
     unref(code);
 }

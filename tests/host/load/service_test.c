@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables that the host lends, as a plugin sees them, and schemas that break the contract. */
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -12,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/timeline.h"
+#include "exec/job_queue.h"
 #include "exec/team.h"
-#include "exec/worker.h"
 #include "host/load/rig.h"
 #include "load/load.h"
 
@@ -29,11 +31,9 @@ static int teardown(void **state)
 /* The root for a plugin with this schema; NULL if it is refused. */
 static const frit_host_root *lend(struct plugin *plugin, frit_plugin *root)
 {
-    struct service *service = NULL;
-
     *plugin = (struct plugin){.id = "test", .path = "/proc/self/exe", .root = root};
-    if (service_create(&arena, plugin, NULL, &lent, &service) == FRIT_OK)
-        return service_root(service);
+    if (service_create(&arena, plugin, NULL, &lent, &plugin->service) == FRIT_OK)
+        return service_root(plugin->service);
     assert_int_equal(plugin->reason, FRIT_REASON_BAD_TABLE);
     return NULL;
 }
@@ -183,29 +183,175 @@ static void threads(void **state)
     team_leave();
 }
 
-static void count_call(void *ctx)
+static const frit_host_exec *exec_of(const frit_host_root *root)
 {
-    atomic_fetch_add((atomic_uint *)ctx, 1);
+    const frit_host_exec *exec = root->get_interface(root->self, FRIT_STR(FRIT_HOST_EXEC));
+
+    assert_true(exec && FRIT_HAS(exec, frit_host_exec, task_cancel));
+    return exec;
+}
+
+/* What background calls did, in their order. */
+struct calls {
+    pthread_mutex_t lock;
+    char seen[32];
+    atomic_bool entered, leave;
+};
+
+static struct calls calls;
+
+static void note_call(void *ctx)
+{
+    const char letter[] = {*(const char *)ctx, 0};
+
+    pthread_mutex_lock(&calls.lock);
+    strcat(calls.seen, letter);
+    pthread_mutex_unlock(&calls.lock);
+}
+
+static void run_task(void *ctx, const frit_cancel *cancel)
+{
+    assert_true(FRIT_HAS(cancel, frit_cancel, requested));
+    note_call(ctx);
+}
+
+static void drop_task(void *ctx)
+{
+    const char *letter = ctx;
+
+    note_call((char[]){(char)(*letter - 'a' + 'A')});
+}
+
+/* Holds the only thread until it is asked to stop or to leave. */
+static void hold_thread(void *ctx, const frit_cancel *cancel)
+{
+    (void)ctx;
+    atomic_store(&calls.entered, true);
+    while (!atomic_load(&calls.leave) && !__atomic_load_n(&cancel->requested, __ATOMIC_RELAXED))
+        sched_yield();
+}
+
+static void await_calls(size_t n)
+{
+    size_t seen = 0;
+
+    while (seen < n) {
+        sched_yield();
+        pthread_mutex_lock(&calls.lock);
+        seen = strlen(calls.seen);
+        pthread_mutex_unlock(&calls.lock);
+    }
+}
+
+static uint64_t add_task(const frit_host_root *root, const char *letter, uint64_t priority)
+{
+    frit_task task = {.struct_size = sizeof(task),
+                      .run = *letter == '!' ? hold_thread : run_task,
+                      .drop = drop_task,
+                      .ctx = (void *)letter,
+                      .priority = priority};
+    uint64_t id = 0;
+
+    assert_int_equal(exec_of(root)->task_spawn(root->self, &task, &id, NULL), FRIT_OK);
+    assert_true(id);
+    if (*letter == '!') {
+        while (!atomic_load(&calls.entered))
+            sched_yield();
+    }
+    return id;
+}
+
+static const frit_host_root *lend_queue(struct plugin *plugin, frit_plugin *schema)
+{
+    calls = (struct calls){.lock = PTHREAD_MUTEX_INITIALIZER};
+    assert_int_equal(job_queue_create(1, 0, &lent.jobs, NULL), FRIT_OK);
+    return lend(plugin, schema);
+}
+
+/* As a plugin's end does; then that of the host. */
+static void end_queue(const struct plugin *plugin)
+{
+    service_end_tasks(plugin->service);
+    job_queue_destroy(lent.jobs);
+    lent.jobs = NULL;
 }
 
 static void work_for_later(void **state)
 {
+    static const char letters[] = "abcdefghij";
     frit_plugin schema = {0};
     struct plugin plugin;
-    const frit_host_root *root;
-    const frit_host_exec *exec;
-    atomic_uint calls = 0;
+    const frit_host_root *root = lend_queue(&plugin, &schema);
 
     (void)state;
-    assert_int_equal(worker_create(&lent.worker, NULL), FRIT_OK);
-    root = lend(&plugin, &schema);
-    exec = root->get_interface(root->self, FRIT_STR(FRIT_HOST_EXEC));
-    assert_true(exec && FRIT_HAS(exec, frit_host_exec, spawn));
     for (int i = 0; i < 10; i++)
-        assert_int_equal(exec->spawn(root->self, count_call, &calls, NULL), FRIT_OK);
-    worker_destroy(lent.worker);
-    lent.worker = NULL;
-    assert_int_equal(calls, 10);
+        assert_int_equal(exec_of(root)->spawn(root->self, note_call, (void *)&letters[i], NULL),
+                         FRIT_OK);
+    end_queue(&plugin);
+    assert_string_equal(calls.seen, letters);
+}
+
+static void tasks_by_priority(void **state)
+{
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_root *root = lend_queue(&plugin, &schema);
+    uint64_t a, c;
+
+    (void)state;
+    add_task(root, "!", 1);
+    a = add_task(root, "a", 1);
+    add_task(root, "b", 5);
+    c = add_task(root, "c", 9);
+    add_task(root, "d", 6);
+    exec_of(root)->task_raise(root->self, a, 7); /* 8 */
+    exec_of(root)->task_cancel(root->self, c);
+    assert_string_equal(calls.seen, "C");
+    exec_of(root)->task_raise(root->self, c, 1);
+    exec_of(root)->task_cancel(root->self, c);
+    exec_of(root)->task_cancel(root->self, 0);
+    atomic_store(&calls.leave, true);
+    await_calls(4);
+    assert_string_equal(calls.seen, "Cadb");
+    exec_of(root)->task_cancel(root->self, a);
+    end_queue(&plugin);
+    assert_string_equal(calls.seen, "Cadb");
+}
+
+/* What runs is asked to stop, what did not begin is dropped, what was spawned runs all the same. */
+static void the_end_cancels_tasks(void **state)
+{
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_root *root = lend_queue(&plugin, &schema);
+
+    (void)state;
+    add_task(root, "!", 1);
+    add_task(root, "a", 1);
+    assert_int_equal(exec_of(root)->spawn(root->self, note_call, (void *)"s", NULL), FRIT_OK);
+    add_task(root, "b", 9);
+    end_queue(&plugin);
+    assert_string_equal(calls.seen, "AsB");
+}
+
+static void tasks_that_cannot_be(void **state)
+{
+    frit_plugin schema = {0};
+    struct plugin plugin;
+    const frit_host_root *root = lend_queue(&plugin, &schema);
+    const frit_task tasks[] = {
+        {.struct_size = sizeof(frit_task), .drop = drop_task},
+        {.struct_size = sizeof(frit_task), .run = run_task},
+        {.struct_size = FRIT_END_OF(frit_task, ctx), .run = run_task, .drop = drop_task}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(tasks) / sizeof(*tasks); i++) {
+        uint64_t id = 1;
+
+        assert_int_equal(exec_of(root)->task_spawn(root->self, &tasks[i], &id, NULL), FRIT_INVALID);
+        assert_int_equal(id, 0);
+    }
+    end_queue(&plugin);
 }
 
 /* One option that is right, for the tests to break. */
@@ -300,10 +446,17 @@ static void cache(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cache),          cmocka_unit_test(interfaces),
-        cmocka_unit_test(memory),         cmocka_unit_test(errors_and_log),
-        cmocka_unit_test(the_clock_runs), cmocka_unit_test(spans_and_counters),
-        cmocka_unit_test(threads),        cmocka_unit_test(work_for_later),
+        cmocka_unit_test(cache),
+        cmocka_unit_test(interfaces),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(errors_and_log),
+        cmocka_unit_test(the_clock_runs),
+        cmocka_unit_test(spans_and_counters),
+        cmocka_unit_test(threads),
+        cmocka_unit_test(work_for_later),
+        cmocka_unit_test(tasks_by_priority),
+        cmocka_unit_test(the_end_cancels_tasks),
+        cmocka_unit_test(tasks_that_cannot_be),
         cmocka_unit_test(schemas),
     };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Machine code: kept and found again, made in the background, and a device that is closed while it
- * is made.  The host of these tests keeps in memory and does what is spawned when it is told. */
+ * is made.  The host of these tests keeps in memory and runs tasks when it is told. */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -19,8 +19,8 @@ struct entry {
 };
 
 struct job {
-    void (*run)(void *ctx);
-    void *ctx;
+    frit_task task;
+    uint64_t id;
 };
 
 /* Outlives the rigs that are opened in it, as folders outlive processes. */
@@ -28,6 +28,9 @@ struct host {
     struct rig rig; /* first: it is `self` */
     pthread_mutex_t lock;
     uint32_t n_entries, n_jobs, compiled, found;
+    uint32_t raised, dropped;
+    uint64_t last_id, running;
+    frit_cancel cancel; /* of the one that runs */
     struct entry entries[MOST];
     struct job jobs[MOST];
 };
@@ -114,16 +117,50 @@ static void alone(void *self, uint64_t items, uint64_t grain,
     run(ctx, 0, items, 0);
 }
 
-static frit_status spawn(void *self, void (*run)(void *ctx), void *ctx, frit_err *err)
+static frit_status spawn(void *self, const frit_task *task, uint64_t *id, frit_err *err)
 {
     struct host *host = self;
 
     (void)err;
+    assert_true(FRIT_HAS(task, frit_task, priority) && task->run && task->drop);
     pthread_mutex_lock(&host->lock);
     assert_true(host->n_jobs < MOST);
-    host->jobs[host->n_jobs++] = (struct job){run, ctx};
+    *id = ++host->last_id;
+    host->jobs[host->n_jobs++] = (struct job){*task, *id};
     pthread_mutex_unlock(&host->lock);
     return FRIT_OK;
+}
+
+static void raise_task(void *self, uint64_t id, uint64_t by)
+{
+    struct host *host = self;
+
+    pthread_mutex_lock(&host->lock);
+    for (uint32_t i = 0; i < host->n_jobs; i++)
+        if (host->jobs[i].id == id)
+            host->jobs[i].task.priority += by;
+    host->raised++;
+    pthread_mutex_unlock(&host->lock);
+}
+
+static void cancel_task(void *self, uint64_t id)
+{
+    struct host *host = self;
+    struct job job = {0};
+
+    pthread_mutex_lock(&host->lock);
+    for (uint32_t i = 0; i < host->n_jobs; i++)
+        if (host->jobs[i].id == id) {
+            job = host->jobs[i];
+            memmove(&host->jobs[i], &host->jobs[i + 1], (--host->n_jobs - i) * sizeof job);
+            break;
+        }
+    if (host->running == id)
+        __atomic_store_n(&host->cancel.requested, 1, __ATOMIC_RELAXED);
+    host->dropped += job.id != 0;
+    pthread_mutex_unlock(&host->lock);
+    if (job.id)
+        job.task.drop(job.task.ctx);
 }
 
 static const void *own_table(frit_str id)
@@ -132,8 +169,12 @@ static const void *own_table(frit_str id)
         .struct_size = sizeof cache, .get = cache_get, .put = cache_put};
     static const frit_host_trace trace = {
         .struct_size = sizeof trace, .span_begin = begin_span, .counter = count};
-    static const frit_host_exec exec = {
-        .struct_size = sizeof exec, .threads = one_thread, .parallel_for = alone, .spawn = spawn};
+    static const frit_host_exec exec = {.struct_size = sizeof exec,
+                                        .threads = one_thread,
+                                        .parallel_for = alone,
+                                        .task_spawn = spawn,
+                                        .task_raise = raise_task,
+                                        .task_cancel = cancel_task};
     const struct {
         const char *id;
         const void *table;
@@ -156,11 +197,17 @@ static bool work(struct host *host)
     if (host->n_jobs) {
         job = host->jobs[0];
         memmove(host->jobs, host->jobs + 1, --host->n_jobs * sizeof *host->jobs);
+        host->running = job.id;
+        host->cancel = (frit_cancel){.struct_size = sizeof host->cancel};
     }
     pthread_mutex_unlock(&host->lock);
-    if (job.run)
-        job.run(job.ctx);
-    return job.run;
+    if (!job.id)
+        return false;
+    job.task.run(job.task.ctx, &host->cancel);
+    pthread_mutex_lock(&host->lock);
+    host->running = 0;
+    pthread_mutex_unlock(&host->lock);
+    return true;
 }
 
 static uint32_t jobs(struct host *host)
@@ -176,7 +223,7 @@ static uint32_t jobs(struct host *host)
 static void live(struct host *host, const char *tier, const char *llvm)
 {
     host->rig = (struct rig){.tier = tier, .llvm = llvm, .own_table = own_table};
-    host->compiled = host->found = 0;
+    host->compiled = host->found = host->raised = host->dropped = 0;
     rig_open(&host->rig);
 }
 
@@ -331,12 +378,18 @@ static void what_runs_for_long_is_compiled_in_the_background(void **state)
 {
     struct host *host = *state;
     struct addition a;
+    uint64_t priority;
 
     need_llvm(host);
     live(host, "auto", NULL);
     open_addition(&a, host, ITEMS);
     run_until_hot(&a, host);
-    run(&a);
+    priority = host->jobs[0].task.priority;
+    assert_true(priority > 0);
+    for (int i = 0; i < RUNS && host->raised < 3; i++)
+        run(&a);
+    assert_int_equal(host->raised, 3); /* as the time doubles that is lost */
+    assert_true(host->jobs[0].task.priority >= 4 * priority);
     assert_int_equal(jobs(host), 1);
     assert_int_equal(generation(&a), 0);
     assert_true(work(host));
@@ -431,8 +484,9 @@ static void what_nobody_wants_is_not_compiled(void **state)
     open_addition(&a, host, ITEMS);
     run_until_hot(&a, host);
     addition_close(&a);
+    assert_int_equal(jobs(host), 0);
+    assert_int_equal(host->dropped, 1);
     host->rig.backend->device_close(host->rig.device);
-    assert_true(work(host));
     assert_int_equal(host->compiled, 0);
     assert_int_equal(host->n_entries, 0);
     host->rig.plugin->close(host->rig.instance);
@@ -443,8 +497,14 @@ static void *background(void *ctx)
 {
     struct host *host = ctx;
 
-    while (!work(host))
+    bool dropped = false;
+
+    while (!dropped && !work(host)) {
         sched_yield();
+        pthread_mutex_lock(&host->lock);
+        dropped = host->dropped > 0;
+        pthread_mutex_unlock(&host->lock);
+    }
     return NULL;
 }
 

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/prepared_cache.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/fail.h"
+#include "base/map.h"
+#include "exec/job_queue.h"
+
+enum {
+    LOOK_EVERY = 16, /* questions between two looks at the generation */
+    LAUNCH_NS = 5000 /* of host and device together: its order of magnitude, for priorities */
+};
+
+/* An answer that is known. */
+struct known {
+    struct cache_entry entry; /* first */
+    struct prepared_cache *cache;
+    struct prepared *prepared;
+    size_t key_bytes;
+    unsigned char key[];
+};
+
+/* What a compile compiles: equal ones run one after the other, as the later ones then find the code
+ * where the driver keeps code of equal programs once. */
+struct compile_key {
+    const frit_program_table *table;
+    uint64_t program; /* a hash of its state; else its address */
+    uint32_t candidate;
+    frit_variant variant;
+};
+
+/* A compile in the host's queue. */
+struct compiling {
+    struct cache_entry entry; /* first */
+    struct job job;
+    struct prepared_cache *cache;
+    struct compiling *next;    /* of those that were taken back */
+    struct prepared *prepared; /* the answer to be */
+    struct compile_key what;
+    uint32_t generation; /* when it was asked */
+    size_t key_bytes;
+    unsigned char key[];
+};
+
+struct prepared_cache {
+    const frit_program *program;
+    struct plan_program *owner;    /* not counted; NULL: the device */
+    _Atomic(frit_device *) device; /* NULL: it was asked nothing yet */
+    uint32_t n_candidates;
+    pthread_mutex_t lock;    /* of the rest */
+    pthread_cond_t compiled; /* something is */
+    struct map known;        /* key -> struct known */
+    struct map compiling;    /* key -> struct compiling */
+    uint32_t generation;
+    uint32_t asked;
+};
+
+static frit_status describe(const frit_program *program, frit_program_info *info, frit_err *err)
+{
+    *info = (frit_program_info){.struct_size = sizeof(*info)};
+    return fail_from(err, program->table->describe(program->self, info, err), "describe");
+}
+
+frit_status prepared_cache_create(const frit_program *program, struct plan_program *owner,
+                                  struct prepared_cache **out, frit_err *err)
+{
+    struct prepared_cache *cache;
+    frit_program_info info;
+
+    *out = NULL;
+    TRY(describe(program, &info, err));
+    cache = calloc(1, sizeof(*cache));
+    if (!cache)
+        return fail_memory(err, sizeof(*cache));
+    cache->program = program;
+    cache->owner = owner;
+    cache->n_candidates = info.n_candidates ? info.n_candidates : 1;
+    cache->generation = info.generation;
+    pthread_mutex_init(&cache->lock, NULL);
+    pthread_cond_init(&cache->compiled, NULL);
+    *out = cache;
+    return FRIT_OK;
+}
+
+uint32_t prepared_cache_candidates(const struct prepared_cache *cache)
+{
+    return cache->n_candidates;
+}
+
+/* ---- locks ---- */
+
+/* NULL before the first question. */
+static struct cache *entries_of(struct prepared_cache *cache)
+{
+    frit_device *device = atomic_load(&cache->device);
+
+    return device ? &device->cache : NULL;
+}
+
+/* For changes: the device's cache, then the program's. */
+static void lock(struct prepared_cache *cache)
+{
+    cache_lock(entries_of(cache));
+    pthread_mutex_lock(&cache->lock);
+}
+
+static void unlock(struct prepared_cache *cache)
+{
+    pthread_mutex_unlock(&cache->lock);
+    cache_unlock(entries_of(cache));
+}
+
+/* ---- known answers ---- */
+
+static void known_release(struct cache_entry *entry)
+{
+    struct known *known = (struct known *)entry;
+
+    prepared_unref(known->prepared);
+    free(known);
+}
+
+static bool known_evict(struct cache_entry *entry)
+{
+    const struct known *known = (struct known *)entry;
+
+    pthread_mutex_lock(&known->cache->lock);
+    map_remove(&known->cache->known, known->key, known->key_bytes);
+    pthread_mutex_unlock(&known->cache->lock);
+    return true;
+}
+
+static const struct cache_class known_class = {known_evict, known_release};
+
+static void known_drop(void *value)
+{
+    struct known *known = value;
+
+    cache_remove(entries_of(known->cache), &known->entry);
+    known_release(&known->entry);
+}
+
+/* Inside the locks. */
+static void forget_all(struct prepared_cache *cache)
+{
+    map_fini(&cache->known, known_drop);
+}
+
+/* Inside the locks.  What is not remembered, for want of memory too, is asked again. */
+static void remember(struct prepared_cache *cache, const void *key, size_t key_bytes,
+                     struct prepared *p)
+{
+    size_t bytes = sizeof(struct known) + key_bytes;
+    struct known *known;
+
+    if (p->passing || map_get(&cache->known, key, key_bytes))
+        return;
+    known = malloc(bytes);
+    if (!known)
+        return;
+    *known = (struct known){.cache = cache, .prepared = p, .key_bytes = key_bytes};
+    memcpy(known->key, key, key_bytes);
+    if (!map_add(&cache->known, key, key_bytes, known)) {
+        free(known);
+        return;
+    }
+    prepared_ref(p);
+    cache_add(entries_of(cache), &known->entry, &known_class,
+              bytes + sizeof(*p) + key_bytes + sizeof(struct map_entry));
+}
+
+void prepared_cache_destroy(struct prepared_cache *cache)
+{
+    if (!cache)
+        return;
+    assert(!cache->compiling.count);
+    if (entries_of(cache)) {
+        lock(cache);
+        forget_all(cache);
+        unlock(cache);
+    }
+    map_fini(&cache->compiling, NULL);
+    pthread_cond_destroy(&cache->compiled);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache);
+}
+
+bool prepared_cache_outdated(struct prepared_cache *cache)
+{
+    frit_program_info info;
+    bool grown;
+
+    if (describe(cache->program, &info, NULL))
+        return false;
+    pthread_mutex_lock(&cache->lock);
+    grown = info.generation > cache->generation;
+    if (grown)
+        cache->generation = info.generation;
+    pthread_mutex_unlock(&cache->lock);
+    if (grown && entries_of(cache)) {
+        lock(cache);
+        forget_all(cache);
+        unlock(cache);
+    }
+    return grown;
+}
+
+/* ---- compiles ---- */
+
+static struct compiling *compiling_of(struct job *job)
+{
+    return (struct compiling *)(void *)((char *)job - offsetof(struct compiling, job));
+}
+
+static frit_device *device_of(const struct compiling *c)
+{
+    return atomic_load(&c->cache->device);
+}
+
+/* If nobody else has the program any more it goes with this. */
+static void compile_destroy(struct compiling *c)
+{
+    struct plan_program *owner = c->cache->owner;
+
+    prepared_unref(c->prepared);
+    free(c);
+    plan_program_unhold(owner);
+}
+
+static void compile_release(struct cache_entry *entry)
+{
+    struct compiling *c = (struct compiling *)entry;
+
+    atomic_fetch_add(&device_of(c)->count.compiles_cancelled, 1);
+    compile_destroy(c);
+}
+
+/* Inside the program's lock. */
+static void unlist(struct compiling *c)
+{
+    map_remove(&c->cache->compiling, c->key, c->key_bytes);
+    pthread_cond_broadcast(&c->cache->compiled);
+}
+
+/* What did not begin is cancelled. */
+static bool compile_evict(struct cache_entry *entry)
+{
+    struct compiling *c = (struct compiling *)entry;
+    struct prepared_cache *cache = c->cache;
+    bool taken;
+
+    pthread_mutex_lock(&cache->lock);
+    taken = job_queue_take(device_of(c)->compiler, &c->job);
+    if (taken)
+        unlist(c);
+    pthread_mutex_unlock(&cache->lock);
+    return taken;
+}
+
+static const struct cache_class compile_class = {compile_evict, compile_release};
+
+static void end_compile(struct compiling *c, bool compiled)
+{
+    struct prepared_cache *cache = c->cache;
+
+    if (c->job.joined)
+        atomic_fetch_add(&device_of(c)->count.compiles_joined, 1);
+    lock(cache);
+    unlist(c);
+    cache_remove(entries_of(cache), &c->entry);
+    if (compiled && c->generation == cache->generation)
+        remember(cache, c->key, c->key_bytes, c->prepared);
+    unlock(cache);
+    compile_destroy(c);
+}
+
+static void run_job(struct job *job)
+{
+    struct compiling *c = compiling_of(job);
+
+    prepared_compile(device_of(c), c->cache->program, c->what.candidate, c->prepared, &job->cancel);
+}
+
+static void end_job(struct job *job)
+{
+    struct compiling *c = compiling_of(job);
+
+    if (!job->begun)
+        atomic_fetch_add(&device_of(c)->count.compiles_cancelled, 1);
+    end_compile(c, job->begun);
+}
+
+/* On the thread that waits for it.  Returns the answer, a new reference. */
+static struct prepared *compile_here(struct compiling *c)
+{
+    struct prepared *p = c->prepared;
+
+    prepared_ref(p);
+    prepared_compile(device_of(c), c->cache->program, c->what.candidate, p, NULL);
+    end_compile(c, true);
+    return p;
+}
+
+static uint64_t identify(const frit_program *program)
+{
+    const frit_program_table *table = program->table;
+    uint64_t n_bytes = 0, id = (uintptr_t)program->self;
+    void *bytes;
+
+    if (!FRIT_HAS(table, frit_program_table, to_state) || !table->to_state ||
+        table->to_state(program->self, NULL, &n_bytes, NULL) || n_bytes == 0)
+        return id;
+    bytes = malloc(n_bytes);
+    if (bytes && !table->to_state(program->self, bytes, &n_bytes, NULL))
+        id = XXH3_64bits(bytes, n_bytes);
+    free(bytes);
+    return id;
+}
+
+/* What the ways round a program cost that is not compiled yet, as if all were launches. */
+static uint64_t lost_ns(const struct prepare_query *asked)
+{
+    return (uint64_t)asked->n_ops * LAUNCH_NS;
+}
+
+/* NULL without memory. */
+static struct compiling *compile_create(struct prepared_cache *cache,
+                                        const struct prepare_query *asked, struct prepared *p)
+{
+    struct compiling *c = calloc(1, sizeof(*c) + asked->key_bytes);
+
+    if (!c)
+        return NULL;
+    c->cache = cache;
+    c->what.table = cache->program->table;
+    c->what.program = identify(cache->program);
+    c->what.candidate = asked->candidate;
+    c->what.variant.n_bytes = p->variant.n_bytes;
+    memcpy(c->what.variant.bytes, p->variant.bytes, p->variant.n_bytes);
+    c->key_bytes = asked->key_bytes;
+    memcpy(c->key, asked->key, asked->key_bytes);
+    c->job = (struct job){.run = run_job,
+                          .end = end_job,
+                          .owner = device_of(c),
+                          .key = &c->what,
+                          .key_bytes =
+                              offsetof(struct compile_key, variant.bytes) + c->what.variant.n_bytes,
+                          .class = JOB_AWAITED,
+                          .priority = lost_ns(asked)};
+    prepared_ref(p);
+    c->prepared = p;
+    if (cache->owner)
+        plan_program_hold(cache->owner);
+    return c;
+}
+
+/* Inside the locks: lists and queues the compile; on failure neither. */
+static frit_status queue_compile(struct compiling *c)
+{
+    struct prepared_cache *cache = c->cache;
+
+    if (!map_add(&cache->compiling, c->key, c->key_bytes, c))
+        return FRIT_NO_HOST_MEMORY;
+    if (job_queue_add(device_of(c)->compiler, &c->job, NULL, NULL)) {
+        map_remove(&cache->compiling, c->key, c->key_bytes);
+        return FRIT_NO_HOST_MEMORY;
+    }
+    c->generation = cache->generation;
+    cache_add(entries_of(cache), &c->entry, &compile_class,
+              sizeof(*c) + sizeof(*c->prepared) + 2 * c->key_bytes + sizeof(struct map_entry));
+    return FRIT_OK;
+}
+
+/* Has it compiled; on failure nothing has begun. */
+static frit_status compile_ahead(struct prepared_cache *cache, const struct prepare_query *asked,
+                                 struct prepared *p)
+{
+    struct compiling *c = compile_create(cache, asked, p);
+    frit_status st = FRIT_OK;
+    bool first;
+
+    if (!c)
+        return FRIT_NO_HOST_MEMORY;
+    lock(cache);
+    first = !map_get(&cache->compiling, asked->key, asked->key_bytes) &&
+            !map_get(&cache->known, asked->key, asked->key_bytes);
+    if (first)
+        st = queue_compile(c);
+    unlock(cache);
+    if (!first || st)
+        compile_destroy(c);
+    return st;
+}
+
+/* Inside the locks: the first compile that was taken back, the others behind it. */
+static struct compiling *cancel_compiles(struct prepared_cache *cache)
+{
+    struct compiling *taken = NULL;
+
+    for (size_t i = 0; i < cache->compiling.room; i++) {
+        struct compiling *c = cache->compiling.entries[i].value;
+
+        if (!c || !job_queue_cancel(device_of(c)->compiler, &c->job))
+            continue;
+        c->next = taken;
+        taken = c;
+    }
+    for (struct compiling *c = taken; c; c = c->next) {
+        unlist(c);
+        cache_remove(entries_of(cache), &c->entry);
+    }
+    return taken;
+}
+
+void prepared_cache_abandon(struct prepared_cache *cache)
+{
+    struct compiling *taken;
+
+    if (!entries_of(cache))
+        return;
+    lock(cache);
+    taken = cancel_compiles(cache);
+    unlock(cache);
+    for (struct compiling *c = taken, *next; c; c = next) {
+        next = c->next;
+        compile_release(&c->entry);
+    }
+}
+
+/* ---- asking ---- */
+
+/* What is known of a query. */
+struct recalled {
+    struct prepared *prepared;  /* a new reference; NULL: nothing */
+    bool busy;                  /* it is being compiled */
+    bool look;                  /* it is time to look at the generation */
+    struct compiling *compiles; /* for the caller to do, who waits for it: it did not begin */
+};
+
+/* Inside the lock, which is open while it waits.  Ends when nobody compiles it; or with the
+ * compile, which did not begin and is the caller's. */
+static struct compiling *await_compile(struct prepared_cache *cache,
+                                       const struct prepare_query *asked)
+{
+    struct compiling *c;
+
+    while ((c = map_get(&cache->compiling, asked->key, asked->key_bytes)) &&
+           !job_queue_take(device_of(c)->compiler, &c->job))
+        pthread_cond_wait(&cache->compiled, &cache->lock);
+    return c;
+}
+
+/* One more launch goes another way. */
+static void want_compile(struct compiling *c, const struct prepare_query *asked)
+{
+    cache_use(&c->entry);
+    job_queue_raise(device_of(c)->compiler, &c->job, lost_ns(asked));
+}
+
+static struct recalled recall(struct prepared_cache *cache, const struct prepare_query *asked)
+{
+    struct recalled r = {0};
+    struct known *known;
+    struct compiling *c;
+
+    pthread_mutex_lock(&cache->lock);
+    r.look = ++cache->asked % LOOK_EVERY == 0;
+    if (asked->wait) {
+        r.compiles = await_compile(cache, asked);
+    } else if ((c = map_get(&cache->compiling, asked->key, asked->key_bytes))) {
+        r.busy = true;
+        want_compile(c, asked);
+    }
+    known = map_get(&cache->known, asked->key, asked->key_bytes);
+    if (known) {
+        cache_use(&known->entry);
+        prepared_ref(known->prepared);
+        r.prepared = known->prepared;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return r;
+}
+
+/* Asks the program: the answer, or FRIT_BUSY. */
+static frit_status ask(struct prepared_cache *cache, const struct prepare_query *asked,
+                       struct prepared **out, frit_err *err)
+{
+    frit_device *device = atomic_load(&cache->device);
+    bool needs_compile;
+
+    *out = prepared_create(device, cache->program, asked, &needs_compile);
+    if (!*out)
+        return fail_memory(err, sizeof(**out));
+    if (needs_compile && !asked->wait && device->compiler && !compile_ahead(cache, asked, *out)) {
+        prepared_unref(*out);
+        return prepared_busy(out, err);
+    }
+    if (needs_compile)
+        prepared_compile(device, cache->program, asked->candidate, *out, NULL);
+    lock(cache);
+    remember(cache, asked->key, asked->key_bytes, *out);
+    unlock(cache);
+    return FRIT_OK;
+}
+
+frit_status prepared_cache_get(frit_device *device, struct prepared_cache *cache,
+                               const struct prepare_query *asked, struct prepared **out,
+                               frit_err *err)
+{
+    struct recalled known;
+
+    if (!atomic_load_explicit(&cache->device, memory_order_relaxed))
+        atomic_store(&cache->device, device);
+    known = recall(cache, asked);
+    *out = known.prepared;
+    if (known.compiles) {
+        *out = compile_here(known.compiles);
+    } else if (known.look && prepared_cache_outdated(cache)) {
+        prepared_unref(*out);
+        *out = NULL;
+    }
+    if (*out)
+        return FRIT_OK;
+    return known.busy ? prepared_busy(out, err) : ask(cache, asked, out, err);
+}

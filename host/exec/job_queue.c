@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs stand in a list in the order in which they came, and a thread that is free looks for the
+ * best: there are hundreds at most, each worth milliseconds. */
+#include "exec/job_queue.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+
+enum { MOST_THREADS = 4, PROCESSORS_PER_THREAD = 4 };
+
+struct job_thread {
+    struct job_queue *queue;
+    pthread_t thread;
+    struct job *job; /* under the queue's lock; NULL once it returned */
+    const void *owner;
+    bool busy; /* until `end` has returned */
+};
+
+struct job_queue {
+    uint32_t limit;
+    int niceness;
+    pthread_mutex_t lock;   /* of the rest */
+    pthread_cond_t work;    /* a job came or became free to run, or it is time to end */
+    pthread_cond_t settled; /* a thread has ended its job */
+    struct job *first, *last;
+    struct job_thread threads[MOST_THREADS + 1];
+    uint32_t n_queued;
+    uint32_t n_threads, n_sleeping;
+    uint32_t n_spare; /* threads with a spare job */
+    uint64_t last_id;
+    bool ending;
+};
+
+uint32_t job_queue_limit(uint32_t processors)
+{
+    uint32_t limit = 1 + processors / PROCESSORS_PER_THREAD;
+
+    return limit < MOST_THREADS ? limit : MOST_THREADS;
+}
+
+/* ---- the list; all inside the lock ---- */
+
+static void link_last(struct job_queue *queue, struct job *job)
+{
+    job->queued = true;
+    job->prev = queue->last;
+    job->next = NULL;
+    *(queue->last ? &queue->last->next : &queue->first) = job;
+    queue->last = job;
+    queue->n_queued++;
+}
+
+static void unlink_job(struct job_queue *queue, struct job *job)
+{
+    *(job->prev ? &job->prev->next : &queue->first) = job->next;
+    *(job->next ? &job->next->prev : &queue->last) = job->prev;
+    job->prev = job->next = NULL;
+    job->queued = false;
+    queue->n_queued--;
+}
+
+static bool have_equal_keys(const struct job *a, const struct job *b)
+{
+    return a->key && b->key && a->key_bytes == b->key_bytes &&
+           memcmp(a->key, b->key, a->key_bytes) == 0;
+}
+
+static bool twin_runs(const struct job_queue *queue, const struct job *job)
+{
+    for (uint32_t i = 0; i < queue->n_threads; i++) {
+        if (queue->threads[i].job && have_equal_keys(queue->threads[i].job, job))
+            return true;
+    }
+    return false;
+}
+
+static bool may_run(const struct job_queue *queue, const struct job *job)
+{
+    return (job->class == JOB_AWAITED || queue->n_spare < queue->limit) && !twin_runs(queue, job);
+}
+
+static bool is_before(const struct job *a, const struct job *b)
+{
+    return a->class != b->class ? a->class > b->class : a->priority > b->priority;
+}
+
+static struct job *find_best(const struct job_queue *queue)
+{
+    struct job *best = NULL;
+
+    for (struct job *job = queue->first; job; job = job->next) {
+        if ((!best || is_before(job, best)) && may_run(queue, job))
+            best = job;
+    }
+    return best;
+}
+
+static void add_priority(struct job *job, uint64_t by)
+{
+    if (__builtin_add_overflow(job->priority, by, &job->priority))
+        job->priority = UINT64_MAX;
+}
+
+/* Of jobs with equal keys the first gets the priority and the class of all. */
+static void join(struct job_queue *queue, struct job *job)
+{
+    struct job *twin = queue->first;
+
+    while (twin && !have_equal_keys(twin, job))
+        twin = twin->next;
+    job->joined = twin || twin_runs(queue, job);
+    if (!twin)
+        return;
+    add_priority(twin, job->priority);
+    if (job->class > twin->class)
+        twin->class = job->class;
+}
+
+/* ---- threads ---- */
+
+/* Inside the lock, which is open while the job runs. */
+static void run_job(struct job_queue *queue, struct job_thread *self, struct job *job)
+{
+    bool spare = job->class == JOB_SPARE;
+
+    unlink_job(queue, job);
+    job->begun = true;
+    self->job = job;
+    self->owner = job->owner;
+    self->busy = true;
+    queue->n_spare += spare;
+    pthread_mutex_unlock(&queue->lock);
+    job->run(job);
+    pthread_mutex_lock(&queue->lock);
+    self->job = NULL; /* from here on nobody touches it but its user */
+    queue->n_spare -= spare;
+    if (queue->n_sleeping && queue->first)
+        pthread_cond_broadcast(&queue->work);
+    pthread_mutex_unlock(&queue->lock);
+    job->end(job);
+    pthread_mutex_lock(&queue->lock);
+    self->busy = false;
+    pthread_cond_broadcast(&queue->settled);
+}
+
+static void lower_priority(int niceness)
+{
+    id_t thread = (id_t)syscall(SYS_gettid);
+
+    (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + niceness);
+}
+
+static void *work(void *ctx)
+{
+    struct job_thread *self = ctx;
+    struct job_queue *queue = self->queue;
+
+    if (queue->niceness)
+        lower_priority(queue->niceness);
+    pthread_mutex_lock(&queue->lock);
+    while (!queue->ending) {
+        struct job *job = find_best(queue);
+
+        if (job) {
+            run_job(queue, self, job);
+            continue;
+        }
+        queue->n_sleeping++;
+        pthread_cond_wait(&queue->work, &queue->lock);
+        queue->n_sleeping--;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return NULL;
+}
+
+/* Signals are for the threads of the program. */
+static int start_thread(struct job_queue *queue)
+{
+    struct job_thread *thread = &queue->threads[queue->n_threads];
+    sigset_t all, before;
+    int error;
+
+    thread->queue = queue;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread->thread, NULL, work, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    queue->n_threads += !error;
+    return error;
+}
+
+/* A thread for the job that was added, if none sleeps and one more may begin.  Fails where there is
+ * no thread at all. */
+static frit_status need_thread(struct job_queue *queue, const struct job *job, frit_err *err)
+{
+    uint32_t limit = queue->limit + (job->class == JOB_AWAITED);
+    int error;
+
+    if (queue->n_sleeping > queue->n_queued || queue->n_threads >= limit)
+        return FRIT_OK;
+    error = start_thread(queue);
+    return error && !queue->n_threads
+               ? fail(err, FRIT_NO_HOST_MEMORY, "the background thread cannot be started: error %d",
+                      error)
+               : FRIT_OK;
+}
+
+/* ---- calls ---- */
+
+frit_status job_queue_create(uint32_t limit, int niceness, struct job_queue **out, frit_err *err)
+{
+    struct job_queue *queue = calloc(1, sizeof(*queue));
+
+    *out = queue;
+    if (!queue)
+        return fail_memory(err, sizeof(*queue));
+    queue->limit = limit < MOST_THREADS ? limit : MOST_THREADS;
+    queue->niceness = niceness;
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->work, NULL);
+    pthread_cond_init(&queue->settled, NULL);
+    return FRIT_OK;
+}
+
+frit_status job_queue_add(struct job_queue *queue, struct job *job, uint64_t *id, frit_err *err)
+{
+    frit_status st;
+
+    job->cancel = (frit_cancel){.struct_size = sizeof(job->cancel)};
+    job->begun = false;
+    pthread_mutex_lock(&queue->lock);
+    st = need_thread(queue, job, err);
+    if (!st) {
+        job->id = ++queue->last_id;
+        if (id)
+            *id = job->id;
+        join(queue, job);
+        link_last(queue, job);
+        pthread_cond_signal(&queue->work);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return st;
+}
+
+void job_queue_raise(struct job_queue *queue, struct job *job, uint64_t by)
+{
+    pthread_mutex_lock(&queue->lock);
+    if (job->queued)
+        add_priority(job, by);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static void request_stop(struct job *job)
+{
+    __atomic_store_n(&job->cancel.requested, 1, __ATOMIC_RELAXED);
+}
+
+/* Inside the lock. */
+static bool take(struct job_queue *queue, struct job *job)
+{
+    if (!job->queued)
+        return false;
+    unlink_job(queue, job);
+    return true;
+}
+
+bool job_queue_take(struct job_queue *queue, struct job *job)
+{
+    bool taken;
+
+    pthread_mutex_lock(&queue->lock);
+    taken = take(queue, job);
+    pthread_mutex_unlock(&queue->lock);
+    return taken;
+}
+
+bool job_queue_cancel(struct job_queue *queue, struct job *job)
+{
+    bool taken;
+
+    pthread_mutex_lock(&queue->lock);
+    taken = take(queue, job);
+    if (!taken)
+        request_stop(job);
+    pthread_mutex_unlock(&queue->lock);
+    return taken;
+}
+
+/* Inside the lock: NULL if it has ended. */
+static struct job *find_id(const struct job_queue *queue, const void *owner, uint64_t id)
+{
+    struct job *job = queue->first;
+
+    while (job && (job->id != id || job->owner != owner))
+        job = job->next;
+    for (uint32_t i = 0; i < queue->n_threads && !job; i++) {
+        struct job *running = queue->threads[i].job;
+
+        if (running && running->id == id && running->owner == owner)
+            job = running;
+    }
+    return job;
+}
+
+void job_queue_raise_id(struct job_queue *queue, const void *owner, uint64_t id, uint64_t by)
+{
+    struct job *job;
+
+    pthread_mutex_lock(&queue->lock);
+    job = find_id(queue, owner, id);
+    if (job && job->queued)
+        add_priority(job, by);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+struct job *job_queue_cancel_id(struct job_queue *queue, const void *owner, uint64_t id)
+{
+    struct job *job;
+
+    pthread_mutex_lock(&queue->lock);
+    job = find_id(queue, owner, id);
+    if (job && !take(queue, job)) {
+        request_stop(job);
+        job = NULL;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return job;
+}
+
+static bool is_of(const void *its, const void *owner)
+{
+    return !owner || its == owner;
+}
+
+/* Inside the lock: asks the owner's jobs that began to stop; false: there are none. */
+static bool stop_running(struct job_queue *queue, const void *owner)
+{
+    bool busy = false;
+
+    for (uint32_t i = 0; i < queue->n_threads; i++) {
+        struct job_thread *thread = &queue->threads[i];
+
+        if (!thread->busy || !is_of(thread->owner, owner))
+            continue;
+        busy = true;
+        if (thread->job)
+            request_stop(thread->job);
+    }
+    return busy;
+}
+
+/* Inside the lock: takes the first queued job of the owner. */
+static struct job *take_first(struct job_queue *queue, const void *owner)
+{
+    struct job *job = queue->first;
+
+    while (job && !is_of(job->owner, owner))
+        job = job->next;
+    if (job)
+        unlink_job(queue, job);
+    return job;
+}
+
+void job_queue_cancel_all(struct job_queue *queue, const void *owner)
+{
+    struct job *job;
+
+    pthread_mutex_lock(&queue->lock);
+    (void)stop_running(queue, owner);
+    while ((job = take_first(queue, owner))) {
+        pthread_mutex_unlock(&queue->lock);
+        job->end(job);
+        pthread_mutex_lock(&queue->lock);
+    }
+    while (stop_running(queue, owner))
+        pthread_cond_wait(&queue->settled, &queue->lock);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void job_queue_destroy(struct job_queue *queue)
+{
+    if (!queue)
+        return;
+    job_queue_cancel_all(queue, NULL);
+    pthread_mutex_lock(&queue->lock);
+    queue->ending = true;
+    pthread_cond_broadcast(&queue->work);
+    pthread_mutex_unlock(&queue->lock);
+    for (uint32_t i = 0; i < queue->n_threads; i++)
+        pthread_join(queue->threads[i].thread, NULL);
+    pthread_cond_destroy(&queue->settled);
+    pthread_cond_destroy(&queue->work);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+}
