@@ -483,7 +483,6 @@ frit_status explorer_sync(struct explorer *e, frit_device *device, const struct 
     *plan = NULL;
     TRY(explorer_relative(e, device, segment, segment->n_ops, err));
     TRY(search_begin(e, device, err));
-    TRY(search_push(e->search, &e->relative, err));
     return finish(e, device, true, plan, err);
 }
 

@@ -243,6 +243,7 @@ void block_refresh(struct search_ctx *ctx, struct block *block)
     if (!block->stale)
         return;
     block->stale = false;
+    block->refused = (struct refusal){0};
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
         if (block->feeds[k].clone)
             feed_again(ctx, block, k);

@@ -26,6 +26,7 @@ struct search_ctx {
     uint32_t values_capacity;
     uint32_t tally, tallied; /* the last numbers given to tallies and to ops that they look at */
     uint64_t work;           /* pushes since the reset */
+    uint32_t n_taken;        /* ops up to the furthest that a pass took since */
     struct spare *spares;    /* per fuser: clones in the prototype's state */
     struct arena arena;      /* of the results */
     struct search_stats stats;
@@ -47,14 +48,24 @@ struct tally {
     int32_t apart, together, launches;
 };
 
+/* A smaller block that nothing joins with this one, and that it did not gain by.  Nor does it by a
+ * larger one of that kind, while it has the same ops itself. */
+struct refusal {
+    uint32_t by; /* ops that it had, 0: it refused none */
+    uint32_t n_ops;
+    uint32_t cls; /* of the first op */
+    bool alike;   /* in its first result */
+};
+
 struct block {
     uint32_t number;
     uint32_t *ops;         /* in the order in which fusers see them */
     struct tally *tallies; /* of the first ops, up to and with each */
     uint32_t n_ops, capacity;
     struct feed *feeds;
-    bool open;  /* a fuser could take more */
-    bool stale; /* a death came after its op was fed */
+    bool open;              /* a fuser could take more */
+    bool stale;             /* a death came after its op was fed */
+    struct refusal refused; /* the latest */
     enum plan_end end;
 };
 

@@ -134,6 +134,56 @@ void pass_bury(const struct search_ctx *ctx, struct pass *pass, uint32_t op, uin
     dag_order(&pass->dag, block, ctx->values[value].maker | ctx->values[value].readers);
 }
 
+/* ---- what was refused ---- */
+
+/* Whether the first results of two blocks are tensors of one type and shape. */
+static bool are_alike(const struct search_ctx *ctx, const struct block *a, const struct block *b)
+{
+    const frit_op_desc *x = &ctx->ops.ops[a->ops[0]], *y = &ctx->ops.ops[b->ops[0]];
+
+    return x->n_out && y->n_out && x->out[0].kind == y->out[0].kind &&
+           x->out[0].dtype == y->out[0].dtype && x->out[0].rank == y->out[0].rank &&
+           memcmp(x->out[0].extent, y->out[0].extent, x->out[0].rank * sizeof(*x->out[0].extent)) ==
+               0;
+}
+
+static uint32_t first_class(const struct search_ctx *ctx, const struct block *block)
+{
+    const frit_op_info *row = op_row(ctx->ops.ops[block->ops[0]].id);
+
+    return row ? row->cls : FRIT_CLASS_NONE;
+}
+
+static bool are_unordered(const struct pass *pass, uint32_t a, uint32_t b)
+{
+    return !(pass->dag.before[a] & dag_bit(b)) && !(pass->dag.before[b] & dag_bit(a));
+}
+
+/* Whether block a refused what is as hard to take in as b. */
+static bool has_refused(const struct search_ctx *ctx, const struct pass *pass, uint32_t a,
+                        uint32_t b)
+{
+    const struct block *x = pass->blocks[a], *y = pass->blocks[b];
+    const struct refusal *refused = &x->refused;
+
+    return refused->by == x->n_ops && !x->stale && y->n_ops >= refused->n_ops &&
+           first_class(ctx, y) == refused->cls && (refused->alike || !are_alike(ctx, x, y)) &&
+           are_unordered(pass, a, b);
+}
+
+/* The larger block knows from now on that trials with such as the other are in vain. */
+static void note_refusal(const struct search_ctx *ctx, struct pass *pass, uint32_t a, uint32_t b)
+{
+    bool first = pass->blocks[a]->n_ops >= pass->blocks[b]->n_ops;
+    struct block *x = pass->blocks[first ? a : b], *y = pass->blocks[first ? b : a];
+
+    if (are_unordered(pass, a, b))
+        x->refused = (struct refusal){.by = x->n_ops,
+                                      .n_ops = y->n_ops,
+                                      .cls = first_class(ctx, y),
+                                      .alike = are_alike(ctx, x, y)};
+}
+
 /* ---- merging ---- */
 
 /* b's ops and values now belong to a. */
@@ -224,7 +274,7 @@ static bool has_budget(const struct search_ctx *ctx)
 {
     enum { ALWAYS = 256, PER_OP = 32 };
 
-    return ctx->work < (uint64_t)ctx->config.n_fusers * (ALWAYS + PER_OP * ctx->ops.n_ops);
+    return ctx->work < (uint64_t)ctx->config.n_fusers * (ALWAYS + PER_OP * ctx->n_taken);
 }
 
 /* Merges two blocks if that is legal and hides nothing: trial->kept has the ops of both then, the
@@ -241,6 +291,8 @@ static frit_status try_merge(struct search_ctx *ctx, struct pass *pass, struct t
     if (trial->kept == PASS_NO_BLOCK) {
         pass->apart[a] |= dag_bit(b);
         pass->apart[b] |= dag_bit(a);
+        if (trial->strict)
+            note_refusal(ctx, pass, a, b);
         return FRIT_OK;
     }
     absorb(ctx, pass, trial->kept, trial->kept == a ? b : a);
@@ -269,17 +321,6 @@ static frit_status merge_all(struct search_ctx *ctx, struct pass *pass, uint64_t
     return FRIT_OK;
 }
 
-/* Whether the first results of two blocks are tensors of one type and shape. */
-static bool are_alike(const struct search_ctx *ctx, const struct block *a, const struct block *b)
-{
-    const frit_op_desc *x = &ctx->ops.ops[a->ops[0]], *y = &ctx->ops.ops[b->ops[0]];
-
-    return x->n_out && y->n_out && x->out[0].kind == y->out[0].kind &&
-           x->out[0].dtype == y->out[0].dtype && x->out[0].rank == y->out[0].rank &&
-           memcmp(x->out[0].extent, y->out[0].extent, x->out[0].rank * sizeof(*x->out[0].extent)) ==
-               0;
-}
-
 /* Of the pairs of open blocks that were not tried the one to merge first: blocks alike, then such
  * of one size, so that sizes double until programs are full, then small ones. */
 static bool next_pair(const struct search_ctx *ctx, const struct pass *pass, struct trial *trial)
@@ -296,7 +337,8 @@ static bool next_pair(const struct search_ctx *ctx, const struct pass *pass, str
             uint64_t rank = (uint64_t)!are_alike(ctx, x, y) << 62 | (uint64_t)more << 31 |
                             (x->n_ops + y->n_ops);
 
-            if (rank >= least || !dag_can_merge(&pass->dag, a, b))
+            if (rank >= least || !dag_can_merge(&pass->dag, a, b) || has_refused(ctx, pass, a, b) ||
+                has_refused(ctx, pass, b, a))
                 continue;
             least = rank;
             trial->a = a;
@@ -438,6 +480,8 @@ frit_status pass_take(struct search_ctx *ctx, struct pass *pass, uint32_t op, fr
 
     if (pass->stopped)
         return FRIT_OK;
+    if (op >= ctx->n_taken)
+        ctx->n_taken = op + 1;
     TRY(choose(ctx, pass, op, &needs, &block, err));
     if (block != PASS_NO_BLOCK)
         TRY(put(ctx, pass, block, op, needs, &taken, err));

@@ -8,8 +8,9 @@
  * one too many is begun two are merged that gain, best such as make tensors alike and are of one
  * size; the walk stops before an op that has no place.
  *
- * Merging is tried while the pushes of the whole search are within a budget for each op that it has
- * seen.  So all costs together grow with the ops, whatever they share. */
+ * Merging is tried while the pushes of the whole search are within a budget for each op up to the
+ * furthest that the walk took, so that later ops have theirs.  So all costs together grow with the
+ * ops, whatever they share. */
 #ifndef SEARCH_PASS_H
 #define SEARCH_PASS_H
 

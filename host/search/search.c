@@ -6,7 +6,8 @@
  *
  * Deaths stand at the last use, so one may be added to an op that was fed already: as where a scope
  * ends.  Its block is then fed again before anything is decided by it, and finish begins with a new
- * pass that knows of all deaths. */
+ * pass that knows of all deaths.  Ops that finish takes itself have all of theirs before the pass
+ * sees the first. */
 #include "search/search.h"
 
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static void forget(struct search *search)
     relative_reset(&ctx->ops);
     arena_reset(&ctx->arena);
     ctx->tally = ctx->tallied = 0;
-    ctx->work = 0;
+    ctx->work = ctx->n_taken = 0;
     if (ctx->values_capacity)
         memset(ctx->values, 0, ctx->values_capacity * sizeof(*ctx->values));
     if (search->found_capacity)
@@ -152,7 +153,7 @@ static frit_status note_op(struct search *search, const frit_op_desc *op, frit_e
             continue;
         known->dead = true;
         TRY(relative_bury(&ctx->ops, known->last - 1, value, err));
-        if (known->last - 1 < number) {
+        if (known->last <= ctx->n_taken) {
             pass_bury(ctx, &search->pass, known->last - 1, value);
             search->late = true;
         }
@@ -171,20 +172,23 @@ static bool has_late_deaths(const struct search *search, const struct relative *
     return n != relative->n_deaths;
 }
 
-/* What is found depends on the ops with their deaths alone, not on when it was told: late deaths
- * mean to begin again. */
-static frit_status take_all(struct search *search, const struct relative *relative, frit_err *err)
+/* Room for all ops.  What is found depends on the ops with their deaths alone, not on when it was
+ * told: deaths that were added to ops seen mean to begin again. */
+static frit_status begin(struct search *search, const struct relative *relative, frit_err *err)
 {
-    struct search_ctx *ctx = &search->ctx;
-
     if (has_late_deaths(search, relative))
         forget(search);
     TRY(grow(search, relative, err));
-    ctx->ops.n_values = relative->n_values;
-    TRY(pass_reserve(&search->pass, relative->n_ops, err));
-    for (uint32_t i = ctx->ops.n_ops; i < relative->n_ops; i++) {
+    search->ctx.ops.n_values = relative->n_values;
+    return pass_reserve(&search->pass, relative->n_ops, err);
+}
+
+static frit_status take_new(struct search *search, const struct relative *relative, frit_err *err)
+{
+    TRY(begin(search, relative, err));
+    for (uint32_t i = search->ctx.ops.n_ops; i < relative->n_ops; i++) {
         TRY(note_op(search, &relative->ops[i], err));
-        TRY(pass_take(ctx, &search->pass, i, err));
+        TRY(pass_take(&search->ctx, &search->pass, i, err));
     }
     return FRIT_OK;
 }
@@ -195,7 +199,7 @@ frit_status search_push(struct search *search, const struct relative *relative, 
 
     if (search->failed)
         return fail(err, FRIT_INTERNAL, "a search that failed or finished goes on");
-    st = take_all(search, relative, err);
+    st = take_new(search, relative, err);
     search->failed = st != FRIT_OK;
     return st;
 }
@@ -295,19 +299,22 @@ static frit_status take_range(struct search *search, uint32_t first, frit_err *e
     return FRIT_OK;
 }
 
-/* The pass again, with all deaths known from the first op on. */
-static frit_status take_again(struct search *search, frit_err *err)
+/* The rest of the ops, with all their deaths known before the pass takes any of them; all ops again
+ * if one that it has taken got a death since. */
+static frit_status take_rest(struct search *search, const struct relative *relative, frit_err *err)
 {
-    if (!search->late)
-        return FRIT_OK;
-    pass_reset(&search->ctx, &search->pass);
-    search->ctx.work = 0;
-    return take_range(search, 0, err);
+    TRY(begin(search, relative, err));
+    for (uint32_t i = search->ctx.ops.n_ops; i < relative->n_ops; i++)
+        TRY(note_op(search, &relative->ops[i], err));
+    if (search->late) {
+        pass_reset(&search->ctx, &search->pass);
+        search->ctx.work = search->ctx.n_taken = 0;
+    }
+    return take_range(search, search->ctx.n_taken, err);
 }
 
 static frit_status find(struct search *search, bool all, uint32_t *end, frit_err *err)
 {
-    TRY(take_again(search, err));
     TRY(close_range(search, 0, end, err));
     while (all && *end < search->ctx.ops.n_ops) {
         uint32_t first = *end;
@@ -368,7 +375,7 @@ static frit_status finish(struct search *search, const struct relative *relative
     struct plan_block *result;
     bool valid;
 
-    TRY(take_all(search, relative, err));
+    TRY(take_rest(search, relative, err));
     TRY(find(search, all, n_ops, err));
     TRY(simulate(search, *n_ops, &valid, err));
     if (!valid)

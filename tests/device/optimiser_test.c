@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { PARAMS = 64, STEPS = 3, MOST = 16 + PARAMS };
+enum { PARAMS = 64, MANY = 1024, STEPS = 3, MOST = 16 + PARAMS };
 
 struct param {
     int64_t n;
@@ -106,11 +106,74 @@ static void test_shapes_of_all_kinds(void **state)
     run_steps(false);
 }
 
+/* ---- many parameters in a scope ---- */
+
+/* What is not kept dies where the scope ends. */
+static void step_in_scope(struct rig *rig, struct param *params, int n)
+{
+    frit_scope scope = frit_scope_begin(rig->dev);
+
+    for (int i = 0; i < n; i++) {
+        struct param *p = &params[i];
+        frit_tensor *speed = frit_add(frit_mul_f(p->speed, 0.5), frit_mul_f(p->gradient, 2));
+        frit_tensor *value = frit_sub(p->value, frit_mul_f(speed, 0.25));
+
+        replace(&p->speed, frit_keep(speed));
+        replace(&p->value, frit_keep(value));
+    }
+    frit_scope_end(scope);
+}
+
+/* The launches of a step over so many parameters, of four shapes. */
+static uint64_t count_launches(int n)
+{
+    static struct param params[MANY];
+    float *numbers = rig_numbers(MOST);
+    frit_stats before, after;
+    struct rig rig;
+
+    rig_open(&rig);
+    for (int i = 0; i < n; i++) {
+        struct param *p = &params[i];
+        frit_dims dims = i % 2 ? FRIT_SHAPE(4, 2 + i % 4) : FRIT_SHAPE(4 + i % 4);
+
+        p->value = rig_tensor(&rig, dims, numbers);
+        p->speed = rig_tensor(&rig, dims, numbers);
+        p->gradient = rig_tensor(&rig, dims, numbers);
+    }
+    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    before = rig_stats(&rig);
+    step_in_scope(&rig, params, n);
+    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    after = rig_stats(&rig);
+    for (int i = 0; i < n; i++) {
+        frit_release(params[i].value);
+        frit_release(params[i].speed);
+        frit_release(params[i].gradient);
+    }
+    rig_close(&rig);
+    free(numbers);
+    assert_int_equal(after.explorations - before.explorations, 1);
+    return after.launches - before.launches;
+}
+
+/* However many parameters a step has, a launch takes as many of them. */
+static void test_many_parameters(void **state)
+{
+    uint64_t of_64 = count_launches(64);
+
+    (void)state;
+    assert_true(of_64 <= 16);
+    assert_in_range(count_launches(256), 1, 4 * of_64);
+    assert_in_range(count_launches(MANY), 1, MANY / 64 * of_64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes_alike),
         cmocka_unit_test(test_shapes_of_all_kinds),
+        cmocka_unit_test(test_many_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

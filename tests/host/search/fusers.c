@@ -6,14 +6,15 @@
 
 #include "base/fail.h"
 
-enum { MAX_OPS = 2048 };
+enum { MAX_OPS = 2048, MAX_ALIVE = 64 };
 
 struct rig_counts rig_counts;
 
 struct probe {
     const struct rule *rule;
     bool closed, reduced;
-    uint32_t pushed, accepted, dead;
+    uint32_t pushed, accepted;
+    uint32_t alive[MAX_ALIVE], n_alive; /* values that its ops made; all of them up to MAX_ALIVE */
     uint32_t n_values, n_ids;
     uint32_t *values; /* of accepted ops */
     uint32_t *ids;
@@ -117,7 +118,7 @@ static void probe_reset(void *fuser)
 
     rig_counts.resets++;
     probe->closed = probe->reduced = false;
-    probe->pushed = probe->accepted = probe->dead = probe->n_values = probe->n_ids = 0;
+    probe->pushed = probe->accepted = probe->n_alive = probe->n_values = probe->n_ids = 0;
 }
 
 static bool has_value(const struct probe *probe, const frit_op_desc *op)
@@ -136,7 +137,9 @@ static bool wants(const struct probe *probe, const frit_op_desc *op)
     const struct rule *rule = probe->rule;
     uint32_t cls = op_row(op->id)->cls;
 
-    if ((rule->cap && probe->accepted == rule->cap) || probe->accepted == MAX_OPS)
+    if ((rule->cap && probe->accepted == rule->cap) || probe->n_ids == MAX_OPS)
+        return false;
+    if (rule->outputs && probe->n_alive >= 2 * rule->outputs)
         return false;
     if (rule->deaf && probe->accepted && !op->n_dead)
         return false;
@@ -154,6 +157,18 @@ static bool wants(const struct probe *probe, const frit_op_desc *op)
     }
 }
 
+static void note_alive(struct probe *probe, const frit_op_desc *op)
+{
+    for (uint32_t k = 0; k < op->n_out && probe->n_alive < MAX_ALIVE; k++)
+        probe->alive[probe->n_alive++] = op->out[k].value;
+    for (uint32_t i = 0; i < op->n_dead; i++) {
+        for (uint32_t k = 0; k < probe->n_alive; k++) {
+            if (probe->alive[k] == op->dead[i])
+                probe->alive[k--] = probe->alive[--probe->n_alive];
+        }
+    }
+}
+
 static void push_one(struct probe *probe, const frit_op_desc *op)
 {
     probe->pushed++;
@@ -163,8 +178,9 @@ static void push_one(struct probe *probe, const frit_op_desc *op)
         return;
     }
     probe->ids[probe->n_ids++] = op->id;
-    probe->accepted++;
-    probe->dead += op->n_dead;
+    note_alive(probe, op);
+    if (!probe->rule->outputs || probe->n_alive <= probe->rule->outputs)
+        probe->accepted = probe->n_ids;
     probe->reduced |= op_row(op->id)->cls == FRIT_CLASS_REDUCE;
     for (uint32_t k = 0; k < op->n_in + op->n_out && probe->n_values < MAX_OPS * 4; k++) {
         const frit_operand *operand = k < op->n_in ? &op->in[k] : &op->out[k - op->n_in];

@@ -37,7 +37,9 @@ struct rule {
     uint32_t cap; /* ops, 0: any number */
     uint32_t quality;
     uint32_t sequence[8];
-    bool deaf; /* refuses an op in which nothing dies once it has one */
+    uint32_t
+        outputs; /* values alive that a program can write, 0: any number; stays open for more */
+    bool deaf;   /* refuses an op in which nothing dies once it has one */
 };
 
 enum { MAX_RULES = 8 };
