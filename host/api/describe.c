@@ -248,7 +248,12 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .fallbacks_ops = atomic_load(&count->fallbacks[FALLBACK_OPS]),
                         .fallbacks_decomposed = atomic_load(&count->fallbacks[FALLBACK_DECOMPOSED]),
                         .fallbacks_device = atomic_load(&count->fallbacks[FALLBACK_DEVICE]),
-                        .waiting = atomic_load(&count->waiting)};
+                        .waiting = atomic_load(&count->waiting),
+                        .compiles_joined = atomic_load(&count->compiles_joined),
+                        .compiles_cancelled = atomic_load(&count->compiles_cancelled),
+                        .cache_bytes_now = atomic_load(&device->cache.bytes),
+                        .cache_evicted = atomic_load(&device->cache.evicted),
+                        .faults = atomic_load(&count->faults)};
 
     give(out, &stats, sizeof(stats));
 }
