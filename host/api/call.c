@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/fast.h"
 #include "api/host.h"
 #include "base/fail.h"
+#include "record/predict.h"
 
-enum { FIXED = 8 };
+enum { FIXED = 8, SIMPLE_ATTRS = 512 };
 
 frit_scalar frit_scalar_f(double value)
 {
@@ -53,7 +53,6 @@ struct way {
     struct op_type types[FRIT_OP_MAX_OUT];
     uint32_t n_out;
     uint32_t wanted; /* outputs the caller has room for */
-    bool learn;      /* it could go the short way */
     bool full;       /* the queue is long enough */
 };
 
@@ -247,6 +246,21 @@ static uint32_t sizeof_attrs(const struct way *w)
     return op_record(w->row)->size;
 }
 
+/* Whether the next such op can be predicted: see fast.c. */
+static bool is_simple(const struct way *w)
+{
+    bool tensors = false;
+
+    for (uint32_t i = 0; i < w->n_in; i++) {
+        tensors |= w->operands[i].kind == FRIT_OPERAND_TENSOR;
+        if (w->operands[i].kind == FRIT_OPERAND_SCALAR &&
+            w->inputs[i].scalar.kind != FRIT_SCALAR_F64)
+            return false;
+    }
+    return tensors && w->n_in <= PREDICT_IN && w->n_many == 0 && op_n_out(w->row) == 1 &&
+           !(w->row->traits & FRIT_OP_SEEDED) && sizeof_attrs(w) <= SIMPLE_ATTRS;
+}
+
 static frit_status record(struct way *w, struct slot **out, frit_err *err)
 {
     struct op_call checked = {
@@ -258,23 +272,18 @@ static frit_status record(struct way *w, struct slot **out, frit_err *err)
                                 .attrs = w->attrs,
                                 .types = w->types};
     struct segment *segment;
-    uint64_t raw[64];
+    uint64_t raw[SIMPLE_ATTRS / sizeof(uint64_t)];
 
     stream_settle_all(w->binding->stream);
     TRY(resolve(w, err));
-    if (w->attrs && w->learn)
+    call.simple = is_simple(w);
+    if (w->attrs && call.simple) {
         memcpy(raw, w->attrs, sizeof_attrs(w));
+        call.raw = raw;
+    }
     TRY(op_check(&checked, w->types, err));
     finish_operands(w);
     call.attrs_id = key_attrs(&w->binding->stream->walker, w->op, w->attrs);
-    if (w->learn)
-        fast_learn(w->binding->stream, &(struct fast_seen){.op = w->op,
-                                                           .n_in = w->n_in,
-                                                           .in = w->inputs,
-                                                           .raw = raw,
-                                                           .attrs = w->attrs,
-                                                           .attrs_id = call.attrs_id,
-                                                           .out = w->types});
     if (!stream_append(w->binding, &call, out))
         return fail(err, FRIT_NO_HOST_MEMORY, "%s: no memory to record it", w->row->name);
     segment = w->binding->stream->segment;
@@ -392,7 +401,6 @@ frit_tensor *api_op_long(const struct api_call *call)
     struct way w;
 
     way_of(call, &w);
-    w.learn = fast_takes(call);
     run(&w, out);
     for (uint32_t i = 1; i < w.n_out; i++) {
         if (call->more[i - 1])

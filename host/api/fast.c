@@ -1,78 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What op_check says depends on the row, the operands' types, which of them are scalars, and the
- * attributes.  A small table per stream, indexed by a hash and compared in full, remembers it; the
- * numbers of interned attributes go stale with the walker's generation.  Values of scalars are
- * converted each time. */
-#include "api/fast.h"
-
+/* The usual call: the op that is predicted, because the segment recorded it at this place the last
+ * time.  Handles, operands' types, attributes and kinds of scalars are compared with that op;
+ * nothing is looked up in the op table, checked, or keyed.  Any other call goes the long way. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "api/call.h"
 #include "api/host.h"
 #include "record/predict.h"
 
-enum { SETS = 64, WAYS = 2, MOST_IN = 3, MOST_ATTRS = 232 };
-
-struct memo_entry {
-    uint32_t op;
-    uint32_t n_in;
-    uint32_t attrs_id;
-    uint32_t attrs_bytes;
-    uint64_t serial; /* of the walker's generation */
-    uint32_t kind[MOST_IN];
-    struct op_type in[MOST_IN]; /* SCALAR: the type it is used as */
-    struct op_type out;
-    unsigned char raw[MOST_ATTRS];
-    unsigned char checked[MOST_ATTRS];
-};
-
-struct memo {
-    struct memo_entry entries[SETS][WAYS]; /* the newest of a set first */
-};
-
 /* The operands of a call as they are resolved. */
 struct operands {
-    struct segment_input in[MOST_IN];
-    struct slot *taken[MOST_IN]; /* slots of the stream that the call takes an owner of */
+    struct segment_input in[PREDICT_IN];
+    struct slot *taken[PREDICT_IN]; /* slots of the stream that the call takes an owner of */
     uint32_t n_taken;
 };
-
-/* Of the row, and of kind and outer dims of each operand. */
-struct place {
-    uint64_t mix;
-};
-
-static void place_add(struct place *place, uint32_t kind, const struct op_type *type)
-{
-    uint64_t mix = kind;
-
-    if (kind == FRIT_OPERAND_TENSOR && type->rank)
-        mix += (uint64_t)(type->dims[0] * 5 + type->dims[type->rank - 1] * 3 + type->rank);
-    place->mix = (place->mix + mix) * 0x9e3779b97f4a7c15u;
-}
-
-static uint32_t place_set(const struct place *place)
-{
-    return (uint32_t)(place->mix >> 58);
-}
-
-_Static_assert(SETS == 64, "the hash has six bits");
-
-static bool same_call(const struct memo_entry *entry, const struct api_call *call,
-                      const struct operands *operands, uint64_t serial)
-{
-    if (entry->op != call->op || entry->n_in != call->n_in || entry->serial != serial)
-        return false;
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        const struct segment_input *in = &operands->in[i];
-
-        if (entry->kind[i] != in->kind ||
-            (in->kind == FRIT_OPERAND_TENSOR && !op_type_equal(&entry->in[i], in->type)))
-            return false;
-    }
-    return !call->attrs || memcmp(entry->raw, call->attrs, entry->attrs_bytes) == 0;
-}
 
 /* ---- resolving ---- */
 
@@ -122,27 +64,7 @@ static bool resolve_tensor(struct stream *stream, frit_tensor *tensor, struct op
     return true;
 }
 
-static bool resolve(struct stream *stream, const struct api_call *call, struct operands *o)
-{
-    bool tensors = false;
-
-    o->n_taken = 0;
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        const frit_input *in = &call->in[i];
-
-        if (in->tensor) {
-            if (!resolve_tensor(stream, in->tensor, o, i))
-                return false;
-            tensors = true;
-        } else if (in->scalar.kind - 1u < FRIT_SCALAR_U64) {
-            o->in[i].kind = FRIT_OPERAND_SCALAR;
-            o->in[i].type = NULL;
-        } else {
-            return false;
-        }
-    }
-    return tensors;
-}
+/* ---- scalars ---- */
 
 /* A double in the place of a float tensor: rounded as op_check does.  Others take the long way. */
 static bool convert(const frit_scalar *from, uint32_t dtype, struct segment_input *in)
@@ -165,26 +87,14 @@ static bool convert(const frit_scalar *from, uint32_t dtype, struct segment_inpu
     return true;
 }
 
-static bool convert_all(const struct api_call *call, const struct memo_entry *entry,
-                        struct operands *o)
-{
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        if (o->in[i].kind == FRIT_OPERAND_SCALAR &&
-            !convert(&call->in[i].scalar, entry->in[i].dtype, &o->in[i]))
-            return false;
-    }
-    return true;
-}
+/* ---- is it the predicted op ---- */
 
-/* ---- the same op as the time before ---- */
-
-/* The number of a scalar operand goes to the record at once: where the op is another one after all
- * the record is not met. */
+/* The scalar goes to the op at once: where it is another op after all, this one is not recorded. */
 static inline bool is_predicted_scalar(struct recorded_input *known, const frit_scalar *given)
 {
     struct segment_input in;
 
-    if (known->kind != FRIT_OPERAND_SCALAR || !convert(given, known->dtype, &in))
+    if (!convert(given, known->dtype, &in))
         return false;
     known->scalar.bits = in.scalar.bits;
     return true;
@@ -213,20 +123,49 @@ static inline bool is_predicted_recorded(const struct segment *segment, uint32_t
     return !handle_taken(tensor) || (value->slot && !value->slot->aliases && take(o, value->slot));
 }
 
-static inline bool is_predicted(struct stream *stream, struct recorded_op *known,
-                                const frit_input *given, struct operands *o, uint32_t i,
-                                uint32_t *n_new)
+static inline __attribute__((always_inline)) bool
+is_predicted(struct stream *stream, struct recorded_op *known, const frit_input *given,
+             struct operands *o, uint32_t i, uint32_t *n_new)
 {
     const struct segment *segment = stream->segment;
     struct recorded_input *in = &known->in[i];
 
     if (!given->tensor)
-        return is_predicted_scalar(in, &given->scalar);
+        return in->kind == FRIT_OPERAND_SCALAR
+                   ? is_predicted_scalar(in, &given->scalar)
+                   : in->kind == FRIT_OPERAND_ABSENT && given->scalar.kind == FRIT_SCALAR_NONE;
     if (in->kind != FRIT_OPERAND_TENSOR)
         return false;
     if (in->value < segment->n_values)
         return is_predicted_recorded(segment, in->value, given->tensor, o);
     return is_predicted_new(stream, known, given->tensor, o, i, n_new);
+}
+
+enum { USUAL = 3 }; /* operands, of most ops */
+
+static __attribute__((noinline)) bool rest_is_predicted(struct stream *stream,
+                                                        struct recorded_op *known,
+                                                        const struct api_call *call,
+                                                        struct operands *o, uint32_t *n_new)
+{
+    for (uint32_t i = USUAL; i < known->n_in; i++) {
+        if (!is_predicted(stream, known, &call->in[i], o, i, n_new))
+            return false;
+    }
+    return true;
+}
+
+static inline bool are_predicted(struct stream *stream, struct recorded_op *known,
+                                 const struct api_call *call, struct operands *o, uint32_t *n_new)
+{
+#pragma GCC unroll 3
+    for (uint32_t i = 0; i < USUAL; i++) {
+        if (i == known->n_in)
+            return true;
+        if (!is_predicted(stream, known, &call->in[i], o, i, n_new))
+            return false;
+    }
+    return known->n_in == USUAL || rest_is_predicted(stream, known, call, o, n_new);
 }
 
 static inline bool is_predicted_call(struct stream *stream, struct recorded_op *known,
@@ -235,16 +174,9 @@ static inline bool is_predicted_call(struct stream *stream, struct recorded_op *
 {
     *n_new = 0;
     o->n_taken = 0;
-    if (known->op != call->op || known->n_in != call->n_in || !known->simple)
-        return false;
-#pragma GCC unroll 3
-    for (uint32_t i = 0; i < MOST_IN; i++) {
-        if (i == known->n_in)
-            break;
-        if (!is_predicted(stream, known, &call->in[i], o, i, n_new))
-            return false;
-    }
-    return !call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0;
+    return known->op == call->op && known->n_in == call->n_in && known->simple &&
+           are_predicted(stream, known, call, o, n_new) &&
+           (!call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0);
 }
 
 /* Inside the lock.  NULL: it is another op, or there is no memory.  Who watches sees every op on
@@ -272,43 +204,7 @@ confirm(struct binding *binding, const struct api_call *call, struct operands *o
     return out;
 }
 
-/* ---- recording ---- */
-
-static const struct memo_entry *recall(struct stream *stream, const struct api_call *call,
-                                       struct operands *o)
-{
-    struct place place = {call->op};
-    const struct memo_entry *set;
-
-    if (!stream->memo || !fast_takes(call) || !resolve(stream, call, o))
-        return NULL;
-    for (uint32_t i = 0; i < call->n_in; i++)
-        place_add(&place, o->in[i].kind, o->in[i].type);
-    set = stream->memo->entries[place_set(&place)];
-    for (uint32_t way = 0; way < WAYS; way++) {
-        if (same_call(&set[way], call, o, stream->walker.serial))
-            return convert_all(call, &set[way], o) ? &set[way] : NULL;
-    }
-    return NULL;
-}
-
-static struct slot *append(struct binding *binding, const struct api_call *call, struct operands *o)
-{
-    const struct memo_entry *entry = recall(binding->stream, call, o);
-    struct segment_call recorded = {
-        .op = call->op, .n_in = call->n_in, .n_out = 1, .in = o->in, .simple = true};
-    struct slot *out;
-
-    if (!entry)
-        return NULL;
-    recorded.attrs_id = entry->attrs_id;
-    recorded.types = &entry->out;
-    if (call->attrs) {
-        recorded.raw = call->attrs;
-        recorded.attrs = entry->checked;
-    }
-    return stream_append(binding, &recorded, &out) ? out : NULL;
-}
+/* ---- the call ---- */
 
 /* Inside the lock: the first op of a segment that is not the predicted one may be the first of
  * another segment.  True: that is recorded into now, and is to be tried.  `tried` is what was
@@ -326,20 +222,9 @@ static bool try_other(struct stream *stream, struct segment **tried)
     return other;
 }
 
-/* Inside the lock: what is not met, or is but there was no memory. */
-static struct slot *record(struct binding *binding, const struct api_call *call, struct operands *o)
-{
-    struct stream *stream = binding->stream;
-
-    stream_settle_all(stream);
-    if (stream->segment->n_ops + 1 >= (uint64_t)stream->device->config.max_ops)
-        return NULL;
-    return append(binding, call, o);
-}
-
 /* Inside the lock. */
 static inline __attribute__((always_inline)) frit_tensor *
-confirm_or_record(struct binding *binding, const struct api_call *call)
+confirm_or_not(struct binding *binding, const struct api_call *call)
 {
     struct segment *tried = NULL;
     struct operands o;
@@ -349,8 +234,6 @@ confirm_or_record(struct binding *binding, const struct api_call *call)
     do
         out = confirm(binding, call, &o);
     while (!out && try_other(binding->stream, &tried));
-    if (!out)
-        out = record(binding, call, &o);
     if (!out)
         return NULL;
     for (uint32_t i = 0; i < o.n_taken; i++)
@@ -368,52 +251,10 @@ frit_tensor *fast_op(const struct api_call *call)
         return NULL;
     home = &binding->stream->home;
     owner_lock_enter(&home->lock);
-    out = confirm_or_record(binding, call);
+    out = confirm_or_not(binding, call);
     if (home->dying)
         home_drop(home);
     else
         owner_lock_leave(&home->lock);
     return out;
-}
-
-bool fast_takes(const struct api_call *call)
-{
-    return call->n_in - 1u < MOST_IN && call->n_many == 0;
-}
-
-void fast_learn(struct stream *stream, const struct fast_seen *seen)
-{
-    const frit_op_info *row = op_row(seen->op);
-    uint32_t bytes = op_record(row)->size;
-    struct place place = {seen->op};
-    struct memo_entry *entry;
-
-    if (op_n_out(row) != 1 || (seen->attrs && bytes > MOST_ATTRS))
-        return;
-    for (uint32_t i = 0; i < seen->n_in; i++) {
-        if (row->traits & FRIT_OP_SEEDED || row->in[i].role != FRIT_ROLE_IN ||
-            seen->in[i].kind == FRIT_OPERAND_ABSENT)
-            return;
-        place_add(&place, seen->in[i].kind, &seen->in[i].type);
-    }
-    if (!stream->memo)
-        stream->memo = calloc(1, sizeof(*stream->memo));
-    if (!stream->memo)
-        return;
-    entry = stream->memo->entries[place_set(&place)];
-    memmove(entry + 1, entry, (WAYS - 1) * sizeof(*entry));
-    entry->op = seen->op;
-    entry->n_in = seen->n_in;
-    entry->attrs_id = seen->attrs_id;
-    entry->serial = stream->walker.serial;
-    entry->out = *seen->out;
-    for (uint32_t i = 0; i < seen->n_in; i++) {
-        entry->kind[i] = seen->in[i].kind;
-        entry->in[i] = seen->in[i].type;
-    }
-    entry->attrs_bytes = seen->attrs ? bytes : 0;
-    if (seen->attrs) {
-        memcpy(entry->raw, seen->raw, bytes);
-        memcpy(entry->checked, seen->attrs, bytes);
-    }
 }

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
+#include "run/mirror.h"
 
 enum { MAX_EVENTS = 1 << 18 }; /* of a timeline; what comes later is counted and lost */
 
@@ -114,7 +115,7 @@ static frit_status host_init(frit_host *host, const frit_host_params *params, fr
     TRY(check_options(host->conf, err));
     conf_warn(host->conf);
     TRY(timeline_open(host, err));
-    atomic_store(&host->seed, (uint64_t)conf_options(host->conf)->seed);
+    atomic_store(&host->seed.number, (uint64_t)conf_options(host->conf)->seed);
     return registry_open(host->conf, &host->registry, err);
 }
 
@@ -165,10 +166,8 @@ void frit_host_close(frit_host *host)
 
 void frit_seed(frit_host *host, uint64_t seed)
 {
-    if (!host)
-        return;
-    atomic_store(&host->seed, seed);
-    atomic_fetch_add(&host->epoch, 1);
+    if (host)
+        versioned_set(&host->seed, seed);
 }
 
 /* ---- devices ---- */
@@ -202,8 +201,7 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                    .decompose = options->decompose,
                                    .poison = options->poison,
                                    .host = host,
-                                   .seed = &host->seed,
-                                   .epoch = &host->epoch};
+                                   .seed = &host->seed};
     frit_status st;
 
     TRY(device_create(entry, &config, out, err));
@@ -347,8 +345,10 @@ frit_status frit_flush(frit_device *device)
 /* A wait may tell of a failure, so errors are taken after it. */
 static void take_error(struct stream *stream, void *ctx)
 {
-    struct failure **first = ctx, *failure = stream_take_error(stream);
+    struct failure **first = ctx, *failure;
 
+    mirror_find_failures(stream);
+    failure = stream_take_error(stream);
     if (*first)
         failure_unref(failure);
     else
@@ -375,6 +375,8 @@ static frit_status sync_streams(frit_device *device, struct stream *only)
     else
         streams_each(device, drain_for_sync, NULL);
     st = device_wait(device, atomic_load(&device->last_value), &err);
+    if (!st)
+        st = mirror_wait(device, &err);
     if (only)
         take_error(only, &failure);
     else

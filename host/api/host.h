@@ -8,7 +8,7 @@
 struct frit_host {
     struct conf *conf;
     struct registry *registry;
-    atomic_uint_least64_t seed, epoch;
+    struct versioned seed;
     pthread_mutex_t lock; /* of the rest */
     frit_device *devices;
     frit_err error;    /* of the last failed call */

@@ -75,6 +75,15 @@ static void free_chunks(struct arena_chunk *chunk)
     }
 }
 
+size_t arena_bytes(const struct arena *arena)
+{
+    size_t bytes = 0;
+
+    for (const struct arena_chunk *chunk = arena->chunk; chunk; chunk = chunk->older)
+        bytes += sizeof(*chunk) + chunk->size;
+    return bytes;
+}
+
 void arena_reset(struct arena *arena)
 {
     if (!arena->chunk)

@@ -14,6 +14,8 @@ struct arena {
     size_t used;               /* of the newest chunk */
 };
 
+/* Bytes that it has taken. */
+size_t arena_bytes(const struct arena *arena);
 /* NULL when there is no memory. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 /* A zeroed array; NULL also when the size overflows. */

@@ -9,6 +9,7 @@
 
 #include <frit/frit.h>
 
+#include "base/versioned.h"
 #include "device/cache.h"
 #include "device/watch.h"
 #include "load/registry.h"
@@ -29,18 +30,17 @@ struct device_config {
     uint64_t id;     /* unique in the process */
     int64_t max_ops; /* queued ops that make a stream run */
     int64_t block_bytes, keep_bytes;
-    bool single_stream;                 /* one for all threads */
-    bool fusion;                        /* ops are run together */
-    uint32_t max_blocks;                /* of a search */
-    uint64_t max_explorations;          /* 0: no limit */
-    uint64_t store_bytes;               /* of known plans, half; of what `cache` has, half */
-    const char *store;                  /* file of known plans, NULL: none */
-    bool store_named;                   /* by the user */
-    bool compile_ahead;                 /* blocks of ops do not wait for their programs */
-    bool decompose;                     /* composite ops run as core ops even where claimed */
-    bool poison;                        /* memory is filled with NaN before each use */
-    const atomic_uint_least64_t *seed;  /* of the host */
-    const atomic_uint_least64_t *epoch; /* grows with each frit_seed */
+    bool single_stream;           /* one for all threads */
+    bool fusion;                  /* ops are run together */
+    uint32_t max_blocks;          /* of a search */
+    uint64_t max_explorations;    /* 0: no limit */
+    uint64_t store_bytes;         /* of known plans, half; of what `cache` has, half */
+    const char *store;            /* file of known plans, NULL: none */
+    bool store_named;             /* by the user */
+    bool compile_ahead;           /* blocks of ops do not wait for their programs */
+    bool decompose;               /* composite ops run as core ops even where claimed */
+    bool poison;                  /* memory is filled with NaN before each use */
+    const struct versioned *seed; /* of the host */
 };
 
 enum drain_cause { DRAIN_READ, DRAIN_SYNC, DRAIN_SHARE, DRAIN_FULL, DRAIN_SCOPE, DRAIN_CAUSES };

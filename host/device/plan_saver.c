@@ -20,7 +20,11 @@
 #include "exec/worker.h"
 #include "plan/store.h"
 
-enum { CALM_S = 1, MOST_WAITS = 10 }; /* a device that is never calm is saved all the same */
+enum {
+    CALM_S = 1,
+    MOST_WAITS = 10, /* a device that is never calm is saved all the same */
+    RENEW_DAYS = 7   /* plans that are used say so in their file that often */
+};
 
 struct plan_saver {
     frit_device *device;
@@ -144,14 +148,19 @@ static void save(struct plan_saver *saver)
 {
     const char *path = saver->context.path;
     frit_err err = ERR_INIT;
+    struct store_saved saved;
     struct stat st;
 
-    if (store_save(&saver->context, saver->device->automaton, &err))
+    if (store_save(&saver->context, saver->device->automaton, &saved, &err))
         tell_lost(saver, "", err.text);
     else if (stat(path, &st) || access(path, R_OK | W_OK))
         tell_lost(saver, path, errno == EACCES ? " cannot be written" : " cannot be made");
     else if (!S_ISREG(st.st_mode))
         tell_lost(saver, path, " is not a file");
+    else
+        log_write(FRIT_LOG_DEBUG, "plan", "%s: %llu answers saved, %llu rows",
+                  saver->device->entry->name, (unsigned long long)saved.n_nodes,
+                  (unsigned long long)saved.n_rows);
 }
 
 /* Until nothing was noted for a while; false: the device closes.  Inside the lock. */
@@ -240,7 +249,7 @@ static frit_status list_fusers(struct plan_saver *saver, frit_err *err)
 static frit_status load(struct plan_saver *saver, frit_err *err)
 {
     frit_device *device = saver->device;
-    uint32_t n_plans;
+    struct store_loaded loaded;
 
     if (saver->space.failed)
         return fail_memory(err, PATH_MAX);
@@ -248,8 +257,10 @@ static frit_status load(struct plan_saver *saver, frit_err *err)
     saver->context.space = saver->space.text;
     TRY(list_fusers(saver, err));
     TRY(worker_create(&saver->worker, err));
-    TRY(store_load(&saver->context, device->automaton, &n_plans, err));
-    atomic_store(&device->count.store_loaded, n_plans);
+    TRY(store_load(&saver->context, device->automaton, &loaded, err));
+    atomic_store(&device->count.store_loaded, loaded.n_plans);
+    if (loaded.days_unused >= RENEW_DAYS)
+        saver->n_noted++; /* that it is used is saved at the end */
     return FRIT_OK;
 }
 

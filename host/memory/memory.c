@@ -407,6 +407,7 @@ static void give_back(struct buffer *buffer)
     struct pool_block *surplus = NULL;
 
     buffer_disown(buffer->whole);
+    buffer_drop_mirror(buffer);
     if (buffer->segment && shelve(memory, buffer))
         return;
     if (buffer->segment) {
@@ -463,6 +464,26 @@ uint32_t buffer_pins(const struct buffer *buffer)
 bool buffer_is_persistent(const struct buffer *buffer)
 {
     return buffer->segment && buffer->segment->block->kind == BLOCK_PERSISTENT;
+}
+
+/* ---- mirrors ---- */
+
+bool buffer_set_mirror(struct buffer *buffer, struct buffer *mirror)
+{
+    struct buffer *none = NULL;
+
+    if (atomic_compare_exchange_strong(&buffer->mirror, &none, mirror))
+        return true;
+    buffer_disown(mirror);
+    return false;
+}
+
+void buffer_drop_mirror(struct buffer *buffer)
+{
+    if (!atomic_load_explicit(&buffer->mirror, memory_order_relaxed))
+        return;
+    atomic_store(&buffer->is_away, false);
+    buffer_disown(atomic_exchange(&buffer->mirror, NULL));
 }
 
 void memory_stats(struct memory *memory, struct memory_stats *out)

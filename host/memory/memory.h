@@ -30,7 +30,11 @@ struct buffer {
     struct buffer *whole;             /* that it is a part of, owned; NULL: none */
     atomic_uint_least64_t counts;     /* owners | pins << 32 */
     atomic_uint_least64_t last_write; /* timeline value */
-    struct buffer *next;              /* on the shelf */
+    /* The same bytes in another device's memory, owned; NULL: none.  Until a write here, which the
+     * writer follows with buffer_drop_mirror, the two stay equal. */
+    _Atomic(struct buffer *) mirror;
+    atomic_bool is_away; /* only the mirror has the bytes yet */
+    struct buffer *next; /* on the shelf */
 };
 
 struct memory_limits {
@@ -69,6 +73,16 @@ void buffer_unpin(struct buffer *buffer);
 uint32_t buffer_owners(const struct buffer *buffer);
 uint32_t buffer_pins(const struct buffer *buffer);
 bool buffer_is_persistent(const struct buffer *buffer);
+
+/* Takes the mirror over; false if there is one already, which stays. */
+bool buffer_set_mirror(struct buffer *buffer, struct buffer *mirror);
+/* The bytes here change, or have changed: nobody else uses the buffer. */
+void buffer_drop_mirror(struct buffer *buffer);
+
+static inline bool buffer_is_away(const struct buffer *buffer)
+{
+    return atomic_load_explicit(&buffer->is_away, memory_order_acquire);
+}
 
 /* Gives blocks without buffers back, persistent ones too only on `all`. */
 void memory_trim(struct memory *memory, bool all);

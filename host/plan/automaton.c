@@ -34,20 +34,32 @@ struct automaton_node {
     _Atomic(struct automaton_node *) child; /* the first that was made */
     _Atomic(uintptr_t) lazy;                /* 0, GO_ON or the plan */
     _Atomic(struct node_more *) more;       /* or NULL */
-    struct automaton_node *twin;            /* the same path in the generation before, or NULL */
+    struct node_origin *origin;
 };
 _Static_assert(sizeof(struct automaton_node) == NODE_ALIGN, "one cache line");
+
+/* What only growth and visits look at. */
+struct node_origin {
+    struct automaton_node *parent; /* NULL: the root */
+    struct automaton_node *twin;   /* the same path in the generation before, or NULL */
+    struct automaton_node *newer;  /* the next in the list of new answers */
+    bool is_new;                   /* in that list */
+    uint64_t visit;                /* the last one that came here, and its mark */
+    int64_t mark;
+};
 
 struct node_slab {
     struct node_slab *older;
     struct automaton_node *nodes;
     uint32_t used;
+    struct node_origin origins[SLAB_NODES];
 };
 
 struct automaton_generation {
     struct automaton_generation *before; /* valid while a walker stands here or this is current */
     struct automaton_node *root;
     struct node_slab *slab; /* newest */
+    struct automaton_node *oldest_new, *newest_new;
     struct arena arena;
     struct intern intern;
     uint64_t serial;
@@ -62,6 +74,7 @@ struct automaton {
     _Atomic(struct automaton_generation *) current;
     uint64_t store_bytes;
     uint64_t generations;
+    uint64_t visits; /* of the one that visits */
     uint32_t last_id;
 };
 
@@ -91,6 +104,7 @@ static struct automaton_node *node_create(struct automaton_generation *generatio
         generation->bytes += size;
     }
     generation->nodes++;
+    slab->nodes[slab->used].origin = &slab->origins[slab->used];
     return &slab->nodes[slab->used++];
 }
 
@@ -186,6 +200,20 @@ static void put_sync(struct automaton_generation *generation, struct automaton_n
     atomic_store_explicit(&more->sync, plan, memory_order_release);
 }
 
+/* Under the lock: the node has an answer that was not taken yet. */
+static void note_new(struct automaton_generation *generation, struct automaton_node *node)
+{
+    if (node->origin->is_new)
+        return;
+    node->origin->is_new = true;
+    node->origin->newer = NULL;
+    if (generation->newest_new)
+        generation->newest_new->origin->newer = node;
+    else
+        generation->oldest_new = node;
+    generation->newest_new = node;
+}
+
 /* ---- generations ---- */
 
 static struct automaton_generation *generation_create(struct automaton_generation *before)
@@ -203,7 +231,7 @@ static struct automaton_generation *generation_create(struct automaton_generatio
     generation->refs = 1;
     generation->before = before;
     if (before)
-        generation->root->twin = before->root;
+        generation->root->origin->twin = before->root;
     return generation;
 }
 
@@ -377,14 +405,15 @@ void walker_restart(struct walker *walker)
 static struct automaton_node *make_child(struct automaton_generation *generation,
                                          struct automaton_node *node, const struct op_key *key)
 {
-    struct automaton_node *twin = node->twin ? find_child(node->twin, key) : NULL;
+    struct automaton_node *twin = node->origin->twin ? find_child(node->origin->twin, key) : NULL;
     struct automaton_node *child = node_create(generation);
     struct node_more *more;
 
     if (!child)
         return NULL;
     child->key = *key;
-    child->twin = twin;
+    child->origin->parent = node;
+    child->origin->twin = twin;
     if (twin) {
         put_lazy(generation, child, lazy_of(twin));
         if (sync_of(twin))
@@ -447,8 +476,10 @@ void walker_set_lazy(struct walker *walker, struct plan *plan)
     if (!walker->node)
         return;
     pthread_mutex_lock(&walker->automaton->lock);
-    if (!lazy_of(walker->node))
+    if (!lazy_of(walker->node)) {
         put_lazy(walker->generation, walker->node, plan ? (uintptr_t)plan : GO_ON);
+        note_new(walker->generation, walker->node);
+    }
     turn_over(walker->automaton, walker->generation);
     pthread_mutex_unlock(&walker->automaton->lock);
 }
@@ -458,8 +489,10 @@ void walker_set_sync(struct walker *walker, struct plan *plan)
     if (!walker->node)
         return;
     pthread_mutex_lock(&walker->automaton->lock);
-    if (!sync_of(walker->node))
+    if (!sync_of(walker->node)) {
         put_sync(walker->generation, walker->node, plan);
+        note_new(walker->generation, walker->node);
+    }
     turn_over(walker->automaton, walker->generation);
     pthread_mutex_unlock(&walker->automaton->lock);
 }
@@ -508,72 +541,161 @@ const void *walker_interned(const struct walker *walker, uint32_t id, size_t *n_
     return entry ? entry->bytes : NULL;
 }
 
-/* ---- all nodes ---- */
+/* ---- nodes with answers ---- */
 
-/* Nodes that are still to be shown, the next one last. */
-struct way {
-    struct {
-        const struct automaton_node *node;
-        uint32_t depth;
-    } * places;
-    uint32_t count, room;
-};
-
-static bool way_add(struct way *way, const struct automaton_node *node, uint32_t depth)
+static bool list_add(struct automaton_list *list, struct automaton_node *node)
 {
-    if (!array_grow(&way->places, &way->room, way->count, 1, sizeof(*way->places)))
+    if (!array_grow(&list->nodes, &list->capacity, list->count, 1, sizeof(*list->nodes)))
         return false;
-    way->places[way->count].node = node;
-    way->places[way->count++].depth = depth;
+    list->nodes[list->count++] = node;
     return true;
 }
 
-static bool way_add_children(struct way *way, const struct automaton_node *node, uint32_t depth)
+/* In the order of their making, so that no node stands before one on its way. */
+static bool list_all(struct automaton_list *list, const struct automaton_generation *generation)
 {
-    const struct automaton_node *child = atomic_load_explicit(&node->child, memory_order_acquire);
-    const struct node_more *more = atomic_load_explicit(&node->more, memory_order_acquire);
-    const struct table_rows *rows = more ? table_rows(&more->children) : NULL;
+    for (const struct node_slab *slab = generation->slab; slab; slab = slab->older) {
+        for (uint32_t i = slab->used; i-- > 0;) {
+            struct automaton_node *node = &slab->nodes[i];
 
-    if (child && !way_add(way, child, depth))
-        return false;
-    for (uint32_t i = 0; rows && i <= rows->mask; i++) {
-        child = atomic_load_explicit(&rows->slot[i].item, memory_order_acquire);
-        if (child && !way_add(way, child, depth))
+            if ((lazy_of(node) || sync_of(node)) && !list_add(list, node))
+                return false;
+        }
+    }
+    for (uint32_t i = 0; i < list->count / 2; i++) {
+        struct automaton_node *last = list->nodes[list->count - 1 - i];
+
+        list->nodes[list->count - 1 - i] = list->nodes[i];
+        list->nodes[i] = last;
+    }
+    return true;
+}
+
+static bool list_new(struct automaton_list *list, const struct automaton_generation *generation)
+{
+    struct automaton_node *node = generation ? generation->oldest_new : NULL;
+
+    for (; node; node = node->origin->newer) {
+        if (!list_add(list, node))
             return false;
     }
     return true;
 }
 
-frit_status automaton_visit(const struct walker *walker,
-                            frit_status (*visit)(void *ctx, const struct automaton_place *place,
-                                                 frit_err *err),
-                            void *ctx, frit_err *err)
+static void forget_new(struct automaton_generation *generation)
 {
-    const struct automaton_node *node = walker->generation->root;
-    frit_status status = FRIT_OK;
-    struct way way = {0};
-    uint32_t depth = 0;
+    struct automaton_node *node = generation ? generation->oldest_new : NULL;
 
-    while (way_add_children(&way, node, depth + 1)) {
-        uintptr_t lazy;
+    for (; node; node = node->origin->newer)
+        node->origin->is_new = false;
+    if (generation)
+        generation->oldest_new = generation->newest_new = NULL;
+}
 
-        if (status || !way.count)
-            goto out;
-        node = way.places[--way.count].node;
-        depth = way.places[way.count].depth;
-        lazy = lazy_of(node);
-        status = visit(ctx,
-                       &(struct automaton_place){
-                           .depth = depth,
-                           .key = &node->key,
-                           .lazy = lazy > GO_ON ? LAZY_RUN : (enum lazy_kind)lazy,
-                           .plan = lazy > GO_ON ? (struct plan *)lazy : NULL,
-                           .sync = sync_of(node),
-                       },
-                       err);
+/* Under the lock. */
+static bool fill_list(const struct walker *walker, enum automaton_part part,
+                      struct automaton_list *list)
+{
+    struct automaton_generation *here = walker->generation, *before = here->before;
+
+    if (part == AUTOMATON_ALL)
+        return list_all(list, here);
+    if (!list_new(list, before))
+        return false;
+    list->n_before = list->count;
+    return list_new(list, here);
+}
+
+frit_status automaton_take(const struct walker *walker, enum automaton_part part,
+                           struct automaton_list *out, frit_err *err)
+{
+    bool filled;
+
+    *out = (struct automaton_list){0};
+    pthread_mutex_lock(&walker->automaton->lock);
+    filled = fill_list(walker, part, out);
+    if (filled) {
+        forget_new(walker->generation->before);
+        forget_new(walker->generation);
     }
-    status = fail_memory(err, way.count * sizeof(*way.places));
-out:
-    free(way.places);
-    return status;
+    pthread_mutex_unlock(&walker->automaton->lock);
+    if (filled)
+        return FRIT_OK;
+    automaton_list_fini(out);
+    return fail_memory(err, 0);
+}
+
+void automaton_put_back(const struct walker *walker, const struct automaton_list *list)
+{
+    struct automaton_generation *here = walker->generation;
+
+    pthread_mutex_lock(&walker->automaton->lock);
+    for (uint32_t i = 0; i < list->count; i++)
+        note_new(i < list->n_before ? here->before : here, list->nodes[i]);
+    pthread_mutex_unlock(&walker->automaton->lock);
+}
+
+void automaton_list_fini(struct automaton_list *list)
+{
+    free(list->nodes);
+    *list = (struct automaton_list){0};
+}
+
+struct visit {
+    uint64_t serial;
+    automaton_visitor visitor;
+    void *ctx;
+    struct automaton_list way;
+};
+
+static frit_status show(const struct visit *v, struct automaton_node *node, bool answers,
+                        frit_err *err)
+{
+    struct node_origin *origin = node->origin;
+    uintptr_t lazy = answers ? lazy_of(node) : 0;
+
+    if (origin->visit != v->serial)
+        origin->mark = 0;
+    origin->visit = v->serial;
+    return v->visitor(
+        v->ctx,
+        &(struct automaton_place){
+            .key = &node->key,
+            .lazy = lazy > GO_ON ? LAZY_RUN : (enum lazy_kind)lazy,
+            .plan = lazy > GO_ON ? (struct plan *)lazy : NULL,
+            .sync = answers ? sync_of(node) : NULL,
+            .parent = origin->parent->origin->parent ? origin->parent->origin->mark : 0,
+            .mark = &origin->mark,
+        },
+        err);
+}
+
+/* The node, and before it what of the way to it this visit has not shown. */
+static frit_status show_way(struct visit *v, struct automaton_node *node, frit_err *err)
+{
+    struct automaton_node *up = node->origin->parent;
+
+    v->way.count = 0;
+    for (; up->origin->parent && up->origin->visit != v->serial; up = up->origin->parent) {
+        if (!list_add(&v->way, up))
+            return fail_memory(err, v->way.count * sizeof(up));
+    }
+    while (v->way.count)
+        TRY(show(v, v->way.nodes[--v->way.count], false, err));
+    return show(v, node, true, err);
+}
+
+frit_status automaton_visit(const struct walker *walker, const struct automaton_list *list,
+                            automaton_visitor visitor, void *ctx, frit_err *err)
+{
+    struct visit v = {.visitor = visitor, .ctx = ctx};
+    frit_status st = FRIT_OK;
+
+    pthread_mutex_lock(&walker->automaton->lock);
+    v.serial = ++walker->automaton->visits;
+    pthread_mutex_unlock(&walker->automaton->lock);
+    for (uint32_t i = 0; i < list->count && !st; i++)
+        st = show_way(&v, list->nodes[i], err);
+    automaton_list_fini(&v.way);
+    return st;
 }

@@ -74,21 +74,44 @@ struct plan *walker_sync(const struct walker *walker);
 void walker_set_lazy(struct walker *walker, struct plan *plan);
 void walker_set_sync(struct walker *walker, struct plan *plan);
 
+/* ---- for who saves ---- */
+
+/* Nodes with answers, as long as the walker that they were taken with stays in its generation. */
+struct automaton_list {
+    struct automaton_node **nodes;
+    uint32_t count, capacity;
+    uint32_t n_before; /* the first ones are of the generation before */
+};
+
+enum automaton_part {
+    AUTOMATON_ALL, /* of the walker's generation */
+    AUTOMATON_NEW  /* of it and the one before: those with answers that were never taken */
+};
+
+/* Takes a list out; new answers are none any more. */
+frit_status automaton_take(const struct walker *walker, enum automaton_part part,
+                           struct automaton_list *out, frit_err *err);
+/* They are new again. */
+void automaton_put_back(const struct walker *walker, const struct automaton_list *list);
+void automaton_list_fini(struct automaton_list *list);
+
 /* A node as automaton_visit shows it, valid for the call. */
 struct automaton_place {
-    uint32_t depth; /* of the node: 1 = its parent is the root */
     const struct op_key *key;
     enum lazy_kind lazy;
     struct plan *plan; /* LAZY_RUN */
     struct plan *sync; /* or NULL */
+    int64_t parent;    /* what the visitor left at the node's parent; 0: that is the root */
+    int64_t *mark;     /* the visitor's, for the nodes below: 0 when the node is shown first */
 };
 
-/* Shows each node of the walker's generation but the root, parents first, the whole way under one
- * before the next.  Nodes that are made meanwhile may be left out.  Ends with what `visit` returns
- * if that is not FRIT_OK. */
-frit_status automaton_visit(const struct walker *walker,
-                            frit_status (*visit)(void *ctx, const struct automaton_place *place,
-                                                 frit_err *err),
-                            void *ctx, frit_err *err);
+/* A status other than FRIT_OK ends the visit. */
+typedef frit_status (*automaton_visitor)(void *ctx, const struct automaton_place *place,
+                                         frit_err *err);
+
+/* Shows each node of the list with its answers, and before it, without answers, those on the way
+ * from the root that were not shown yet.  One visit at a time. */
+frit_status automaton_visit(const struct walker *walker, const struct automaton_list *list,
+                            automaton_visitor visitor, void *ctx, frit_err *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <sqlite3.h>
 
@@ -22,22 +23,43 @@
 
 enum {
     APPLICATION = 0x46524954, /* "FRIT" */
-    SCHEMA = 1,
+    SCHEMA = 2,
+    ROW_BYTES = 64, /* what a row takes beside its texts, about */
+    DAY_S = 86400,
+    UNUSED_DAYS = 90,   /* then nobody comes back for a namespace */
     READ_WAIT_MS = 200, /* a program waits for its start */
     WRITE_WAIT_MS = 5000
 };
 
-#define CREATE_SPACES "CREATE TABLE spaces(space INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)"
+#define CREATE_SPACES                                                            \
+    "CREATE TABLE spaces(space INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, " \
+    "bytes INTEGER NOT NULL, day INTEGER NOT NULL)"
 #define CREATE_NODES                                                                            \
     "CREATE TABLE nodes(node INTEGER PRIMARY KEY, space INTEGER NOT NULL, "                     \
     "parent INTEGER NOT NULL, key BLOB NOT NULL, lazy INTEGER NOT NULL, plan BLOB, sync BLOB, " \
     "digest INTEGER NOT NULL, UNIQUE(space, parent, key))"
 
-enum statement { GET_SPACE, ADD_SPACE, ALL_NODES, GET_NODE, ADD_NODE, SET_NODE, STATEMENTS };
+enum statement {
+    GET_SPACE,
+    ADD_SPACE,
+    SET_SPACE,
+    CLEAR_SPACE,
+    CLEAR_UNUSED,
+    DROP_UNUSED,
+    ALL_NODES,
+    GET_NODE,
+    ADD_NODE,
+    SET_NODE,
+    STATEMENTS
+};
 
 static const char *const sql[STATEMENTS] = {
-    [GET_SPACE] = "SELECT space FROM spaces WHERE name = ?1",
-    [ADD_SPACE] = "INSERT INTO spaces(name) VALUES(?1)",
+    [GET_SPACE] = "SELECT space, bytes, day FROM spaces WHERE name = ?1",
+    [ADD_SPACE] = "INSERT INTO spaces(name, bytes, day) VALUES(?1, 0, 0)",
+    [SET_SPACE] = "UPDATE spaces SET bytes = ?2, day = ?3 WHERE space = ?1",
+    [CLEAR_SPACE] = "DELETE FROM nodes WHERE space = ?1",
+    [CLEAR_UNUSED] = "DELETE FROM nodes WHERE space IN (SELECT space FROM spaces WHERE day < ?1)",
+    [DROP_UNUSED] = "DELETE FROM spaces WHERE day < ?1",
     [ALL_NODES] = "SELECT node, parent, key, lazy, plan, sync, digest FROM nodes "
                   "WHERE space = ?1 ORDER BY node",
     [GET_NODE] = "SELECT node, parent, key, lazy, plan, sync, digest FROM nodes "
@@ -53,6 +75,9 @@ struct database {
     sqlite3_stmt *statements[STATEMENTS];
     char *path;
     int failure; /* of SQLite: the first; 0: none */
+    struct database_space space;
+    int64_t day;     /* today */
+    uint64_t n_rows; /* written */
     bool write;
     bool alien; /* not ours to read or write */
 };
@@ -206,9 +231,10 @@ frit_status database_open(const char *path, bool write, struct database **out, f
         return fail_memory(err, sizeof(*database));
     }
     database->write = write;
+    database->day = (int64_t)time(NULL) / DAY_S;
     open_file(database);
     if (database->alien) {
-        database_close(database, false);
+        database_close(database);
         return FRIT_OK;
     }
     *out = database;
@@ -236,14 +262,12 @@ static bool set_aside(struct database *database)
     return done;
 }
 
-bool database_close(struct database *database, bool keep)
+bool database_close(struct database *database)
 {
     bool damaged;
 
     if (!database)
         return false;
-    if (keep && database->write)
-        run(database, "COMMIT");
     for (int i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(database->statements[i]);
     sqlite3_close(database->db); /* rolls back what was not committed */
@@ -256,35 +280,82 @@ bool database_close(struct database *database, bool keep)
     return damaged;
 }
 
-/* ---- rows ---- */
+/* ---- namespaces ---- */
 
-int64_t database_space(struct database *database, const char *name)
+/* Runs a statement whose parameters are these numbers. */
+static void run_numbers(struct database *database, enum statement which, const int64_t *numbers,
+                        int n)
 {
-    sqlite3_stmt *get = statement_of(database, GET_SPACE), *add;
-    int64_t space = 0;
+    sqlite3_stmt *statement = statement_of(database, which);
 
+    if (!statement)
+        return;
+    for (int i = 0; i < n; i++)
+        sqlite3_bind_int64(statement, i + 1, numbers[i]);
+    step(database, statement);
+    sqlite3_reset(statement);
+}
+
+static void add_space(struct database *database, const char *name)
+{
+    sqlite3_stmt *add = statement_of(database, ADD_SPACE);
+
+    if (!add)
+        return;
+    sqlite3_bind_text(add, 1, name, -1, SQLITE_STATIC);
+    step(database, add);
+    sqlite3_reset(add);
+    if (!database->failure)
+        database->space = (struct database_space){.number = sqlite3_last_insert_rowid(database->db),
+                                                  .is_new = true};
+}
+
+const struct database_space *database_space(struct database *database, const char *name)
+{
+    sqlite3_stmt *get = statement_of(database, GET_SPACE);
+    struct database_space *space = &database->space;
+
+    *space = (struct database_space){0};
     if (!get)
-        return 0;
+        return space;
     sqlite3_bind_text(get, 1, name, -1, SQLITE_STATIC);
-    if (step(database, get))
-        space = sqlite3_column_int64(get, 0);
-    else if (database->write && (add = statement_of(database, ADD_SPACE))) {
-        sqlite3_bind_text(add, 1, name, -1, SQLITE_STATIC);
-        step(database, add);
-        space = database->failure ? 0 : sqlite3_last_insert_rowid(database->db);
+    if (step(database, get)) {
+        space->number = sqlite3_column_int64(get, 0);
+        space->bytes = sqlite3_column_int64(get, 1);
+        space->days_unused = database->day - sqlite3_column_int64(get, 2);
     }
     sqlite3_reset(get);
+    if (!space->number && database->write)
+        add_space(database, name);
     return space;
 }
 
-void database_limit(struct database *database, uint64_t bytes)
+void database_clear_space(struct database *database)
 {
-    int64_t pages =
-        ask(database, "PRAGMA page_count", 0) - ask(database, "PRAGMA freelist_count", 0);
-
-    if ((uint64_t)(pages * ask(database, "PRAGMA page_size", 0)) > bytes)
-        run(database, "DELETE FROM nodes; DELETE FROM spaces");
+    run_numbers(database, CLEAR_SPACE, &database->space.number, 1);
+    database->space.bytes = 0;
 }
+
+bool database_commit(struct database *database)
+{
+    const struct database_space *space = &database->space;
+    const int64_t set[] = {space->number, space->bytes, database->day};
+    const int64_t oldest = database->day - UNUSED_DAYS;
+
+    run_numbers(database, SET_SPACE, set, 3);
+    if (space->days_unused || space->is_new) {
+        run_numbers(database, CLEAR_UNUSED, &oldest, 1);
+        run_numbers(database, DROP_UNUSED, &oldest, 1);
+    }
+    return run(database, "COMMIT") && !database->failure;
+}
+
+uint64_t database_rows_written(const struct database *database)
+{
+    return database->n_rows;
+}
+
+/* ---- rows ---- */
 
 static struct database_bytes column(sqlite3_stmt *statement, int index)
 {
@@ -328,9 +399,10 @@ static bool get_row(sqlite3_stmt *statement, int64_t space, struct database_node
     return sqlite3_column_int64(statement, 6) == digest_of(space, out);
 }
 
-bool database_next(struct database *database, int64_t space, struct database_node *out)
+bool database_next(struct database *database, struct database_node *out)
 {
     sqlite3_stmt *all = database->statements[ALL_NODES];
+    int64_t space = database->space.number;
 
     if (!all && (all = statement_of(database, ALL_NODES)))
         sqlite3_bind_int64(all, 1, space);
@@ -349,6 +421,11 @@ static void bind_bytes(sqlite3_stmt *statement, int index, const struct database
         sqlite3_bind_null(statement, index);
 }
 
+static int64_t bytes_of(const struct database_node *node)
+{
+    return (int64_t)(ROW_BYTES + node->key.n_bytes + node->plan.n_bytes + node->sync.n_bytes);
+}
+
 static void write_row(struct database *database, enum statement which, int64_t space,
                       const struct database_node *node)
 {
@@ -364,6 +441,8 @@ static void write_row(struct database *database, enum statement which, int64_t s
     bind_bytes(statement, 6, &node->sync);
     sqlite3_bind_int64(statement, 7, digest_of(space, node));
     step(database, statement);
+    database->n_rows++;
+    database->space.bytes += bytes_of(node);
 }
 
 static bool same_bytes(const struct database_bytes *a, const struct database_bytes *b)
@@ -371,10 +450,11 @@ static bool same_bytes(const struct database_bytes *a, const struct database_byt
     return a->n_bytes == b->n_bytes && (!a->n_bytes || memcmp(a->bytes, b->bytes, a->n_bytes) == 0);
 }
 
-int64_t database_put(struct database *database, int64_t space, const struct database_node *node)
+int64_t database_put(struct database *database, const struct database_node *node)
 {
     sqlite3_stmt *get = statement_of(database, GET_NODE);
     struct database_node wanted = *node, there = {0};
+    int64_t space = database->space.number;
     bool sound;
 
     if (!get)
@@ -394,8 +474,10 @@ int64_t database_put(struct database *database, int64_t space, const struct data
     if (sound && !node->sync.n_bytes)
         wanted.sync = there.sync;
     if (!sound || wanted.lazy != there.lazy || !same_bytes(&wanted.plan, &there.plan) ||
-        !same_bytes(&wanted.sync, &there.sync))
+        !same_bytes(&wanted.sync, &there.sync)) {
+        database->space.bytes -= bytes_of(&there);
         write_row(database, SET_NODE, space, &wanted);
+    }
     sqlite3_reset(get);
     return database->failure ? 0 : there.node;
 }

@@ -85,8 +85,9 @@ static bool last_as_first(const struct key_parts *parts)
 
 static bool fits(const struct key_parts *parts, uint32_t n_listed)
 {
-    if (parts->op >= FRIT_OP_CUSTOM || parts->attrs_id >= MOST_ATTRS || parts->n_in > 4 ||
-        parts->wanted > 0xff || n_listed > 3 || parts->n_dead > (n_listed == 3 ? 2 : 4))
+    if (parts->form || parts->op >= FRIT_OP_CUSTOM || parts->attrs_id >= MOST_ATTRS ||
+        parts->n_in > 4 || parts->wanted > 0xff || n_listed > 3 ||
+        parts->n_dead > (n_listed == 3 ? 2 : 4))
         return false;
     for (uint32_t i = 0; i < parts->n_in; i++) {
         if (parts->in[i].value >= MOST_NUMBER)
@@ -124,8 +125,13 @@ static void add_words(struct str *out, const uint32_t *words, uint32_t count)
 
 static bool write_out(struct walker *walker, const struct key_parts *parts, struct op_key *key)
 {
-    uint32_t head[] = {parts->op,     parts->n_in,   parts->n_types,
-                       parts->n_dead, parts->wanted, parts->attrs_id != 0};
+    uint32_t head[] = {parts->op,
+                       parts->n_in,
+                       parts->n_types,
+                       parts->n_dead,
+                       parts->wanted,
+                       parts->attrs_id != 0,
+                       parts->form ? (uint32_t)parts->form->n_bytes : 0};
     const frit_op_info *custom = custom_row(parts->op);
     struct str text = {0};
     uint32_t id;
@@ -144,6 +150,8 @@ static bool write_out(struct walker *walker, const struct key_parts *parts, stru
     }
     add_words(&text, parts->dead, parts->n_dead);
     add_attrs(parts->op, parts->attrs, &text);
+    if (parts->form)
+        str_add(&text, parts->form->bytes, parts->form->n_bytes);
     id = text.failed ? 0 : walker_intern(walker, text.text, text.length);
     str_fini(&text);
     memset(key, 0, sizeof(*key));

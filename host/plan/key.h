@@ -26,6 +26,13 @@ void key_type_pack(struct key_type *type);
  * memory. */
 uint32_t key_attrs(struct walker *walker, uint32_t op, const void *attrs);
 
+/* The relative form of the core ops that a composite op is expanded into.  At equal keys of the
+ * calls the expansions may still differ: their inner values have dims of their own. */
+struct key_form {
+    const void *bytes;
+    size_t n_bytes;
+};
+
 struct key_operand {
     uint32_t kind;  /* FRIT_OPERAND_* */
     uint32_t value; /* TENSOR: number in the segment; SCALAR: element type */
@@ -36,6 +43,7 @@ struct key_parts {
     uint32_t op;
     uint32_t attrs_id;
     const void *attrs;
+    const struct key_form *form; /* NULL: the op is not expanded */
     uint32_t n_in, n_types, n_dead;
     uint32_t wanted; /* bit k: output k */
     const struct key_operand *in;

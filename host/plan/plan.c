@@ -86,13 +86,6 @@ void plan_unref(struct plan *plan)
 {
     if (!plan || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1)
         return;
-    for (uint32_t i = 0; i < PLAN_WARM_SETS * PLAN_WARM; i++) {
-        void *warm = atomic_load_explicit(&plan->warm[i / PLAN_WARM].bound[i % PLAN_WARM],
-                                          memory_order_relaxed);
-
-        if (warm && plan->warm_free)
-            plan->warm_free(warm);
-    }
     for (uint32_t i = 0; i < plan->n_steps; i++)
         plan_program_unref(plan->steps[i].program);
     arena_fini(&plan->arena);

@@ -84,14 +84,6 @@ struct plan_step {
 };
 
 #define PLAN_NO_STEP UINT32_MAX
-enum { PLAN_WARM = 4, PLAN_WARM_SETS = 4 };
-
-/* What the last runs learnt, of the stream layer.  Streams use different sets as a rule, which lie
- * apart, so that threads that run the same plan do not write the same lines. */
-struct plan_warm {
-    _Atomic(void *) bound[PLAN_WARM];
-    char apart[128 - PLAN_WARM * sizeof(void *)];
-};
 
 struct plan {
     atomic_uint refs;
@@ -107,8 +99,6 @@ struct plan {
     uint64_t bytes;      /* of host memory, programs not counted */
     uint64_t serial;     /* unique in the process */
     bool passing;        /* a fuser failed when it was made: not for other processes */
-    struct plan_warm warm[PLAN_WARM_SETS];
-    void (*_Atomic warm_free)(void *bound);
 };
 
 /* The blocks must hold each of the first ops of `relative` once.  What later ops say counts where

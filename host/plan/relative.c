@@ -227,6 +227,40 @@ bool relative_same_op(const frit_op_desc *a, const frit_op_desc *b)
     return size_a == size_b && memcmp(a->attrs, b->attrs, size_a) == 0;
 }
 
+/* ---- bytes ---- */
+
+static void write_operand(const frit_operand *operand, struct str *out)
+{
+    uint32_t words[] = {operand->kind, operand->dtype, operand->value, operand->rank,
+                        operand->quant};
+
+    str_add(out, (const char *)words, sizeof(words));
+    str_add(out, (const char *)operand->extent, operand->rank * sizeof(*operand->extent));
+}
+
+static void write_op(const frit_op_desc *op, struct str *out)
+{
+    bool custom = op->id >= FRIT_OP_CUSTOM;
+    uint32_t head[] = {custom ? FRIT_OP_CUSTOM : op->id, op->rev, op->n_in, op->n_out};
+    uint64_t size;
+
+    str_add(out, (const char *)head, sizeof(head));
+    if (custom)
+        str_addf(out, "%s%c", op_row(op->id)->name, '\0');
+    for (uint32_t i = 0; i < op->n_in; i++)
+        write_operand(&op->in[i], out);
+    for (uint32_t i = 0; i < op->n_out; i++)
+        write_operand(&op->out[i], out);
+    memcpy(&size, op->attrs, sizeof(size));
+    str_add(out, op->attrs, (size_t)size);
+}
+
+void relative_write(const struct relative *relative, uint32_t first, uint32_t end, struct str *out)
+{
+    for (uint32_t i = first; i < end; i++)
+        write_op(&relative->ops[i], out);
+}
+
 /* ---- text ---- */
 
 /* Number 2 is a, 27 is z, 28 is aa. */

@@ -55,6 +55,10 @@ void relative_attrs(const frit_record_info *record, const void *attrs, unsigned 
 /* Whether the two are the same ops: ids, operands, KEY attributes; deaths are not compared. */
 bool relative_same_op(const frit_op_desc *a, const frit_op_desc *b);
 
+/* Appends ops `first` to before `end` as bytes: equal bytes after equal ops mean equal ops.  Deaths
+ * are left out; custom ops go by name and revision, so that another process writes the same. */
+void relative_write(const struct relative *relative, uint32_t first, uint32_t end, struct str *out);
+
 /* One line per op, for tests and explain:
  *   3: add f32[a, b] %0, %1 -> %2 | dead %0
  * extents as letters in order of first appearance, 0 and 1 as digits, scalars as "s". */

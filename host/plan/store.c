@@ -61,21 +61,16 @@ static bool load_key(struct walker *walker, const struct database_bytes *saved, 
 
 /* ---- saving ---- */
 
-/* A node on the way to the one that is shown. */
-struct saved {
-    struct str key;
-    int64_t node; /* 0: not in the file yet */
-    bool lost;    /* its key or a parent's cannot be saved */
-};
+/* The mark of a node whose key, or that of one above it, cannot be saved. */
+enum { LOST = -1 };
 
 struct saver {
     const struct store_context *context;
     struct walker walker;
+    struct automaton_list list;
     struct database *database;
-    int64_t space;
-    struct saved *way; /* [depth]; [0] is the root */
-    uint32_t n_way, way_room;
-    struct str plan, sync;
+    struct str key, plan, sync;
+    uint64_t n_nodes;
 };
 
 static struct database_bytes bytes_of(const struct str *str)
@@ -101,97 +96,102 @@ static frit_status write_plan(struct saver *saver, const struct plan *plan, stru
     return status == FRIT_NO_HOST_MEMORY ? fail_memory(err, 0) : FRIT_OK;
 }
 
-/* Puts the nodes of the way that are not in the file yet, the last one with its answers. */
-static void put_way(struct saver *saver, uint32_t depth, struct database_node *answers)
+static frit_status write_answers(struct saver *saver, const struct automaton_place *place,
+                                 struct database_node *out, frit_err *err)
 {
-    for (uint32_t d = 1; d <= depth; d++) {
-        struct saved *saved = &saver->way[d];
-        struct database_node none = {0}, *node = d == depth ? answers : &none;
-
-        if (saved->node)
-            continue;
-        node->parent = saver->way[d - 1].node;
-        node->key = bytes_of(&saved->key);
-        saved->node = database_put(saver->database, saver->space, node);
-        if (!saved->node)
-            return;
-    }
-}
-
-static frit_status enter_way(struct saver *saver, const struct automaton_place *place,
-                             frit_err *err)
-{
-    struct saved *saved;
-
-    while (saver->n_way <= place->depth) {
-        if (!array_grow(&saver->way, &saver->way_room, saver->n_way, 1, sizeof(*saver->way)))
-            return fail_memory(err, sizeof(*saver->way));
-        saver->way[saver->n_way++] = (struct saved){0};
-    }
-    saved = &saver->way[place->depth];
-    saved->key.length = 0;
-    saved->node = 0;
-    saved->lost =
-        saver->way[place->depth - 1].lost || !save_key(&saver->walker, place->key, &saved->key);
-    return saved->key.failed ? fail_memory(err, sizeof(*place->key)) : FRIT_OK;
+    TRY(write_plan(saver, place->plan, &saver->plan, err));
+    TRY(write_plan(saver, place->sync == place->plan ? NULL : place->sync, &saver->sync, err));
+    out->plan = bytes_of(&saver->plan);
+    out->sync = bytes_of(&saver->sync);
+    if (place->lazy == LAZY_GO_ON || out->plan.n_bytes)
+        out->lazy = (int64_t)place->lazy;
+    if (out->plan.n_bytes && place->sync == place->plan)
+        out->sync = as_lazy;
+    return FRIT_OK;
 }
 
 static frit_status save_place(void *ctx, const struct automaton_place *place, frit_err *err)
 {
     struct saver *saver = ctx;
-    struct database_node answers = {0};
+    struct database_node node = {.parent = place->parent};
 
-    TRY(enter_way(saver, place, err));
-    if (saver->way[place->depth].lost)
+    if (place->parent == LOST || *place->mark == LOST) {
+        *place->mark = LOST;
         return FRIT_OK;
-    TRY(write_plan(saver, place->plan, &saver->plan, err));
-    TRY(write_plan(saver, place->sync == place->plan ? NULL : place->sync, &saver->sync, err));
-    answers.plan = bytes_of(&saver->plan);
-    answers.sync = bytes_of(&saver->sync);
-    if (place->lazy == LAZY_GO_ON || answers.plan.n_bytes)
-        answers.lazy = (int64_t)place->lazy;
-    if (answers.plan.n_bytes && place->sync == place->plan)
-        answers.sync = as_lazy;
-    if (answers.lazy || answers.sync.n_bytes)
-        put_way(saver, place->depth, &answers);
+    }
+    saver->key.length = 0;
+    if (!save_key(&saver->walker, place->key, &saver->key)) {
+        *place->mark = LOST;
+        return FRIT_OK;
+    }
+    if (saver->key.failed)
+        return fail_memory(err, sizeof(*place->key));
+    node.key = bytes_of(&saver->key);
+    saver->n_nodes += place->lazy || place->sync;
+    TRY(write_answers(saver, place, &node, err));
+    *place->mark = database_put(saver->database, &node);
+    if (!*place->mark)
+        *place->mark = LOST;
     return FRIT_OK;
 }
 
-static frit_status save_all(struct saver *saver, struct automaton *automaton, bool *damaged,
-                            frit_err *err)
+/* Whether the rows of the namespace take more than they may. */
+static bool is_full(const struct database_space *space, struct automaton *automaton)
 {
-    const struct store_context *context = saver->context;
     struct automaton_stats stats;
+
+    automaton_stats(automaton, &stats);
+    return space->bytes < 0 || (uint64_t)space->bytes / FILE_FACTOR > stats.store_bytes;
+}
+
+/* Inside a transaction: what is new, or all of it where the file has nothing of the namespace, or
+ * too much. */
+static frit_status put_answers(struct saver *saver, frit_err *err)
+{
+    const struct database_space *space = database_space(saver->database, saver->context->space);
+    bool full = is_full(space, saver->walker.automaton);
+
+    if (full)
+        database_clear_space(saver->database);
+    TRY(automaton_take(&saver->walker, full || space->is_new ? AUTOMATON_ALL : AUTOMATON_NEW,
+                       &saver->list, err));
+    return automaton_visit(&saver->walker, &saver->list, save_place, saver, err);
+}
+
+/* What is not in the file in the end is new again. */
+static frit_status save_once(struct saver *saver, struct automaton *automaton, bool *damaged,
+                             struct store_saved *out, frit_err *err)
+{
     frit_status status;
 
     *damaged = false;
-    TRY(database_open(context->path, true, &saver->database, err));
+    TRY(database_open(saver->context->path, true, &saver->database, err));
     if (!saver->database)
         return FRIT_OK;
-    automaton_stats(automaton, &stats);
-    database_limit(saver->database, stats.store_bytes > UINT64_MAX / FILE_FACTOR
-                                        ? UINT64_MAX
-                                        : stats.store_bytes * FILE_FACTOR);
-    saver->space = database_space(saver->database, context->space);
     walker_init(&saver->walker, automaton);
-    status = automaton_visit(&saver->walker, save_place, saver, err);
+    status = put_answers(saver, err);
+    if (status || !database_commit(saver->database))
+        automaton_put_back(&saver->walker, &saver->list);
+    else
+        *out = (struct store_saved){saver->n_nodes, database_rows_written(saver->database)};
+    automaton_list_fini(&saver->list);
     walker_fini(&saver->walker);
-    *damaged = database_close(saver->database, status == FRIT_OK);
+    *damaged = database_close(saver->database);
     return status;
 }
 
 frit_status store_save(const struct store_context *context, struct automaton *automaton,
-                       frit_err *err)
+                       struct store_saved *out, frit_err *err)
 {
     struct saver saver = {.context = context};
     bool damaged;
-    frit_status status = save_all(&saver, automaton, &damaged, err);
+    frit_status status;
 
+    *out = (struct store_saved){0};
+    status = save_once(&saver, automaton, &damaged, out, err);
     if (!status && damaged)
-        status = save_all(&saver, automaton, &damaged, err);
-    for (uint32_t i = 0; i < saver.n_way; i++)
-        str_fini(&saver.way[i].key);
-    free(saver.way);
+        status = save_once(&saver, automaton, &damaged, out, err);
+    str_fini(&saver.key);
     str_fini(&saver.plan);
     str_fini(&saver.sync);
     return status;
@@ -298,8 +298,7 @@ static frit_status add_loaded(struct loader *loader, int64_t node, frit_err *err
     return FRIT_OK;
 }
 
-static frit_status load_rows(struct loader *loader, struct database *database, int64_t space,
-                             frit_err *err)
+static frit_status load_rows(struct loader *loader, struct database *database, frit_err *err)
 {
     struct automaton *automaton = loader->walker.automaton;
     struct automaton_stats before, now;
@@ -307,7 +306,7 @@ static frit_status load_rows(struct loader *loader, struct database *database, i
 
     automaton_stats(automaton, &before);
     TRY(add_loaded(loader, 0, err)); /* the root */
-    while (database_next(database, space, &row)) {
+    while (database_next(database, &row)) {
         if (!enter_row(loader, &row))
             continue;
         TRY(add_loaded(loader, row.node, err));
@@ -319,24 +318,40 @@ static frit_status load_rows(struct loader *loader, struct database *database, i
     return FRIT_OK;
 }
 
+/* What came from the file need not go back. */
+static frit_status forget_loaded(struct loader *loader, frit_err *err)
+{
+    struct automaton_list list;
+
+    walker_restart(&loader->walker);
+    TRY(automaton_take(&loader->walker, AUTOMATON_NEW, &list, err));
+    automaton_list_fini(&list);
+    return FRIT_OK;
+}
+
 frit_status store_load(const struct store_context *context, struct automaton *automaton,
-                       uint32_t *n_plans, frit_err *err)
+                       struct store_loaded *out, frit_err *err)
 {
     struct loader loader = {.context = context};
+    const struct database_space *space;
     frit_status status = FRIT_OK;
     struct database *database;
-    int64_t space;
 
-    *n_plans = 0;
+    *out = (struct store_loaded){0};
     TRY(database_open(context->path, false, &database, err));
-    space = database ? database_space(database, context->space) : 0;
-    if (space) {
+    if (!database)
+        return FRIT_OK;
+    space = database_space(database, context->space);
+    if (space->number) {
         walker_init(&loader.walker, automaton);
-        status = load_rows(&loader, database, space, err);
+        status = load_rows(&loader, database, err);
+        if (!status)
+            status = forget_loaded(&loader, err);
         walker_fini(&loader.walker);
     }
-    database_close(database, false);
+    out->days_unused = space->days_unused;
+    out->n_plans = loader.n_plans;
+    database_close(database);
     free(loader.nodes);
-    *n_plans = loader.n_plans;
     return status;
 }

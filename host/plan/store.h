@@ -28,15 +28,26 @@ struct store_context {
     uint32_t n_fusers;
 };
 
+struct store_loaded {
+    uint32_t n_plans;    /* answers that came */
+    int64_t days_unused; /* since somebody saved in this namespace */
+};
+
 /* Adds every path and answer that can be rebuilt, up to half of the automaton's bytes: a plan whose
- * programs cannot all be is left out.  FRIT_OK also where there was nothing; only memory fails.
- * `n_plans` counts the answers that came. */
+ * programs cannot all be is left out.  FRIT_OK also where there was nothing; only memory fails. */
 frit_status store_load(const struct store_context *context, struct automaton *automaton,
-                       uint32_t *n_plans, frit_err *err);
-/* Writes the answers of the newest generation with the ways to them, in one transaction.  A file
- * that has grown beyond four times the automaton's bytes is emptied first.  A file that cannot be
- * written is no failure; only memory fails. */
+                       struct store_loaded *out, frit_err *err);
+struct store_saved {
+    uint64_t n_nodes; /* whose answers were written down, whether or not the file had them */
+    uint64_t n_rows;  /* written */
+};
+
+/* Adds the answers that came since the last save, with the ways to them, in one transaction; all of
+ * the newest generation where the file has nothing of the namespace.  A namespace that takes more
+ * than four times the automaton's bytes is emptied first; others are deleted only once nobody has
+ * used them for 90 days.  A file that cannot be written is no failure, and what is new stays so;
+ * only memory fails. */
 frit_status store_save(const struct store_context *context, struct automaton *automaton,
-                       frit_err *err);
+                       struct store_saved *out, frit_err *err);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Meeting an op again: whether the next record of a segment that begins anew over its old ones is
- * what is recorded now.  What stands in the segment already is told by its handle alone, so that
- * nothing is looked up.  Inline, for the one path where every instruction counts.  Threads: under
- * the stream's lock. */
+/* Prediction: whether the next op of a segment is the one that it recorded there the last time, and
+ * recording it then.  An operand that the segment has already is compared by its handle alone, so
+ * that nothing is looked up.  Inline, for the one path where every instruction counts.  Threads:
+ * under the stream's lock. */
 #ifndef RECORD_PREDICT_H
 #define RECORD_PREDICT_H
 
 #include "record/segment.h"
+
+enum { PREDICT_IN = 8 }; /* operands that a predicted op has at most */
 
 /* Whether the handle names this value of the segment. */
 static inline bool predict_recorded(const struct seg_value *value, frit_tensor *tensor)
@@ -56,12 +58,12 @@ static inline void predict_set_alias(struct segment *segment, struct alias *alia
     alias->holds++;
 }
 
-/* Gives the record its new operands. */
+/* Gives the op its new operands. */
 static inline void predict_set_operands(struct segment *segment, const struct recorded_op *record,
                                         const struct segment_input *in)
 {
     for (uint32_t i = 0; i < record->n_in; i++) {
-        if (record->in[i].kind == FRIT_OPERAND_SCALAR || record->in[i].value < segment->n_values)
+        if (record->in[i].kind != FRIT_OPERAND_TENSOR || record->in[i].value < segment->n_values)
             continue;
         if (in[i].slot && in[i].slot->epoch != segment->epoch)
             predict_set(segment, in[i].slot, record->in[i].value);
@@ -70,7 +72,7 @@ static inline void predict_set_operands(struct segment *segment, const struct re
     }
 }
 
-/* It is: the next record comes again, with this output.  `sure`: all before it are. */
+/* Records the predicted op with this output.  `sure`: all before it were predicted, too. */
 static inline void predict_confirm(struct segment *segment, struct recorded_op *record,
                                    struct slot *out, bool sure)
 {
@@ -81,7 +83,6 @@ static inline void predict_confirm(struct segment *segment, struct recorded_op *
     if (sure)
         segment->n_confirmed = segment->n_ops;
     segment->n_values = record->end;
-    segment->n_extents = record->n_extents;
     segment->n_ops++;
 }
 

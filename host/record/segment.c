@@ -30,14 +30,14 @@ void segment_reset(struct segment *segment, uint64_t epoch)
 
 enum { MOST_MISPREDICTED = 64 }; /* then the memory of records that are no more is given back */
 
-void segment_rewind(struct segment *segment)
+void segment_rewind(struct segment *segment, uint64_t most)
 {
     segment->n_mispredicted += segment->n_predicted > segment->n_matched;
     if (segment->n_mispredicted >= MOST_MISPREDICTED) {
         segment_reset(segment, 0);
         return;
     }
-    segment->n_predicted = segment->n_matched;
+    segment->n_predicted = segment->n_matched < most ? segment->n_matched : (uint32_t)most;
     segment->n_ops = segment->n_values = segment->n_extents = segment->n_matched = 0;
     segment->n_confirmed = 0;
     segment->on_prediction = segment->persistent = false;
@@ -56,34 +56,13 @@ static bool reserve(struct segment *segment, uint32_t values)
            array_grow(&segment->types, &segment->types_capacity, segment->n_values, values,
                       sizeof(*segment->types)) &&
            array_grow(&segment->key_types, &segment->key_types_capacity, segment->n_values, values,
-                      sizeof(*segment->key_types)) &&
-           array_grow(&segment->extents, &segment->extents_capacity, segment->n_extents,
-                      values * FRIT_MAX_RANK, sizeof(*segment->extents));
-}
-
-static uint32_t extent_number(struct segment *segment, int64_t extent)
-{
-    if (extent <= 1)
-        return (uint32_t)extent;
-    for (uint32_t i = 0; i < segment->n_extents; i++) {
-        if (segment->extents[i] == extent)
-            return i + 2;
-    }
-    segment->extents[segment->n_extents++] = extent;
-    return segment->n_extents + 1;
+                      sizeof(*segment->key_types));
 }
 
 static uint32_t add_value(struct segment *segment, const struct op_type *type, uint32_t maker)
 {
-    struct key_type *key = &segment->key_types[segment->n_values];
-
     segment->values[segment->n_values] = (struct seg_value){.maker = maker};
     segment->types[segment->n_values] = *type;
-    key->dtype = type->dtype;
-    key->rank = type->rank;
-    for (uint32_t d = 0; d < type->rank; d++)
-        key->extent[d] = extent_number(segment, type->dims[d]);
-    key_type_pack(key);
     return segment->n_values++;
 }
 
@@ -187,7 +166,6 @@ static void add_record(struct segment *segment, struct recorded_op *record)
 {
     segment->persistent |= record->persistent;
     record->end = segment->n_values;
-    record->n_extents = segment->n_extents;
     segment->ops[segment->n_ops++] = record;
 }
 
@@ -236,6 +214,46 @@ void segment_bury_more(struct segment *segment, struct recorded_op *record, uint
 
 enum { FIXED = 16 };
 
+static uint32_t extent_number(struct segment *segment, int64_t extent)
+{
+    if (extent <= 1)
+        return (uint32_t)extent;
+    for (uint32_t i = 0; i < segment->n_extents; i++) {
+        if (segment->extents[i] == extent)
+            return i + 2;
+    }
+    segment->extents[segment->n_extents++] = extent;
+    return segment->n_extents + 1;
+}
+
+/* Numbers the extents of the values that are new with an op, then those of its expansion. */
+static bool number_extents(struct segment *segment, uint32_t number,
+                           const struct segment_form *form)
+{
+    struct recorded_op *record = segment->ops[number];
+    uint32_t n_inner = form ? form->n_extents : 0;
+
+    segment->n_extents = number ? segment->ops[number - 1]->n_extents : 0;
+    if (!array_grow(&segment->extents, &segment->extents_capacity, segment->n_extents,
+                    (record->end - record->first) * FRIT_MAX_RANK + n_inner,
+                    sizeof(*segment->extents)))
+        return false;
+    for (uint32_t v = record->first; v < record->end; v++) {
+        const struct op_type *type = &segment->types[v];
+        struct key_type *key = &segment->key_types[v];
+
+        key->dtype = type->dtype;
+        key->rank = type->rank;
+        for (uint32_t d = 0; d < type->rank; d++)
+            key->extent[d] = extent_number(segment, type->dims[d]);
+        key_type_pack(key);
+    }
+    for (uint32_t i = 0; i < n_inner; i++)
+        extent_number(segment, form->extents[i]);
+    record->n_extents = segment->n_extents;
+    return true;
+}
+
 static uint32_t first_packed(const struct segment *segment, const struct recorded_op *record)
 {
     for (uint32_t i = 0; i < record->n_in; i++) {
@@ -245,8 +263,8 @@ static uint32_t first_packed(const struct segment *segment, const struct recorde
     return 0;
 }
 
-bool segment_key(struct segment *segment, uint32_t number, struct walker *walker,
-                 struct op_key *key)
+bool segment_key(struct segment *segment, uint32_t number, const struct segment_form *form,
+                 struct walker *walker, struct op_key *key)
 {
     const struct recorded_op *record = segment->ops[number];
     struct key_operand fixed_in[FIXED], *in = fixed_in;
@@ -254,13 +272,16 @@ bool segment_key(struct segment *segment, uint32_t number, struct walker *walker
     struct key_parts parts = {.op = record->op,
                               .attrs_id = record->attrs_id,
                               .attrs = record->attrs,
+                              .form = form ? &form->key : NULL,
                               .n_in = record->n_in,
                               .n_types = record->end - record->first,
-                              .n_dead = record->n_dead,
-                              .first_packed = first_packed(segment, record)};
+                              .n_dead = record->n_dead};
     uint32_t fixed_dead[FIXED], *dead = fixed_dead;
     bool ok;
 
+    if (!number_extents(segment, number, form))
+        return false;
+    parts.first_packed = first_packed(segment, record);
     if (record->n_in > FIXED)
         in = malloc(record->n_in * sizeof(*in));
     if (parts.n_types > FIXED)

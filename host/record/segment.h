@@ -43,7 +43,7 @@ struct recorded_op {
     uint32_t n_dead, dead_capacity;
     uint32_t *dead;
     bool persistent;
-    bool simple;               /* can be met again, see segment_meet */
+    bool simple;               /* can be predicted, see api/fast.c */
     bool confirmed;            /* is what stood there before */
     bool continues;            /* the automaton says so after it, for good */
     uint32_t n_confirmed_dead; /* deaths that are what stood there before */
@@ -77,6 +77,7 @@ struct segment {
     struct segment *successor; /* ran after it the last time; of segments.c, as are the next two */
     uint64_t turn;             /* of its last run */
     bool running;
+    const void *bound; /* what it ran as the last time, of run/bound_cache.h; may be gone */
 };
 
 /* Whether the walker has taken every record's key. */
@@ -88,8 +89,8 @@ static inline bool segment_is_settled(const struct segment *segment)
 void segment_fini(struct segment *segment);
 /* Forgets everything; the values are no longer held. */
 void segment_reset(struct segment *segment, uint64_t epoch);
-/* The same, but the records may come again. */
-void segment_rewind(struct segment *segment);
+/* The same, but the ops, `most` of them, are predicted to be recorded again. */
+void segment_rewind(struct segment *segment, uint64_t most);
 /* Is emptied but for what may come again, under a number that no slot or alias has. */
 static inline void segment_begin(struct segment *segment, uint64_t epoch)
 {
@@ -145,9 +146,17 @@ static inline void segment_bury(struct segment *segment, uint32_t value)
     else
         segment_bury_more(segment, record, value);
 }
-/* The exact key of a record that got its last death. */
-bool segment_key(struct segment *segment, uint32_t record, struct walker *walker,
-                 struct op_key *key);
+/* What a composite op that the driver does not claim is expanded into: its relative form, and the
+ * extents above 1 that appear in the expanded ops so far. */
+struct segment_form {
+    struct key_form key;
+    const int64_t *extents;
+    uint32_t n_extents;
+};
+/* The exact key of op `number`, which has got its last death; the keys of the ops before it are
+ * taken.  `form` NULL: the op is not expanded.  False without memory. */
+bool segment_key(struct segment *segment, uint32_t number, const struct segment_form *form,
+                 struct walker *walker, struct op_key *key);
 /* Appends the records of `from` from number `first` on, with new numbers; makers among the earlier
  * ones become external.  False without memory, and `to` is as before. */
 bool segment_move(struct segment *to, const struct segment *from, uint32_t first);

@@ -72,7 +72,7 @@ static struct stream *stream_create(frit_device *device, const void *owner, bool
     stream->explicit = explicit;
     stream->n_scopes = stream->op_counter = 0;
     stream->has_ordinal = false;
-    stream->seed_epoch = 0;
+    stream->seed_version = 0;
     stream->count = (struct stream_counters){0};
     segment_reset(stream->segment, ++stream->last_epoch);
     walker_init(&stream->walker, device->automaton);
@@ -263,8 +263,6 @@ void stream_retire(struct stream *stream)
     alias_table_fini(&stream->aliases);
     failure_unref(stream->first_error);
     stream->first_error = NULL;
-    free(stream->memo);
-    stream->memo = NULL;
     stream->device = NULL;
     atomic_store(&stream->device_id, 0);
     home_fini(&stream->home);
@@ -277,14 +275,13 @@ void stream_retire(struct stream *stream)
 /* Counter words of a random op, taken when it is recorded. */
 static void take_numbers(struct stream *stream, struct segment_call *call)
 {
-    const struct device_config *config = &stream->device->config;
-    uint64_t epoch = atomic_load(config->epoch);
+    uint64_t version;
 
-    if (stream->seed_epoch != epoch) {
-        stream->seed_epoch = epoch;
+    call->seed = versioned_get(stream->device->config.seed, &version);
+    if (stream->seed_version != version) {
+        stream->seed_version = version;
         stream->op_counter = 0;
     }
-    call->seed = atomic_load(config->seed);
     call->counter = stream->op_counter++ | (uint64_t)stream->ordinal << 32;
 }
 

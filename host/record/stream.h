@@ -18,7 +18,6 @@
 struct assignment;
 struct binding;
 struct executor;
-struct memo;
 
 /* Counters of one stream, so that streams write no line that others write: written inside the
  * lock, read by anybody. */
@@ -36,8 +35,12 @@ static inline void stream_count(atomic_uint_least64_t *counter, uint64_t by)
 }
 
 struct stream {
-    struct slot_home home;           /* first: a slot's home is its stream */
-    frit_device *device;             /* NULL while it waits for one */
+    struct slot_home home; /* first: a slot's home is its stream */
+    /* Of each op, beside each other. */
+    frit_device *device;     /* NULL while it waits for one */
+    struct segment *segment; /* that is recorded into; inside the lock */
+    struct stream_counters count;
+
     atomic_uint_least64_t device_id; /* 0: none */
     struct stream *next;             /* in the device's list, under its lock */
     bool explicit;                   /* made by frit_stream_open; under the device's lock */
@@ -46,21 +49,18 @@ struct stream {
     struct executor *executor; /* of run/, under the baton; NULL: not made yet */
 
     /* Inside the lock. */
-    struct segments segments;
-    struct segment *segment; /* that is recorded into */
     struct walker walker;
     bool stalled; /* a plan waits at the walker's node, and another thread has the baton */
     struct alias_table aliases;
-    struct memo *memo;           /* of api/fast.c */
     struct assignment *assigned; /* see run/preassign.h; NULL as a rule */
     struct failure *first_error; /* since the last sync */
     uint64_t last_epoch;         /* of segments; never goes back */
-    struct stream_counters count;
-    uint32_t n_scopes; /* open ones, of any thread */
+    uint32_t n_scopes;           /* open ones, of any thread */
     bool has_ordinal;
     uint32_t ordinal;
     uint32_t op_counter;
-    uint64_t seed_epoch; /* of the seed that op_counter counts under */
+    uint64_t seed_version; /* of the seed that op_counter counts under */
+    struct segments segments;
 };
 
 /* ---- life ---- */

@@ -4,11 +4,13 @@
  * A program writes there itself where it can and nothing else that lies there is needed any more.
  * What came about elsewhere (a view, memory with a tail, a fallback, another device) is copied when
  * all steps have run: until then the memory is as its readers know it.  Threads: one at a time. */
+#include "run/bound_plan.h"
 #include "run/launch_parts.h"
 
 #include "base/array.h"
 #include "base/fail.h"
 #include "run/item.h"
+#include "run/mirror.h"
 
 /* ---- written by the launch ---- */
 
@@ -109,13 +111,15 @@ static frit_status add_copy(struct frame *frame, uint32_t number, frit_err *err)
     struct run_scratch *s = frame->scratch;
     struct value from = v->value;
 
+    TRY(mirror_fetch(frame->device, from.buffer, err));
     if (!layout_is_dense(&from.type, &from.layout) || lies_in(&from, memory)) {
-        TRY(launch_copy(frame, &v->value, NULL, &from, err));
+        TRY(launch_copy(frame, number, NULL, &from, err));
     } else {
         if (!array_grow(&s->seen, &s->seen_capacity, s->n_seen, 1, sizeof(*s->seen)))
             return fail_memory(err, sizeof(*s->seen));
         s->seen[s->n_seen++] = atomic_load(&from.buffer->last_write);
     }
+    bound_plan_spoil(frame->bound); /* it has launches alone */
     TRY(frame_reserve(frame, 2, err));
     TRY(batch_copy(&s->batch, from.buffer, launch_extent(&from).first, memory, err));
     TRY(batch_writes(&s->batch, memory, err));

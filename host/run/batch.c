@@ -141,8 +141,11 @@ frit_status batch_submit(struct batch *batch, frit_device *device, uint64_t *val
     TRY(device_submit(device, batch->cmds, batch->n_cmds, value, err));
     for (uint32_t i = 0; i < batch->n_written; i++) {
         atomic_store(&batch->written[i]->last_write, *value);
-        if (batch->written[i]->whole)
+        buffer_drop_mirror(batch->written[i]);
+        if (batch->written[i]->whole) {
             atomic_store(&batch->written[i]->whole->last_write, *value);
+            buffer_drop_mirror(batch->written[i]->whole);
+        }
     }
     atomic_fetch_add(&device->count.launches, batch->n_launches);
     atomic_fetch_add(&device->count.barriers, batch->n_barriers);

@@ -8,7 +8,8 @@
 
 #include "base/array.h"
 #include "base/fail.h"
-#include "run/replay.h"
+#include "run/bound_plan.h"
+#include "run/mirror.h"
 
 struct extent launch_extent(const struct value *value)
 {
@@ -64,6 +65,7 @@ static frit_status bind_inputs(struct launch *l, frit_err *err)
     for (uint32_t i = 0; i < l->call->n_in; i++) {
         if (l->in[i].type.dtype == FRIT_NO_DTYPE)
             continue;
+        TRY(mirror_fetch(l->frame->device, l->in[i].buffer, err));
         bind(l, i, FRIT_ARG_READ);
         s->seen[s->n_seen++] = atomic_load(&l->in[i].buffer->last_write);
     }
@@ -147,9 +149,7 @@ static bool place_inside(struct launch *l, uint32_t k, const frit_output_spec *s
         l->out[k].layout.offset = offset;
         l->out[k].buffer = buffer;
         frame_make(l->frame, l->call->out[k], buffer, from);
-        if (l->frame->bound)
-            bound_plan_add_made(l->frame->bound, l->call->out[k],
-                                &(struct bind_value){.of = l->call->in[i], .written = true});
+        bound_plan_add_made(l->frame->bound, l->call->out[k], buffer, l->call->in[i]);
         atomic_fetch_add(&l->frame->device->count.in_place, 1);
         frame_remark(l->frame, RUN_IN_PLACE);
         return true;
@@ -176,6 +176,7 @@ static frit_status place_assigned(struct launch *l, uint32_t k, frit_err *err)
     }
     atomic_store(&memory->last_write, 0);
     bind(l, l->call->n_in + k, flags);
+    bound_plan_add_assigned(l->frame->bound, l->call->out[k], &l->args[l->call->n_in + k], memory);
     return batch_writes(l->batch, memory, err);
 }
 
@@ -199,9 +200,8 @@ static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
             frame_workspace(l->frame, out->buffer, from);
         else
             frame_make(l->frame, l->call->out[k], out->buffer, from);
-        if (l->frame->bound && !l->given)
-            bound_plan_add_made(l->frame->bound, l->call->out[k],
-                                &(struct bind_value){GRAPH_NO_VALUE, true, persistent, bytes});
+        if (!l->given)
+            bound_plan_add_made(l->frame->bound, l->call->out[k], out->buffer, GRAPH_NO_VALUE);
         TRY(poison(l, out->buffer, err));
         flags |= FRIT_ARG_NOALIAS;
     }
@@ -218,6 +218,7 @@ static frit_status workspace(struct launch *l, uint64_t bytes, bool zeroed, stru
     TRY(frame_claim(l->frame, bytes, false, out, &from, err));
     frame_workspace(l->frame, *out, from);
     touch(l, (*out)->handle, (*out)->offset, bytes, true);
+    l->spaces[l->n_spaces++] = *out;
     if (zeroed)
         return batch_fill(l->batch, *out, bytes, 0, err);
     return poison(l, *out, err);

@@ -1,38 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a bound holds: written by bound.c, played by replay.c, which only changes what is said to be
- * there "while the bound plays", launches' addresses and numbers, and `spoiled`. */
+/* A bound plan: the launches of one run of a plan with their arguments bound, to be run again.
+ *
+ * A run records what it does while it does it: buffers that it allocates, values that get one,
+ * launches with their arguments, where submits end.  When it has ended, what a later run needs is
+ * worked out once.  A later run whose operands have the same types, layouts and lifetimes writes
+ * only addresses and scalars into the launches (replay.h).
+ *
+ * Every argument lies in an operand's buffer, in memory assigned to a value, or in a buffer of the
+ * bound plan.  One such buffer serves values, workspaces and copies one after the other, as it did
+ * in the recorded run, where BARRIERs stood between its users.
+ *
+ * What is out of the ordinary (a fallback, poisoned memory, a refused submit) spoils the recording.
+ * Nothing here fails: what cannot be kept spoils it too.  Threads: one at a time. */
 #ifndef RUN_BOUND_PLAN_H
 #define RUN_BOUND_PLAN_H
 
+#include "run/explore.h"
 #include "run/launch_scalars.h"
-#include "run/replay.h"
 
-enum bound_kind { BOUND_NONE, BOUND_EXTERNAL, BOUND_CREATED, BOUND_SHARED };
+#define BOUND_NOWHERE UINT32_MAX
+
+/* Where something lies: `index` is a value's number or a buffer's. */
+enum bound_place { BOUND_ABSENT, BOUND_OPERAND, BOUND_ASSIGNED, BOUND_BUFFER };
+
+struct bound_ref {
+    enum bound_place place;
+    uint32_t index;
+    uint64_t first;            /* byte in the buffer */
+    struct buffer *const *now; /* where the buffer stands while it is replayed; NULL: ABSENT */
+};
 
 struct bound_value {
-    enum bound_kind kind;
+    struct bound_ref at; /* whose buffer it has */
+    bool external;
     uint32_t seg;        /* value of the segment, or SEGMENT_EXTERNAL: inside a composite */
-    uint32_t of;         /* SHARED: whose buffer */
-    uint32_t dies_after; /* submits; UINT32_MAX: wanted */
-    bool wanted, last, persistent;
+    uint32_t dies_after; /* submits, from 1; of made values that are not wanted */
+    bool wanted, last;
+    bool takes;       /* wanted: it takes the owner of its buffer over */
     bool buried;      /* its death is part of the plan's key */
-    bool written;     /* SHARED: by a launch */
-    bool overwritten; /* EXTERNAL: through a value that shares it */
-    bool start;       /* EXTERNAL: the buffer lies at the start of its block */
-    uint64_t bytes;
+    bool overwritten; /* external: by a launch */
+    bool start;       /* external, assigned: the buffer lies at the start of its chunk */
+    bool aligned;     /* assigned: memory that the program writes itself */
+    uint32_t align_log2;
+    uint64_t bytes, tail; /* external, assigned: of the buffer */
     struct op_type type;
     struct layout layout;
-    struct buffer
-        *buffer; /* made ones: while the bound plays, else NULL; of an operand, the last */
+    struct buffer *buffer; /* external, assigned: while it is replayed */
 };
 
-/* An argument: where it lies in its buffer. */
-struct bound_arg {
-    uint32_t value; /* GRAPH_NO_VALUE: no tensor */
-    uint64_t first;
+/* Memory that a replay allocates. */
+struct bound_buffer {
+    uint64_t bytes;
+    bool persistent;
+    uint32_t made_in, dies_after; /* submits, from 1 */
+    uint32_t taker;               /* wanted value that keeps it, BOUND_NOWHERE: nobody */
+    uint32_t in;                  /* buffer that it shares memory with, or itself */
+    const void *seen;             /* the recorded run's buffer */
+    struct buffer *buffer;        /* while it is replayed */
 };
 
-/* Numbers that come from the records: of one op of a launch. */
+/* Scalars and bounds that come from a recorded op: of one op of a launch. */
 struct bound_scalars {
     uint32_t record;
     uint32_t scalar, bound; /* the first ones in the launch */
@@ -45,23 +72,23 @@ struct bound_scalars {
 struct bound_launch {
     frit_launch launch;
     struct prepared_cache *cache;
-    struct prepared *prepared;
-    struct bound_arg *args;
+    struct prepared *prepared; /* one reference */
+    struct bound_ref *args;
     uint32_t *ops; /* of the graph */
     struct bound_scalars *updates;
     uint8_t *classes;
     frit_scalar *scalars;
     int64_t *bounds;
-    uint32_t n_ops, n_in, n_updates;
-    uint64_t workspace_bytes;
-    struct buffer *workspace; /* while the bound plays */
-    bool barrier;
+    struct bound_ref *spaces; /* the workspace, if there is one, then derived memory */
+    uint32_t n_ops, n_in, n_updates, n_spaces;
+    uint64_t zeroed_bytes; /* of the workspace */
+    bool barrier;          /* before it */
     bool block;
     bool submit_after;
 };
 
-/* What must be the same to play: the numbers of a record that stands as its parts, attributes on
- * which sizes or places depend. */
+/* What must be equal to replay: the scalars of a recorded op that is expanded, attributes on which
+ * sizes or places depend. */
 struct same_record {
     uint32_t record;
     uint32_t n_in;
@@ -70,7 +97,14 @@ struct same_record {
     uint32_t attrs_bytes;
 };
 
-/* Numbers of values, by what is to be done with them. */
+/* A value that was made, that the segment knows, and whose death is not part of the plan's key: it
+ * is wanted or not, as it was. */
+struct bound_wish {
+    uint32_t seg;
+    bool wanted;
+};
+
+/* Numbers of values or buffers. */
 struct bound_list {
     uint32_t *list;
     uint32_t count;
@@ -80,18 +114,66 @@ struct bound_plan {
     struct arena arena;
     bool spoiled;
     struct bound_value *values;
-    struct bound_list external, created, shared, asked; /* asked: made, known to the
-                                                             segment, and not buried */
-    struct bound_list wanted;
-    struct bound_list dying; /* in the order of the submits after which they go */
+    struct bound_buffer *buffers;
+    struct bound_list external, assigned, wanted;
+    struct bound_wish *wishes;
+    struct bound_list made;  /* buffers that do not share another's memory */
+    struct bound_list dying; /* of these, what nobody takes, in the order of their deaths */
     struct bound_launch *launches;
     struct same_record *same;
-    bool *persistent; /* by record; NULL: none is */
-    uint32_t n_values, n_launches, launches_capacity, n_same, n_submits, n_calls;
-    uint32_t n_seg; /* values of the segment */
-    uint32_t plays;
+    bool *persistent; /* by recorded op; NULL: none is */
+    uint32_t n_values, n_wishes, n_buffers, n_launches, n_same, n_submits, n_calls, n_blocks;
+    uint32_t buffers_capacity, launches_capacity;
+    uint32_t replays;
+    uint32_t n_dropped; /* of the dying, while it is replayed */
     frit_cmd *cmds;
     uint32_t cmds_capacity;
 };
+
+/* NULL without memory. */
+struct bound_plan *bound_plan_create(uint32_t n_values);
+void bound_plan_destroy(struct bound_plan *bound); /* NULL does nothing */
+/* Bytes of host memory. */
+uint64_t bound_plan_bytes(const struct bound_plan *bound);
+
+/* ---- recording, from inside a run; NULL does nothing ---- */
+
+void bound_plan_spoil(struct bound_plan *bound);
+/* The run allocated a buffer. */
+void bound_plan_add_buffer(struct bound_plan *bound, const struct buffer *buffer, bool persistent);
+/* A value has a buffer now: one that was added, or that of the value `of`. */
+void bound_plan_add_made(struct bound_plan *bound, uint32_t value, const struct buffer *buffer,
+                         uint32_t of);
+/* A launch will write a value where it is assigned to. */
+void bound_plan_add_assigned(struct bound_plan *bound, uint32_t value, const frit_arg *arg,
+                             const struct buffer *memory);
+/* A launch as it is added to the batch. */
+struct bind_launch {
+    const frit_launch *launch;
+    struct prepared_cache *cache;
+    struct prepared *prepared;
+    const struct value *values; /* of the arguments: operands, then outputs */
+    const uint32_t *in;         /* values of the plan whose buffers operands lie in */
+    const uint32_t *out;        /* GRAPH_NO_VALUE: not wanted; NULL: a copy for another launch */
+    const uint32_t *ops;        /* of the graph */
+    struct buffer *const *spaces;
+    uint32_t n_ops, n_in, n_out, n_spaces;
+    bool barrier; /* one stands before it */
+    bool block;
+    const uint8_t *classes;
+};
+void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *launch);
+/* A submit went through. */
+void bound_plan_add_submit(struct bound_plan *bound);
+/* A value that was made died; its buffer is free after the next submit. */
+void bound_plan_add_death(struct bound_plan *bound, uint32_t value);
+
+/* ---- the end of a recorded run ---- */
+
+/* The values after the run.  True: it can be replayed.  `explorer` and `segment` are what the graph
+ * was made from. */
+bool bound_plan_finish(struct bound_plan *bound, const struct run_value *values,
+                       const struct explorer *explorer, const struct segment *segment,
+                       uint32_t n_calls);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/timeline.h"
 #include "device/plan_saver.h"
 #include "run/execution.h"
+#include "run/match.h"
 #include "run/preassign.h"
 
 /* ---- the lazy way ---- */
@@ -20,7 +21,8 @@ static void detach(struct stream *stream, uint32_t n_calls, struct execution *f)
                             .executor = stream->executor,
                             .segment = stream->segment,
                             .n_calls = n_calls,
-                            .ordinal = stream->ordinal};
+                            .ordinal = stream->ordinal,
+                            .serial = stream->walker.serial};
     segment_begin(next, ++stream->last_epoch);
     if (!segment_move(next, f->segment, n_calls)) {
         segment_release(next);
@@ -40,6 +42,25 @@ static void attach(struct stream *stream, struct segment *ran)
         stream_switch(stream, segments_after(ran, stream->segment));
 }
 
+/* Takes the baton if nobody has it. */
+static bool begin_executing(struct stream *stream)
+{
+    if (thread_is_executing() || pthread_mutex_trylock(&stream->baton))
+        return false;
+    if (executor_of(stream)) {
+        thread_set_executing(true);
+        return true;
+    }
+    pthread_mutex_unlock(&stream->baton);
+    return false;
+}
+
+static void end_executing(struct stream *stream)
+{
+    thread_set_executing(false);
+    pthread_mutex_unlock(&stream->baton);
+}
+
 static bool capped(frit_device *device)
 {
     uint64_t most = device->config.max_explorations;
@@ -47,117 +68,98 @@ static bool capped(frit_device *device)
     return most && atomic_load(&device->count.explorations) >= most;
 }
 
-/* Outside of the lock: asks the search; NULL: go on.  The reference is the caller's. */
+/* Outside of the lock: searches a plan; NULL: go on.  The reference is the caller's. */
 static struct plan *explore_lazy(struct stream *stream)
 {
     struct segment *segment = stream->segment;
+    uint64_t begun = timeline_begin();
     struct plan *plan = NULL;
     frit_err err = ERR_INIT;
 
-    atomic_fetch_add(&stream->device->count.plan_misses, 1);
-    if (capped(stream->device) || explorer_lazy(&stream->executor->explorer, stream->device,
-                                                segment, segment->n_matched, &plan, &err))
-        return NULL;
-    walker_set_lazy(&stream->walker, plan);
-    plan_saver_note(stream->device->saver);
+    if (!explorer_lazy(&stream->executor->explorer, stream->device, segment, segment->n_matched,
+                       &plan, &err)) {
+        walker_set_lazy(&stream->walker, plan);
+        plan_saver_note(stream->device->saver);
+    }
+    timeline_end(begun, "search", str_of("explore"));
     return plan;
 }
 
-/* Inside the lock: the answer at the walker's place, if it is not to go on.  False if another
- * thread has the baton: then matching waits here. */
-static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan)
+/* Inside the lock, with the baton: runs the first `n_calls` ops, by the plan or (NULL) op by op. */
+static void run_first(struct stream *stream, uint32_t n_calls, struct plan *plan)
 {
-    struct plan *found = NULL;
     struct execution f;
 
-    if (thread_is_executing() || pthread_mutex_trylock(&stream->baton))
-        return false;
-    if (!executor_of(stream)) {
-        pthread_mutex_unlock(&stream->baton);
-        return false;
-    }
-    thread_set_executing(true);
-    if (kind == LAZY_UNKNOWN) {
-        uint64_t begun = timeline_begin();
+    detach(stream, n_calls, &f);
+    home_leave(&stream->home);
+    execution_run(&f, f.n_calls == n_calls ? plan : NULL);
+    home_enter(&stream->home);
+    attach(stream, f.segment);
+    walker_restart(&stream->walker);
+}
 
-        home_leave(&stream->home);
-        plan = found = explore_lazy(stream);
-        timeline_end(begun, "search", str_of("explore"));
-        home_enter(&stream->home);
+/* Inside the lock, with the baton, where nothing is known.  When no more may be searched, what is
+ * queued runs op by op. */
+static void run_unknown(struct stream *stream)
+{
+    struct plan *found;
+
+    atomic_fetch_add(&stream->device->count.plan_misses, 1);
+    if (capped(stream->device)) {
+        run_first(stream, stream->segment->n_matched, NULL);
+        return;
+    }
+    home_leave(&stream->home);
+    found = explore_lazy(stream);
+    home_enter(&stream->home);
+    if (!found)
+        return;
+    run_first(stream, found->n_calls, found);
+    home_leave(&stream->home);
+    execution_drop_plan(stream->device, found);
+    home_enter(&stream->home);
+}
+
+/* Inside the lock: acts on what is known at the walker's node, if that is not to go on.  False if
+ * another thread has the baton: then matching waits here. */
+static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan)
+{
+    if (!begin_executing(stream))
+        return false;
+    if (kind == LAZY_UNKNOWN) {
+        run_unknown(stream);
     } else {
         stream_count(&stream->count.plan_hits, 1);
+        run_first(stream, plan->n_calls, plan);
     }
-    if (plan) {
-        detach(stream, plan->n_calls, &f);
-        home_leave(&stream->home);
-        execution_run(&f, f.n_calls == plan->n_calls ? plan : NULL);
-        execution_drop_plan(stream->device, found);
-        home_enter(&stream->home);
-        attach(stream, f.segment);
-        walker_restart(&stream->walker);
-    }
-    thread_set_executing(false);
-    pthread_mutex_unlock(&stream->baton);
+    end_executing(stream);
     return true;
 }
 
-/* Records that are sure: the walker goes where it was behind the last of them. */
-static bool match_confirmed(struct stream *stream)
+/* Inside the lock: leaves it to take the next op with its expansion.  False if another thread has
+ * the baton, or several threads record: then matching waits here. */
+static bool match_outside(struct stream *stream)
 {
-    struct segment *segment = stream->segment;
-
-    if (segment->n_matched >= segment->n_confirmed)
+    if (!home_is_mine(&stream->home) || !begin_executing(stream))
         return false;
-    stream->walker.node = segment->ops[segment->n_confirmed - 1]->node;
-    stream->walker.depth += segment->n_confirmed - segment->n_matched;
-    segment->n_matched = segment->n_confirmed;
+    home_leave(&stream->home);
+    match_expanded(&stream->executor->explorer, stream->device, stream->segment, &stream->walker);
+    home_enter(&stream->home);
+    end_executing(stream);
     return true;
 }
 
-/* The numbers of attributes are asked for in each generation, or it would forget them. */
-static void renew_attrs(struct stream *stream)
+/* Inside the lock: takes the next op, whose deaths are final; false: matching waits. */
+static bool match_next(struct stream *stream)
 {
     struct segment *segment = stream->segment;
 
-    for (uint32_t r = segment->n_matched; r < segment->n_ops; r++) {
-        struct recorded_op *record = segment->ops[r];
-
-        if (record->attrs_id)
-            record->attrs_id = key_attrs(&stream->walker, record->op, record->attrs);
-    }
-}
-
-/* Inside the lock: lets the walker take the key of the next record that is final. */
-static void match_next(struct stream *stream)
-{
-    struct segment *segment = stream->segment;
-    struct recorded_op *record;
-    struct op_key key;
-
-    if (match_confirmed(stream))
-        return;
-    record = segment->ops[segment->n_matched];
-    if (record->confirmed && record->n_confirmed_dead == record->n_dead &&
-        segment->n_predicted > segment->n_matched && segment->serial == stream->walker.serial) {
-        stream->walker.node = record->node;
-        stream->walker.depth++;
-        segment->n_matched++;
-        return;
-    }
-    record->n_dead = record->confirmed ? record->n_confirmed_dead : record->n_dead;
-    record->confirmed = record->continues = false;
-    if (segment->serial != stream->walker.serial)
-        renew_attrs(stream);
-    if (segment_key(segment, segment->n_matched, &stream->walker, &key))
-        walker_step(&stream->walker, &key);
-    else
-        stream->walker.node = NULL; /* off the trie: nothing is known here or further */
-    /* What stood behind another node does not come again, nor has it where it came already. */
-    if (record->node != stream->walker.node || segment->serial != stream->walker.serial)
-        segment->n_predicted = 0;
-    record->node = stream->walker.node;
-    segment->serial = stream->walker.serial;
-    segment->n_matched++;
+    if (match_predicted(segment, &stream->walker))
+        return true;
+    if (match_needs_form(segment))
+        return match_outside(stream);
+    match_key(segment, &stream->walker, NULL);
+    return true;
 }
 
 void stream_settle_all(struct stream *stream)
@@ -167,8 +169,8 @@ void stream_settle_all(struct stream *stream)
         struct plan *plan = NULL;
         enum lazy_kind kind;
 
-        if (!stream->stalled)
-            match_next(stream);
+        if (!stream->stalled && !match_next(stream))
+            return;
         stream->stalled = false;
         record = stream->segment->ops[stream->segment->n_matched - 1];
         /* A stream that several threads record into runs by drains alone. */
@@ -202,8 +204,14 @@ static struct plan *explore_sync(struct execution *f, struct walker *walker)
 
 static void run_detached(struct execution *f, struct walker *walker)
 {
-    struct plan *plan = walker_sync(walker), *found = NULL;
+    struct plan *plan, *found = NULL;
 
+    while (f->segment->n_matched < f->segment->n_ops) {
+        if (!match_predicted(f->segment, walker))
+            match_expanded(&f->executor->explorer, f->stream->device, f->segment, walker);
+    }
+    plan = walker_sync(walker);
+    f->known = plan;
     if (!plan) {
         uint64_t begun = timeline_begin();
 
@@ -234,12 +242,9 @@ bool stream_drain(struct stream *stream, enum drain_cause cause)
         pthread_mutex_unlock(&stream->baton);
         return true;
     }
-    while (stream->segment->n_matched < stream->segment->n_ops)
-        match_next(stream);
     stream->stalled = false;
     executor_of(stream);
     walker = stream->walker;
-    stream_count(&stream->count.plan_hits, walker_sync(&walker) ? 1 : 0);
     walker_init(&stream->walker, stream->device->automaton);
     detach(stream, stream->segment->n_ops, &f);
     home_leave(&stream->home);
@@ -252,6 +257,7 @@ bool stream_drain(struct stream *stream, enum drain_cause cause)
     thread_set_executing(false);
     walker_fini(&walker);
     home_enter(&stream->home);
+    stream_count(&stream->count.plan_hits, f.known ? 1 : 0);
     attach(stream, f.segment);
     home_leave_drop(&stream->home);
     timeline_end(begun, "stream", str_of(names[cause]));
@@ -333,12 +339,11 @@ static bool has_effects(const struct segment *segment)
     return false;
 }
 
-static void stop(struct stream *stream)
+static void retire(struct stream *stream)
 {
-    stream_stop(stream);
-    preassign_forget(stream);
     executor_destroy(stream->executor);
     stream->executor = NULL;
+    stream_retire(stream);
 }
 
 static void close_streams(frit_device *device)
@@ -347,13 +352,16 @@ static void close_streams(frit_device *device)
         if (has_effects(stream->segment))
             stream_drain(stream, DRAIN_SYNC);
     }
-    for (struct stream *stream = device->streams; stream; stream = stream->next)
-        stop(stream);
+    for (struct stream *stream = device->streams; stream; stream = stream->next) {
+        stream_stop(stream);
+        preassign_forget(stream);
+    }
+    device_wait(device, atomic_load(&device->last_value), NULL); /* programs end with executors */
     while (device->streams) {
         struct stream *stream = device->streams;
 
         device->streams = stream->next;
-        stream_retire(stream);
+        retire(stream);
     }
 }
 

@@ -5,8 +5,11 @@
 
 #include "base/fail.h"
 #include "base/timeline.h"
+#include "run/launch.h"
 #include "run/preassign.h"
 #include "run/replay.h"
+
+enum { BOUND_SHARE = 4 }; /* of store_bytes, that a stream's bound plans take at most */
 
 struct executor *executor_of(struct stream *stream)
 {
@@ -27,6 +30,7 @@ void executor_destroy(struct executor *executor)
     if (!executor)
         return;
     explorer_fini(&executor->explorer);
+    bound_cache_fini(&executor->bound);
     run_scratch_destroy(executor->scratch);
     free(executor);
 }
@@ -159,14 +163,15 @@ void execution_drop_plan(frit_device *device, struct plan *plan)
     plan_unref(plan);
 }
 
-/* The end of a execution, inside the lock, which it leaves: nothing is held any more. */
+/* The end of an execution, inside the lock, which it leaves: nothing is held any more. */
 static void end(struct execution *f)
 {
     struct stream *stream = f->stream;
     struct alias *gone;
 
     segment_release(f->segment);
-    segment_rewind(f->segment);
+    /* The op that fills the queue goes the long way, which runs it. */
+    segment_rewind(f->segment, (uint64_t)stream->device->config.max_ops - 1);
     gone = alias_take_gone(&stream->aliases);
     home_leave_drop(&stream->home);
     alias_free(gone);
@@ -175,27 +180,18 @@ static void end(struct execution *f)
     reap_plans(stream->device);
 }
 
-/* A bound for the run to come, where it could be played again and there is none like it: memory
- * that is filled with NaN or assigned, or failures that are known, want the long way each time. */
-static struct bound_plan *blank_tape(const struct execution *f, const struct plan *plan)
+/* A bound plan for the run to come to record into.  Memory that is filled with NaN, or that lacked,
+ * wants to run step by step each time. */
+static struct bound_plan *begin_binding(const struct execution *f, const struct plan *plan)
 {
-    const frit_device *device = f->stream->device;
-
-    if (f->lacked || f->assigned || device->config.poison)
-        return NULL;
-    return bound_plan_create(plan->n_values);
+    return f->lacked || f->stream->device->config.poison ? NULL : bound_plan_create(plan->n_values);
 }
 
-static struct plan_warm *warm_set(const struct execution *f, struct plan *plan)
+/* Keeps it if it can be replayed. */
+static void end_binding(struct execution *f, struct plan *plan)
 {
-    return &plan->warm[f->ordinal % PLAN_WARM_SETS];
-}
-
-/* Keeps the bound with the plan if it can be played; an older one makes room. */
-static void keep_tape(struct execution *f, struct plan *plan)
-{
-    struct plan_warm *warm = warm_set(f, plan);
     struct bound_plan *bound = f->run.bound;
+    frit_device *device = f->stream->device;
 
     if (!bound)
         return;
@@ -204,14 +200,9 @@ static void keep_tape(struct execution *f, struct plan *plan)
         bound_plan_destroy(bound);
         return;
     }
-    atomic_store(&plan->warm_free, bound_plan_destroy);
-    for (uint32_t i = 0; i < PLAN_WARM; i++) {
-        void *empty = NULL;
-
-        if (atomic_compare_exchange_strong(&warm->bound[i], &empty, bound))
-            return;
-    }
-    bound_plan_destroy(atomic_exchange(&warm->bound[plan->serial % PLAN_WARM], bound));
+    bound_cache_add(&f->executor->bound, plan, bound, device->config.store_bytes / BOUND_SHARE,
+                    device);
+    f->segment->bound = bound;
 }
 
 static void execute_plan(struct execution *f, struct plan *plan)
@@ -230,18 +221,18 @@ static void execute_plan(struct execution *f, struct plan *plan)
                           .stream = f->ordinal,
                           .assigned = f->assigned,
                           .scratch = f->executor->scratch,
-                          .bound = blank_tape(f, plan)};
+                          .bound = begin_binding(f, plan)};
     atomic_fetch_add(&stream->device->count.plan_runs, 1);
     if (watch_is_on(&stream->device->watch))
         f->run.notes = arena_array(&f->segment->arena, plan->n_steps, sizeof(struct run_note));
     run_plan(&f->run);
     if (watch_is_on(&stream->device->watch))
         watch_ran(&stream->device->watch, &f->run);
-    keep_tape(f, plan);
+    end_binding(f, plan);
     find_poison(f, false);
 }
 
-/* Runs the plan over the first records of a work that is detached; without a plan they fail.  No
+/* Runs the plan over the first ops of a segment that is detached; without a plan they fail.  No
  * lock is held, the baton is. */
 static void execute(struct execution *f, struct plan *plan, const frit_err *err)
 {
@@ -265,9 +256,10 @@ static void execute(struct execution *f, struct plan *plan, const frit_err *err)
 
 /* ---- running a plan as before ---- */
 
-/* Plays a bound that fits; false: nothing has happened. */
-static bool play(struct execution *f, struct bound_plan *bound)
+/* Replays a bound plan that fits; false: nothing has happened. */
+static bool replay_one(struct execution *f, struct bound_entry *entry)
 {
+    struct bound_plan *bound = entry->bound;
     struct stream *stream = f->stream;
     frit_device *device = stream->device;
     struct failure *failure = NULL;
@@ -276,51 +268,52 @@ static bool play(struct execution *f, struct bound_plan *bound)
     bool fits;
 
     home_enter(&stream->home);
-    fits = replay_matches(bound, f->segment);
+    fits = replay_matches(bound, f->segment, f->assigned);
     home_leave(&stream->home);
-    if (!fits || !replay_is_sound(bound, device))
+    if (!fits || !replay_is_sound(bound, device) || !replay_fetch(bound, device))
         return false;
-    st = replay_run(bound, device, f->segment, f->ordinal, &value);
+    st = replay_run(bound, device, f->segment, f->ordinal, &value, &failure);
     f->lacked = launch_lacked_memory(st);
     if (st)
         return false;
     timeline_end(begun, "plan", str_of("replay"));
-    if (atomic_load(&device->n_poisons))
+    if (!failure && atomic_load(&device->n_poisons))
         failure = replay_failure(bound, device, value);
     home_enter(&stream->home);
     replay_publish(bound, f->segment, failure);
     stream_count(&stream->count.replays, 1);
-    stream_count(&stream->count.launches, bound_plan_launches(bound));
-    stream_count(&stream->count.fused, bound_plan_blocks(bound));
+    stream_count(&stream->count.launches, bound->n_launches);
+    stream_count(&stream->count.fused, bound->n_blocks);
     if (failure && !stream->first_error)
         stream->first_error = failure_ref(failure);
+    f->segment->bound = bound;
     end(f);
     replay_end(bound);
+    bound_cache_used(&f->executor->bound, entry);
     failure_unref(failure);
     return true;
 }
 
-/* Each bound serves one run at a time: whoever takes it out puts it back.  Where one that fits
- * found no memory, no other one would.  Who looks on wants to see the steps. */
-static bool replay(struct execution *f, struct plan *plan)
+/* Where one that fits found no memory, no other one would.  Who looks on wants to see the steps. */
+static bool replay(struct execution *f, const struct plan *plan)
 {
-    struct plan_warm *warm = warm_set(f, plan);
-    bool played = false;
+    struct bound_cache *cache = &f->executor->bound;
+    frit_device *device = f->stream->device;
+    const void *likely = f->segment->bound;
+    struct bound_entry *entry;
+    bool replayed = false;
+    uint32_t at = 0;
 
-    if (watch_is_on(&f->stream->device->watch))
+    if (watch_is_on(&device->watch))
         return false;
-    for (uint32_t i = 0; i < PLAN_WARM && !played && !f->lacked; i++) {
-        struct bound_plan *bound = atomic_exchange(&warm->bound[i], NULL);
-        void *empty = NULL;
-
-        if (!bound)
+    while (!replayed && !f->lacked && (entry = bound_cache_next(cache, plan, likely, &at))) {
+        replayed = replay_one(f, entry);
+        if (!entry->bound->spoiled)
             continue;
-        played = play(f, bound);
-        if (bound_plan_is_spoiled(bound) ||
-            !atomic_compare_exchange_strong(&warm->bound[i], &empty, bound))
-            bound_plan_destroy(bound);
+        bound_cache_remove(cache, entry, device);
+        at--;
     }
-    return played;
+    return replayed;
 }
 
 /* The graph of what the plan covers, and a plan for it: a plan of equal keys need not fit. */
@@ -355,8 +348,11 @@ void execution_run(struct execution *f, struct plan *plan)
     frit_err err = ERR_INIT;
     struct plan *other;
 
-    if (plan && !f->assigned && replay(f, plan))
+    bound_cache_sweep(&f->executor->bound, f->serial, f->stream->device);
+    if (plan && replay(f, plan)) {
+        preassign_end(f->assigned);
         return;
+    }
     if (make_fit(f, plan, &other, &err))
         plan = NULL;
     else if (other)

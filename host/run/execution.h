@@ -6,12 +6,13 @@
 #define RUN_EXECUTION_H
 
 #include "record/stream.h"
-#include "run/explore.h"
+#include "run/bound_cache.h"
 
 /* What a stream keeps from run to run. */
 struct executor {
     struct explorer explorer; /* of the segment that is matched or runs */
     struct run_scratch *scratch;
+    struct bound_cache bound;
 };
 
 /* The stream's executor, made at the first use; NULL without memory.  With the baton. */
@@ -22,8 +23,10 @@ struct execution {
     struct stream *stream;
     struct executor *executor;
     struct segment *segment;
+    uint64_t serial;             /* of the automaton generation */
     uint32_t n_calls;            /* ops that the plan covers */
     uint32_t ordinal;            /* of the stream when detached: it may pass to another thread */
+    bool known;                  /* a drain found the plan in the automaton */
     bool lacked;                 /* memory, to be run as before */
     struct assignment *assigned; /* to values that the plan makes */
     struct run_value *values;

@@ -15,6 +15,7 @@ void explorer_fini(struct explorer *explorer)
     graph_fini(&explorer->graph);
     relative_fini(&explorer->relative);
     search_destroy(explorer->search);
+    period_fini(&explorer->period);
     free(explorer->ops);
     free(explorer->call_end);
     free(explorer->value_of);
@@ -29,7 +30,8 @@ void explorer_reset(struct explorer *explorer)
     relative_reset(&explorer->relative);
     if (explorer->search)
         search_reset(explorer->search);
-    explorer->n_calls = explorer->n_values = 0;
+    period_reset(&explorer->period);
+    explorer->n_calls = explorer->n_values = explorer->n_relative = 0;
     explorer->expanded = false;
 }
 
@@ -359,10 +361,34 @@ static frit_status explorer_relative(struct explorer *e, frit_device *device,
                                      const struct segment *segment, uint32_t n_calls, frit_err *err)
 {
     TRY(explorer_graph(e, device, segment, n_calls, err));
-    for (uint32_t call = 0; call < n_calls; call++) {
-        if (e->relative.n_ops < e->call_end[call])
-            TRY(add_relative(e, segment, call, err));
-    }
+    for (; e->n_relative < n_calls; e->n_relative++)
+        TRY(add_relative(e, segment, e->n_relative, err));
+    return FRIT_OK;
+}
+
+static bool is_expanded(const struct explorer *e, const struct segment *segment, uint32_t number)
+{
+    uint32_t from = number ? e->call_end[number - 1] : 0;
+
+    return e->call_end[number] != from + 1 || e->graph.ops[from].op != segment->ops[number]->op;
+}
+
+frit_status explorer_form(struct explorer *e, frit_device *device, const struct segment *segment,
+                          uint32_t number, struct str *bytes, struct segment_form *form,
+                          frit_err *err)
+{
+    bytes->length = 0;
+    *form = (struct segment_form){0};
+    TRY(explorer_graph(e, device, segment, number + 1, err));
+    if (!is_expanded(e, segment, number))
+        return FRIT_OK;
+    TRY(explorer_relative(e, device, segment, number + 1, err));
+    relative_write(&e->relative, number ? e->call_end[number - 1] : 0, e->call_end[number], bytes);
+    if (bytes->failed)
+        return fail_memory(err, bytes->length);
+    *form = (struct segment_form){.key = {bytes->text, bytes->length},
+                                  .extents = e->relative.extents,
+                                  .n_extents = e->relative.n_extents};
     return FRIT_OK;
 }
 
@@ -446,7 +472,9 @@ frit_status explorer_lazy(struct explorer *e, frit_device *device, const struct 
     TRY(explorer_relative(e, device, segment, n_calls, err));
     TRY(search_begin(e, device, err));
     TRY(search_push(e->search, &e->relative, err));
-    return search_open(e->search) ? FRIT_OK : finish(e, device, false, plan, err);
+    if (!search_open(e->search))
+        return finish(e, device, false, plan, err);
+    return period_ends(&e->period, segment, n_calls) ? finish(e, device, true, plan, err) : FRIT_OK;
 }
 
 frit_status explorer_sync(struct explorer *e, frit_device *device, const struct segment *segment,

@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "plan/plan.h"
 #include "record/segment.h"
+#include "run/period.h"
 #include "run/run.h"
 #include "search/search.h"
 
@@ -23,7 +24,9 @@ struct explorer {
     uint32_t n_calls, n_values; /* of the segment, that the graph has */
     bool expanded;              /* some composite row stands as its parts */
     struct relative relative;   /* of the first ops of the graph */
+    uint32_t n_relative;        /* ops of the segment that `relative` has */
     struct search *search;
+    struct period period;
 };
 
 void explorer_fini(struct explorer *explorer);
@@ -32,6 +35,13 @@ void explorer_reset(struct explorer *explorer);
 /* The graph of the first `n_calls` records. */
 frit_status explorer_graph(struct explorer *explorer, frit_device *device,
                            const struct segment *segment, uint32_t n_calls, frit_err *err);
+
+/* The expansion of recorded op `number`, the next after those that the graph has or one of them;
+ * the op has got its last death.  `bytes` is emptied and written; *form points into it and into the
+ * explorer.  With no bytes the op is not expanded. */
+frit_status explorer_form(struct explorer *explorer, frit_device *device,
+                          const struct segment *segment, uint32_t number, struct str *bytes,
+                          struct segment_form *form, frit_err *err);
 
 /* What the search says after exactly the first `n_calls` records: *plan NULL: go on. */
 frit_status explorer_lazy(struct explorer *explorer, frit_device *device,

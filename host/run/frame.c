@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "base/fail.h"
-#include "run/replay.h"
+#include "run/bound_plan.h"
 
 enum { REUSE_BYTES = 1 << 16 }; /* less is not worth the BARRIER that using it again costs */
 
@@ -112,15 +112,16 @@ frit_status frame_claim(struct frame *frame, uint64_t bytes, bool persistent, st
         struct buffer *held = s->log[i].held;
 
         if (held && held->bytes == bytes && buffer_owners(held) == 1 && !buffer_pins(held) &&
-            buffer_is_persistent(held) == persistent) {
-            bound_plan_spoil(frame->bound);
+            buffer_is_persistent(held) == persistent && !buffer_is_away(held)) {
             s->log[i].held = NULL;
             *from = i;
             *out = held;
             return FRIT_OK;
         }
     }
-    return buffer_create(frame->device->memory, bytes, persistent, out, err);
+    TRY(buffer_create(frame->device->memory, bytes, persistent, out, err));
+    bound_plan_add_buffer(frame->bound, *out, persistent);
+    return FRIT_OK;
 }
 
 struct buffer *frame_inherit(struct frame *frame, uint32_t value, uint32_t *from)
@@ -157,8 +158,7 @@ void frame_workspace(struct frame *frame, struct buffer *buffer, uint32_t from)
 
 void frame_bury(struct frame *frame, uint32_t value)
 {
-    if (frame->bound)
-        bound_plan_add_death(frame->bound, value);
+    bound_plan_add_death(frame->bound, value);
     add(frame, CHANGE_DIED, value)->held = frame->values[value].value.buffer;
     frame->values[value].value.buffer = NULL;
 }

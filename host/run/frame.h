@@ -81,6 +81,8 @@ struct frame {
     uint32_t stream;
     struct bound_plan *bound; /* that this run leaves, NULL: none */
     bool borrowed;            /* runs for another device: may not borrow a third */
+    const bool *there; /* by step: runs on the fallback device by choice; NULL: see route.h */
+    bool stays_home;   /* no step does */
     struct failure *first;
 
     struct cursor at;    /* what runs next */

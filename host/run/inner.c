@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "graph/decompose.h"
 #include "run/item.h"
-#include "run/transfer.h"
+#include "run/mirror.h"
 
 struct inner {
     struct frame *outer;
@@ -54,34 +54,78 @@ static frit_status same_graph(struct inner *n, frit_err *err)
 
 /* ---- values in and out ---- */
 
-static frit_status carry(frit_device *from, const struct value *value, frit_device *to,
-                         bool persistent, struct value *out, frit_err *err)
+static const struct value *operand(const struct inner *n, uint32_t index)
 {
-    if (from == to) {
-        *out = *value;
-        buffer_own(out->buffer);
-        return FRIT_OK;
+    return &n->outer->values[n->op->in[index].value].value;
+}
+
+/* The number of the next input of the graph. */
+static uint32_t next_input(const struct inner *n, uint32_t from)
+{
+    while (n->graph.values[from].kind != GRAPH_INPUT)
+        from++;
+    return from;
+}
+
+static void share_inputs(struct inner *n)
+{
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < n->op->n_in; i++) {
+        if (n->op->in[i].kind != FRIT_OPERAND_TENSOR)
+            continue;
+        next = next_input(n, next);
+        n->frame.values[next].value = *operand(n, i);
+        buffer_own(operand(n, i)->buffer);
+        next++;
     }
-    buffer_pin(value->buffer);
-    return transfer_across(from, value, to, persistent, out, err);
+}
+
+/* All are read before the first is waited for, and the last is waited for first. */
+static frit_status carry_inputs(struct inner *n, frit_err *err)
+{
+    struct mirror_read *reads = arena_array(&n->arena, n->op->n_in + 1, sizeof(*reads));
+    uint32_t *values = arena_array(&n->arena, n->op->n_in + 1, sizeof(*values)), count = 0;
+    frit_status st = FRIT_OK;
+
+    if (!reads || !values)
+        return fail_memory(err, n->op->n_in * sizeof(*reads));
+    for (uint32_t i = 0; i < n->op->n_in; i++) {
+        if (n->op->in[i].kind != FRIT_OPERAND_TENSOR)
+            continue;
+        values[count] = next_input(n, count ? values[count - 1] + 1 : 0);
+        mirror_start(n->outer->device, operand(n, i), &reads[count++]);
+    }
+    while (count-- > 0) {
+        struct value *to = &n->frame.values[values[count]].value;
+        frit_err own = ERR_INIT;
+        frit_status one = mirror_finish(&reads[count], to, &own);
+
+        if (one && err)
+            *err = own;
+        st = one ? one : st;
+    }
+    return st;
 }
 
 /* Each input holds an owner; what was carried so far is in the values also on failure. */
 static frit_status bind_inputs(struct inner *n, frit_err *err)
 {
-    uint32_t next = 0;
-
     for (uint32_t v = 0; v < n->graph.n_values; v++)
         n->frame.values[v].external = n->graph.values[v].kind != GRAPH_RESULT;
-    for (uint32_t i = 0; i < n->op->n_in; i++) {
-        if (n->op->in[i].kind != FRIT_OPERAND_TENSOR)
-            continue;
-        while (n->graph.values[next].kind != GRAPH_INPUT)
-            next++;
-        TRY(carry(n->outer->device, &n->outer->values[n->op->in[i].value].value, n->frame.device,
-                  false, &n->frame.values[next].value, err));
-        next++;
-    }
+    if (n->frame.device != n->outer->device)
+        return carry_inputs(n, err);
+    share_inputs(n);
+    return FRIT_OK;
+}
+
+static frit_status give_output(struct inner *n, const struct value *from, struct value *out,
+                               frit_err *err)
+{
+    if (n->frame.device != n->outer->device)
+        return mirror_adopt(n->outer->device, from, n->extra.persistent, out, err);
+    *out = *from;
+    buffer_own(out->buffer);
     return FRIT_OK;
 }
 
@@ -99,7 +143,7 @@ static frit_status give_outputs(struct inner *n, frit_err *err)
         if (from->failure)
             return fail(err, from->failure->status, "%s", from->failure->text);
         TRY(frame_reserve(n->outer, 1, err));
-        TRY(carry(n->frame.device, &from->value, n->outer->device, n->extra.persistent, &out, err));
+        TRY(give_output(n, &from->value, &out, err));
         frame_make(n->outer, n->op->out[k], out.buffer, NO_CHANGE);
         n->outer->values[n->op->out[k]].value = out;
     }

@@ -6,9 +6,11 @@
 #include "device/label.h"
 #include "device/program.h"
 #include "graph/decompose.h"
+#include "run/bound_plan.h"
 #include "run/fallback.h"
 #include "run/launch.h"
-#include "run/replay.h"
+#include "run/mirror.h"
+#include "run/route.h"
 
 static const struct graph_op *op_at(const struct frame *frame, const struct cursor *at)
 {
@@ -31,9 +33,11 @@ static struct failure *value_failure(const struct frame *frame, uint32_t value)
 
     if (v->failure)
         return failure_ref(v->failure);
-    return v->value.buffer
-               ? device_poison_of(frame->device, atomic_load(&v->value.buffer->last_write))
-               : NULL;
+    if (!v->value.buffer)
+        return NULL;
+    if (buffer_is_away(v->value.buffer))
+        return mirror_failure(frame->device, v->value.buffer);
+    return device_poison_of(frame->device, atomic_load(&v->value.buffer->last_write));
 }
 
 static bool is_behind(const struct frame *frame, const struct cursor *at)
@@ -121,8 +125,7 @@ static frit_status make_empty(struct frame *frame, const uint32_t *out, uint32_t
         TRY(frame_reserve(frame, 1, err));
         TRY(frame_claim(frame, 0, false, &buffer, &from, err));
         frame_make(frame, out[k], buffer, from);
-        if (frame->bound)
-            bound_plan_add_made(frame->bound, out[k], &(struct bind_value){.of = GRAPH_NO_VALUE});
+        bound_plan_add_made(frame->bound, out[k], buffer, GRAPH_NO_VALUE);
         frame->values[out[k]].value.type = frame->graph->values[out[k]].type;
         layout_dense(&frame->values[out[k]].value.type, &frame->values[out[k]].value.layout);
     }
@@ -246,7 +249,7 @@ static frit_status run_view(struct frame *frame, const struct graph_op *op, frit
     TRY(frame_reserve(frame, 1, err));
     out->type = frame->graph->values[op->out[0]].type;
     if (!layout_view(op->op, op->attrs, &in->type, &in->layout, &out->type, &out->layout)) {
-        TRY(launch_copy(frame, in, NULL, &dense, err));
+        TRY(launch_copy(frame, op->in[0].value, NULL, &dense, err));
         if (!frame_note_item(frame, n_seen))
             return fail_memory(err, sizeof(struct batch_item));
         TRY(frame_reserve(frame, 1, err));
@@ -255,8 +258,7 @@ static frit_status run_view(struct frame *frame, const struct graph_op *op, frit
     }
     buffer_own(in->buffer);
     frame_make(frame, op->out[0], in->buffer, NO_CHANGE);
-    if (frame->bound)
-        bound_plan_add_made(frame->bound, op->out[0], &(struct bind_value){.of = op->in[0].value});
+    bound_plan_add_made(frame->bound, op->out[0], in->buffer, op->in[0].value);
     return FRIT_OK;
 }
 
@@ -347,6 +349,46 @@ static void run_instead(struct frame *frame, uint32_t number, struct attempt *at
     }
 }
 
+static bool is_core_view(const struct graph_op *op)
+{
+    const frit_op_info *row = op_row(op->op);
+
+    return row->cls == FRIT_CLASS_VIEW && row->level == FRIT_LEVEL_CORE;
+}
+
+/* A view whose strides can say it moves nothing, wherever its operand is. */
+static bool moves_bytes(const struct frame *frame, const struct graph_op *op)
+{
+    struct value out = {.type = frame->graph->values[op->out[0]].type};
+    const struct value *in;
+
+    if (!is_core_view(op))
+        return true;
+    in = &frame->values[op->in[0].value].value;
+    return !layout_view(op->op, op->attrs, &in->type, &in->layout, &out.type, &out.layout);
+}
+
+/* Runs an op on the fallback device where its neighbours do.  False: it runs at home. */
+static bool run_there(struct frame *frame, uint32_t number, struct attempt *attempt)
+{
+    const struct graph_op *op = &frame->graph->ops[number];
+    frit_err err = ERR_INIT;
+
+    if (item_was_refused(frame) || outputs_are_empty(frame, op->out, op->n_out) ||
+        !route_is_there(frame) || !moves_bytes(frame, op))
+        return false;
+    bound_plan_spoil(frame->bound);
+    attempt->went_back = !frame_settle(frame);
+    if (attempt->went_back)
+        return true;
+    attempt->status = inner_elsewhere(frame, number, &err);
+    if (attempt->status)
+        route_stay_home(frame);
+    else
+        fallback_note(frame, FALLBACK_DEVICE, "ops before and after it run there");
+    return !attempt->status;
+}
+
 static void run_op(struct frame *frame, const uint32_t *number, struct attempt *attempt,
                    frit_err *err)
 {
@@ -354,11 +396,14 @@ static void run_op(struct frame *frame, const uint32_t *number, struct attempt *
     const frit_op_info *row = op_row(op->op);
 
     *attempt = (struct attempt){.status = FRIT_UNSUPPORTED};
+    if (run_there(frame, *number, attempt))
+        return;
+    attempt->status = FRIT_UNSUPPORTED;
     if (item_was_refused(frame)) {
         *err = frame->refusal;
         attempt->status = frame->refusal.status;
         attempt->claimed = true;
-    } else if (row->cls == FRIT_CLASS_VIEW && row->level == FRIT_LEVEL_CORE) {
+    } else if (is_core_view(op)) {
         attempt->status = run_view(frame, op, err);
         if (attempt->status != FRIT_UNSUPPORTED)
             return;
@@ -453,6 +498,8 @@ void item_run(struct frame *frame)
         end_step(frame);
         return;
     }
+    if (is_block(frame, &frame->at) && route_is_there(frame))
+        frame->at.by_ops = true;
     if (is_block(frame, &frame->at)) {
         if (run_block(frame, &step))
             end_step(frame);

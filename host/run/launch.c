@@ -7,8 +7,8 @@
 
 #include "base/fail.h"
 #include "device/label.h"
+#include "run/bound_plan.h"
 #include "run/launch_parts.h"
-#include "run/replay.h"
 
 /* ---- the command ---- */
 
@@ -108,29 +108,26 @@ static frit_status init(struct launch *l, frit_err *err)
     return FRIT_OK;
 }
 
-static void leave_on_tape(const struct launch *l, uint32_t n_barriers)
+static void add_to_bound(const struct launch *l, uint32_t n_barriers)
 {
     const struct launch_call *call = l->call;
-    const struct bind_launch played = {.launch = l->launch,
-                                       .cache = call->cache,
-                                       .prepared = l->prepared,
-                                       .ops = call->ops,
-                                       .in = call->in,
-                                       .out = call->out,
-                                       .n_ops = call->n_ops,
-                                       .n_in = call->n_in,
-                                       .n_out = call->n_out,
-                                       .barrier = l->batch->n_barriers > n_barriers,
-                                       .block = call->block,
-                                       .classes = l->scalars.classes};
-    bool copies = l->given;
 
-    for (uint32_t i = 0; i < call->n_in; i++)
-        copies |= l->copied[i];
-    if (l->frame->bound && copies)
-        bound_plan_spoil(l->frame->bound);
-    else if (l->frame->bound)
-        bound_plan_add_launch(l->frame->bound, &played);
+    bound_plan_add_launch(l->frame->bound,
+                          &(struct bind_launch){.launch = l->launch,
+                                                .cache = call->cache,
+                                                .prepared = l->prepared,
+                                                .values = l->in,
+                                                .in = call->in,
+                                                .out = l->given ? NULL : call->out,
+                                                .ops = call->ops,
+                                                .spaces = l->spaces,
+                                                .n_ops = call->n_ops,
+                                                .n_in = call->n_in,
+                                                .n_out = call->n_out,
+                                                .n_spaces = l->n_spaces,
+                                                .barrier = l->batch->n_barriers > n_barriers,
+                                                .block = call->block,
+                                                .classes = l->scalars.classes});
 }
 
 /* What prepare said is kept with the batch, which takes the reference over. */
@@ -142,7 +139,7 @@ static frit_status finish(struct launch *l, frit_err *err)
     TRY(launch_bind_args(l, err));
     fill_launch(l);
     TRY(command(l, err));
-    leave_on_tape(l, n_barriers);
+    add_to_bound(l, n_barriers);
     l->prepared = NULL;
     TRY(batch_keep(l->batch, prepared, err));
     for (uint32_t k = 0; k < l->call->n_out && !l->given; k++) {
@@ -192,14 +189,15 @@ frit_status launch_add(const struct launch_call *call, frit_err *err)
     return FRIT_OK;
 }
 
-frit_status launch_copy(struct frame *frame, const struct value *value, const int64_t *strides,
+frit_status launch_copy(struct frame *frame, uint32_t number, const int64_t *strides,
                         struct value *out, frit_err *err)
 {
+    const struct value *value = &frame->values[number].value;
     struct op_input in = {.kind = FRIT_OPERAND_TENSOR, .type = value->type};
     struct program_call row = {
         .op = FRIT_OP_copy, .n_in = 1, .n_out = 1, .in = &in, .out = &value->type};
     struct launch_call call = {
-        .frame = frame, .label = "copy", .n_in = 1, .n_out = 1, .strides = strides};
+        .frame = frame, .label = "copy", .n_in = 1, .n_out = 1, .in = &number, .strides = strides};
     struct launch l = {
         .call = &call, .frame = frame, .batch = &frame->scratch->batch, .given = value};
     const struct op_program *program;

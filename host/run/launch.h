@@ -21,9 +21,9 @@ struct launch_call {
     const int64_t *strides; /* of the first output, NULL: dense */
 };
 
-/* Adds a copy of a value under other strides (NULL: dense), by the driver's program of the row
- * `copy`.  The copy dies with this item. */
-frit_status launch_copy(struct frame *frame, const struct value *value, const int64_t *strides,
+/* Adds a copy of the frame's value of this number under other strides (NULL: dense), by the
+ * driver's program of the row `copy`.  The copy dies with this item. */
+frit_status launch_copy(struct frame *frame, uint32_t number, const int64_t *strides,
                         struct value *out, frit_err *err);
 
 /* Adds the launch to the batch; the outputs have their layouts and buffers then.  On failure

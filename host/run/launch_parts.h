@@ -11,7 +11,7 @@ struct launch {
     const struct launch_call *call;
     struct frame *frame;
     struct batch *batch;
-    const struct value *given; /* the only operand, where it is no value of the frame */
+    const struct value *given; /* the only operand of a copy for another launch */
     struct value *in;  /* the frame's, or a copy under the strides that the program wanted */
     struct value *out; /* types and layouts; their buffers once they are placed */
     bool *copied;      /* by input */
@@ -24,6 +24,8 @@ struct launch {
     frit_arg *args;
     struct batch_range *ranges;
     uint32_t n_ranges;
+    struct buffer *spaces[1 + FRIT_MAX_DERIVED]; /* the workspace, if there is one, then derived */
+    uint32_t n_spaces;
     uint32_t n_assigned; /* outputs that are to be written where they are assigned to */
 };
 

@@ -128,7 +128,7 @@ static frit_status prepare_candidate(struct launch *l, uint32_t candidate, frit_
         arg = l->prepared->spec.wanted_arg;
         if (l->copied[arg])
             break;
-        TRY(launch_copy(l->frame, &l->in[arg], l->prepared->spec.wanted_strides, &copy, err));
+        TRY(launch_copy(l->frame, l->call->in[arg], l->prepared->spec.wanted_strides, &copy, err));
         l->in[arg] = copy;
         l->copied[arg] = true;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every made value owns its buffer once, however it came by it: created, or shared with another
- * value whose memory it took or is a view of.  So a run that is given up gives all of them back;
- * only writes into the memory of operands could not be undone, and these are allowed where there is
- * one submit. */
+/* A bound plan owns each of its buffers once while it is replayed.  The wanted value that takes one
+ * takes that owner over; other values that share a buffer own it once more.  So a replay that is
+ * given up gives all buffers back; only writes into the memory of operands could not be undone, and
+ * plans that have these are one submit. */
 #include "run/replay.h"
 
 #include <string.h>
@@ -11,11 +11,12 @@
 #include "base/fail.h"
 #include "device/label.h"
 #include "device/prepared_cache.h"
-#include "run/bound_plan.h"
+#include "run/launch.h"
+#include "run/mirror.h"
 
-enum { LOOK_EVERY = 64 }; /* plays between two looks at the generation of a program */
+enum { LOOK_EVERY = 64 }; /* replays between two looks at the generation of a program */
 
-/* ---- does it fit ---- */
+/* ---- does it match ---- */
 
 static bool same_scalars(const struct same_record *same, const struct recorded_op *record)
 {
@@ -40,8 +41,8 @@ static bool same_layout(const struct bound_value *bound, const struct value *val
     return true;
 }
 
-/* An operand as the bound had it, at a place of the same kind, in a buffer of the same size: what
- * lies behind it is its or not. */
+/* An operand as it was, at a place of the same kind, in a buffer of the same size: whether there is
+ * a tail behind it follows from these. */
 static bool matches_external(struct bound_value *bound, const struct seg_value *from)
 {
     const struct slot *slot = from->slot;
@@ -61,6 +62,53 @@ static bool matches_external(struct bound_value *bound, const struct seg_value *
     return !bound->overwritten || (buffer_owners(buffer) == 1 && buffer_pins(buffer) == 0);
 }
 
+static bool meet(const struct buffer *a, const struct buffer *b)
+{
+    return a->handle == b->handle && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
+}
+
+/* The memory assigned to a value is of the same kind, and no operand lies in it. */
+static bool matches_assigned(struct bound_plan *bound, struct bound_value *value,
+                             const struct slot *slot, const struct assignment *assigned)
+{
+    const struct buffer *memory;
+
+    while (assigned && assigned->slot != slot)
+        assigned = assigned->next;
+    if (!assigned)
+        return false;
+    memory = assigned->memory;
+    value->buffer = assigned->memory;
+    if (memory->bytes != value->bytes || memory->tail != value->tail ||
+        (memory->offset == 0) != value->start ||
+        memory->offset & (((uint64_t)1 << value->align_log2) - 1))
+        return false;
+    for (uint32_t i = 0; i < bound->external.count; i++) {
+        if (meet(bound->values[bound->external.list[i]].buffer, memory))
+            return false;
+    }
+    return true;
+}
+
+static bool matches_all_assigned(struct bound_plan *bound, const struct segment *segment,
+                                 const struct assignment *assigned)
+{
+    uint32_t n = 0;
+
+    for (const struct assignment *a = assigned; a; a = a->next)
+        n++;
+    if (n != bound->assigned.count)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        struct bound_value *value = &bound->values[bound->assigned.list[i]];
+
+        if (!matches_assigned(bound, value, segment->values[value->seg].slot, assigned))
+            return false;
+    }
+    return true;
+}
+
 static bool same_persistence(const struct bound_plan *bound, const struct segment *segment)
 {
     if (!bound->persistent)
@@ -72,13 +120,13 @@ static bool same_persistence(const struct bound_plan *bound, const struct segmen
     return true;
 }
 
-bool replay_matches(struct bound_plan *bound, const struct segment *segment)
+bool replay_matches(struct bound_plan *bound, const struct segment *segment,
+                    const struct assignment *assigned)
 {
-    for (uint32_t i = 0; i < bound->asked.count; i++) {
-        const struct bound_value *value = &bound->values[bound->asked.list[i]];
-        const struct slot *slot = segment->values[value->seg].slot;
+    for (uint32_t i = 0; i < bound->n_wishes; i++) {
+        const struct slot *slot = segment->values[bound->wishes[i].seg].slot;
 
-        if (value->wanted != (slot->owners > 0 || slot->holds > 1))
+        if (bound->wishes[i].wanted != (slot->owners > 0 || slot->holds > 1))
             return false;
     }
     for (uint32_t i = 0; i < bound->external.count; i++) {
@@ -87,6 +135,8 @@ bool replay_matches(struct bound_plan *bound, const struct segment *segment)
         if (!matches_external(value, &segment->values[value->seg]))
             return false;
     }
+    if ((assigned || bound->assigned.count) && !matches_all_assigned(bound, segment, assigned))
+        return false;
     if (!same_persistence(bound, segment))
         return false;
     for (uint32_t i = 0; i < bound->n_same; i++) {
@@ -95,6 +145,8 @@ bool replay_matches(struct bound_plan *bound, const struct segment *segment)
     }
     return true;
 }
+
+/* ---- scalars ---- */
 
 /* Classes are part of what prepare answered. */
 static bool write_update(const struct bound_launch *l, const struct bound_scalars *w,
@@ -126,89 +178,92 @@ static bool write_scalars(struct bound_launch *l, const struct segment *segment)
     return true;
 }
 
+/* ---- memory ---- */
+
 /* False: a value made here begins where prepare did not see it begin. */
-static bool write_args(struct bound_plan *bound, struct bound_launch *l)
+static bool write_args(struct bound_launch *l)
 {
     frit_arg *args = (frit_arg *)l->launch.args;
 
     for (uint32_t i = 0; i < l->launch.n_args; i++) {
         const struct buffer *buffer;
+        bool start;
 
-        if (l->args[i].value == GRAPH_NO_VALUE)
+        if (!l->args[i].now)
             continue;
-        buffer = bound->values[l->args[i].value].buffer;
+        buffer = *l->args[i].now;
         args[i].memory = buffer->handle;
         args[i].offset = buffer->offset + l->args[i].first;
-        if (i < l->n_in && (args[i].offset == 0) != !!(args[i].flags & FRIT_ARG_START))
+        start = args[i].offset == 0;
+        if (i < l->n_in && start != !!(args[i].flags & FRIT_ARG_START))
             return false;
         if (i < l->n_in)
             continue;
-        args[i].flags = args[i].offset == 0 ? args[i].flags | FRIT_ARG_START
-                                            : args[i].flags & ~(uint64_t)FRIT_ARG_START;
+        args[i].flags = (args[i].flags & ~(uint64_t)FRIT_ARG_START) | (start ? FRIT_ARG_START : 0);
         if (args[i].tail)
             args[i].tail = buffer->tail;
     }
     return true;
 }
 
-/* Gives back what died by the submit of this number; `from` counts the dying that are gone. */
-static void drop_dead(struct bound_plan *bound, uint32_t submits, uint32_t *from)
+static void write_spaces(struct bound_launch *l)
 {
-    for (; *from < bound->dying.count; ++*from) {
-        struct bound_value *value = &bound->values[bound->dying.list[*from]];
+    frit_derived *derived = (frit_derived *)l->launch.derived;
+    uint32_t n = 0;
 
-        if (value->dies_after > submits)
-            break;
-        buffer_disown(value->buffer);
-        value->buffer = NULL;
+    if (l->n_spaces > l->launch.n_derived) {
+        const struct buffer *workspace = *l->spaces[n++].now;
+
+        l->launch.workspace = workspace->handle;
+        l->launch.workspace_offset = workspace->offset;
+    }
+    for (uint32_t i = 0; i < l->launch.n_derived; i++) {
+        const struct buffer *memory = *l->spaces[n++].now;
+
+        derived[i].memory = memory->handle;
+        derived[i].offset = memory->offset;
     }
 }
 
-static void drop_list(struct bound_plan *bound, const struct bound_list *list)
+/* Gives the first `n` buffers back. */
+static void drop_memory(struct bound_plan *bound, uint32_t n)
 {
-    for (uint32_t i = 0; i < list->count; i++) {
-        buffer_disown(bound->values[list->list[i]].buffer);
-        bound->values[list->list[i]].buffer = NULL;
-    }
-}
-
-static void drop_workspace(struct bound_launch *l)
-{
-    buffer_disown(l->workspace);
-    l->workspace = NULL;
-}
-
-static frit_status take_workspace(struct bound_launch *l, frit_device *device, frit_err *err)
-{
-    if (!l->workspace_bytes)
-        return FRIT_OK;
-    TRY(buffer_create(device->memory, l->workspace_bytes, false, &l->workspace, err));
-    l->launch.workspace = l->workspace->handle;
-    l->launch.workspace_offset = l->workspace->offset;
-    return FRIT_OK;
+    for (uint32_t i = 0; i < n; i++)
+        buffer_disown(bound->buffers[bound->made.list[i]].buffer);
 }
 
 static frit_status take_memory(struct bound_plan *bound, frit_device *device, frit_err *err)
 {
-    for (uint32_t i = 0; i < bound->created.count; i++) {
-        struct bound_value *value = &bound->values[bound->created.list[i]];
+    for (uint32_t i = 0; i < bound->made.count; i++) {
+        struct bound_buffer *buffer = &bound->buffers[bound->made.list[i]];
+        frit_status st =
+            buffer_create(device->memory, buffer->bytes, buffer->persistent, &buffer->buffer, err);
 
-        TRY(buffer_create(device->memory, value->bytes, value->persistent, &value->buffer, err));
-    }
-    for (uint32_t i = 0; i < bound->n_launches; i++)
-        TRY(take_workspace(&bound->launches[i], device, err));
-    for (uint32_t i = 0; i < bound->shared.count; i++) {
-        struct bound_value *value = &bound->values[bound->shared.list[i]];
-
-        value->buffer = bound->values[value->of].buffer;
-        buffer_own(value->buffer);
+        if (st) {
+            drop_memory(bound, i);
+            return st;
+        }
     }
     return FRIT_OK;
 }
 
+/* Gives back what died by the submit of this number. */
+static void drop_dead(struct bound_plan *bound, uint32_t submits)
+{
+    for (; bound->n_dropped < bound->dying.count; bound->n_dropped++) {
+        const struct bound_buffer *buffer = &bound->buffers[bound->dying.list[bound->n_dropped]];
+
+        if (buffer->dies_after > submits)
+            break;
+        buffer_disown(buffer->buffer);
+    }
+}
+
+/* ---- commands ---- */
+
 static bool up_to_date(struct bound_plan *bound)
 {
-    if (++bound->plays % LOOK_EVERY)
+    if (++bound->replays % LOOK_EVERY)
         return true;
     for (uint32_t i = 0; i < bound->n_launches; i++) {
         if (prepared_cache_outdated(bound->launches[i].cache)) {
@@ -217,6 +272,22 @@ static bool up_to_date(struct bound_plan *bound)
         }
     }
     return true;
+}
+
+static frit_cmd barrier(void)
+{
+    return (frit_cmd){.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_BARRIER};
+}
+
+static void add_zeroing(struct bound_plan *bound, const struct bound_launch *l, uint32_t *n)
+{
+    bound->cmds[(*n)++] = (frit_cmd){.struct_size = sizeof(frit_cmd),
+                                     .kind = FRIT_CMD_FILL,
+                                     .dst = l->launch.workspace,
+                                     .dst_offset = l->launch.workspace_offset,
+                                     .bytes = l->zeroed_bytes,
+                                     .pattern_bytes = 1};
+    bound->cmds[(*n)++] = barrier();
 }
 
 /* The commands of one launch. */
@@ -228,10 +299,12 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
     uint32_t capacity = foreign ? 8 : 1, count = 1;
     frit_cmd *at;
 
-    if (!array_grow(&bound->cmds, &bound->cmds_capacity, *n, capacity + 1, sizeof(*bound->cmds)))
+    if (!array_grow(&bound->cmds, &bound->cmds_capacity, *n, capacity + 3, sizeof(*bound->cmds)))
         return fail_memory(err, sizeof(*bound->cmds));
     if (l->barrier)
-        bound->cmds[(*n)++] = (frit_cmd){.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_BARRIER};
+        bound->cmds[(*n)++] = barrier();
+    if (l->zeroed_bytes)
+        add_zeroing(bound, l, n);
     at = &bound->cmds[*n];
     for (uint32_t i = 0; i < capacity; i++)
         at[i] = (frit_cmd){.struct_size = sizeof(frit_cmd)};
@@ -247,42 +320,63 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
     return FRIT_OK;
 }
 
-static void set_written(struct bound_plan *bound, const struct bound_launch *l, uint64_t value)
+static void set_written(const struct bound_launch *l, uint64_t value)
 {
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
-        if (l->args[i].value != GRAPH_NO_VALUE)
-            atomic_store_explicit(&bound->values[l->args[i].value].buffer->last_write, value,
-                                  memory_order_release);
+        struct buffer *buffer;
+
+        if (!l->args[i].now)
+            continue;
+        buffer = *l->args[i].now;
+        atomic_store_explicit(&buffer->last_write, value, memory_order_release);
+        buffer_drop_mirror(buffer);
+        if (buffer->whole) {
+            atomic_store_explicit(&buffer->whole->last_write, value, memory_order_release);
+            buffer_drop_mirror(buffer->whole);
+        }
     }
 }
 
 /* The launches from `from` up to the next submit. */
-static frit_status play_submit(struct bound_plan *bound, frit_device *device, uint32_t from,
+static frit_status submit_next(struct bound_plan *bound, frit_device *device, uint32_t from,
                                uint32_t *end, uint64_t *value, frit_err *err)
 {
     uint32_t n = 0, i = from;
+    frit_status st;
 
     do
         TRY(add_cmds(bound, &bound->launches[i], &n, err));
     while (!bound->launches[i++].submit_after);
-    TRY(device_submit(device, bound->cmds, n, value, err));
-    *end = i;
-    for (i = from; i < *end; i++) {
-        drop_workspace(&bound->launches[i]);
-        set_written(bound, &bound->launches[i], *value);
+    st = device_submit(device, bound->cmds, n, value, err);
+    if (st == FRIT_NO_DEVICE_MEMORY && from) {
+        memory_trim(device->memory, false);
+        st = device_submit(device, bound->cmds, n, value, err);
     }
+    if (st)
+        return st;
+    *end = i;
+    for (i = from; i < *end; i++)
+        set_written(&bound->launches[i], *value);
     return FRIT_OK;
 }
 
-static frit_status play(struct bound_plan *bound, frit_device *device, uint64_t *value,
-                        frit_err *err)
+static frit_status submit_all(struct bound_plan *bound, frit_device *device, uint64_t *value,
+                              struct failure **late, frit_err *err)
 {
-    uint32_t submits = 0, dropped = 0;
+    uint32_t submits = 0;
 
+    bound->n_dropped = 0;
     for (uint32_t at = 0; at < bound->n_launches;) {
-        TRY(play_submit(bound, device, at, &at, value, err));
+        frit_status st = submit_next(bound, device, at, &at, value, err);
+
+        if (st && submits == 0)
+            return st;
+        if (st) {
+            *late = failure_create(err);
+            return FRIT_OK;
+        }
         if (++submits < bound->n_submits)
-            drop_dead(bound, submits, &dropped);
+            drop_dead(bound, submits);
     }
     return FRIT_OK;
 }
@@ -298,6 +392,17 @@ static bool a_block_failed(const struct bound_plan *bound, frit_device *device)
     return false;
 }
 
+bool replay_fetch(const struct bound_plan *bound, frit_device *device)
+{
+    for (uint32_t i = 0; i < bound->external.count && device->fallback; i++) {
+        struct buffer *buffer = bound->values[bound->external.list[i]].buffer;
+
+        if (buffer_is_away(buffer) && mirror_fetch(device, buffer, NULL))
+            return false;
+    }
+    return true;
+}
+
 bool replay_is_sound(struct bound_plan *bound, frit_device *device)
 {
     struct failure *failure;
@@ -310,34 +415,45 @@ bool replay_is_sound(struct bound_plan *bound, frit_device *device)
     return !bound->spoiled && !failure;
 }
 
-frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,
-                       uint32_t stream, uint64_t *value)
+static bool write_launches(struct bound_plan *bound, const struct segment *segment, uint32_t stream)
 {
-    frit_err err = ERR_INIT;
-    frit_status st = up_to_date(bound) ? FRIT_OK : FRIT_UNSUPPORTED;
-
-    for (uint32_t i = 0; i < bound->n_launches && !st; i++) {
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
         struct bound_launch *l = &bound->launches[i];
 
         if (!write_scalars(l, segment))
-            st = FRIT_UNSUPPORTED;
+            return false;
         l->launch.cookie = (uint32_t)l->launch.cookie | (uint64_t)stream << 32;
     }
+    return true;
+}
+
+static bool write_addresses(struct bound_plan *bound)
+{
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        if (!write_args(&bound->launches[i]))
+            return false;
+        if (bound->launches[i].n_spaces)
+            write_spaces(&bound->launches[i]);
+    }
+    return true;
+}
+
+frit_status replay_run(struct bound_plan *bound, frit_device *device, const struct segment *segment,
+                       uint32_t stream, uint64_t *value, struct failure **late)
+{
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    *late = NULL;
+    if (!up_to_date(bound) || !write_launches(bound, segment, stream))
+        return FRIT_UNSUPPORTED;
+    st = take_memory(bound, device, &err);
     if (st)
         return st;
-    st = take_memory(bound, device, &err);
-    for (uint32_t i = 0; i < bound->n_launches && !st; i++) {
-        if (!write_args(bound, &bound->launches[i]))
-            st = FRIT_INTERNAL;
-    }
-    if (!st)
-        st = play(bound, device, value, &err);
+    st = write_addresses(bound) ? submit_all(bound, device, value, late, &err) : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
-        for (uint32_t i = 0; i < bound->n_launches; i++)
-            drop_workspace(&bound->launches[i]);
-        drop_list(bound, &bound->created);
-        drop_list(bound, &bound->shared);
+        drop_memory(bound, bound->made.count);
     }
     return st;
 }
@@ -358,13 +474,14 @@ void replay_publish(struct bound_plan *bound, const struct segment *segment,
                     struct failure *failure)
 {
     for (uint32_t i = 0; i < bound->wanted.count; i++) {
-        struct bound_value *value = &bound->values[bound->wanted.list[i]];
+        const struct bound_value *value = &bound->values[bound->wanted.list[i]];
         struct slot *slot = segment->values[value->seg].slot;
 
         slot->value.layout = value->layout;
-        slot->value.buffer = value->buffer;
+        slot->value.buffer = *value->at.now;
+        if (!value->takes)
+            buffer_own(slot->value.buffer);
         slot->state = SLOT_READY;
-        value->buffer = NULL;
         if (failure)
             slot_set_failed(slot, failure_ref(failure));
     }
@@ -372,24 +489,5 @@ void replay_publish(struct bound_plan *bound, const struct segment *segment,
 
 void replay_end(struct bound_plan *bound)
 {
-    drop_list(bound, &bound->dying);
-}
-
-bool bound_plan_is_spoiled(const struct bound_plan *bound)
-{
-    return bound->spoiled;
-}
-
-uint32_t bound_plan_launches(const struct bound_plan *bound)
-{
-    return bound->n_launches;
-}
-
-uint32_t bound_plan_blocks(const struct bound_plan *bound)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < bound->n_launches; i++)
-        count += bound->launches[i].block;
-    return count;
+    drop_dead(bound, UINT32_MAX);
 }

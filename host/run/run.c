@@ -10,8 +10,8 @@
 #include "base/fail.h"
 #include "base/timeline.h"
 #include "device/label.h"
+#include "run/bound_plan.h"
 #include "run/item.h"
-#include "run/replay.h"
 
 enum { MAX_LAUNCHES = 32 }; /* of one submit */
 
@@ -88,8 +88,7 @@ bool frame_settle(struct frame *frame)
 
     if (s->batch.n_cmds == 0 || !submit(frame, &value, &err)) {
         look_back(frame, value);
-        if (frame->bound)
-            bound_plan_add_submit(frame->bound);
+        bound_plan_add_submit(frame->bound);
         frame_commit(frame);
         batch_reset(&s->batch);
         return true;

@@ -5,35 +5,46 @@
 
 #include "base/fail.h"
 #include "run/launch_parts.h"
+#include "run/mirror.h"
 
 static uint64_t value_bytes(const struct value *value)
 {
     return frit_storage_bytes(value->type.dtype, op_elements(&value->type));
 }
 
+frit_status transfer_fill(frit_device *device, struct buffer *buffer, const void *data,
+                          frit_err *err)
+{
+    frit_transfer to = {.struct_size = sizeof(to),
+                        .memory = buffer->handle,
+                        .offset = buffer->offset,
+                        .bytes = buffer->bytes};
+    uint64_t at = 0;
+    frit_status st = device->backend->write(device->self, &to, data, &at, err);
+
+    if (st < 0)
+        return fail_from(err, st, "write");
+    device_reached(device, at);
+    atomic_store(&buffer->last_write, at);
+    atomic_fetch_add(&device->count.bytes_in, buffer->bytes);
+    return FRIT_OK;
+}
+
 /* A new buffer with `bytes` of `data`. */
 static frit_status bytes_in(frit_device *device, const void *data, uint64_t bytes, bool persistent,
                             struct buffer **out, frit_err *err)
 {
-    frit_transfer to = {.struct_size = sizeof(to), .bytes = bytes};
-    uint64_t at = 0;
     frit_status st;
 
     TRY(buffer_create(device->memory, bytes, persistent, out, err));
     if (bytes == 0)
         return FRIT_OK;
-    to.memory = (*out)->handle;
-    to.offset = (*out)->offset;
-    st = device->backend->write(device->self, &to, data, &at, err);
-    if (st < 0) {
+    st = transfer_fill(device, *out, data, err);
+    if (st) {
         buffer_disown(*out);
         *out = NULL;
-        return fail_from(err, st, "write");
     }
-    device_reached(device, at);
-    atomic_store(&(*out)->last_write, at);
-    atomic_fetch_add(&device->count.bytes_in, bytes);
-    return FRIT_OK;
+    return st;
 }
 
 frit_status transfer_in(frit_device *device, const void *data, bool persistent, struct value *value,
@@ -62,21 +73,38 @@ static frit_status bytes_out(struct transfer_read *read, uint64_t offset, uint64
     return FRIT_OK;
 }
 
+/* Reads what is away where it is. */
+static void follow_mirror(struct transfer_read *read)
+{
+    struct value there;
+
+    if (!mirror_pin(&read->value, &there))
+        return;
+    if (read->copied)
+        buffer_disown(read->value.buffer);
+    else
+        buffer_unpin(read->value.buffer);
+    *read = (struct transfer_read){.device = read->device->fallback, .value = there};
+}
+
 frit_status transfer_start(frit_device *device, const struct value *pinned, void *data,
                            struct transfer_read *read, frit_err *err)
 {
     uint64_t bytes = value_bytes(pinned);
-    frit_status st;
 
     *read = (struct transfer_read){.device = device, .value = *pinned};
     if (bytes == 0)
         return FRIT_OK;
+    follow_mirror(read);
     if (!layout_is_dense(&pinned->type, &pinned->layout)) {
-        st = run_relayout(device, pinned, NULL, &read->value, err);
-        buffer_unpin(pinned->buffer);
+        struct value from = read->value;
+        frit_status st = run_relayout(read->device, &from, NULL, &read->value, err);
+
+        buffer_unpin(from.buffer);
         read->copied = true;
         if (st)
             return st;
+        follow_mirror(read);
     }
     return bytes_out(read, frit_storage_bytes(pinned->type.dtype, read->value.layout.offset), bytes,
                      data, err);
@@ -117,52 +145,110 @@ static bool copies(frit_device *device, const struct value *value)
     return !programs_get(device, &call, &program, NULL) && program->program.table;
 }
 
-static frit_status dense_across(frit_device *from, const struct value *pinned, frit_device *to,
-                                bool persistent, void *staging, struct value *out, frit_err *err)
+void *transfer_host_bytes(frit_device *device, const struct buffer *buffer)
 {
-    struct transfer_read read;
-    frit_status st = transfer_start(from, pinned, staging, &read, err);
+    const frit_native_table *native = &device->entry->plugin->native;
+    char *bytes;
 
-    TRY(transfer_finish(&read, st, err));
-    return transfer_in(to, staging, persistent, out, err);
+    if (!native->get || !buffer->handle || !(device->info->caps & FRIT_CAP_INLINE_QUEUE))
+        return NULL;
+    bytes = native->get(device->self, buffer->handle, FRIT_STR("host.ptr"));
+    /* A submit has run when it returns; transfers may not have. */
+    if (!bytes || device_wait(device, atomic_load(&device->last_value), NULL))
+        return NULL;
+    return bytes + buffer->offset;
 }
 
-/* All bytes that the elements lie among, in the layout that they have. */
-static frit_status whole_across(frit_device *from, const struct value *pinned, frit_device *to,
-                                bool persistent, void *staging, struct value *out, frit_err *err)
+/* Where the host can write into the target's memory, the bytes are read into it. */
+static frit_status place_carry(struct transfer_carry *carry, bool persistent, frit_err *err)
 {
-    const struct extent extent = launch_extent(pinned);
-    struct transfer_read read = {.device = from, .value = *pinned};
-    frit_status st = bytes_out(&read, extent.first, extent.bytes, staging, err);
-    int64_t low, high;
+    if (carry->bytes) {
+        TRY(buffer_create(carry->to->memory, carry->bytes, persistent, &carry->target, err));
+        carry->into = transfer_host_bytes(carry->to, carry->target);
+    }
+    if (!carry->into)
+        carry->into = carry->staging = malloc(carry->bytes ? carry->bytes : 1);
+    return carry->into ? FRIT_OK : fail_memory(err, carry->bytes);
+}
 
-    TRY(transfer_finish(&read, st, err));
-    layout_span(&pinned->type, &pinned->layout, &low, &high);
-    out->layout = pinned->layout;
-    out->layout.offset -= low;
-    return bytes_in(to, staging, extent.bytes, persistent, &out->buffer, err);
+/* Starts reading what carry->first, bytes and as_it_lies say. */
+static frit_status start_carry(struct transfer_carry *carry, const struct value *pinned,
+                               bool persistent)
+{
+    TRY(place_carry(carry, persistent, &carry->err));
+    if (carry->as_it_lies)
+        return bytes_out(&carry->read, carry->first, carry->bytes, carry->into, &carry->err);
+    return transfer_start(carry->read.device, pinned, carry->into, &carry->read, &carry->err);
 }
 
 /* A driver without a copy of its own would have it run on another device, which the value would
  * have to get to first: it goes as it lies. */
+void transfer_carry_start(frit_device *from, const struct value *pinned, frit_device *to,
+                          const struct transfer_how *how, struct transfer_carry *carry)
+{
+    struct extent extent = launch_extent(pinned);
+    int64_t low, high;
+
+    *carry = (struct transfer_carry){.read = {.device = from, .value = *pinned},
+                                     .to = to,
+                                     .source = *pinned,
+                                     .bytes = value_bytes(pinned),
+                                     .err = ERR_INIT};
+    if (how->whole_buffer) {
+        carry->as_it_lies = true;
+        carry->bytes = pinned->buffer->bytes;
+    } else if (carry->bytes && !layout_is_dense(&pinned->type, &pinned->layout) &&
+               !copies(from, pinned)) {
+        carry->as_it_lies = true;
+        carry->bytes = extent.bytes;
+        carry->first = extent.first;
+        layout_span(&pinned->type, &pinned->layout, &low, &high);
+        carry->source.layout.offset -= low;
+    }
+    carry->status = start_carry(carry, pinned, how->persistent);
+}
+
+static frit_status fill_target(struct transfer_carry *carry, frit_err *err)
+{
+    if (carry->staging)
+        return transfer_fill(carry->to, carry->target, carry->staging, err);
+    atomic_fetch_add(&carry->to->count.bytes_in, carry->bytes);
+    return FRIT_OK;
+}
+
+frit_status transfer_carry_finish(struct transfer_carry *carry, struct value *out, frit_err *err)
+{
+    frit_status st = transfer_finish(&carry->read, carry->status, &carry->err);
+
+    *out = (struct value){.type = carry->source.type, .layout = carry->source.layout};
+    if (st && err)
+        *err = carry->err;
+    if (!st && carry->bytes)
+        st = fill_target(carry, err);
+    else if (!st)
+        st = buffer_create(carry->to->memory, 0, false, &carry->target, err);
+    if (!carry->as_it_lies)
+        layout_dense(&out->type, &out->layout);
+    if (st)
+        buffer_disown(carry->target);
+    else
+        out->buffer = carry->target;
+    free(carry->staging);
+    return st;
+}
+
 frit_status transfer_across(frit_device *from, const struct value *pinned, frit_device *to,
                             bool persistent, struct value *out, frit_err *err)
 {
-    uint64_t bytes = value_bytes(pinned);
-    bool whole = bytes && !layout_is_dense(&pinned->type, &pinned->layout) && !copies(from, pinned);
-    void *staging;
-    frit_status st;
+    struct transfer_carry carry;
+    struct value there;
 
-    *out = (struct value){.type = pinned->type};
-    if (whole)
-        bytes = launch_extent(pinned).bytes;
-    staging = malloc(bytes ? bytes : 1);
-    if (!staging) {
+    if (mirror_pin(pinned, &there)) {
         buffer_unpin(pinned->buffer);
-        return fail_memory(err, bytes);
+        from = from->fallback;
+        pinned = &there;
     }
-    st = whole ? whole_across(from, pinned, to, persistent, staging, out, err)
-               : dense_across(from, pinned, to, persistent, staging, out, err);
-    free(staging);
-    return st;
+    transfer_carry_start(from, pinned, to, &(struct transfer_how){.persistent = persistent},
+                         &carry);
+    return transfer_carry_finish(&carry, out, err);
 }

@@ -9,6 +9,10 @@
 frit_status transfer_in(frit_device *device, const void *data, bool persistent, struct value *value,
                         frit_err *err);
 
+/* Writes all bytes of a buffer that has memory. */
+frit_status transfer_fill(frit_device *device, struct buffer *buffer, const void *data,
+                          frit_err *err);
+
 /* A read under way. */
 struct transfer_read {
     frit_device *device;
@@ -18,11 +22,39 @@ struct transfer_read {
 };
 
 /* Starts copying the elements of a pinned value, takes the pin over; transfer_finish must follow.
- */
+ * What lies on the fallback device alone is read there. */
 frit_status transfer_start(frit_device *device, const struct value *pinned, void *data,
                            struct transfer_read *read, frit_err *err);
 /* Waits and gives everything back; `started` is what transfer_start returned. */
 frit_status transfer_finish(struct transfer_read *read, frit_status started, frit_err *err);
+
+/* The bytes of a buffer as the host sees them, once nothing is pending on the device; NULL where it
+ * does not, or where work is not over when a submit returns. */
+void *transfer_host_bytes(frit_device *device, const struct buffer *buffer);
+
+/* A value on its way to another device: read by the one, then written by the other. */
+struct transfer_carry {
+    struct transfer_read read;
+    frit_device *to;
+    struct value source;   /* its layout as it arrives, with as_it_lies */
+    struct buffer *target; /* NULL: nothing to carry */
+    void *into, *staging;  /* staging NULL: into the target's memory itself */
+    uint64_t first, bytes; /* of the source's buffer, with as_it_lies; else the dense elements */
+    bool as_it_lies;
+    frit_status status; /* of the start */
+    frit_err err;
+};
+
+struct transfer_how {
+    bool whole_buffer; /* all bytes of the buffer, so that the copy can be its mirror */
+    bool persistent;
+};
+
+/* Starts reading; takes the pin over.  Several may be started before the first is finished. */
+void transfer_carry_start(frit_device *from, const struct value *pinned, frit_device *to,
+                          const struct transfer_how *how, struct transfer_carry *carry);
+/* Waits for the read and writes; must follow.  `out` owns its buffer. */
+frit_status transfer_carry_finish(struct transfer_carry *carry, struct value *out, frit_err *err);
 
 /* The same elements on another device; `out` owns its buffer. */
 frit_status transfer_across(frit_device *from, const struct value *pinned, frit_device *to,

@@ -22,7 +22,7 @@ static void release(struct search_ctx *ctx, uint32_t k, struct feed *feed)
 
     if (!feed->clone)
         return;
-    if (array_grow(&spare->clones, &spare->room, spare->count, 1, sizeof(*spare->clones))) {
+    if (array_grow(&spare->clones, &spare->capacity, spare->count, 1, sizeof(*spare->clones))) {
         fuser_of(ctx, k)->table->reset(feed->clone);
         spare->clones[spare->count++] = feed->clone;
     } else {
@@ -31,7 +31,7 @@ static void release(struct search_ctx *ctx, uint32_t k, struct feed *feed)
     feed->clone = NULL;
 }
 
-/* What its author has to mend, once per fuser and device. */
+/* Logs what the fuser's author has to mend, once per fuser and device. */
 static void complain(struct fuser *fuser, const char *what)
 {
     if (!atomic_exchange(&fuser->warned, true))
@@ -55,8 +55,6 @@ static frit_status acquire(struct search_ctx *ctx, uint32_t k, struct feed *feed
     frit_status st;
 
     *feed = (struct feed){.state = {.open = 1}};
-    if (ctx->tired[k])
-        return FRIT_OK;
     if (spare->count) {
         feed->clone = spare->clones[--spare->count];
         return FRIT_OK;
@@ -103,7 +101,7 @@ static bool any_open(const struct search_ctx *ctx, const struct block *block)
     return false;
 }
 
-frit_status block_create(struct search_ctx *ctx, struct block **out, frit_err *err)
+frit_status block_create(struct search_ctx *ctx, uint32_t number, struct block **out, frit_err *err)
 {
     struct block *block = calloc(1, sizeof(*block));
     frit_status st = FRIT_OK;
@@ -111,6 +109,7 @@ frit_status block_create(struct search_ctx *ctx, struct block **out, frit_err *e
     *out = NULL;
     if (!block)
         return fail_memory(err, sizeof(*block));
+    block->number = number;
     block->feeds = calloc((size_t)ctx->config.n_fusers + 1, sizeof(*block->feeds));
     if (!block->feeds)
         st = fail_memory(err, ctx->config.n_fusers * sizeof(*block->feeds));
@@ -133,15 +132,56 @@ void block_destroy(struct search_ctx *ctx, struct block *block)
         release(ctx, k, &block->feeds[k]);
     free(block->feeds);
     free(block->ops);
+    free(block->tallies);
     free(block);
 }
 
 /* ---- feeding ---- */
 
+static void count_pushes(struct search_ctx *ctx, uint32_t n)
+{
+    ctx->stats.pushes += n;
+    ctx->work += n;
+}
+
 static void push_op(struct search_ctx *ctx, uint32_t k, struct feed *feed, uint32_t op)
 {
     fuser_of(ctx, k)->table->push(feed->clone, &ctx->ops.ops[op], 1, sizeof(frit_op_desc));
-    ctx->stats.pushes++;
+    count_pushes(ctx, 1);
+}
+
+static bool reserve(struct block *block, uint32_t more)
+{
+    uint32_t tallies = block->capacity;
+
+    return array_grow(&block->tallies, &tallies, block->n_ops, more, sizeof(*block->tallies)) &&
+           array_grow(&block->ops, &block->capacity, block->n_ops, more, sizeof(*block->ops));
+}
+
+/* Of the block's ops, how many the best cover among fusers takes. */
+static uint32_t covered(const struct search_ctx *ctx, const struct block *block)
+{
+    uint32_t most = 0;
+
+    for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
+        const frit_fuser_state *state = &block->feeds[k].state;
+
+        if (block->feeds[k].clone && state->ready && state->quality && state->accepted > most)
+            most = state->accepted;
+    }
+    return most;
+}
+
+/* Whether so many ops wait behind what programs cover that more are not worth it: they would be
+ * searched again. */
+static bool is_behind(struct search_ctx *ctx, struct block *block)
+{
+    enum { MOST_WAITING = 32 };
+
+    if (block->n_ops - covered(ctx, block) < MOST_WAITING)
+        return false;
+    block_refresh(ctx, block);
+    return block->n_ops - covered(ctx, block) >= MOST_WAITING;
 }
 
 frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, bool *taken,
@@ -150,9 +190,12 @@ frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, 
     bool wanted = !block->n_ops;
 
     *taken = false;
-    if (!array_grow(&block->ops, &block->room, block->n_ops, 1, sizeof(*block->ops)))
+    if (!reserve(block, 1))
         return fail_memory(err, ((size_t)block->n_ops + 1) * sizeof(*block->ops));
     block->open = false;
+    block->end = PLAN_END_CLOSED;
+    if (is_behind(ctx, block))
+        return FRIT_OK;
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
         struct feed *feed = &block->feeds[k];
 
@@ -163,27 +206,36 @@ frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, 
         wanted |= feed->clone && (feed->state.open || feed->state.accepted > block->n_ops);
         block->open |= is_open(feed);
     }
-    if (wanted)
+    if (wanted) {
         block->ops[block->n_ops++] = op;
+        block_tally(ctx, block, block->n_ops - 1);
+    }
     block->end = block->open ? PLAN_END_ALL : PLAN_END_CLOSED;
     *taken = wanted;
     return FRIT_OK;
 }
 
-/* Feeds all ops to a fuser in the prototype's state. */
-static void feed_all(struct search_ctx *ctx, const struct block *block, uint32_t k)
+/* Feeds ops from number `first` on to a fuser that has those before. */
+static void feed_from(struct search_ctx *ctx, const struct block *block, uint32_t k, uint32_t first)
 {
     struct feed *feed = &block->feeds[k];
     uint32_t run;
 
-    for (uint32_t i = 0; i < block->n_ops; i += run) {
+    for (uint32_t i = first; i < block->n_ops; i += run) {
         for (run = 1; i + run < block->n_ops && block->ops[i + run] == block->ops[i] + run;)
             run++;
         fuser_of(ctx, k)->table->push(feed->clone, &ctx->ops.ops[block->ops[i]], run,
                                       sizeof(frit_op_desc));
-        ctx->stats.pushes += run;
+        count_pushes(ctx, run);
     }
     ask(ctx, k, feed, block->n_ops);
+}
+
+static void feed_again(struct search_ctx *ctx, struct block *block, uint32_t k)
+{
+    fuser_of(ctx, k)->table->reset(block->feeds[k].clone);
+    block->feeds[k].state = (frit_fuser_state){.open = 1};
+    feed_from(ctx, block, k, 0);
 }
 
 void block_refresh(struct search_ctx *ctx, struct block *block)
@@ -192,17 +244,15 @@ void block_refresh(struct search_ctx *ctx, struct block *block)
         return;
     block->stale = false;
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
-        if (!block->feeds[k].clone)
-            continue;
-        fuser_of(ctx, k)->table->reset(block->feeds[k].clone);
-        block->feeds[k].state = (frit_fuser_state){.open = 1};
-        feed_all(ctx, block, k);
+        if (block->feeds[k].clone)
+            feed_again(ctx, block, k);
     }
+    block_tally(ctx, block, 0);
 }
 
 /* ---- choosing ---- */
 
-uint32_t block_best(struct search_ctx *ctx, const struct block *block, uint32_t *fuser)
+uint32_t block_best(const struct search_ctx *ctx, const struct block *block, uint32_t *fuser)
 {
     uint64_t best = 0;
 
@@ -212,7 +262,7 @@ uint32_t block_best(struct search_ctx *ctx, const struct block *block, uint32_t 
 
         if (!block->feeds[k].clone || !state->ready || !state->quality)
             continue;
-        score = block_score(ctx, block->ops, state->accepted) * state->quality / 1000;
+        score = block_score(block, state->accepted) * state->quality / 1000;
         if (score > best) {
             best = score;
             *fuser = k;
@@ -293,49 +343,108 @@ static int compare_ops(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bool join_ops(struct block *to, const struct block *a, const struct block *b, int how)
+/* Whether a block of two is better than both apart; `apart` is what those save. */
+static bool is_gain(const struct search_ctx *ctx, const struct block *block, uint64_t apart,
+                    bool strict)
 {
-    const struct block *head = how == BLOCK_MERGE_BEFORE ? b : a;
-    const struct block *tail = head == a ? b : a;
+    uint32_t fuser;
+    uint64_t together = block_best(ctx, block, &fuser);
 
-    if (!array_grow(&to->ops, &to->room, 0, a->n_ops + b->n_ops, sizeof(*to->ops)))
-        return false;
-    memcpy(to->ops, head->ops, head->n_ops * sizeof(*to->ops));
-    memcpy(to->ops + head->n_ops, tail->ops, tail->n_ops * sizeof(*to->ops));
-    to->n_ops = a->n_ops + b->n_ops;
-    if (how == BLOCK_MERGE_SORTED)
-        qsort(to->ops, to->n_ops, sizeof(*to->ops), compare_ops);
-    return true;
+    return together > apart || (together == apart && block->open && !strict);
 }
 
-frit_status block_merge(struct search_ctx *ctx, struct block *a, struct block *b, int how,
-                        struct block **out, frit_err *err)
+static uint64_t score_apart(struct search_ctx *ctx, struct block *a, struct block *b)
 {
-    uint64_t apart, together;
-    struct block *merged;
     uint32_t fuser;
 
-    *out = NULL;
     block_refresh(ctx, a);
     block_refresh(ctx, b);
-    TRY(block_create(ctx, &merged, err));
-    if (!join_ops(merged, a, b, how)) {
-        block_destroy(ctx, merged);
-        return fail_memory(err, a->n_ops * sizeof(*a->ops));
-    }
+    return (uint64_t)block_best(ctx, a, &fuser) + block_best(ctx, b, &fuser);
+}
+
+static void note_open(struct search_ctx *ctx, struct block *block)
+{
+    block->open = any_open(ctx, block);
+    block->end = block->open ? PLAN_END_ALL : PLAN_END_CLOSED;
+}
+
+/* Takes back what was fed from op number `n_ops` on; fusers closed before that saw nothing of it.
+ */
+static void cut_back(struct search_ctx *ctx, struct block *block, uint32_t n_ops,
+                     const bool *was_open)
+{
+    block->n_ops = n_ops;
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
-        if (merged->feeds[k].clone)
-            feed_all(ctx, merged, k);
+        if (was_open[k] && block->feeds[k].clone)
+            feed_again(ctx, block, k);
     }
-    merged->open = any_open(ctx, merged);
-    merged->end = merged->open ? PLAN_END_ALL : PLAN_END_CLOSED;
-    apart = (uint64_t)block_best(ctx, a, &fuser) + block_best(ctx, b, &fuser);
-    together = block_best(ctx, merged, &fuser);
-    if (together < apart || (together == apart && !merged->open)) {
-        block_destroy(ctx, merged);
-        return FRIT_OK;
+    note_open(ctx, block);
+}
+
+frit_status block_append(struct search_ctx *ctx, struct block *block, struct block *tail,
+                         bool strict, bool *merged, frit_err *err)
+{
+    uint64_t apart = score_apart(ctx, block, tail);
+    bool *was_open = calloc((size_t)ctx->config.n_fusers + 1, sizeof(*was_open));
+    uint32_t n_ops = block->n_ops;
+
+    *merged = false;
+    if (!was_open || !reserve(block, tail->n_ops)) {
+        free(was_open);
+        return fail_memory(err, tail->n_ops * sizeof(*tail->ops));
     }
-    ctx->stats.merges++;
-    *out = merged;
+    memcpy(block->ops + n_ops, tail->ops, tail->n_ops * sizeof(*tail->ops));
+    block->n_ops += tail->n_ops;
+    for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
+        was_open[k] = is_open(&block->feeds[k]);
+        if (was_open[k])
+            feed_from(ctx, block, k, n_ops);
+    }
+    note_open(ctx, block);
+    block_tally(ctx, block, n_ops);
+    *merged = is_gain(ctx, block, apart, strict);
+    if (!*merged)
+        cut_back(ctx, block, n_ops, was_open);
+    ctx->stats.merges += *merged;
+    free(was_open);
+    return FRIT_OK;
+}
+
+/* The block's ops and the other's in program order. */
+static void interleave(struct block *block, const struct block *a, const struct block *b)
+{
+    memcpy(block->ops, a->ops, a->n_ops * sizeof(*a->ops));
+    memcpy(block->ops + a->n_ops, b->ops, b->n_ops * sizeof(*b->ops));
+    block->n_ops = a->n_ops + b->n_ops;
+    qsort(block->ops, block->n_ops, sizeof(*block->ops), compare_ops);
+}
+
+frit_status block_interleave(struct search_ctx *ctx, struct block *block, struct block *other,
+                             bool strict, bool *merged, frit_err *err)
+{
+    uint64_t apart = score_apart(ctx, block, other);
+    struct block *both, old;
+
+    *merged = false;
+    TRY(block_create(ctx, block->number, &both, err));
+    if (!reserve(both, block->n_ops + other->n_ops)) {
+        block_destroy(ctx, both);
+        return fail_memory(err, block->n_ops * sizeof(*block->ops));
+    }
+    interleave(both, block, other);
+    for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
+        if (both->feeds[k].clone)
+            feed_from(ctx, both, k, 0);
+    }
+    note_open(ctx, both);
+    block_tally(ctx, both, 0);
+    *merged = is_gain(ctx, both, apart, strict);
+    if (*merged) {
+        old = *block;
+        *block = *both;
+        *both = old;
+    }
+    ctx->stats.merges += *merged;
+    block_destroy(ctx, both);
     return FRIT_OK;
 }

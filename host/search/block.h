@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A block: ops that could run as one program, and a clone of each fuser that is fed with them.
  *
- * Clones are reset and used again.  A fuser that breaks its word is dropped for its block.
+ * Clones are reset and used again.  A fuser that breaks its contract is dropped for its block.
  * Threads: one at a time per context. */
 #ifndef SEARCH_BLOCK_H
 #define SEARCH_BLOCK_H
 
 #include "search/search.h"
 
-/* A value as the search knows it. */
+/* A value as the search knows it.  Blocks are bits, numbered as in pass.h. */
 struct search_value {
-    uint32_t last; /* 1 + last op that has it, 0: none */
-    uint32_t mark; /* the last round that met it */
+    uint64_t readers, maker; /* blocks of the pass */
+    uint32_t last;           /* 1 + last op that has it, 0: none */
+    uint32_t read, made;     /* the last tally that met it as an operand, as a result */
+    uint32_t seen;           /* the last op that a tally looked at it for */
+    uint32_t from, to;       /* 1 + op of the range being ordered that makes it, ends it; 0: none */
     bool dead;
 };
 
@@ -20,17 +23,17 @@ struct search_ctx {
     struct search_config config;
     struct relative ops; /* as pushed: shallow copies, each death at the value's last use */
     struct search_value *values;
-    uint32_t values_room;
-    uint32_t round;
-    struct spare *spares; /* per fuser: clones in the prototype's state */
-    bool *tired;          /* per fuser: not offered to new blocks */
-    struct arena arena;   /* of the results */
+    uint32_t values_capacity;
+    uint32_t tally, tallied; /* the last numbers given to tallies and to ops that they look at */
+    uint64_t work;           /* pushes since the reset */
+    struct spare *spares;    /* per fuser: clones in the prototype's state */
+    struct arena arena;      /* of the results */
     struct search_stats stats;
 };
 
 struct spare {
     void **clones;
-    uint32_t count, room;
+    uint32_t count, capacity;
 };
 
 /* A fuser of a block. */
@@ -39,9 +42,16 @@ struct feed {
     frit_fuser_state state;
 };
 
+/* Traffic, in full tensors, and launches: of ops one by one, and of one program for them. */
+struct tally {
+    int32_t apart, together, launches;
+};
+
 struct block {
-    uint32_t *ops; /* in the order in which fusers see them */
-    uint32_t n_ops, room;
+    uint32_t number;
+    uint32_t *ops;         /* in the order in which fusers see them */
+    struct tally *tallies; /* of the first ops, up to and with each */
+    uint32_t n_ops, capacity;
     struct feed *feeds;
     bool open;  /* a fuser could take more */
     bool stale; /* a death came after its op was fed */
@@ -49,32 +59,39 @@ struct block {
 };
 
 /* Without ops; open if there is a fuser. */
-frit_status block_create(struct search_ctx *ctx, struct block **out, frit_err *err);
+frit_status block_create(struct search_ctx *ctx, uint32_t number, struct block **out,
+                         frit_err *err);
 void block_destroy(struct search_ctx *ctx, struct block *block); /* NULL does nothing */
 
-/* Feeds one op more; *taken: some fuser took it, or it is the first.  An op that none takes is not
+/* Feeds one op more, before the values know that the block has it.  *taken: some fuser took it, or
+ * it is the first.  An op that none takes, or that comes long after all that programs cover, is not
  * in the block, which is closed then. */
 frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, bool *taken,
                       frit_err *err);
 /* Feeds everything again if a death came late. */
 void block_refresh(struct search_ctx *ctx, struct block *block);
 
-enum { BLOCK_MERGE_SORTED, BLOCK_MERGE_AFTER, BLOCK_MERGE_BEFORE };
-
-/* A block of the ops of both, in program order or b's after or before a's; *out is NULL where that
- * hides what they could do apart, or gains nothing and ends all fusers. */
-frit_status block_merge(struct search_ctx *ctx, struct block *a, struct block *b, int how,
-                        struct block **out, frit_err *err);
+/* Appends the ops of `tail`, which is left as it is; *merged: whether the block keeps them.  It
+ * does not where that hides what the two could do apart, gains nothing and ends all fusers, or,
+ * with `strict`, gains nothing.  A block that does not keep them is as before. */
+frit_status block_append(struct search_ctx *ctx, struct block *block, struct block *tail,
+                         bool strict, bool *merged, frit_err *err);
+/* Likewise with all ops in program order. */
+frit_status block_interleave(struct search_ctx *ctx, struct block *block, struct block *other,
+                             bool strict, bool *merged, frit_err *err);
 
 /* The score of the best fuser that is ready, 0 if none is worth it; *fuser is its number. */
-uint32_t block_best(struct search_ctx *ctx, const struct block *block, uint32_t *fuser);
+uint32_t block_best(const struct search_ctx *ctx, const struct block *block, uint32_t *fuser);
 /* The program of the best fuser; *program is NULL if there is none.  It covers the first *n_ops ops
  * of the block. */
 frit_status block_finish(struct search_ctx *ctx, struct block *block, struct plan_program **program,
                          uint32_t *n_ops, uint32_t *score, frit_err *err);
 
-/* What a program of quality 1000 for these ops saves: 100 for each full tensor that is not read or
- * written, 10 for each launch; 0 if it is no gain. */
-uint64_t block_score(struct search_ctx *ctx, const uint32_t *ops, uint32_t n_ops);
+/* Fills the tallies of the block's ops from number `first` on, beside those before, which the
+ * values know; 0: of all. */
+void block_tally(struct search_ctx *ctx, struct block *block, uint32_t first);
+/* What a program of quality 1000 for the block's first ops saves: 100 for each full tensor that is
+ * not read or written, 10 for each launch; 0 if it is no gain. */
+uint64_t block_score(const struct block *block, uint32_t n_ops);
 
 #endif

@@ -9,13 +9,11 @@
 #include "base/fail.h"
 
 struct sorting {
-    const struct search_ctx *ctx;
+    struct search_ctx *ctx;
     struct arena arena;
     struct plan_block *items;
     uint32_t count, first, end;
     uint32_t *chunk_of; /* per op from `first` on */
-    uint32_t *maker;    /* per value: 1 + op of the range that makes it */
-    uint32_t *killer;   /* per value: 1 + op of the range in which it dies */
     uint32_t *key;      /* per chunk: its earliest op */
     uint32_t *waits;    /* per chunk: edges into it */
     uint32_t *edge_at;  /* per chunk: where its edges begin; count + 1 */
@@ -32,7 +30,7 @@ frit_status chunks_add(struct search_ctx *ctx, struct chunks *chunks,
     uint32_t *ops = arena_array(&ctx->arena, chunk->n_ops, sizeof(*ops));
 
     if (!ops ||
-        !array_grow(&chunks->items, &chunks->room, chunks->count, 1, sizeof(*chunks->items)))
+        !array_grow(&chunks->items, &chunks->capacity, chunks->count, 1, sizeof(*chunks->items)))
         return fail_memory(err, chunk->n_ops * sizeof(*ops));
     memcpy(ops, chunk->ops, chunk->n_ops * sizeof(*ops));
     chunks->items[chunks->count] = *chunk;
@@ -42,18 +40,37 @@ frit_status chunks_add(struct search_ctx *ctx, struct chunks *chunks,
 
 /* ---- edges ---- */
 
-static void survey(struct sorting *s)
+/* Notes where values of the range are made and die. */
+static void note_values(const struct sorting *s)
 {
     for (uint32_t i = s->first; i < s->end; i++) {
         const frit_op_desc *op = &s->ctx->ops.ops[i];
 
         for (uint32_t k = 0; k < op->n_out; k++) {
             if (op->out[k].kind == FRIT_OPERAND_TENSOR)
-                s->maker[op->out[k].value] = i + 1;
+                s->ctx->values[op->out[k].value].from = i + 1;
         }
         for (uint32_t k = 0; k < op->n_dead; k++)
-            s->killer[op->dead[k]] = i + 1;
+            s->ctx->values[op->dead[k]].to = i + 1;
     }
+}
+
+static void forget_values(const struct sorting *s)
+{
+    for (uint32_t i = s->first; i < s->end; i++) {
+        const frit_op_desc *op = &s->ctx->ops.ops[i];
+
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            if (op->out[k].kind == FRIT_OPERAND_TENSOR)
+                s->ctx->values[op->out[k].value].from = 0;
+        }
+        for (uint32_t k = 0; k < op->n_dead; k++)
+            s->ctx->values[op->dead[k]].to = 0;
+    }
+}
+
+static void survey(struct sorting *s)
+{
     for (uint32_t c = 0; c < s->count; c++) {
         const struct plan_block *block = &s->items[c];
 
@@ -90,14 +107,14 @@ static void walk_edges(struct sorting *s)
         const frit_op_info *row = op_row(op->id);
 
         for (uint32_t k = 0; k < op->n_in; k++) {
-            uint32_t value = op->in[k].value;
+            const struct search_value *value = &s->ctx->values[op->in[k].value];
 
             if (op->in[k].kind != FRIT_OPERAND_TENSOR)
                 continue;
-            if (s->maker[value])
-                add_edge(s, s->maker[value] - 1, i);
-            if (s->killer[value])
-                add_edge(s, i, s->killer[value] - 1);
+            if (value->from)
+                add_edge(s, value->from - 1, i);
+            if (value->to)
+                add_edge(s, i, value->to - 1);
         }
         if (!row || !(row->traits & FRIT_OP_ORDERED))
             continue;
@@ -188,23 +205,24 @@ static void run_ready(struct sorting *s)
 
 static frit_status sort(struct sorting *s, frit_err *err)
 {
-    size_t n_values = (size_t)s->ctx->ops.n_values + 1, n = (size_t)s->count + 2;
+    size_t n = (size_t)s->count + 2;
+    frit_status st;
 
     s->chunk_of = arena_array(&s->arena, s->end - s->first, sizeof(*s->chunk_of));
-    s->maker = arena_array(&s->arena, n_values, sizeof(*s->maker));
-    s->killer = arena_array(&s->arena, n_values, sizeof(*s->killer));
     s->key = arena_array(&s->arena, n, sizeof(*s->key));
     s->waits = arena_array(&s->arena, n, sizeof(*s->waits));
     s->edge_at = arena_array(&s->arena, n, sizeof(*s->edge_at));
     s->heap = arena_array(&s->arena, n, sizeof(*s->heap));
     s->sorted = arena_array(&s->arena, n, sizeof(*s->sorted));
-    if (!s->chunk_of || !s->maker || !s->killer || !s->key || !s->waits || !s->edge_at ||
-        !s->heap || !s->sorted)
-        return fail_memory(err, n_values * sizeof(*s->maker));
+    if (!s->chunk_of || !s->key || !s->waits || !s->edge_at || !s->heap || !s->sorted)
+        return fail_memory(err, n * sizeof(*s->key));
     survey(s);
-    TRY(make_edges(s, err));
-    run_ready(s);
-    return FRIT_OK;
+    note_values(s);
+    st = make_edges(s, err);
+    forget_values(s);
+    if (!st)
+        run_ready(s);
+    return st;
 }
 
 /* ---- cycles ---- */
@@ -241,31 +259,42 @@ static frit_status split(struct search_ctx *ctx, struct chunks *chunks, uint32_t
     return FRIT_OK;
 }
 
+/* Gives up the program that is least worth of those that wait, or where `all` every one. */
+static frit_status repair(struct search_ctx *ctx, struct chunks *chunks, uint32_t begin,
+                          const struct sorting *s, bool all, frit_err *err)
+{
+    uint32_t least = least_worth(s);
+
+    if (least == s->count)
+        return fail(err, FRIT_INTERNAL, "the ops wait for each other");
+    for (uint32_t c = 0; c < s->count; c++) {
+        if (c != least && !(all && s->waits[c] && chunks->items[begin + c].program))
+            continue;
+        ctx->stats.repairs++;
+        TRY(split(ctx, chunks, begin + c, err));
+    }
+    return FRIT_OK;
+}
+
 frit_status order_chunks(struct search_ctx *ctx, struct chunks *chunks, uint32_t begin,
                          uint32_t first, uint32_t end, frit_err *err)
 {
+    enum { ONE_BY_ONE = 16 }; /* each repair sorts all again */
     bool done = false;
 
-    while (!done) {
+    for (uint32_t n = 0; !done; n++) {
         struct sorting s = {.ctx = ctx,
                             .items = chunks->items + begin,
                             .count = chunks->count - begin,
                             .first = first,
                             .end = end};
         frit_status st = sort(&s, err);
-        uint32_t victim = s.count;
 
         done = st || s.n_sorted == s.count;
         if (!st && done)
             memcpy(s.items, s.sorted, s.count * sizeof(*s.items));
         else if (!st)
-            victim = least_worth(&s);
-        if (victim < s.count) {
-            ctx->stats.repairs++;
-            st = split(ctx, chunks, begin + victim, err);
-        } else if (!done) {
-            st = fail(err, FRIT_INTERNAL, "the ops wait for each other");
-        }
+            st = repair(ctx, chunks, begin, &s, n >= ONE_BY_ONE, err);
         arena_fini(&s.arena);
         TRY(st);
     }

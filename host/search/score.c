@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program saves, counted in whole tensors: plans know no sizes. */
+/* What a program saves, counted in whole tensors: plans know no sizes.  A block keeps a tally for
+ * each of its prefixes, so that the score of any of them is known at once; an op is looked at when
+ * it is put into a block, not whenever blocks are compared. */
 #include "search/block.h"
 
-enum { TENSOR_POINTS = 100, LAUNCH_POINTS = 10 };
+#include "search/dag.h"
 
-/* Traffic and launches of ops one by one and as one program. */
-struct tally {
-    int64_t apart;
-    int64_t together;
-    int64_t launches;
-};
+enum { TENSOR_POINTS = 100, LAUNCH_POINTS = 10 };
 
 /* A tensor of one element is no traffic. */
 static bool is_full(const frit_operand *operand)
@@ -30,61 +27,98 @@ static bool is_view(const frit_op_desc *op)
     return row && row->cls == FRIT_CLASS_VIEW;
 }
 
-static bool first_met(struct search_ctx *ctx, uint32_t value)
+/* Of one tally: the blocks that the values know are `known`, a set of at most one. */
+struct tallying {
+    struct search_ctx *ctx;
+    uint64_t known;
+    struct tally *sum;
+};
+
+static bool is_made(const struct tallying *t, const struct search_value *value)
 {
-    if (ctx->values[value].mark == ctx->round)
-        return false;
-    ctx->values[value].mark = ctx->round;
-    return true;
+    return value->maker & t->known || value->made == t->ctx->tally;
 }
 
-static void count_apart(struct search_ctx *ctx, const frit_op_desc *op, struct tally *tally)
+static bool is_inside(const struct tallying *t, const struct search_value *value)
 {
-    if (is_view(op))
-        return;
-    tally->launches++;
-    ctx->round++;
-    for (uint32_t k = 0; k < op->n_in; k++)
-        tally->apart += is_full(&op->in[k]) && first_met(ctx, op->in[k].value);
-    for (uint32_t k = 0; k < op->n_out; k++)
-        tally->apart += is_full(&op->out[k]);
+    return value->readers & t->known || value->read == t->ctx->tally || is_made(t, value);
 }
 
-/* Each value that comes from outside is read once: makers mark what they make. */
-static void count_reads(struct search_ctx *ctx, const frit_op_desc *op, struct tally *tally)
+/* Each operand is read once by an op alone, and once by a program if none of its ops makes it. */
+static void count_reads(const struct tallying *t, const frit_op_desc *op, bool view)
 {
-    for (uint32_t k = 0; k < op->n_in; k++)
-        tally->together += is_full(&op->in[k]) && first_met(ctx, op->in[k].value);
-    for (uint32_t k = 0; k < op->n_out; k++) {
-        if (op->out[k].kind == FRIT_OPERAND_TENSOR)
-            first_met(ctx, op->out[k].value);
+    t->ctx->tallied++;
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        struct search_value *value;
+
+        if (op->in[k].kind != FRIT_OPERAND_TENSOR)
+            continue;
+        value = &t->ctx->values[op->in[k].value];
+        if (is_full(&op->in[k])) {
+            t->sum->apart += !view && value->seen != t->ctx->tallied;
+            t->sum->together += !is_inside(t, value);
+        }
+        value->seen = t->ctx->tallied;
+        value->read = t->ctx->tally;
     }
 }
 
-uint64_t block_score(struct search_ctx *ctx, const uint32_t *ops, uint32_t n_ops)
+/* A program writes what does not die in it. */
+static void count_writes(const struct tallying *t, const frit_op_desc *op, bool view)
 {
-    const frit_op_desc *all = ctx->ops.ops;
-    struct tally tally = {0};
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        if (op->out[k].kind != FRIT_OPERAND_TENSOR)
+            continue;
+        t->sum->apart += !view && is_full(&op->out[k]);
+        t->sum->together += is_full(&op->out[k]);
+        t->ctx->values[op->out[k].value].made = t->ctx->tally;
+    }
+}
+
+/* Values die at their last use, and so with an operand or a result.  None is listed twice. */
+static void count_deaths(const struct tallying *t, const frit_op_desc *op)
+{
+    for (uint32_t i = 0; i < op->n_dead; i++) {
+        const struct search_value *value = &t->ctx->values[op->dead[i]];
+        bool full = false;
+
+        for (uint32_t k = 0; k < op->n_in + op->n_out && !full; k++) {
+            const frit_operand *operand = k < op->n_in ? &op->in[k] : &op->out[k - op->n_in];
+
+            full = operand->kind == FRIT_OPERAND_TENSOR && operand->value == op->dead[i] &&
+                   is_full(operand);
+        }
+        t->sum->together -= full && is_made(t, value);
+    }
+}
+
+void block_tally(struct search_ctx *ctx, struct block *block, uint32_t first)
+{
+    struct tally sum = first ? block->tallies[first - 1] : (struct tally){0};
+    struct tallying t = {ctx, first ? dag_bit(block->number) : 0, &sum};
+
+    ctx->tally++;
+    for (uint32_t i = first; i < block->n_ops; i++) {
+        const frit_op_desc *op = &ctx->ops.ops[block->ops[i]];
+        bool view = is_view(op);
+
+        sum.launches += !view;
+        count_reads(&t, op, view);
+        count_writes(&t, op, view);
+        count_deaths(&t, op);
+        block->tallies[i] = sum;
+    }
+}
+
+uint64_t block_score(const struct block *block, uint32_t n_ops)
+{
+    const struct tally *sum;
     int64_t points;
 
-    for (uint32_t i = 0; i < n_ops; i++)
-        count_apart(ctx, &all[ops[i]], &tally);
-    if (tally.launches < 2)
+    if (!n_ops || block->tallies[n_ops - 1].launches < 2)
         return 0;
-    ctx->round++;
-    for (uint32_t i = 0; i < n_ops; i++)
-        count_reads(ctx, &all[ops[i]], &tally);
-    ctx->round++;
-    for (uint32_t i = 0; i < n_ops; i++) {
-        for (uint32_t k = 0; k < all[ops[i]].n_dead; k++)
-            ctx->values[all[ops[i]].dead[k]].mark = ctx->round;
-    }
-    for (uint32_t i = 0; i < n_ops; i++) {
-        const frit_op_desc *op = &all[ops[i]];
-
-        for (uint32_t k = 0; k < op->n_out; k++)
-            tally.together += is_full(&op->out[k]) && first_met(ctx, op->out[k].value);
-    }
-    points = (tally.apart - tally.together) * TENSOR_POINTS + (tally.launches - 1) * LAUNCH_POINTS;
+    sum = &block->tallies[n_ops - 1];
+    points = ((int64_t)sum->apart - sum->together) * TENSOR_POINTS +
+             ((int64_t)sum->launches - 1) * LAUNCH_POINTS;
     return points > 0 ? (uint64_t)points : 0;
 }

@@ -4,8 +4,9 @@
  * cover everything; whatever it found is given up for program order if the simulation finds fault
  * with it.
  *
- * Deaths stand at the last use, so one may be added to an op that was fed already; its block is
- * then fed again before anything is decided by it. */
+ * Deaths stand at the last use, so one may be added to an op that was fed already: as where a scope
+ * ends.  Its block is then fed again before anything is decided by it, and finish begins with a new
+ * pass that knows of all deaths. */
 #include "search/search.h"
 
 #include <stdlib.h>
@@ -19,13 +20,11 @@
 struct search {
     struct search_ctx ctx;
     struct pass pass;
-    uint32_t taken;    /* ops that the pass took, from the first on */
     uint32_t n_deaths; /* of the relative ops seen */
+    bool late;         /* some of them came when the pass had taken their op */
     bool *found;       /* per op: it is in a chunk */
-    uint32_t found_room;
+    uint32_t found_capacity;
     struct chunks chunks;
-    uint32_t *holes;
-    uint32_t n_holes, holes_room;
     bool failed;
     uint64_t n_dropped; /* of the stats, at the last reset */
 };
@@ -44,8 +43,7 @@ frit_status search_create(const struct search_config *config, struct search **ou
     if (!search->ctx.config.max_blocks)
         search->ctx.config.max_blocks = 1;
     search->ctx.spares = calloc(n, sizeof(*search->ctx.spares));
-    search->ctx.tired = calloc(n, sizeof(*search->ctx.tired));
-    if (!search->ctx.spares || !search->ctx.tired) {
+    if (!search->ctx.spares) {
         search->ctx.config.n_fusers = 0;
         search_destroy(search);
         return fail_memory(err, n * sizeof(*search->ctx.spares));
@@ -67,13 +65,11 @@ void search_destroy(struct search *search)
         free(spare->clones);
     }
     free(search->ctx.spares);
-    free(search->ctx.tired);
     free(search->ctx.values);
     relative_fini(&search->ctx.ops);
     arena_fini(&search->ctx.arena);
     free(search->found);
     free(search->chunks.items);
-    free(search->holes);
     free(search);
 }
 
@@ -84,16 +80,15 @@ static void forget(struct search *search)
     pass_reset(ctx, &search->pass);
     relative_reset(&ctx->ops);
     arena_reset(&ctx->arena);
-    ctx->round = 0;
-    memset(ctx->tired, 0, ctx->config.n_fusers * sizeof(*ctx->tired));
-    if (ctx->values_room)
-        memset(ctx->values, 0, ctx->values_room * sizeof(*ctx->values));
-    if (search->found_room)
-        memset(search->found, 0, search->found_room * sizeof(*search->found));
-    search->taken = 0;
+    ctx->tally = ctx->tallied = 0;
+    ctx->work = 0;
+    if (ctx->values_capacity)
+        memset(ctx->values, 0, ctx->values_capacity * sizeof(*ctx->values));
+    if (search->found_capacity)
+        memset(search->found, 0, search->found_capacity * sizeof(*search->found));
     search->n_deaths = 0;
+    search->late = false;
     search->chunks.count = 0;
-    search->n_holes = 0;
 }
 
 void search_reset(struct search *search)
@@ -118,15 +113,16 @@ bool search_is_flawed(const struct search *search)
 static frit_status grow(struct search *search, const struct relative *relative, frit_err *err)
 {
     struct search_ctx *ctx = &search->ctx;
-    uint32_t values = ctx->values_room, found = search->found_room;
+    uint32_t values = ctx->values_capacity, found = search->found_capacity;
 
-    if (!array_grow(&ctx->values, &ctx->values_room, 0, relative->n_values, sizeof(*ctx->values)) ||
-        !array_grow(&search->found, &search->found_room, 0, relative->n_ops,
+    if (!array_grow(&ctx->values, &ctx->values_capacity, 0, relative->n_values,
+                    sizeof(*ctx->values)) ||
+        !array_grow(&search->found, &search->found_capacity, 0, relative->n_ops,
                     sizeof(*search->found)) ||
         !array_grow(&ctx->ops.ops, &ctx->ops.ops_room, 0, relative->n_ops, sizeof(*ctx->ops.ops)))
         return fail_memory(err, relative->n_ops * sizeof(*ctx->ops.ops));
-    memset(ctx->values + values, 0, (ctx->values_room - values) * sizeof(*ctx->values));
-    memset(search->found + found, 0, (search->found_room - found) * sizeof(*search->found));
+    memset(ctx->values + values, 0, (ctx->values_capacity - values) * sizeof(*ctx->values));
+    memset(search->found + found, 0, (search->found_capacity - found) * sizeof(*search->found));
     return FRIT_OK;
 }
 
@@ -156,8 +152,10 @@ static frit_status note_op(struct search *search, const frit_op_desc *op, frit_e
             continue;
         known->dead = true;
         TRY(relative_bury(&ctx->ops, known->last - 1, value, err));
-        if (known->last - 1 < number)
-            pass_bury(&search->pass, known->last - 1, value);
+        if (known->last - 1 < number) {
+            pass_bury(ctx, &search->pass, known->last - 1, value);
+            search->late = true;
+        }
     }
     search->n_deaths += op->n_dead;
     return FRIT_OK;
@@ -183,11 +181,10 @@ static frit_status take_all(struct search *search, const struct relative *relati
         forget(search);
     TRY(grow(search, relative, err));
     ctx->ops.n_values = relative->n_values;
-    TRY(pass_grow(ctx, &search->pass, relative->n_ops, err));
+    TRY(pass_reserve(&search->pass, relative->n_ops, err));
     for (uint32_t i = ctx->ops.n_ops; i < relative->n_ops; i++) {
         TRY(note_op(search, &relative->ops[i], err));
         TRY(pass_take(ctx, &search->pass, i, err));
-        search->taken += !search->pass.stopped;
     }
     return FRIT_OK;
 }
@@ -210,17 +207,6 @@ bool search_open(const struct search *search)
 
 /* ---- finding ---- */
 
-/* A fuser that saw a block to its end and made nothing of it will not make more of a part. */
-static void note_tired(struct search *search, const struct block *block)
-{
-    for (uint32_t k = 0; k < search->ctx.config.n_fusers; k++) {
-        const struct feed *feed = &block->feeds[k];
-
-        if (block->n_ops > 1 && feed->clone && feed->state.open && !feed->state.ready)
-            search->ctx.tired[k] = true;
-    }
-}
-
 /* A block's program, or its first op by itself. */
 static frit_status close_block(struct search *search, struct block *block, frit_err *err)
 {
@@ -232,7 +218,6 @@ static frit_status close_block(struct search *search, struct block *block, frit_
     TRY(block_finish(ctx, block, &found.program, &found.n_ops, &found.score, err));
     if (!found.program) {
         found = (struct plan_block){.ops = block->ops, .n_ops = 1, .end = PLAN_END_SINGLE};
-        note_tired(search, block);
     } else if (found.n_ops < block->n_ops) {
         found.end = PLAN_END_SHORT;
     }
@@ -247,6 +232,7 @@ static frit_status close_block(struct search *search, struct block *block, frit_
 /* Ends the pass; *end is one beyond the last op that it found a place for. */
 static frit_status close_pass(struct search *search, uint32_t *end, frit_err *err)
 {
+    TRY(pass_merge_rest(&search->ctx, &search->pass, err));
     for (uint64_t rest = search->pass.dag.live; rest; rest &= rest - 1) {
         const struct plan_block *chunk;
 
@@ -261,32 +247,30 @@ static frit_status close_pass(struct search *search, uint32_t *end, frit_err *er
     return FRIT_OK;
 }
 
-static frit_status list_holes(struct search *search, uint32_t first, uint32_t end, frit_err *err)
+static uint32_t count_holes(const struct search *search, uint32_t first, uint32_t end)
 {
-    search->n_holes = 0;
-    if (!array_grow(&search->holes, &search->holes_room, 0, end - first, sizeof(*search->holes)))
-        return fail_memory(err, (end - first) * sizeof(*search->holes));
-    for (uint32_t i = first; i < end; i++) {
-        if (!search->found[i])
-            search->holes[search->n_holes++] = i;
-    }
-    return FRIT_OK;
+    uint32_t n = 0;
+
+    for (uint32_t i = first; i < end; i++)
+        n += !search->found[i];
+    return n;
 }
 
 /* Searches what blocks gave up, until nothing is left between `first` and `end`. */
 static frit_status fill_holes(struct search *search, uint32_t first, uint32_t end, frit_err *err)
 {
-    struct search_ctx *ctx = &search->ctx;
-
-    for (uint32_t round = 1;; round++) {
+    search->ctx.stats.holes += count_holes(search, first, end);
+    for (;;) {
         uint32_t last = 0;
 
-        TRY(list_holes(search, first, end, err));
-        if (!search->n_holes)
+        while (first < end && search->found[first])
+            first++;
+        if (first == end)
             return FRIT_OK;
-        ctx->stats.holes += round == 1 ? search->n_holes : 0;
-        for (uint32_t i = 0; i < search->n_holes && !search->pass.stopped; i++)
-            TRY(pass_take(ctx, &search->pass, search->holes[i], err));
+        for (uint32_t i = first; i < end && !search->pass.stopped; i++) {
+            if (!search->found[i])
+                TRY(pass_take(&search->ctx, &search->pass, i, err));
+        }
         TRY(close_pass(search, &last, err));
     }
 }
@@ -306,21 +290,24 @@ static frit_status close_range(struct search *search, uint32_t first, uint32_t *
 /* The next range: the pass takes what it can from `first` on. */
 static frit_status take_range(struct search *search, uint32_t first, frit_err *err)
 {
-    struct search_ctx *ctx = &search->ctx;
-    bool to_end = search->taken == ctx->ops.n_ops;
-
-    if (!to_end)
-        memset(ctx->tired, 0, ctx->config.n_fusers * sizeof(*ctx->tired));
-    search->taken = first;
-    for (uint32_t i = first; i < ctx->ops.n_ops && !search->pass.stopped; i++) {
-        TRY(pass_take(ctx, &search->pass, i, err));
-        search->taken += !search->pass.stopped;
-    }
+    for (uint32_t i = first; i < search->ctx.ops.n_ops && !search->pass.stopped; i++)
+        TRY(pass_take(&search->ctx, &search->pass, i, err));
     return FRIT_OK;
+}
+
+/* The pass again, with all deaths known from the first op on. */
+static frit_status take_again(struct search *search, frit_err *err)
+{
+    if (!search->late)
+        return FRIT_OK;
+    pass_reset(&search->ctx, &search->pass);
+    search->ctx.work = 0;
+    return take_range(search, 0, err);
 }
 
 static frit_status find(struct search *search, bool all, uint32_t *end, frit_err *err)
 {
+    TRY(take_again(search, err));
     TRY(close_range(search, 0, end, err));
     while (all && *end < search->ctx.ops.n_ops) {
         uint32_t first = *end;
@@ -363,10 +350,10 @@ static frit_status simulate(struct search *search, uint32_t n_ops, bool *valid, 
     return FRIT_OK;
 }
 
-static frit_status surrender(struct search *search, uint32_t n_ops, frit_err *err)
+static frit_status use_program_order(struct search *search, uint32_t n_ops, frit_err *err)
 {
     drop_programs(search);
-    search->ctx.stats.surrenders++;
+    search->ctx.stats.in_order++;
     for (uint32_t i = 0; i < n_ops; i++) {
         struct plan_block one = {.n_ops = 1, .ops = &i, .end = PLAN_END_SINGLE};
 
@@ -385,7 +372,7 @@ static frit_status finish(struct search *search, const struct relative *relative
     TRY(find(search, all, n_ops, err));
     TRY(simulate(search, *n_ops, &valid, err));
     if (!valid)
-        TRY(surrender(search, *n_ops, err));
+        TRY(use_program_order(search, *n_ops, err));
     result = arena_array(&search->ctx.arena, search->chunks.count, sizeof(*result));
     if (!result)
         return fail_memory(err, search->chunks.count * sizeof(*result));

@@ -57,12 +57,12 @@ frit_status search_finish(struct search *search, const struct relative *relative
                           frit_err *err);
 
 struct search_stats {
-    uint64_t pushes;     /* ops given to fusers */
-    uint64_t merges;     /* blocks merged */
-    uint64_t holes;      /* ops given up by a block and searched again */
-    uint64_t repairs;    /* fusions given up because they depended on each other */
-    uint64_t surrenders; /* segments left in program order */
-    uint64_t dropped;    /* fusers that broke their word, once per block */
+    uint64_t pushes;   /* ops given to fusers */
+    uint64_t merges;   /* blocks merged */
+    uint64_t holes;    /* ops given up by a block and searched again */
+    uint64_t repairs;  /* fusions given up because they depended on each other */
+    uint64_t in_order; /* segments left in program order, since the simulation found a fault */
+    uint64_t dropped;  /* fusers that broke their contract, once per block */
 };
 void search_stats(const struct search *search, struct search_stats *out);
 /* Whether a fuser was left out since the last reset because it failed: another search over the same

@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusers: one per schedule.  What is pushed is copied into a block, and the schedule says after
- * each op how many of the first it covers.  Its answer is kept, so that asking for the state costs
- * nothing; a cover once found stays one, since finish cuts the block to it. */
+/* Fusers: one per schedule.  What is pushed is copied into a block, which a matcher follows op by
+ * op.  The longest cover is kept, so that asking for the state costs nothing; a cover once found
+ * stays one, since finish cuts the block to it. */
 #include <stdlib.h>
 
 #include "base/fail.h"
 #include "fuse/program.h"
 #include "kernels.h"
+#include "lower/cost.h"
+
+/* Instructions of a kernel by lower_cost.  Compilers take more than linear time: half a second for
+ * so many in a common one, 15 s for twenty times as many.  Further ops are as well in a kernel of
+ * their own: so many take longer than the memory between the two. */
+enum { MOST_INSTRUCTIONS = 4096 };
 
 struct fuser {
     const struct kernels_device *device;
     const struct schedule *schedule;
     struct block block;
+    struct matcher matcher;
     bool closed;
-    uint32_t accepted, quality;
+    uint32_t accepted;
+    uint32_t n_instructions; /* of what was pushed */
 };
 
 static struct fuser *fuser_create(const struct kernels_device *device,
@@ -26,6 +34,10 @@ static struct fuser *fuser_create(const struct kernels_device *device,
     fuser->device = device;
     fuser->schedule = schedule;
     block_init(&fuser->block);
+    if (!matcher_init(&fuser->matcher, schedule)) {
+        free(fuser);
+        return NULL;
+    }
     return fuser;
 }
 
@@ -67,9 +79,15 @@ frit_status kernels_clone(const void *fuser, void **out, frit_err *err)
         kernels_destroy(to);
         return st;
     }
+    while (to->matcher.n_ops < from->matcher.n_ops && !to->matcher.closed)
+        matcher_push(&to->matcher, &to->block);
+    if (to->matcher.n_ops < from->matcher.n_ops) {
+        kernels_destroy(to);
+        return fail_memory(err, from->block.n_values);
+    }
     to->closed = from->closed;
     to->accepted = from->accepted;
-    to->quality = from->quality;
+    to->n_instructions = from->n_instructions;
     *out = to;
     return FRIT_OK;
 }
@@ -80,6 +98,7 @@ void kernels_destroy(void *fuser)
 
     if (!f)
         return;
+    matcher_fini(&f->matcher);
     block_fini(&f->block);
     free(f);
 }
@@ -89,43 +108,31 @@ void kernels_reset(void *fuser)
     struct fuser *f = fuser;
 
     block_reset(&f->block);
+    matcher_reset(&f->matcher);
     f->closed = false;
-    f->accepted = f->quality = 0;
+    f->accepted = f->n_instructions = 0;
 }
 
-/* Whether a program of the first `n_ops` has no more arguments than it may.  What only later ops
- * use or make counts too. */
-static bool args_fit(const struct fuser *f, uint32_t n_ops)
+/* Whether a program of all ops has no more arguments than the device takes. */
+static bool args_fit(const struct fuser *f)
 {
-    const struct block *block = &f->block;
-    uint32_t n_in = 0, n_out = 0, most = f->device->target.bindings;
+    uint32_t most = f->device->target.bindings;
 
-    for (uint32_t i = 0; i < block->n_values; i++) {
-        const struct block_value *value = &block->values[i];
-
-        if (value->maker == BLOCK_NONE)
-            n_in++;
-        else
-            n_out += value->dies >= n_ops;
-    }
-    return n_out <= FRIT_MAX_OUTPUTS && (!most || n_in + n_out <= most);
+    return !most || f->matcher.n_inputs + f->matcher.n_outputs <= most;
 }
 
 static void push(struct fuser *f, const frit_op_desc *op)
 {
-    bool open = false;
-    uint32_t quality = 0, n;
-
-    if (!op_types_fit(&f->device->target, op) || block_push(&f->block, op, NULL)) {
+    f->n_instructions += lower_cost(op->id);
+    if ((f->block.n_ops && f->n_instructions > MOST_INSTRUCTIONS) ||
+        !op_types_fit(&f->device->target, op) || block_push(&f->block, op, NULL)) {
         f->closed = true;
         return;
     }
-    n = f->schedule->accepts(&f->block, &open, &quality);
-    if (n > f->accepted && args_fit(f, n)) {
-        f->accepted = n;
-        f->quality = quality;
-    }
-    f->closed = !open;
+    matcher_push(&f->matcher, &f->block);
+    if (f->matcher.fits && args_fit(f))
+        f->accepted = f->matcher.n_ops;
+    f->closed = f->matcher.closed;
 }
 
 void kernels_push(void *fuser, const frit_op_desc *ops, uint32_t count, uint32_t stride)
@@ -143,7 +150,7 @@ void kernels_state(const void *fuser, frit_fuser_state *out)
     out->open = !f->closed;
     out->ready = f->accepted > 0;
     out->accepted = f->accepted;
-    out->quality = f->quality;
+    out->quality = f->accepted ? f->schedule->quality : 0;
 }
 
 /* The program takes the block: nobody pushes any more. */

@@ -42,7 +42,7 @@ bool op_types_fit(const struct kir_target *target, const frit_op_desc *op)
            (!op->n_extra || target->i64);
 }
 
-/* Whether a schedule takes it; schedules say no where they have no memory to look. */
+/* Whether a schedule takes it. */
 static frit_status has_schedule(const frit_op_desc *op, bool *out, frit_err *err)
 {
     struct block block;
@@ -52,10 +52,11 @@ static frit_status has_schedule(const frit_op_desc *op, bool *out, frit_err *err
     block_init(&block);
     st = push_op(&block, op, NULL);
     for (uint32_t i = 0; i < n_schedules && !st && !*out; i++) {
+        uint32_t covered;
         bool open;
-        uint32_t quality;
 
-        *out = schedules[i]->accepts(&block, &open, &quality) == 1;
+        st = match_block(schedules[i], &block, &covered, &open, err);
+        *out = covered == 1;
     }
     block_fini(&block);
     return st == FRIT_NO_HOST_MEMORY ? fail_memory(err, sizeof(block)) : FRIT_OK;

@@ -31,13 +31,15 @@ static void add_candidate(struct program *p, const struct schedule *schedule)
 }
 
 /* A block from foreign bytes may have more outputs than a launch. */
-static bool accepts_whole(const struct schedule *schedule, const struct block *block)
+static frit_status accepts_whole(const struct schedule *schedule, const struct block *block,
+                                 bool *out, frit_err *err)
 {
-    bool open = false;
-    uint32_t quality = 0;
+    uint32_t covered;
+    bool open;
 
-    return block->n_outputs <= FRIT_MAX_OUTPUTS &&
-           schedule->accepts(block, &open, &quality) == block->n_ops;
+    TRY(match_block(schedule, block, &covered, &open, err));
+    *out = covered == block->n_ops && block->n_outputs <= FRIT_MAX_OUTPUTS;
+    return FRIT_OK;
 }
 
 static frit_status choose_candidates(struct program *p, const struct schedule *first, frit_err *err)
@@ -49,7 +51,11 @@ static frit_status choose_candidates(struct program *p, const struct schedule *f
     if (first)
         add_candidate(p, first);
     for (uint32_t i = 0; i < n_schedules; i++) {
-        if (schedules[i] != first && accepts_whole(schedules[i], &p->block))
+        bool accepts = false;
+
+        if (schedules[i] != first)
+            TRY(accepts_whole(schedules[i], &p->block, &accepts, err));
+        if (accepts)
             add_candidate(p, schedules[i]);
     }
     if (!p->n_candidates)
@@ -247,11 +253,14 @@ static frit_status load(const struct kernels_device *device, const struct schedu
 {
     struct program *program;
     struct block block;
+    bool accepts = false;
     frit_status st;
 
     block_init(&block);
     st = block_load(&block, bytes, n_bytes, err);
-    if (!st && (!block.n_ops || !accepts_whole(schedule, &block)))
+    if (!st && block.n_ops)
+        st = accepts_whole(schedule, &block, &accepts, err);
+    if (!st && !accepts)
         st = fail(err, FRIT_INCOMPATIBLE, "%s: saved ops that it does not take", schedule->name);
     if (st) {
         block_fini(&block);

@@ -153,9 +153,10 @@ static bool add_map(const struct anchor *anchor, const struct block *block,
     return true;
 }
 
-static bool add_op(struct anchor *anchor, const struct block *block, uint32_t number,
-                   anchor_fn takes, uint32_t *n_lineages)
+/* The next op, number n_ops. */
+static bool add_op(struct anchor *anchor, const struct block *block, anchor_fn takes)
 {
+    uint32_t number = anchor->n_ops;
     const struct block_op *op = &block->ops[number];
     uint32_t lineage;
 
@@ -167,11 +168,12 @@ static bool add_op(struct anchor *anchor, const struct block *block, uint32_t nu
         if (lower_row_of(op->id))
             return add_map(anchor, block, op, lineage);
         if (forward_of(op->id))
-            anchor->lineage[op->out[0]] = ++*n_lineages;
+            anchor->lineage[op->out[0]] = FIRST_LINEAGE + ++anchor->n_lineages;
         return forward_of(op->id) != NULL;
     }
-    if (anchor->op != BLOCK_NONE || lineage != NO_LINEAGE || !takes(block, number))
+    if (anchor->found || lineage != NO_LINEAGE || !takes(block, number))
         return false;
+    anchor->found = true;
     anchor->op = number;
     for (uint32_t i = 0; i < op->n_out; i++)
         if (op->out[i] != BLOCK_NONE)
@@ -181,13 +183,11 @@ static bool add_op(struct anchor *anchor, const struct block *block, uint32_t nu
 
 bool anchor_init(struct anchor *anchor, const struct block *block, anchor_fn takes)
 {
-    uint32_t n_lineages = FIRST_LINEAGE;
-
-    *anchor = (struct anchor){.op = BLOCK_NONE};
+    *anchor = (struct anchor){0};
     anchor->lineage = calloc(block->n_values + 1u, sizeof(*anchor->lineage));
     if (!anchor->lineage)
         return false;
-    while (anchor->n_ops < block->n_ops && add_op(anchor, block, anchor->n_ops, takes, &n_lineages))
+    while (anchor->n_ops < block->n_ops && add_op(anchor, block, takes))
         anchor->n_ops++;
     return true;
 }
@@ -198,7 +198,18 @@ void anchor_fini(struct anchor *anchor)
     *anchor = (struct anchor){0};
 }
 
-/* ---- accepting ---- */
+/* ---- matching ---- */
+
+bool anchor_match(struct matcher *m, const struct block *block, anchor_fn takes)
+{
+    struct anchor *anchor = m->state;
+
+    anchor->lineage = m->values;
+    if (!add_op(anchor, block, takes))
+        return false;
+    anchor->n_ops++;
+    return true;
+}
 
 /* A result of the anchor that somebody has. */
 static const struct block_value *result_of(const struct anchor *anchor, const struct block *block)
@@ -213,44 +224,23 @@ static const struct block_value *result_of(const struct anchor *anchor, const st
 
 /* An output that the anchor did not go into is stored where the anchor's result lies; not all are.
  */
-static bool prefix_fits(const struct block *block, const struct anchor *anchor, uint32_t n_ops,
-                        bool *seen)
+bool anchor_fits(const struct matcher *m, const struct block *block)
 {
-    const struct block_value *root;
-    uint32_t n_outputs = 0, n_behind = 0;
+    const struct anchor *anchor = m->state;
+    const struct block_value *root = anchor->found ? result_of(anchor, block) : NULL;
+    uint32_t n_behind = 0;
 
-    if (anchor->op >= n_ops || view_row_of(block->ops[n_ops - 1].id))
+    if (!root || view_row_of(block->ops[m->n_ops - 1].id))
         return false;
-    root = result_of(anchor, block);
-    for (uint32_t v = 0; root && v < block->n_values; v++) {
-        if (!block_is_output(block, v, n_ops))
-            continue;
-        if (anchor->lineage[v] == NO_LINEAGE &&
-            (block->values[v].rank != root->rank || !same_dims(root, &block->values[v])))
-            return false;
-        if (n_outputs++ == FRIT_MAX_OUTPUTS)
-            return false;
-        n_behind += anchor->lineage[v] != NO_LINEAGE;
-    }
-    return n_behind > 0 && block_knows_extents(block, n_ops, seen);
-}
+    for (uint32_t i = 0; i < m->n_outputs; i++) {
+        uint32_t v = m->outputs[i];
 
-uint32_t anchor_accepts(const struct block *block, anchor_fn takes, bool *open)
-{
-    bool *seen = malloc(block->n_extents + 2u);
-    struct anchor anchor;
-    uint32_t n = 0;
-
-    *open = false;
-    if (seen && anchor_init(&anchor, block, takes)) {
-        n = anchor.n_ops;
-        *open = n == block->n_ops;
-        while (n > 0 && !prefix_fits(block, &anchor, n, seen))
-            n--;
-        anchor_fini(&anchor);
+        if (anchor->lineage[v] != NO_LINEAGE)
+            n_behind++;
+        else if (block->values[v].rank != root->rank || !same_dims(root, &block->values[v]))
+            return false;
     }
-    free(seen);
-    return n;
+    return n_behind > 0;
 }
 
 /* ---- planning ---- */

@@ -19,18 +19,22 @@ typedef bool (*anchor_fn)(const struct block *block, uint32_t op);
 bool anchor_reads(const struct block *block, uint32_t op);
 
 struct anchor {
-    uint32_t n_ops;    /* the block's first that fit */
-    uint32_t op;       /* BLOCK_NONE: there is none */
-    uint32_t *lineage; /* per value of the block; 0: the anchor did not go into it */
+    uint32_t n_ops; /* the block's first that fit */
+    bool found;     /* there is an anchor among them: */
+    uint32_t op;
+    uint32_t n_lineages; /* beside that of the anchor's results */
+    uint32_t *lineage;   /* per value of the block; 0: the anchor did not go into it */
 };
 
 /* False without memory. */
 bool anchor_init(struct anchor *anchor, const struct block *block, anchor_fn takes);
 void anchor_fini(struct anchor *anchor);
 
-/* The `accepts` of a schedule but for the quality: the longest prefix with an anchor whose outputs
- * can all be stored over the anchor's result.  Views at the end are left to the host. */
-uint32_t anchor_accepts(const struct block *block, anchor_fn takes, bool *open);
+/* `match` and `fits` of a schedule whose state is a struct anchor, with a lineage per value.  A
+ * program covers an anchor and ops whose outputs can all be stored over the anchor's result.  Views
+ * at the end are left to the host. */
+bool anchor_match(struct matcher *matcher, const struct block *block, anchor_fn takes);
+bool anchor_fits(const struct matcher *matcher, const struct block *block);
 
 /* Plans stores of all outputs of the closed block, whose anchor's results have their elements at
  * `root` in the space: all of them have as many.  Results are EXPR_BOUND nodes; where one is needed

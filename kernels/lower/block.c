@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks.  The host's numbers of values and extents are looked up by going through the lists, which
- * are short.  A push first checks all of the op, then appends it; what fails half way for lack of
- * memory is cut off again. */
+/* Blocks.  The host's numbers of values and extents are found by hashing.  A push first checks all
+ * of the op, then appends it; what fails half way for lack of memory is cut off again. */
 #include "lower/block.h"
 
 #include <stdlib.h>
@@ -23,7 +22,58 @@ void block_fini(struct block *block)
     free(block->ops);
     free(block->values);
     free(block->extents);
+    free(block->value_numbers.slots);
+    free(block->extent_numbers.slots);
     *block = (struct block){0};
+}
+
+/* ---- the host's numbers ---- */
+
+/* The slot of a number, or the empty one where it belongs; NULL without slots. */
+static struct block_number *slot_of(const struct block_numbers *numbers, uint32_t host)
+{
+    uint32_t at = host * 2654435769u;
+
+    if (!numbers->capacity)
+        return NULL;
+    for (at ^= at >> 15;; at++) {
+        struct block_number *slot = &numbers->slots[at & (numbers->capacity - 1)];
+
+        if (!slot->own || slot->host == host)
+            return slot;
+    }
+}
+
+static uint32_t number_of(const struct block_numbers *numbers, uint32_t host)
+{
+    const struct block_number *slot = slot_of(numbers, host);
+
+    return slot && slot->own ? slot->own - 1 : BLOCK_NONE;
+}
+
+/* At most half of the slots are taken. */
+static bool add_number(struct block_numbers *numbers, uint32_t host, uint32_t own)
+{
+    if (2 * (own + 1) > numbers->capacity) {
+        uint32_t capacity = numbers->capacity ? 2 * numbers->capacity : 32;
+        struct block_numbers more = {calloc(capacity, sizeof(*more.slots)), capacity};
+
+        if (!more.slots)
+            return false;
+        for (uint32_t i = 0; i < numbers->capacity; i++)
+            if (numbers->slots[i].own)
+                *slot_of(&more, numbers->slots[i].host) = numbers->slots[i];
+        free(numbers->slots);
+        *numbers = more;
+    }
+    *slot_of(numbers, host) = (struct block_number){host, own + 1};
+    return true;
+}
+
+static void forget_numbers(struct block_numbers *numbers)
+{
+    if (numbers->capacity)
+        memset(numbers->slots, 0, numbers->capacity * sizeof(*numbers->slots));
 }
 
 void block_reset(struct block *block)
@@ -32,6 +82,8 @@ void block_reset(struct block *block)
     block->n_ops = block->n_values = block->n_inputs = block->n_outputs = 0;
     block->n_scalars = block->n_bounds = block->n_extents = 0;
     block->inputs = block->outputs = NULL;
+    forget_numbers(&block->value_numbers);
+    forget_numbers(&block->extent_numbers);
 }
 
 /* ---- copying ---- */
@@ -52,15 +104,30 @@ static bool copy_op(struct arena *arena, const struct block_op *from, struct blo
     *to = *from;
     to->in = copy_in(arena, from->in, from->n_in, sizeof(*from->in));
     to->out = copy_in(arena, from->out, from->n_out, sizeof(*from->out));
+    to->dead = copy_in(arena, from->dead, from->n_dead, sizeof(*from->dead));
     to->attrs = copy_in(arena, from->attrs, frit_record_info_at(record)->size, 1);
-    return to->in && to->out && to->attrs;
+    return to->in && to->out && to->dead && to->attrs;
+}
+
+static bool copy_numbers(const struct block_numbers *from, struct block_numbers *to)
+{
+    if (!from->capacity)
+        return true;
+    to->slots = malloc(from->capacity * sizeof(*to->slots));
+    if (!to->slots)
+        return false;
+    memcpy(to->slots, from->slots, from->capacity * sizeof(*to->slots));
+    to->capacity = from->capacity;
+    return true;
 }
 
 static bool copy_lists(const struct block *from, struct block *to)
 {
     if (!array_grow(&to->ops, &to->ops_room, 0, from->n_ops, sizeof(*to->ops)) ||
         !array_grow(&to->values, &to->values_room, 0, from->n_values, sizeof(*to->values)) ||
-        !array_grow(&to->extents, &to->extents_room, 0, from->n_extents, sizeof(*to->extents)))
+        !array_grow(&to->extents, &to->extents_room, 0, from->n_extents, sizeof(*to->extents)) ||
+        !copy_numbers(&from->value_numbers, &to->value_numbers) ||
+        !copy_numbers(&from->extent_numbers, &to->extent_numbers))
         return false;
     for (uint32_t i = 0; i < from->n_ops; i++)
         if (!copy_op(&to->arena, &from->ops[i], &to->ops[i]))
@@ -166,29 +233,18 @@ static bool op_fits(const frit_op_desc *op, const frit_op_info *info)
 
 static bool push_extent(struct block *block, uint32_t number, uint32_t *out)
 {
-    uint32_t i = 0;
+    uint32_t i = number < 2 ? BLOCK_NONE : number_of(&block->extent_numbers, number);
 
-    *out = number;
-    if (number < 2)
+    *out = number < 2 ? number : i + 2;
+    if (number < 2 || i != BLOCK_NONE)
         return true;
-    while (i < block->n_extents && block->extents[i] != number)
-        i++;
+    i = block->n_extents;
     *out = i + 2;
-    if (i < block->n_extents)
-        return true;
-    if (!array_grow(&block->extents, &block->extents_room, i, 1, sizeof(*block->extents)))
+    if (!array_grow(&block->extents, &block->extents_room, i, 1, sizeof(*block->extents)) ||
+        !add_number(&block->extent_numbers, number, i))
         return false;
     block->extents[block->n_extents++] = number;
     return true;
-}
-
-static uint32_t find_value(const struct block *block, uint32_t number)
-{
-    uint32_t i = 0;
-
-    while (i < block->n_values && block->values[i].number != number)
-        i++;
-    return i < block->n_values ? i : BLOCK_NONE;
 }
 
 /* The value's number here, new or not. */
@@ -197,7 +253,7 @@ static bool push_value(struct block *block, const frit_operand *operand, uint32_
 {
     struct block_value *value;
 
-    *out = find_value(block, operand->value);
+    *out = number_of(&block->value_numbers, operand->value);
     if (*out != BLOCK_NONE)
         return true;
     if (!array_grow(&block->values, &block->values_room, block->n_values, 1,
@@ -214,6 +270,8 @@ static bool push_value(struct block *block, const frit_operand *operand, uint32_
     for (uint32_t d = 0; d < operand->rank; d++)
         if (!push_extent(block, operand->extent[d], &value->extent[d]))
             return false;
+    if (!add_number(&block->value_numbers, operand->value, block->n_values))
+        return false;
     *out = block->n_values++;
     return true;
 }
@@ -295,14 +353,38 @@ static void count_fields(struct block *block, const frit_op_desc *desc,
     block->n_scalars += op->n_scalars;
 }
 
-static void mark_dead(struct block *block, const frit_op_desc *desc)
+/* A value dies once. */
+static bool push_dead(struct block *block, const frit_op_desc *desc, struct block_op *op)
 {
-    for (uint32_t i = 0; i < desc->n_dead; i++) {
-        uint32_t value = find_value(block, desc->dead[i]);
+    uint32_t *dead = arena_array(&block->arena, desc->n_dead, sizeof(*dead));
 
-        if (value != BLOCK_NONE)
-            block->values[value].dies = block->n_ops;
+    if (!dead && desc->n_dead)
+        return false;
+    for (uint32_t i = 0; i < desc->n_dead; i++) {
+        uint32_t value = number_of(&block->value_numbers, desc->dead[i]);
+
+        if (value == BLOCK_NONE || block->values[value].dies != BLOCK_NONE)
+            continue;
+        block->values[value].dies = block->n_ops;
+        dead[op->n_dead++] = value;
     }
+    op->dead = dead;
+    return true;
+}
+
+/* Takes back what an op brought that could not be appended. */
+static void undo(struct block *block, uint32_t n_values, uint32_t n_extents)
+{
+    block->n_values = n_values;
+    block->n_extents = n_extents;
+    forget_numbers(&block->value_numbers);
+    forget_numbers(&block->extent_numbers);
+    for (uint32_t i = 0; i < n_values; i++)
+        *slot_of(&block->value_numbers, block->values[i].number) =
+            (struct block_number){block->values[i].number, i + 1};
+    for (uint32_t i = 0; i < n_extents; i++)
+        *slot_of(&block->extent_numbers, block->extents[i]) =
+            (struct block_number){block->extents[i], i + 1};
 }
 
 static void count_uses(struct block *block, const struct block_op *op)
@@ -330,14 +412,12 @@ frit_status block_push(struct block *block, const frit_op_desc *desc, frit_err *
     record = frit_record_info_at(info->record);
     if (!array_grow(&block->ops, &block->ops_room, block->n_ops, 1, sizeof(*block->ops)) ||
         !push_attrs(block, desc, record, &op) || !push_inputs(block, desc, &op) ||
-        !push_outputs(block, desc, &op)) {
-        block->n_values = n_values;
-        block->n_extents = n_extents;
+        !push_outputs(block, desc, &op) || !push_dead(block, desc, &op)) {
+        undo(block, n_values, n_extents);
         return fail_memory(err, sizeof(op));
     }
     count_uses(block, &op);
     count_fields(block, desc, record, &op);
-    mark_dead(block, desc);
     block->ops[block->n_ops++] = op;
     return FRIT_OK;
 }
@@ -368,23 +448,6 @@ bool block_is_output(const struct block *block, uint32_t value, uint32_t n_ops)
 
     return v->maker != BLOCK_NONE && v->maker < n_ops &&
            (v->dies == BLOCK_NONE || v->dies >= n_ops);
-}
-
-bool block_knows_extents(const struct block *block, uint32_t n_ops, bool *room)
-{
-    uint32_t n = values_of(block, n_ops);
-
-    memset(room, 0, (block->n_extents + 2u) * sizeof(*room));
-    room[0] = room[1] = true;
-    for (uint32_t v = 0; v < n; v++)
-        for (uint32_t d = 0; d < block->values[v].rank; d++)
-            if (block->values[v].maker == BLOCK_NONE || block_is_output(block, v, n_ops))
-                room[block->values[v].extent[d]] = true;
-    for (uint32_t v = 0; v < n; v++)
-        for (uint32_t d = 0; d < block->values[v].rank; d++)
-            if (!room[block->values[v].extent[d]])
-                return false;
-    return true;
 }
 
 static void cut_values(struct block *block)

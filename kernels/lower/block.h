@@ -37,9 +37,19 @@ struct block_op {
     uint32_t first_scalar, n_scalars; /* all of the op's in frit_launch.scalars */
     uint32_t first_bound;             /* in frit_launch.bounds: the op's first */
     uint32_t n_extra;                 /* of the scalars, the last */
+    uint32_t n_dead;
     const struct block_input *in;
-    const uint32_t *out; /* values, BLOCK_NONE: not wanted */
-    const void *attrs;   /* of the row's record, its whole size */
+    const uint32_t *out;  /* values, BLOCK_NONE: not wanted */
+    const uint32_t *dead; /* values that nobody has after it, each in the list of one op */
+    const void *attrs;    /* of the row's record, its whole size */
+};
+
+/* From the host's numbers to those here: open addressing, a power of two of slots. */
+struct block_numbers {
+    struct block_number {
+        uint32_t host, own; /* own: number here + 1; 0: the slot is empty */
+    } * slots;
+    uint32_t capacity;
 };
 
 struct block {
@@ -52,6 +62,7 @@ struct block {
     uint32_t *inputs, *outputs;   /* values */
     uint32_t n_scalars, n_bounds, n_extents, extents_room;
     uint32_t *extents; /* the host's number of each */
+    struct block_numbers value_numbers, extent_numbers;
 };
 
 void block_init(struct block *block);
@@ -68,8 +79,6 @@ frit_status block_close(struct block *block, uint32_t n_ops, frit_err *err);
 
 /* Of a block, closed or not, cut to its first `n_ops` ops. */
 bool block_is_output(const struct block *block, uint32_t value, uint32_t n_ops);
-/* Whether each extent of a value is one of an argument's.  `room` has n_extents + 2. */
-bool block_knows_extents(const struct block *block, uint32_t n_ops, bool *room);
 
 /* The bytes of a closed block, and back; FRIT_INCOMPATIBLE for others.  `n_bytes` as in to_state.
  */

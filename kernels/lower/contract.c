@@ -28,7 +28,7 @@ enum {
     GATHER_COST = 8    /* of an access whose lanes lie apart, in accesses of neighbours */
 };
 
-/* ---- accepting ---- */
+/* ---- matching ---- */
 
 static void mark_operands(const struct block_op *op, bool *needed)
 {
@@ -79,10 +79,9 @@ static bool contract_takes(const struct block *block, uint32_t number)
     return multiplies(block, number) && made_cheaply(block, number);
 }
 
-static uint32_t contract_accepts(const struct block *block, bool *open, uint32_t *quality)
+static bool contract_match(struct matcher *m, const struct block *block)
 {
-    *quality = QUALITY;
-    return anchor_accepts(block, contract_takes, open);
+    return anchor_match(m, block, contract_takes);
 }
 
 /* ---- how lanes lie ---- */
@@ -398,7 +397,7 @@ static frit_status contract_build(struct sched *s, frit_err *err)
     if (s->target->stages_tiles) /* where lanes are a thread's vectors wide offsets cost nothing */
         c.e.apart = 1u << CONTRACT_K;
     if (anchor_init(&c.anchor, s->block, multiplies)) { /* what is cheap was asked of what came */
-        status = c.anchor.n_ops == s->block->n_ops && c.anchor.op != BLOCK_NONE
+        status = c.anchor.n_ops == s->block->n_ops && c.anchor.found
                      ? build(&c, err)
                      : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one contraction",
                             s->module->name);
@@ -410,4 +409,12 @@ static frit_status contract_build(struct sched *s, frit_err *err)
     return status;
 }
 
-const struct schedule sched_contract = {"contract", contract_accepts, contract_build};
+const struct schedule sched_contract = {
+    .name = "contract",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct anchor),
+    .value_bytes = sizeof(uint32_t),
+    .match = contract_match,
+    .fits = anchor_fits,
+    .build = contract_build,
+};

@@ -10,7 +10,7 @@ enum { QUALITY = 900 };
 /* Operands. */
 enum { LOG_PROBS, TARGETS, INPUT_LENGTHS, TARGET_LENGTHS, GRAD };
 
-/* ---- accepting ---- */
+/* ---- matching ---- */
 
 static bool takes(const struct block *block, uint32_t op)
 {
@@ -28,10 +28,9 @@ static bool takes(const struct block *block, uint32_t op)
            block->values[o->in[TARGETS].value].rank == 2;
 }
 
-static uint32_t ctc_accepts(const struct block *block, bool *open, uint32_t *quality)
+static bool ctc_match(struct matcher *m, const struct block *block)
 {
-    *quality = QUALITY;
-    return anchor_accepts(block, takes, open);
+    return anchor_match(m, block, takes);
 }
 
 /* ---- planning ---- */
@@ -183,7 +182,7 @@ static frit_status ctc_build(struct sched *s, frit_err *err)
     expr_init(&c.e, s);
     c.e.apart = 1u << CTC_STEP | 1u << CTC_LABEL | 1u << CTC_CLASS;
     if (anchor_init(&c.anchor, s->block, takes)) {
-        status = c.anchor.op != BLOCK_NONE && c.anchor.n_ops == s->block->n_ops
+        status = c.anchor.found && c.anchor.n_ops == s->block->n_ops
                      ? build(&c, err)
                      : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one loss", s->module->name);
         anchor_fini(&c.anchor);
@@ -194,4 +193,12 @@ static frit_status ctc_build(struct sched *s, frit_err *err)
     return status;
 }
 
-const struct schedule sched_ctc = {"ctc", ctc_accepts, ctc_build};
+const struct schedule sched_ctc = {
+    .name = "ctc",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct anchor),
+    .value_bytes = sizeof(uint32_t),
+    .match = ctc_match,
+    .fits = anchor_fits,
+    .build = ctc_build,
+};

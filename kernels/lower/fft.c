@@ -47,7 +47,7 @@ struct fft {
     uint32_t state[STATES]; /* those sums, then the multiple of the next element */
 };
 
-/* ---- accepting ---- */
+/* ---- matching ---- */
 
 static bool takes(const struct block *block, uint32_t number)
 {
@@ -60,10 +60,9 @@ static bool takes(const struct block *block, uint32_t number)
     return axis >= 0 && axis < block->values[op->in[0].value].rank;
 }
 
-static uint32_t fft_accepts(const struct block *block, bool *open, uint32_t *quality)
+static bool fft_match(struct matcher *m, const struct block *block)
 {
-    *quality = QUALITY;
-    return anchor_accepts(block, takes, open);
+    return anchor_match(m, block, takes);
 }
 
 /* ---- planning ---- */
@@ -407,7 +406,7 @@ static frit_status fft_build(struct sched *s, frit_err *err)
     expr_init(&f.e, s);
     f.e.apart = 1u << FFT_LINE;
     if (anchor_init(&f.anchor, s->block, takes)) {
-        status = f.anchor.op != BLOCK_NONE && f.anchor.n_ops == s->block->n_ops
+        status = f.anchor.found && f.anchor.n_ops == s->block->n_ops
                      ? build(&f, err)
                      : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one fft", s->module->name);
         anchor_fini(&f.anchor);
@@ -418,4 +417,12 @@ static frit_status fft_build(struct sched *s, frit_err *err)
     return status;
 }
 
-const struct schedule sched_fft = {"fft", fft_accepts, fft_build};
+const struct schedule sched_fft = {
+    .name = "fft",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct anchor),
+    .value_bytes = sizeof(uint32_t),
+    .match = fft_match,
+    .fits = anchor_fits,
+    .build = fft_build,
+};

@@ -52,7 +52,7 @@ static bool add_fold(struct labels *labels, const struct block *block, const str
     x = &block->values[op->in[0].value];
     in = &labels->values[op->in[0].value];
     out = &labels->values[op->out[0]];
-    if (labels->root == BLOCK_NONE) {
+    if (!labels->n_folds) {
         labels->root = op->in[0].value;
         labels->axes = axes_of(attrs);
     }
@@ -188,25 +188,29 @@ static bool add_view(struct labels *labels, const struct block *block, const str
 
 /* ---- all ---- */
 
+bool labels_add(struct labels *labels, const struct block *block)
+{
+    const struct block_op *op = &block->ops[labels->n_ops];
+    bool fits;
+
+    if (fold_row_of(op->id))
+        fits = add_fold(labels, block, op);
+    else if (view_row_of(op->id))
+        fits = add_view(labels, block, op);
+    else
+        fits = lower_row_of(op->id) && expr_knows(block, labels->n_ops) && op->n_out == 1 &&
+               add_map(labels, block, op);
+    labels->n_ops += fits;
+    return fits;
+}
+
 bool labels_init(struct labels *labels, const struct block *block)
 {
-    bool fits = true;
-
-    *labels = (struct labels){.root = BLOCK_NONE};
+    *labels = (struct labels){0};
     labels->values = calloc(block->n_values + 1u, sizeof(*labels->values));
     if (!labels->values)
         return false;
-    while (fits && labels->n_ops < block->n_ops) {
-        const struct block_op *op = &block->ops[labels->n_ops];
-
-        if (fold_row_of(op->id))
-            fits = add_fold(labels, block, op);
-        else if (view_row_of(op->id))
-            fits = add_view(labels, block, op);
-        else
-            fits = lower_row_of(op->id) && expr_knows(block, labels->n_ops) && op->n_out == 1 &&
-                   add_map(labels, block, op);
-        labels->n_ops += fits;
+    while (labels->n_ops < block->n_ops && labels_add(labels, block)) {
     }
     return true;
 }

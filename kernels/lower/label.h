@@ -20,11 +20,14 @@ struct label {
 struct labels {
     uint32_t n_ops; /* first ops that fit */
     uint32_t n_folds;
-    uint32_t root; /* value; BLOCK_NONE without folds */
+    uint32_t root; /* value; without folds no number */
     uint32_t axes; /* of the root that are folded, as bits */
     struct label *values;
 };
 
+/* Labels what the next op, number n_ops, makes; false: it does not fit and is not counted. `values`
+ * has room for the block's values, with zeros for those that ops to come make. */
+bool labels_add(struct labels *labels, const struct block *block);
 /* False without memory.  Of the block's first ops those that elementwise code, views and folds of
  * one root make; what does not fit ends it. */
 bool labels_init(struct labels *labels, const struct block *block);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The map schedule: elementwise ops, views, joins and reads by index whose results all have one
- * number of elements.
+/* The map schedule: elementwise ops, views, joins and reads by index.  Results that are made of
+ * each other or of the same results of ops have one number of elements; others may have another,
+ * and then a phase and a space of their own.
  *
- * The space is that of the last output.  An output of other dims is stored at the map at which the
- * last one needs it, where that takes each of its elements once, else at the element of the same
- * row-major number.
+ * A space is that of the last output of its number of elements.  An output of other dims is stored
+ * at the map at which the last one needs it, where that takes each of its elements once, else at
+ * the element of the same row-major number.
  *
- * It is shared out by share.h.  A group that is known to be full has no masks: known by the
+ * A space is shared out by share.h.  A group that is known to be full has no masks: known by the
  * numbers, or, where there are many groups, found out by the group.  Operands that lie across go
  * through tiles: map_tile.c. */
 #include <stdlib.h>
@@ -22,107 +23,188 @@ enum {
     QUALITY = 950
 };
 
-/* ---- accepting ---- */
+/* ---- matching ---- */
+
+/* Values are of one class if they have as many elements, whatever the extents: those whose extents
+ * are a permutation of each other, and what reshapes connect.  Values are of one part if ops of the
+ * block connect them: what one is made of is what the other is made of, or one is made of the
+ * other.  Both are forests of values, whose roots name the set. */
+struct map_value {
+    uint32_t class, part;  /* 1 + parent, 0: a root */
+    uint32_t bucket, next; /* of values by their extents: 1 + the first, 1 + the next */
+    bool first;            /* of those with its extents: it is in a bucket */
+};
+
+struct map_state {
+    uint32_t n_buckets; /* of the values' `bucket` */
+};
+
+/* The extents that are not 1, in order.  Their number. */
+static uint32_t sorted_extents(const struct block_value *value, uint32_t *sorted)
+{
+    uint32_t n = 0;
+
+    for (uint32_t d = 0; d < value->rank; d++) {
+        uint32_t at = n;
+
+        if (value->extent[d] == 1)
+            continue;
+        for (; at > 0 && sorted[at - 1] > value->extent[d]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = value->extent[d];
+        n++;
+    }
+    return n;
+}
 
 static bool same_count(const struct block_value *a, const struct block_value *b)
 {
-    uint32_t left[FRIT_MAX_RANK], n = 0, matched = 0;
+    uint32_t x[FRIT_MAX_RANK], y[FRIT_MAX_RANK], n = sorted_extents(a, x);
 
-    for (uint32_t d = 0; d < a->rank; d++)
-        if (a->extent[d] != 1)
-            left[n++] = a->extent[d];
-    for (uint32_t d = 0; d < b->rank; d++) {
-        uint32_t i = 0;
-
-        if (b->extent[d] == 1)
-            continue;
-        while (i < n && left[i] != b->extent[d])
-            i++;
-        if (i == n)
-            return false;
-        left[i] = left[--n];
-        matched++;
-    }
-    return n == 0;
+    return n == sorted_extents(b, y) && memcmp(x, y, n * sizeof(*x)) == 0;
 }
 
-static uint32_t class_of(const uint32_t *parent, uint32_t value)
+static uint32_t *bucket_of(struct map_value *values, uint32_t n_buckets,
+                           const struct block_value *value)
 {
-    while (parent[value] != value)
-        value = parent[value];
+    uint32_t sorted[FRIT_MAX_RANK], n = sorted_extents(value, sorted), hash = n;
+
+    for (uint32_t i = 0; i < n; i++)
+        hash = (hash ^ sorted[i]) * 2654435769u;
+    return &values[(hash ^ hash >> 15) % n_buckets].bucket;
+}
+
+static uint32_t class_of(const struct map_value *values, uint32_t value)
+{
+    while (values[value].class)
+        value = values[value].class - 1;
     return value;
 }
 
-static void join(uint32_t *parent, uint32_t a, uint32_t b)
+static uint32_t part_of(const struct map_value *values, uint32_t value)
 {
-    a = class_of(parent, a);
-    b = class_of(parent, b);
-    if (a < b)
-        parent[b] = a;
-    else
-        parent[a] = b;
+    while (values[value].part)
+        value = values[value].part - 1;
+    return value;
 }
 
-/* Classes of values that have as many elements, whatever the extents: those whose extents are a
- * permutation of each other, and what reshapes connect. */
-static void find_classes(const struct block *block, uint32_t *parent)
+/* Roots are older than what hangs below them. */
+static void join_classes(struct map_value *values, uint32_t a, uint32_t b)
 {
-    for (uint32_t v = 0; v < block->n_values; v++) {
-        uint32_t u = 0;
+    a = class_of(values, a);
+    b = class_of(values, b);
+    if (a != b)
+        values[a > b ? a : b].class = 1 + (a > b ? b : a);
+}
 
-        /* The first of each class stands for it; v itself is the last that is asked. */
-        parent[v] = v;
-        while (parent[u] != u || !same_count(&block->values[u], &block->values[v]))
-            u++;
-        parent[v] = u;
+/* The path from `b` becomes short. */
+static void join_parts(struct map_value *values, uint32_t a, uint32_t b)
+{
+    uint32_t old = part_of(values, a), other = part_of(values, b);
+
+    if (other < old) {
+        values[old].part = other + 1;
+        old = other;
+    } else if (old != other) {
+        values[other].part = old + 1;
     }
-    for (uint32_t i = 0; i < block->n_ops; i++) {
-        const struct view_row *view = view_row_of(block->ops[i].id);
-
-        if (view && view->count == VIEW_SAME)
-            join(parent, block->ops[i].in[0].value, block->ops[i].out[0]);
+    while (b != old) {
+        other = values[b].part - 1;
+        values[b].part = old + 1;
+        b = other;
     }
 }
 
-/* Whether the first ops make outputs of one class, and end with one that is no view: the host does
- * views at the end without a copy. */
-static bool prefix_fits(const struct block *block, uint32_t n_ops, const uint32_t *parent,
-                        bool *seen)
+/* As many buckets as there is room for values; what was in fewer is put in again. */
+static void grow_buckets(struct matcher *m, const struct block *block)
 {
-    uint32_t n_outputs = 0, first = 0;
+    struct map_state *state = m->state;
+    struct map_value *values = m->values;
 
-    if (frit_op_info_at(block->ops[n_ops - 1].id)->cls == FRIT_CLASS_VIEW)
-        return false;
-    for (uint32_t v = 0; v < block->n_values; v++) {
-        if (!block_is_output(block, v, n_ops))
+    if (state->n_buckets == m->n_states)
+        return;
+    for (uint32_t v = 0; v < state->n_buckets; v++)
+        values[v].bucket = 0;
+    state->n_buckets = m->n_states;
+    for (uint32_t v = 0; v < m->n_values; v++) {
+        uint32_t *bucket;
+
+        if (!values[v].first)
             continue;
-        if (n_outputs == 0)
-            first = class_of(parent, v);
-        if (class_of(parent, v) != first || n_outputs++ == FRIT_MAX_OUTPUTS)
-            return false;
+        bucket = bucket_of(values, state->n_buckets, &block->values[v]);
+        values[v].next = *bucket;
+        *bucket = v + 1;
     }
-    return n_outputs > 0 && block_knows_extents(block, n_ops, seen);
 }
 
-static uint32_t map_accepts(const struct block *block, bool *open, uint32_t *quality)
+/* The first value of some extents stands in a bucket for all of them. */
+static void add_class(struct matcher *m, const struct block *block, uint32_t value)
 {
-    uint32_t *parent = malloc((block->n_values + 1u) * sizeof(*parent));
-    bool *seen = malloc((block->n_extents + 2u) * sizeof(*seen));
-    uint32_t n = 0;
+    const struct map_state *state = m->state;
+    struct map_value *values = m->values;
+    uint32_t *bucket = bucket_of(values, state->n_buckets, &block->values[value]), other = *bucket;
 
-    *open = false;
-    *quality = QUALITY;
-    if (parent && seen) {
-        while (n < block->n_ops && expr_knows(block, n))
-            n++;
-        *open = n == block->n_ops;
-        find_classes(block, parent);
-        while (n > 0 && !prefix_fits(block, n, parent, seen))
-            n--;
+    while (other && !same_count(&block->values[other - 1], &block->values[value]))
+        other = values[other - 1].next;
+    if (other) {
+        join_classes(values, other - 1, value);
+        return;
     }
-    free(parent);
-    free(seen);
-    return n;
+    values[value].first = true;
+    values[value].next = *bucket;
+    *bucket = value + 1;
+}
+
+static bool map_match(struct matcher *m, const struct block *block)
+{
+    const struct block_op *op = &block->ops[m->n_ops];
+    const struct view_row *view = view_row_of(op->id);
+    struct map_value *values = m->values;
+    uint32_t n = m->n_values;
+
+    if (!expr_knows(block, m->n_ops))
+        return false;
+    grow_buckets(m, block);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i].kind == FRIT_OPERAND_TENSOR && op->in[i].value == n)
+            add_class(m, block, n++);
+    for (uint32_t i = 0; i < op->n_out; i++) {
+        if (op->out[i] == BLOCK_NONE)
+            continue;
+        if (op->out[i] == n)
+            add_class(m, block, n++);
+        for (uint32_t k = 0; k < op->n_in; k++)
+            if (op->in[k].kind == FRIT_OPERAND_TENSOR &&
+                block->values[op->in[k].value].maker != BLOCK_NONE)
+                join_parts(values, op->in[k].value, op->out[i]);
+    }
+    if (view && view->count == VIEW_SAME)
+        join_classes(values, op->in[0].value, op->out[0]);
+    return true;
+}
+
+/* Outputs of one part are of one class, and all of them of no more classes than there are phases.
+ * The host does views at the end without a copy. */
+static bool map_fits(const struct matcher *m, const struct block *block)
+{
+    const struct map_value *values = m->values;
+    uint32_t classes[FRIT_MAX_OUTPUTS], parts[FRIT_MAX_OUTPUTS], n_classes = 0;
+
+    if (frit_op_info_at(block->ops[m->n_ops - 1].id)->cls == FRIT_CLASS_VIEW)
+        return false;
+    for (uint32_t i = 0; i < m->n_outputs; i++) {
+        bool met = false;
+
+        classes[i] = class_of(values, m->outputs[i]);
+        parts[i] = part_of(values, m->outputs[i]);
+        for (uint32_t k = 0; k < i; k++) {
+            if (parts[k] == parts[i] && classes[k] != classes[i])
+                return false;
+            met = met || classes[k] == classes[i];
+        }
+        n_classes += !met;
+    }
+    return n_classes <= SCHED_PHASES;
 }
 
 /* ---- planning ---- */
@@ -186,10 +268,12 @@ static void store_output(struct expr *e, uint32_t value, const struct space_map 
     expr_store(e, value, &map);
 }
 
-static void plan_stores(struct expr *e)
+/* Plans stores of the outputs that have as many elements as output `last`, the last of them. */
+static void plan_stores(struct expr *e, uint32_t last_output)
 {
     const struct block *block = e->s->block;
-    uint32_t last = block->outputs[block->n_outputs - 1];
+    uint32_t last = block->outputs[last_output];
+    int64_t count = count_of(e, last);
     struct space_map root = {.rank = block->values[last].rank};
     int64_t dims[FRIT_MAX_RANK] = {0};
     struct space_expr number;
@@ -198,8 +282,9 @@ static void plan_stores(struct expr *e)
     for (uint32_t d = 0; d < root.rank; d++)
         root.at[d] = space_dim(&e->space, dims[d], 0);
     number = space_linear(&root, dims);
-    for (uint32_t i = block->n_outputs; i-- > 0;)
-        store_output(e, block->outputs[i], &root, dims, &number);
+    for (uint32_t i = last_output + 1; i-- > 0;)
+        if (count_of(e, block->outputs[i]) == count)
+            store_output(e, block->outputs[i], &root, dims, &number);
     expr_settle(e);
 }
 
@@ -338,47 +423,130 @@ static int64_t emit_cut(struct expr *e)
 
 /* ---- building ---- */
 
-static frit_status build(struct expr *e, frit_err *err)
+/* A phase for the outputs of each number of elements. */
+struct phases {
+    uint32_t n;
+    struct expr e[SCHED_PHASES];
+    uint32_t last[SCHED_PHASES]; /* output */
+};
+
+/* Whether a later output has as many elements. */
+static bool has_later(const struct expr *e, uint32_t output)
 {
     const struct block *block = e->s->block;
-    struct sched_numbers *numbers = e->s->numbers;
-    int64_t count = count_of(e, block->outputs[block->n_outputs - 1]);
-    int64_t groups;
 
-    for (uint32_t i = 0; i < block->n_outputs; i++)
-        if (count_of(e, block->outputs[i]) != count)
-            return fail(err, FRIT_UNSUPPORTED, "kernels: outputs of %s differ in size",
-                        e->s->module->name);
-    expr_args(e->s);
-    if (count == 0) {
-        kir_phase(e->s->module, e->s->target->lanes);
-        return expr_status(e, err);
+    for (uint32_t i = output + 1; i < block->n_outputs; i++)
+        if (count_of(e, block->outputs[i]) == count_of(e, block->outputs[output]))
+            return true;
+    return false;
+}
+
+/* Outputs without elements have no phase. */
+static frit_status plan_phases(struct sched *s, struct phases *phases, frit_err *err)
+{
+    const struct block *block = s->block;
+    bool wide = false;
+
+    for (uint32_t i = 0; i < block->n_outputs; i++) {
+        struct expr *e = &phases->e[phases->n];
+
+        if (phases->n == SCHED_PHASES)
+            return fail(err, FRIT_UNSUPPORTED, "kernels: outputs of %s have too many sizes",
+                        s->module->name);
+        expr_init(e, s);
+        if (has_later(e, i) || !count_of(e, block->outputs[i])) {
+            expr_fini(e);
+            continue;
+        }
+        phases->last[phases->n++] = i;
+        plan_stores(e, i);
+        TRY(expr_status(e, err));
+        wide = wide || s->module->wide;
     }
-    plan_stores(e);
-    TRY(expr_status(e, err));
-    groups = map_tiled(e);
-    if (!groups)
-        groups = emit_cut(e);
-    if (groups > INT32_MAX)
-        return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", e->s->module->name);
-    TRY(expr_status(e, err));
-    memcpy(numbers->grid[0], (const uint32_t[3]){(uint32_t)groups, 1, 1}, sizeof(numbers->grid[0]));
-    numbers->bytes = sched_bytes(e->s);
-    numbers->flops = (uint64_t)count * block->n_ops;
-    for (uint32_t i = 0; i < block->n_outputs; i++)
-        numbers->alias[i] = expr_alias(e, i);
+    s->module->wide = wide;
+    return FRIT_OK;
+}
+
+/* The inputs that a phase reads. */
+static uint64_t reads_of(const struct expr *e)
+{
+    uint64_t inputs = 0;
+
+    for (uint32_t i = 0; i < e->n_stores; i++)
+        inputs |= e->nodes[e->stores[i].node].inputs;
+    return inputs;
+}
+
+/* An output may not overwrite what another phase reads. */
+static void find_aliases(struct sched *s, const struct phases *phases)
+{
+    for (uint32_t p = 0; p < phases->n; p++) {
+        uint64_t others = 0;
+
+        for (uint32_t q = 0; q < phases->n; q++)
+            others |= q == p ? 0 : reads_of(&phases->e[q]);
+        for (uint32_t i = 0; i < phases->e[p].n_stores; i++) {
+            uint32_t output = phases->e[p].stores[i].output;
+
+            s->numbers->alias[output] = expr_alias(&phases->e[p], output) & ~others;
+        }
+    }
+}
+
+static frit_status emit_phases(struct sched *s, struct phases *phases, frit_err *err)
+{
+    for (uint32_t p = 0; p < phases->n; p++) {
+        struct expr *e = &phases->e[p];
+        int64_t groups = map_tiled(e);
+
+        if (!groups)
+            groups = emit_cut(e);
+        if (groups > INT32_MAX)
+            return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups",
+                        s->module->name);
+        TRY(expr_status(e, err));
+        s->numbers->flops +=
+            (uint64_t)count_of(e, s->block->outputs[phases->last[p]]) * s->block->n_ops / phases->n;
+        memcpy(s->numbers->grid[p], (const uint32_t[3]){(uint32_t)groups, 1, 1},
+               sizeof(s->numbers->grid[p]));
+    }
+    return FRIT_OK;
+}
+
+static frit_status build(struct sched *s, struct phases *phases, frit_err *err)
+{
+    expr_args(s);
+    TRY(plan_phases(s, phases, err));
+    if (!phases->n) {
+        kir_phase(s->module, s->target->lanes);
+        return FRIT_OK;
+    }
+    TRY(emit_phases(s, phases, err));
+    find_aliases(s, phases);
+    s->numbers->bytes = sched_bytes(s);
     return FRIT_OK;
 }
 
 static frit_status map_build(struct sched *s, frit_err *err)
 {
-    struct expr e;
+    struct phases *phases = calloc(1, sizeof(*phases));
     frit_status status;
 
-    expr_init(&e, s);
-    status = build(&e, err);
-    expr_fini(&e);
+    if (!phases)
+        return fail_memory(err, sizeof(*phases));
+    status = build(s, phases, err);
+    for (uint32_t p = 0; p < phases->n; p++)
+        expr_fini(&phases->e[p]);
+    free(phases);
     return status;
 }
 
-const struct schedule sched_map = {"map", map_accepts, map_build};
+const struct schedule sched_map = {
+    .name = "map",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct map_state),
+    .value_bytes = sizeof(struct map_value),
+    .match = map_match,
+    .fits = map_fits,
+    .build = map_build,
+};

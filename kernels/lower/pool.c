@@ -85,10 +85,9 @@ static bool takes(const struct block *block, uint32_t op)
     return rank >= 2 && rank <= 2 + SPATIAL;
 }
 
-static uint32_t pool_accepts(const struct block *block, bool *open, uint32_t *quality)
+static bool pool_match(struct matcher *m, const struct block *block)
 {
-    *quality = QUALITY;
-    return anchor_accepts(block, takes, open);
+    return anchor_match(m, block, takes);
 }
 
 /* ---- planning ---- */
@@ -499,7 +498,7 @@ static frit_status pool_build(struct sched *s, frit_err *err)
     expr_init(&p.e, s);
     p.e.apart = 1u << POOL_WINDOW;
     if (anchor_init(&p.anchor, s->block, takes)) {
-        status = p.anchor.op != BLOCK_NONE && p.anchor.n_ops == s->block->n_ops
+        status = p.anchor.found && p.anchor.n_ops == s->block->n_ops
                      ? build(&p, err)
                      : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one pool", s->module->name);
         anchor_fini(&p.anchor);
@@ -510,4 +509,12 @@ static frit_status pool_build(struct sched *s, frit_err *err)
     return status;
 }
 
-const struct schedule sched_pool = {"pool", pool_accepts, pool_build};
+const struct schedule sched_pool = {
+    .name = "pool",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct anchor),
+    .value_bytes = sizeof(uint32_t),
+    .match = pool_match,
+    .fits = anchor_fits,
+    .build = pool_build,
+};

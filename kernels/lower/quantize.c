@@ -28,34 +28,28 @@ struct quantize {
     enum kir_type type; /* computed in */
 };
 
-/* ---- accepting ---- */
+/* ---- matching ---- */
 
-/* Whether the first ops leave nothing but what the last of them makes. */
-static bool makes_one(const struct block *block, uint32_t n_ops)
+/* quantize is the last. */
+static bool quantize_match(struct matcher *m, const struct block *block)
 {
-    const struct block_op *op = &block->ops[n_ops - 1];
-    bool *seen = malloc(block->n_extents + 2u);
-    bool fits = seen && op->n_in >= 2 && block_knows_extents(block, n_ops, seen);
+    const struct block_op *op = &block->ops[m->n_ops];
 
+    if (expr_knows(block, m->n_ops))
+        return true;
+    if (op->id != FRIT_OP_quantize || op->n_in < 2)
+        return false;
     for (uint32_t i = 0; i < op->n_in; i++)
-        fits = fits && op->in[i].kind != FRIT_OPERAND_SCALAR;
-    for (uint32_t v = 0; v < block->n_values; v++)
-        fits = fits && (v == op->out[0]) == block_is_output(block, v, n_ops);
-    free(seen);
-    return fits;
+        if (op->in[i].kind == FRIT_OPERAND_SCALAR)
+            return false;
+    m->closed = true;
+    return true;
 }
 
-static uint32_t quantize_accepts(const struct block *block, bool *open, uint32_t *quality)
+/* It leaves nothing but what the last op makes. */
+static bool quantize_fits(const struct matcher *m, const struct block *block)
 {
-    uint32_t n = 0;
-
-    *quality = QUALITY;
-    while (n < block->n_ops && expr_knows(block, n))
-        n++;
-    *open = n == block->n_ops;
-    if (*open || block->ops[n].id != FRIT_OP_quantize)
-        return 0;
-    return makes_one(block, n + 1) ? n + 1 : 0;
+    return m->closed && m->n_outputs == 1 && m->outputs[0] == block->ops[m->n_ops - 1].out[0];
 }
 
 /* ---- planning ---- */
@@ -229,4 +223,10 @@ static frit_status quantize_build(struct sched *s, frit_err *err)
     return status;
 }
 
-const struct schedule sched_quantize = {"quantize", quantize_accepts, quantize_build};
+const struct schedule sched_quantize = {
+    .name = "quantize",
+    .quality = QUALITY,
+    .match = quantize_match,
+    .fits = quantize_fits,
+    .build = quantize_build,
+};

@@ -19,48 +19,25 @@ enum {
 
 /* ---- accepting ---- */
 
-static uint32_t count_folds(const struct block *block, uint32_t n_ops)
+/* Folds never go away again. */
+static bool row_match(struct matcher *m, const struct block *block)
 {
-    uint32_t n = 0;
+    struct labels *labels = m->state;
 
-    for (uint32_t i = 0; i < n_ops; i++)
-        n += fold_row_of(block->ops[i].id) != NULL;
-    return n;
+    labels->values = m->values;
+    return labels_add(labels, block) && labels->n_folds <= ROW_FOLDS;
 }
 
-static bool prefix_fits(const struct block *block, const struct labels *labels, uint32_t n_ops,
-                        bool *seen)
+static bool row_fits(const struct matcher *m, const struct block *block)
 {
-    uint32_t n_folds = count_folds(block, n_ops), n_outputs = 0;
+    const struct labels *labels = m->state;
 
-    if (n_folds == 0 || n_folds > ROW_FOLDS || view_row_of(block->ops[n_ops - 1].id))
+    if (!labels->n_folds || view_row_of(block->ops[m->n_ops - 1].id))
         return false;
-    for (uint32_t v = 0; v < block->n_values; v++) {
-        if (!block_is_output(block, v, n_ops))
-            continue;
-        if (label_place(labels, block, v) == LABEL_NOWHERE || n_outputs++ == FRIT_MAX_OUTPUTS)
+    for (uint32_t i = 0; i < m->n_outputs; i++)
+        if (label_place(labels, block, m->outputs[i]) == LABEL_NOWHERE)
             return false;
-    }
-    return n_outputs > 0 && block_knows_extents(block, n_ops, seen);
-}
-
-static uint32_t row_accepts(const struct block *block, bool *open, uint32_t *quality)
-{
-    bool *seen = malloc(block->n_extents + 2u);
-    struct labels labels;
-    uint32_t n = 0;
-
-    *open = false;
-    *quality = QUALITY;
-    if (seen && labels_init(&labels, block)) {
-        n = labels.n_ops;
-        *open = n == block->n_ops;
-        while (n > 0 && !prefix_fits(block, &labels, n, seen))
-            n--;
-        labels_fini(&labels);
-    }
-    free(seen);
-    return n;
+    return true;
 }
 
 /* ---- planning ---- */
@@ -411,4 +388,12 @@ static frit_status row_build(struct sched *s, frit_err *err)
     return status;
 }
 
-const struct schedule sched_row = {"row", row_accepts, row_build};
+const struct schedule sched_row = {
+    .name = "row",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct labels),
+    .value_bytes = sizeof(struct label),
+    .match = row_match,
+    .fits = row_fits,
+    .build = row_build,
+};

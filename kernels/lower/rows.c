@@ -5,7 +5,7 @@
 const struct lower_row *lower_row_of(uint32_t op)
 {
     static const struct lower_row rows[FRIT_OP_LIMIT] = {
-#define LOWER_ROW(name, RESULT, AT, SCALARS) \
+#define LOWER_ROW(name, RESULT, AT, SCALARS, COST) \
     [FRIT_OP_##name] = {lower_##name, LOWER_##RESULT, LOWER_##AT, LOWER_##SCALARS},
 #include "lower/rows.def"
     };

@@ -108,7 +108,7 @@ uint32_t lower_less(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b
 uint32_t lower_least(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b);
 uint32_t lower_most(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b);
 
-#define LOWER_ROW(name, RESULT, AT, SCALARS) uint32_t lower_##name(const struct lower *l);
+#define LOWER_ROW(name, RESULT, AT, SCALARS, COST) uint32_t lower_##name(const struct lower *l);
 #define LOWER_VIEW(name, COUNT) \
     bool view_##name(const struct view *view, const struct space_map *of, struct space_map *in);
 #define LOWER_PART(name, part, rest)                                                            \

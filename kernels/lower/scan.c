@@ -28,7 +28,7 @@ enum {
     FEW = 512
 };
 
-/* ---- accepting ---- */
+/* ---- matching ---- */
 
 /* The fold whose results after each element a scan gives. */
 static const struct fold_row *fold_of_scan(uint32_t id)
@@ -57,10 +57,9 @@ static bool takes(const struct block *block, uint32_t op)
     return axis >= 0 && axis < block->values[o->in[0].value].rank;
 }
 
-static uint32_t scan_accepts(const struct block *block, bool *open, uint32_t *quality)
+static bool scan_match(struct matcher *m, const struct block *block)
 {
-    *quality = QUALITY;
-    return anchor_accepts(block, takes, open);
+    return anchor_match(m, block, takes);
 }
 
 /* ---- planning ---- */
@@ -177,7 +176,7 @@ static frit_status scan_build(struct sched *s, frit_err *err)
 
     expr_init(&scan.e, s);
     if (anchor_init(&scan.anchor, s->block, takes)) {
-        status = scan.anchor.op != BLOCK_NONE && scan.anchor.n_ops == s->block->n_ops
+        status = scan.anchor.found && scan.anchor.n_ops == s->block->n_ops
                      ? build(&scan, err)
                      : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one scan", s->module->name);
         anchor_fini(&scan.anchor);
@@ -188,4 +187,12 @@ static frit_status scan_build(struct sched *s, frit_err *err)
     return status;
 }
 
-const struct schedule sched_scan = {"scan", scan_accepts, scan_build};
+const struct schedule sched_scan = {
+    .name = "scan",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct anchor),
+    .value_bytes = sizeof(uint32_t),
+    .match = scan_match,
+    .fits = anchor_fits,
+    .build = scan_build,
+};

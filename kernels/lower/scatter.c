@@ -27,7 +27,7 @@ enum {
     PASS = 4        /* go over an element of y once more */
 };
 
-/* ---- accepting ---- */
+/* ---- matching ---- */
 
 static const struct {
     uint32_t id, how;
@@ -56,10 +56,9 @@ static bool takes(const struct block *block, uint32_t op)
     return true;
 }
 
-static uint32_t scatter_accepts(const struct block *block, bool *open, uint32_t *quality)
+static bool scatter_match(struct matcher *m, const struct block *block)
 {
-    *quality = QUALITY;
-    return anchor_accepts(block, takes, open);
+    return anchor_match(m, block, takes);
 }
 
 /* ---- what is to be done ---- */
@@ -356,7 +355,7 @@ static frit_status scatter_build(struct sched *s, frit_err *err)
     scatter.update.apart = scatter.finish.apart = 1u << SCATTER_SEQ;
     if (anchor_init(&scatter.anchor, s->block, takes)) {
         status =
-            scatter.anchor.op != BLOCK_NONE && scatter.anchor.n_ops == s->block->n_ops
+            scatter.anchor.found && scatter.anchor.n_ops == s->block->n_ops
                 ? build(&scatter, err)
                 : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one scatter", s->module->name);
         anchor_fini(&scatter.anchor);
@@ -369,4 +368,12 @@ static frit_status scatter_build(struct sched *s, frit_err *err)
     return status;
 }
 
-const struct schedule sched_scatter = {"scatter", scatter_accepts, scatter_build};
+const struct schedule sched_scatter = {
+    .name = "scatter",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct anchor),
+    .value_bytes = sizeof(uint32_t),
+    .match = scatter_match,
+    .fits = anchor_fits,
+    .build = scatter_build,
+};

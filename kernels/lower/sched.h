@@ -13,6 +13,7 @@
 #include "ir/kir.h"
 #include "ir/target.h"
 #include "lower/block.h"
+#include "lower/match.h"
 
 enum { SCHED_PHASES = FRIT_MAX_PHASES };
 
@@ -89,10 +90,14 @@ uint32_t sched_wide(struct sched *s, uint32_t value);
 
 /* One way to run blocks; see fuse/fuser.h for how they become fusers. */
 struct schedule {
-    const char *name; /* a word */
-    /* How many of the block's first ops it covers: 0: none; the block is closed or not.  Relative:
-     * depends on no extent.  `open`: it might take more.  `quality`: see frit_fuser_state. */
-    uint32_t (*accepts)(const struct block *block, bool *open, uint32_t *quality);
+    const char *name;                  /* a word */
+    uint32_t quality;                  /* see frit_fuser_state */
+    uint32_t state_bytes, value_bytes; /* that `match` keeps in the matcher */
+    /* Whether it takes the block's next op, number n_ops of the matcher. */
+    bool (*match)(struct matcher *matcher, const struct block *block);
+    /* Whether a program can cover the ops matched so far, of which at least one value and no more
+     * than a program may give is an output, and whose extents inputs and outputs have. */
+    bool (*fits)(const struct matcher *matcher, const struct block *block);
     /* The module and numbers of a closed block that it accepts whole.  FRIT_UNSUPPORTED: not with
      * these numbers; the ops run by themselves. */
     frit_status (*build)(struct sched *s, frit_err *err);

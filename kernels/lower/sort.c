@@ -6,7 +6,7 @@
 
 enum { QUALITY = 900 };
 
-/* ---- accepting ---- */
+/* ---- matching ---- */
 
 static bool takes(const struct block *block, uint32_t number)
 {
@@ -19,10 +19,9 @@ static bool takes(const struct block *block, uint32_t number)
     return axis >= 0 && axis < block->values[op->in[0].value].rank;
 }
 
-static uint32_t sort_accepts(const struct block *block, bool *open, uint32_t *quality)
+static bool sort_match(struct matcher *m, const struct block *block)
 {
-    *quality = QUALITY;
-    return anchor_accepts(block, takes, open);
+    return anchor_match(m, block, takes);
 }
 
 /* ---- planning ---- */
@@ -127,7 +126,7 @@ static frit_status sort_build(struct sched *s, frit_err *err)
     expr_init(&t.e, s);
     t.e.apart = 1u << SORT_LINE;
     if (anchor_init(&t.anchor, s->block, takes)) {
-        status = t.anchor.op != BLOCK_NONE && t.anchor.n_ops == s->block->n_ops
+        status = t.anchor.found && t.anchor.n_ops == s->block->n_ops
                      ? build(&t, err)
                      : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one sort", s->module->name);
         anchor_fini(&t.anchor);
@@ -138,4 +137,12 @@ static frit_status sort_build(struct sched *s, frit_err *err)
     return status;
 }
 
-const struct schedule sched_sort = {"sort", sort_accepts, sort_build};
+const struct schedule sched_sort = {
+    .name = "sort",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct anchor),
+    .value_bytes = sizeof(uint32_t),
+    .match = sort_match,
+    .fits = anchor_fits,
+    .build = sort_build,
+};

@@ -89,16 +89,15 @@ static void warm_ops_allocate_nothing(void **state)
 
     (void)state;
     assert_int_equal(frit_device_open(host, "null:0", &device), FRIT_OK);
-    mix_weights(device, weights);
-    mix_init(&mix, device, weights);
+    mix_weights(device, &mix_plain, weights);
+    mix_init(&mix, device, &mix_plain, weights);
     assert_int_not_equal(run(&mix, WARM_ROUNDS), 0);
     warm = run(&mix, ROUNDS);
     assert_int_equal(frit_sync(device), FRIT_OK);
     if (warm)
         fail_msg("%lu allocations in %d warm ops", warm, ROUNDS * MIX_KEPT * MIX_OPS);
     mix_fini(&mix);
-    for (int s = 0; s < MIX_SHAPES; s++)
-        frit_release(weights[s]);
+    mix_release(weights);
     frit_device_close(device);
     frit_host_close(host);
 }

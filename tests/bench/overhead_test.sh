@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `frit bench overhead` runs, prints every row, and says what is wrong with a command line.
+# `frit bench` runs, prints every row, and says what is wrong with a command line.
 . "$(dirname "$0")/../tools/expect.sh"
 
 expect 0 '^mix +8 ops.*' '' "$frit" bench overhead -n 3
@@ -16,8 +16,8 @@ while read -r line; do
   grep -q '"suite":"overhead"' <<<"$line" || complain "no suite: $line" 'bench overhead --json'
   rows=$((rows + 1))
 done <"$scratch/out"
-[ "$rows" = 4 ] || complain "$rows rows, not 4" 'bench overhead --json'
-for key in ns_per_op speed_up plans_ratio first_ms; do
+[ "$rows" = 6 ] || complain "$rows rows, not 6" 'bench overhead --json'
+for key in ns_per_op speed_up plans_ratio mix_ratio first_ms; do
   grep -q "\"$key\":[0-9.e+-]*,\"${key}_target\":" "$scratch/out" || complain "no $key" 'bench overhead --json'
 done
 
@@ -35,8 +35,22 @@ expect 0 '*' '' "$frit" bench reference --quick --json --filter 'sum*' -f matmul
 [ "$(rows)" = 'sum sum-rows sum-columns matmul-256 ' ] || complain "other rows: $(rows)" 'bench reference --filter'
 grep -q '"case":"of all, 128 x 128 f32"' "$scratch/out" || complain 'another size' 'bench reference --quick'
 expect 0 '' 'bench: matmul-2048 is left out, being large' "$frit" bench reference --quick --filter matmul-2048
-expect 2 '' "no row is named 'serach'; there are: mix, mix-threads, mix-plans, search$" "$frit" bench overhead -f mix -f serach
+expect 2 '' "no row is named 'serach'; there are: mix, mix-threads, mix-plans, deferred, rotating, search$" "$frit" bench overhead -f mix -f serach
 expect 2 '' "no row is named 'mix'; there are: copy, .*, mlp$" "$frit" bench reference -f mix
+
+
+# Whole programs, from their first step.
+expect 0 '*' '' "$frit" bench programs --quick --json --device null
+[ "$(rows)" = 'sgd-64 loop-5 loop-7 loop-8 ' ] || complain "other rows: $(rows)" 'bench programs --quick'
+while read -r line; do
+  "$build/tests/json_check" <<<"$line" || complain "no JSON object in a line: $line" 'bench programs --json'
+done <"$scratch/out"
+for key in first_ms launches_per_step plans together_ratio; do
+  grep -q "\"$key\":[0-9.e+-]*,\"${key}_target\":" "$scratch/out" || complain "no $key" 'bench programs --json'
+done
+expect 0 '^unrelated-128  *exp of 128 tensors' '' "$frit" bench programs -d reference -f unrelated-128
+expect 2 '' "no row is named 'sgd'; there are: sgd-64, .*, loop-8$" "$frit" bench programs -f sgd
+expect 1 '' "no usable device in 'none-such'" "$frit" bench programs --quick -d none-such
 
 expect 2 '' 'something is missing: frit bench SUITE' "$frit" bench
 expect 2 '' '--rounds 0: wants a number' "$frit" bench overhead --rounds 0

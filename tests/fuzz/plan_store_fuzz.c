@@ -128,19 +128,23 @@ static void check_plan(const struct store_context *context, const uint8_t *data,
 static struct automaton *load(const struct store_context *context, uint32_t *n_plans)
 {
     struct automaton *automaton;
+    struct store_loaded loaded;
 
     check(automaton_create(1 << 24, &automaton, NULL) == FRIT_OK);
-    check(store_load(context, automaton, n_plans, NULL) == FRIT_OK);
+    check(store_load(context, automaton, &loaded, NULL) == FRIT_OK);
+    *n_plans = loaded.n_plans;
     return automaton;
 }
 
-/* What was read can be saved and is there again. */
+/* What was read can be saved in another file and is there again. */
 static void check_load(const struct store_context *context)
 {
     uint32_t n_plans, n_again;
     struct automaton *automaton = load(context, &n_plans);
+    struct store_saved saved;
 
-    check(store_save(context, automaton, NULL) == FRIT_OK);
+    remove(context->path);
+    check(store_save(context, automaton, &saved, NULL) == FRIT_OK);
     automaton_destroy(automaton);
     automaton_destroy(load(context, &n_again));
     check(n_again >= n_plans);
@@ -161,7 +165,6 @@ static void check_row(const struct store_context *context, const uint8_t *data, 
     struct database_node node = {.lazy = size ? data[0] & 3 : 0};
     struct database *database;
     size_t lengths[2];
-    int64_t space;
 
     if (size < 5)
         return;
@@ -176,12 +179,11 @@ static void check_row(const struct store_context *context, const uint8_t *data, 
     node.sync =
         (struct database_bytes){data + lengths[0] + lengths[1], size - lengths[0] - lengths[1]};
     check(database_open(context->path, true, &database, NULL) == FRIT_OK && database);
-    space = database_space(database, context->space);
-    check(space != 0);
+    check(database_space(database, context->space)->number != 0);
     node.parent = 0;
-    node.parent = database_put(database, space, &node);
-    check(node.parent != 0 && database_put(database, space, &node) != 0);
-    check(!database_close(database, true));
+    node.parent = database_put(database, &node);
+    check(node.parent != 0 && database_put(database, &node) != 0);
+    check(database_commit(database) && !database_close(database));
     check_load(context);
 }
 

@@ -173,6 +173,7 @@ static int run(const struct invocation *in)
     int status;
 
     bool overhead = strcmp(in->args[0], "overhead") == 0;
+    bool programs = strcmp(in->args[0], "programs") == 0;
     uint64_t side = 0;
 
     bench = (struct bench){.in = in,
@@ -186,10 +187,12 @@ static int run(const struct invocation *in)
     bench.side = (int64_t)side;
     if (status != CLI_FINE)
         return status;
-    if (!overhead)
+    if (!overhead && !programs)
         return bench_device(&bench, in->args[0]);
     status = find_null(&bench);
-    return status == CLI_FINE ? bench_overhead(&bench) : status;
+    if (status == CLI_FINE)
+        status = overhead ? bench_overhead(&bench) : bench_programs(&bench);
+    return status;
 }
 
 const struct command bench_command = {
@@ -198,7 +201,11 @@ const struct command bench_command = {
     .args = "SUITE",
     .details =
         "overhead     an op on a device that computes nothing: nanoseconds per op, with many\n"
-        "             plans known, on two threads; the time of a search for a plan\n"
+        "             plans known, on two threads, on one that is late and without host\n"
+        "             pointers, with 16 shapes in turn; the time of a search for a plan\n"
+        "\n"
+        "programs     whole programs from their first step: SGD over many small parameters,\n"
+        "             unrelated ops, loops that never wait; times, searches, launches\n"
         "\n"
         "DEVICE       as in `frit devices`, or the beginning of it: what chains, norms and sums\n"
         "             written op by op reach of what the device copies\n"
@@ -214,6 +221,7 @@ const struct command bench_command = {
             {"--filter", "F", "a row, or a pattern: 'sum*'", 'f', true},
             {"--quick", NULL, "small and few: whether it runs, not how fast", 'q', false},
             {"--json", NULL, "for machines", 0, false},
+            {"--device", "NAME", "of `programs`; cpu without", 'd', false},
             {"--plugin", "DIR", "where libfrit-null.so lies", 0, false},
             {"--rounds", "N", "how often each figure is taken; 400, of a device 9, quick 3", 'n',
              false},
@@ -221,6 +229,7 @@ const struct command bench_command = {
             {"--plot", "FILE", "chart of ratios as SVG, for a device", 0, false},
             {0}},
     .examples = (const char *const[]){"bench overhead", "bench overhead --json -n 1000",
+                                      "bench programs --device vulkan --filter 'loop*'",
                                       "bench cpu --plot cpu.svg",
                                       "bench cpu --quick --filter 'sum*' --filter gemv", NULL},
     .min_args = 1,

@@ -33,7 +33,7 @@ struct bench_row {
     const char *device;
     uint64_t ops, streams, plans; /* `streams` 0: it is not about threads and plans */
     uint32_t n_figures;
-    struct bench_figure figures[6];
+    struct bench_figure figures[8];
 };
 
 /* Whether the row is wanted: there is no --filter, or one that is its name or a pattern for it. */
@@ -51,6 +51,8 @@ uint64_t bench_now(void);
 
 /* The suite `overhead`. */
 int bench_overhead(const struct bench *bench);
+/* The suite `programs`. */
+int bench_programs(const struct bench *bench);
 /* The suite of a device: the first usable one whose name begins so. */
 int bench_device(const struct bench *bench, const char *name);
 

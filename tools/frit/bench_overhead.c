@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `frit bench overhead`: what the host adds to an op, measured on the device `null`, which runs
- * commands inside submit and computes nothing.
+ * commands inside submit and computes nothing; `deferred` on one that is unlike a CPU.
  *
- * Each figure is a median over rounds of STEPS times the mix.  Threads that measure stay on one CPU
- * each where the system lets them. */
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-
-#include "bench.h"
-#include "bench_mix.h"
+ * Each figure is a median over rounds of STAGE_STEPS times the mix. */
+#include "bench_stage.h"
 
 enum {
-    STEPS = MIX_KEPT, /* of a round: 512 ops */
-    WARM_ROUNDS = 20,
+    PAIRS = 5,
     MANY_PLANS = 10000,
     QUICK_PLANS = 100,
     CHAIN_STEPS = 125, /* 1,000 ops */
@@ -22,157 +14,40 @@ enum {
     QUICK_CHAINS = 1
 };
 
-static const char *const names[] = {"mix", "mix-threads", "mix-plans", "search"};
+static const char *const names[] = {"mix",      "mix-threads", "mix-plans",
+                                    "deferred", "rotating",    "search"};
+
+/* Commands run inside submit, in memory that the host can reach. */
+#define INLINE_STAGE .inlined = "yes", .hold = "0", .memory = "host"
+
+static const struct mix_form scoped_mix = {
+    .n_shapes = 2, .side = 2, .grows = 2, .steps_per_shape = 8, .steps_per_scope = 8};
+static const struct mix_form large_mix = {
+    .n_shapes = 2, .side = 128, .grows = 64, .steps_per_shape = 8, .steps_per_scope = 8};
+static const struct mix_form rotating_mix = {
+    .n_shapes = 16, .side = 2, .grows = 1, .steps_per_shape = 8};
+
+static const struct stage_form plain_form = {INLINE_STAGE, .fusers = "1", .fuse_ops = "64",
+                                             .mix = &mix_plain};
+/* The same in scopes, which cost something themselves. */
+static const struct stage_form scoped_form = {INLINE_STAGE, .fusers = "1", .fuse_ops = "64",
+                                              .mix = &scoped_mix};
+static const struct stage_form search_form = {INLINE_STAGE, .fusers = "4", .fuse_ops = "64",
+                                              .mix = &mix_plain};
+static const struct stage_form rotating_form = {INLINE_STAGE, .fusers = "1", .fuse_ops = "64",
+                                                .mix = &rotating_mix};
+/* Blocks of 20 ops end within a step of the eight in a scope: what lies between them has 64 KiB and
+ * more, and is dead before the next such value is made.  The host waits for nothing. */
+static const struct stage_form deferred_form = {.inlined = "no",
+                                                .hold = "32",
+                                                .memory = "device",
+                                                .fusers = "1",
+                                                .fuse_ops = "20",
+                                                .mix = &large_mix};
 
 static const char *row_at(size_t index)
 {
     return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
-}
-
-/* A host with the device, and the tensors that all threads use. */
-struct stage {
-    const struct bench *bench;
-    frit_host *host;
-    frit_device *device;
-    frit_tensor *weights[MIX_SHAPES];
-};
-
-/* ---- the stage ---- */
-
-static int stage_open(struct stage *stage, const struct bench *bench, const char *fusers)
-{
-    const frit_setting settings[] = {
-        {"fusion", "store", "none"},
-        {"plugin.null", "option.inline", "yes"},
-        {"plugin.null", "option.check", "no"},
-        {"plugin.null", "option.fusers", fusers},
-        {"plugin.null", "option.fuse_ops", "64"},
-        {"plugin.null", "library", bench->null_path},
-    };
-    frit_host_params params = {.struct_size = sizeof(params),
-                               .settings = settings,
-                               .n_settings = *bench->null_path ? 6 : 5};
-
-    *stage = (struct stage){.bench = bench};
-    if (frit_host_open(&params, &stage->host))
-        return failed(bench->in, "%s",
-                      stage->host ? frit_host_error(stage->host) : "no memory for a host");
-    if (frit_device_open(stage->host, "null:0", &stage->device))
-        return failed(bench->in, "%s\nIt comes with the tests; see --plugin.",
-                      frit_host_error(stage->host));
-    mix_weights(stage->device, stage->weights);
-    return CLI_FINE;
-}
-
-static void stage_close(struct stage *stage)
-{
-    for (int s = 0; s < MIX_SHAPES && stage->device; s++)
-        frit_release(stage->weights[s]);
-    frit_device_close(stage->device);
-    frit_host_close(stage->host);
-}
-
-/* CLI_FAILED after a message if an op failed since the last time. */
-static int stage_check(const struct stage *stage)
-{
-    if (frit_sync_all(stage->device))
-        return failed(stage->bench->in, "the ops failed: %s", frit_host_error(stage->host));
-    return CLI_FINE;
-}
-
-/* Puts the calling thread on the n-th of the CPUs that it may use, if there are as many. */
-static void pin(int n)
-{
-    cpu_set_t allowed, one;
-
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) || n >= CPU_COUNT(&allowed))
-        return;
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &allowed) || n-- > 0)
-            continue;
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        (void)sched_setaffinity(0, sizeof(one), &one);
-        return;
-    }
-}
-
-/* ---- threads that run the mix ---- */
-
-struct runner {
-    const struct stage *stage;
-    int cpu;
-    uint64_t rounds; /* 0: until `stop` */
-    atomic_uint *ready;
-    atomic_bool *go, *stop;
-    double *samples; /* of `rounds`: ns of each */
-};
-
-static void *runner_main(void *arg)
-{
-    const struct runner *r = arg;
-    struct bench_mix mix;
-
-    pin(r->cpu);
-    mix_init(&mix, r->stage->device, r->stage->weights);
-    for (int i = 0; i < WARM_ROUNDS; i++)
-        mix_run(&mix, STEPS);
-    atomic_fetch_add(r->ready, 1);
-    while (!atomic_load(r->go))
-        sched_yield();
-    for (uint64_t i = 0; r->rounds ? i < r->rounds : !atomic_load(r->stop); i++) {
-        uint64_t start = bench_now();
-
-        mix_run(&mix, STEPS);
-        if (r->samples)
-            r->samples[i] = (double)(bench_now() - start);
-    }
-    mix_fini(&mix);
-    (void)frit_flush(mix.device);
-    return NULL;
-}
-
-/* Measures on `n_measured` threads, while `n_other` more run the mix too.  The median of a round in
- * nanoseconds, mean over the threads; below 0 after a message. */
-static double run_mix(const struct stage *stage, int n_measured, int n_other)
-{
-    uint64_t rounds = stage->bench->rounds;
-    struct runner runners[4];
-    pthread_t threads[4];
-    atomic_bool go = false, stop = false;
-    atomic_uint ready = 0;
-    int n = 0;
-    double *samples = malloc((size_t)n_measured * rounds * sizeof(*samples)), sum = 0;
-
-    while (samples && n < n_measured + n_other) {
-        bool measured = n < n_measured;
-
-        runners[n] = (struct runner){stage,
-                                     n,
-                                     measured ? rounds : 0,
-                                     &ready,
-                                     &go,
-                                     &stop,
-                                     measured ? samples + (uint64_t)n * rounds : NULL};
-        if (pthread_create(&threads[n], NULL, runner_main, &runners[n]))
-            break;
-        n++;
-    }
-    while (atomic_load(&ready) < (unsigned)n)
-        sched_yield();
-    atomic_store(&go, true);
-    for (int i = 0; i < n; i++) {
-        if (i == n_measured)
-            atomic_store(&stop, true);
-        pthread_join(threads[i], NULL);
-    }
-    if (n == n_measured + n_other && !stage_check(stage))
-        for (int i = 0; i < n_measured; i++)
-            sum += bench_median(samples + (uint64_t)i * rounds, rounds) / n_measured;
-    else
-        sum = n == n_measured + n_other ? -1 : (failed(stage->bench->in, "no memory"), -1);
-    free(samples);
-    return sum;
 }
 
 /* ---- the rows ---- */
@@ -196,7 +71,7 @@ static void add_figure(struct bench_row *row, struct bench_figure figure)
 
 static double per_op(double round)
 {
-    return round / (STEPS * MIX_OPS);
+    return round / (STAGE_STEPS * MIX_OPS);
 }
 
 /* What the driver is asked for, per op, once everything is warm. */
@@ -206,12 +81,12 @@ static void add_counts(const struct stage *stage, struct bench_row *row)
     struct bench_mix mix;
     double ops;
 
-    mix_init(&mix, stage->device, stage->weights);
-    for (int i = 0; i < WARM_ROUNDS; i++)
-        mix_run(&mix, STEPS);
+    mix_init(&mix, stage->device, stage->form->mix, stage->weights);
+    for (int i = 0; i < STAGE_WARM_ROUNDS; i++)
+        mix_run(&mix, STAGE_STEPS);
     frit_stats_get(stage->device, &before);
-    for (int i = 0; i < WARM_ROUNDS; i++)
-        mix_run(&mix, STEPS);
+    for (int i = 0; i < STAGE_WARM_ROUNDS; i++)
+        mix_run(&mix, STAGE_STEPS);
     frit_stats_get(stage->device, &after);
     mix_fini(&mix);
     ops = (double)(after.ops - before.ops);
@@ -269,7 +144,7 @@ static int measure_shared(const struct stage *stage, double alone, double shared
 /* What two threads gain. */
 static int measure_threads(const struct stage *stage, double alone)
 {
-    double both = run_mix(stage, 2, 0);
+    double both = stage_run(stage, 2, 0);
     struct bench_row row = row_of(stage, "mix-threads", "the same on two threads at once", 2, 1);
 
     if (alone < 0 || both < 0)
@@ -290,7 +165,7 @@ static int measure_plans(const struct stage *stage, double shared)
     double many;
 
     make_plans(stage, plans);
-    many = run_mix(stage, 1, 1);
+    many = stage_run(stage, 1, 1);
     if (shared < 0 || many < 0)
         return CLI_FAILED;
     add_figure(&row, (struct bench_figure){"ns_per_op", "ns per op", per_op(many), 40, false});
@@ -305,8 +180,8 @@ static int measure_mix(const struct stage *stage)
 {
     bool mix = bench_wants(stage->bench, "mix"), plans = bench_wants(stage->bench, "mix-plans");
     bool threads = bench_wants(stage->bench, "mix-threads");
-    double alone = mix || threads ? run_mix(stage, 1, 0) : 0;
-    double shared = mix || plans ? run_mix(stage, 1, 1) : 0;
+    double alone = mix || threads ? stage_run(stage, 1, 0) : 0;
+    double shared = mix || plans ? stage_run(stage, 1, 1) : 0;
     int status = mix ? measure_shared(stage, alone, shared) : CLI_FINE;
 
     if (status == CLI_FINE && threads)
@@ -316,18 +191,77 @@ static int measure_mix(const struct stage *stage)
     return status;
 }
 
+/* A row of the mix in another form, and what it is compared with. */
+struct form_row {
+    const char *name, *what;
+    const struct stage_form *form;
+    const struct stage_form *beside; /* as it is recorded, but on a device like a CPU */
+    const char *beside_text;
+};
+
+static const struct form_row form_rows[] = {
+    {"deferred",
+     "8 ops, 128x128 and 192x192, scopes of 64 ops, a queue that is late, no host pointers",
+     &deferred_form, &scoped_form, "times the cost inside submit, 2x2 and 4x4"},
+    {"rotating", "8 ops, 2x2 to 17x17 in turn, 64 ops each", &rotating_form, &plain_form,
+     "times the cost of 2x2 and 4x4"},
+};
+
+/* Both in turn; medians. */
+static int measure_pairs(const struct stage *stage, const struct stage *beside, double *ns,
+                         double *ratio)
+{
+    uint32_t pairs = stage->bench->quick ? 1 : PAIRS;
+    double ours[PAIRS], ratios[PAIRS];
+
+    for (uint32_t i = 0; i < pairs; i++) {
+        double base = stage_run(beside, 1, 0);
+
+        ours[i] = stage_run(stage, 1, 0);
+        if (base < 0 || ours[i] < 0)
+            return CLI_FAILED;
+        ratios[i] = ours[i] / base;
+    }
+    *ns = bench_median(ours, pairs);
+    *ratio = bench_median(ratios, pairs);
+    return CLI_FINE;
+}
+
+static int measure_form(const struct bench *bench, const struct form_row *form)
+{
+    struct stage stage, beside = {0};
+    double ns = 0, ratio = 0;
+    int status = stage_open(&stage, bench, form->form);
+
+    if (status == CLI_FINE)
+        status = stage_open(&beside, bench, form->beside);
+    if (status == CLI_FINE)
+        status = measure_pairs(&stage, &beside, &ns, &ratio);
+    if (status == CLI_FINE) {
+        struct bench_row row = row_of(&stage, form->name, form->what, 1, 1);
+
+        add_figure(&row, (struct bench_figure){"ns_per_op", "ns per op", per_op(ns), 0, false});
+        add_figure(&row, (struct bench_figure){"mix_ratio", form->beside_text, ratio, 1.3, false});
+        add_counts(&stage, &row);
+        bench_print(bench, &row);
+    }
+    stage_close(&beside);
+    stage_close(&stage);
+    return status;
+}
+
 /* Milliseconds of the first and the second run of the chain on a fresh device. */
 static int run_chain(const struct bench *bench, double *first, double *second)
 {
     struct stage stage;
     struct bench_mix mix;
-    int status = stage_open(&stage, bench, "4");
+    int status = stage_open(&stage, bench, &search_form);
 
     if (status == CLI_FINE) {
         uint64_t t[3];
         frit_tensor *results[2];
 
-        mix_init(&mix, stage.device, stage.weights);
+        mix_init(&mix, stage.device, search_form.mix, stage.weights);
         status = stage_check(&stage);
         for (int i = 0; i < 2; i++) {
             t[i] = bench_now();
@@ -373,11 +307,12 @@ int bench_overhead(const struct bench *bench)
 
     if (status != CLI_FINE)
         return status;
-    status = stage_open(&stage, bench, "1");
-    if (status == CLI_FINE)
-        status = stage_check(&stage);
+    status = stage_open(&stage, bench, &plain_form);
     if (status == CLI_FINE)
         status = measure_mix(&stage);
+    for (size_t i = 0; i < sizeof(form_rows) / sizeof(form_rows[0]) && status == CLI_FINE; i++)
+        if (bench_wants(bench, form_rows[i].name))
+            status = measure_form(bench, &form_rows[i]);
     if (status == CLI_FINE && bench_wants(bench, "search"))
         status = measure_search(&stage);
     stage_close(&stage);

@@ -456,10 +456,12 @@ typedef struct frit_stats {
     uint64_t fallbacks_decomposed;
     uint64_t fallbacks_device;
     uint64_t waiting;         /* launches that went another way while their program was compiled */
+    uint64_t bound_launches;  /* of the launches, those of plans that ran again as they were bound
+                                 before */
     uint64_t compiles_joined; /* asked for while an equal one waited or ran */
     uint64_t compiles_cancelled; /* before they began */
     uint64_t cache_bytes_now; /* of host memory for what can be made again: what programs answered,
-                                 compiles that wait, programs of ops; half of
+                                 compiles that wait; half of
                                  [fusion] store_bytes at most */
     uint64_t cache_evicted;   /* what left it for want of room */
     uint64_t faults;          /* launches refused with "internal": by a fault of a plugin */

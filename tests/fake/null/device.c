@@ -29,12 +29,12 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
         .caps = FRIT_CAP_F64 | FRIT_CAP_I64 | (options->no_suballoc ? FRIT_CAP_NO_SUBALLOC : 0) |
                 (options->static_shapes ? FRIT_CAP_STATIC_SHAPES : 0) |
                 (options->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0) |
-                (options->opaque || !options->has_memory ? FRIT_CAP_OPAQUE_MEMORY
-                                                         : FRIT_CAP_HOST_VISIBLE),
+                (options->opaque || !options->has_memory ? FRIT_CAP_OPAQUE_MEMORY : 0) |
+                (options->is_mapped ? FRIT_CAP_HOST_VISIBLE : 0),
         .align_bytes = NULL_ALIGN,
         .n_formats = options->opaque || !options->has_memory ? 0 : 1,
         .formats = formats,
-        .heap = {.bytes = 1ull << 40},
+        .heap = {.bytes = options->heap},
     };
     for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++)
         out->dtype_use[dtype] =
@@ -74,6 +74,19 @@ void device_close(void *self)
     null_free(device->instance, device);
 }
 
+/* Counts the bytes if the heap has room for them. */
+static bool heap_take(struct instance *instance, uint64_t bytes)
+{
+    atomic_uint_least64_t *used = &instance->counters[NULL_COUNT_bytes_now];
+    uint64_t now = atomic_load(used);
+
+    do {
+        if (bytes > instance->options.heap - now)
+            return false;
+    } while (!atomic_compare_exchange_weak(used, &now, now + bytes));
+    return true;
+}
+
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err)
 {
@@ -86,17 +99,22 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
 
     if (status)
         return status;
-    buffer = bytes <= UINT64_MAX - align
-                 ? instance->core->mem_alloc(instance->host->self, align + bytes, align)
-                 : NULL;
-    if (!buffer)
+    if (!heap_take(instance, desc->bytes))
+        return null_fail(instance, err, FRIT_NO_DEVICE_MEMORY,
+                         "null: no memory for %llu bytes in a heap of %llu",
+                         (unsigned long long)desc->bytes,
+                         (unsigned long long)instance->options.heap);
+    buffer = instance->core->mem_alloc(instance->host->self, align + bytes, align);
+    if (!buffer) {
+        null_uncount(instance, NULL_COUNT_bytes_now, desc->bytes);
         return null_fail(instance, err, FRIT_NO_DEVICE_MEMORY, "null: no memory for %llu bytes",
                          (unsigned long long)desc->bytes);
+    }
     buffer->data = has_memory ? (char *)buffer + align : NULL;
     buffer->bytes = desc->bytes;
     out->memory = buffer;
-    out->host_pointer = instance->options.opaque ? NULL : buffer->data;
-    out->address = (uint64_t)(uintptr_t)out->host_pointer;
+    out->host_pointer = instance->options.is_mapped ? buffer->data : NULL;
+    out->address = instance->options.opaque ? 0 : (uint64_t)(uintptr_t)buffer->data;
     null_count(instance, NULL_COUNT_memory_now, 1);
     return FRIT_OK;
 }
@@ -107,7 +125,8 @@ void buffer_free(void *self, void *memory)
 
     if (!memory)
         return;
-    null_uncount(instance, NULL_COUNT_memory_now);
+    null_uncount(instance, NULL_COUNT_memory_now, 1);
+    null_uncount(instance, NULL_COUNT_bytes_now, ((struct buffer *)memory)->bytes);
     null_free(instance, memory);
 }
 
@@ -155,6 +174,6 @@ void kernel_unload(void *self, void *kernel)
 
     if (!kernel)
         return;
-    null_uncount(instance, NULL_COUNT_kernels_now);
+    null_uncount(instance, NULL_COUNT_kernels_now, 1);
     null_free(instance, kernel);
 }

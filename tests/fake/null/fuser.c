@@ -25,6 +25,7 @@ struct fuser {
     uint32_t n_computing; /* ops that are more than a view */
     uint32_t room_in;     /* values used that there is room for; those made follow */
     uint32_t closed;
+    frit_status fails; /* of the ops taken; see option.fail_ops */
     struct seen seen[];
 };
 
@@ -115,6 +116,7 @@ static void take(struct fuser *fuser, const frit_op_desc *op)
 
     op_extras(op, &n_scalars, &n_bounds);
     fuser->cover.n_ops++;
+    fuser->fails = fuser->fails ? fuser->fails : null_op_fault(fuser->instance, op);
     fuser->cover.n_scalars += n_scalars;
     fuser->cover.n_bounds += n_bounds;
     fuser->n_computing += frit_op_info_at(op->id)->cls != FRIT_CLASS_VIEW;
@@ -158,6 +160,7 @@ void fuser_reset(void *self)
     fuser->n_made = 0;
     fuser->n_computing = 0;
     fuser->closed = 0;
+    fuser->fails = FRIT_OK;
 }
 
 static struct fuser *fuser_new(struct instance *instance)
@@ -198,7 +201,7 @@ void fuser_destroy(void *self)
 
     if (!fuser)
         return;
-    null_uncount(fuser->instance, NULL_COUNT_fusers_now);
+    null_uncount(fuser->instance, NULL_COUNT_fusers_now, 1);
     null_free(fuser->instance, fuser);
 }
 
@@ -213,6 +216,7 @@ frit_status fuser_finish(void *self, frit_program *out, frit_err *err)
         status = program_create(fuser->instance, &fuser->cover, true, out, &program, err);
     if (status)
         return status;
+    program->fails = fuser->fails;
     for (uint32_t i = 0; i < fuser->cover.n_in; i++)
         program->dtypes[n++] = fuser->seen[i].dtype;
     for (uint32_t i = 0; i < fuser->n_made; i++)

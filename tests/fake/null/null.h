@@ -14,7 +14,7 @@
 
 #define NULL_VERSION "1.0"
 
-enum { NULL_MAX_FUSERS = 8, NULL_ALIGN = 64 };
+enum { NULL_MAX_FUSERS = 8, NULL_ALIGN = 64, NULL_MAX_FAILURES = 64 };
 
 /* Calls first, then the other counts. */
 enum null_counter {
@@ -42,6 +42,7 @@ struct fault {
 
 struct options {
     bool has_memory; /* no: buffers hold nothing, what is read is 0 */
+    bool is_mapped;  /* the host gets pointers */
     bool opaque;
     bool no_suballoc;
     bool static_shapes;
@@ -49,13 +50,19 @@ struct options {
     bool permute;
     bool check;
     uint64_t seed;
-    uint64_t latency_ns;
-    int64_t compile_ms; /* below 0: nothing is ever compiled */
+    uint64_t latency_ns, transfer_ns;
+    uint64_t hold; /* 0: the thread runs what comes */
+    uint64_t heap; /* bytes */
+    bool compiles; /* programs want a compile */
+    bool gate;     /* which ends when `gate_left` of the instance lets it */
+    int64_t compile_ms;
     uint32_t fuse_ops;
     uint32_t n_fusers;
     frit_str refuse; /* the host's, as long as the instance */
     struct fault call;
     struct fault launch;
+    frit_str fail_ops; /* the host's, as long as the instance */
+    bool fail_apart;
 };
 
 /* One per host. */
@@ -63,6 +70,7 @@ struct instance {
     const frit_host_root *host;
     const frit_host_core *core;
     struct options options;
+    atomic_uint_least64_t gate_left; /* compiles that may end; UINT64_MAX: all */
     atomic_uint_least64_t counters[NULL_N_COUNTERS];
 };
 
@@ -76,7 +84,12 @@ frit_status null_fail(const struct instance *instance, frit_err *err, frit_statu
 /* Counts a call; the status of the fault that the options plant in it, else FRIT_OK. */
 frit_status null_called(struct instance *instance, uint32_t call, frit_err *err);
 void null_count(struct instance *instance, enum null_counter counter, uint64_t n);
-void null_uncount(struct instance *instance, enum null_counter counter);
+void null_uncount(struct instance *instance, enum null_counter counter, uint64_t n);
+/* What option.fail_ops says of the op: FRIT_OK if it does not name it. */
+frit_status null_op_fault(const struct instance *instance, const frit_op_desc *op);
+/* Whether `name` is among the names in `list`, which have spaces between.  `suffix` (NULL: names
+ * have none) gets what stands behind a colon after it, "" if nothing. */
+bool null_listed(frit_str list, const char *name, frit_str *suffix);
 /* The counter of this name, NULL_N_COUNTERS if there is none. */
 uint32_t null_counter_find(frit_str name);
 
@@ -93,16 +106,30 @@ struct buffer {
 
 struct node;
 
+/* A launch that fails, and the value that it reaches, up to those of later ones that it tells. */
+struct failing {
+    frit_status status;
+    uint64_t first, value;
+    uint64_t cookie;
+    uint64_t nth; /* of the device's launches */
+};
+
 struct queue {
-    pthread_t thread;     /* of a queue that is not inline */
-    pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t change;
+    pthread_t thread;       /* of a queue that is not inline */
+    pthread_mutex_t lock;   /* of what follows */
+    pthread_cond_t work;    /* the thread has something to run, or to end */
+    pthread_cond_t reached; /* `done` has grown */
     struct node *first;
     struct node *last;
+    uint64_t n_nodes;
     uint64_t issued; /* last value handed out */
     uint64_t done;   /* last value reached */
+    uint64_t wanted; /* the largest value that somebody waited for */
+    bool running;    /* the thread runs more than it must: see option.hold */
     bool stop;
-    frit_failure failure; /* value 0: none */
+    /* In order of values, also of what has not run yet. */
+    struct failing failures[NULL_MAX_FAILURES];
+    uint32_t n_failures;
 };
 
 struct device {
@@ -166,6 +193,7 @@ struct program {
     frit_candidate candidate;
     struct cover cover;
     bool fused;
+    frit_status fails; /* each launch; FRIT_OK: none */
     atomic_bool compiled;
     uint32_t dtypes[]; /* inputs, then outputs; 0 for what is no tensor */
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/op_table.h>
 #include <frit/plugin.h>
 
 #include "null.h"
@@ -69,6 +70,42 @@ static bool call_parse(char *text, struct fault *out)
         return false;
     out->call = null_counter_find((frit_str){text, (uint64_t)(colon - text)});
     return out->call < NULL_N_CALLS && fault_parse(colon + 1, out);
+}
+
+bool null_listed(frit_str list, const char *name, frit_str *suffix)
+{
+    uint64_t n = strlen(name), end;
+
+    for (uint64_t at = 0; at < list.len; at = end + 1) {
+        for (end = at; end < list.len && list.ptr[end] != ' ';)
+            end++;
+        if (end - at < n || memcmp(list.ptr + at, name, n) != 0)
+            continue;
+        if (suffix)
+            *suffix = (frit_str){list.ptr + at + n, 0};
+        if (at + n == end)
+            return true;
+        if (suffix && list.ptr[at + n] == ':') {
+            *suffix = (frit_str){list.ptr + at + n + 1, end - at - n - 1};
+            return true;
+        }
+    }
+    return false;
+}
+
+frit_status null_op_fault(const struct instance *instance, const frit_op_desc *op)
+{
+    frit_status status = FRIT_INTERNAL;
+    char name[32] = "";
+    frit_str suffix;
+
+    if (!null_listed(instance->options.fail_ops, frit_op_info_at(op->id)->name, &suffix))
+        return FRIT_OK;
+    if (suffix.len > 0 && suffix.len < sizeof name) {
+        memcpy(name, suffix.ptr, suffix.len);
+        status_find(name, &status);
+    }
+    return status;
 }
 
 /* ---- reading ---- */
@@ -139,9 +176,12 @@ frit_status options_read(struct instance *instance, frit_err *err)
                        .table = host->get_interface(host->self, FRIT_STR(FRIT_HOST_OPTIONS)),
                        .err = err};
     struct options *o = &instance->options;
+    frit_str memory;
 
-    o->has_memory = str_is(read_str(&r, FRIT_STR("memory")), "host");
+    memory = read_str(&r, FRIT_STR("memory"));
+    o->has_memory = !str_is(memory, "none");
     o->opaque = read_bool(&r, FRIT_STR("opaque"));
+    o->is_mapped = str_is(memory, "host") && !o->opaque;
     o->no_suballoc = read_bool(&r, FRIT_STR("no_suballoc"));
     o->static_shapes = read_bool(&r, FRIT_STR("static_shapes"));
     o->inline_queue = read_bool(&r, FRIT_STR("inline"));
@@ -149,10 +189,17 @@ frit_status options_read(struct instance *instance, frit_err *err)
     o->check = read_bool(&r, FRIT_STR("check"));
     o->seed = (uint64_t)read_i64(&r, FRIT_STR("seed"));
     o->latency_ns = (uint64_t)read_i64(&r, FRIT_STR("latency"));
+    o->transfer_ns = (uint64_t)read_i64(&r, FRIT_STR("transfer_latency"));
+    o->hold = (uint64_t)read_i64(&r, FRIT_STR("hold"));
+    o->heap = (uint64_t)read_i64(&r, FRIT_STR("heap"));
     o->compile_ms = read_i64(&r, FRIT_STR("compile_ms"));
+    o->gate = read_bool(&r, FRIT_STR("compile_gate"));
+    o->compiles = o->gate || o->compile_ms >= 0;
     o->fuse_ops = (uint32_t)read_i64(&r, FRIT_STR("fuse_ops"));
     o->n_fusers = (uint32_t)read_i64(&r, FRIT_STR("fusers"));
     o->refuse = read_str(&r, FRIT_STR("refuse"));
+    o->fail_ops = read_str(&r, FRIT_STR("fail_ops"));
+    o->fail_apart = read_bool(&r, FRIT_STR("fail_apart"));
     read_fault(&r, FRIT_STR("fail_call"), call_parse, &o->call);
     read_fault(&r, FRIT_STR("fail_launch"), fault_parse, &o->launch);
     return r.status;

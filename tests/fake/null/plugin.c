@@ -62,9 +62,9 @@ void null_count(struct instance *instance, enum null_counter counter, uint64_t n
     atomic_fetch_add_explicit(&instance->counters[counter], n, memory_order_relaxed);
 }
 
-void null_uncount(struct instance *instance, enum null_counter counter)
+void null_uncount(struct instance *instance, enum null_counter counter, uint64_t n)
 {
-    atomic_fetch_sub_explicit(&instance->counters[counter], 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&instance->counters[counter], n, memory_order_relaxed);
 }
 
 frit_status null_called(struct instance *instance, uint32_t call, frit_err *err)
@@ -84,6 +84,16 @@ static uint64_t stats_get(void *self, frit_str name)
     uint32_t counter = null_counter_find(name);
 
     return counter < NULL_N_COUNTERS ? atomic_load(&instance->counters[counter]) : UINT64_MAX;
+}
+
+static void stats_open_gate(void *self, uint64_t n)
+{
+    struct instance *instance = self;
+    uint64_t left = atomic_load(&instance->gate_left), more;
+
+    do {
+        more = n > UINT64_MAX - left ? UINT64_MAX : left + n;
+    } while (!atomic_compare_exchange_weak(&instance->gate_left, &left, more));
 }
 
 /* ---- the plugin ---- */
@@ -163,7 +173,8 @@ static const frit_fuser_table fusers = {
     .from_state = program_from_state,
 };
 
-static const null_stats stats = {.struct_size = sizeof(null_stats), .get = stats_get};
+static const null_stats stats = {
+    .struct_size = sizeof(null_stats), .get = stats_get, .open_gate = stats_open_gate};
 
 static const void *plugin_interface(void *instance, frit_str id)
 {

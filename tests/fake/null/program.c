@@ -66,7 +66,7 @@ static void program_destroy(void *self)
 {
     struct program *program = self;
 
-    null_uncount(program->instance, NULL_COUNT_programs_now);
+    null_uncount(program->instance, NULL_COUNT_programs_now, 1);
     null_free(program->instance, program);
 }
 
@@ -148,9 +148,25 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
         for (uint32_t i = 0; i < n_in; i++)
             if (lie_alike(sig_arg(sig, i), sig_arg(sig, sig->n_in + o)))
                 out->outputs[o].alias |= 1ull << i;
-    if (options->compile_ms >= 0 && (options->static_shapes || !atomic_load(&program->compiled)))
+    if (options->compiles && (options->static_shapes || !atomic_load(&program->compiled)))
         return FRIT_PREPARE_NEEDS_COMPILE;
     return FRIT_OK;
+}
+
+static bool is_cancelled(const frit_cancel *cancel)
+{
+    return cancel && __atomic_load_n(&cancel->requested, __ATOMIC_ACQUIRE);
+}
+
+/* Whether the gate lets one more compile end; takes its place then. */
+static bool pass_gate(struct instance *instance)
+{
+    uint64_t left = atomic_load(&instance->gate_left);
+
+    while (left && left != UINT64_MAX)
+        if (atomic_compare_exchange_weak(&instance->gate_left, &left, left - 1))
+            return true;
+    return left == UINT64_MAX;
 }
 
 static frit_status program_compile(void *self, uint32_t candidate, const frit_variant *variant,
@@ -158,16 +174,24 @@ static frit_status program_compile(void *self, uint32_t candidate, const frit_va
 {
     static const struct timespec millisecond = {0, 1000000};
     struct program *program = self;
-    frit_status status = null_called(program->instance, NULL_CALL_compile, err);
+    struct instance *instance = program->instance;
+    int64_t left = instance->options.compile_ms;
+    frit_status status = null_called(instance, NULL_CALL_compile, err);
 
     (void)candidate;
     (void)variant;
-    for (int64_t left = program->instance->options.compile_ms; left > 0 && !status; left--) {
-        if (cancel && __atomic_load_n(&cancel->requested, __ATOMIC_ACQUIRE))
-            status = null_fail(program->instance, err, FRIT_CANCELLED, "null: compile cancelled");
-        else
-            nanosleep(&millisecond, NULL);
+    if (status)
+        return status;
+    null_count(instance, NULL_COUNT_compiles_now, 1);
+    while (left-- > 0 || (instance->options.gate && !pass_gate(instance))) {
+        if (is_cancelled(cancel)) {
+            null_count(instance, NULL_COUNT_cancels, 1);
+            status = null_fail(instance, err, FRIT_CANCELLED, "null: compile cancelled");
+            break;
+        }
+        nanosleep(&millisecond, NULL);
     }
+    null_uncount(instance, NULL_COUNT_compiles_now, 1);
     if (!status)
         atomic_store(&program->compiled, true);
     return status;
@@ -280,21 +304,6 @@ frit_status program_create(struct instance *instance, const struct cover *cover,
     return FRIT_OK;
 }
 
-/* Whether option.refuse has the op. */
-static bool is_refused(const struct instance *instance, const frit_op_desc *op)
-{
-    const char *name = frit_op_info_at(op->id)->name;
-    frit_str all = instance->options.refuse;
-    uint64_t n = strlen(name);
-
-    for (uint64_t i = 0; i + n <= all.len; i++) {
-        if (memcmp(all.ptr + i, name, n) == 0 && (i == 0 || all.ptr[i - 1] == ' ') &&
-            (i + n == all.len || all.ptr[i + n] == ' '))
-            return true;
-    }
-    return false;
-}
-
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err)
 {
@@ -307,7 +316,9 @@ frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count
     for (uint32_t i = 0; i < count; i++) {
         const void *op = (const char *)ops + (size_t)i * stride;
 
-        if (op_known(op) && !is_refused(instance, op))
+        if (op_known(op) &&
+            !null_listed(instance->options.refuse,
+                         frit_op_info_at(((const frit_op_desc *)op)->id)->name, NULL))
             bits[i / 64] |= 1ull << i % 64;
     }
     return FRIT_OK;
@@ -327,6 +338,8 @@ frit_status program_for_op(void *self, const frit_op_desc *op, frit_program *out
                          op->id, op->rev);
     op_extras(op, &cover.n_scalars, &cover.n_bounds);
     status = program_create(instance, &cover, false, out, &program, err);
+    if (!status)
+        program->fails = null_op_fault(instance, op);
     for (uint32_t i = 0; i < op->n_in + op->n_out && !status; i++) {
         const frit_operand *operand =
             i < op->n_in ? op_operand(op, op->in, i) : op_operand(op, op->out, i - op->n_in);
@@ -352,7 +365,7 @@ frit_status program_check(struct instance *instance, const frit_launch *launch, 
                          "%u, %u, %u",
                          launch->n_args, launch->n_scalars, launch->n_bounds,
                          cover->n_in + cover->n_out, cover->n_scalars, cover->n_bounds);
-    if (instance->options.compile_ms >= 0 && !atomic_load(&program->compiled))
+    if (instance->options.compiles && !atomic_load(&program->compiled))
         return null_fail(instance, err, FRIT_INVALID, "null: a program that was never compiled");
     return FRIT_OK;
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queue.  Each call leaves a node with what is to be done, and a thread does one node after the
- * other, each after the latency.  Inline, the caller does it before it returns, and where the order
- * is the given one it needs no node and no memory.
+ * other, each after the latency; with option.hold the last ones stay until somebody waits.  Inline,
+ * the caller does it before it returns, and where the order is the given one it needs no node and
+ * no memory.
  *
  * A node is one piece of memory: its work, then bytes to be written.  Values are reached in order,
- * so everything up to `done` is done; reading, writing and submitting share the one timeline.  One
- * launch at most fails on a device, so there is never more than one failure to tell. */
+ * so everything up to `done` is done; reading, writing and submitting share the one timeline. Which
+ * launches fail is known when they are submitted, and told once their values are reached. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
 #include "null.h"
+
+enum { MAX_FAILING = 8 }; /* of one submission; more are counted and not told */
 
 enum work_kind { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_BARRIER };
 
@@ -28,9 +31,8 @@ struct work {
 struct node {
     struct node *next;
     uint64_t value;
-    frit_status status; /* of a launch that fails here */
     uint32_t n_work;
-    uint64_t cookie;
+    bool is_transfer;
     struct work work[];
 };
 
@@ -97,17 +99,29 @@ static void node_run(struct node *node, const struct options *options)
 
 /* ---- the thread ---- */
 
-/* Waits for a node; NULL: no more will come. */
-static struct node *queue_next(struct queue *queue, bool *stop)
+/* Whether the thread is to run a node now.  Under the lock. */
+static bool is_due(struct queue *queue, uint64_t hold)
+{
+    if (queue->n_nodes > 2 * hold)
+        queue->running = true;
+    if (queue->n_nodes <= hold)
+        queue->running = false;
+    return queue->first && (queue->running || queue->stop || queue->wanted > queue->done);
+}
+
+/* Waits for a node that is due; NULL: no more will come. */
+static struct node *queue_next(struct queue *queue, uint64_t hold, bool *stop)
 {
     struct node *node;
 
     pthread_mutex_lock(&queue->lock);
-    while (!queue->first && !queue->stop)
-        pthread_cond_wait(&queue->change, &queue->lock);
+    while (!is_due(queue, hold) && !queue->stop)
+        pthread_cond_wait(&queue->work, &queue->lock);
     node = queue->first;
-    if (node)
+    if (node) {
         queue->first = node->next;
+        queue->n_nodes--;
+    }
     if (!queue->first)
         queue->last = NULL;
     *stop = queue->stop;
@@ -116,30 +130,38 @@ static struct node *queue_next(struct queue *queue, bool *stop)
 }
 
 /* Under the lock. */
-static void queue_reach(struct queue *queue, uint64_t value, frit_status status, uint64_t cookie)
+static void queue_reach(struct queue *queue, uint64_t value)
 {
-    if (status)
-        queue->failure = (frit_failure){sizeof(frit_failure), status, value, cookie};
     queue->done = value;
-    pthread_cond_broadcast(&queue->change);
+    pthread_cond_broadcast(&queue->reached);
 }
 
 static void *queue_main(void *arg)
 {
     struct device *device = arg;
     const struct options *options = &device->instance->options;
+    bool stop, was_transfer = false;
     struct node *node;
-    bool stop;
 
-    while ((node = queue_next(&device->queue, &stop))) {
-        pause_ns(stop ? 0 : options->latency_ns);
+    while ((node = queue_next(&device->queue, options->hold, &stop))) {
+        bool crosses = node->is_transfer != was_transfer;
+
+        pause_ns(stop ? 0 : options->latency_ns + (crosses ? options->transfer_ns : 0));
+        was_transfer = node->is_transfer;
         node_run(node, options);
         pthread_mutex_lock(&device->queue.lock);
-        queue_reach(&device->queue, node->value, node->status, node->cookie);
+        queue_reach(&device->queue, node->value);
         pthread_mutex_unlock(&device->queue.lock);
         null_free(device->instance, node);
     }
     return NULL;
+}
+
+static void queue_fini(struct queue *queue)
+{
+    pthread_cond_destroy(&queue->work);
+    pthread_cond_destroy(&queue->reached);
+    pthread_mutex_destroy(&queue->lock);
 }
 
 frit_status queue_open(struct queue *queue, struct device *device, frit_err *err)
@@ -154,15 +176,15 @@ frit_status queue_open(struct queue *queue, struct device *device, frit_err *err
     pthread_mutexattr_destroy(&often);
     if (failed)
         return null_fail(device->instance, err, FRIT_IO, "null: no mutex for the queue");
+    pthread_cond_init(&queue->work, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&queue->change, &clock);
+    pthread_cond_init(&queue->reached, &clock);
     pthread_condattr_destroy(&clock);
     if (device->instance->options.inline_queue ||
         !pthread_create(&queue->thread, NULL, queue_main, device))
         return FRIT_OK;
-    pthread_cond_destroy(&queue->change);
-    pthread_mutex_destroy(&queue->lock);
+    queue_fini(queue);
     return null_fail(device->instance, err, FRIT_IO, "null: no thread for the queue");
 }
 
@@ -171,12 +193,11 @@ void queue_close(struct queue *queue, struct device *device)
     if (!device->instance->options.inline_queue) {
         pthread_mutex_lock(&queue->lock);
         queue->stop = true;
-        pthread_cond_broadcast(&queue->change);
+        pthread_cond_signal(&queue->work);
         pthread_mutex_unlock(&queue->lock);
         pthread_join(queue->thread, NULL);
     }
-    pthread_cond_destroy(&queue->change);
-    pthread_mutex_destroy(&queue->lock);
+    queue_fini(queue);
 }
 
 /* ---- taking ---- */
@@ -212,8 +233,31 @@ static struct node *node_create(struct device *device, uint32_t n_work, uint64_t
     return node;
 }
 
+/* The value of what is taken now; with it the launches of it that fail.  Under the lock. */
+static uint64_t issue(struct device *device, const struct failing *failing, uint32_t n_failing)
+{
+    struct queue *queue = &device->queue;
+    bool apart = device->instance->options.fail_apart;
+    uint32_t n_told = apart || n_failing == 0 ? n_failing : 1; /* a value tells its first failure */
+
+    queue->issued += n_told > 1 ? n_told : 1;
+    for (uint32_t i = 0; i < n_told; i++) {
+        uint64_t value = queue->issued - (n_told - 1 - i);
+
+        if (queue->n_failures == NULL_MAX_FAILURES) { /* no room: the last one tells it too */
+            queue->failures[NULL_MAX_FAILURES - 1].value = value;
+            continue;
+        }
+        queue->failures[queue->n_failures] = failing[i];
+        queue->failures[queue->n_failures].first = value;
+        queue->failures[queue->n_failures++].value = value;
+    }
+    return queue->issued;
+}
+
 /* Gives the node to the thread, or does its work; it is the queue's from here on. */
-static uint64_t queue_take(struct device *device, struct node *node)
+static uint64_t queue_take(struct device *device, struct node *node, const struct failing *failing,
+                           uint32_t n_failing)
 {
     const struct options *options = &device->instance->options;
     struct queue *queue = &device->queue;
@@ -222,15 +266,17 @@ static uint64_t queue_take(struct device *device, struct node *node)
     if (options->inline_queue)
         pause_ns(options->latency_ns);
     pthread_mutex_lock(&queue->lock);
-    value = node->value = ++queue->issued;
+    value = node->value = issue(device, failing, n_failing);
     if (options->inline_queue) {
         node_run(node, options);
-        queue_reach(queue, value, node->status, node->cookie);
+        queue_reach(queue, value);
         null_free(device->instance, node);
     } else {
         *(queue->last ? &queue->last->next : &queue->first) = node;
         queue->last = node;
-        pthread_cond_broadcast(&queue->change);
+        queue->n_nodes++;
+        if (is_due(queue, options->hold))
+            pthread_cond_signal(&queue->work);
     }
     pthread_mutex_unlock(&queue->lock);
     return value;
@@ -270,11 +316,12 @@ frit_status queue_write(void *self, const frit_transfer *to, const void *from, u
     if (!node)
         return FRIT_NO_HOST_MEMORY;
     memcpy(node->work + 1, from, to->bytes);
+    node->is_transfer = true;
     node->work[0] = (struct work){.kind = WORK_COPY,
                                   .to = address(to->memory, to->offset),
                                   .from = (const char *)(node->work + 1),
                                   .bytes = to->bytes};
-    *value = queue_take(device, node);
+    *value = queue_take(device, node, NULL, 0);
     return FRIT_OK;
 }
 
@@ -292,12 +339,13 @@ frit_status queue_read(void *self, const frit_transfer *from, void *into, uint64
     if (!node)
         return FRIT_NO_HOST_MEMORY;
     data = address(from->memory, from->offset);
+    node->is_transfer = true;
     node->work[0] = (struct work){.kind = data ? WORK_COPY : WORK_FILL,
                                   .pattern_bytes = 1,
                                   .to = into,
                                   .from = data,
                                   .bytes = from->bytes};
-    *value = queue_take(device, node);
+    *value = queue_take(device, node, NULL, 0);
     return FRIT_OK;
 }
 
@@ -328,35 +376,50 @@ static struct work work_of(const frit_cmd *cmd)
     return work;
 }
 
-/* Counts what a submission has; the cookie of the launch that is to fail, if it is among it. */
-static frit_status tally(struct device *device, const frit_cmd *cmds, uint32_t count,
-                         uint32_t stride, uint64_t *cookie)
+/* FRIT_OK if the launch, the device's `nth`, is not to fail. */
+static frit_status planted(const struct device *device, const frit_cmd *cmd, uint64_t nth)
+{
+    const struct fault *fault = &device->instance->options.launch;
+
+    if (nth == fault->nth)
+        return fault->status;
+    return cmd->kind == FRIT_CMD_LAUNCH
+               ? ((const struct program *)cmd->launch->program->self)->fails
+               : FRIT_OK;
+}
+
+/* Counts what a submission has, and lists those of its launches that are to fail, as many as there
+ * is room for; how many these are. */
+static uint32_t tally(struct device *device, const frit_cmd *cmds, uint32_t count, uint32_t stride,
+                      struct failing failing[MAX_FAILING])
 {
     static const enum null_counter counters[] = {
         [FRIT_CMD_COPY] = NULL_COUNT_copies,       [FRIT_CMD_FILL] = NULL_COUNT_fills,
         [FRIT_CMD_LAUNCH] = NULL_COUNT_launches,   [FRIT_CMD_BARRIER] = NULL_COUNT_barriers,
         [FRIT_CMD_DISPATCH] = NULL_COUNT_launches,
     };
-    struct instance *instance = device->instance;
-    const struct fault *fault = &instance->options.launch;
-    frit_status status = FRIT_OK;
     uint64_t n[NULL_N_COUNTERS] = {0};
+    uint32_t n_failing = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         const frit_cmd *cmd = cmd_at(cmds, stride, i);
+        frit_status status;
 
         n[counters[cmd->kind]]++;
+        if (counters[cmd->kind] != NULL_COUNT_launches)
+            continue;
         if (cmd->kind == FRIT_CMD_LAUNCH)
             n[NULL_COUNT_ops] += ((const struct program *)cmd->launch->program->self)->cover.n_ops;
-        if (counters[cmd->kind] == NULL_COUNT_launches && ++device->n_launches == fault->nth) {
-            status = fault->status;
-            *cookie = cmd->launch->cookie;
-        }
+        status = planted(device, cmd, ++device->n_launches);
+        n[NULL_COUNT_failures] += status != FRIT_OK;
+        if (status && n_failing < MAX_FAILING)
+            failing[n_failing++] = (struct failing){
+                .status = status, .cookie = cmd->launch->cookie, .nth = device->n_launches};
     }
     for (uint32_t i = NULL_N_CALLS; i < NULL_N_COUNTERS; i++)
         if (n[i])
-            null_count(instance, i, n[i]);
-    return status;
+            null_count(device->instance, i, n[i]);
+    return n_failing;
 }
 
 /* Does everything now, in the given order. */
@@ -364,8 +427,9 @@ static uint64_t run_inline(struct device *device, const frit_cmd *cmds, uint32_t
                            uint32_t stride)
 {
     struct queue *queue = &device->queue;
-    uint64_t value, cookie = 0;
-    frit_status status = tally(device, cmds, count, stride, &cookie);
+    struct failing failing[MAX_FAILING];
+    uint32_t n_failing = tally(device, cmds, count, stride, failing);
+    uint64_t value;
 
     pause_ns(device->instance->options.latency_ns);
     pthread_mutex_lock(&queue->lock);
@@ -374,8 +438,8 @@ static uint64_t run_inline(struct device *device, const frit_cmd *cmds, uint32_t
 
         work_run(&work);
     }
-    value = ++queue->issued;
-    queue_reach(queue, value, status, cookie);
+    value = issue(device, failing, n_failing);
+    queue_reach(queue, value);
     pthread_mutex_unlock(&queue->lock);
     return value;
 }
@@ -386,6 +450,8 @@ frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint3
     struct device *device = self;
     const struct options *options = &device->instance->options;
     frit_status status = null_called(device->instance, NULL_CALL_submit, err);
+    struct failing failing[MAX_FAILING];
+    uint32_t n_failing;
     struct node *node;
 
     if (!status)
@@ -403,8 +469,8 @@ frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint3
         return FRIT_NO_HOST_MEMORY;
     for (uint32_t i = 0; i < count; i++)
         node->work[i] = work_of(cmd_at(cmds, stride, i));
-    node->status = tally(device, cmds, count, stride, &node->cookie);
-    *value = queue_take(device, node);
+    n_failing = tally(device, cmds, count, stride, failing);
+    *value = queue_take(device, node, failing, n_failing);
     return FRIT_OK;
 }
 
@@ -431,18 +497,40 @@ static frit_status await(struct queue *queue, uint64_t value, uint64_t timeout_n
 
     if (value > queue->issued)
         return FRIT_INVALID;
-    if (timeout_ns > INT64_MAX) {
-        while (queue->done < value)
-            pthread_cond_wait(&queue->change, &queue->lock);
-        return FRIT_OK;
-    }
     if (queue->done >= value || timeout_ns == 0)
         return queue->done >= value ? FRIT_OK : FRIT_TIMEOUT;
+    if (queue->wanted < value) {
+        queue->wanted = value;
+        pthread_cond_signal(&queue->work);
+    }
+    if (timeout_ns > INT64_MAX) {
+        while (queue->done < value)
+            pthread_cond_wait(&queue->reached, &queue->lock);
+        return FRIT_OK;
+    }
     deadline = deadline_after(timeout_ns);
     while (queue->done < value)
-        if (pthread_cond_timedwait(&queue->change, &queue->lock, &deadline) == ETIMEDOUT)
+        if (pthread_cond_timedwait(&queue->reached, &queue->lock, &deadline) == ETIMEDOUT)
             break;
     return queue->done >= value ? FRIT_OK : FRIT_TIMEOUT;
+}
+
+/* The first failure of a value above `known`, up to `value`; none: its status is FRIT_OK.  Those up
+ * to `known` are forgotten.  Under the lock. */
+static struct failing queue_failure(struct queue *queue, uint64_t known, uint64_t value)
+{
+    struct failing found = {.status = FRIT_OK};
+    uint32_t n_old = 0;
+
+    while (n_old < queue->n_failures && queue->failures[n_old].value <= known)
+        n_old++;
+    queue->n_failures -= n_old;
+    memmove(queue->failures, queue->failures + n_old, queue->n_failures * sizeof found);
+    if (queue->n_failures == 0 || queue->failures[0].first > value)
+        return found;
+    found = queue->failures[0];
+    found.value = found.first > known ? found.first : known + 1;
+    return found;
 }
 
 frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
@@ -450,27 +538,27 @@ frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_fai
 {
     struct device *device = self;
     struct queue *queue = &device->queue;
-    frit_failure failed;
+    struct failing failed = {.status = FRIT_OK};
     frit_status status = null_called(device->instance, NULL_CALL_wait, err);
 
     if (status)
         return status;
     pthread_mutex_lock(&queue->lock);
     status = await(queue, value, timeout_ns);
-    failed = queue->failure;
+    if (!status)
+        failed = queue_failure(queue, failure->value, value);
     pthread_mutex_unlock(&queue->lock);
     if (status)
         return null_fail(device->instance, err, status,
                          status == FRIT_TIMEOUT ? "null: value %" PRIu64 " is not reached yet"
                                                 : "null: value %" PRIu64 " was never handed out",
                          value);
-    failure->status = FRIT_OK;
-    if (failed.value <= failure->value || failed.value > value)
-        return FRIT_OK;
     failure->status = failed.status;
+    if (!failed.status)
+        return FRIT_OK;
     failure->value = failed.value;
     failure->cookie = failed.cookie;
     null_fail(device->instance, err, failed.status, "null: launch %" PRIu64 " fails as told",
-              device->instance->options.launch.nth);
+              failed.nth);
     return FRIT_OK;
 }

@@ -13,6 +13,9 @@ typedef struct null_stats {
     uint32_t reserved;
     /* [any] +nonblock  A row of calls.def or counts.def; UINT64_MAX for a name that is none. */
     uint64_t (*get)(void *instance, frit_str name);
+    /* [any] +nonblock  Lets `n` more compiles end that wait at option.compile_gate, now or later;
+     * UINT64_MAX: all. */
+    void (*open_gate)(void *instance, uint64_t n);
 } null_stats;
 
 #endif

@@ -3,6 +3,7 @@
 #include "api/plugin_rig.h"
 
 #include "api/host.h"
+#include "fake/null/stats.h"
 
 static const float four[4] = {1, 2, 3, 4};
 
@@ -44,6 +45,83 @@ static void refused_ops_run_elsewhere(void **state)
     stats = rig_stats(&rig);
     assert_int_equal(stats.fallbacks_device, 9);
     assert_int_equal(stats.disabled, 0);
+    rig_close(&rig);
+}
+
+/* How often a slot of the driver was called. */
+static uint64_t calls(const struct plugin_rig *rig, const char *slot)
+{
+    for (uint32_t i = 0; i < registry_n_plugins(rig->host->registry); i++) {
+        const struct plugin *plugin = registry_plugin_at(rig->host->registry, i);
+        const null_stats *stats;
+
+        if (strcmp(plugin->id, "null"))
+            continue;
+        stats = plugin->root->get_interface(plugin->instance, FRIT_STR(NULL_STATS));
+        assert_non_null(stats);
+        return stats->get(plugin->instance, (frit_str){slot, strlen(slot)});
+    }
+    fail_msg("the plugin null is not there");
+    return 0;
+}
+
+/* In one plan and in a plan for each op; with memory that has host pointers and without. */
+static void a_chain_goes_over_once(void **state)
+{
+    static const float x0[4] = {-2, 0.5f, 3, 0},
+                       right[4] = {-0.78539816f, 0, 0.78539816f, 0.78539816f};
+
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        struct plugin_rig rig;
+        float out[4] = {0};
+        frit_stats stats;
+        frit_tensor *x;
+
+        open_null(&rig, "sign round atan atan2 cumsum", "reference:0");
+        rig_set(&rig, "plugin.null", "option.opaque", kind & 2 ? "yes" : "no");
+        rig_open(&rig, "null:0");
+        for (uint64_t i = 1; i <= 3; i++) {
+            frit_scope scope = frit_scope_begin(kind & 1 ? rig.dev : NULL);
+
+            x = frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(4), x0, sizeof(x0));
+            x = frit_atan(frit_take(frit_round(frit_take(frit_sign(frit_take(x))))));
+            x = frit_cumsum(frit_take(x), 0);
+            frit_keep(x);
+            frit_scope_end(scope);
+            assert_int_equal(frit_read(frit_take(x), out, sizeof(out)), FRIT_OK);
+            for (int k = 0; k < 4; k++)
+                assert_float_equal(out[k], right[k], 1e-6);
+            stats = rig_stats(&rig);
+            assert_int_equal(stats.fallbacks_device, 4 * i);
+            assert_int_equal(stats.bytes_in, sizeof(x0) * i);
+            assert_int_equal(stats.bytes_out, sizeof(x0) * i);
+            assert_int_equal(calls(&rig, "write"), i);
+            assert_int_equal(calls(&rig, "read"), i);
+            assert_int_equal(calls(&rig, "wait"), i);
+        }
+        rig_close(&rig);
+    }
+}
+
+/* The numbers of `random` come from elsewhere: nobody waits for the device. */
+static void random_numbers_do_not_wait(void **state)
+{
+    struct plugin_rig rig;
+    frit_tensor *x[2];
+
+    (void)state;
+    open_null(&rig, "random_raw random_uniform", "reference:0");
+    rig_open(&rig, "null:0");
+    for (int i = 0; i < 2; i++)
+        x[i] = frit_random_uniform(rig.dev, FRIT_F32, FRIT_SHAPE(64), 0, 1);
+    assert_int_equal(frit_flush(rig.dev), FRIT_OK);
+    assert_int_equal(rig_stats(&rig).fallbacks_device, 2);
+    assert_int_equal(calls(&rig, "wait"), 0);
+    assert_int_equal(calls(&rig, "read"), 0);
+    assert_int_equal(calls(&rig, "write"), 2);
+    for (int i = 0; i < 2; i++)
+        frit_release(x[i]);
     rig_close(&rig);
 }
 
@@ -288,6 +366,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_ops_run_elsewhere),
+        cmocka_unit_test(a_chain_goes_over_once),
+        cmocka_unit_test(random_numbers_do_not_wait),
         cmocka_unit_test(auto_is_a_software_device),
         cmocka_unit_test(what_ran_elsewhere_is_seen),
         cmocka_unit_test(a_block_that_failed_late_runs_no_more),

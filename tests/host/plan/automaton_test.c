@@ -277,46 +277,97 @@ static void test_interned(void **state)
 }
 
 struct seen {
-    uint32_t nodes, depth_sum, plans, last_depth;
+    uint32_t nodes, depth_sum, plans;
 };
 
+/* The mark is the depth. */
 static frit_status see(void *ctx, const struct automaton_place *place, frit_err *err)
 {
     struct seen *seen = ctx;
 
     (void)err;
-    assert_true(place->depth <= seen->last_depth + 1);
     assert_true((place->lazy == LAZY_RUN) == (place->plan != NULL));
-    seen->last_depth = place->depth;
+    assert_true(*place->mark == 0 || *place->mark == place->parent + 1);
+    *place->mark = place->parent + 1;
     seen->nodes++;
-    seen->depth_sum += place->depth;
+    seen->depth_sum += (uint32_t)*place->mark;
     seen->plans += (place->plan != NULL) + (uint32_t)(place->sync != NULL);
     return seen->nodes == 1000 ? FRIT_CANCELLED : FRIT_OK;
+}
+
+static struct seen visit(const struct walker *walker, enum automaton_part part)
+{
+    struct automaton_list list;
+    struct seen seen = {0};
+
+    assert_int_equal(automaton_take(walker, part, &list, NULL), FRIT_OK);
+    assert_int_equal(automaton_visit(walker, &list, see, &seen, NULL), FRIT_OK);
+    automaton_list_fini(&list);
+    return seen;
 }
 
 static void test_visit(void **state)
 {
     struct automaton *automaton = create(BIG);
     struct plan *plan = rig_plan(3, 0, NULL);
-    struct seen seen = {0};
+    struct automaton_list list;
     struct walker walker;
+    struct seen seen;
 
     (void)state;
     walker_init(&walker, automaton);
-    assert_int_equal(automaton_visit(&walker, see, &seen, NULL), FRIT_OK);
-    assert_int_equal(seen.nodes, 0);
+    assert_int_equal(visit(&walker, AUTOMATON_ALL).nodes, 0);
     for (uint64_t i = 0; i < 50; i++) {
         walk(&walker, 100 * i, 3);
         walker_set_sync(&walker, plan);
         if (i % 2)
             walker_set_lazy(&walker, plan);
     }
-    assert_int_equal(automaton_visit(&walker, see, &seen, NULL), FRIT_OK);
-    assert_int_equal(seen.nodes, 150);
-    assert_int_equal(seen.depth_sum, 50 * (1 + 2 + 3));
-    assert_int_equal(seen.plans, 75);
+    for (int i = 0; i < 2; i++) {
+        seen = visit(&walker, AUTOMATON_ALL);
+        assert_int_equal(seen.nodes, 150);
+        assert_int_equal(seen.depth_sum, 50 * (1 + 2 + 3));
+        assert_int_equal(seen.plans, 75);
+    }
     seen = (struct seen){.nodes = 999};
-    assert_int_equal(automaton_visit(&walker, see, &seen, NULL), FRIT_CANCELLED);
+    assert_int_equal(automaton_take(&walker, AUTOMATON_ALL, &list, NULL), FRIT_OK);
+    assert_int_equal(automaton_visit(&walker, &list, see, &seen, NULL), FRIT_CANCELLED);
+    automaton_list_fini(&list);
+    plan_unref(plan);
+    walker_fini(&walker);
+    automaton_destroy(automaton);
+}
+
+/* Each answer is new until it was taken, and again if it is put back. */
+static void test_new_answers(void **state)
+{
+    struct automaton *automaton = create(BIG);
+    struct plan *plan = rig_plan(3, 0, NULL);
+    struct automaton_list list;
+    struct walker walker;
+
+    (void)state;
+    walker_init(&walker, automaton);
+    for (uint64_t i = 0; i < 5; i++) {
+        walk(&walker, 100 * i, 3);
+        walker_set_sync(&walker, plan);
+        walker_set_sync(&walker, plan);
+    }
+    assert_int_equal(visit(&walker, AUTOMATON_NEW).plans, 5);
+    assert_int_equal(visit(&walker, AUTOMATON_NEW).nodes, 0);
+    walk(&walker, 100, 3);
+    walker_set_lazy(&walker, plan); /* a node that was taken */
+    walk(&walker, 100, 2);
+    walker_set_lazy(&walker, NULL); /* one on the way to it */
+    assert_int_equal(automaton_take(&walker, AUTOMATON_NEW, &list, NULL), FRIT_OK);
+    assert_int_equal(list.count, 2);
+    walk(&walker, 100, 2);
+    walker_set_sync(&walker, plan); /* meanwhile */
+    automaton_put_back(&walker, &list);
+    automaton_list_fini(&list);
+    assert_int_equal(visit(&walker, AUTOMATON_NEW).plans, 3);
+    assert_int_equal(visit(&walker, AUTOMATON_NEW).nodes, 0);
+    assert_int_equal(visit(&walker, AUTOMATON_ALL).plans, 7);
     plan_unref(plan);
     walker_fini(&walker);
     automaton_destroy(automaton);
@@ -524,6 +575,7 @@ int main(void)
         cmocka_unit_test(d12_generations),
         cmocka_unit_test(test_interned),
         cmocka_unit_test(test_visit),
+        cmocka_unit_test(test_new_answers),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_threads_and_generations),
         cmocka_unit_test(test_made_once),

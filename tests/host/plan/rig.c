@@ -54,15 +54,20 @@ struct op_key rig_key(uint64_t number)
     return (struct op_key){{UINT64_C(1) << 62 | 5, number, ~number, number * 77}};
 }
 
-static void count_freed(void *warm)
+static void count_freed(void *freed)
 {
-    atomic_fetch_add((atomic_uint *)warm, 1);
+    atomic_fetch_add((atomic_uint *)freed, 1);
 }
 
 void rig_watch(struct plan *plan, atomic_uint *freed)
 {
-    atomic_store(&plan->warm[0].bound[0], freed);
-    plan->warm_free = count_freed;
+    static const frit_program_table table = {.struct_size = sizeof(table), .destroy = count_freed};
+    const frit_program program = {
+        .struct_size = sizeof(program), .table = &table, .self = (void *)freed};
+
+    assert_null(plan->steps[0].program);
+    plan->steps[0].program = plan_program_create(&program, 0);
+    assert_non_null(plan->steps[0].program);
 }
 
 /* ---- programs ---- */

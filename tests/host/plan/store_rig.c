@@ -85,17 +85,29 @@ uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n
     return n_plans;
 }
 
-void store_rig_save(const struct store_context *context, struct automaton *automaton)
+struct store_saved store_rig_save(const struct store_context *context, struct automaton *automaton)
 {
-    assert_int_equal(store_save(context, automaton, NULL), FRIT_OK);
+    struct store_saved saved;
+
+    assert_int_equal(store_save(context, automaton, &saved, NULL), FRIT_OK);
+    return saved;
+}
+
+void store_rig_save_anew(const struct store_context *context, uint32_t n_ways)
+{
+    struct automaton *automaton = store_rig_automaton();
+
+    store_rig_learn(automaton, 1, n_ways);
+    store_rig_save(context, automaton);
+    automaton_destroy(automaton);
 }
 
 uint32_t store_rig_load(const struct store_context *context, struct automaton *automaton)
 {
-    uint32_t n_plans;
+    struct store_loaded loaded;
 
-    assert_int_equal(store_load(context, automaton, &n_plans, NULL), FRIT_OK);
-    return n_plans;
+    assert_int_equal(store_load(context, automaton, &loaded, NULL), FRIT_OK);
+    return loaded.n_plans;
 }
 
 uint32_t store_rig_count(const struct store_context *context)

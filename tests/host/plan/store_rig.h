@@ -27,7 +27,9 @@ struct automaton *store_rig_automaton(void);
 void store_rig_walk(struct walker *walker, uint64_t first, uint32_t depth);
 /* Way `w` gets an answer of each kind somewhere; how many plans there are. */
 uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n_ways);
-void store_rig_save(const struct store_context *context, struct automaton *automaton);
+struct store_saved store_rig_save(const struct store_context *context, struct automaton *automaton);
+/* As another process that learnt ways 1 to `n_ways` and found no file. */
+void store_rig_save_anew(const struct store_context *context, uint32_t n_ways);
 /* How many plans came. */
 uint32_t store_rig_load(const struct store_context *context, struct automaton *automaton);
 /* What a new process finds. */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <sqlite3.h>
+
 #include "base/fail.h"
 #include "failing_alloc.h"
 #include "host/plan/store_rig.h"
@@ -114,6 +116,113 @@ static void test_saves_add_up(void **state)
     automaton_destroy(a);
     automaton_destroy(b);
     automaton_destroy(less);
+    store_rig_close(&world);
+}
+
+/* Ways have five nodes, two of them with answers. */
+static void expect_saved(const struct store_context *context, struct automaton *automaton,
+                         uint64_t n_nodes, uint64_t n_rows)
+{
+    struct store_saved saved = store_rig_save(context, automaton);
+
+    assert_int_equal(saved.n_nodes, n_nodes);
+    assert_int_equal(saved.n_rows, n_rows);
+}
+
+/* A save writes what came since the last one, however much is there. */
+static void test_a_save_writes_what_is_new(void **state)
+{
+    struct store_rig world = store_rig_open();
+    struct store_context *context = store_rig_context(&world);
+    struct automaton *automaton = store_rig_automaton();
+    struct walker walker;
+    uint32_t n_plans;
+
+    (void)state;
+    n_plans = store_rig_learn(automaton, 1, 500);
+    expect_saved(context, automaton, 500 * 2, 500 * 5);
+    expect_saved(context, automaton, 0, 0);
+    n_plans += store_rig_learn(automaton, 501, 1);
+    expect_saved(context, automaton, 2, 5);
+    walker_init(&walker, automaton);
+    store_rig_walk(&walker, 10, 2); /* on the way to answers that are there */
+    walker_set_lazy(&walker, NULL);
+    store_rig_walk(&walker, 10, 6); /* beyond them */
+    walker_set_lazy(&walker, NULL);
+    expect_saved(context, automaton, 2, 2);
+    walker_fini(&walker);
+    automaton_destroy(automaton);
+
+    automaton = store_rig_automaton(); /* what came from the file does not go back */
+    assert_int_equal(store_rig_load(context, automaton), n_plans);
+    expect_saved(context, automaton, 0, 0);
+    store_rig_learn(automaton, 502, 2);
+    expect_saved(context, automaton, 2 * 2, 2 * 5);
+    automaton_destroy(automaton);
+    store_rig_close(&world);
+}
+
+/* What a file could not take is new as long as it could not. */
+static void test_what_was_not_saved_is_new(void **state)
+{
+    struct store_rig world = store_rig_open();
+    struct store_context *context = store_rig_context(&world);
+    struct automaton *automaton = store_rig_automaton();
+    char path[sizeof(world.path)];
+
+    (void)state;
+    store_rig_learn(automaton, 1, 3);
+    store_rig_save(context, automaton);
+    store_rig_learn(automaton, 4, 3);
+    strcpy(path, world.path);
+    context->path = "/proc/no/such/place";
+    expect_saved(context, automaton, 0, 0);
+    context->path = path;
+    expect_saved(context, automaton, 3 * 2, 3 * 5);
+    assert_int_equal(store_rig_count(context), 6 * 2);
+    automaton_destroy(automaton);
+    store_rig_close(&world);
+}
+
+static void execute(const char *path, const char *text)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* A namespace that is full is emptied, and the others stay; one that nobody used for long goes. */
+static void test_each_namespace_is_bounded(void **state)
+{
+    struct store_rig world = store_rig_open();
+    struct store_context *context = store_rig_context(&world), other = *context;
+    struct automaton *automaton = store_rig_automaton();
+    uint32_t n_plans = store_rig_learn(automaton, 1, 10), n_full = 0;
+
+    (void)state;
+    other.space = "host 1, driver other";
+    store_rig_save(&other, automaton);
+    automaton_destroy(automaton);
+    for (uint32_t round = 0; round < 40; round++) {
+        uint32_t n_before = store_rig_count(context);
+
+        assert_int_equal(automaton_create(64 << 10, &automaton, NULL), FRIT_OK);
+        store_rig_learn(automaton, 1000 * round, 10);
+        store_rig_save(context, automaton);
+        automaton_destroy(automaton);
+        n_full += store_rig_count(context) < n_before;
+        assert_int_equal(store_rig_count(&other), n_plans);
+    }
+    assert_in_range(n_full, 1, 20);
+    execute(world.path, "UPDATE spaces SET day = day - 89");
+    store_rig_save_anew(context, 1);
+    assert_int_equal(store_rig_count(&other), n_plans);
+    execute(world.path, "UPDATE spaces SET day = day - 2");
+    store_rig_save_anew(context, 1);
+    assert_int_equal(store_rig_count(&other), 0);
+    assert_true(store_rig_count(context) > 0);
     store_rig_close(&world);
 }
 
@@ -305,7 +414,8 @@ static void test_no_memory(void **state)
     struct store_rig world = store_rig_open();
     struct store_context *context = store_rig_context(&world);
     struct automaton *automaton = store_rig_automaton();
-    uint32_t n_plans;
+    struct store_loaded loaded;
+    struct store_saved saved;
     bool hit = true;
 
     (void)state;
@@ -314,7 +424,7 @@ static void test_no_memory(void **state)
         frit_status status;
 
         failing_alloc_arm(n);
-        status = store_save(context, automaton, NULL);
+        status = store_save(context, automaton, &saved, NULL);
         hit = failing_alloc_disarm();
         assert_true(status == FRIT_OK || (hit && status == FRIT_NO_HOST_MEMORY));
     }
@@ -327,10 +437,10 @@ static void test_no_memory(void **state)
 
         automaton = store_rig_automaton();
         failing_alloc_arm(n);
-        status = store_load(context, automaton, &n_plans, &err);
+        status = store_load(context, automaton, &loaded, &err);
         hit = failing_alloc_disarm();
         assert_true(status == FRIT_OK || (hit && status == FRIT_NO_HOST_MEMORY));
-        assert_true(n_plans <= 4 && (hit || n_plans == 4));
+        assert_true(loaded.n_plans <= 4 && (hit || loaded.n_plans == 4));
         automaton_destroy(automaton);
     }
     assert_false(hit);
@@ -342,6 +452,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_saves_add_up),
+        cmocka_unit_test(test_a_save_writes_what_is_new),
+        cmocka_unit_test(test_what_was_not_saved_is_new),
+        cmocka_unit_test(test_each_namespace_is_bounded),
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_unsaved_program),
         cmocka_unit_test(d9_plan_longer_than_its_way),

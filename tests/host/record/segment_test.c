@@ -128,12 +128,15 @@ static void test_extents_are_numbered_too(void **state)
 {
     struct segment segment = {0};
     struct slot *x = make(7, 1), *y = make(0, 7), *z = make(3, 9), *a, *b, *c;
+    struct op_key key;
 
     (void)state;
     begin(&segment);
     a = add(&segment, x, NULL);
     b = add(&segment, y, NULL);
     c = add(&segment, z, NULL);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(segment_key(&segment, i, NULL, &walker, &key));
     assert_memory_equal(segment.key_types[x->index].extent, ((uint32_t[]){2, 1}), 8);
     assert_memory_equal(segment.key_types[y->index].extent, ((uint32_t[]){0, 2}), 8);
     assert_memory_equal(segment.key_types[z->index].extent, ((uint32_t[]){3, 4}), 8);
@@ -209,7 +212,7 @@ static void keys(uint32_t op, const int64_t dims[4], double number, bool dead,
         segment_bury(&segment, y->index);
     last = add(&segment, z, x);
     for (uint32_t i = 0; i < N_KEYS; i++)
-        assert_true(segment_key(&segment, i, &walker, &out[i]));
+        assert_true(segment_key(&segment, i, NULL, &walker, &out[i]));
     finish(&segment);
     end(x), end(w), end(z), end(last);
 }
@@ -284,8 +287,8 @@ static void test_moved_records_are_as_if_recorded_there(void **state)
     begin(&fresh);
     record_tail(&fresh, u, v, &z2, &w2);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_true(segment_key(&rest, i, &walker, &moved));
-        assert_true(segment_key(&fresh, i, &walker, &recorded));
+        assert_true(segment_key(&rest, i, NULL, &walker, &moved));
+        assert_true(segment_key(&fresh, i, NULL, &walker, &recorded));
         assert_memory_equal(&moved, &recorded, sizeof(moved));
     }
     finish(&whole);
@@ -319,7 +322,7 @@ static void test_lengths_in_turn(void **state)
         segment_release(&segment);
         for (uint32_t i = 0; i < segment.n_values; i++)
             segment.values[i] = (struct seg_value){.maker = segment.values[i].maker};
-        segment_rewind(&segment);
+        segment_rewind(&segment, UINT64_MAX);
         n_fresh += segment.n_predicted == 0;
         segment_begin(&segment, ++last_epoch);
     }

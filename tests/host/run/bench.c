@@ -15,6 +15,7 @@ void bench_open(struct bench *b, struct driver *driver, int64_t n)
 /* Everything is given back: no buffer is left. */
 void bench_close(struct bench *b)
 {
+    frit_device *fallback = b->device->fallback;
     struct memory_stats stats;
 
     for (uint32_t v = 0; v < b->graph.n_values; v++) {
@@ -30,6 +31,11 @@ void bench_close(struct bench *b)
     run_scratch_destroy(b->scratch);
     graph_fini(&b->graph);
     device_close(b->device);
+    if (fallback) {
+        memory_stats(fallback->memory, &stats);
+        assert_int_equal(stats.buffers_now, 0);
+        device_close(fallback);
+    }
 }
 
 uint32_t bench_in(struct bench *b, float number)
@@ -152,14 +158,15 @@ void bench_plan(struct bench *b, const struct bench_block *blocks, uint32_t n_bl
     frit_err err = ERR_INIT;
 
     relative_of(b, &relative);
-    for (uint32_t i = 0; i < n_blocks; i++)
-        all[n++] = (struct plan_block){
-            .program = blocks[i].program, .n_ops = blocks[i].n_ops, .ops = blocks[i].ops};
     for (uint32_t op = 0; op < b->graph.n_ops; op++) {
         bool taken = false;
 
-        for (uint32_t i = 0; i < n_blocks; i++)
+        for (uint32_t i = 0; i < n_blocks; i++) {
             taken |= is_in(&blocks[i], op);
+            if (blocks[i].ops[0] == op)
+                all[n++] = (struct plan_block){
+                    .program = blocks[i].program, .n_ops = blocks[i].n_ops, .ops = blocks[i].ops};
+        }
         singles[op] = op;
         if (!taken)
             all[n++] = (struct plan_block){.n_ops = 1, .ops = &singles[op]};

@@ -22,6 +22,7 @@ struct bench {
 };
 
 void bench_open(struct bench *b, struct driver *driver, int64_t n);
+/* Closes the fallback device of b->device too. */
 void bench_close(struct bench *b);
 
 /* An input whose elements are all `number`. */
@@ -40,8 +41,8 @@ struct plan_program *bench_program(struct driver *driver, const struct driver_op
                                    uint32_t n_ops, const int *out, bool foreign);
 struct driver_program *bench_script(const struct plan_program *program);
 
-/* Makes the plan: the blocks, each with a program whose reference goes over, and the rest of the
- * ops by themselves behind them; no blocks: program order. */
+/* Makes the plan: the blocks, each with a program whose reference goes over, at the place of their
+ * first op, and the rest of the ops by themselves; no blocks: program order. */
 struct bench_block {
     struct plan_program *program;
     uint32_t n_ops;

@@ -52,6 +52,7 @@ static frit_status alloc_memory(void *self, const frit_alloc_desc *desc, frit_al
     driver->allocated += desc->bytes;
     memset(block + 1, 0xa5, desc->bytes);
     out->memory = block + 1;
+    out->host_pointer = driver->host_visible ? block + 1 : NULL;
     return FRIT_OK;
 }
 
@@ -74,6 +75,7 @@ static frit_status write_bytes(void *self, const frit_transfer *to, const void *
     (void)err;
     memcpy((char *)to->memory + to->offset, from, to->bytes);
     *value = ++driver->timeline;
+    driver->writes++;
     if (driver->fail_writes)
         driver->failure = (frit_failure){0, FRIT_TIMEOUT, *value, 0};
     driver->fail_writes = false;
@@ -88,7 +90,14 @@ static frit_status read_bytes(void *self, const frit_transfer *from, void *into,
     (void)err;
     memcpy(into, (char *)from->memory + from->offset, from->bytes);
     *value = ++driver->timeline;
+    driver->reads++;
     return FRIT_OK;
+}
+
+static void *host_pointer(void *self, void *object, frit_str name)
+{
+    (void)self;
+    return name.len == 8 && memcmp(name.ptr, "host.ptr", 8) == 0 ? object : NULL;
 }
 
 /* ---- programs ---- */
@@ -240,6 +249,8 @@ static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count,
     *bits = 0;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         *bits |= ops->id == rows[i] && !(ops->id == FRIT_OP_neg && driver->refuse_neg);
+    for (size_t i = 0; i < sizeof(driver->refuse) / sizeof(driver->refuse[0]); i++)
+        *bits &= ops->id != driver->refuse[i];
     return FRIT_OK;
 }
 
@@ -593,8 +604,7 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
                                    .poison = driver->poison,
                                    .store_bytes = 1 << 20,
                                    .registry = &driver->registry,
-                                   .seed = &driver->seed,
-                                   .epoch = &driver->epoch};
+                                   .seed = &driver->seed};
     frit_device *device;
     frit_err err = ERR_INIT;
 
@@ -609,8 +619,11 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
                                             .wait = wait_value,
                                             .supports = supports,
                                             .op_program = op_program};
+    driver->plugin.native = (frit_native_table){.struct_size = sizeof(frit_native_table),
+                                                .get = driver->host_visible ? host_pointer : NULL};
     driver->plugin.instance = driver;
-    driver->info.caps = driver->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0;
+    driver->info.caps = (driver->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0) |
+                        (driver->host_visible ? FRIT_CAP_HOST_VISIBLE : 0);
     driver->entry = (struct device_entry){&driver->plugin, &driver->info, "scripted:0"};
     assert_int_equal(device_create(&driver->entry, &config, &device, &err), FRIT_OK);
     return device;

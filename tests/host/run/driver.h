@@ -48,6 +48,8 @@ struct driver {
     uint64_t alias;                           /* of every op's output 0 */
     uint64_t room;                            /* bytes that alloc gives in all, 0: no limit */
     bool refuse_neg;                          /* supports says no */
+    uint32_t refuse[4];                       /* likewise to these ops */
+    bool host_visible;                        /* alloc gives host pointers */
     uint32_t refuse_prepare;                  /* prepare of this op is FRIT_UNSUPPORTED */
     bool decompose;                           /* composite ops run as core ops */
     void (*on_submit)(struct driver *driver); /* called first in it */
@@ -76,6 +78,7 @@ struct driver {
 
     /* What happened. */
     uint32_t prepares, compiles, launches, programs_alive, submits, barriers, dispatches;
+    uint32_t reads, writes;
     atomic_uint waits;
     atomic_uint_least64_t waited; /* the highest value */
     float effects[64]; /* element 0 of what each all_reduce took, in the order of running */
@@ -98,7 +101,7 @@ struct driver {
     frit_device_info info;
     struct registry registry; /* no plugins */
     struct device_entry entry;
-    atomic_uint_least64_t seed, epoch;
+    struct versioned seed;
 };
 
 /* A program for a block, `foreign`: with commands of its own; the caller's until destroy.  `self`

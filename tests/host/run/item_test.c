@@ -256,7 +256,6 @@ static void test_another_device_runs_what_this_cannot(void **state)
     assert_int_equal(driver.launches, 2);
     assert_int_equal(helper.launches, 1);
     assert_int_equal(bench_count(&b.device->count.fallbacks[FALLBACK_DEVICE]), 1);
-    device_close(b.device->fallback);
     bench_close(&b);
 }
 
@@ -297,7 +296,6 @@ static void test_a_part_on_another_device_is_noted(void **state)
     assert_string_equal(b.notes[0].why, "");
     assert_int_equal(b.notes[1].marks, RUN_DECOMPOSED | RUN_ELSEWHERE);
     assert_string_equal(b.notes[1].why, "not this shape");
-    device_close(b.device->fallback);
     bench_close(&b);
 }
 

@@ -113,6 +113,42 @@ static void test_an_op_writes_there(void **state)
     rig_close(&rig);
 }
 
+static uint64_t replays(const struct rig *rig)
+{
+    struct stream_counters count;
+
+    streams_counted(rig->f.device, &count);
+    return atomic_load(&count.replays);
+}
+
+/* Again and again, at one place and at another: the run is bound once. */
+static void test_it_is_replayed(void **state)
+{
+    enum { ROUNDS = 6 };
+    struct rig rig = {.f.most = 0};
+    frit_tensor *x, *y;
+
+    (void)state;
+    rig_open(&rig);
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t offset = (uint64_t)(1 + i % 3) * PLACE;
+
+        x = make(&rig, (float)i);
+        y = frit_floor(x);
+        preassign(&rig, y, offset);
+        sync(&rig);
+        expect_there(&rig, offset, (float)i);
+        expect_written(&rig, offset);
+        frit_release(x);
+        expect(y, (float)i);
+    }
+    assert_int_equal(replays(&rig), ROUNDS - 1);
+    x = make(&rig, 7);
+    preassign(&rig, x, PLACE); /* copied there: x itself lies elsewhere */
+    frit_release(x);
+    rig_close(&rig);
+}
+
 /* Released, it is still a value that the block has to store. */
 static void test_a_block_writes_there(void **state)
 {
@@ -481,6 +517,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_op_writes_there),
+        cmocka_unit_test(test_it_is_replayed),
         cmocka_unit_test(test_a_block_writes_there),
         cmocka_unit_test(test_who_cannot_write_there_gets_a_copy),
         cmocka_unit_test(test_strides_and_gaps_are_no_match),

@@ -188,6 +188,8 @@ static bool is_ready(const struct probe *probe)
     switch (probe->rule->kind) {
     case RULE_NEVER:
         return false;
+    case RULE_FIRST:
+        return probe->accepted && probe->ids[0] == probe->rule->sequence[0];
     case RULE_REDUCE:
         return probe->reduced;
     case RULE_SEQUENCE:

@@ -12,6 +12,7 @@ enum rule_kind {
     RULE_GREEDY,   /* anything */
     RULE_SEQUENCE, /* these rows, in this order */
     RULE_REDUCE,   /* MAP rows, one REDUCE row, MAP rows; ready from the REDUCE row on */
+    RULE_FIRST,    /* anything; ready if the first op is sequence[0] */
     RULE_NEVER     /* anything; never ready */
 };
 

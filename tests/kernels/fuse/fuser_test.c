@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/fuse/toy.h"
+#include "lower/cost.h"
 
 enum { NARROW, PAIRS, N_FUSERS };
 
@@ -240,6 +241,54 @@ static void test_outputs_are_limited(void **state)
     kernels_destroy(fuser);
 }
 
+/* -x, again and again, or so many ops beside each other. */
+static void push_many(void *fuser, uint32_t n, uint32_t id, bool chain)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct rig_ops ops = {0};
+        uint32_t x = chain ? i : 0;
+
+        if (id == FRIT_OP_neg)
+            rig_unary(&ops, id, rig_tensor(x, 1), rig_tensor(i + 1, 1), RIG_DEAD(x));
+        else
+            rig_binary(&ops, id, rig_tensor(x, 1), rig_tensor(x, 1), rig_tensor(i + 1, 1),
+                       chain ? RIG_DEAD(x) : NULL);
+        push(fuser, &ops, 0, 1);
+    }
+}
+
+/* However many there are, a push costs the same. */
+static void test_ops_are_looked_at_once(void **state)
+{
+    struct fusers *f = *state;
+    void *fuser = clone_of(f->list[NARROW].prototype);
+
+    toy_matches = 0;
+    push_many(fuser, 500, FRIT_OP_neg, true);
+    check_state(fuser, true, 500, 900);
+    assert_int_equal(toy_matches, 500);
+    kernels_destroy(fuser);
+}
+
+/* What a compiler gets is bounded, in instructions and in values that are alive at once. */
+static void test_size_is_limited(void **state)
+{
+    struct fusers *f = *state;
+    void *fuser = clone_of(f->list[NARROW].prototype);
+    uint32_t most = 4096 / lower_cost(FRIT_OP_add);
+
+    assert_true(most < 1000);
+    push_many(fuser, 1000, FRIT_OP_add, true);
+    check_state(fuser, false, most, 900);
+    kernels_reset(fuser);
+    push_many(fuser, MATCH_ALIVE, FRIT_OP_add, false);
+    check_state(fuser, true, FRIT_MAX_OUTPUTS, 900);
+    kernels_reset(fuser);
+    push_many(fuser, MATCH_ALIVE + 1, FRIT_OP_add, false);
+    check_state(fuser, false, FRIT_MAX_OUTPUTS, 900);
+    kernels_destroy(fuser);
+}
+
 /* A type that the device does not compute with closes. */
 static void test_types_of_the_device(void **state)
 {
@@ -286,6 +335,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_finish_cuts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_outputs_are_limited, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bindings_are_limited, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ops_are_looked_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_size_is_limited, setup, teardown),
         cmocka_unit_test_setup_teardown(test_types_of_the_device, setup, teardown),
     };
 

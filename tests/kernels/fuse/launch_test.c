@@ -11,11 +11,16 @@
 
 enum { GIVEN = 0, FIRST_LATE = 1, N_LATE = KIR_TYPES - 1, N_WORDS = FIRST_LATE + N_LATE };
 
-static uint32_t accepts(const struct block *block, bool *open, uint32_t *quality)
+static bool match(struct matcher *matcher, const struct block *block)
 {
-    *open = true;
-    *quality = 1;
-    return block->n_ops;
+    (void)matcher, (void)block;
+    return true;
+}
+
+static bool fits(const struct matcher *matcher, const struct block *block)
+{
+    (void)matcher, (void)block;
+    return true;
 }
 
 static frit_status build(struct sched *s, frit_err *err)
@@ -41,7 +46,8 @@ static frit_status build(struct sched *s, frit_err *err)
     return FRIT_OK;
 }
 
-static const struct schedule words = {"words", accepts, build};
+static const struct schedule words = {
+    .name = "words", .quality = 1, .match = match, .fits = fits, .build = build};
 const struct schedule *const schedules[] = {&words};
 const uint32_t n_schedules = 1;
 

@@ -7,7 +7,7 @@
 
 enum { MOST = 32, WORKSPACE = 64 };
 
-atomic_uint toy_builds, toy_meet;
+atomic_uint toy_builds, toy_matches, toy_meet;
 bool toy_exact;
 int toy_fault;
 
@@ -16,26 +16,22 @@ static bool knows(const struct block_op *op)
     return op->id == FRIT_OP_add || op->id == FRIT_OP_mul || op->id == FRIT_OP_neg;
 }
 
-static uint32_t known(const struct block *block, bool *open)
+static bool match(struct matcher *matcher, const struct block *block)
 {
-    uint32_t n = 0;
-
-    while (n < block->n_ops && knows(&block->ops[n]))
-        n++;
-    *open = n == block->n_ops;
-    return n;
+    toy_matches++;
+    return knows(&block->ops[matcher->n_ops]);
 }
 
-static uint32_t narrow_accepts(const struct block *block, bool *open, uint32_t *quality)
+static bool always(const struct matcher *matcher, const struct block *block)
 {
-    *quality = 900;
-    return known(block, open);
+    (void)matcher, (void)block;
+    return true;
 }
 
-static uint32_t pairs_accepts(const struct block *block, bool *open, uint32_t *quality)
+static bool is_even(const struct matcher *matcher, const struct block *block)
 {
-    *quality = 500;
-    return known(block, open) & ~1u;
+    (void)block;
+    return !(matcher->n_ops & 1);
 }
 
 /* ---- building ---- */
@@ -169,8 +165,10 @@ static frit_status pairs_build(struct sched *s, frit_err *err)
     return build(s, 64, WORKSPACE, err);
 }
 
-static const struct schedule narrow = {"narrow", narrow_accepts, narrow_build};
-static const struct schedule pairs = {"pairs", pairs_accepts, pairs_build};
+static const struct schedule narrow = {
+    .name = "narrow", .quality = 900, .match = match, .fits = always, .build = narrow_build};
+static const struct schedule pairs = {
+    .name = "pairs", .quality = 500, .match = match, .fits = is_even, .build = pairs_build};
 
 const struct schedule *const schedules[] = {&narrow, &pairs};
 const uint32_t n_schedules = 2;

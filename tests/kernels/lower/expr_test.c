@@ -25,11 +25,16 @@ static struct {
     struct expr_fill fill;
 } now;
 
-static uint32_t sum_accepts(const struct block *block, bool *open, uint32_t *quality)
+static bool sum_match(struct matcher *matcher, const struct block *block)
 {
-    *open = true;
-    *quality = 1;
-    return block->n_ops;
+    (void)matcher, (void)block;
+    return true;
+}
+
+static bool sum_fits(const struct matcher *matcher, const struct block *block)
+{
+    (void)matcher, (void)block;
+    return true;
 }
 
 static void emit_sum(struct expr *e, struct walk *walk, const struct plan *plan)
@@ -84,7 +89,8 @@ static frit_status sum_build(struct sched *s, frit_err *err)
     return status;
 }
 
-static const struct schedule sum = {"sum", sum_accepts, sum_build};
+static const struct schedule sum = {
+    .name = "sum", .quality = 1, .match = sum_match, .fits = sum_fits, .build = sum_build};
 
 static uint32_t last_operand(const struct expr *e)
 {

@@ -389,7 +389,6 @@ static void test_accepts(void **state)
     const int64_t dims[] = {6};
     struct rig_in in[3] = {{0}, {0}, {.value = RIG_ABSENT}};
     struct rig rig;
-    uint32_t quality;
     bool open;
 
     (void)state;
@@ -398,15 +397,15 @@ static void test_accepts(void **state)
     in[1] = rig_value(rig_input(&rig, FRIT_F32, 0, dims));
     in[0] = rig_value(rig_op(&rig, FRIT_OP_neg, 1, in, NULL, FRIT_F32, 1, dims));
     rig_push(&rig);
-    assert_int_equal(sched_quantize.accepts(&rig.block, &open, &quality), 0);
+    assert_int_equal(rig_match(&sched_quantize, &rig.block, &open), 0);
     assert_true(open);
     rig_op(&rig, FRIT_OP_quantize, 3, in, &attrs, FRIT_Q8, 1, dims);
     rig_push(&rig);
-    assert_int_equal(sched_quantize.accepts(&rig.block, &open, &quality), 2);
+    assert_int_equal(rig_match(&sched_quantize, &rig.block, &open), 2);
     assert_false(open);
     rig_keep(&rig, in[0].value);
     rig_push(&rig);
-    assert_int_equal(sched_quantize.accepts(&rig.block, &open, &quality), 0);
+    assert_int_equal(rig_match(&sched_quantize, &rig.block, &open), 0);
     rig_fini(&rig);
 }
 
@@ -418,7 +417,6 @@ static void test_made(void **state)
     const int64_t dims[] = {6};
     struct rig_in in[3] = {{0}, {0}, {.value = RIG_ABSENT}};
     struct rig rig;
-    uint32_t quality;
     bool open;
 
     (void)state;
@@ -429,7 +427,7 @@ static void test_made(void **state)
     rig_op(&rig, FRIT_OP_dequantize, 3, in, &back, FRIT_F32, 1, dims);
     rig_push(&rig);
     for (uint32_t i = 0; i < n_schedules; i++)
-        assert_true(schedules[i]->accepts(&rig.block, &open, &quality) < 2);
+        assert_true(rig_match(schedules[i], &rig.block, &open) < 2);
     rig_fini(&rig);
 }
 

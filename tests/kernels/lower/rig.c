@@ -357,17 +357,23 @@ static void run(struct rig *rig)
         fail_msg("%s", err.text);
 }
 
+uint32_t rig_match(const struct schedule *schedule, const struct block *block, bool *open)
+{
+    uint32_t covered;
+
+    return match_block(schedule, block, &covered, open, NULL) ? 0 : covered;
+}
+
 frit_status rig_build(struct rig *rig, const struct schedule *schedule)
 {
     struct sched s = {&rig->block,  &rig->sig,    &rig->target,
                       rig->extents, &rig->module, &rig->numbers};
     frit_err err = ERR_INIT;
-    uint32_t quality;
     frit_status status;
     bool open;
 
     rig_push(rig);
-    if (schedule->accepts(&rig->block, &open, &quality) != rig->n_ops)
+    if (rig_match(schedule, &rig->block, &open) != rig->n_ops)
         return FRIT_UNSUPPORTED;
     assert_int_equal(block_close(&rig->block, rig->n_ops, &err), FRIT_OK);
     fill_sig(rig);

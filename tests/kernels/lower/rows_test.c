@@ -7,6 +7,7 @@
 
 #include "ir/half.h"
 #include "kernels/lower/rig.h"
+#include "lower/cost.h"
 #include "lower/rows.h"
 #include "unit.h"
 
@@ -338,6 +339,15 @@ static void check_kept(const struct row *row, const struct rig *rig, uint32_t ou
     }
 }
 
+/* What rows.def says of the number of instructions, beside those that every kernel has. */
+static void check_cost(const struct row *row, const struct rig *rig)
+{
+    uint32_t n = rig->module.phases[0].n, cost = lower_cost(row->id);
+
+    if (n > cost + cost / 4 + 20 || n + 4 < cost)
+        fail_msg("%s: %u instructions, %u in rows.def", row->name, n, cost);
+}
+
 static void run_row(const struct row *row, uint32_t dtype, bool exact)
 {
     const struct lanes l = {dtype, frit_dtype_bits(dtype)};
@@ -367,6 +377,8 @@ static void run_row(const struct row *row, uint32_t dtype, bool exact)
     rig_run(&rig, &sched_map);
     check_row(row, &l, &rig, in, out);
     check_kept(row, &rig, out, wide);
+    if (dtype == FRIT_F32 && !exact)
+        check_cost(row, &rig);
     rig_fini(&rig);
 }
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A number with the count of its changes, read as one: a sequence lock.  The version is odd while
+ * the number changes, and a reader that meets that looks again.  All zero: 0, never changed.
+ * Threads: any. */
+#ifndef BASE_VERSIONED_H
+#define BASE_VERSIONED_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct versioned {
+    atomic_uint_least64_t version;
+    atomic_uint_least64_t number;
+};
+
+static inline void versioned_set(struct versioned *v, uint64_t number)
+{
+    uint64_t version = atomic_load_explicit(&v->version, memory_order_relaxed) & ~UINT64_C(1);
+
+    while (!atomic_compare_exchange_weak(&v->version, &version, version + 1)) {
+        version &= ~UINT64_C(1);
+        sched_yield();
+    }
+    atomic_store(&v->number, number);
+    atomic_store(&v->version, version + 2);
+}
+
+/* *version is another one after each change. */
+static inline uint64_t versioned_get(const struct versioned *v, uint64_t *version)
+{
+    for (;;) {
+        uint64_t before = atomic_load(&v->version), number = atomic_load(&v->number);
+
+        if (!(before & 1) && atomic_load(&v->version) == before) {
+            *version = before;
+            return number;
+        }
+        sched_yield();
+    }
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bound plans of one stream, the most recently used of them.  Threads: under the baton. */
+#ifndef RUN_BOUND_CACHE_H
+#define RUN_BOUND_CACHE_H
+
+#include "run/bound_plan.h"
+
+/* A loop that goes through more different bindings than this runs them step by step. */
+enum { BOUND_PLANS_MAX = 64 };
+
+struct bound_entry {
+    struct plan *plan; /* one reference */
+    struct bound_plan *bound;
+    uint64_t used; /* when it was last */
+    uint64_t bytes;
+};
+
+/* All zero is empty. */
+struct bound_cache {
+    struct bound_entry entries[BOUND_PLANS_MAX];
+    uint32_t count;
+    uint64_t uses, bytes;
+    uint64_t serial; /* of the automaton's generation at the last sweep */
+};
+
+void bound_cache_fini(struct bound_cache *cache);
+
+/* Iterates over the bound plans of a plan, `likely` first if it is one of them: *at counts from 0.
+ * NULL at the end. */
+struct bound_entry *bound_cache_next(struct bound_cache *cache, const struct plan *plan,
+                                     const void *likely, uint32_t *at);
+/* It ran. */
+static inline void bound_cache_used(struct bound_cache *cache, struct bound_entry *entry)
+{
+    entry->used = ++cache->uses;
+}
+/* Takes a bound plan over; up to `most_bytes` are kept, and the longest unused ones go.  What ends
+ * with them has no launch pending then. */
+void bound_cache_add(struct bound_cache *cache, struct plan *plan, struct bound_plan *bound,
+                     uint64_t most_bytes, frit_device *device);
+void bound_cache_remove(struct bound_cache *cache, struct bound_entry *entry, frit_device *device);
+/* Drops those of plans that nobody else has, when a new generation began. */
+void bound_cache_sweep(struct bound_cache *cache, uint64_t serial, frit_device *device);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ops cost in a kernel, counted in instructions: bounds the size of kernels. */
+#ifndef LOWER_COST_H
+#define LOWER_COST_H
+
+#include <stdint.h>
+
+/* About how many instructions an op takes: those of an element of a row of rows.def, of an access
+ * by a map of its own, or of a loop over many elements. */
+uint32_t lower_cost(uint32_t op);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plugin `reference` once more, with a queue that runs late: what its files share. */
+#ifndef LATE_H
+#define LATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <frit/backend.h>
+#include <frit/native.h>
+
+#include "util/plug.h"
+#include "util/progress.h"
+
+/* One per host.  `inner` is the instance of the real plugin, which does the computing. */
+struct instance {
+    struct plug plug;
+    const struct frit_plugin *real;
+    const frit_backend *backend;     /* of the real plugin */
+    const frit_native_table *native; /* of the real plugin */
+    void *inner;
+    int64_t hold; /* submissions that stay in the queue until somebody waits */
+};
+
+struct node;
+
+struct device {
+    struct instance *instance;
+    void *inner;
+    struct progress progress;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t change;
+    struct node *first, *last;
+    int64_t n_nodes;
+    uint64_t wanted; /* the largest value that somebody waits for */
+    uint64_t taken;  /* value of the last node that runs or has run */
+    bool stop;
+};
+
+/* Slots of frit.backend/1. */
+frit_status late_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
+                       frit_err *err);
+frit_status late_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
+                      frit_err *err);
+frit_status late_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
+                        const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
+frit_status late_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
+                      frit_err *err);
+
+/* Begins the thread; `device` has its instance and inner device. */
+frit_status late_open(struct device *device, frit_err *err);
+/* Runs what is queued, and ends the thread. */
+void late_close(struct device *device);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queue: a list of nodes, one per call, which a thread hands to the real driver in order.  A
+ * node takes along all that the call was given, but for what lives as long as a program: of the
+ * host's launches nothing is looked at once submit has returned. */
+#include <stddef.h>
+#include <string.h>
+
+#include "late.h"
+
+/* A launch with all that it points at. */
+struct kept_launch {
+    frit_launch launch;
+    frit_program program;
+    frit_launch_spec spec;
+    frit_variant variant;
+};
+
+enum node_kind { NODE_WRITE, NODE_READ, NODE_SUBMIT };
+
+struct node {
+    struct node *next;
+    enum node_kind kind;
+    uint64_t value;
+    frit_transfer transfer; /* WRITE, READ */
+    void *data;             /* behind the node what is written; the host's memory to be read into */
+    frit_cmd *cmds;         /* SUBMIT; behind the node */
+    uint32_t n_cmds;
+};
+
+/* ---- running ---- */
+
+/* The real driver's call; its value. */
+static frit_status run_call(struct device *device, struct node *node, uint64_t *value,
+                            frit_err *err)
+{
+    const frit_backend *backend = device->instance->backend;
+
+    if (node->kind == NODE_WRITE)
+        return backend->write(device->inner, &node->transfer, node->data, value, err);
+    if (node->kind == NODE_READ)
+        return backend->read(device->inner, &node->transfer, node->data, value, err);
+    return backend->submit(device->inner, node->cmds, node->n_cmds, sizeof *node->cmds, NULL, 0,
+                           value, err);
+}
+
+static void run_node(struct device *device, struct node *node, uint64_t *known)
+{
+    struct fault fault = {.err = {.struct_size = sizeof fault.err}};
+    frit_failure failure = {.struct_size = sizeof failure, .value = *known};
+    uint64_t value = *known;
+    frit_status status = run_call(device, node, &value, &fault.err);
+
+    if (!status)
+        status =
+            device->instance->backend->wait(device->inner, value, UINT64_MAX, &failure, &fault.err);
+    *known = value;
+    if (!status)
+        status = failure.status;
+    fault.cookie = failure.cookie;
+    fault.err.status = status;
+    progress_reach(&device->progress, node->value, status ? &fault : NULL);
+}
+
+/* Waits for a node that is due; NULL: no more will come. */
+static struct node *next_node(struct device *device)
+{
+    struct node *node;
+
+    pthread_mutex_lock(&device->lock);
+    while (!device->stop && device->n_nodes <= device->instance->hold &&
+           (!device->first || device->wanted <= device->taken))
+        pthread_cond_wait(&device->change, &device->lock);
+    node = device->first;
+    if (node) {
+        device->first = node->next;
+        device->n_nodes--;
+        device->taken = node->value;
+    }
+    if (!device->first)
+        device->last = NULL;
+    pthread_mutex_unlock(&device->lock);
+    return node;
+}
+
+static void *run_queue(void *arg)
+{
+    struct device *device = arg;
+    uint64_t known = 0;
+    struct node *node;
+
+    while ((node = next_node(device))) {
+        run_node(device, node, &known);
+        plug_free(&device->instance->plug, node);
+    }
+    return NULL;
+}
+
+static void fini(struct device *device)
+{
+    progress_fini(&device->progress);
+    pthread_cond_destroy(&device->change);
+    pthread_mutex_destroy(&device->lock);
+}
+
+frit_status late_open(struct device *device, frit_err *err)
+{
+    progress_init(&device->progress, &device->instance->plug);
+    pthread_mutex_init(&device->lock, NULL);
+    pthread_cond_init(&device->change, NULL);
+    if (!pthread_create(&device->thread, NULL, run_queue, device))
+        return FRIT_OK;
+    fini(device);
+    return plug_fail(&device->instance->plug, err, FRIT_IO, "no thread for the queue");
+}
+
+void late_close(struct device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    device->stop = true;
+    pthread_cond_signal(&device->change);
+    pthread_mutex_unlock(&device->lock);
+    pthread_join(device->thread, NULL);
+    fini(device);
+}
+
+/* ---- taking ---- */
+
+static struct node *make_node(struct device *device, enum node_kind kind, uint64_t bytes,
+                              frit_err *err)
+{
+    const struct plug *plug = &device->instance->plug;
+    struct node *node = plug_alloc(plug, sizeof *node + bytes, _Alignof(max_align_t));
+
+    if (!node) {
+        (void)plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory to queue a command");
+        return NULL;
+    }
+    *node = (struct node){.kind = kind, .data = node + 1};
+    return node;
+}
+
+/* Lists the node, or drops it. */
+static frit_status take(struct device *device, struct node *node, uint64_t *value, frit_err *err)
+{
+    frit_status status;
+
+    pthread_mutex_lock(&device->lock);
+    status = progress_issue(&device->progress, &node->value, err);
+    if (!status) {
+        *value = node->value;
+        *(device->last ? &device->last->next : &device->first) = node;
+        device->last = node;
+        device->n_nodes++;
+        pthread_cond_signal(&device->change);
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (status)
+        plug_free(&device->instance->plug, node);
+    return status;
+}
+
+static frit_status transfer(struct device *device, enum node_kind kind, const frit_transfer *how,
+                            const void *from, void *into, uint64_t *value, frit_err *err)
+{
+    frit_status status = progress_check(&device->progress, how->waits, how->n_waits, err);
+    struct node *node;
+
+    if (status)
+        return status;
+    node = make_node(device, kind, from ? how->bytes : 0, err);
+    if (!node)
+        return FRIT_NO_HOST_MEMORY;
+    node->transfer = *how;
+    node->transfer.waits = NULL;
+    node->transfer.n_waits = 0;
+    if (from)
+        memcpy(node->data, from, how->bytes);
+    else
+        node->data = into;
+    return take(device, node, value, err);
+}
+
+frit_status late_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
+                       frit_err *err)
+{
+    return transfer(self, NODE_WRITE, to, from, NULL, value, err);
+}
+
+frit_status late_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
+                      frit_err *err)
+{
+    return transfer(self, NODE_READ, from, NULL, into, value, err);
+}
+
+/* ---- submit ---- */
+
+/* Memory behind a node, handed out from its beginning; without `at` it is only measured. */
+struct room {
+    char *at;
+    uint64_t used;
+};
+
+/* A copy of `bytes` bytes, NULL while it is measured or where there are none. */
+static void *keep(struct room *room, const void *from, uint64_t bytes)
+{
+    void *copy = room->at && bytes ? room->at + room->used : NULL;
+
+    if (copy)
+        memcpy(copy, from, bytes);
+    room->used +=
+        (bytes + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
+    return copy;
+}
+
+static const frit_launch *keep_launch(struct room *room, const frit_launch *from)
+{
+    struct kept_launch *kept = keep(room, &(struct kept_launch){.launch = *from}, sizeof *kept);
+    void *args = keep(room, from->args, (uint64_t)from->n_args * from->arg_stride);
+    void *scalars = keep(room, from->scalars, from->n_scalars * sizeof *from->scalars);
+    void *bounds = keep(room, from->bounds, from->n_bounds * sizeof *from->bounds);
+    void *derived = keep(room, from->derived, from->n_derived * sizeof *from->derived);
+
+    if (!kept)
+        return NULL;
+    kept->launch.args = args;
+    kept->launch.scalars = scalars;
+    kept->launch.bounds = bounds;
+    kept->launch.derived = derived;
+    if (from->program) {
+        kept->program = *from->program;
+        kept->launch.program = &kept->program;
+    }
+    if (from->spec) {
+        kept->spec = *from->spec;
+        kept->launch.spec = &kept->spec;
+    }
+    if (from->variant) {
+        memcpy(&kept->variant, from->variant,
+               offsetof(frit_variant, bytes) + from->variant->n_bytes);
+        kept->launch.variant = &kept->variant;
+    }
+    return &kept->launch;
+}
+
+/* All commands with what they point at. */
+static frit_cmd *keep_commands(struct room *room, const frit_cmd *cmds, uint32_t count,
+                               uint32_t stride)
+{
+    frit_cmd *first = NULL;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const void *from = (const char *)cmds + (size_t)i * stride;
+        frit_cmd *copy = keep(room, from, sizeof *copy);
+
+        first = i ? first : copy;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const void *at = (const char *)cmds + (size_t)i * stride;
+        const frit_cmd *from = at;
+        const frit_launch *launch = from->launch ? keep_launch(room, from->launch) : NULL;
+
+        if (first)
+            first[i].launch = launch;
+    }
+    return first;
+}
+
+frit_status late_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
+                        const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+{
+    struct device *device = self;
+    frit_status status = progress_check(&device->progress, waits, n_waits, err);
+    struct room room = {0};
+    struct node *node;
+
+    if (status)
+        return status;
+    keep_commands(&room, cmds, count, stride);
+    node = make_node(device, NODE_SUBMIT, room.used, err);
+    if (!node)
+        return FRIT_NO_HOST_MEMORY;
+    room = (struct room){.at = node->data};
+    node->cmds = keep_commands(&room, cmds, count, stride);
+    node->n_cmds = count;
+    return take(device, node, value, err);
+}
+
+frit_status late_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
+                      frit_err *err)
+{
+    struct device *device = self;
+
+    pthread_mutex_lock(&device->lock);
+    if (timeout_ns && device->wanted < value) {
+        device->wanted = value;
+        pthread_cond_signal(&device->change);
+    }
+    pthread_mutex_unlock(&device->lock);
+    return progress_wait(&device->progress, value, timeout_ns, failure, err);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Large graphs: the work of a search grows with the ops, whatever they share, and what it finds is
+ * the same whether they come one by one or at once. */
+#include "search_rig.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+
+enum { SMALLEST = 512, LARGEST = 1024, TEXT = 1 << 16 };
+
+#define RULES(...)  \
+    {               \
+        __VA_ARGS__ \
+    }
+#define CHAIN(limit)                                                         \
+    {                                                                        \
+        .name = "chain", .kind = RULE_CHAIN, .cap = (limit), .quality = 1000 \
+    }
+#define LINKED                                                \
+    {                                                         \
+        .name = "linked", .kind = RULE_LINKED, .quality = 900 \
+    }
+#define NEVER                                                \
+    {                                                        \
+        .name = "never", .kind = RULE_NEVER, .quality = 1000 \
+    }
+#define REDUCE                                                \
+    {                                                         \
+        .name = "reduce", .kind = RULE_REDUCE, .quality = 900 \
+    }
+#define DEAF                                                              \
+    {                                                                     \
+        .name = "deaf", .kind = RULE_CHAIN, .quality = 1000, .deaf = true \
+    }
+
+/* ---- graphs ---- */
+
+struct sketch {
+    struct relative relative;
+    uint32_t next; /* value */
+};
+
+static uint32_t op(struct sketch *g, const char *name, uint32_t a, uint32_t b, uint32_t dead)
+{
+    const uint32_t in[] = {a, b};
+
+    rig_op(&g->relative, name, in, b == UINT32_MAX ? 1 : 2, g->next, &dead, dead != UINT32_MAX);
+    return g->next++;
+}
+
+#define NONE UINT32_MAX
+
+static void unrelated(struct sketch *g, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        op(g, "exp", g->next++, NONE, NONE);
+}
+
+static void unrelated_folds(struct sketch *g, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        op(g, i % 3 ? "sum" : "exp", g->next++, NONE, NONE);
+}
+
+static void one_input(struct sketch *g, uint32_t n)
+{
+    uint32_t x = g->next++;
+
+    for (uint32_t i = 0; i < n; i++)
+        op(g, "exp", x, NONE, NONE);
+}
+
+/* v = v + g; p = p + v, for each parameter; v dies late. */
+static void optimiser(struct sketch *g, uint32_t n)
+{
+    for (uint32_t i = 0; i + 3 < n; i += 4) {
+        uint32_t v = g->next++, grad = g->next++, p = g->next++;
+        uint32_t scaled = op(g, "neg", v, NONE, NONE), moved, step;
+
+        moved = op(g, "add", scaled, grad, NONE);
+        step = op(g, "neg", moved, NONE, scaled);
+        op(g, "sub", p, step, step);
+    }
+}
+
+static void one_chain(struct sketch *g, uint32_t n)
+{
+    uint32_t x = g->next++;
+
+    for (uint32_t i = 0; i < n; i++)
+        x = op(g, "neg", x, NONE, i ? x : NONE);
+}
+
+/* A chain and ops beside it that join it, each made `ahead` of its use. */
+static void fed_chain(struct sketch *g, uint32_t n, uint32_t ahead)
+{
+    uint32_t x = g->next++, side[8];
+
+    for (uint32_t i = 0; i < n / 2 + ahead; i++) {
+        if (i >= ahead)
+            x = op(g, "add", x, side[(i - ahead) % 8], side[(i - ahead) % 8]);
+        side[i % 8] = op(g, "exp", g->next++, NONE, NONE);
+    }
+}
+
+static void fed_at_once(struct sketch *g, uint32_t n)
+{
+    fed_chain(g, n, 1);
+}
+
+static void fed_ahead(struct sketch *g, uint32_t n)
+{
+    fed_chain(g, n, 3);
+}
+
+static void eight_chains(struct sketch *g, uint32_t n)
+{
+    uint32_t x[8];
+
+    for (uint32_t k = 0; k < 8; k++)
+        x[k] = g->next++;
+    for (uint32_t i = 0; i < n; i++)
+        x[i % 8] = op(g, "neg", x[i % 8], NONE, i >= 8 ? x[i % 8] : NONE);
+}
+
+/* Two chains that meet now and then, with folds between. */
+static void ladder(struct sketch *g, uint32_t n)
+{
+    uint32_t x = g->next++, y = g->next++;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (i % 7 == 6)
+            x = op(g, "add", x, y, NONE);
+        else if (i % 11 == 10)
+            y = op(g, "sum", y, NONE, NONE);
+        else if (i % 2)
+            x = op(g, "exp", x, NONE, NONE);
+        else
+            y = op(g, "neg", y, NONE, y);
+    }
+}
+
+static const struct shape {
+    const char *name;
+    void (*make)(struct sketch *g, uint32_t n);
+} shapes[] = {{"unrelated", unrelated}, {"unrelated folds", unrelated_folds},
+              {"one input", one_input}, {"optimiser", optimiser},
+              {"one chain", one_chain}, {"fed at once", fed_at_once},
+              {"fed ahead", fed_ahead}, {"eight chains", eight_chains},
+              {"two that meet", ladder}};
+
+/* ---- fusers ---- */
+
+static struct set {
+    uint32_t n;
+    struct rule rules[3];
+} sets[] = {{1, RULES(CHAIN(0))},
+            {1, RULES(CHAIN(16))},
+            {1, RULES(LINKED)},
+            {1, RULES(NEVER)},
+            {1, RULES(DEAF)},
+            {2, RULES(CHAIN(3), NEVER)},
+            {3, RULES(CHAIN(0), LINKED, REDUCE)}};
+
+/* ---- searching ---- */
+
+struct found {
+    char text[TEXT];
+    struct search_stats stats;
+    uint32_t n_launches, n_ops;
+};
+
+static void search_graph(const struct relative *relative, struct set *set, bool one_by_one,
+                         bool all, struct found *found)
+{
+    struct search_config config = {.n_fusers = set->n, .max_blocks = 5};
+    struct relative part = {0};
+    const struct plan_block *blocks;
+    struct rig_fusers fusers;
+    struct search *search;
+    uint32_t n_blocks;
+    frit_err err = ERR_INIT;
+
+    rig_fusers_init(&fusers, set->rules, set->n);
+    config.fusers = fusers.list;
+    assert_int_equal(search_create(&config, &search, &err), FRIT_OK);
+    for (uint32_t i = 0; i < relative->n_ops && one_by_one; i++) {
+        rig_cut(relative, i, i + 1, &part);
+        assert_int_equal(search_push(search, &part, &err), FRIT_OK);
+    }
+    assert_int_equal(search_finish(search, one_by_one ? &part : relative, all, &blocks, &n_blocks,
+                                   &found->n_ops, &err),
+                     FRIT_OK);
+    rig_blocks_text(&fusers, blocks, n_blocks, found->text, TEXT);
+    found->n_launches = n_blocks;
+    rig_drop(blocks, n_blocks);
+    search_stats(search, &found->stats);
+    search_destroy(search);
+    relative_fini(&part);
+}
+
+/* The pushes of a search that takes all at once; another that takes them one by one is the same. */
+static uint64_t work_of(const struct shape *shape, struct set *set, uint32_t n)
+{
+    static struct found first, second;
+    struct sketch g = {0};
+
+    shape->make(&g, n);
+    for (int all = 0; all < 2; all++) {
+        search_graph(&g.relative, set, false, all, &first);
+        search_graph(&g.relative, set, true, all, &second);
+        assert_string_equal(first.text, second.text);
+        assert_memory_equal(&first.stats, &second.stats, sizeof(first.stats));
+        assert_int_equal(first.n_ops, second.n_ops);
+    }
+    assert_int_equal(first.stats.in_order, 0);
+    relative_fini(&g.relative);
+    return first.stats.pushes + first.stats.merges;
+}
+
+static void work_grows_with_ops(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        for (size_t k = 0; k < sizeof(sets) / sizeof(sets[0]); k++) {
+            uint64_t before = work_of(&shapes[i], &sets[k], SMALLEST);
+
+            for (uint32_t n = 2 * SMALLEST; n <= LARGEST; n *= 2) {
+                uint64_t work = work_of(&shapes[i], &sets[k], n);
+
+                if (10 * work > 24 * before) /* blocks without a limit double: n log n */
+                    fail_msg("%s, fusers %zu: work %llu for %u ops, %llu for half of them",
+                             shapes[i].name, k, (unsigned long long)work, n,
+                             (unsigned long long)before);
+                before = work;
+            }
+        }
+    }
+}
+
+/* Of fusers that take 16 ops: an optimiser's step runs four parameters of four ops at a time. */
+static void independent_ops_are_grouped(void **state)
+{
+    static struct found found;
+    struct set sixteen = {1, RULES(CHAIN(16))};
+
+    (void)state;
+    for (uint32_t n = 16; n <= LARGEST; n *= 4) {
+        for (size_t i = 0; i < 4; i++) {
+            struct sketch g = {0};
+
+            if (shapes[i].make == unrelated_folds)
+                continue;
+            shapes[i].make(&g, n);
+            search_graph(&g.relative, &sixteen, false, true, &found);
+            assert_true(found.n_launches <= n / 16 + n / 256);
+            relative_fini(&g.relative);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(work_grows_with_ops),
+        cmocka_unit_test(independent_ops_are_grouped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
