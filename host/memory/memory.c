@@ -376,6 +376,7 @@ frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent
         }
         buffer->handle = buffer->segment->block->handle;
         buffer->offset = buffer->segment->offset;
+        buffer->alone = buffer->segment->block->kind != BLOCK_POOL;
         buffer->tail = tail;
     }
     *out = buffer;
@@ -394,6 +395,7 @@ frit_status buffer_part(struct buffer *whole, uint64_t first, uint64_t bytes, st
     part->handle = whole->handle;
     part->offset = whole->offset + first;
     part->bytes = bytes;
+    part->alone = whole->alone;
     part->tail = first + bytes == whole->bytes ? whole->tail : 0;
     part->whole = whole;
     atomic_init(&part->counts, 1);

@@ -27,6 +27,7 @@ struct buffer {
     uint64_t offset;                  /* in the block */
     uint64_t bytes;                   /* asked for */
     uint64_t tail;                    /* usable past them, at most the device's tail_bytes */
+    bool alone;                       /* in driver memory of its own, or a part of such a buffer */
     struct buffer *whole;             /* that it is a part of, owned; NULL: none */
     atomic_uint_least64_t counts;     /* owners | pins << 32 */
     atomic_uint_least64_t last_write; /* timeline value */
@@ -73,6 +74,14 @@ void buffer_unpin(struct buffer *buffer);
 uint32_t buffer_owners(const struct buffer *buffer);
 uint32_t buffer_pins(const struct buffer *buffer);
 bool buffer_is_persistent(const struct buffer *buffer);
+
+/* Whether bytes `first` bytes behind the start of the buffer lie at the start of driver memory, for
+ * FRIT_ARG_START.  Not asserted of what shares driver memory with others, though it may: so it
+ * follows from the buffer's size and kind, and not from what was allocated before. */
+static inline bool buffer_starts(const struct buffer *buffer, uint64_t first)
+{
+    return buffer->alone && buffer->offset + first == 0;
+}
 
 /* Takes the mirror over; false if there is one already, which stays. */
 bool buffer_set_mirror(struct buffer *buffer, struct buffer *mirror);

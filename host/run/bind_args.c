@@ -49,7 +49,7 @@ static void bind(struct launch *l, uint32_t index, uint64_t flags)
                       .align_log2 = launch_align_log2(l, buffer->offset + extent.first),
                       .tail = extent.first + extent.bytes == buffer->bytes ? buffer->tail : 0,
                       .flags = flags};
-    if (arg->offset == 0)
+    if (buffer_starts(buffer, extent.first))
         arg->flags |= FRIT_ARG_START;
     memcpy(arg->dims, value->type.dims, sizeof(arg->dims));
     memcpy(arg->strides, value->layout.strides, sizeof(arg->strides));

@@ -125,7 +125,7 @@ void bound_plan_add_assigned(struct bound_plan *bound, uint32_t value, const fri
         return;
     v = &bound->values[value];
     v->at = (struct bound_ref){.place = BOUND_ASSIGNED, .index = value};
-    v->start = memory->offset == 0;
+    v->start = buffer_starts(memory, 0);
     v->align_log2 = arg->align_log2;
     v->bytes = memory->bytes;
     v->tail = memory->tail;
@@ -244,7 +244,7 @@ static void learn_external(struct bound_value *to, const struct buffer *buffer)
 {
     to->external = true;
     to->at = (struct bound_ref){.place = BOUND_OPERAND};
-    to->start = buffer->offset == 0;
+    to->start = buffer_starts(buffer, 0);
     to->bytes = buffer->bytes;
 }
 

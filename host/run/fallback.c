@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "device/label.h"
+#include "run/bound_plan.h"
 
 /* How each kind is told. */
 static const struct {
@@ -41,6 +42,9 @@ void fallback_tell(struct frame *frame, const char *label, enum fallback kind, c
     frit_device *device = frame->device;
 
     fallback_note(frame, kind, why->text);
+    /* Another candidate of a program would run in each later run, too. */
+    if (kind != FALLBACK_CANDIDATE || why->status == FRIT_BUSY)
+        bound_plan_spoil(frame->bound);
     if (why->status == FRIT_BUSY && kind <= FALLBACK_OPS) {
         atomic_fetch_add(&device->count.waiting, 1);
         return;

@@ -241,7 +241,8 @@ void frame_undo(struct frame *frame, const struct frame_mark *mark)
 {
     struct run_scratch *s = frame->scratch;
 
-    bound_plan_spoil(frame->bound);
+    if (s->n_log != mark->n_log || s->batch.n_cmds != mark->batch.n_cmds)
+        bound_plan_spoil(frame->bound);
     while (s->n_log > mark->n_log) {
         s->n_log--;
         undo_one(frame, &s->log[s->n_log]);

@@ -28,7 +28,7 @@ static void sign_value(const struct launch *l, const struct value *value, uint64
     out->dtype = value->type.dtype;
     out->rank = value->type.rank;
     out->flags = flags;
-    if (buffer && buffer->offset + extent.first == 0)
+    if (buffer && buffer_starts(buffer, extent.first))
         out->flags |= FRIT_ARG_START;
     out->align_log2 = launch_align_log2(l, buffer ? buffer->offset + extent.first : 0);
     if (buffer && extent.first + extent.bytes == buffer->bytes)

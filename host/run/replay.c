@@ -55,7 +55,7 @@ static bool matches_external(struct bound_value *bound, const struct seg_value *
     buffer = value->buffer;
     bound->buffer = value->buffer;
     if (!same_layout(bound, value) || buffer->bytes != bound->bytes ||
-        (buffer->offset == 0) != bound->start)
+        buffer_starts(buffer, 0) != bound->start)
         return false;
     if (bound->last != (slot && slot->owners == 0 && slot->holds == 1))
         return false;
@@ -81,7 +81,7 @@ static bool matches_assigned(struct bound_plan *bound, struct bound_value *value
     memory = assigned->memory;
     value->buffer = assigned->memory;
     if (memory->bytes != value->bytes || memory->tail != value->tail ||
-        (memory->offset == 0) != value->start ||
+        buffer_starts(memory, 0) != value->start ||
         memory->offset & (((uint64_t)1 << value->align_log2) - 1))
         return false;
     for (uint32_t i = 0; i < bound->external.count; i++) {
@@ -194,7 +194,7 @@ static bool write_args(struct bound_launch *l)
         buffer = *l->args[i].now;
         args[i].memory = buffer->handle;
         args[i].offset = buffer->offset + l->args[i].first;
-        start = args[i].offset == 0;
+        start = buffer_starts(buffer, l->args[i].first);
         if (i < l->n_in && start != !!(args[i].flags & FRIT_ARG_START))
             return false;
         if (i < l->n_in)
