@@ -249,7 +249,12 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .fallbacks_decomposed = atomic_load(&count->fallbacks[FALLBACK_DECOMPOSED]),
                         .fallbacks_device = atomic_load(&count->fallbacks[FALLBACK_DEVICE]),
                         .waiting = atomic_load(&count->waiting),
-                        .bound_launches = streams.launches};
+                        .bound_launches = streams.launches,
+                        .compiles_joined = atomic_load(&count->compiles_joined),
+                        .compiles_cancelled = atomic_load(&count->compiles_cancelled),
+                        .cache_bytes_now = atomic_load(&device->cache.bytes),
+                        .cache_evicted = atomic_load(&device->cache.evicted),
+                        .faults = atomic_load(&count->faults)};
 
     give(out, &stats, sizeof(stats));
 }

@@ -356,29 +356,36 @@ static bool stop_running(struct job_queue *queue, const void *owner)
     return busy;
 }
 
-/* Inside the lock: takes the first queued job of the owner. */
-static struct job *take_first(struct job_queue *queue, const void *owner)
+/* Inside the lock: takes all queued jobs of the owner, in their order. */
+static struct job *take_all(struct job_queue *queue, const void *owner)
 {
-    struct job *job = queue->first;
+    struct job *taken = NULL, **end = &taken;
 
-    while (job && !is_of(job->owner, owner))
-        job = job->next;
-    if (job)
+    for (struct job *job = queue->first, *next; job; job = next) {
+        next = job->next;
+        if (!is_of(job->owner, owner))
+            continue;
         unlink_job(queue, job);
-    return job;
+        *end = job;
+        end = &job->next;
+    }
+    return taken;
 }
 
 void job_queue_cancel_all(struct job_queue *queue, const void *owner)
 {
-    struct job *job;
+    struct job *taken;
 
+    /* At once, so that no thread begins with one of them when it was asked to stop another. */
     pthread_mutex_lock(&queue->lock);
+    taken = take_all(queue, owner);
     (void)stop_running(queue, owner);
-    while ((job = take_first(queue, owner))) {
-        pthread_mutex_unlock(&queue->lock);
+    pthread_mutex_unlock(&queue->lock);
+    for (struct job *job = taken, *next; job; job = next) {
+        next = job->next;
         job->end(job);
-        pthread_mutex_lock(&queue->lock);
     }
+    pthread_mutex_lock(&queue->lock);
     while (stop_running(queue, owner))
         pthread_cond_wait(&queue->settled, &queue->lock);
     pthread_mutex_unlock(&queue->lock);

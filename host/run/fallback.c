@@ -29,6 +29,14 @@ void fallback_note(struct frame *frame, enum fallback kind, const char *why)
         snprintf(note->why, sizeof(note->why), "%s", why);
 }
 
+void fallback_fault(frit_device *device, const char *label, const frit_err *why)
+{
+    atomic_fetch_add(&device->count.faults, 1);
+    if (label_first(device->labels, label_of(device->labels, label), FALLBACKS))
+        log_write(FRIT_LOG_WARN, "stream", "%s: %s: a fault of the driver: %s", device->entry->name,
+                  label, why->text);
+}
+
 void fallback_tell(struct frame *frame, const char *label, enum fallback kind, const frit_err *why)
 {
     frit_device *device = frame->device;
@@ -42,6 +50,8 @@ void fallback_tell(struct frame *frame, const char *label, enum fallback kind, c
         return;
     }
     atomic_fetch_add(&device->count.fallbacks[kind], 1);
+    if (why->status == FRIT_INTERNAL && kind <= FALLBACK_OPS)
+        fallback_fault(device, label, why);
     if (label_first(device->labels, label_of(device->labels, label), kind))
         log_write(FRIT_LOG_DEBUG, "stream", "%s: %s: %s: %s", device->entry->name, label,
                   kinds[kind].instead, why->text);

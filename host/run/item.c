@@ -444,6 +444,8 @@ static void run_op(struct frame *frame, const uint32_t *number, struct attempt *
                !(frame->device->config.decompose && decompose_has(op->op, op->n_in))) {
         run_native(frame, number, attempt, err);
     }
+    if (attempt->status == FRIT_INTERNAL && !attempt->went_back)
+        fallback_fault(frame->device, row->name, err);
     if (attempt->status && !attempt->went_back)
         run_instead(frame, *number, attempt, err);
 }

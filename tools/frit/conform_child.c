@@ -130,6 +130,18 @@ static bool repeats(const struct lab *lab, const struct conform_case *one,
     return guards_end(&guards, reason) && same;
 }
 
+/* Whether a program of the driver failed by a fault of its own since, though another way was found.
+ */
+static bool has_faults(const struct lab *lab, uint64_t before, char reason[CONFORM_REASON])
+{
+    frit_stats stats = {.struct_size = sizeof(stats)};
+
+    frit_stats_get(lab->device, &stats);
+    if (stats.faults > before)
+        snprintf(reason, CONFORM_REASON, "its program fails with internal, something else runs");
+    return stats.faults > before;
+}
+
 static enum conform_verdict verdict_of(const struct lab *lab, const struct conform_case *one,
                                        uint64_t decomposed)
 {
@@ -206,7 +218,9 @@ static enum conform_verdict run_case(const struct lab *lab, const struct conform
 
     frit_stats_get(lab->device, &stats);
     status = lab_run(lab, lab->device, one, PLAIN, &got, reason);
-    if (status == FRIT_UNSUPPORTED)
+    if ((!status || status == FRIT_UNSUPPORTED) && has_faults(lab, stats.faults, reason))
+        verdict = VERDICT_FAILED;
+    else if (status == FRIT_UNSUPPORTED)
         verdict = VERDICT_FALLBACK;
     else if (!status && lab_run(lab, lab->reference, one, PLAIN, &own, text))
         snprintf(reason, CONFORM_REASON, "reference: %.300s", text);

@@ -16,6 +16,7 @@ struct explained {
     uint64_t n_ops;
     uint64_t programs; /* steps that launch one */
     uint64_t launches;
+    uint64_t faults;
     frit_inspection *inspection;
     frit_inspection_desc about;
 };
@@ -65,6 +66,7 @@ static int inspect(const struct program *program, const struct invocation *in,
         return status;
     e->n_ops = after.ops - before.ops;
     e->launches = after.launches - before.launches;
+    e->faults = after.faults - before.faults;
     e->about.struct_size = sizeof(e->about);
     frit_inspection_about(e->inspection, &e->about);
     for (uint64_t r = 0; r < e->about.n_runs; r++)
@@ -132,6 +134,7 @@ static void show(const struct explained *e)
         printf("  reads %s, stores %s\n", term_bytes(run.bytes_in, read),
                term_bytes(run.bytes_out, stored));
     }
+    session_faults(e->faults);
 }
 
 /* ---- for machines ---- */
@@ -189,6 +192,7 @@ static void print_json(const struct explained *e)
     json_uint(&json, "ops", e->n_ops);
     json_uint(&json, "programs", e->programs);
     json_uint(&json, "launches", e->launches);
+    json_uint(&json, "faults", e->faults);
     json_list(&json, "runs");
     for (uint64_t r = 0; !frit_inspection_run_at(e->inspection, r, &run); r++) {
         json_object(&json, NULL);
@@ -252,7 +256,8 @@ const struct command explain_command = {
         "short (the fuser covers less), single (no fuser wants it).\n"
         "Where a program could not run, it says what ran instead, and why.  Programs that have to\n"
         "be compiled are waited for.\n"
-        "With --json: file, device, ops, programs (steps that launch one), launches, runs {ops,\n"
+        "With --json: file, device, ops, programs (steps that launch one), launches,\n"
+        "faults (programs that failed by a fault of the driver), runs {ops,\n"
         "bytes_read, bytes_stored, blocks {label, fuser, score, end, program, in_place, skipped,\n"
         "candidate, by_ops, decomposed, elsewhere (what ran instead), why, ops, reads, stores,\n"
         "bytes_read, bytes_stored}}.",

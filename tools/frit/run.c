@@ -171,6 +171,7 @@ static void show(const struct program *program, const struct result *result)
     printf(", %" PRIu64 " ops, %" PRIu64 " programs, %" PRIu64 " launches\n",
            after->ops - before->ops, after->programs - before->programs,
            after->launches - before->launches);
+    session_faults(after->faults - before->faults);
 }
 
 static void print_json(const struct program *program, const struct invocation *in,
@@ -198,6 +199,7 @@ static void print_json(const struct program *program, const struct invocation *i
               after->fallbacks_decomposed - before->fallbacks_decomposed);
     json_uint(&json, "fallbacks_device", after->fallbacks_device - before->fallbacks_device);
     json_uint(&json, "compiles", after->compiles - before->compiles);
+    json_uint(&json, "faults", after->faults - before->faults);
     json_uint(&json, "driver_allocs", after->driver_allocs - before->driver_allocs);
     json_uint(&json, "bytes_moved",
               after->bytes_in - before->bytes_in + after->bytes_out - before->bytes_out);
@@ -285,7 +287,8 @@ const struct command run_command = {
         "With --json: file, device, runs, ops, programs (made by the driver), launches,\n"
         "explorations, plan_hits, plan_misses, fallbacks_candidate, fallbacks_ops,\n"
         "fallbacks_decomposed, fallbacks_device (what ran instead of a program), compiles,\n"
-        "driver_allocs, bytes_moved (between program and device), seconds (median of the runs),\n"
+        "faults (programs that failed by a fault of the driver), driver_allocs, bytes_moved "
+        "(between program and device), seconds (median of the runs),\n"
         "first_seconds, outputs {name, dtype, dims, count, nan, min, max, mean, first, file}.\n"
         "Counters are sums over the runs.",
     .options =

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "term.h"
+
 static int open_with(struct session *session, const struct invocation *in,
                      const frit_setting *settings, uint64_t n)
 {
@@ -36,6 +41,14 @@ void session_close(struct session *session)
 {
     frit_device_close(session->device);
     frit_host_close(session->host);
+}
+
+void session_faults(uint64_t faults)
+{
+    if (!faults)
+        return;
+    term_paint(stdout, PAINT_BAD, 0, "faults of the driver");
+    printf(": %" PRIu64 " launches refused with \"internal\"; the log names the ops\n", faults);
 }
 
 void session_know_ops(void)

@@ -25,6 +25,9 @@ void session_close(struct session *session);
  * nothing where none can be: then the ops are unknown. */
 void session_know_ops(void);
 
+/* Says how many programs failed by a fault of the driver; nothing where none did. */
+void session_faults(uint64_t faults);
+
 /* "not-found" and so on; "?" for a code of a newer library. */
 const char *session_reason(uint32_t reason);
 

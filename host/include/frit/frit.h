@@ -455,9 +455,16 @@ typedef struct frit_stats {
     uint64_t fallbacks_ops;       /* the ops of the block one by one */
     uint64_t fallbacks_decomposed;
     uint64_t fallbacks_device;
-    uint64_t waiting;        /* launches that went another way while their program was compiled */
-    uint64_t bound_launches; /* of the launches, those of plans that ran again as they were bound
-                                before */
+    uint64_t waiting;         /* launches that went another way while their program was compiled */
+    uint64_t bound_launches;  /* of the launches, those of plans that ran again as they were bound
+                                 before */
+    uint64_t compiles_joined; /* asked for while an equal one waited or ran */
+    uint64_t compiles_cancelled; /* before they began */
+    uint64_t cache_bytes_now; /* of host memory for what can be made again: what programs answered,
+                                 compiles that wait; half of
+                                 [fusion] store_bytes at most */
+    uint64_t cache_evicted;   /* what left it for want of room */
+    uint64_t faults;          /* launches refused with "internal": by a fault of a plugin */
 } frit_stats;
 
 /* Fills as much of `out` as its struct_size says the caller knows. */

@@ -185,23 +185,123 @@ static void closing_waits(void **state)
     rig_close(&rig);
 }
 
+/* A run for each of so many blocks, none of which is compiled yet. */
+static void run_blocks(struct plugin_rig *rig, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        char rows[10] = "";
+
+        for (unsigned k = 0; k < 9; k++)
+            rows[k] = i >> k & 1 ? 'n' : 'e';
+        run(rig, rows);
+    }
+}
+
+/* What did not begin is cancelled, what runs is asked to stop: not one is waited for. */
+static void closing_cancels(void **state)
+{
+    struct plugin_rig rig = {0};
+    struct timespec begun, ended;
+    frit_stats stats;
+
+    (void)state;
+    open_null(&rig, "background", "300");
+    run_blocks(&rig, 100);
+    stats = rig_stats(&rig);
+    assert_int_equal(stats.waiting, 100);
+    assert_true(stats.compiles < 20);
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    rig_close(&rig);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    assert_true(ended.tv_sec - begun.tv_sec < 5); /* all of them: 30 s on one thread */
+}
+
+/* Blocks of a plan that are equal: not both at once. */
+static void equal_blocks_are_joined(void **state)
+{
+    struct plugin_rig rig = {0};
+    frit_stats stats;
+
+    (void)state;
+    rig_set(&rig, "plugin.null", "option.fuse_ops", "2");
+    open_null(&rig, "background", "30");
+    run(&rig, "n");
+    run(&rig, "e");
+    run(&rig, "nenene");
+    assert_int_equal(rig_stats(&rig).waiting, 3);
+    run_until_ready(&rig, "nenene");
+    stats = rig_stats(&rig);
+    assert_int_equal(stats.compiles_joined, 1);
+    assert_int_equal(stats.compiles, 4); /* two of the blocks are one program */
+    assert_int_equal(stats.compiles_cancelled, 0);
+    rig_close(&rig);
+}
+
+/* However many signatures there are, and however many of them are to be compiled. */
+static void signatures_are_bounded(void **state)
+{
+    enum { STORE_BYTES = 1 << 20, SIGNATURES = 10000 };
+    static float zeros[SIGNATURES];
+    struct plugin_rig rig = {0};
+    uint64_t most = 0;
+    frit_stats stats;
+
+    (void)state;
+    rig_set(&rig, "plugin.null", "option.static_shapes", "yes");
+    rig_set(&rig, "fusion", "store_bytes", "1048576");
+    open_null(&rig, "background", "-1");
+    for (uint64_t i = 0; i < SIGNATURES; i++) {
+        uint64_t n = 1 + i * 7919 % SIGNATURES;
+        frit_tensor *x =
+            frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE((int64_t)n), zeros, n * sizeof(*zeros));
+
+        x = frit_exp(frit_take(frit_neg(frit_take(x))));
+        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        frit_release(x);
+        stats = rig_stats(&rig);
+        most = stats.cache_bytes_now > most ? stats.cache_bytes_now : most;
+    }
+    assert_true(most > STORE_BYTES / 4 && most <= STORE_BYTES / 2);
+    assert_true(stats.cache_evicted > SIGNATURES / 2);
+    rig_close(&rig);
+}
+
 /* Plans are forgotten while their programs are compiled. */
 static void programs_live_as_long_as_their_compile(void **state)
 {
     struct plugin_rig rig = {0};
     frit_stats stats;
-    char rows[10] = "";
 
     (void)state;
     rig_set(&rig, "fusion", "store_bytes", "65536");
     open_null(&rig, "background", "3");
-    for (unsigned i = 0; i < 512; i++) {
-        for (unsigned k = 0; k < 9; k++)
-            rows[k] = i >> k & 1 ? 'n' : 'e';
-        run(&rig, rows);
-    }
+    run_blocks(&rig, 512);
     stats = rig_stats(&rig);
     assert_true(stats.plans_now < 400);
+    assert_true(stats.compiles_cancelled > 0); /* nobody wants them any more */
+    rig_close(&rig);
+}
+
+/* Said once at warn with the op, and counted each time, though another way is found. */
+static void faults_are_counted_and_told(void **state)
+{
+    struct plugin_rig rig = {.log = listen};
+    frit_stats stats;
+
+    (void)state;
+    atomic_store(&n_told, 0);
+    rig_set(&rig, "plugin.null", "option.fail_call", "compile:3:internal");
+    open_null(&rig, "wait", "1");
+    run(&rig, "n");
+    run(&rig, "e");
+    assert_int_equal(rig_stats(&rig).faults, 0);
+    run(&rig, "ne");
+    stats = rig_stats(&rig);
+    assert_int_equal(stats.faults, 1);
+    assert_int_equal(stats.fallbacks_ops, 1);
+    run(&rig, "ne");
+    assert_int_equal(rig_stats(&rig).faults, 2);
+    assert_int_equal(atomic_load(&n_told), 1); /* the log is at warn */
     rig_close(&rig);
 }
 
@@ -228,6 +328,10 @@ int main(void)
         cmocka_unit_test(it_may_wait),
         cmocka_unit_test(a_failed_compile_is_a_refusal),
         cmocka_unit_test(closing_waits),
+        cmocka_unit_test(closing_cancels),
+        cmocka_unit_test(equal_blocks_are_joined),
+        cmocka_unit_test(signatures_are_bounded),
+        cmocka_unit_test(faults_are_counted_and_told),
         cmocka_unit_test(programs_live_as_long_as_their_compile),
         cmocka_unit_test(other_words_are_refused),
     };
