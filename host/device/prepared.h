@@ -28,6 +28,7 @@ struct prepare_query {
     size_t key_bytes;
     uint32_t n_ops; /* that the program covers: each is a launch of its own meanwhile */
     bool wait;      /* for a compile */
+    bool peek;      /* no compile is begun */
 };
 
 /* Asks.  *compile: the answer holds once it is compiled.  NULL without memory. */

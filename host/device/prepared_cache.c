@@ -476,7 +476,8 @@ static struct recalled recall(struct prepared_cache *cache, const struct prepare
         r.compiles = await_compile(cache, asked);
     } else if ((c = map_get(&cache->compiling, asked->key, asked->key_bytes))) {
         r.busy = true;
-        want_compile(c, asked);
+        if (!asked->peek)
+            want_compile(c, asked);
     }
     known = map_get(&cache->known, asked->key, asked->key_bytes);
     if (known) {
@@ -498,7 +499,8 @@ static frit_status ask(struct prepared_cache *cache, const struct prepare_query 
     *out = prepared_create(device, cache->program, asked, &needs_compile);
     if (!*out)
         return fail_memory(err, sizeof(**out));
-    if (needs_compile && !asked->wait && device->compiler && !compile_ahead(cache, asked, *out)) {
+    if (needs_compile && !asked->wait && device->compiler &&
+        (asked->peek || !compile_ahead(cache, asked, *out))) {
         prepared_unref(*out);
         return prepared_busy(out, err);
     }

@@ -62,6 +62,7 @@ struct frame {
     struct run_value *values;
     const struct run_op *ops;
     const uint32_t *last_step; /* by value */
+    struct run_value *predicted; /* see prefetch.h; NULL: nothing is */
     const bool *idle;          /* by step: nobody wants what it makes */
     const uint32_t *order;     /* without a plan: 0, 1, .. */
     const int64_t *strides;    /* of the output of an only op, NULL: dense */

@@ -124,7 +124,7 @@ static void fill_launch(struct launch *l)
     launch->bounds = l->scalars.bounds;
 }
 
-static frit_status init(struct launch *l, frit_err *err)
+frit_status launch_init(struct launch *l, frit_err *err)
 {
     const struct launch_call *call = l->call;
     struct arena *arena = &l->batch->arena;
@@ -211,7 +211,7 @@ static frit_status prepare(struct launch *l, frit_err *err)
 static frit_status launch(struct launch *l, frit_err *err)
 {
     struct frame_mark mark = frame_mark(l->frame);
-    frit_status st = init(l, err);
+    frit_status st = launch_init(l, err);
 
     if (!st)
         st = prepare(l, err);

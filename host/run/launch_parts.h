@@ -16,6 +16,7 @@ struct launch {
     struct value *out; /* types and layouts; their buffers once they are placed */
     bool *copied;      /* by input */
     bool wait;         /* for a compile */
+    bool peek;         /* no compile is begun */
     struct launch_scalars scalars;
     unsigned char *key; /* what prepare is asked, as bytes; until it has answered */
     size_t key_bytes;
@@ -56,9 +57,16 @@ static inline const struct value *launch_value(const struct launch *l, uint32_t 
     return index < l->call->n_in ? &l->in[index] : &l->out[index - l->call->n_in];
 }
 
+/* Gathers scalars, types and dense layouts of outputs, and memory for the rest. */
+frit_status launch_init(struct launch *l, frit_err *err);
+
 /* The first candidate that takes the signature says how it wants to be launched; operands that it
  * wants under other strides are copied.  FRIT_BUSY: none does yet. */
 frit_status launch_prepare(struct launch *l, frit_err *err);
+
+/* Asks for the program of a launch to come: FRIT_OK or FRIT_PREPARE_RELAYOUT if it can be launched
+ * now, FRIT_BUSY if it has to be compiled, which `queue` has done. */
+frit_status launch_prepare_ahead(struct launch *l, bool queue);
 
 /* Binds the operands; gives outputs, workspace and derived operands their memory. */
 frit_status launch_bind_args(struct launch *l, frit_err *err);

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "run/fallback.h"
+#include "run/prefetch.h"
 
 /* Between the ops of a block: what takes longer to write and read than a program to compile. */
 enum { HEAVY_BYTES = 256 << 20 };
@@ -103,7 +104,8 @@ static frit_status ask(struct launch *l, uint32_t candidate, frit_err *err)
                                   .signature = &signature,
                                   .key = l->key,
                                   .n_ops = l->call->n_ops,
-                                  .wait = l->wait};
+                                  .wait = l->wait,
+                                  .peek = l->peek};
 
     prepared_unref(l->prepared);
     l->prepared = NULL;
@@ -201,22 +203,47 @@ static uint64_t between_bytes(const struct launch *l)
     return bytes;
 }
 
-/* A block has its ops to run meanwhile, unless that takes longer, and memory that the program does
- * not; a single op that has no other way waits. */
-frit_status launch_prepare(struct launch *l, frit_err *err)
+static frit_status key_create(struct launch *l, frit_err *err)
 {
     uint32_t n = l->call->n_in + l->call->n_out;
-    frit_status st;
 
     l->key_bytes =
         sizeof(struct head) + n * sizeof(frit_arg_sig) + l->scalars.n_scalars + l->scalars.n_bounds;
     l->key = arena_alloc(&l->batch->arena, l->key_bytes);
-    if (!l->key)
-        return fail_memory(err, l->key_bytes);
+    return l->key ? FRIT_OK : fail_memory(err, l->key_bytes);
+}
+
+/* A block has its ops to run meanwhile, unless that takes longer, and memory that the program does
+ * not, or has to wait for compiles too; a single op that has no other way waits. */
+frit_status launch_prepare(struct launch *l, frit_err *err)
+{
+    frit_status st;
+
+    TRY(key_create(l, err));
     l->wait = !l->call->block && prepared_cache_candidates(l->call->cache) == 1;
     st = prepare_first(l, err);
-    if (st != FRIT_BUSY || l->wait || (l->call->block && between_bytes(l) < HEAVY_BYTES))
+    if (st != FRIT_BUSY || l->wait ||
+        (l->call->block && between_bytes(l) < HEAVY_BYTES && prefetch_ops_are_ready(l)))
         return st;
     l->wait = true;
     return prepare_first(l, err);
+}
+
+frit_status launch_prepare_ahead(struct launch *l, bool queue)
+{
+    uint32_t n = prepared_cache_candidates(l->call->cache);
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    TRY(launch_init(l, &err));
+    TRY(key_create(l, &err));
+    l->peek = !queue;
+    st = FRIT_UNSUPPORTED;
+    for (uint32_t candidate = 0; candidate < n && st < 0 && st != FRIT_BUSY; candidate++) {
+        take_operands(l);
+        st = ask(l, candidate, &err);
+    }
+    prepared_unref(l->prepared);
+    l->prepared = NULL;
+    return st;
 }

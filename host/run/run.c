@@ -12,6 +12,7 @@
 #include "device/label.h"
 #include "run/bound_plan.h"
 #include "run/item.h"
+#include "run/prefetch.h"
 
 enum { MAX_LAUNCHES = 32 }; /* of one submit */
 
@@ -289,6 +290,7 @@ void run_plan(struct run *run)
     if (st) {
         fail_all(run, &err);
     } else {
+        prefetch_programs(&frame);
         frame_run(&frame);
         run->first = frame.first;
     }

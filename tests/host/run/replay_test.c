@@ -274,20 +274,20 @@ static void test_many_submits(void **state)
 
 /* ---- where operands lie ---- */
 
-/* At the start of a block and elsewhere, by turns: a bound for each. */
-static void test_each_place_has_its_tape(void **state)
+/* At the start of a chunk and elsewhere, by turns: bound once. */
+static void test_places_in_a_chunk_are_alike(void **state)
 {
     struct driver driver = {0};
     frit_device *device = driver_device(&driver, 100);
     frit_tensor *x[2];
 
     (void)state;
-    x[1] = make(device); /* begins the first block of all */
+    x[1] = make(device); /* begins the first chunk of all */
     x[0] = make(device);
     assert_int_equal(buffer_of(x[1])->offset, 0);
     for (int i = 0; i < 2 * ROUNDS; i++)
         expect(one_minus(device, x[i % 2]), -1, 1);
-    assert_int_equal(plays(device), 2 * ROUNDS - 2);
+    assert_int_equal(plays(device), 2 * ROUNDS - 1);
     frit_release(x[0]), frit_release(x[1]);
     device_close(device);
 }
@@ -533,7 +533,7 @@ int main(void)
         cmocka_unit_test(test_derived_memory),
         cmocka_unit_test(test_operands_are_copied),
         cmocka_unit_test(test_many_submits),
-        cmocka_unit_test(test_each_place_has_its_tape),
+        cmocka_unit_test(test_places_in_a_chunk_are_alike),
         cmocka_unit_test(test_parts_and_wholes),
         cmocka_unit_test(test_what_is_wanted),
         cmocka_unit_test(test_what_nobody_makes),

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/prefetch.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "device/program.h"
+
+/* A launch to come, of a frame whose values are predicted. */
+struct coming {
+    struct frame frame;
+    struct launch_call call;
+    struct launch launch;
+    uint32_t in[FRIT_OP_MAX_IN];
+};
+
+static bool is_view(const struct graph_op *op)
+{
+    const frit_op_info *row = op_row(op->op);
+
+    return row->cls == FRIT_CLASS_VIEW && row->level == FRIT_LEVEL_CORE;
+}
+
+static void predict_view(const struct graph_op *op, struct run_value *values)
+{
+    const struct value *in = &values[op->in[0].value].value;
+    struct value *out = &values[op->out[0]].value;
+
+    if (!layout_view(op->op, op->attrs, &in->type, &in->layout, &out->type, &out->layout))
+        layout_dense(&out->type, &out->layout);
+}
+
+/* Operands as they are, made values densely, views over what they are views of.  NULL without
+ * memory. */
+static struct run_value *predict_values(const struct frame *frame)
+{
+    const struct graph *graph = frame->graph;
+    struct run_value *values =
+        arena_array(&frame->scratch->arena, (size_t)frame->n_values + 1, sizeof(*values));
+
+    for (uint32_t v = 0; values && v < frame->n_values && v < graph->n_values; v++) {
+        values[v] = (struct run_value){.external = frame->values[v].external};
+        if (frame->values[v].external) {
+            values[v].value = frame->values[v].value;
+        } else {
+            values[v].value.type = graph->values[v].type;
+            layout_dense(&values[v].value.type, &values[v].value.layout);
+        }
+    }
+    for (uint32_t i = 0; values && i < graph->n_ops; i++) {
+        if (is_view(&graph->ops[i]) && graph->ops[i].out[0] < frame->n_values)
+            predict_view(&graph->ops[i], values);
+    }
+    return values;
+}
+
+static void coming_init(struct coming *c, const struct frame *frame)
+{
+    c->frame = *frame;
+    c->frame.values = frame->predicted;
+    c->frame.bound = NULL;
+    c->frame.notes = NULL;
+    c->frame.note = NULL;
+    c->launch = (struct launch){
+        .call = &c->call, .frame = &c->frame, .batch = &frame->scratch->batch};
+}
+
+/* The launch of an op by itself.  False: the driver has no program for it. */
+static bool coming_op(struct coming *c, const struct frame *frame, const uint32_t *number)
+{
+    const struct graph_op *op = &frame->graph->ops[*number];
+    struct op_input inputs[FRIT_OP_MAX_IN];
+    struct op_type out[FRIT_OP_MAX_OUT];
+    const struct op_program *program;
+    struct program_call call;
+
+    coming_init(c, frame);
+    if (op->n_in > FRIT_OP_MAX_IN)
+        return false;
+    call = program_call_of(frame->graph, op, inputs, out);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        c->in[i] = op->in[i].kind == FRIT_OPERAND_TENSOR ? op->in[i].value : GRAPH_NO_VALUE;
+    if (programs_get(frame->device, &call, &program, NULL) || !program->program.table)
+        return false;
+    c->call = (struct launch_call){.frame = &c->frame,
+                                   .program = &program->program,
+                                   .cache = program->cache,
+                                   .label = op_row(op->op)->name,
+                                   .ops = number,
+                                   .n_ops = 1,
+                                   .n_in = op->n_in,
+                                   .n_out = op->n_out,
+                                   .in = c->in,
+                                   .out = op->out};
+    return true;
+}
+
+static bool coming_block(struct coming *c, const struct frame *frame, const struct plan_step *step)
+{
+    coming_init(c, frame);
+    c->call = (struct launch_call){.frame = &c->frame,
+                                   .program = &step->program->program,
+                                   .label = step->label,
+                                   .block = true,
+                                   .ops = step->ops,
+                                   .n_ops = step->n_ops,
+                                   .n_in = step->n_in,
+                                   .n_out = step->n_out,
+                                   .in = step->in,
+                                   .out = step->out};
+    return !atomic_load(&step->program->disabled) &&
+           !programs_prepared_cache(step->program, &c->call.cache, NULL);
+}
+
+void prefetch_programs(struct frame *frame)
+{
+    struct coming c;
+
+    if (!frame->device->compiler)
+        return;
+    frame->predicted = predict_values(frame);
+    for (uint32_t s = 0; frame->predicted && s < frame->plan->n_steps; s++) {
+        const struct plan_step *step = &frame->plan->steps[s];
+        bool coming;
+
+        if ((frame->idle && frame->idle[s]) || (!step->program && step->n_ops != 1))
+            continue;
+        if (!step->program && is_view(&frame->graph->ops[step->ops[0]]))
+            continue;
+        coming = step->program ? coming_block(&c, frame, step) : coming_op(&c, frame, step->ops);
+        if (coming)
+            launch_prepare_ahead(&c.launch, true);
+        batch_reset(&frame->scratch->batch);
+    }
+}
+
+bool prefetch_ops_are_ready(const struct launch *l)
+{
+    struct coming c;
+
+    for (uint32_t i = 0; l->frame->predicted && i < l->call->n_ops; i++) {
+        if (is_view(&l->frame->graph->ops[l->call->ops[i]]))
+            continue;
+        if (coming_op(&c, l->frame, &l->call->ops[i]) &&
+            launch_prepare_ahead(&c.launch, false) == FRIT_BUSY)
+            return false;
+    }
+    return true;
+}
