@@ -26,10 +26,10 @@ void explorer_reset(struct explorer *explorer)
 {
     if (explorer->n_values == 0 && explorer->n_calls == 0)
         return;
+    if (explorer->search)
+        search_reset(explorer->search); /* blocks of a search that broke off look at the ops */
     graph_reset(&explorer->graph);
     relative_reset(&explorer->relative);
-    if (explorer->search)
-        search_reset(explorer->search);
     period_reset(&explorer->period);
     explorer->n_calls = explorer->n_values = explorer->n_relative = 0;
     explorer->expanded = false;
