@@ -42,8 +42,11 @@ static frit_status whole_run(const char *name, int *right, frit_err *err)
         st = frit_device_open(host, "reference:0", &device);
     if (st)
         strcpy(err->text, host ? frit_host_error(host) : "no host");
-    if (!st)
+    if (!st) {
         st = run_model(device, name, right, err);
+        if (st && !err->text[0]) /* a read failed, not what was read */
+            strcpy(err->text, frit_host_error(host));
+    }
     if (device) {
         frit_stats stats = {.struct_size = sizeof(stats)};
 
