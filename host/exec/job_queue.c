@@ -13,7 +13,7 @@
 
 #include "base/fail.h"
 
-enum { MOST_THREADS = 4, PROCESSORS_PER_THREAD = 4 };
+enum { MOST_THREADS = 8, PROCESSORS_PER_THREAD = 2 };
 
 struct job_thread {
     struct job_queue *queue;

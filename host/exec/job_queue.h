@@ -48,7 +48,7 @@ frit_status job_queue_create(uint32_t limit, int niceness, struct job_queue **ou
  * does nothing. */
 void job_queue_destroy(struct job_queue *queue);
 
-/* 1 + a quarter of the processors, at most 4. */
+/* 1 + half of the processors, at most 8. */
 uint32_t job_queue_limit(uint32_t processors);
 
 /* *id (may be NULL) is set before the job can end.  On failure (no thread) the job stays the

@@ -61,14 +61,14 @@ struct frame {
     const struct graph *graph;
     struct run_value *values;
     const struct run_op *ops;
-    const uint32_t *last_step; /* by value */
+    const uint32_t *last_step;   /* by value */
     struct run_value *predicted; /* see prefetch.h; NULL: nothing is */
-    const bool *idle;          /* by step: nobody wants what it makes */
-    const uint32_t *order;     /* without a plan: 0, 1, .. */
-    const int64_t *strides;    /* of the output of an only op, NULL: dense */
-    struct run_note *notes;    /* by step; NULL: none are taken */
-    struct run_note *note;     /* of the step that this frame stands for, NULL: none is taken */
-    const uint32_t *assigned;  /* values with memory assigned, in the order of their making */
+    const bool *idle;            /* by step: nobody wants what it makes */
+    const uint32_t *order;       /* without a plan: 0, 1, .. */
+    const int64_t *strides;      /* of the output of an only op, NULL: dense */
+    struct run_note *notes;      /* by step; NULL: none are taken */
+    struct run_note *note;       /* of the step that this frame stands for, NULL: none is taken */
+    const uint32_t *assigned;    /* values with memory assigned, in the order of their making */
     uint32_t n_steps, n_values;
     uint32_t n_assigned; /* items after the steps: each sees that one of these lies there */
     uint32_t stream;

@@ -61,8 +61,8 @@ static void coming_init(struct coming *c, const struct frame *frame)
     c->frame.bound = NULL;
     c->frame.notes = NULL;
     c->frame.note = NULL;
-    c->launch = (struct launch){
-        .call = &c->call, .frame = &c->frame, .batch = &frame->scratch->batch};
+    c->launch =
+        (struct launch){.call = &c->call, .frame = &c->frame, .batch = &frame->scratch->batch};
 }
 
 /* The launch of an op by itself.  False: the driver has no program for it. */

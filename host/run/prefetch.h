@@ -13,8 +13,8 @@
 /* Queues the compiles of all programs of the frame's plan. */
 void prefetch_programs(struct frame *frame);
 
-/* Whether the programs of a block's ops, one by one, could be launched now.  If not, waiting for the
- * program of the block is one compile instead of many.  True where nothing is known. */
+/* Whether the programs of a block's ops, one by one, could be launched now.  If not, waiting for
+ * the program of the block is one compile instead of many.  True where nothing is known. */
 bool prefetch_ops_are_ready(const struct launch *l);
 
 #endif

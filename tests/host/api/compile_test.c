@@ -51,30 +51,69 @@ static void run_until_ready(struct plugin_rig *rig, const char *rows)
     fail_msg("%s is never ready", rows);
 }
 
-static void ops_run_one_by_one_meanwhile(void **state)
+/* The programs of single ops, compiled. */
+static void ready_ops(struct plugin_rig *rig)
 {
-    static const char *const times[] = {"0", "30"};
+    run(rig, "n");
+    run(rig, "e");
+}
+
+/* Where the ops of a block have to be compiled too, its own program is one compile, not many. */
+static void a_block_waits_where_its_ops_would(void **state)
+{
+    struct plugin_rig rig = {0};
     frit_stats stats;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-        struct plugin_rig rig = {0};
+    open_null(&rig, "background", "30");
+    run(&rig, "nene");
+    stats = rig_stats(&rig);
+    assert_int_equal(stats.waiting, 0);
+    assert_int_equal(stats.fused, 1);
+    assert_int_equal(stats.launches, 1);
+    assert_int_equal(stats.compiles, 1);
+    rig_close(&rig);
+}
 
-        open_null(&rig, "background", times[i]);
-        run(&rig, "nene");
-        stats = rig_stats(&rig);
-        assert_int_equal(stats.waiting, 1);
-        assert_int_equal(stats.fused, 0);
-        assert_int_equal(stats.launches, 4);
-        run_until_ready(&rig, "nene");
-        stats = rig_stats(&rig);
-        assert_int_equal(stats.fused, 1);
-        assert_int_equal(stats.compiles, 3); /* neg, exp, the block: each once */
-        assert_int_equal(stats.fallbacks_ops, 0);
-        assert_int_equal(stats.fallbacks_candidate, 0);
-        assert_int_equal(stats.disabled, 0);
-        rig_close(&rig);
-    }
+/* All programs of a plan are asked for before its first launch: the second block of this one is
+ * being compiled while the run waits for the first. */
+static void a_plan_s_programs_are_compiled_beside_each_other(void **state)
+{
+    struct plugin_rig rig = {0};
+    frit_stats stats;
+
+    (void)state;
+    rig_set(&rig, "plugin.null", "option.fuse_ops", "2");
+    open_null(&rig, "background", "30");
+    run(&rig, "neennn");
+    stats = rig_stats(&rig);
+    assert_int_equal(stats.waiting, 0);
+    assert_int_equal(stats.fused, 3);
+    assert_int_equal(stats.compiles, 3);
+    rig_close(&rig);
+}
+
+static void ops_run_one_by_one_meanwhile(void **state)
+{
+    struct plugin_rig rig = {0};
+    frit_stats stats;
+
+    (void)state;
+    open_null(&rig, "background", "30");
+    ready_ops(&rig);
+    run(&rig, "nene");
+    stats = rig_stats(&rig);
+    assert_int_equal(stats.waiting, 1);
+    assert_int_equal(stats.fused, 0);
+    assert_int_equal(stats.launches, 2 + 4);
+    run_until_ready(&rig, "nene");
+    stats = rig_stats(&rig);
+    assert_int_equal(stats.fused, 1);
+    assert_int_equal(stats.compiles, 3); /* neg, exp, the block: each once */
+    assert_int_equal(stats.fallbacks_ops, 0);
+    assert_int_equal(stats.fallbacks_candidate, 0);
+    assert_int_equal(stats.disabled, 0);
+    rig_close(&rig);
 }
 
 /* Nothing is left of the way that was taken meanwhile. */
@@ -109,6 +148,13 @@ static void large_blocks_wait(void **state)
         frit_tensor *x;
 
         open_null(&rig, "background", "30");
+        x = frit_full(rig.dev, FRIT_F32, FRIT_SHAPE(1, 3), 1);
+        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        x = frit_exp(frit_take(x));
+        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        x = frit_neg(frit_take(x));
+        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        frit_release(x);
         x = frit_full(rig.dev, FRIT_F32, FRIT_SHAPE(sizes[i].n), 1);
         assert_int_equal(frit_sync(rig.dev), FRIT_OK);
         x = frit_exp(frit_take(frit_expand(frit_take(x), FRIT_SHAPE(1, sizes[i].n))));
@@ -206,6 +252,7 @@ static void closing_cancels(void **state)
 
     (void)state;
     open_null(&rig, "background", "300");
+    ready_ops(&rig);
     run_blocks(&rig, 100);
     stats = rig_stats(&rig);
     assert_int_equal(stats.waiting, 100);
@@ -275,6 +322,7 @@ static void programs_live_as_long_as_their_compile(void **state)
     (void)state;
     rig_set(&rig, "fusion", "store_bytes", "65536");
     open_null(&rig, "background", "3");
+    ready_ops(&rig);
     run_blocks(&rig, 512);
     stats = rig_stats(&rig);
     assert_true(stats.plans_now < 400);
@@ -322,6 +370,8 @@ static void other_words_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_waits_where_its_ops_would),
+        cmocka_unit_test(a_plan_s_programs_are_compiled_beside_each_other),
         cmocka_unit_test(ops_run_one_by_one_meanwhile),
         cmocka_unit_test(later_runs_are_fused),
         cmocka_unit_test(large_blocks_wait),

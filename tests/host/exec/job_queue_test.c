@@ -188,9 +188,9 @@ static void several_run_at_once(void **state)
     await(&log, 5);
     job_queue_destroy(queue);
     assert_int_equal(job_queue_limit(1), 1);
-    assert_int_equal(job_queue_limit(4), 2);
-    assert_int_equal(job_queue_limit(11), 3);
-    assert_int_equal(job_queue_limit(256), 4);
+    assert_int_equal(job_queue_limit(4), 3);
+    assert_int_equal(job_queue_limit(11), 6);
+    assert_int_equal(job_queue_limit(256), 8);
 }
 
 /* Of equal jobs one runs at a time, at the priority of all. */
