@@ -101,8 +101,9 @@ static inline bool is_predicted_scalar(struct recorded_input *known, const frit_
 }
 
 /* An operand that is new in the segment. */
-static bool is_predicted_new(struct stream *stream, const struct recorded_op *known,
-                             frit_tensor *tensor, struct operands *o, uint32_t i, uint32_t *n_new)
+static inline __attribute__((always_inline)) bool
+is_predicted_new(struct stream *stream, const struct recorded_op *known, frit_tensor *tensor,
+                 struct operands *o, uint32_t i, uint32_t *n_new)
 {
     const struct segment *segment = stream->segment;
     const struct segment_input *in = &o->in[i];

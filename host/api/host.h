@@ -3,6 +3,7 @@
 #ifndef API_HOST_H
 #define API_HOST_H
 
+#include "load/registry.h"
 #include "run/drain.h"
 
 struct frit_host {

@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "graph/text.h"
 #include "run/run.h"
+#include "search/fuser.h"
 
 struct seen_run {
     frit_run_desc desc;
@@ -109,7 +110,7 @@ static bool copy_values(struct copying *c, const uint32_t *from, uint32_t n, str
 
 static bool copy_fuser(struct copying *c)
 {
-    const struct fusers *fusers = &c->run->device->fusers;
+    const struct fusers *fusers = c->run->device->fusers;
     struct str text = {0};
 
     if (c->from->program && c->from->program->fuser < fusers->count) {

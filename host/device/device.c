@@ -12,7 +12,9 @@
 #include "device/plan_saver.h"
 #include "device/program.h"
 #include "exec/job_queue.h"
+#include "load/registry.h"
 #include "plan/automaton.h"
+#include "search/fuser.h"
 
 /* Tells a device from a closed one at the same address. */
 static atomic_uint_least64_t last_id;
@@ -34,7 +36,7 @@ static void wait_idle(frit_device *device)
     frit_err err = ERR_INIT;
 
     if (device_wait(device, atomic_load(&device->last_value), &err))
-        log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->entry->name, err.text);
+        log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->name, err.text);
 }
 
 static uint64_t memory_submitted(void *ctx)
@@ -55,7 +57,7 @@ static bool memory_is_done(void *ctx, uint64_t value, enum memory_progress how)
         return device_has_reached(device, value);
     st = device_wait(device, value, &err);
     if (st)
-        log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->entry->name, err.text);
+        log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->name, err.text);
     return true;
 }
 
@@ -105,6 +107,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     device->id = atomic_fetch_add(&last_id, 1) + 1;
     device->config = *config;
     device->entry = entry;
+    device->name = entry->name;
     device->backend = &entry->plugin->backend;
     device->info = entry->info;
     device->opens = 1;
@@ -132,7 +135,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     if (!st)
         st = automaton_create(device->config.store_bytes / 2, &device->automaton, err);
     if (!st)
-        st = fusers_init(&device->fusers, device->config.registry, entry, device->self, err);
+        st = fusers_create(&device->fusers, device->config.registry, entry, device->self, err);
     if (!st)
         st = plan_saver_open(device, &device->saver, err);
     if (!st)
@@ -153,7 +156,7 @@ void device_destroy(frit_device *device)
         job_queue_cancel_all(device->compiler, device);
     plan_saver_close(device->saver);
     automaton_destroy(device->automaton);
-    fusers_fini(&device->fusers);
+    fusers_destroy(device->fusers);
     programs_destroy(device->programs);
     cache_fini(&device->cache);
     memory_destroy(device->memory); /* may wait, and learn of a failure */
@@ -173,7 +176,7 @@ void device_destroy(frit_device *device)
 void device_note_disabled(frit_device *device, const char *label, const char *why)
 {
     atomic_fetch_add(&device->count.disabled, 1);
-    log_write(FRIT_LOG_WARN, "stream", "%s: %s is not run any more: %s", device->entry->name,
+    log_write(FRIT_LOG_WARN, "stream", "%s: %s is not run any more: %s", device->name,
               label ? label : "a program", why);
 }
 
@@ -220,7 +223,7 @@ void device_explain_loss(frit_device *device, frit_err *err)
     loss = loss_of(device);
     if (loss) {
         if (!strstr(err->text, loss->text))
-            fail_append(err, " (%s is lost: %s)", device->entry->name, loss->text);
+            fail_append(err, " (%s is lost: %s)", device->name, loss->text);
         return;
     }
     mine = failure_create(err);
@@ -237,8 +240,7 @@ frit_status device_check_loss(frit_device *device, frit_err *err)
 {
     const struct failure *loss = loss_of(device);
 
-    return loss ? fail(err, FRIT_DEVICE_LOST, "%s is lost: %s", device->entry->name, loss->text)
-                : FRIT_OK;
+    return loss ? fail(err, FRIT_DEVICE_LOST, "%s is lost: %s", device->name, loss->text) : FRIT_OK;
 }
 
 /* ---- the timeline ---- */
@@ -331,7 +333,7 @@ frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
     if (!err)
         return st;
     *err = detail;
-    return fail_context(err, "waiting for %s", device->entry->name);
+    return fail_context(err, "waiting for %s", device->name);
 }
 
 void device_reached(frit_device *device, uint64_t value)

@@ -7,20 +7,22 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <frit/backend.h>
 #include <frit/frit.h>
 
 #include "base/versioned.h"
 #include "device/cache.h"
 #include "device/watch.h"
-#include "load/registry.h"
 #include "memory/memory.h"
-#include "search/fuser.h"
 #include "tensor/failure.h"
 
+struct device_entry;
+struct fusers;
 struct plan_saver;
 struct labels;
 struct lineage;
 struct programs;
+struct registry;
 struct stream;
 struct job_queue;
 
@@ -87,6 +89,7 @@ struct frit_device {
     struct device_config config;
     struct watch watch; /* read for each op, and rarely written: not beside the counters */
     const struct device_entry *entry;
+    const char *name; /* of the entry */
     const frit_backend *backend;
     const frit_device_info *info;
     void *self; /* the driver's */
@@ -95,7 +98,7 @@ struct frit_device {
     struct programs *programs;
     struct job_queue *compiler; /* of the host; NULL: programs are compiled where they are needed */
     struct automaton *automaton;
-    struct fusers fusers;
+    struct fusers *fusers;
     struct plan_saver *saver; /* NULL: plans are not kept */
     struct labels *labels;
     struct lineage *lineage;

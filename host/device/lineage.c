@@ -459,8 +459,8 @@ bool lineage_report(struct lineage *lineage, const struct lineage_report *report
     frit_err err = ERR_INIT;
     bool is_new, disabled = false;
 
-    fail(&err, reason->status, "%s failed on %s: %s", label ? label : "a command",
-         device->entry->name, reason->text[0] ? reason->text : status_name(reason->status));
+    fail(&err, reason->status, "%s failed on %s: %s", label ? label : "a command", device->name,
+         reason->text[0] ? reason->text : status_name(reason->status));
     s.failure = failure_create(&err);
     short_lock_enter(&lineage->lock);
     is_new = report->to > atomic_load(&lineage->known);

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "exec/worker.h"
 #include "plan/store.h"
+#include "search/fuser.h"
 
 enum {
     CALM_S = 1,
@@ -93,7 +94,7 @@ static bool add_plugins(struct str *text, const frit_device *device)
         const struct plugin *plugin = registry_plugin_at(registry, i);
 
         if ((plugin == device->entry->plugin || plugin->n_ops ||
-             has_fusers(&device->fusers, plugin)) &&
+             has_fusers(device->fusers, plugin)) &&
             !add_plugin(text, registry, plugin))
             return false;
     }
@@ -106,13 +107,13 @@ static void add_device(struct str *text, const frit_device *device)
     const frit_str texts[] = {info->stable_id, info->fingerprint, info->driver_version,
                               info->runtime_version};
 
-    str_addf(text, "device %s", device->entry->name);
+    str_addf(text, "device %s", device->name);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         str_addf(text, " | %.*s", (int)texts[i].len, texts[i].ptr);
     str_addf(text, "\nfusion %d blocks %u decompose %d\n", device->config.fusion,
              device->config.max_blocks, device->config.decompose);
-    for (uint32_t i = 0; i < device->fusers.count; i++) {
-        const struct fuser *fuser = &device->fusers.list[i];
+    for (uint32_t i = 0; i < device->fusers->count; i++) {
+        const struct fuser *fuser = &device->fusers->list[i];
 
         str_addf(text, "fuser %s/%s %u\n", fuser->plugin, fuser->name, fuser->version);
     }
@@ -125,7 +126,7 @@ static bool name_space(struct plan_saver *saver)
 
     if (!add_host(text) || !add_plugins(text, saver->device)) {
         log_write(FRIT_LOG_DEBUG, "plan", "%s: plans are not kept: a library has no file",
-                  saver->device->entry->name);
+                  saver->device->name);
         return false;
     }
     add_device(text, saver->device);
@@ -140,7 +141,7 @@ static void tell_lost(struct plan_saver *saver, const char *what, const char *wh
     uint32_t level =
         saver->device->config.store_named && !saver->told ? FRIT_LOG_WARN : FRIT_LOG_DEBUG;
 
-    log_write(level, "plan", "%s: plans are not kept: %s%s", saver->device->entry->name, what, why);
+    log_write(level, "plan", "%s: plans are not kept: %s%s", saver->device->name, what, why);
     saver->told = true;
 }
 
@@ -158,9 +159,8 @@ static void save(struct plan_saver *saver)
     else if (!S_ISREG(st.st_mode))
         tell_lost(saver, path, " is not a file");
     else
-        log_write(FRIT_LOG_DEBUG, "plan", "%s: %llu answers saved, %llu rows",
-                  saver->device->entry->name, (unsigned long long)saved.n_nodes,
-                  (unsigned long long)saved.n_rows);
+        log_write(FRIT_LOG_DEBUG, "plan", "%s: %llu answers saved, %llu rows", saver->device->name,
+                  (unsigned long long)saved.n_nodes, (unsigned long long)saved.n_rows);
 }
 
 /* Until nothing was noted for a while; false: the device closes.  Inside the lock. */
@@ -226,7 +226,7 @@ static void destroy(struct plan_saver *saver)
 
 static frit_status list_fusers(struct plan_saver *saver, frit_err *err)
 {
-    const struct fusers *fusers = &saver->device->fusers;
+    const struct fusers *fusers = saver->device->fusers;
     struct store_fuser *list = calloc((size_t)fusers->count + 1, sizeof(*list));
 
     if (!list)

@@ -28,14 +28,14 @@ static frit_status check_strides(const frit_device *device, const frit_arg_sig *
 
     for (uint32_t d = 0; d < arg->rank; d++) {
         if (strides[d] < 0)
-            return fail(err, FRIT_INTERNAL, "%s: prepare gives %s a negative stride",
-                        device->entry->name, what);
+            return fail(err, FRIT_INTERNAL, "%s: prepare gives %s a negative stride", device->name,
+                        what);
         if (arg->dims[d] < 2)
             continue;
         if (__builtin_mul_overflow(strides[d], arg->dims[d] - 1, &reach) ||
             __builtin_add_overflow(high, reach, &high) || high > INT64_MAX / 64)
             return fail(err, FRIT_INTERNAL, "%s: prepare gives %s strides beyond any memory",
-                        device->entry->name, what);
+                        device->name, what);
     }
     return FRIT_OK;
 }
@@ -50,8 +50,7 @@ static frit_status check_output(const frit_device *device, const frit_arg_sig *a
         return fail(err, FRIT_INTERNAL,
                     "%s: output %u asks for alignment %llu, the device declared "
                     "%llu",
-                    device->entry->name, index, (unsigned long long)out->align,
-                    (unsigned long long)have);
+                    device->name, index, (unsigned long long)out->align, (unsigned long long)have);
     if (!(out->flags & 1))
         return FRIT_OK;
     snprintf(what, sizeof(what), "output %u", index);
@@ -62,7 +61,7 @@ static frit_status check_output(const frit_device *device, const frit_arg_sig *a
 static frit_status check(const frit_device *device, const frit_signature *sig,
                          const struct prepared *p, frit_err *err)
 {
-    const char *name = device->entry->name;
+    const char *name = device->name;
     const frit_launch_spec *spec = &p->spec;
     uint64_t have = device->info->align_bytes ? device->info->align_bytes : 64;
 
@@ -149,8 +148,7 @@ static frit_status compile(frit_device *device, const frit_program *program, uin
 {
     if (!FRIT_HAS(program->table, frit_program_table, compile) || !program->table->compile)
         return fail(err, FRIT_INTERNAL,
-                    "%s: prepare wants a compile that the program does not have",
-                    device->entry->name);
+                    "%s: prepare wants a compile that the program does not have", device->name);
     atomic_fetch_add(&device->count.compiles, 1);
     return fail_from(err, program->table->compile(program->self, candidate, variant, cancel, err),
                      "compile");

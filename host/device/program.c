@@ -156,7 +156,7 @@ static frit_status ask(frit_device *device, const frit_op_desc *op, struct op_pr
     fail_from(err, st, "op_program");
     if (!st && !table_is_whole(entry->program.table))
         st = fail(err, FRIT_INTERNAL, "%s: op_program gave a table that lacks required slots",
-                  device->entry->name);
+                  device->name);
     if (st) {
         entry->program.table = NULL;
         return st;

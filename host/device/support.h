@@ -4,6 +4,7 @@
 #define DEVICE_SUPPORT_H
 
 #include "device/device.h"
+#include "graph/graph.h"
 
 /* For f32, or the row's first type; whether the core ops of a composite one have programs is not
  * looked at. */

@@ -181,7 +181,7 @@ frit_status binding_enter(frit_device *device, struct stream *stream, struct str
         *before = binding->stream;
     pthread_mutex_lock(&device->lock);
     if (!is_listed(device, stream) || (stream != binding->own && !stream->explicit))
-        st = fail(err, FRIT_INVALID, "stream_enter: not an open stream of %s", device->entry->name);
+        st = fail(err, FRIT_INVALID, "stream_enter: not an open stream of %s", device->name);
     else if (atomic_load(&stream->home.owner) && !home_is_mine(&stream->home))
         st = fail(err, FRIT_BUSY, "stream_enter: another thread is in this stream");
     else if (stream != binding->own)

@@ -3,14 +3,14 @@
  *
  * Values are numbered in order of first appearance, operands before outputs: the numbers are the
  * relative form, and a slot or alias knows its own (epoch and index), so that no map is needed.
- * The last record stays open, for deaths, until it is closed.  Each value holds its slot or alias.
+ * The last op stays open, for deaths, until the next one is recorded or the segment is drained.
+ * Each value holds its slot or alias.
  *
- * A program's loop records the same ops again and again.  So a segment that has run is not
- * forgotten: it begins anew over its old records, and an op that is what stands there already (row,
- * attributes, the same operands, new ones of the same type) only gets its new slots and scalars.
- * Such a record has the key and the place in the automaton that it had.  The first op that is
- * something else ends this for the rest.
- * Threads: under the stream's lock; a segment that was detached belongs to who holds the baton. */
+ * A program's loop records the same ops again and again.  So a segment that has run keeps its ops
+ * as predictions: an op that equals the one predicted at its place (row, attributes, the same
+ * operands, new ones of the same type) only gets its new slots and scalars, and has the key and the
+ * trie node that it had.  The first op that differs ends the prediction for the rest. Threads:
+ * under the stream's lock; a segment that was detached belongs to who holds the baton. */
 #ifndef RECORD_SEGMENT_H
 #define RECORD_SEGMENT_H
 
@@ -44,9 +44,9 @@ struct recorded_op {
     uint32_t *dead;
     bool persistent;
     bool simple;               /* can be predicted, see api/fast.c */
-    bool confirmed;            /* is what stood there before */
-    bool continues;            /* the automaton says so after it, for good */
-    uint32_t n_confirmed_dead; /* deaths that are what stood there before */
+    bool confirmed;            /* was recorded as predicted */
+    bool continues;            /* the search goes on after it, for good */
+    uint32_t n_confirmed_dead; /* deaths that were predicted, too */
     uint32_t raw_bytes;
     const void *raw;             /* attributes as the caller gave them */
     struct automaton_node *node; /* where the walker was after it */
@@ -58,29 +58,29 @@ struct recorded_op {
 
 struct segment {
     struct arena arena;
-    uint64_t epoch;
+    uint64_t epoch; /* marks slots and aliases that are numbered here */
     struct recorded_op **ops;
     struct seg_value *values;
     struct op_type *types;      /* of the values */
-    struct key_type *key_types; /* likewise, in relative form */
+    struct key_type *key_types; /* the same in relative form, of matched ops */
     int64_t *extents;           /* extents[k] is number k + 2 */
     uint32_t n_ops, n_values, n_extents;
     uint32_t ops_capacity, values_capacity, types_capacity, key_types_capacity, extents_capacity;
-    uint32_t n_matched;   /* records whose key the walker has taken */
-    uint32_t n_confirmed; /* first records that came again with their deaths, behind each of which
-                        the automaton goes on: their keys need not be taken one by one */
-    bool persistent;      /* a record is */
-    bool on_prediction; /* so did the last record, but for its deaths, and all before it are sure */
-    uint32_t n_predicted;      /* records of the time before, the ones that came again included */
-    uint32_t n_mispredicted;   /* times that it was not as long or not the same, with this memory */
-    uint64_t serial;           /* of the automaton's generation that the records' nodes belong to */
+    uint32_t n_matched;   /* ops whose key the walker has taken */
+    uint32_t n_confirmed; /* length of the prefix that was predicted, deaths included, and after
+                             each op of which the search goes on: the walker skips it */
+    bool persistent;      /* an op is */
+    bool on_prediction;   /* all ops before the last are that prefix, and the last was predicted */
+    uint32_t n_predicted; /* ops of the last run, those that were confirmed included */
+    uint32_t n_mispredicted;   /* runs of another length or with other ops, in this memory */
+    uint64_t serial;           /* of the automaton's generation that the ops' nodes belong to */
     struct segment *successor; /* ran after it the last time; of segments.c, as are the next two */
     uint64_t turn;             /* of its last run */
     bool running;
     const void *bound; /* what it ran as the last time, of run/bound_cache.h; may be gone */
 };
 
-/* Whether the walker has taken every record's key. */
+/* Whether the walker has taken the key of every op. */
 static inline bool segment_is_settled(const struct segment *segment)
 {
     return segment->n_matched == segment->n_ops;
@@ -91,13 +91,13 @@ void segment_fini(struct segment *segment);
 void segment_reset(struct segment *segment, uint64_t epoch);
 /* The same, but the ops, `most` of them, are predicted to be recorded again. */
 void segment_rewind(struct segment *segment, uint64_t most);
-/* Is emptied but for what may come again, under a number that no slot or alias has. */
+/* Begins recording into an empty segment under an epoch that no slot or alias has. */
 static inline void segment_begin(struct segment *segment, uint64_t epoch)
 {
     segment->epoch = epoch;
 }
 
-/* An operand of a record to be. */
+/* An operand of an op to append. */
 struct segment_input {
     uint32_t kind;
     uint32_t dtype;
@@ -118,21 +118,20 @@ struct segment_call {
     const void *attrs;
     const struct op_type *types; /* n_out */
     struct slot *const *out;     /* NULL where the type has no dtype */
-    const void *raw;             /* attributes as given, where it may be met again; or NULL */
+    const void *raw;             /* attributes as given, where it may be predicted; or NULL */
     bool simple;                 /* one output, all operands tensors or rounded scalars */
 };
 
-/* The next record, if it stood there before and may come again. */
+/* The op that is predicted next, or NULL. */
 static inline struct recorded_op *segment_predicted(const struct segment *segment)
 {
     return segment->n_ops < segment->n_predicted ? segment->ops[segment->n_ops] : NULL;
 }
 /* False without memory, and nothing changed. */
 bool segment_append(struct segment *segment, const struct segment_call *call);
-/* A value that was made here died: it goes to the last record.  Where that one's key is taken
- * already (a call that failed closed it) nobody hears of it: the value is computed, and dropped at
- * the end.
- */
+/* A value that was made here died: the death is noted with the last op.  Where the key of that op
+ * is taken already (a call that failed closed it), it is not noted: the value is computed, and
+ * dropped at the end. */
 void segment_bury_more(struct segment *segment, struct recorded_op *record, uint32_t value);
 static inline void segment_bury(struct segment *segment, uint32_t value)
 {
@@ -157,8 +156,8 @@ struct segment_form {
  * taken.  `form` NULL: the op is not expanded.  False without memory. */
 bool segment_key(struct segment *segment, uint32_t number, const struct segment_form *form,
                  struct walker *walker, struct op_key *key);
-/* Appends the records of `from` from number `first` on, with new numbers; makers among the earlier
- * ones become external.  False without memory, and `to` is as before. */
+/* Appends the ops of `from` from number `first` on, with new numbers; values that earlier ops make
+ * become external.  False without memory, and `to` is as before. */
 bool segment_move(struct segment *to, const struct segment *from, uint32_t first);
 /* Gives back the holds of all values. */
 void segment_release(struct segment *segment);

@@ -57,8 +57,8 @@ static void bind_external(struct run_value *value, const struct seg_value *from)
     }
 }
 
-/* Inside the lock: what each value is before the run.  Of those that records behind the plan's make
- * the run knows nothing. */
+/* Inside the lock: what each value is before the run.  The run knows nothing of values that ops
+ * after the plan's make. */
 static void bind(struct execution *f)
 {
     const struct segment *segment = f->segment;

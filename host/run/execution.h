@@ -33,8 +33,8 @@ struct execution {
     struct run run;
 };
 
-/* Runs the first `n_calls` records, op by op where there is no plan or it does not fit.  Then their
- * slots are ready or failed, and the segment is empty. */
+/* Runs the first `n_calls` ops, one by one where there is no plan.  Then their slots are ready or
+ * failed, and the segment is empty. */
 void execution_run(struct execution *execution, struct plan *plan);
 
 /* Fails all of them instead. */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "device/program.h"
 #include "graph/decompose.h"
+#include "search/fuser.h"
 
 void explorer_fini(struct explorer *explorer)
 {
@@ -396,8 +397,8 @@ frit_status explorer_form(struct explorer *e, frit_device *device, const struct 
 
 static frit_status search_begin(struct explorer *e, frit_device *device, frit_err *err)
 {
-    struct search_config config = {.fusers = device->fusers.list,
-                                   .n_fusers = device->config.fusion ? device->fusers.count : 0,
+    struct search_config config = {.fusers = device->fusers->list,
+                                   .n_fusers = device->config.fusion ? device->fusers->count : 0,
                                    .max_blocks = device->config.max_blocks};
 
     return e->search ? FRIT_OK : search_create(&config, &e->search, err);
@@ -441,8 +442,8 @@ static void log_plan(const frit_device *device, const struct plan *plan)
         score += plan->steps[s].score;
     }
     log_write(FRIT_LOG_DEBUG, "fusion",
-              "%s: a new plan of %u ops: %u steps, %u of them blocks, score %llu",
-              device->entry->name, plan->n_ops, plan->n_steps, n_blocks, (unsigned long long)score);
+              "%s: a new plan of %u ops: %u steps, %u of them blocks, score %llu", device->name,
+              plan->n_ops, plan->n_steps, n_blocks, (unsigned long long)score);
 }
 
 static frit_status finish(struct explorer *e, frit_device *device, bool all, struct plan **plan,

@@ -33,8 +33,8 @@ void fallback_fault(frit_device *device, const char *label, const frit_err *why)
 {
     atomic_fetch_add(&device->count.faults, 1);
     if (label_first(device->labels, label_of(device->labels, label), FALLBACKS))
-        log_write(FRIT_LOG_WARN, "stream", "%s: %s: a fault of the driver: %s", device->entry->name,
-                  label, why->text);
+        log_write(FRIT_LOG_WARN, "stream", "%s: %s: a fault of the driver: %s", device->name, label,
+                  why->text);
 }
 
 void fallback_tell(struct frame *frame, const char *label, enum fallback kind, const frit_err *why)
@@ -53,6 +53,6 @@ void fallback_tell(struct frame *frame, const char *label, enum fallback kind, c
     if (why->status == FRIT_INTERNAL && kind <= FALLBACK_OPS)
         fallback_fault(device, label, why);
     if (label_first(device->labels, label_of(device->labels, label), kind))
-        log_write(FRIT_LOG_DEBUG, "stream", "%s: %s: %s: %s", device->entry->name, label,
+        log_write(FRIT_LOG_DEBUG, "stream", "%s: %s: %s: %s", device->name, label,
                   kinds[kind].instead, why->text);
 }

@@ -245,5 +245,5 @@ frit_status inner_elsewhere(struct frame *frame, uint32_t op, frit_err *err)
     TRY(run_scratch_create(&scratch, err));
     st = run(frame, op, device, scratch, same_graph, err);
     run_scratch_destroy(scratch);
-    return st ? fail_context(err, "on %s", device->entry->name) : FRIT_OK;
+    return st ? fail_context(err, "on %s", device->name) : FRIT_OK;
 }

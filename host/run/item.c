@@ -314,7 +314,7 @@ static frit_status native_program(struct frame *frame, const struct graph_op *op
         return st;
     if (!program->program.table)
         return fail(err, FRIT_UNSUPPORTED, "the driver of %s has no such op for these types",
-                    frame->device->entry->name);
+                    frame->device->name);
     launch->program = &program->program;
     launch->cache = program->cache;
     return FRIT_OK;

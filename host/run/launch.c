@@ -249,7 +249,7 @@ frit_status launch_copy(struct frame *frame, uint32_t number, const int64_t *str
     TRY(programs_get(frame->device, &row, &program, err));
     if (!program->program.table)
         return fail(err, FRIT_UNSUPPORTED, "the driver of %s cannot copy this type",
-                    frame->device->entry->name);
+                    frame->device->name);
     call.program = &program->program;
     call.cache = program->cache;
     TRY(launch(&l, err));

@@ -136,7 +136,7 @@ frit_status mirror_fetch(frit_device *device, struct buffer *buffer, frit_err *e
         return FRIT_OK;
     st = fill_from_mirror(device, buffer, err);
     if (st)
-        return fail_context(err, "from %s", device->fallback->entry->name);
+        return fail_context(err, "from %s", device->fallback->name);
     atomic_store_explicit(&buffer->is_away, false, memory_order_release);
     return FRIT_OK;
 }

@@ -136,7 +136,7 @@ static frit_status prepare_candidate(struct launch *l, uint32_t candidate, frit_
     }
     return fail(err, FRIT_INTERNAL,
                 "%s: prepare asks for a relayout again, or for one that cannot be",
-                l->frame->device->entry->name);
+                l->frame->device->name);
 }
 
 static void take_operands(struct launch *l)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "load/registry.h"
 #include "run/launch_parts.h"
 #include "run/mirror.h"
 

@@ -168,16 +168,18 @@ static int by_preference(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
-frit_status fusers_init(struct fusers *fusers, const struct registry *registry,
-                        const struct device_entry *entry, void *self, frit_err *err)
+frit_status fusers_create(struct fusers **out, const struct registry *registry,
+                          const struct device_entry *entry, void *self, frit_err *err)
 {
     uint32_t n = registry_n_plugins(registry), count = 0;
     const struct plugin **list = calloc((size_t)n + 1, sizeof(*list));
     frit_status st = FRIT_OK;
 
-    *fusers = (struct fusers){0};
-    if (!list)
+    *out = list ? calloc(1, sizeof(**out)) : NULL;
+    if (!*out) {
+        free(list);
         return fail_memory(err, n * sizeof(*list));
+    }
     for (uint32_t i = 0; i < n; i++) {
         const struct plugin *plugin = registry_plugin_at(registry, i);
 
@@ -186,13 +188,19 @@ frit_status fusers_init(struct fusers *fusers, const struct registry *registry,
     }
     qsort(list, count, sizeof(*list), by_preference);
     for (uint32_t i = 0; i < count && !st; i++)
-        st = take(fusers, list[i], entry, self, err);
+        st = take(*out, list[i], entry, self, err);
     free(list);
+    if (st) {
+        fusers_destroy(*out);
+        *out = NULL;
+    }
     return st;
 }
 
-void fusers_fini(struct fusers *fusers)
+void fusers_destroy(struct fusers *fusers)
 {
+    if (!fusers)
+        return;
     for (uint32_t i = 0; i < fusers->count; i++)
         fusers->list[i].table->destroy(fusers->list[i].prototype);
     free(fusers->list);
@@ -202,5 +210,5 @@ void fusers_fini(struct fusers *fusers)
         free(fusers->devices);
         fusers->devices = next;
     }
-    *fusers = (struct fusers){0};
+    free(fusers);
 }

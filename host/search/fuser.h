@@ -14,9 +14,9 @@ struct fusers {
 };
 
 /* `self`: what the driver's device_open gave.  A plugin that fails to give its fusers is left out
- * with a warning; only memory makes this fail, and fusers_fini is due in any case. */
-frit_status fusers_init(struct fusers *fusers, const struct registry *registry,
-                        const struct device_entry *entry, void *self, frit_err *err);
-void fusers_fini(struct fusers *fusers);
+ * with a warning; only memory makes this fail. */
+frit_status fusers_create(struct fusers **out, const struct registry *registry,
+                          const struct device_entry *entry, void *self, frit_err *err);
+void fusers_destroy(struct fusers *fusers); /* NULL does nothing */
 
 #endif

@@ -12,7 +12,9 @@
 #include <frit/backend.h>
 
 #include "load/load.h"
+#include "load/registry.h"
 #include "run/drain.h"
+#include "search/fuser.h"
 
 /* One op of a block over registers: the block's operands come first, then each op adds one.  `b` -1
  * is the next launch scalar, -2 nothing. */

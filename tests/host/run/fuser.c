@@ -195,8 +195,8 @@ void fusing_open(struct fusing *fusing)
     fusing->device = driver_device(&fusing->driver, 100);
     fusing->device->config.fusion = true;
     fusing->device->config.max_blocks = 5;
-    fusing->device->fusers.list = list;
-    fusing->device->fusers.count = fusing->device->fusers.room = 1;
+    fusing->device->fusers->list = list;
+    fusing->device->fusers->count = fusing->device->fusers->room = 1;
 }
 
 void fusing_close(struct fusing *fusing)
