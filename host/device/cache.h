@@ -54,6 +54,13 @@ void cache_add(struct cache *cache, struct cache_entry *entry, const struct cach
 /* Inside the lock.  Nothing where it is not in the cache. */
 void cache_remove(struct cache *cache, struct cache_entry *entry);
 
+/* Whether there is more than the budget: what was in use could not be evicted. */
+static inline bool cache_is_full(const struct cache *cache)
+{
+    return atomic_load_explicit(&((struct cache *)cache)->bytes, memory_order_relaxed) >
+           cache->budget;
+}
+
 static inline void cache_use(struct cache_entry *entry)
 {
     if (!atomic_load_explicit(&entry->used, memory_order_relaxed))

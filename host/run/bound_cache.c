@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Locks in this order: the baton, the device's cache.  Eviction has the second and only tries the
+ * first. */
 #include "run/bound_cache.h"
 
-static void entry_fini(struct bound_entry *entry, frit_device *device)
+/* Ends a bound plan that no cache has any more, with its reference to the plan. */
+static void end(frit_device *device, struct bound_plan *bound, struct plan *plan)
 {
-    bound_plan_destroy(entry->bound);
-    if (device && plan_is_unshared(entry->plan))
+    bound_plan_destroy(bound);
+    if (plan_is_unshared(plan))
         device_wait(device, atomic_load(&device->last_value), NULL);
-    plan_unref(entry->plan);
+    plan_unref(plan);
 }
 
-void bound_cache_fini(struct bound_cache *cache)
-{
-    for (uint32_t i = 0; i < cache->count; i++)
-        entry_fini(&cache->entries[i], NULL);
-    *cache = (struct bound_cache){0};
-}
+/* ---- eviction ---- */
 
 static struct bound_entry *find(struct bound_cache *cache, const void *bound)
 {
@@ -23,6 +21,49 @@ static struct bound_entry *find(struct bound_cache *cache, const void *bound)
             return &cache->entries[i];
     }
     return NULL;
+}
+
+static void take_out(struct bound_cache *cache, struct bound_entry *entry)
+{
+    *entry = cache->entries[--cache->count];
+}
+
+static bool evict(struct cache_entry *entry)
+{
+    struct bound_plan *bound = (struct bound_plan *)entry;
+    struct bound_cache *cache = bound->cache;
+    struct bound_entry *found;
+
+    if (pthread_mutex_trylock(cache->baton))
+        return false;
+    found = find(cache, bound);
+    bound->device = cache->device;
+    bound->plan = found->plan;
+    take_out(cache, found);
+    pthread_mutex_unlock(cache->baton);
+    return true;
+}
+
+static void release(struct cache_entry *entry)
+{
+    struct bound_plan *bound = (struct bound_plan *)entry;
+
+    end(bound->device, bound, bound->plan);
+}
+
+static const struct cache_class bound_class = {evict, release};
+
+/* ---- with the baton ---- */
+
+void bound_cache_init(struct bound_cache *cache, frit_device *device, pthread_mutex_t *baton)
+{
+    *cache = (struct bound_cache){.device = device, .baton = baton};
+}
+
+void bound_cache_fini(struct bound_cache *cache)
+{
+    while (cache->count)
+        bound_cache_remove(cache, &cache->entries[0]);
 }
 
 struct bound_entry *bound_cache_next(struct bound_cache *cache, const struct plan *plan,
@@ -46,11 +87,16 @@ struct bound_entry *bound_cache_next(struct bound_cache *cache, const struct pla
     return NULL;
 }
 
-void bound_cache_remove(struct bound_cache *cache, struct bound_entry *entry, frit_device *device)
+void bound_cache_remove(struct bound_cache *cache, struct bound_entry *entry)
 {
-    cache->bytes -= entry->bytes;
-    entry_fini(entry, device);
-    *entry = cache->entries[--cache->count];
+    struct bound_plan *bound = entry->bound;
+    struct plan *plan = entry->plan;
+
+    take_out(cache, entry);
+    cache_lock(&cache->device->cache);
+    cache_remove(&cache->device->cache, &bound->entry);
+    cache_unlock(&cache->device->cache);
+    end(cache->device, bound, plan);
 }
 
 static struct bound_entry *least_recent(struct bound_cache *cache)
@@ -64,25 +110,27 @@ static struct bound_entry *least_recent(struct bound_cache *cache)
     return found;
 }
 
-void bound_cache_add(struct bound_cache *cache, struct plan *plan, struct bound_plan *bound,
-                     uint64_t most_bytes, frit_device *device)
+void bound_cache_add(struct bound_cache *cache, struct plan *plan, struct bound_plan *bound)
 {
-    uint64_t bytes = bound_plan_bytes(bound);
-
-    while (cache->count && (cache->count == BOUND_PLANS_MAX || cache->bytes + bytes > most_bytes))
-        bound_cache_remove(cache, least_recent(cache), device);
-    cache->entries[cache->count++] =
-        (struct bound_entry){plan_ref(plan), bound, ++cache->uses, bytes};
-    cache->bytes += bytes;
+    if (cache->count == BOUND_PLANS_MAX)
+        bound_cache_remove(cache, least_recent(cache));
+    cache->entries[cache->count++] = (struct bound_entry){plan_ref(plan), bound, ++cache->uses};
+    bound->cache = cache;
+    cache_lock(&cache->device->cache);
+    cache_add(&cache->device->cache, &bound->entry, &bound_class, bound_plan_bytes(bound));
+    cache_unlock(&cache->device->cache);
+    /* Eviction does not touch those of a stream that runs, as this one. */
+    while (cache->count > 1 && cache_is_full(&cache->device->cache))
+        bound_cache_remove(cache, least_recent(cache));
 }
 
-void bound_cache_sweep(struct bound_cache *cache, uint64_t serial, frit_device *device)
+void bound_cache_sweep(struct bound_cache *cache, uint64_t serial)
 {
     if (cache->serial == serial)
         return;
     cache->serial = serial;
     for (uint32_t i = cache->count; i-- > 0;) {
         if (plan_is_unshared(cache->entries[i].plan))
-            bound_cache_remove(cache, &cache->entries[i], device);
+            bound_cache_remove(cache, &cache->entries[i]);
     }
 }

@@ -112,6 +112,10 @@ struct bound_list {
 };
 
 struct bound_plan {
+    struct cache_entry entry; /* first; of the device's cache, while a bound_cache has it */
+    struct bound_cache *cache;
+    frit_device *device; /* this and the next once it is evicted */
+    struct plan *plan;   /* one reference */
     struct arena arena;
     bool spoiled;
     struct bound_value *values;

@@ -346,8 +346,10 @@ static bool has_effects(const struct segment *segment)
 
 static void retire(struct stream *stream)
 {
+    pthread_mutex_lock(&stream->baton); /* bound plans may be evicted meanwhile */
     executor_destroy(stream->executor);
     stream->executor = NULL;
+    pthread_mutex_unlock(&stream->baton);
     stream_retire(stream);
 }
 

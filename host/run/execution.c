@@ -10,8 +10,6 @@
 #include "run/replay.h"
 #include "run/replay_lineage.h"
 
-enum { BOUND_SHARE = 4 }; /* of store_bytes, that a stream's bound plans take at most */
-
 struct executor *executor_of(struct stream *stream)
 {
     struct executor *executor = stream->executor;
@@ -23,6 +21,8 @@ struct executor *executor_of(struct stream *stream)
         free(executor);
         executor = NULL;
     }
+    if (executor)
+        bound_cache_init(&executor->bound, stream->device, &stream->baton);
     return stream->executor = executor;
 }
 
@@ -197,7 +197,6 @@ static struct bound_plan *begin_binding(const struct execution *f, const struct 
 static void end_binding(struct execution *f, struct plan *plan)
 {
     struct bound_plan *bound = f->run.bound;
-    frit_device *device = f->stream->device;
 
     if (!bound)
         return;
@@ -206,8 +205,7 @@ static void end_binding(struct execution *f, struct plan *plan)
         bound_plan_destroy(bound);
         return;
     }
-    bound_cache_add(&f->executor->bound, plan, bound, device->config.store_bytes / BOUND_SHARE,
-                    device);
+    bound_cache_add(&f->executor->bound, plan, bound);
     f->segment->bound = bound;
 }
 
@@ -316,7 +314,7 @@ static bool replay(struct execution *f, const struct plan *plan)
         replayed = replay_one(f, entry);
         if (!entry->bound->spoiled)
             continue;
-        bound_cache_remove(cache, entry, device);
+        bound_cache_remove(cache, entry);
         at--;
     }
     return replayed;
@@ -354,7 +352,7 @@ void execution_run(struct execution *f, struct plan *plan)
     frit_err err = ERR_INIT;
     struct plan *other;
 
-    bound_cache_sweep(&f->executor->bound, f->serial, f->stream->device);
+    bound_cache_sweep(&f->executor->bound, f->serial);
     if (plan && replay(f, plan)) {
         preassign_end(f->assigned);
         return;

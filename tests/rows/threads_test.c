@@ -126,18 +126,18 @@ static void begin_threads(void)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* One more may compile kernels in the background. */
 static void threads_change_nothing(void **state)
 {
+    enum { COMPILING = 9 }; /* as many more may compile kernels in the background */
     struct result alone, together;
 
     (void)state;
     begin_threads();
     result_init(&alone);
-    assert_in_range(run_with(1, &alone), 0, 1);
+    assert_in_range(run_with(1, &alone), 0, COMPILING);
     for (int threads = 2; threads <= MOST; threads++) {
         result_init(&together);
-        assert_in_range(run_with(threads, &together), threads - 1, threads);
+        assert_in_range(run_with(threads, &together), threads - 1, threads - 1 + COMPILING);
         assert_memory_equal(together.all, alone.all, COUNT * sizeof(float));
         assert_memory_equal(together.rows, alone.rows, sizeof(alone.rows));
         assert_memory_equal(together.columns, alone.columns, sizeof(alone.columns));

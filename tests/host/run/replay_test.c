@@ -9,6 +9,7 @@
 #include <frit/frit.h>
 
 #include "failing_alloc.h"
+#include "run/bound_plan.h"
 #include "run/drain.h"
 
 enum { N = 6, ROUNDS = 4 };
@@ -262,6 +263,29 @@ static void test_operands_are_copied(void **state)
 
     (void)state;
     replay_large_chain(&driver, true);
+}
+
+/* Bound plans count in the device's cache, and leave it when it is full. */
+static void test_bound_plans_are_bounded(void **state)
+{
+    enum { SHAPES = 50 };
+    static const float data[SHAPES];
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 1000);
+    uint64_t before;
+
+    (void)state;
+    expect(one_minus(device, make(device)), -1, 1);
+    before = atomic_load(&device->cache.bytes);
+    assert_true(before > sizeof(struct bound_plan));
+    device->cache.budget = 2 * before;
+    for (int64_t n = 1; n <= SHAPES; n++) {
+        frit_tensor *x = frit_from_host(device, FRIT_F32, FRIT_SHAPE(n), data, (uint64_t)n * 4);
+
+        frit_release(one_minus(device, frit_take(x)));
+        assert_true(atomic_load(&device->cache.bytes) <= 4 * before);
+    }
+    device_close(device);
 }
 
 static void test_many_submits(void **state)
@@ -533,6 +557,7 @@ int main(void)
         cmocka_unit_test(test_derived_memory),
         cmocka_unit_test(test_operands_are_copied),
         cmocka_unit_test(test_many_submits),
+        cmocka_unit_test(test_bound_plans_are_bounded),
         cmocka_unit_test(test_places_in_a_chunk_are_alike),
         cmocka_unit_test(test_parts_and_wholes),
         cmocka_unit_test(test_what_is_wanted),
