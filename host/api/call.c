@@ -254,8 +254,8 @@ static bool is_simple(const struct way *w)
     for (uint32_t i = 0; i < w->n_in; i++) {
         tensors |= w->operands[i].kind == FRIT_OPERAND_TENSOR;
         if (w->operands[i].kind == FRIT_OPERAND_SCALAR &&
-            w->inputs[i].scalar.kind != FRIT_SCALAR_F64)
-            return false;
+            (w->inputs[i].scalar.kind != FRIT_SCALAR_F64 || w->row->in[i].role != FRIT_ROLE_IN))
+            return false; /* scalars of other roles keep their precision */
     }
     return tensors && w->n_in <= PREDICT_IN && w->n_many == 0 && op_n_out(w->row) == 1 &&
            !(w->row->traits & FRIT_OP_SEEDED) && sizeof_attrs(w) <= SIMPLE_ATTRS;

@@ -192,6 +192,7 @@ confirm(struct binding *binding, const struct api_call *call, struct operands *o
     uint32_t n_new;
 
     if (!known || watch_is_on(&stream->device->watch) ||
+        (segment->n_ops == 0 && !stream->has_ordinal) || /* stream_append gives one */
         !is_predicted_call(stream, known, call, o, &n_new))
         return NULL;
     out = binding_create_output(binding, call->op, &segment->types[known->out[0]]);

@@ -212,6 +212,16 @@ bool prepared_cache_outdated(struct prepared_cache *cache)
     return grown;
 }
 
+uint32_t prepared_cache_generation(struct prepared_cache *cache)
+{
+    uint32_t generation;
+
+    pthread_mutex_lock(&cache->lock);
+    generation = cache->generation;
+    pthread_mutex_unlock(&cache->lock);
+    return generation;
+}
+
 /* ---- compiles ---- */
 
 static struct compiling *compiling_of(struct job *job)

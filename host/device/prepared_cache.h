@@ -29,8 +29,10 @@ void prepared_cache_destroy(struct prepared_cache *cache); /* NULL does nothing 
 /* Cancels its compiles: nobody wants the program any more. */
 void prepared_cache_abandon(struct prepared_cache *cache);
 
-/* Asks whether better code is ready; then everything is forgotten. */
+/* Asks whether better code is ready; then everything is forgotten, and the generation is another.
+ */
 bool prepared_cache_outdated(struct prepared_cache *cache);
+uint32_t prepared_cache_generation(struct prepared_cache *cache);
 uint32_t prepared_cache_candidates(const struct prepared_cache *cache);
 
 /* The answer, compiled where it asks for it and checked: a new reference.  Fails only where there

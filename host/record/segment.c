@@ -37,6 +37,9 @@ void segment_rewind(struct segment *segment, uint64_t most)
         segment_reset(segment, 0);
         return;
     }
+    /* Ops off the trie have no node to come back to. */
+    while (segment->n_matched && !segment->ops[segment->n_matched - 1]->node)
+        segment->n_matched--;
     segment->n_predicted = segment->n_matched < most ? segment->n_matched : (uint32_t)most;
     segment->n_ops = segment->n_values = segment->n_extents = segment->n_matched = 0;
     segment->n_confirmed = 0;

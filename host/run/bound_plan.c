@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "device/prepared.h"
+#include "device/prepared_cache.h"
 #include "run/launch_parts.h"
 
 /* ---- life ---- */
@@ -201,6 +201,8 @@ void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *f
                                 .n_ops = from->n_ops,
                                 .n_in = from->n_in,
                                 .n_spaces = from->n_spaces,
+                                .n_cmds = from->n_cmds,
+                                .generation = prepared_cache_generation(from->cache),
                                 .barrier = from->barrier,
                                 .block = from->block};
     prepared_ref(to->prepared);
@@ -254,7 +256,7 @@ static bool learn_values(struct bound_plan *bound, const struct run_value *value
         const struct run_value *from = &values[v];
         struct bound_value *to = &bound->values[v];
 
-        if (from->failure || (from->external && !from->value.buffer))
+        if (from->failure || (from->external && (!from->value.buffer || from->value.buffer->whole)))
             return false;
         to->type = from->value.type;
         to->layout = from->value.layout;

@@ -82,6 +82,8 @@ struct bound_launch {
     int64_t *bounds;
     struct bound_ref *spaces; /* the workspace, if there is one, then derived memory */
     uint32_t n_ops, n_in, n_updates, n_spaces;
+    uint32_t n_cmds;       /* of a program that records its own, else 1 */
+    uint32_t generation;   /* of the cache, when it was bound */
     uint64_t zeroed_bytes; /* of the workspace */
     bool barrier;          /* before it */
     bool block;
@@ -163,7 +165,7 @@ struct bind_launch {
     const uint32_t *out;        /* GRAPH_NO_VALUE: not wanted; NULL: a copy for another launch */
     const uint32_t *ops;        /* of the graph */
     struct buffer *const *spaces;
-    uint32_t n_ops, n_in, n_out, n_spaces;
+    uint32_t n_ops, n_in, n_out, n_spaces, n_cmds;
     bool barrier; /* one stands before it */
     bool block;
     const uint8_t *classes;

@@ -190,7 +190,9 @@ static void end(struct execution *f)
  * wants to run step by step each time. */
 static struct bound_plan *begin_binding(const struct execution *f, const struct plan *plan)
 {
-    return f->lacked || f->stream->device->config.poison ? NULL : bound_plan_create(plan->n_values);
+    return f->lacked || f->makeshift || f->stream->device->config.poison
+               ? NULL
+               : bound_plan_create(plan->n_values);
 }
 
 /* Keeps it if it can be replayed. */
@@ -361,6 +363,7 @@ void execution_run(struct execution *f, struct plan *plan)
         plan = NULL;
     else if (other)
         plan = other;
+    f->makeshift = other;
     execute(f, plan, &err);
     plan_unref(other);
     preassign_end(f->assigned);

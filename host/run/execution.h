@@ -26,6 +26,7 @@ struct execution {
     uint64_t serial;             /* of the automaton generation */
     uint32_t n_calls;            /* ops that the plan covers */
     uint32_t ordinal;            /* of the stream when detached: it may pass to another thread */
+    bool makeshift;              /* the plan is in no trie: nobody finds what is bound to it */
     bool known;                  /* a drain found the plan in the automaton */
     bool lacked;                 /* memory, to be run as before */
     struct assignment *assigned; /* to values that the plan makes */

@@ -48,6 +48,7 @@ static frit_status record(struct launch *l, frit_err *err)
     if (n > capacity || !launch_commands_known(cmds, n))
         return fail(err, FRIT_INTERNAL, "%s: record gives commands that no program may give",
                     l->call->label);
+    l->n_cmds = n;
     return batch_add(l->batch, cmds, n, l->ranges, l->n_ranges, err);
 }
 
@@ -169,6 +170,7 @@ static void add_to_bound(const struct launch *l, uint32_t n_barriers)
                                                 .n_in = call->n_in,
                                                 .n_out = call->n_out,
                                                 .n_spaces = l->n_spaces,
+                                                .n_cmds = l->n_cmds ? l->n_cmds : 1,
                                                 .barrier = l->batch->n_barriers > n_barriers,
                                                 .block = call->block,
                                                 .classes = l->scalars.classes});

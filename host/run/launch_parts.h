@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of a launch: what launch.c, prepare.c and place.c share while one is made. */
+/* Inside of a launch: what launch.c, prepare.c and bind_args.c share while one is made. */
 #ifndef RUN_LAUNCH_PARTS_H
 #define RUN_LAUNCH_PARTS_H
 
@@ -27,6 +27,7 @@ struct launch {
     uint32_t n_ranges;
     struct buffer *spaces[1 + FRIT_MAX_DERIVED]; /* the workspace, if there is one, then derived */
     uint32_t n_spaces;
+    uint32_t n_cmds;     /* that its program recorded, 1: a LAUNCH */
     uint32_t n_assigned; /* outputs that are to be written where they are assigned to */
 };
 

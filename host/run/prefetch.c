@@ -40,7 +40,7 @@ static struct run_value *predict_values(const struct frame *frame)
 
     for (uint32_t v = 0; values && v < frame->n_values && v < graph->n_values; v++) {
         values[v] = (struct run_value){.external = frame->values[v].external};
-        if (frame->values[v].external) {
+        if (frame->values[v].external && frame->values[v].value.buffer) {
             values[v].value = frame->values[v].value;
         } else {
             values[v].value.type = graph->values[v].type;

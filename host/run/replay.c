@@ -41,8 +41,8 @@ static bool same_layout(const struct bound_value *bound, const struct value *val
     return true;
 }
 
-/* An operand as it was, at a place of the same kind, in a buffer of the same size: whether there is
- * a tail behind it follows from these. */
+/* An operand as it was, at a place of the same kind, in a buffer of the same size that is no part
+ * of another: its alignment and whether there is a tail behind it follow from these. */
 static bool matches_external(struct bound_value *bound, const struct seg_value *from)
 {
     const struct slot *slot = from->slot;
@@ -55,7 +55,7 @@ static bool matches_external(struct bound_value *bound, const struct seg_value *
     buffer = value->buffer;
     bound->buffer = value->buffer;
     if (!same_layout(bound, value) || buffer->bytes != bound->bytes ||
-        buffer_starts(buffer, 0) != bound->start)
+        buffer_starts(buffer, 0) != bound->start || buffer->whole)
         return false;
     if (bound->last != (slot && slot->owners == 0 && slot->holds == 1))
         return false;
@@ -266,7 +266,10 @@ static bool up_to_date(struct bound_plan *bound)
     if (++bound->replays % LOOK_EVERY)
         return true;
     for (uint32_t i = 0; i < bound->n_launches; i++) {
-        if (prepared_cache_outdated(bound->launches[i].cache)) {
+        const struct bound_launch *l = &bound->launches[i];
+
+        if (prepared_cache_outdated(l->cache) ||
+            prepared_cache_generation(l->cache) != l->generation) {
             bound->spoiled = true;
             return false;
         }
@@ -296,7 +299,7 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
 {
     const frit_program *program = l->launch.program;
     bool foreign = FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
-    uint32_t capacity = foreign ? 8 : 1, count = 1;
+    uint32_t capacity = l->n_cmds, count = 1;
     frit_cmd *at;
 
     if (!array_grow(&bound->cmds, &bound->cmds_capacity, *n, capacity + 3, sizeof(*bound->cmds)))
@@ -310,7 +313,7 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
         at[i] = (frit_cmd){.struct_size = sizeof(frit_cmd)};
     if (foreign) {
         TRY(program->table->record(program->self, &l->launch, at, capacity, &count, err));
-        if (count > capacity || !launch_commands_known(at, count))
+        if (count != capacity || !launch_commands_known(at, count))
             return fail(err, FRIT_INTERNAL, "record gives other commands than before");
     } else {
         at->kind = FRIT_CMD_LAUNCH;

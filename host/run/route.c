@@ -286,7 +286,7 @@ static void decide(struct frame *frame)
     r.values = arena_array(arena, (size_t)frame->n_values + 1, sizeof(*r.values));
     if (!r.steps || !r.values)
         return;
-    for (uint32_t v = 0; v < frame->n_values; v++)
+    for (uint32_t v = 0; v < frame->n_values && v < frame->graph->n_values; v++)
         look_at_value(&r, v);
     if (!look_at_steps(&r) || !has_lacking(&r) || !index_uses(&r))
         return;

@@ -3,7 +3,11 @@
  * whatever store, the same ops run as the same launches. */
 #include "api/plugin_rig.h"
 
+#include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
+
+#include "record/binding.h"
 
 enum { SIZES = 6, ROUNDS = 3, WRITTEN = 4, RANDOM = 24, PROGRAMS = WRITTEN + RANDOM };
 
@@ -201,11 +205,57 @@ static void test_sizes_in_any_order_on_cpu(void **state)
     check_device("cpu:0");
 }
 
+/* ---- a death that is not as predicted, while matching waits ---- */
+
+enum { LOOPS = 4 };
+
+/* y = exp(x), z = neg(softmax(y)): y dies with the softmax, or is kept. */
+static void step(frit_tensor *x, bool keep_y, pthread_mutex_t *baton)
+{
+    float y_out[8], expected[8], data[8];
+    frit_tensor *y, *z;
+
+    if (baton)
+        pthread_mutex_lock(baton); /* as another thread that runs this stream */
+    y = frit_exp(x);
+    z = frit_softmax(keep_y ? y : frit_take(y), 1);
+    z = frit_neg(frit_take(z));
+    z = frit_abs(frit_take(z));
+    if (baton)
+        pthread_mutex_unlock(baton);
+    assert_int_equal(frit_read(frit_take(z), data, sizeof(data)), FRIT_OK);
+    if (!keep_y)
+        return;
+    assert_int_equal(frit_read(x, data, sizeof(data)), FRIT_OK);
+    for (int i = 0; i < 8; i++)
+        expected[i] = expf(data[i]);
+    assert_int_equal(frit_read(frit_take(y), y_out, sizeof(y_out)), FRIT_OK);
+    for (int i = 0; i < 8; i++)
+        assert_true(fabsf(y_out[i] - expected[i]) < 1e-5F);
+}
+
+static void test_deaths_that_are_matched_late(void **state)
+{
+    const float data[8] = {0, 1, 2, 3, -1, -2, -3, 0.5F};
+    struct plugin_rig rig;
+    frit_tensor *x;
+
+    (void)state;
+    open_device(&rig, "reference:0", "none");
+    x = frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(2, 4), data, sizeof(data));
+    for (int i = 0; i < LOOPS; i++)
+        step(x, false, NULL);
+    step(x, true, &binding_peek(rig.dev)->stream->baton);
+    frit_release(x);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_in_any_order_with_fusers),
         cmocka_unit_test(test_sizes_in_any_order_on_cpu),
+        cmocka_unit_test(test_deaths_that_are_matched_late),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
