@@ -40,7 +40,6 @@ struct bound_value {
     bool buried;      /* its death is part of the plan's key */
     bool overwritten; /* external: by a launch */
     bool start;       /* external, assigned: the buffer lies at the start of its chunk */
-    bool aligned;     /* assigned: memory that the program writes itself */
     uint32_t align_log2;
     uint64_t bytes, tail; /* external, assigned: of the buffer */
     struct op_type type;

@@ -188,7 +188,7 @@ static void end(struct execution *f)
 
 /* A bound plan for the run to come to record into.  Memory that is filled with NaN, or that lacked,
  * wants to run step by step each time. */
-static struct bound_plan *begin_binding(const struct execution *f, const struct plan *plan)
+static struct bound_plan *begin_bound_plan(const struct execution *f, const struct plan *plan)
 {
     return f->lacked || f->makeshift || f->stream->device->config.poison
                ? NULL
@@ -196,7 +196,7 @@ static struct bound_plan *begin_binding(const struct execution *f, const struct 
 }
 
 /* Keeps it if it can be replayed. */
-static void end_binding(struct execution *f, struct plan *plan)
+static void keep_bound_plan(struct execution *f, struct plan *plan)
 {
     struct bound_plan *bound = f->run.bound;
 
@@ -227,14 +227,14 @@ static void execute_plan(struct execution *f, struct plan *plan)
                           .stream = f->ordinal,
                           .assigned = f->assigned,
                           .scratch = f->executor->scratch,
-                          .bound = begin_binding(f, plan)};
+                          .bound = begin_bound_plan(f, plan)};
     atomic_fetch_add(&stream->device->count.plan_runs, 1);
     if (watch_is_on(&stream->device->watch))
         f->run.notes = arena_array(&f->segment->arena, plan->n_steps, sizeof(struct run_note));
     run_plan(&f->run);
     if (watch_is_on(&stream->device->watch))
         watch_ran(&stream->device->watch, &f->run);
-    end_binding(f, plan);
+    keep_bound_plan(f, plan);
     give_failures_back(f);
 }
 

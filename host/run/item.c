@@ -232,16 +232,7 @@ static bool is_usable(struct frame *frame, const struct frame_step *step, frit_e
  * the cursor says so. */
 static bool run_block(struct frame *frame, const struct frame_step *step)
 {
-    struct launch_call call = {.frame = frame,
-                               .program = &step->program->program,
-                               .label = step->label,
-                               .block = true,
-                               .ops = step->ops,
-                               .n_ops = step->n_ops,
-                               .n_in = step->n_in,
-                               .n_out = step->n_out,
-                               .in = step->in,
-                               .out = step->out};
+    struct launch_call call = launch_call_of_block(frame, step);
     struct failure *failure = item_input_failure(frame, &frame->at);
     frit_err err = ERR_INIT;
     frit_status st = FRIT_UNSUPPORTED;

@@ -21,6 +21,22 @@ struct launch_call {
     const int64_t *strides; /* of the first output, NULL: dense */
 };
 
+/* That of a step with a program, but for its cache. */
+static inline struct launch_call launch_call_of_block(struct frame *frame,
+                                                      const struct frame_step *step)
+{
+    return (struct launch_call){.frame = frame,
+                                .program = &step->program->program,
+                                .label = step->label,
+                                .block = true,
+                                .ops = step->ops,
+                                .n_ops = step->n_ops,
+                                .n_in = step->n_in,
+                                .n_out = step->n_out,
+                                .in = step->in,
+                                .out = step->out};
+}
+
 /* Adds a copy of the frame's value of this number under other strides (NULL: dense), by the
  * driver's program of the row `copy`.  The copy dies with this item. */
 frit_status launch_copy(struct frame *frame, uint32_t number, const int64_t *strides,

@@ -95,19 +95,10 @@ static bool coming_op(struct coming *c, const struct frame *frame, const uint32_
     return true;
 }
 
-static bool coming_block(struct coming *c, const struct frame *frame, const struct plan_step *step)
+static bool coming_block(struct coming *c, const struct frame *frame, const struct frame_step *step)
 {
     coming_init(c, frame);
-    c->call = (struct launch_call){.frame = &c->frame,
-                                   .program = &step->program->program,
-                                   .label = step->label,
-                                   .block = true,
-                                   .ops = step->ops,
-                                   .n_ops = step->n_ops,
-                                   .n_in = step->n_in,
-                                   .n_out = step->n_out,
-                                   .in = step->in,
-                                   .out = step->out};
+    c->call = launch_call_of_block(&c->frame, step);
     return !atomic_load(&step->program->disabled) &&
            !programs_prepared_cache(step->program, &c->call.cache, NULL);
 }
@@ -120,14 +111,15 @@ void prefetch_programs(struct frame *frame)
         return;
     frame->predicted = predict_values(frame);
     for (uint32_t s = 0; frame->predicted && s < frame->plan->n_steps; s++) {
-        const struct plan_step *step = &frame->plan->steps[s];
+        struct frame_step step;
         bool coming;
 
-        if ((frame->idle && frame->idle[s]) || (!step->program && step->n_ops != 1))
+        frame_step_at(frame, s, &step);
+        if ((frame->idle && frame->idle[s]) || (!step.program && step.n_ops != 1))
             continue;
-        if (!step->program && is_view(&frame->graph->ops[step->ops[0]]))
+        if (!step.program && is_view(&frame->graph->ops[step.ops[0]]))
             continue;
-        coming = step->program ? coming_block(&c, frame, step) : coming_op(&c, frame, step->ops);
+        coming = step.program ? coming_block(&c, frame, &step) : coming_op(&c, frame, step.ops);
         if (coming)
             launch_prepare_ahead(&c.launch, true);
         batch_reset(&frame->scratch->batch);
