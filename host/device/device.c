@@ -10,7 +10,7 @@
 #include "device/label.h"
 #include "device/lineage.h"
 #include "device/plan_saver.h"
-#include "device/program.h"
+#include "device/programs.h"
 #include "exec/job_queue.h"
 #include "load/registry.h"
 #include "plan/automaton.h"
@@ -118,6 +118,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     mutex_init_spinning(&device->submit);
     pthread_mutex_init(&device->lock, NULL);
     cache_init(&device->cache, config->store_bytes / 2);
+    retired_init(&device->retired);
     st = device->backend->device_open(entry->plugin->instance, entry->info->index, &device->self,
                                       err);
     fail_from(err, st, "device_open");
@@ -127,7 +128,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     }
     st = memory_open(device, err);
     if (!st)
-        st = programs_create(&device->programs, err);
+        st = programs_create(device, &device->programs, err);
     if (!st)
         st = labels_create(&device->labels, err);
     if (!st)
@@ -156,8 +157,9 @@ void device_destroy(frit_device *device)
         job_queue_cancel_all(device->compiler, device);
     plan_saver_close(device->saver);
     automaton_destroy(device->automaton);
-    fusers_destroy(device->fusers);
     programs_destroy(device->programs);
+    retired_fini(&device->retired);
+    fusers_destroy(device->fusers);
     cache_fini(&device->cache);
     memory_destroy(device->memory); /* may wait, and learn of a failure */
     lineage_destroy(device->lineage);
@@ -366,6 +368,7 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
     timeline_end(begun, "device", str_of("submit"));
     if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))
         memory_poll(device->memory, PROGRESS_ASK);
+    retired_reap(device);
     if (st >= 0)
         return FRIT_OK;
     fail_from(err, st, "submit");

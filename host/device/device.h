@@ -12,6 +12,7 @@
 
 #include "base/versioned.h"
 #include "device/cache.h"
+#include "device/retired.h"
 #include "device/watch.h"
 #include "memory/memory.h"
 #include "tensor/failure.h"
@@ -96,6 +97,7 @@ struct frit_device {
     struct memory *memory;
     struct cache cache; /* of what can be made again, with half of store_bytes */
     struct programs *programs;
+    struct retired retired;     /* programs that wait to be destroyed */
     struct job_queue *compiler; /* of the host; NULL: programs are compiled where they are needed */
     struct automaton *automaton;
     struct fusers *fusers;

@@ -50,9 +50,8 @@ struct compiling {
 };
 
 struct prepared_cache {
-    const frit_program *program;
-    struct plan_program *owner;    /* not counted; NULL: the device */
-    _Atomic(frit_device *) device; /* NULL: it was asked nothing yet */
+    frit_device *device;
+    struct program *program; /* not counted */
     uint32_t n_candidates;
     pthread_mutex_t lock;    /* of the rest */
     pthread_cond_t compiled; /* something is */
@@ -68,25 +67,30 @@ static frit_status describe(const frit_program *program, frit_program_info *info
     return fail_from(err, program->table->describe(program->self, info, err), "describe");
 }
 
-frit_status prepared_cache_create(const frit_program *program, struct plan_program *owner,
+frit_status prepared_cache_create(frit_device *device, struct program *program,
                                   struct prepared_cache **out, frit_err *err)
 {
     struct prepared_cache *cache;
     frit_program_info info;
 
     *out = NULL;
-    TRY(describe(program, &info, err));
+    TRY(describe(&program->program, &info, err));
     cache = calloc(1, sizeof(*cache));
     if (!cache)
         return fail_memory(err, sizeof(*cache));
+    cache->device = device;
     cache->program = program;
-    cache->owner = owner;
     cache->n_candidates = info.n_candidates ? info.n_candidates : 1;
     cache->generation = info.generation;
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->compiled, NULL);
     *out = cache;
     return FRIT_OK;
+}
+
+frit_device *prepared_cache_device(const struct prepared_cache *cache)
+{
+    return cache->device;
 }
 
 uint32_t prepared_cache_candidates(const struct prepared_cache *cache)
@@ -96,25 +100,17 @@ uint32_t prepared_cache_candidates(const struct prepared_cache *cache)
 
 /* ---- locks ---- */
 
-/* NULL before the first question. */
-static struct cache *entries_of(struct prepared_cache *cache)
-{
-    frit_device *device = atomic_load(&cache->device);
-
-    return device ? &device->cache : NULL;
-}
-
 /* For changes: the device's cache, then the program's. */
 static void lock(struct prepared_cache *cache)
 {
-    cache_lock(entries_of(cache));
+    cache_lock(&cache->device->cache);
     pthread_mutex_lock(&cache->lock);
 }
 
 static void unlock(struct prepared_cache *cache)
 {
     pthread_mutex_unlock(&cache->lock);
-    cache_unlock(entries_of(cache));
+    cache_unlock(&cache->device->cache);
 }
 
 /* ---- known answers ---- */
@@ -143,7 +139,7 @@ static void known_drop(void *value)
 {
     struct known *known = value;
 
-    cache_remove(entries_of(known->cache), &known->entry);
+    cache_remove(&known->cache->device->cache, &known->entry);
     known_release(&known->entry);
 }
 
@@ -172,7 +168,7 @@ static void remember(struct prepared_cache *cache, const void *key, size_t key_b
         return;
     }
     prepared_ref(p);
-    cache_add(entries_of(cache), &known->entry, &known_class,
+    cache_add(&cache->device->cache, &known->entry, &known_class,
               bytes + sizeof(*p) + key_bytes + sizeof(struct map_entry));
 }
 
@@ -181,11 +177,9 @@ void prepared_cache_destroy(struct prepared_cache *cache)
     if (!cache)
         return;
     assert(!cache->compiling.count);
-    if (entries_of(cache)) {
-        lock(cache);
-        forget_all(cache);
-        unlock(cache);
-    }
+    lock(cache);
+    forget_all(cache);
+    unlock(cache);
     map_fini(&cache->compiling, NULL);
     pthread_cond_destroy(&cache->compiled);
     pthread_mutex_destroy(&cache->lock);
@@ -197,14 +191,14 @@ bool prepared_cache_outdated(struct prepared_cache *cache)
     frit_program_info info;
     bool grown;
 
-    if (describe(cache->program, &info, NULL))
+    if (describe(&cache->program->program, &info, NULL))
         return false;
     pthread_mutex_lock(&cache->lock);
     grown = info.generation > cache->generation;
     if (grown)
         cache->generation = info.generation;
     pthread_mutex_unlock(&cache->lock);
-    if (grown && entries_of(cache)) {
+    if (grown) {
         lock(cache);
         forget_all(cache);
         unlock(cache);
@@ -231,17 +225,17 @@ static struct compiling *compiling_of(struct job *job)
 
 static frit_device *device_of(const struct compiling *c)
 {
-    return atomic_load(&c->cache->device);
+    return c->cache->device;
 }
 
 /* If nobody else has the program any more it goes with this. */
 static void compile_destroy(struct compiling *c)
 {
-    struct plan_program *owner = c->cache->owner;
+    struct program *program = c->cache->program;
 
     prepared_unref(c->prepared);
     free(c);
-    plan_program_unhold(owner);
+    program_unhold(program);
 }
 
 static void compile_release(struct cache_entry *entry)
@@ -284,7 +278,7 @@ static void end_compile(struct compiling *c, bool compiled)
         atomic_fetch_add(&device_of(c)->count.compiles_joined, 1);
     lock(cache);
     unlist(c);
-    cache_remove(entries_of(cache), &c->entry);
+    cache_remove(&cache->device->cache, &c->entry);
     if (compiled && c->generation == cache->generation)
         remember(cache, c->key, c->key_bytes, c->prepared);
     unlock(cache);
@@ -295,7 +289,8 @@ static void run_job(struct job *job)
 {
     struct compiling *c = compiling_of(job);
 
-    prepared_compile(device_of(c), c->cache->program, c->what.candidate, c->prepared, &job->cancel);
+    prepared_compile(device_of(c), &c->cache->program->program, c->what.candidate, c->prepared,
+                     &job->cancel);
 }
 
 static void end_job(struct job *job)
@@ -313,7 +308,7 @@ static struct prepared *compile_here(struct compiling *c)
     struct prepared *p = c->prepared;
 
     prepared_ref(p);
-    prepared_compile(device_of(c), c->cache->program, c->what.candidate, p, NULL);
+    prepared_compile(device_of(c), &c->cache->program->program, c->what.candidate, p, NULL);
     end_compile(c, true);
     return p;
 }
@@ -349,8 +344,8 @@ static struct compiling *compile_create(struct prepared_cache *cache,
     if (!c)
         return NULL;
     c->cache = cache;
-    c->what.table = cache->program->table;
-    c->what.program = identify(cache->program);
+    c->what.table = cache->program->program.table;
+    c->what.program = identify(&cache->program->program);
     c->what.candidate = asked->candidate;
     c->what.variant.n_bytes = p->variant.n_bytes;
     memcpy(c->what.variant.bytes, p->variant.bytes, p->variant.n_bytes);
@@ -366,8 +361,7 @@ static struct compiling *compile_create(struct prepared_cache *cache,
                           .priority = lost_ns(asked)};
     prepared_ref(p);
     c->prepared = p;
-    if (cache->owner)
-        plan_program_hold(cache->owner);
+    program_hold(cache->program);
     return c;
 }
 
@@ -383,7 +377,7 @@ static frit_status queue_compile(struct compiling *c)
         return FRIT_NO_HOST_MEMORY;
     }
     c->generation = cache->generation;
-    cache_add(entries_of(cache), &c->entry, &compile_class,
+    cache_add(&cache->device->cache, &c->entry, &compile_class,
               sizeof(*c) + sizeof(*c->prepared) + 2 * c->key_bytes + sizeof(struct map_entry));
     return FRIT_OK;
 }
@@ -424,7 +418,7 @@ static struct compiling *cancel_compiles(struct prepared_cache *cache)
     }
     for (struct compiling *c = taken; c; c = c->next) {
         unlist(c);
-        cache_remove(entries_of(cache), &c->entry);
+        cache_remove(&cache->device->cache, &c->entry);
     }
     return taken;
 }
@@ -433,8 +427,6 @@ void prepared_cache_abandon(struct prepared_cache *cache)
 {
     struct compiling *taken;
 
-    if (!entries_of(cache))
-        return;
     lock(cache);
     taken = cancel_compiles(cache);
     unlock(cache);
@@ -503,10 +495,11 @@ static struct recalled recall(struct prepared_cache *cache, const struct prepare
 static frit_status ask(struct prepared_cache *cache, const struct prepare_query *asked,
                        struct prepared **out, frit_err *err)
 {
-    frit_device *device = atomic_load(&cache->device);
+    const frit_program *program = &cache->program->program;
+    frit_device *device = cache->device;
     bool needs_compile;
 
-    *out = prepared_create(device, cache->program, asked, &needs_compile);
+    *out = prepared_create(device, program, asked, &needs_compile);
     if (!*out)
         return fail_memory(err, sizeof(**out));
     if (needs_compile && !asked->wait && device->compiler &&
@@ -515,22 +508,18 @@ static frit_status ask(struct prepared_cache *cache, const struct prepare_query 
         return prepared_busy(out, err);
     }
     if (needs_compile)
-        prepared_compile(device, cache->program, asked->candidate, *out, NULL);
+        prepared_compile(device, program, asked->candidate, *out, NULL);
     lock(cache);
     remember(cache, asked->key, asked->key_bytes, *out);
     unlock(cache);
     return FRIT_OK;
 }
 
-frit_status prepared_cache_get(frit_device *device, struct prepared_cache *cache,
-                               const struct prepare_query *asked, struct prepared **out,
-                               frit_err *err)
+frit_status prepared_cache_get(struct prepared_cache *cache, const struct prepare_query *asked,
+                               struct prepared **out, frit_err *err)
 {
-    struct recalled known;
+    struct recalled known = recall(cache, asked);
 
-    if (!atomic_load_explicit(&cache->device, memory_order_relaxed))
-        atomic_store(&cache->device, device);
-    known = recall(cache, asked);
     *out = known.prepared;
     if (known.compiles) {
         *out = compile_here(known.compiles);

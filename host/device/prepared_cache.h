@@ -17,13 +17,12 @@
 #define DEVICE_PREPARED_CACHE_H
 
 #include "device/prepared.h"
-#include "plan/plan.h"
+#include "plan/program.h"
 
 struct prepared_cache;
 
-/* Asks the program to describe itself.  It is that of `owner`, which has the cache; of NULL: of
- * the device, which cancels its compiles before it ends. */
-frit_status prepared_cache_create(const frit_program *program, struct plan_program *owner,
+/* Asks the program to describe itself; the program has the cache. */
+frit_status prepared_cache_create(frit_device *device, struct program *program,
                                   struct prepared_cache **out, frit_err *err);
 void prepared_cache_destroy(struct prepared_cache *cache); /* NULL does nothing */
 /* Cancels its compiles: nobody wants the program any more. */
@@ -33,12 +32,12 @@ void prepared_cache_abandon(struct prepared_cache *cache);
  */
 bool prepared_cache_outdated(struct prepared_cache *cache);
 uint32_t prepared_cache_generation(struct prepared_cache *cache);
+frit_device *prepared_cache_device(const struct prepared_cache *cache);
 uint32_t prepared_cache_candidates(const struct prepared_cache *cache);
 
 /* The answer, compiled where it asks for it and checked: a new reference.  Fails only where there
  * is no memory; a refusal is an answer. */
-frit_status prepared_cache_get(frit_device *device, struct prepared_cache *cache,
-                               const struct prepare_query *asked, struct prepared **out,
-                               frit_err *err);
+frit_status prepared_cache_get(struct prepared_cache *cache, const struct prepare_query *asked,
+                               struct prepared **out, frit_err *err);
 
 #endif

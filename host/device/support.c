@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/support.h"
 
-#include "device/program.h"
+#include "device/programs.h"
 #include "graph/decompose.h"
 
 static bool claims(frit_device *device, const struct program_call *call)

@@ -29,8 +29,7 @@ struct automaton_node;
 frit_status automaton_create(uint64_t store_bytes, struct automaton **out, frit_err *err);
 void automaton_destroy(struct automaton *automaton); /* no walker is left; NULL does nothing */
 
-/* Whether generations are gone, and frees these: their programs end, so no lock is held and no
- * launch of before is pending. */
+/* Whether generations are gone, and frees these: their programs end, so no lock is held. */
 bool automaton_has_gone(struct automaton *automaton);
 void automaton_reap(struct automaton *automaton);
 

@@ -101,7 +101,7 @@ static frit_status get_state(const frit_program *program, void **bytes, uint64_t
                 (unsigned long long)*n_bytes, (unsigned long long)room);
 }
 
-static frit_status put_program(struct str *out, const struct plan_program *program,
+static frit_status put_program(struct str *out, const struct program *program,
                                const struct store_context *context, frit_err *err)
 {
     const struct store_fuser *fuser;
@@ -129,7 +129,7 @@ static frit_status put_program(struct str *out, const struct plan_program *progr
 /* Whether no earlier step has the program of this one. */
 static bool first_of_program(const struct plan *plan, uint32_t step)
 {
-    const struct plan_program *program = plan->steps[step].program;
+    const struct program *program = plan->steps[step].program;
 
     for (uint32_t i = 0; i < step; i++) {
         if (plan->steps[i].program == program)
@@ -139,7 +139,7 @@ static bool first_of_program(const struct plan *plan, uint32_t step)
 }
 
 /* 0: none; else counted over the steps that have one first. */
-static uint32_t program_number(const struct plan *plan, const struct plan_program *program)
+static uint32_t program_number(const struct plan *plan, const struct program *program)
 {
     uint32_t number = 0;
 
@@ -200,7 +200,7 @@ struct reader {
     bool short_of; /* ran off the end */
     const struct store_context *context;
     struct relative relative;
-    struct plan_program **programs;
+    struct program **programs;
     struct plan_block *blocks;
     uint32_t n_programs, n_blocks;
 };
@@ -401,15 +401,15 @@ static frit_status get_program(struct reader *reader, frit_err *err)
         return fail_from(err, status, "from_state");
     if (!sound_program(&program))
         return refuse(err, "from_state made no program");
-    if (!plan_program_runs(&program, fuser->device)) {
+    if (!program_runs(&program, fuser->device)) {
         program.table->destroy(program.self);
         return refuse(err, "a program of another plugin than the driver's has no record");
     }
     reader->programs[reader->n_programs] =
-        plan_program_create(&program, (uint32_t)(fuser - reader->context->fusers));
+        program_create(&program, (uint32_t)(fuser - reader->context->fusers));
     if (!reader->programs[reader->n_programs]) {
         program.table->destroy(program.self);
-        return fail_memory(err, sizeof(struct plan_program));
+        return fail_memory(err, sizeof(struct program));
     }
     reader->n_programs++;
     return FRIT_OK;
@@ -480,7 +480,7 @@ frit_status blob_read(const void *bytes, size_t n_bytes, const struct store_cont
         return refuse(err, "its digest is another's");
     status = get_plan(&reader, out, err);
     for (uint32_t i = 0; i < reader.n_programs; i++)
-        plan_program_unref(reader.programs[i]);
+        program_unref(reader.programs[i]);
     free(reader.programs);
     free(reader.blocks);
     relative_fini(&reader.relative);

@@ -24,51 +24,6 @@ const char *plan_end_name(enum plan_end end)
     return (uint32_t)end < PLAN_ENDS ? end_names[end] : "?";
 }
 
-/* ---- programs ---- */
-
-struct plan_program *plan_program_create(const frit_program *program, uint32_t fuser)
-{
-    struct plan_program *shared = calloc(1, sizeof(*shared));
-
-    if (!shared)
-        return NULL;
-    atomic_init(&shared->refs, 1);
-    atomic_init(&shared->holds, 1);
-    atomic_init(&shared->disabled, false);
-    shared->fuser = fuser;
-    shared->program = *program;
-    return shared;
-}
-
-void plan_program_ref(struct plan_program *program)
-{
-    atomic_fetch_add_explicit(&program->refs, 1, memory_order_relaxed);
-}
-
-void plan_program_hold(struct plan_program *program)
-{
-    atomic_fetch_add_explicit(&program->holds, 1, memory_order_relaxed);
-}
-
-void plan_program_unhold(struct plan_program *program)
-{
-    if (!program || atomic_fetch_sub_explicit(&program->holds, 1, memory_order_acq_rel) != 1)
-        return;
-    if (program->prepared)
-        program->prepared_ops->destroy(program->prepared);
-    program->program.table->destroy(program->program.self);
-    free(program);
-}
-
-void plan_program_unref(struct plan_program *program)
-{
-    if (!program || atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    if (program->prepared)
-        program->prepared_ops->abandon(program->prepared);
-    plan_program_unhold(program);
-}
-
 /* ---- life ---- */
 
 struct plan *plan_ref(struct plan *plan)
@@ -87,7 +42,7 @@ void plan_unref(struct plan *plan)
     if (!plan || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1)
         return;
     for (uint32_t i = 0; i < plan->n_steps; i++)
-        plan_program_unref(plan->steps[i].program);
+        program_unref(plan->steps[i].program);
     arena_fini(&plan->arena);
     free(plan);
 }
@@ -291,7 +246,7 @@ static frit_status make_step(struct builder *builder, const struct plan_block *b
     TRY(step_outputs(builder, step, err));
     TRY(label_step(plan, step, err));
     if (step->program)
-        plan_program_ref(step->program);
+        program_ref(step->program);
     plan->n_steps++;
     return FRIT_OK;
 }

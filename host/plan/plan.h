@@ -13,6 +13,7 @@
 #include <frit/fuser.h>
 
 #include "base/str.h"
+#include "plan/program.h"
 #include "plan/relative.h"
 
 /* Why a block got no more ops. */
@@ -27,49 +28,9 @@ enum plan_end {
 };
 const char *plan_end_name(enum plan_end end);
 
-/* What the device layer keeps with a program. */
-struct plan_prepared_ops {
-    void (*abandon)(void *prepared); /* no plan uses the program any more */
-    void (*destroy)(void *prepared);
-};
-
-/* A program that covers a block, shared by the plans and steps that use it. */
-struct plan_program {
-    atomic_uint refs;         /* of plans and steps */
-    atomic_uint holds;        /* of all refs one, and of compiles: the last one destroys it */
-    atomic_bool disabled;     /* it failed: its ops run by themselves from now on */
-    uint32_t fuser;           /* index among the device's fusers */
-    frit_program program;     /* destroyed with the last reference */
-    _Atomic(void *) prepared; /* NULL: nothing */
-    const struct plan_prepared_ops *_Atomic prepared_ops;
-};
-
-/* Takes the program over; NULL without memory (then the caller still has it). */
-struct plan_program *plan_program_create(const frit_program *program, uint32_t fuser);
-void plan_program_ref(struct plan_program *program);
-void plan_program_unref(struct plan_program *program); /* NULL does nothing */
-/* Keeps the program, but it counts as abandoned where nobody else has it. */
-void plan_program_hold(struct plan_program *program);
-void plan_program_unhold(struct plan_program *program); /* NULL does nothing */
-
-/* Whose `program` it is. */
-static inline struct plan_program *plan_program_of(const frit_program *program)
-{
-    return (struct plan_program *)(void *)((char *)(uintptr_t)program -
-                                           offsetof(struct plan_program, program));
-}
-
-/* Whether the device takes launches of a program with a whole table: the driver's own as they are,
- * others as the commands that they record. */
-static inline bool plan_program_runs(const frit_program *program, const frit_fuser_device *device)
-{
-    return device->same_plugin ||
-           (FRIT_HAS(program->table, frit_program_table, record) && program->table->record);
-}
-
 /* What a search found: ops in the order of their step. */
 struct plan_block {
-    struct plan_program *program; /* NULL: each op runs by itself */
+    struct program *program; /* NULL: each op runs by itself */
     uint32_t n_ops;
     const uint32_t *ops; /* numbers in the segment */
     uint32_t score;
@@ -77,8 +38,8 @@ struct plan_block {
 };
 
 struct plan_step {
-    struct plan_program *program; /* NULL: one op that runs by itself */
-    const char *label;            /* "map: add mul exp" or the op's name; for people and failures */
+    struct program *program; /* NULL: one op that runs by itself */
+    const char *label;       /* "map: add mul exp" or the op's name; for people and failures */
     uint32_t score;
     enum plan_end end;
     uint32_t n_ops, n_in, n_out, n_dead;

@@ -13,21 +13,25 @@ void batch_fini(struct batch *batch)
     free(batch->cmds);
     free(batch->ranges);
     free(batch->written);
-    free(batch->prepared);
+    free(batch->kept);
     *batch = (struct batch){0};
 }
 
 struct batch_mark batch_mark(const struct batch *batch)
 {
     return (struct batch_mark){batch->n_cmds,     batch->n_ranges,     batch->since,
-                               batch->n_written,  batch->n_prepared,   batch->n_launches,
+                               batch->n_written,  batch->n_kept,       batch->n_launches,
                                batch->n_barriers, batch->launches.last};
 }
 
 void batch_cut(struct batch *batch, const struct batch_mark *mark)
 {
-    while (batch->n_prepared > mark->n_prepared)
-        prepared_unref(batch->prepared[--batch->n_prepared]);
+    while (batch->n_kept > mark->n_kept) {
+        const struct batch_kept *kept = &batch->kept[--batch->n_kept];
+
+        prepared_unref(kept->prepared);
+        program_unref(kept->program);
+    }
     if (batch->launches.last > mark->last_launch)
         lineage_end(batch->lineage, &batch->launches, mark->last_launch, 0);
     batch->n_cmds = mark->n_cmds;
@@ -127,14 +131,14 @@ frit_status batch_writes(struct batch *batch, struct buffer *buffer, frit_err *e
     return FRIT_OK;
 }
 
-frit_status batch_keep(struct batch *batch, struct prepared *prepared, frit_err *err)
+frit_status batch_keep(struct batch *batch, struct program *program, struct prepared *prepared,
+                       frit_err *err)
 {
-    if (!array_grow(&batch->prepared, &batch->prepared_capacity, batch->n_prepared, 1,
-                    sizeof(struct prepared *))) {
+    if (!array_grow(&batch->kept, &batch->kept_capacity, batch->n_kept, 1, sizeof(*batch->kept))) {
         prepared_unref(prepared);
-        return fail_memory(err, sizeof(struct prepared *));
+        return fail_memory(err, sizeof(*batch->kept));
     }
-    batch->prepared[batch->n_prepared++] = prepared;
+    batch->kept[batch->n_kept++] = (struct batch_kept){program_ref(program), prepared};
     return FRIT_OK;
 }
 

@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "device/lineage.h"
 #include "device/prepared.h"
+#include "plan/program.h"
 
 struct batch_range {
     const void *memory; /* NULL: nothing */
@@ -19,18 +20,24 @@ struct batch_range {
     bool write;
 };
 
+/* References. */
+struct batch_kept {
+    struct program *program;
+    struct prepared *prepared;
+};
+
 /* All zero is empty. */
 struct batch {
     struct arena arena;
     frit_cmd *cmds;
     struct batch_range *ranges;
-    struct buffer **written;    /* get the timeline value; alive until the submit */
-    struct prepared **prepared; /* what the launches point into, a reference each */
+    struct buffer **written; /* get the timeline value; alive until the submit */
+    struct batch_kept *kept; /* what the launches point into */
     uint32_t n_cmds, cmds_capacity;
     uint32_t n_ranges, ranges_capacity;
     uint32_t since; /* first range after the last BARRIER */
     uint32_t n_written, written_capacity;
-    uint32_t n_prepared, prepared_capacity;
+    uint32_t n_kept, kept_capacity;
     uint32_t n_launches;
     uint32_t n_barriers;
     struct lineage_batch launches;
@@ -39,7 +46,7 @@ struct batch {
 
 /* A place to come back to. */
 struct batch_mark {
-    uint32_t n_cmds, n_ranges, since, n_written, n_prepared, n_launches, n_barriers;
+    uint32_t n_cmds, n_ranges, since, n_written, n_kept, n_launches, n_barriers;
     uint64_t last_launch; /* number */
 };
 
@@ -62,8 +69,10 @@ frit_status batch_copy(struct batch *batch, const struct buffer *from, uint64_t 
                        struct buffer *to, frit_err *err);
 /* The buffer is written by the commands added last, and what it is a part of. */
 frit_status batch_writes(struct batch *batch, struct buffer *buffer, frit_err *err);
-/* Keeps an answer until the submit; takes the reference over, also on failure. */
-frit_status batch_keep(struct batch *batch, struct prepared *prepared, frit_err *err);
+/* Keeps a program and what its prepare answered until the submit; takes the reference to the latter
+ * over, also on failure. */
+frit_status batch_keep(struct batch *batch, struct program *program, struct prepared *prepared,
+                       frit_err *err);
 
 /* One submit of everything.  On success the batch is empty and what was written has its timeline
  * value, which is *value; otherwise it is as before, and nothing was enqueued. */

@@ -4,11 +4,9 @@
 #include "run/bound_cache.h"
 
 /* Ends a bound plan that no cache has any more, with its reference to the plan. */
-static void end(frit_device *device, struct bound_plan *bound, struct plan *plan)
+static void end(struct bound_plan *bound, struct plan *plan)
 {
     bound_plan_destroy(bound);
-    if (plan_is_unshared(plan))
-        device_wait(device, atomic_load(&device->last_value), NULL);
     plan_unref(plan);
 }
 
@@ -37,7 +35,6 @@ static bool evict(struct cache_entry *entry)
     if (pthread_mutex_trylock(cache->baton))
         return false;
     found = find(cache, bound);
-    bound->device = cache->device;
     bound->plan = found->plan;
     take_out(cache, found);
     pthread_mutex_unlock(cache->baton);
@@ -48,7 +45,7 @@ static void release(struct cache_entry *entry)
 {
     struct bound_plan *bound = (struct bound_plan *)entry;
 
-    end(bound->device, bound, bound->plan);
+    end(bound, bound->plan);
 }
 
 static const struct cache_class bound_class = {evict, release};
@@ -96,7 +93,7 @@ void bound_cache_remove(struct bound_cache *cache, struct bound_entry *entry)
     cache_lock(&cache->device->cache);
     cache_remove(&cache->device->cache, &bound->entry);
     cache_unlock(&cache->device->cache);
-    end(cache->device, bound, plan);
+    end(bound, plan);
 }
 
 static struct bound_entry *least_recent(struct bound_cache *cache)

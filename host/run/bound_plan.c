@@ -30,8 +30,10 @@ void bound_plan_destroy(struct bound_plan *bound)
 {
     if (!bound)
         return;
-    for (uint32_t i = 0; i < bound->n_launches; i++)
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
         prepared_unref(bound->launches[i].prepared);
+        program_unref(program_of(bound->launches[i].launch.program));
+    }
     free(bound->launches);
     free(bound->buffers);
     free(bound->cmds);
@@ -206,6 +208,7 @@ void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *f
                                 .barrier = from->barrier,
                                 .block = from->block};
     prepared_ref(to->prepared);
+    program_ref(program_of(l->program));
     if (spec->workspace_bytes && spec->workspace_zeroed)
         to->zeroed_bytes = spec->workspace_bytes;
     bound->n_blocks += from->block;

@@ -115,8 +115,7 @@ struct bound_list {
 struct bound_plan {
     struct cache_entry entry; /* first; of the device's cache, while a bound_cache has it */
     struct bound_cache *cache;
-    frit_device *device; /* this and the next once it is evicted */
-    struct plan *plan;   /* one reference */
+    struct plan *plan; /* a reference, once it is evicted */
     struct arena arena;
     bool spoiled;
     struct bound_value *values;

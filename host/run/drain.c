@@ -116,7 +116,7 @@ static void run_unknown(struct stream *stream)
         return;
     run_first(stream, found->n_calls, found);
     home_leave(&stream->home);
-    execution_drop_plan(stream->device, found);
+    plan_unref(found);
     home_enter(&stream->home);
 }
 
@@ -219,7 +219,7 @@ static void run_detached(struct execution *f, struct walker *walker)
         timeline_end(begun, "search", str_of("explore"));
     }
     execution_run(f, plan);
-    execution_drop_plan(f->stream->device, found);
+    plan_unref(found);
 }
 
 bool stream_drain(struct stream *stream, enum drain_cause cause)

@@ -153,20 +153,11 @@ static struct run_value *values_alloc(struct executor *executor, const struct pl
     return arena_array(&graph->arena, (size_t)n + 1, sizeof(struct run_value));
 }
 
-/* Outside of any lock: plans that were forgotten end when what they launched has. */
+/* Outside of any lock. */
 static void reap_plans(frit_device *device)
 {
-    if (!automaton_has_gone(device->automaton))
-        return;
-    device_wait(device, atomic_load(&device->last_value), NULL);
-    automaton_reap(device->automaton);
-}
-
-void execution_drop_plan(frit_device *device, struct plan *plan)
-{
-    if (plan && plan_is_unshared(plan))
-        device_wait(device, atomic_load(&device->last_value), NULL);
-    plan_unref(plan);
+    if (automaton_has_gone(device->automaton))
+        automaton_reap(device->automaton);
 }
 
 /* The end of an execution, inside the lock, which it leaves: nothing is held any more. */

@@ -41,8 +41,4 @@ void execution_run(struct execution *execution, struct plan *plan);
 /* Fails all of them instead. */
 void execution_fail(struct execution *execution, frit_status status);
 
-/* Ends the reference to a plan that the automaton may not have kept, when what it launched has
- * ended.  NULL does nothing. */
-void execution_drop_plan(frit_device *device, struct plan *plan);
-
 #endif

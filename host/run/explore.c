@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
-#include "device/program.h"
+#include "device/programs.h"
 #include "graph/decompose.h"
 #include "search/fuser.h"
 
@@ -93,13 +93,13 @@ static frit_status wants_expansion(const struct adding *a, const struct graph_op
                                 .attrs = op->attrs,
                                 .in = in,
                                 .out = types};
-    const struct op_program *program;
+    bool has;
 
     *yes = decompose_has(op->op, op->n_in) && has_elements(op, types);
     if (!*yes || row->cls == FRIT_CLASS_VIEW || a->device->config.decompose)
         return FRIT_OK;
-    TRY(programs_get(a->device, &call, &program, err));
-    *yes = !program->program.table;
+    TRY(programs_have(a->device, &call, &has, err));
+    *yes = !has;
     return FRIT_OK;
 }
 
@@ -461,7 +461,7 @@ static frit_status finish(struct explorer *e, frit_device *device, bool all, str
     if (!st && log_enabled(FRIT_LOG_DEBUG, "fusion"))
         log_plan(device, *plan);
     for (uint32_t i = 0; i < n_blocks; i++)
-        plan_program_unref(blocks[i].program);
+        program_unref(blocks[i].program);
     search_reset(e->search);
     return st;
 }

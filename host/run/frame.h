@@ -46,7 +46,7 @@ struct run_scratch {
 
 /* A step of either kind of frame. */
 struct frame_step {
-    struct plan_program *program;
+    struct program *program;
     const char *label;
     const uint32_t *ops;
     uint32_t n_ops;

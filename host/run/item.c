@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "device/label.h"
-#include "device/program.h"
+#include "device/programs.h"
 #include "graph/decompose.h"
 #include "run/bound_plan.h"
 #include "run/fallback.h"
@@ -246,7 +246,7 @@ static bool run_block(struct frame *frame, const struct frame_step *step)
     if (outputs_are_empty(frame, step->out, step->n_out)) {
         st = make_empty(frame, step->out, step->n_out, &err);
     } else if (is_usable(frame, step, &err)) {
-        st = programs_prepared_cache(step->program, &call.cache, &err);
+        st = programs_prepared_cache(frame->device, step->program, &call.cache, &err);
         if (!st && !launch_or_settle(&call, &st, &err))
             return false;
     }
@@ -283,14 +283,14 @@ static frit_status run_view(struct frame *frame, const struct graph_op *op, frit
     return FRIT_OK;
 }
 
-/* The driver's program for an op; FRIT_UNSUPPORTED where it has none. */
+/* The driver's program for an op, a new reference also on failure; FRIT_UNSUPPORTED where it has
+ * none. */
 static frit_status native_program(struct frame *frame, const struct graph_op *op,
                                   struct launch_call *launch, uint32_t *in, frit_err *err)
 {
     struct arena arena = {0};
     struct op_input *inputs = arena_array(&arena, op->n_in + 1, sizeof(*inputs));
     struct op_type out[FRIT_OP_MAX_OUT];
-    const struct op_program *program;
     struct program_call call;
     frit_status st;
 
@@ -299,16 +299,12 @@ static frit_status native_program(struct frame *frame, const struct graph_op *op
     call = program_call_of(frame->graph, op, inputs, out);
     for (uint32_t i = 0; i < op->n_in; i++)
         in[i] = op->in[i].kind == FRIT_OPERAND_TENSOR ? op->in[i].value : GRAPH_NO_VALUE;
-    st = programs_get(frame->device, &call, &program, err);
+    st = programs_get(frame->device, &call, &launch->program, err);
     arena_fini(&arena);
-    if (st)
-        return st;
-    if (!program->program.table)
+    if (!st && !launch->program)
         return fail(err, FRIT_UNSUPPORTED, "the driver of %s has no such op for these types",
                     frame->device->name);
-    launch->program = &program->program;
-    launch->cache = program->cache;
-    return FRIT_OK;
+    return st ? st : programs_prepared_cache(frame->device, launch->program, &launch->cache, err);
 }
 
 /* What one attempt at an op came to. */
@@ -339,6 +335,7 @@ static void run_native(struct frame *frame, const uint32_t *number, struct attem
     attempt->claimed = !attempt->status;
     if (attempt->claimed)
         attempt->went_back = !launch_or_settle(&call, &attempt->status, err);
+    program_unref(call.program);
     arena_fini(&arena);
 }
 

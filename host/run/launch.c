@@ -28,7 +28,7 @@ bool launch_commands_known(const frit_cmd *cmds, uint32_t n)
 /* A program of another plugin writes its own commands. */
 static frit_status record(struct launch *l, frit_err *err)
 {
-    const frit_program *program = l->call->program;
+    const frit_program *program = &l->call->program->program;
     uint32_t capacity = 8, n = 0;
     frit_cmd *cmds = NULL;
 
@@ -54,7 +54,7 @@ static frit_status record(struct launch *l, frit_err *err)
 
 static frit_status command(struct launch *l, frit_err *err)
 {
-    const frit_program_table *table = l->call->program->table;
+    const frit_program_table *table = l->call->program->program.table;
     frit_cmd cmd = {.struct_size = sizeof(cmd), .kind = FRIT_CMD_LAUNCH, .launch = l->launch};
 
     if (FRIT_HAS(table, frit_program_table, record) && table->record)
@@ -68,10 +68,10 @@ static uint64_t enter_lineage(struct launch *l)
     const struct launch_call *call = l->call;
     frit_device *device = l->frame->device;
     struct lineage *lineage = device->lineage;
-    const struct lineage_launch launch = {
-        .stream = l->frame->stream,
-        .label = label_of(device->labels, call->label),
-        .disabled = call->block ? &plan_program_of(call->program)->disabled : NULL};
+    const struct lineage_launch launch = {.stream = l->frame->stream,
+                                          .label = label_of(device->labels, call->label),
+                                          .disabled =
+                                              call->block ? &call->program->disabled : NULL};
     uint64_t cookie;
 
     if (!lineage_is_needed(device))
@@ -117,7 +117,7 @@ static void fill_launch(struct launch *l)
     launch->n_scalars = l->scalars.n_scalars;
     launch->n_bounds = l->scalars.n_bounds;
     launch->cookie = enter_lineage(l);
-    launch->program = l->call->program;
+    launch->program = &l->call->program->program;
     launch->spec = &l->prepared->spec;
     launch->variant = &l->prepared->variant;
     launch->args = l->args;
@@ -187,7 +187,7 @@ static frit_status finish(struct launch *l, frit_err *err)
     TRY(command(l, err));
     add_to_bound(l, n_barriers);
     l->prepared = NULL;
-    TRY(batch_keep(l->batch, prepared, err));
+    TRY(batch_keep(l->batch, l->call->program, prepared, err));
     for (uint32_t k = 0; k < l->call->n_out && !l->given; k++) {
         if (l->call->out[k] != GRAPH_NO_VALUE)
             l->frame->values[l->call->out[k]].value = l->out[k];
@@ -246,17 +246,19 @@ frit_status launch_copy(struct frame *frame, uint32_t number, const int64_t *str
         .frame = frame, .label = "copy", .n_in = 1, .n_out = 1, .in = &number, .strides = strides};
     struct launch l = {
         .call = &call, .frame = frame, .batch = &frame->scratch->batch, .given = value};
-    const struct op_program *program;
+    frit_status st;
 
-    TRY(programs_get(frame->device, &row, &program, err));
-    if (!program->program.table)
+    TRY(programs_get(frame->device, &row, &call.program, err));
+    if (!call.program)
         return fail(err, FRIT_UNSUPPORTED, "the driver of %s cannot copy this type",
                     frame->device->name);
-    call.program = &program->program;
-    call.cache = program->cache;
-    TRY(launch(&l, err));
-    *out = l.out[0];
-    return FRIT_OK;
+    st = programs_prepared_cache(frame->device, call.program, &call.cache, err);
+    if (!st)
+        st = launch(&l, err);
+    program_unref(call.program);
+    if (!st)
+        *out = l.out[0];
+    return st;
 }
 
 bool launch_lacked_memory(frit_status status)

@@ -9,7 +9,7 @@
 
 struct launch_call {
     struct frame *frame;
-    const frit_program *program;
+    struct program *program; /* the caller's reference */
     struct prepared_cache *cache;
     const char *label;
     bool block;          /* the program covers a block */
@@ -26,7 +26,7 @@ static inline struct launch_call launch_call_of_block(struct frame *frame,
                                                       const struct frame_step *step)
 {
     return (struct launch_call){.frame = frame,
-                                .program = &step->program->program,
+                                .program = step->program,
                                 .label = step->label,
                                 .block = true,
                                 .ops = step->ops,

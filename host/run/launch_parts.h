@@ -3,7 +3,7 @@
 #ifndef RUN_LAUNCH_PARTS_H
 #define RUN_LAUNCH_PARTS_H
 
-#include "device/program.h"
+#include "device/programs.h"
 #include "run/launch.h"
 #include "run/launch_scalars.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "device/program.h"
+#include "device/programs.h"
 
 /* A launch to come, of a frame whose values are predicted. */
 struct coming {
@@ -57,6 +57,7 @@ static struct run_value *predict_values(const struct frame *frame)
 static void coming_init(struct coming *c, const struct frame *frame)
 {
     c->frame = *frame;
+    c->call = (struct launch_call){0};
     c->frame.values = frame->predicted;
     c->frame.bound = NULL;
     c->frame.notes = NULL;
@@ -71,7 +72,6 @@ static bool coming_op(struct coming *c, const struct frame *frame, const uint32_
     const struct graph_op *op = &frame->graph->ops[*number];
     struct op_input inputs[FRIT_OP_MAX_IN];
     struct op_type out[FRIT_OP_MAX_OUT];
-    const struct op_program *program;
     struct program_call call;
 
     coming_init(c, frame);
@@ -80,11 +80,7 @@ static bool coming_op(struct coming *c, const struct frame *frame, const uint32_
     call = program_call_of(frame->graph, op, inputs, out);
     for (uint32_t i = 0; i < op->n_in; i++)
         c->in[i] = op->in[i].kind == FRIT_OPERAND_TENSOR ? op->in[i].value : GRAPH_NO_VALUE;
-    if (programs_get(frame->device, &call, &program, NULL) || !program->program.table)
-        return false;
     c->call = (struct launch_call){.frame = &c->frame,
-                                   .program = &program->program,
-                                   .cache = program->cache,
                                    .label = op_row(op->op)->name,
                                    .ops = number,
                                    .n_ops = 1,
@@ -92,15 +88,26 @@ static bool coming_op(struct coming *c, const struct frame *frame, const uint32_
                                    .n_out = op->n_out,
                                    .in = c->in,
                                    .out = op->out};
-    return true;
+    return !programs_get(frame->device, &call, &c->call.program, NULL) && c->call.program &&
+           !programs_prepared_cache(frame->device, c->call.program, &c->call.cache, NULL);
 }
 
 static bool coming_block(struct coming *c, const struct frame *frame, const struct frame_step *step)
 {
     coming_init(c, frame);
     c->call = launch_call_of_block(&c->frame, step);
+    program_ref(step->program);
     return !atomic_load(&step->program->disabled) &&
-           !programs_prepared_cache(step->program, &c->call.cache, NULL);
+           !programs_prepared_cache(frame->device, step->program, &c->call.cache, NULL);
+}
+
+/* Asks for what was found, and gives its program back. */
+static frit_status coming_ask(struct coming *c, bool found, bool queue)
+{
+    frit_status st = found ? launch_prepare_ahead(&c->launch, queue) : FRIT_UNSUPPORTED;
+
+    program_unref(c->call.program);
+    return st;
 }
 
 void prefetch_programs(struct frame *frame)
@@ -112,16 +119,14 @@ void prefetch_programs(struct frame *frame)
     frame->predicted = predict_values(frame);
     for (uint32_t s = 0; frame->predicted && s < frame->plan->n_steps; s++) {
         struct frame_step step;
-        bool coming;
-
         frame_step_at(frame, s, &step);
         if ((frame->idle && frame->idle[s]) || (!step.program && step.n_ops != 1))
             continue;
         if (!step.program && is_view(&frame->graph->ops[step.ops[0]]))
             continue;
-        coming = step.program ? coming_block(&c, frame, &step) : coming_op(&c, frame, step.ops);
-        if (coming)
-            launch_prepare_ahead(&c.launch, true);
+        coming_ask(&c,
+                   step.program ? coming_block(&c, frame, &step) : coming_op(&c, frame, step.ops),
+                   true);
         batch_reset(&frame->scratch->batch);
     }
 }
@@ -133,8 +138,7 @@ bool prefetch_ops_are_ready(const struct launch *l)
     for (uint32_t i = 0; l->frame->predicted && i < l->call->n_ops; i++) {
         if (is_view(&l->frame->graph->ops[l->call->ops[i]]))
             continue;
-        if (coming_op(&c, l->frame, &l->call->ops[i]) &&
-            launch_prepare_ahead(&c.launch, false) == FRIT_BUSY)
+        if (coming_ask(&c, coming_op(&c, l->frame, &l->call->ops[i]), false) == FRIT_BUSY)
             return false;
     }
     return true;

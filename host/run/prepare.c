@@ -111,7 +111,7 @@ static frit_status ask(struct launch *l, uint32_t candidate, frit_err *err)
     l->prepared = NULL;
     sign(l, candidate, &signature);
     query.key_bytes = l->key_bytes;
-    TRY(prepared_cache_get(l->frame->device, l->call->cache, &query, &l->prepared, err));
+    TRY(prepared_cache_get(l->call->cache, &query, &l->prepared, err));
     if (l->prepared->status < 0)
         return fail(err, l->prepared->status, "%s", l->prepared->text);
     return l->prepared->status;

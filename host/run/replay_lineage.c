@@ -33,7 +33,7 @@ void replay_restore_writers(struct bound_plan *bound, frit_device *device)
 
 static atomic_bool *disabled_flag(const struct bound_launch *l)
 {
-    return l->block ? &plan_program_of(l->launch.program)->disabled : NULL;
+    return l->block ? &program_of(l->launch.program)->disabled : NULL;
 }
 
 static void enter_launch(struct bound_launch *l, struct lineage *lineage, uint32_t stream,

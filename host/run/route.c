@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/route.h"
 
-#include "device/program.h"
+#include "device/programs.h"
 #include "graph/decompose.h"
 
 enum {
@@ -50,10 +50,9 @@ static bool is_single(const struct frame_step *step)
 static bool is_lacking(struct frame *frame, const struct graph_op *op)
 {
     struct op_type out[FRIT_OP_MAX_OUT];
-    const struct op_program *program;
     struct arena arena = {0};
     struct op_input *in;
-    bool lacking = false;
+    bool has, lacking = false;
 
     if (op_row(op->op)->cls == FRIT_CLASS_VIEW || decompose_has(op->op, op->n_in))
         return false;
@@ -61,7 +60,7 @@ static bool is_lacking(struct frame *frame, const struct graph_op *op)
     if (in) {
         struct program_call call = program_call_of(frame->graph, op, in, out);
 
-        lacking = !programs_get(frame->device, &call, &program, NULL) && !program->program.table;
+        lacking = !programs_have(frame->device, &call, &has, NULL) && !has;
     }
     arena_fini(&arena);
     return lacking;

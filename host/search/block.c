@@ -285,7 +285,7 @@ static const char *program_fault(const struct fuser *fuser, const frit_program *
         return "its program lacks a table or a required slot";
     if (table->describe(program->self, &info, &ignored) || info.n_ops != n_ops)
         return "describe of its program fails, or tells another n_ops than it had accepted";
-    if (!plan_program_runs(program, fuser->device))
+    if (!program_runs(program, fuser->device))
         return "its program has no record, which programs of another plugin than the driver's need";
     return NULL;
 }
@@ -297,7 +297,7 @@ static void program_discard(const frit_program *program)
         program->table->destroy(program->self);
 }
 
-frit_status block_finish(struct search_ctx *ctx, struct block *block, struct plan_program **program,
+frit_status block_finish(struct search_ctx *ctx, struct block *block, struct program **program,
                          uint32_t *n_ops, uint32_t *score, frit_err *err)
 {
     uint32_t k = 0;
@@ -326,7 +326,7 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pla
         }
         fuser_of(ctx, k)->table->destroy(feed->clone);
         feed->clone = NULL;
-        *program = plan_program_create(&made, k);
+        *program = program_create(&made, k);
         if (*program)
             return FRIT_OK;
         program_discard(&made);

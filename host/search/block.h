@@ -95,7 +95,7 @@ frit_status block_interleave(struct search_ctx *ctx, struct block *block, struct
 uint32_t block_best(const struct search_ctx *ctx, const struct block *block, uint32_t *fuser);
 /* The program of the best fuser; *program is NULL if there is none.  It covers the first *n_ops ops
  * of the block. */
-frit_status block_finish(struct search_ctx *ctx, struct block *block, struct plan_program **program,
+frit_status block_finish(struct search_ctx *ctx, struct block *block, struct program **program,
                          uint32_t *n_ops, uint32_t *score, frit_err *err);
 
 /* Fills the tallies of the block's ops from number `first` on, beside those before, which the

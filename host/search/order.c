@@ -246,7 +246,7 @@ static frit_status split(struct search_ctx *ctx, struct chunks *chunks, uint32_t
 {
     struct plan_block whole = chunks->items[number];
 
-    plan_program_unref(whole.program);
+    program_unref(whole.program);
     chunks->items[number].program = NULL;
     for (uint32_t i = 0; i < whole.n_ops; i++) {
         struct plan_block one = {.n_ops = 1, .ops = whole.ops + i, .end = PLAN_END_SINGLE};

@@ -229,7 +229,7 @@ static frit_status close_block(struct search *search, struct block *block, frit_
         search->found[found.ops[i]] = true;
     st = chunks_add(ctx, &search->chunks, &found, err);
     if (st)
-        plan_program_unref(found.program);
+        program_unref(found.program);
     return st;
 }
 
@@ -330,7 +330,7 @@ static frit_status find(struct search *search, bool all, uint32_t *end, frit_err
 static void drop_programs(struct search *search)
 {
     for (uint32_t c = 0; c < search->chunks.count; c++)
-        plan_program_unref(search->chunks.items[c].program);
+        program_unref(search->chunks.items[c].program);
     search->chunks.count = 0;
 }
 

@@ -24,7 +24,7 @@ enum { AS_FILE, AS_PLAN, AS_ROW };
 
 /* ---- a fuser that takes any state ---- */
 
-struct program {
+struct saved_program {
     uint64_t n_bytes;
     uint8_t bytes[];
 };
@@ -51,7 +51,7 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
 
 static frit_status to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
 {
-    const struct program *program = self;
+    const struct saved_program *program = self;
 
     (void)err;
     if (*n_bytes >= program->n_bytes && program->n_bytes)
@@ -69,7 +69,7 @@ static const frit_program_table program_table = {.struct_size = sizeof(program_t
 static frit_status from_state(void *instance, const frit_fuser_device *device, frit_str name,
                               const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err)
 {
-    struct program *program = malloc(sizeof(*program) + n_bytes);
+    struct saved_program *program = malloc(sizeof(*program) + n_bytes);
 
     (void)instance;
     (void)device;

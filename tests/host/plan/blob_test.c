@@ -10,7 +10,7 @@ static void test_blob(void **state)
 {
     struct store_fuser fuser;
     const struct store_context context = rig_context(&fuser, NULL);
-    struct plan_program *program = rig_program(5, 9, true);
+    struct program *program = rig_program(5, 9, true);
     struct plan *plan = rig_plan(4, 5, program), *again;
     struct str bytes = {0}, second = {0};
 
@@ -32,7 +32,7 @@ static void test_blob(void **state)
     str_fini(&bytes);
     str_fini(&second);
     plan_unref(plan);
-    plan_program_unref(program);
+    program_unref(program);
     assert_int_equal(atomic_load(&rig_live_programs), 0);
 }
 

@@ -33,10 +33,10 @@ static void destroy(void *self)
 static const frit_program_table table = {
     .struct_size = sizeof(table), .describe = describe, .prepare = prepare, .destroy = destroy};
 
-static struct plan_program *a_program(void)
+static struct program *a_program(void)
 {
     const frit_program program = {.struct_size = sizeof(program), .table = &table};
-    struct plan_program *shared = plan_program_create(&program, 3);
+    struct program *shared = program_create(&program, 3);
 
     assert_non_null(shared);
     programs++;
@@ -122,7 +122,7 @@ static void unfused_steps(void **state)
 
 static void programs_take_and_give(void **state)
 {
-    struct plan_program *program = a_program();
+    struct program *program = a_program();
     const uint32_t ops[] = {0, 3, 4}, rest[] = {1, 2};
     const struct plan_block blocks[] = {
         {.program = program, .n_ops = 3, .ops = ops, .score = 420, .end = PLAN_END_CLOSED},
@@ -144,7 +144,7 @@ static void programs_take_and_give(void **state)
                       "2: exp | ops 2 | in %3 | out %4 | dead %3 | single\n");
     /* Its memory is that of its view. */
     assert_int_equal(plan->last_step[2], 2);
-    plan_program_unref(program);
+    program_unref(program);
     assert_int_equal(programs, 1);
     plan_unref(plan);
     assert_int_equal(programs, 0);
@@ -206,7 +206,7 @@ static void d9_blocks_hold_each_op_once(void **state)
  * not. */
 static void plans_of_a_beginning(void **state)
 {
-    struct plan_program *program = a_program();
+    struct program *program = a_program();
     const uint32_t ops[] = {0, 1, 2};
     const struct plan_block block = {.program = program, .n_ops = 3, .ops = ops};
     struct plan *plan;
@@ -219,7 +219,7 @@ static void plans_of_a_beginning(void **state)
     assert_int_equal(plan->n_ops, 3);
     assert_int_equal(plan->last_step[6], PLAN_NO_STEP);
     plan_unref(plan);
-    plan_program_unref(program);
+    program_unref(program);
 }
 
 static void simulation_keeps_ordered_ops(void **state)

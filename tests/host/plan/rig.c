@@ -30,7 +30,7 @@ void rig_relative(uint32_t n_ops, uint32_t rows, struct relative *out)
     graph_fini(&graph);
 }
 
-struct plan *rig_plan(uint32_t n_ops, uint32_t rows, struct plan_program *program)
+struct plan *rig_plan(uint32_t n_ops, uint32_t rows, struct program *program)
 {
     uint32_t *ops = calloc(n_ops, sizeof(*ops));
     struct plan_block block = {
@@ -66,7 +66,7 @@ void rig_watch(struct plan *plan, atomic_uint *freed)
         .struct_size = sizeof(program), .table = &table, .self = (void *)freed};
 
     assert_null(plan->steps[0].program);
-    plan->steps[0].program = plan_program_create(&program, 0);
+    plan->steps[0].program = program_create(&program, 0);
     assert_non_null(plan->steps[0].program);
 }
 
@@ -140,13 +140,13 @@ static frit_status make_program(uint32_t n_bytes, uint8_t fill, bool saved, frit
     return FRIT_OK;
 }
 
-struct plan_program *rig_program(uint32_t n_bytes, uint8_t fill, bool saved)
+struct program *rig_program(uint32_t n_bytes, uint8_t fill, bool saved)
 {
     frit_program program = {.struct_size = sizeof(program)};
-    struct plan_program *shared;
+    struct program *shared;
 
     assert_int_equal(make_program(n_bytes, fill, saved, &program), FRIT_OK);
-    shared = plan_program_create(&program, 0);
+    shared = program_create(&program, 0);
     assert_non_null(shared);
     return shared;
 }

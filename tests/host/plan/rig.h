@@ -7,7 +7,7 @@
 
 /* A chain of `n_ops` unary ops, the values between them dead.  `rows` says which ones: bit i of it
  * for op i.  With a program all ops are one step, else each is one. */
-struct plan *rig_plan(uint32_t n_ops, uint32_t rows, struct plan_program *program);
+struct plan *rig_plan(uint32_t n_ops, uint32_t rows, struct program *program);
 /* As a segment. */
 void rig_relative(uint32_t n_ops, uint32_t rows, struct relative *out);
 
@@ -19,7 +19,7 @@ void rig_watch(struct plan *plan, atomic_uint *freed);
 
 /* A program of `n_bytes` bytes of state, `fill` each; counted while it lives.  With `saved` false
  * its table has no to_state. */
-struct plan_program *rig_program(uint32_t n_bytes, uint8_t fill, bool saved);
+struct program *rig_program(uint32_t n_bytes, uint8_t fill, bool saved);
 extern atomic_int rig_live_programs;
 
 /* The only fuser there: number 0. */

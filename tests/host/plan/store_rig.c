@@ -68,7 +68,7 @@ uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n
 
     walker_init(&walker, automaton);
     for (uint32_t w = first; w < first + n_ways; w++) {
-        struct plan_program *program = w % 2 ? rig_program(w % 50 * 10, (uint8_t)w, true) : NULL;
+        struct program *program = w % 2 ? rig_program(w % 50 * 10, (uint8_t)w, true) : NULL;
         struct plan *part = rig_plan(3, w, program), *all = rig_plan(5, w, program);
 
         store_rig_walk(&walker, 10 * w, 1);
@@ -79,7 +79,7 @@ uint32_t store_rig_learn(struct automaton *automaton, uint32_t first, uint32_t n
         n_plans += 2;
         plan_unref(part);
         plan_unref(all);
-        plan_program_unref(program);
+        program_unref(program);
     }
     walker_fini(&walker);
     return n_plans;

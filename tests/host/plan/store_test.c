@@ -267,7 +267,7 @@ static void test_unsaved_program(void **state)
 {
     struct store_rig world = store_rig_open();
     struct store_context *context = store_rig_context(&world);
-    struct plan_program *program = rig_program(4, 1, false);
+    struct program *program = rig_program(4, 1, false);
     struct plan *plan = rig_plan(3, 0, program), *plain = rig_plan(3, 0, NULL), *found;
     struct automaton *automaton = store_rig_automaton();
     struct walker walker;
@@ -293,7 +293,7 @@ static void test_unsaved_program(void **state)
     automaton_destroy(automaton);
     plan_unref(plan);
     plan_unref(plain);
-    plan_program_unref(program);
+    program_unref(program);
     store_rig_close(&world);
 }
 

@@ -135,17 +135,17 @@ static bool is_in(const struct bench_block *block, uint32_t op)
     return false;
 }
 
-struct plan_program *bench_program(struct driver *driver, const struct driver_op *ops,
-                                   uint32_t n_ops, const int *out, bool foreign)
+struct program *bench_program(struct driver *driver, const struct driver_op *ops, uint32_t n_ops,
+                              const int *out, bool foreign)
 {
     frit_program program = driver_block(driver, ops, n_ops, out, foreign);
-    struct plan_program *shared = plan_program_create(&program, 0);
+    struct program *shared = program_create(&program, 0);
 
     assert_non_null(shared);
     return shared;
 }
 
-struct driver_program *bench_script(const struct plan_program *program)
+struct driver_program *bench_script(const struct program *program)
 {
     return program->program.self;
 }
@@ -174,7 +174,7 @@ void bench_plan(struct bench *b, const struct bench_block *blocks, uint32_t n_bl
     if (plan_create(&relative, b->graph.n_ops, all, n, &b->plan, &err))
         fail_msg("%s", err.text);
     for (uint32_t i = 0; i < n_blocks; i++)
-        plan_program_unref(blocks[i].program);
+        program_unref(blocks[i].program);
     relative_fini(&relative);
 }
 

@@ -37,14 +37,14 @@ uint32_t bench_flip(struct bench *b, uint32_t x);
 void bench_want(struct bench *b, uint32_t value);
 
 /* What a block runs, `foreign` as in driver_block; and its script. */
-struct plan_program *bench_program(struct driver *driver, const struct driver_op *ops,
-                                   uint32_t n_ops, const int *out, bool foreign);
-struct driver_program *bench_script(const struct plan_program *program);
+struct program *bench_program(struct driver *driver, const struct driver_op *ops, uint32_t n_ops,
+                              const int *out, bool foreign);
+struct driver_program *bench_script(const struct program *program);
 
 /* Makes the plan: the blocks, each with a program whose reference goes over, at the place of their
  * first op, and the rest of the ops by themselves; no blocks: program order. */
 struct bench_block {
-    struct plan_program *program;
+    struct program *program;
     uint32_t n_ops;
     uint32_t ops[16];
 };

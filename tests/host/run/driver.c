@@ -267,7 +267,7 @@ static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count,
     return FRIT_OK;
 }
 
-static struct driver_program *program_create(struct driver *driver, uint32_t op)
+static struct driver_program *driver_program_create(struct driver *driver, uint32_t op)
 {
     struct driver_program *program = calloc(1, sizeof(*program));
 
@@ -285,14 +285,14 @@ static frit_status op_program(void *self, const frit_op_desc *op, frit_program *
     out->table = driver->bad_table ? &bad_table : &table;
     if (driver->bad_table)
         return FRIT_OK;
-    out->self = program_create(driver, op->id);
+    out->self = driver_program_create(driver, op->id);
     return out->self ? FRIT_OK : fail_memory(err, sizeof(struct driver_program));
 }
 
 frit_program driver_block(struct driver *driver, const struct driver_op *ops, uint32_t n_ops,
                           const int *out, bool foreign)
 {
-    struct driver_program *program = program_create(driver, 0);
+    struct driver_program *program = driver_program_create(driver, 0);
 
     assert_non_null(program);
     program->ops = ops;

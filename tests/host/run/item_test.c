@@ -15,7 +15,7 @@ static const int third[] = {4};
 
 /* -((x + 1) * y), as one block with the given script, and another op on top. */
 static void open_block(struct bench *b, struct driver *driver, bool foreign,
-                       struct plan_program **program, uint32_t *result)
+                       struct program **program, uint32_t *result)
 {
     struct bench_block block = {.n_ops = 3, .ops = {0, 1, 2}};
     uint32_t x, y;
@@ -34,7 +34,7 @@ static void test_a_block_is_one_launch(void **state)
 {
     for (int foreign = 0; foreign < 2; foreign++) {
         struct driver driver = {0};
-        struct plan_program *program;
+        struct program *program;
         struct bench b;
         uint32_t y;
 
@@ -54,7 +54,7 @@ static void test_a_block_is_one_launch(void **state)
 static void test_copies_for_a_refused_candidate_are_not_made(void **state)
 {
     struct driver driver = {0};
-    struct plan_program *program;
+    struct program *program;
     struct bench b;
     uint32_t y;
 
@@ -73,7 +73,7 @@ static void test_copies_for_a_refused_candidate_are_not_made(void **state)
 static void test_the_next_candidate_takes_over(void **state)
 {
     struct driver driver = {0};
-    struct plan_program *program;
+    struct program *program;
     struct bench b;
     uint32_t y;
 
@@ -95,7 +95,7 @@ static void test_the_next_candidate_takes_over(void **state)
 static void test_a_refused_block_runs_op_by_op(void **state)
 {
     struct driver driver = {.poison = true};
-    struct plan_program *program;
+    struct program *program;
     struct bench b;
     uint32_t y;
 
@@ -118,7 +118,7 @@ static void test_a_refused_block_runs_op_by_op(void **state)
 static void test_new_generations_are_asked_again(void **state)
 {
     struct driver driver = {0};
-    struct plan_program *program;
+    struct program *program;
     struct bench b;
     uint32_t y;
 
@@ -144,7 +144,7 @@ static void test_a_program_that_fails_is_disabled(void **state)
 {
     for (int memory = 0; memory < 2; memory++) {
         struct driver driver = {.reverse = true};
-        struct plan_program *program;
+        struct program *program;
         struct bench b;
         uint32_t y;
 
@@ -205,7 +205,7 @@ static void test_a_late_failure_names_the_block(void **state)
 {
     for (int inside = 0; inside < 2; inside++) {
         struct driver driver = {.complete_status = FRIT_TIMEOUT, .inline_queue = inside};
-        struct plan_program *program;
+        struct program *program;
         struct failure *failure;
         struct bench b;
         uint32_t y;

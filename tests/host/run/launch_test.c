@@ -6,7 +6,7 @@
 
 #include <frit/frit.h>
 
-#include "device/program.h"
+#include "device/programs.h"
 
 static const float six[6] = {1, 2, 3, 4, 5, 6};
 
@@ -328,6 +328,46 @@ static void test_an_op_form_has_no_launch_fields(void **state)
     op_form_fini(&form);
 }
 
+/* One relative op for each of 8^7 numbers: dims that are equal or not to those before. */
+static struct op_type some_type(uint32_t number)
+{
+    struct op_type type = {.dtype = FRIT_F32, .rank = 8, .dims = {2}};
+
+    for (uint32_t d = 1; d < type.rank; d++, number /= 8)
+        type.dims[d] = 2 + number % 8;
+    return type;
+}
+
+/* Programs of ops leave as others come, and end when what they launched has run. */
+static void test_programs_of_ops_leave(void **state)
+{
+    enum { OPS = 3000, FIT = (1 << 20) / 2 / 1024 };
+    struct driver driver = {0};
+    frit_device *device = driver_device(&driver, 100);
+    frit_tensor *x = make(device), *y = frit_neg(x);
+    uint32_t most = 0;
+
+    (void)state;
+    assert_int_equal(frit_flush(device), FRIT_OK);
+    for (uint32_t i = 0; i < OPS; i++) {
+        struct op_type type = some_type(i * 699);
+        const struct op_input in = {.kind = FRIT_OPERAND_TENSOR, .type = type};
+        struct program_call call = {
+            .op = FRIT_OP_neg, .n_in = 1, .n_out = 1, .in = &in, .out = &type};
+        struct program *program;
+
+        assert_int_equal(programs_get(device, &call, &program, NULL), FRIT_OK);
+        assert_int_equal(program->fuser, PROGRAM_OF_OP);
+        program_unref(program);
+        most = driver.programs_alive > most ? driver.programs_alive : most;
+    }
+    assert_true(most > FIT / 4 && most < FIT);
+    assert_int_equal(driver.waits, 0);
+    expect_neg_transposed(neg_transposed(device)); /* its own left */
+    frit_release(x), frit_release(y);
+    device_close(device);
+}
+
 /* ---- failures ---- */
 
 static void test_a_refused_submit_spoils_only_its_op(void **state)
@@ -538,6 +578,7 @@ int main(void)
         cmocka_unit_test(test_a_program_may_want_more_bytes),
         cmocka_unit_test(test_old_signatures_are_forgotten),
         cmocka_unit_test(test_an_op_form_has_no_launch_fields),
+        cmocka_unit_test(test_programs_of_ops_leave),
         cmocka_unit_test(test_a_late_failure_reaches_dependents),
         cmocka_unit_test(test_a_late_failure_reaches_what_was_submitted),
         cmocka_unit_test(test_a_failed_write_spoils_the_tensor),

@@ -114,7 +114,7 @@ char *rig_blocks_text(const struct rig_fusers *fusers, const struct plan_block *
 void rig_drop(const struct plan_block *blocks, uint32_t n_blocks)
 {
     for (uint32_t b = 0; b < n_blocks; b++)
-        plan_program_unref(blocks[b].program);
+        program_unref(blocks[b].program);
 }
 
 static void assert_programs(const struct relative *relative, const struct plan_block *blocks,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs of one device for single ops, made once per relative op.  Threads: any; the lock is
- * never held during a driver call. */
+/* The programs of one device for single ops: one per relative op, in the device's cache, which they
+ * leave when they are not used for long.  Threads: any; no lock is held during a driver call. */
 #ifndef DEVICE_PROGRAM_H
 #define DEVICE_PROGRAM_H
 
 #include "device/prepared_cache.h"
 #include "graph/graph.h"
-#include "plan/plan.h"
+#include "plan/program.h"
 
 struct programs;
 
-frit_status programs_create(struct programs **out, frit_err *err);
+frit_status programs_create(frit_device *device, struct programs **out, frit_err *err);
 void programs_destroy(struct programs *programs);
 
 /* ---- the relative form of one op ---- */
@@ -41,18 +41,17 @@ void op_form_fini(struct op_form *form);
 
 /* ---- programs ---- */
 
-/* A program of the driver for one op; lives as long as the device. */
-struct op_program {
-    frit_program program;         /* table NULL: the driver refuses the op */
-    struct prepared_cache *cache; /* NULL likewise */
-};
+/* The driver's program for an op, a new reference; NULL: it refuses the op.  Asks the driver once
+ * for each relative op that is in use. */
+frit_status programs_get(frit_device *device, const struct program_call *call, struct program **out,
+                         frit_err *err);
+/* Whether there is one. */
+frit_status programs_have(frit_device *device, const struct program_call *call, bool *yes,
+                          frit_err *err);
 
-/* The program, or that there is none; asks the driver once per relative op. */
-frit_status programs_get(frit_device *device, const struct program_call *call,
-                         const struct op_program **out, frit_err *err);
-
-/* The cache of a program that covers a block, made at the first call, freed with it. */
-frit_status programs_prepared_cache(struct plan_program *program, struct prepared_cache **out,
-                                    frit_err *err);
+/* What prepare answered for a program, of an op or of a block; made at the first call, and ends
+ * with the program. */
+frit_status programs_prepared_cache(frit_device *device, struct program *program,
+                                    struct prepared_cache **out, frit_err *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs for single ops.  A key is the exact bytes of the relative op: head, operands, KEY
- * attributes. */
-#include "device/program.h"
+/* A key is the exact bytes of the relative op: head, operands, KEY attributes. */
+#include "device/programs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +10,21 @@
 #include "base/str.h"
 #include "plan/relative.h"
 
+/* What a driver's program costs beside what the host has of it, which only the driver knows. */
+enum { PROGRAM_BYTES = 1024 };
+
 struct programs {
-    pthread_mutex_t lock;
-    struct map entries; /* relative op -> struct op_program */
+    frit_device *device;
+    pthread_mutex_t lock; /* inside that of the device's cache */
+    struct map entries;   /* relative op -> struct op_entry */
+};
+
+struct op_entry {
+    struct cache_entry entry; /* first */
+    struct programs *programs;
+    struct program *program; /* NULL: the driver refuses the op */
+    size_t key_bytes;
+    unsigned char key[];
 };
 
 /* ---- the relative op ---- */
@@ -111,32 +122,100 @@ static bool form_key(const struct op_form *form, struct str *key)
     return !key->failed;
 }
 
+/* ---- entries ---- */
+
+static void entry_release(struct cache_entry *entry)
+{
+    struct op_entry *op = (struct op_entry *)entry;
+
+    program_unref(op->program);
+    free(op);
+}
+
+static bool entry_evict(struct cache_entry *entry)
+{
+    const struct op_entry *op = (struct op_entry *)entry;
+
+    pthread_mutex_lock(&op->programs->lock);
+    map_remove(&op->programs->entries, op->key, op->key_bytes);
+    pthread_mutex_unlock(&op->programs->lock);
+    return true;
+}
+
+static const struct cache_class entry_class = {entry_evict, entry_release};
+
+/* False: there is none. */
+static bool entry_find(struct programs *programs, const struct str *key, struct program **out)
+{
+    struct op_entry *op;
+
+    pthread_mutex_lock(&programs->lock);
+    op = map_get(&programs->entries, key->text, key->length);
+    if (op)
+        cache_use(&op->entry);
+    *out = op && op->program ? program_ref(op->program) : NULL;
+    pthread_mutex_unlock(&programs->lock);
+    return op;
+}
+
+/* Lists a program, or a refusal, unless another thread was faster.  What is not listed, for want of
+ * memory too, is made again. */
+static void entry_add(struct programs *programs, const struct str *key, struct program *program)
+{
+    size_t bytes = sizeof(struct op_entry) + key->length;
+    struct cache *cache = &programs->device->cache;
+    struct op_entry *op = malloc(bytes);
+    bool added;
+
+    if (!op)
+        return;
+    *op = (struct op_entry){.programs = programs, .program = program, .key_bytes = key->length};
+    memcpy(op->key, key->text, key->length);
+    cache_lock(cache);
+    pthread_mutex_lock(&programs->lock);
+    added = !map_get(&programs->entries, key->text, key->length) &&
+            map_add(&programs->entries, key->text, key->length, op);
+    pthread_mutex_unlock(&programs->lock);
+    if (added) {
+        if (program)
+            program_ref(program);
+        cache_add(cache, &op->entry, &entry_class,
+                  bytes + key->length + sizeof(struct map_entry) +
+                      (program ? sizeof(*program) + PROGRAM_BYTES : 0));
+    }
+    cache_unlock(cache);
+    if (!added)
+        free(op);
+}
+
 /* ---- programs ---- */
 
-frit_status programs_create(struct programs **out, frit_err *err)
+frit_status programs_create(frit_device *device, struct programs **out, frit_err *err)
 {
     *out = calloc(1, sizeof(**out));
     if (!*out)
         return fail_memory(err, sizeof(**out));
+    (*out)->device = device;
     pthread_mutex_init(&(*out)->lock, NULL);
     return FRIT_OK;
 }
 
-static void entry_destroy(void *value)
+static void entry_drop(void *value)
 {
-    struct op_program *entry = value;
+    struct op_entry *op = value;
+    struct cache *cache = &op->programs->device->cache;
 
-    prepared_cache_destroy(entry->cache);
-    if (entry->program.table)
-        entry->program.table->destroy(entry->program.self);
-    free(entry);
+    cache_lock(cache);
+    cache_remove(cache, &op->entry);
+    cache_unlock(cache);
+    entry_release(&op->entry);
 }
 
 void programs_destroy(struct programs *programs)
 {
     if (!programs)
         return;
-    map_fini(&programs->entries, entry_destroy);
+    map_fini(&programs->entries, entry_drop);
     pthread_mutex_destroy(&programs->lock);
     free(programs);
 }
@@ -147,101 +226,60 @@ static bool table_is_whole(const frit_program_table *table)
            table->prepare && table->destroy;
 }
 
-/* Asks the driver for a program of an op that it claims. */
-static frit_status ask(frit_device *device, const frit_op_desc *op, struct op_program *entry,
-                       frit_err *err)
+/* The driver's program for an op that it claims. */
+static frit_status create(frit_device *device, const frit_op_desc *op, struct program **out,
+                          frit_err *err)
 {
-    frit_status st = device->backend->op_program(device->self, op, &entry->program, err);
+    frit_program made = {.struct_size = sizeof(made)};
+    frit_status st = device->backend->op_program(device->self, op, &made, err);
 
     fail_from(err, st, "op_program");
-    if (!st && !table_is_whole(entry->program.table))
+    if (!st && !table_is_whole(made.table))
         st = fail(err, FRIT_INTERNAL, "%s: op_program gave a table that lacks required slots",
                   device->name);
-    if (st) {
-        entry->program.table = NULL;
+    if (st)
         return st;
-    }
-    st = prepared_cache_create(&entry->program, NULL, &entry->cache, err);
-    if (st) {
-        entry->program.table->destroy(entry->program.self);
-        entry->program.table = NULL;
-        return st;
+    *out = program_create(&made, PROGRAM_OF_OP);
+    if (!*out) {
+        made.table->destroy(made.self);
+        return fail_memory(err, sizeof(**out));
     }
     atomic_fetch_add(&device->count.programs, 1);
     return FRIT_OK;
 }
 
-/* A refusal is an entry without a table. */
-static frit_status entry_create(frit_device *device, const frit_op_desc *op,
-                                struct op_program **out, frit_err *err)
+/* *out stays NULL where the driver refuses. */
+static frit_status claim(frit_device *device, const frit_op_desc *op, struct program **out,
+                         frit_err *err)
 {
-    struct op_program *entry = calloc(1, sizeof(*entry));
     uint64_t claimed = 0;
-    frit_status st;
+    frit_status st = device->backend->supports(device->self, op, 1, sizeof(*op), &claimed, err);
 
-    *out = NULL;
-    if (!entry)
-        return fail_memory(err, sizeof(*entry));
-    entry->program.struct_size = sizeof(entry->program);
-    st = device->backend->supports(device->self, op, 1, sizeof(*op), &claimed, err);
     fail_from(err, st, "supports");
     if (!st && claimed & 1)
-        st = ask(device, op, entry, err);
-    if (st && st != FRIT_UNSUPPORTED) {
-        entry_destroy(entry);
-        return st;
-    }
-    *out = entry;
-    return FRIT_OK;
-}
-
-/* Stores an entry unless another thread was faster; gives the one that counts. */
-static frit_status entry_store(struct programs *programs, const struct str *key,
-                               struct op_program *entry, const struct op_program **out,
-                               frit_err *err)
-{
-    struct op_program *known;
-    bool stored = false;
-
-    pthread_mutex_lock(&programs->lock);
-    known = map_get(&programs->entries, key->text, key->length);
-    if (!known)
-        stored = map_add(&programs->entries, key->text, key->length, entry);
-    pthread_mutex_unlock(&programs->lock);
-    *out = known ? known : entry;
-    if (stored)
-        return FRIT_OK;
-    entry_destroy(entry);
-    return known ? FRIT_OK : fail_memory(err, key->length);
+        st = create(device, op, out, err);
+    return st == FRIT_UNSUPPORTED ? FRIT_OK : st;
 }
 
 static frit_status find_or_make(frit_device *device, const struct op_form *form,
-                                const struct op_program **out, frit_err *err)
+                                struct program **out, frit_err *err)
 {
-    struct programs *programs = device->programs;
-    struct op_program *entry;
     struct str key = {0};
     frit_status st = FRIT_OK;
 
     if (!form_key(form, &key)) {
         st = fail_memory(err, sizeof(*form));
-        goto out;
-    }
-    pthread_mutex_lock(&programs->lock);
-    *out = map_get(&programs->entries, key.text, key.length);
-    pthread_mutex_unlock(&programs->lock);
-    if (!*out) {
-        st = entry_create(device, &form->desc, &entry, err);
+    } else if (!entry_find(device->programs, &key, out)) {
+        st = claim(device, &form->desc, out, err);
         if (!st)
-            st = entry_store(programs, &key, entry, out, err);
+            entry_add(device->programs, &key, *out);
     }
-out:
     str_fini(&key);
     return st;
 }
 
-frit_status programs_get(frit_device *device, const struct program_call *call,
-                         const struct op_program **out, frit_err *err)
+frit_status programs_get(frit_device *device, const struct program_call *call, struct program **out,
+                         frit_err *err)
 {
     struct op_form form;
     frit_status st;
@@ -253,30 +291,45 @@ frit_status programs_get(frit_device *device, const struct program_call *call,
     return st;
 }
 
-/* ---- programs for blocks ---- */
-
-static void abandon_cache(void *cache)
+frit_status programs_have(frit_device *device, const struct program_call *call, bool *yes,
+                          frit_err *err)
 {
-    prepared_cache_abandon(cache);
+    struct program *program;
+    frit_status st = programs_get(device, call, &program, err);
+
+    *yes = program != NULL;
+    program_unref(program);
+    return st;
 }
 
-static void destroy_cache(void *cache)
+/* ---- what prepare answered ---- */
+
+static void abandon(struct program *program)
 {
+    prepared_cache_abandon(program->prepared);
+}
+
+static void retire(struct program *program)
+{
+    struct prepared_cache *cache = program->prepared;
+    frit_device *device = prepared_cache_device(cache);
+
     prepared_cache_destroy(cache);
+    retired_add(device, program);
 }
 
-static const struct plan_prepared_ops cache_ops = {abandon_cache, destroy_cache};
+static const struct program_hooks hooks = {abandon, retire};
 
-frit_status programs_prepared_cache(struct plan_program *program, struct prepared_cache **out,
-                                    frit_err *err)
+frit_status programs_prepared_cache(frit_device *device, struct program *program,
+                                    struct prepared_cache **out, frit_err *err)
 {
     void *known = atomic_load_explicit(&program->prepared, memory_order_acquire);
 
     *out = known;
     if (known)
         return FRIT_OK;
-    TRY(prepared_cache_create(&program->program, program, out, err));
-    atomic_store(&program->prepared_ops, &cache_ops);
+    TRY(prepared_cache_create(device, program, out, err));
+    atomic_store(&program->hooks, &hooks);
     if (!atomic_compare_exchange_strong(&program->prepared, &known, *out)) {
         prepared_cache_destroy(*out);
         *out = known;
