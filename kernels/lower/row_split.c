@@ -151,7 +151,7 @@ static void fold_parts(const struct work *w, const uint32_t *parts, uint32_t mas
 {
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         struct row_fold *fold = &w->row->folds[i];
-        struct fold_state state;
+        struct fold_state state = {0};
 
         if (!work_folds(w, fold))
             continue;
@@ -165,7 +165,7 @@ static void fold_parts(const struct work *w, const uint32_t *parts, uint32_t mas
 /* Splits begin .. end, `n` of them a round; of each lane's row alone if more than one. */
 static void fold_splits(const struct work *w, uint32_t begin, uint32_t end, uint32_t n)
 {
-    uint32_t phis[ROW_STATES], at[ROW_STATES], parts[AHEAD][ROW_STATES], split, n_parts;
+    uint32_t phis[ROW_STATES], at[ROW_STATES], parts[AHEAD][ROW_STATES] = {0}, split, n_parts;
 
     split = loop_open(w, begin, end, n * round_step(w), phis);
     n_parts = part_words(w, round_element(w, split), at);
@@ -188,7 +188,7 @@ static bool reads_ahead(const struct row *row)
 static void fold_all(const struct work *w)
 {
     const struct stretch stretch = stretch_whole(w, w->row->splits);
-    uint32_t begin = stretch.begin, at[ROW_STATES], parts[ROW_STATES], split, mask;
+    uint32_t begin = stretch.begin, at[ROW_STATES], parts[ROW_STATES] = {0}, split, mask;
 
     if (reads_ahead(w->row)) {
         begin = work_op2(w, KIR_and, stretch.full, work_index(w, -AHEAD));

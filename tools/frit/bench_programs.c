@@ -251,42 +251,57 @@ static void add(struct bench_row *row, const char *key, const char *unit, double
     row->figures[row->n_figures++] = (struct bench_figure){key, unit, value, target, false};
 }
 
+/* A host of its own with the program's tensors, which end_program ends. */
+static struct state *begin_program(struct place *place, const struct bench *bench,
+                                   const struct program_row *row, struct cache *cache)
+{
+    struct state *s = malloc(sizeof(*s));
+
+    if (!s) {
+        failed(bench->in, "no memory");
+        return NULL;
+    }
+    if (place_open(place, bench, cache) != CLI_FINE) {
+        free(s);
+        return NULL;
+    }
+    state_init(s, row, place->device);
+    place_sync(place);
+    return s;
+}
+
+static int end_program(struct place *place, struct state *s)
+{
+    state_fini(s);
+    free(s);
+    return place_close(place);
+}
+
 /* The program on a host without anything, until it is warm. */
 static int run_cold(const struct bench *bench, const struct program_row *row, struct cache *cache,
                     struct bench_row *out)
 {
     struct place place;
-    struct state *s = malloc(sizeof(*s));
-    int status = s ? place_open(&place, bench, cache) : failed(bench->in, "no memory");
+    struct state *s = begin_program(&place, bench, row, cache);
+    double ms[WARM_STEPS];
+    frit_stats before, after;
 
-    if (status != CLI_FINE) {
-        free(s);
-        return status;
-    }
+    if (!s)
+        return CLI_FAILED;
     out->device = place_name(&place);
-    state_init(s, row, place.device);
-    place_sync(&place);
-    {
-        struct measured first = measure_step(&place, s);
-        double ms[WARM_STEPS];
-        frit_stats before, after;
-
-        warm_up(&place, s);
-        before = place_stats(&place);
-        for (int i = 0; i < WARM_STEPS; i++)
-            ms[i] = measure_step(&place, s).ms;
-        after = place_stats(&place);
-        add(out, "cold_ms", "ms first, with compiles", first.ms, 0);
-        add(out, "step_ms", "ms a step when warm", bench_median(ms, WARM_STEPS), 0);
-        add(out, "launches_per_step", "launches a step then",
-            (double)(after.launches - before.launches) / WARM_STEPS,
-            row->program == PROGRAM_SGD ? row->n / 4.0 : 0);
-        add(out, "bound_per_step", "of these by bound plans",
-            (double)(after.bound_launches - before.bound_launches) / WARM_STEPS, 0);
-    }
-    state_fini(s);
-    free(s);
-    return place_close(&place);
+    add(out, "cold_ms", "ms first, with compiles", measure_step(&place, s).ms, 0);
+    warm_up(&place, s);
+    before = place_stats(&place);
+    for (int i = 0; i < WARM_STEPS; i++)
+        ms[i] = measure_step(&place, s).ms;
+    after = place_stats(&place);
+    add(out, "step_ms", "ms a step when warm", bench_median(ms, WARM_STEPS), 0);
+    add(out, "launches_per_step", "launches a step then",
+        (double)(after.launches - before.launches) / WARM_STEPS,
+        row->program == PROGRAM_SGD ? row->n / 4.0 : 0);
+    add(out, "bound_per_step", "of these by bound plans",
+        (double)(after.bound_launches - before.bound_launches) / WARM_STEPS, 0);
+    return end_program(&place, s);
 }
 
 /* Its first step where compiled code is at hand. */
@@ -294,23 +309,16 @@ static int run_first(const struct bench *bench, const struct program_row *row, s
                      struct bench_row *out)
 {
     struct place place;
-    struct state *s = malloc(sizeof(*s));
-    int status = s ? place_open(&place, bench, cache) : failed(bench->in, "no memory");
+    struct state *s = begin_program(&place, bench, row, cache);
+    struct measured first;
 
-    if (status == CLI_FINE) {
-        struct measured first;
-
-        state_init(s, row, place.device);
-        place_sync(&place);
-        first = measure_step(&place, s);
-        add(out, "first_ms", "ms first", first.ms, row->first_ms);
-        add(out, "first_cpu_ms", "ms of the calling thread's processor", first.cpu_ms, 0);
-        add(out, "searches", "searches in it", (double)first.searches, 0);
-        state_fini(s);
-        status = place_close(&place);
-    }
-    free(s);
-    return status;
+    if (!s)
+        return CLI_FAILED;
+    first = measure_step(&place, s);
+    add(out, "first_ms", "ms first", first.ms, row->first_ms);
+    add(out, "first_cpu_ms", "ms of the calling thread's processor", first.cpu_ms, 0);
+    add(out, "searches", "searches in it", (double)first.searches, 0);
+    return end_program(&place, s);
 }
 
 static int run_program(const struct bench *bench, const struct program_row *row)

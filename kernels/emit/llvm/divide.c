@@ -80,7 +80,8 @@ void ll_divide(struct ll *l, uint32_t at)
     const struct kir_inst *inst = &l->phase->inst[at];
     ll_type type = l->types.of[KIR_F32];
     ll_block from[2] = {ll_new_block(l), ll_new_block(l)}, after = ll_new_block(l);
-    ll_value a[LL_MOST_UNITS], out[2][LL_MOST_UNITS], b = l->scalar[inst->a[1]], all_b, y, slow;
+    ll_value a[LL_MOST_UNITS] = {0}, out[2][LL_MOST_UNITS], b = l->scalar[inst->a[1]], all_b, y,
+             slow;
 
     for (uint32_t u = 0; u < l->units; u++)
         a[u] = ll_at(l, inst->a[0], u);

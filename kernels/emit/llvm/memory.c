@@ -293,7 +293,7 @@ static void store_runs(struct ll *l, uint32_t at, const struct access *a)
     ll_block around = ll_new_block(l), plain = ll_new_block(l), after = ll_new_block(l);
     uint32_t align = ll_stream_align(l, a->bytes);
     ll_type i64 = l->types.i64;
-    ll_value raw[LL_MOST_UNITS], to[LL_MOST_UNITS], low;
+    ll_value raw[LL_MOST_UNITS] = {0}, to[LL_MOST_UNITS] = {0}, low;
 
     assert(l->units > 0);
     for (uint32_t u = 0; u < l->units; u++) {
