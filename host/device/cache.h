@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device keeps to be fast and can make again, under one budget of bytes: what prepare
- * answered, compiles that are queued, bound plans.  When there is more, entries leave that were not
- * used since they were last looked at, in the order in which they came (the CLOCK algorithm, an LRU
- * whose use is one relaxed store).
+/* What a device keeps to be fast and can make again, under one budget of bytes: programs of
+ * ops, what prepare answered, compiles that are queued, bound plans.  When there is more, entries
+ * leave that were not used since they were last looked at, in the order in which they came (the
+ * CLOCK algorithm, an LRU whose use is one relaxed store).
  *
  * An entry is part of its user's structure.  The user adds and removes entries and what leads to
  * them between cache_lock and cache_unlock, and takes his own locks inside of it.  Threads: any. */

@@ -11,6 +11,7 @@
 #include "device/lineage.h"
 #include "device/plan_saver.h"
 #include "device/programs.h"
+#include "device/retired.h"
 #include "exec/job_queue.h"
 #include "load/registry.h"
 #include "plan/automaton.h"
@@ -118,7 +119,6 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     mutex_init_spinning(&device->submit);
     pthread_mutex_init(&device->lock, NULL);
     cache_init(&device->cache, config->store_bytes / 2);
-    retired_init(&device->retired);
     st = device->backend->device_open(entry->plugin->instance, entry->info->index, &device->self,
                                       err);
     fail_from(err, st, "device_open");
@@ -127,6 +127,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
         goto out;
     }
     st = memory_open(device, err);
+    if (!st)
+        st = retired_create(&device->retired, err);
     if (!st)
         st = programs_create(device, &device->programs, err);
     if (!st)
@@ -158,7 +160,7 @@ void device_destroy(frit_device *device)
     plan_saver_close(device->saver);
     automaton_destroy(device->automaton);
     programs_destroy(device->programs);
-    retired_fini(&device->retired);
+    retired_destroy(device->retired);
     fusers_destroy(device->fusers);
     cache_fini(&device->cache);
     memory_destroy(device->memory); /* may wait, and learn of a failure */

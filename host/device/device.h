@@ -12,7 +12,6 @@
 
 #include "base/versioned.h"
 #include "device/cache.h"
-#include "device/retired.h"
 #include "device/watch.h"
 #include "memory/memory.h"
 #include "tensor/failure.h"
@@ -24,6 +23,7 @@ struct labels;
 struct lineage;
 struct programs;
 struct registry;
+struct retired;
 struct stream;
 struct job_queue;
 
@@ -97,7 +97,7 @@ struct frit_device {
     struct memory *memory;
     struct cache cache; /* of what can be made again, with half of store_bytes */
     struct programs *programs;
-    struct retired retired;     /* programs that wait to be destroyed */
+    struct retired *retired;    /* programs that wait to be destroyed */
     struct job_queue *compiler; /* of the host; NULL: programs are compiled where they are needed */
     struct automaton *automaton;
     struct fusers *fusers;

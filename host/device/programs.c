@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "device/retired.h"
 #include "plan/relative.h"
 
 /* What a driver's program costs beside what the host has of it, which only the driver knows. */

@@ -1,22 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/retired.h"
 
+#include <stdlib.h>
+
+#include "base/fail.h"
 #include "device/device.h"
 #include "plan/program.h"
 
-void retired_init(struct retired *retired)
+/* In the order of `value`, the newest timeline value when the program came. */
+struct retired {
+    pthread_mutex_t lock;
+    struct program *first, *last;
+    atomic_uint_least64_t oldest; /* value of the first one; UINT64_MAX: there is none */
+};
+
+frit_status retired_create(struct retired **out, frit_err *err)
 {
-    pthread_mutex_init(&retired->lock, NULL);
-    atomic_init(&retired->oldest, UINT64_MAX);
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return fail_memory(err, sizeof(**out));
+    pthread_mutex_init(&(*out)->lock, NULL);
+    atomic_init(&(*out)->oldest, UINT64_MAX);
+    return FRIT_OK;
 }
 
-void retired_fini(struct retired *retired)
+void retired_destroy(struct retired *retired)
 {
+    if (!retired)
+        return;
     for (struct program *program = retired->first, *next; program; program = next) {
         next = program->next;
         program_destroy(program);
     }
     pthread_mutex_destroy(&retired->lock);
+    free(retired);
 }
 
 /* Inside the lock. */
@@ -27,7 +44,7 @@ static void note_oldest(struct retired *retired)
 
 void retired_add(frit_device *device, struct program *program)
 {
-    struct retired *retired = &device->retired;
+    struct retired *retired = device->retired;
 
     program->next = NULL;
     pthread_mutex_lock(&retired->lock);
@@ -42,7 +59,7 @@ void retired_add(frit_device *device, struct program *program)
 /* NULL: what remains waits. */
 static struct program *take_first(frit_device *device)
 {
-    struct retired *retired = &device->retired;
+    struct retired *retired = device->retired;
     struct program *program;
 
     pthread_mutex_lock(&retired->lock);
@@ -61,7 +78,7 @@ void retired_reap(frit_device *device)
 {
     struct program *program;
 
-    while (atomic_load_explicit(&device->retired.oldest, memory_order_relaxed) <=
+    while (atomic_load_explicit(&device->retired->oldest, memory_order_relaxed) <=
                atomic_load_explicit(&device->reached, memory_order_relaxed) &&
            (program = take_first(device)))
         program_destroy(program);

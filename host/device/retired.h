@@ -4,26 +4,17 @@
 #ifndef DEVICE_RETIRED_H
 #define DEVICE_RETIRED_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdint.h>
+#include <frit/frit.h>
 
-struct frit_device;
 struct program;
+struct retired;
 
-/* In the order of `value`, the newest timeline value when the program came. */
-struct retired {
-    pthread_mutex_t lock;
-    struct program *first, *last;
-    atomic_uint_least64_t oldest; /* value of the first one; UINT64_MAX: there is none */
-};
-
-void retired_init(struct retired *retired);
-/* Destroys all that are left. */
-void retired_fini(struct retired *retired);
+frit_status retired_create(struct retired **out, frit_err *err);
+/* Destroys all that are left.  NULL does nothing. */
+void retired_destroy(struct retired *retired);
 /* Takes a program without launches to come. */
-void retired_add(struct frit_device *device, struct program *program);
+void retired_add(frit_device *device, struct program *program);
 /* Destroys those whose launches are known to have run by now; not inside a lock. */
-void retired_reap(struct frit_device *device);
+void retired_reap(frit_device *device);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues and their threads: who gets what a thread left, which elements a queued op sees, what a
  * sync tells, which tensors a scope ends, what a new generation of known plans does. */
+#include "device/retired.h"
 #include "run/bench.h"
 
 #include <pthread.h>
