@@ -26,10 +26,10 @@ struct kernels_device {
     frit_status (*compile)(void *self, struct kir_module *module, const uint8_t *digest,
                            const frit_cancel *cancel, void **code, frit_err *err);
     void (*release)(void *self, void *code);
-    /* NULL: never.  How often `code` got better since it was made (a second tier): what a program's
-     * generation is made of. */
+    /* NULL: never.  How often `code` got better since it was made (a second tier). */
     uint32_t (*generation)(void *self, void *code);
-    struct codes *codes; /* compiled code by digest, shared by all programs; see kernels_open */
+    const uint64_t *serial; /* of all programs, as frit_program_info says; NULL likewise */
+    struct codes *codes;    /* compiled code by digest, shared by all programs; see kernels_open */
 };
 
 /* First of all, and last of all: when every prototype, clone and program is destroyed. */
@@ -45,7 +45,8 @@ void kernels_reset(void *fuser);
 void kernels_push(void *fuser, const frit_op_desc *ops, uint32_t count, uint32_t stride);
 void kernels_state(const void *fuser, frit_fuser_state *out);
 frit_status kernels_finish(void *fuser, frit_program *out, frit_err *err);
-frit_status kernels_from_state(const struct kernels_device *device, const void *bytes,
+frit_status kernels_from_state(const struct kernels_device *device, const frit_op_desc *ops,
+                               uint32_t n_ops, uint32_t op_stride, const void *bytes,
                                uint64_t n_bytes, frit_program *out, frit_err *err);
 
 /* A program for one op; FRIT_UNSUPPORTED: no schedule takes it. */
@@ -65,6 +66,7 @@ struct kernels_launch {
                                   KERNELS_WORKSPACE */
     const uint32_t (*grid)[3]; /* groups, of each phase */
     const uint64_t *words;
+    uint64_t bytes, flops; /* that it touches and computes, by its signature */
 };
 
 /* Whether a program is one of ours. */

@@ -39,8 +39,8 @@ typedef struct frit_custom_slot {
                         whose type infer tells; D wants an attribute of type DTYPE */
 } frit_custom_slot;
 
-/* An attribute.  The record of an op is uint64_t struct_size, then its fields in their order, each
- * declared as FRIT_FIELD_<TYPE> says. */
+/* An attribute.  The record of an op is uint32_t struct_size and uint32_t reserved, then its fields
+ * in their order, each declared as FRIT_FIELD_<TYPE> says. */
 typedef struct frit_custom_field {
     frit_str name;    /* a word */
     frit_str meaning; /* for people */
@@ -105,7 +105,6 @@ typedef struct frit_custom_op {
     uint32_t rev; /* of the meaning, from 1 */
     frit_str name;
     frit_str meaning; /* for people */
-    uint64_t flags;   /* none yet, 0 */
     uint32_t traits;  /* FRIT_OP_COMMUTES and so on; without results it must be ORDERED */
     uint32_t n_in;
     uint32_t n_out;
@@ -139,12 +138,12 @@ typedef struct frit_ops_table {
 } frit_ops_table;
 
 FRIT_STATIC_ASSERT(sizeof(frit_custom_slot) == 24 && sizeof(frit_custom_type) == 72, "frozen");
-FRIT_STATIC_ASSERT(sizeof(frit_custom_field) == 48, "0.1");
-FRIT_STATIC_ASSERT(sizeof(frit_custom_operand) == 96, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_custom_call, attrs) == 48, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_custom_part, attrs) == 40, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_custom_build, add) == 24, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_custom_op, decompose) == 120, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_ops_table, ops) == 24, "0.1");
+FRIT_STATIC_ASSERT(sizeof(frit_custom_field) == 48, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_custom_operand) == 96, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_custom_call, attrs) == 48, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_custom_part, attrs) == 40, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_custom_build, add) == 24, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_custom_op, decompose) == 112, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_ops_table, ops) == 24, "0.2");
 
 #endif

@@ -45,8 +45,8 @@ typedef struct frit_fuser_device {
     /* [any] +mayblock  As in backend.h, for plugins other than the driver's too; both NULL where
      * the driver takes no kernels (`info` lists its formats). */
     frit_status (*kernel_load)(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
-                               void **kernel, frit_err *err);
-    void (*kernel_unload)(void *self, void *kernel);
+                               frit_kernel **kernel, frit_err *err);
+    void (*kernel_unload)(void *self, frit_kernel *kernel);
     /* [any] +nonblock  `get` of native.h for this device; NULL where the driver does not offer it.
      */
     void *(*native_get)(void *self, void *object, frit_str name);
@@ -94,18 +94,20 @@ typedef struct frit_fuser_table {
      * program outlives the fuser, not the device.  A failure leaves the ops to run by themselves.
      */
     frit_status (*finish)(void *fuser, frit_program *out, frit_err *err);
-    /* [any] +mayblock  NULL: programs are not saved.  A program from what its to_state gave in
-     * another process, for the fuser of this name; FRIT_INCOMPATIBLE for bytes it does not know or
-     * that are not as to_state wrote them: end them with a checksum.  Only for the device that they
-     * were saved on: the same number, stable_id, fingerprint and versions, and the same builds of
-     * host and plugin, but opened anew. */
+    /* [any] +mayblock  NULL: programs are not saved.  A program of the ops, as a fuser of this name
+     * was pushed them when finish made the one that to_state was called of; `bytes` are what that
+     * gave, in another process: decisions that need not be taken again.  FRIT_INCOMPATIBLE for
+     * bytes that the fuser does not know, that are not as to_state wrote them, or that do not
+     * belong to these ops. Only for the device that they were saved on: the same number, stable_id,
+     * fingerprint and versions, and the same builds of host and plugin, but opened anew. */
     frit_status (*from_state)(void *instance, const frit_fuser_device *device, frit_str name,
+                              const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
                               const void *bytes, uint64_t n_bytes, frit_program *out,
                               frit_err *err);
 } frit_fuser_table;
 
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_fuser_device, native_get) == 56, "0.1");
-FRIT_STATIC_ASSERT(sizeof(frit_fuser) == 32, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_fuser_table, from_state) == 72, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_fuser_device, native_get) == 56, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_fuser) == 32, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_fuser_table, from_state) == 72, "0.2");
 
 #endif

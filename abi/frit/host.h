@@ -4,7 +4,7 @@
  * Thread tags, one per slot, here and in every table of the contract:
  *   [any]     from any thread, also at once on one object
  *   [object]  from any thread; the host never makes two calls on one object at once
- *   [device]  from any thread; the host makes one call per device at a time
+ *   [queue]   from any thread; the host makes one call per queue at a time
  *   [init]    while a plugin is opened or closed, from one thread
  *   +nonblock never waits for a device, allocates no device memory
  *   +mayblock may wait; the host holds no lock of its own
@@ -158,13 +158,13 @@ typedef struct frit_host_root {
     const void *(*get_interface)(void *self, frit_str id);
 } frit_host_root;
 
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_core, now_ns) == 56, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_options, get_bool) == 40, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_trace, counter) == 32, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_exec, spawn) == 32, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_exec, task_cancel) == 56, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_task, priority) == 40, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_cache, put) == 24, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_core, now_ns) == 56, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_options, get_bool) == 40, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_trace, counter) == 32, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_exec, spawn) == 32, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_exec, task_cancel) == 56, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_task, priority) == 40, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_cache, put) == 24, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_root, get_interface) == 24, "frozen");
 
 #endif

@@ -14,12 +14,12 @@
 typedef struct frit_native_table {
     uint32_t struct_size;
     uint32_t reserved;
-    /* [any] +nonblock  required.  `device` is what device_open returned, `object` the memory of an
-     * allocation on it, or NULL for the device itself.  NULL: there is nothing of this name.  Valid
-     * as long as the object. */
-    void *(*get)(void *device, void *object, frit_str name);
+    /* [any] +nonblock  required.  `device` is what device_open returned, `memory` an allocation on
+     * it, or NULL for the device itself.  NULL: there is nothing of this name.  Valid as long as
+     * the object. */
+    void *(*get)(void *device, frit_memory *memory, frit_str name);
 } frit_native_table;
 
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_native_table, get) == 16, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_native_table, get) == 16, "0.2");
 
 #endif

@@ -124,7 +124,8 @@ typedef struct frit_slices {
  * contract. */
 #define FRIT_ATTRS(record)               \
     typedef struct frit_attrs_##record { \
-        uint64_t struct_size;
+        uint32_t struct_size;            \
+        uint32_t reserved;
 #define FRIT_ATTR(record, field, TYPE, USE, PLACE, list, meaning) FRIT_FIELD_##TYPE(field);
 #define FRIT_ATTRS_END(record) \
     }                          \
@@ -168,8 +169,6 @@ typedef struct frit_operand {
     /* TENSOR, per dim: 0 = extent 0, 1 = extent 1, n > 1 = the n-th other extent of this op list,
      * the same number wherever the extent is the same. */
     uint32_t extent[FRIT_MAX_RANK];
-    uint32_t quant; /* number of a quantisation descriptor, 0 = none */
-    uint32_t flags; /* reserved, 0 */
 } frit_operand;
 
 /* One op of a list that a driver or fuser is asked about.  Borrowed for the call. */
@@ -182,7 +181,7 @@ typedef struct frit_op_desc {
     uint32_t n_dead;
     uint32_t operand_stride; /* bytes between operands, in and out */
     uint32_t n_extra; /* launch words the host adds itself: 2 for SEEDED rows, see frit_launch */
-    uint64_t flags;
+    uint64_t flags;   /* no bit is known yet, see types.h */
     const frit_operand *in;  /* in the row's order; absent ones are marked */
     const frit_operand *out; /* XOUT outputs that nobody wants are ABSENT */
     const void *attrs;    /* struct frit_attrs_<record> of the row, or the record that a custom op's
@@ -192,8 +191,8 @@ typedef struct frit_op_desc {
     frit_str name;        /* of a custom op, valid until the process ends; empty for a row */
 } frit_op_desc;
 
-FRIT_STATIC_ASSERT(sizeof(frit_operand) == 56, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_op_desc, dead) == 72, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_op_desc, name) == 88, "0.1");
+FRIT_STATIC_ASSERT(sizeof(frit_operand) == 48, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_op_desc, dead) == 72, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_op_desc, name) == 88, "0.2");
 
 #endif

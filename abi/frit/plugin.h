@@ -197,7 +197,7 @@ static inline int32_t frit_negotiate(const frit_hello *hello, frit_welcome *welc
 FRIT_STATIC_ASSERT(sizeof(frit_hello) == 24, "frozen");
 FRIT_STATIC_ASSERT(sizeof(frit_welcome) == 32, "frozen");
 FRIT_STATIC_ASSERT(sizeof(frit_note) == 208 && sizeof(frit_note_section) == 228, "frozen");
-FRIT_STATIC_ASSERT(sizeof(frit_option) == 88, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_plugin, get_interface) == 96, "0.1");
+FRIT_STATIC_ASSERT(sizeof(frit_option) == 88, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_plugin, get_interface) == 96, "0.2");
 
 #endif

@@ -44,7 +44,7 @@ typedef struct frit_signature {
     uint32_t arg_stride; /* bytes between arguments */
     uint32_t n_scalars;
     uint32_t index_width; /* 32 or 64: of a signed integer for all element offsets of an argument */
-    uint64_t flags;
+    uint64_t flags;       /* no bit is known yet, see types.h */
     const frit_arg_sig *args;      /* n_in + n_out; absent operands have dtype 0 */
     const uint8_t *scalar_classes; /* n_scalars of FRIT_SCALAR_CLASS_* */
     const uint8_t *bound_classes;  /* n_bounds of them */
@@ -54,47 +54,49 @@ typedef struct frit_signature {
 
 /* ---- what prepare answers ---- */
 
-enum { FRIT_MAX_PHASES = 8, FRIT_MAX_OUTPUTS = 16, FRIT_MAX_DERIVED = 4 };
-
+/* For people, and for the host to check against the device's limits. */
 typedef struct frit_phase {
-    uint32_t grid[3];
-    uint32_t group[3];
+    uint32_t grid[3];  /* groups per axis */
+    uint32_t group[3]; /* lanes of a group per axis */
 } frit_phase;
 
 typedef struct frit_output_spec {
     uint64_t bytes; /* to allocate, 0 = dense storage of the dims */
     uint64_t align; /* 0 = the device's */
-    uint64_t alias; /* bit i: may take the memory of input i, which dies here: each element is
-                     * written only after the last read of its byte range */
-    uint64_t flags; /* bit 0: `strides` is meant; otherwise dense row-major */
+    /* Numbers of inputs whose memory it may take, where they die here: each of its elements is
+     * written only after the last read of its byte range. */
+    const uint32_t *alias;
+    uint32_t n_alias;
+    uint32_t strided; /* 1: `strides` is meant; 0: dense row-major */
     int64_t strides[FRIT_MAX_RANK];
 } frit_output_spec;
 
+/* Memory that holds something made from an operand alone: packed weights, a table. */
 typedef struct frit_derived_spec {
-    uint64_t tag; /* says which derivation */
-    uint64_t bytes;
-    uint32_t arg; /* of this operand */
+    uint64_t tag;   /* which derivation: the same for equal bytes, whatever the program */
+    uint64_t bytes; /* >= 1 */
+    uint32_t arg;   /* the input that it is made from */
     uint32_t reserved;
 } frit_derived_spec;
 
-/* Filled by prepare into the host's zeroed struct. */
+/* Filled by prepare into the host's zeroed struct.  What it points to belongs to the program and is
+ * constant until spec_release of it. */
 typedef struct frit_launch_spec {
     uint32_t struct_size;
     uint32_t n_phases;
+    uint32_t n_outputs; /* described, from output 0 on; those behind them are as if all zero */
+    uint32_t output_stride;
     uint32_t n_derived;
+    uint32_t derived_stride;
     uint32_t workspace_zeroed; /* 1: the workspace must hold zeros */
-    uint64_t flags;
+    uint32_t wanted_arg;       /* FRIT_PREPARE_RELAYOUT: number of an input */
     uint64_t workspace_bytes;
     uint64_t workspace_align;
-    uint64_t predicted_bytes;
-    uint64_t predicted_flops;
-    uint64_t driver[4]; /* the driver's own, handed back at launch */
-    frit_phase phases[FRIT_MAX_PHASES];
-    frit_output_spec outputs[FRIT_MAX_OUTPUTS];
-    frit_derived_spec derived[FRIT_MAX_DERIVED];
-    int64_t wanted_strides[FRIT_MAX_RANK]; /* FRIT_PREPARE_RELAYOUT: for operand `wanted_arg` */
-    uint32_t wanted_arg;
-    uint32_t reserved;
+    uint64_t driver[4]; /* the program's own, handed back at launch */
+    const frit_phase *phases;
+    const frit_output_spec *outputs;
+    const frit_derived_spec *derived;
+    const int64_t *wanted_strides; /* FRIT_PREPARE_RELAYOUT: for operand `wanted_arg` */
 } frit_launch_spec;
 
 /* The bytes that a compiled form depends on, beside the program's own digest and the candidate. */
@@ -110,14 +112,18 @@ enum {
     FRIT_PREPARE_RELAYOUT = 2 /* wants `wanted_strides` for `wanted_arg`; ask again with them */
 };
 
-enum { FRIT_NUMERIC_EXACT = 0, FRIT_NUMERIC_REORDERED = 1, FRIT_NUMERIC_REDUCED = 2 };
+/* How a candidate's numbers may differ from the first one's. */
+enum {
+    FRIT_NUMERIC_EXACT = 0,     /* the same bits */
+    FRIT_NUMERIC_REORDERED = 1, /* sums in another order, the same one in each run */
+    FRIT_NUMERIC_REDUCED = 2,   /* products of fewer bits (tf32, f16, bf16), sums in f32 */
+    FRIT_NUMERIC_RELAXED = 3    /* anything that the op's name allows */
+};
 
 typedef struct frit_candidate {
     uint32_t struct_size;
-    uint32_t version;
-    uint32_t group;         /* groups are tried whole, in order */
-    int32_t priority;       /* inside the group, higher first */
-    uint32_t numeric_class; /* FRIT_NUMERIC_*: against the first candidate */
+    uint32_t version;       /* another one makes what was measured of it void */
+    uint32_t numeric_class; /* FRIT_NUMERIC_*: the host skips those that its user does not allow */
     uint32_t reserved;
     frit_str identity; /* stable text, never an index; lives as long as the program */
 } frit_candidate;
@@ -126,46 +132,46 @@ typedef struct frit_program_info {
     uint32_t struct_size;
     uint32_t n_candidates;
     uint32_t candidate_stride;
-    uint32_t generation; /* grows when better code is ready */
-    uint32_t n_ops;      /* covered */
-    uint32_t reserved;
-    uint64_t flags;
+    uint32_t n_ops; /* covered */
     frit_str name;
     const frit_candidate *candidates; /* lives as long as the program */
+    /* Grows, by atomic writes, when `generation` of any candidate and variant of the program has
+     * grown; programs may share one.  The host reads it before each launch.  Lives as long as the
+     * program; NULL: code never gets better once it is compiled. */
+    const uint64_t *serial;
 } frit_program_info;
 
 /* ---- commands ---- */
 
-#define FRIT_ARG_READ        0x01u
-#define FRIT_ARG_WRITE       0x02u
-#define FRIT_ARG_CONSTANT    0x04u
-#define FRIT_ARG_IMPORTED    0x08u
-#define FRIT_ARG_PREASSIGNED 0x10u
-#define FRIT_ARG_NOALIAS     0x20u
-#define FRIT_ARG_START       0x40u /* the range starts at the beginning of its memory */
+#define FRIT_ARG_READ        0x1u
+#define FRIT_ARG_WRITE       0x2u
+#define FRIT_ARG_PREASSIGNED 0x4u /* an output whose memory the host's user chose */
+#define FRIT_ARG_START       0x8u /* the range starts at the beginning of its memory */
 
 /* A tensor argument of a launch. */
 typedef struct frit_arg {
-    void *memory;    /* of the driver, from alloc; NULL: an absent operand, or no elements */
-    uint64_t offset; /* bytes from the start of memory to the range */
-    uint64_t extent; /* bytes of the range that the elements lie in */
+    frit_memory *memory; /* from alloc; NULL: an absent operand, or no elements */
+    uint64_t offset;     /* bytes from the start of memory to the range */
+    uint64_t extent;     /* bytes of the range that the elements lie in */
     uint64_t
         origin; /* bytes from the start of the range to element 0 (not 0 with negative strides) */
     uint32_t dtype;
-    uint32_t quant;
     uint32_t rank;
     uint32_t align_log2;
+    uint32_t reserved;
     uint64_t tail;
     uint64_t flags;      /* FRIT_ARG_* */
-    uint64_t content_id; /* 0 unknown; a new number after every write */
+    uint64_t content_id; /* equal: the same elements, in the whole process; 0 unknown */
     int64_t dims[FRIT_MAX_RANK];
     int64_t strides[FRIT_MAX_RANK];
 } frit_arg;
 
+/* Memory for a derivation, as the spec asks for it.  The host keeps it beside the operand while
+ * that has its contents, so that a later launch finds it valid. */
 typedef struct frit_derived {
-    void *memory;
+    frit_memory *memory;
     uint64_t offset;
-    uint32_t fill; /* 1: derive it now; 0: it is valid */
+    uint32_t fill; /* 1: derive it in this launch, before it is used; 0: it is valid */
     uint32_t reserved;
 } frit_derived;
 
@@ -204,8 +210,8 @@ typedef struct frit_launch {
     const frit_arg *args; /* inputs, then outputs */
     const frit_scalar *scalars;
     const int64_t *bounds;
-    const frit_derived *derived;
-    void *workspace; /* memory */
+    const frit_derived *derived; /* as many, in the order, of the spec's */
+    frit_memory *workspace;
     uint64_t workspace_offset;
     uint32_t candidate;
     uint32_t reserved;
@@ -224,7 +230,8 @@ typedef struct frit_program_table {
     /* [any] +nonblock  required; pure.  FRIT_OK, a FRIT_PREPARE_*, or FRIT_UNSUPPORTED: not with
      * these sizes and layouts, for a fuser's program too.  The host then asks the next candidate;
      * with no more of them it runs a block's ops one by one, and a single op as core ops or on
-     * another device, and keeps the answer until the generation grows. */
+     * another device.  It keeps the answer as long as it likes, at most until the generation grows.
+     */
     frit_status (*prepare)(void *self, uint32_t candidate, const frit_signature *sig,
                            frit_launch_spec *out, frit_variant *variant, frit_err *err);
     /* [any] +mayblock  NULL: prepare never answers NEEDS_COMPILE.  The host calls it on one of
@@ -250,6 +257,15 @@ typedef struct frit_program_table {
      * as long as the program. */
     frit_status (*record)(void *self, const frit_launch *launch, struct frit_cmd *cmds,
                           uint32_t capacity, uint32_t *count, frit_err *err);
+    /* [any] +nonblock  NULL: what specs point to lives as long as the program.  The host has
+     * forgotten a spec that prepare filled; no launch of it is pending. */
+    void (*spec_release)(void *self, const frit_launch_spec *spec);
+    /* [any] +nonblock  NULL: always 0.  Grows when prepare or compile of this candidate and variant
+     * would give better code than before; then the host asks again. */
+    uint64_t (*generation)(void *self, uint32_t candidate, const frit_variant *variant);
+    /* [any] +nonblock  NULL: always 0.  How good the candidate is for a signature, by arithmetic
+     * alone: the host prepares the highest first, of equal ones the first. */
+    int32_t (*priority)(void *self, uint32_t candidate, const frit_signature *sig);
 } frit_program_table;
 
 /* A program as it crosses the border: filled by its maker, owned by the host until destroy. */
@@ -260,12 +276,16 @@ typedef struct frit_program {
     void *self;
 } frit_program;
 
-FRIT_STATIC_ASSERT(sizeof(frit_arg_sig) == 160, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_signature, scalar_classes) == 48, "0.1");
-FRIT_STATIC_ASSERT(sizeof(frit_output_spec) == 96, "0.1");
-FRIT_STATIC_ASSERT(sizeof(frit_arg) == 200, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_launch, reserved) == 112, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_program_table, destroy) == 40, "0.1");
-FRIT_STATIC_ASSERT(FRIT_END_OF(frit_program_table, record) == 56, "0.1");
+FRIT_STATIC_ASSERT(sizeof(frit_arg_sig) == 160, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_signature, n_bounds) == 60, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_output_spec) == 96, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_derived_spec) == 24, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_launch_spec, wanted_strides) == 112, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_candidate, identity) == 32, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_program_info, serial) == 48, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_arg) == 200, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_launch, reserved) == 112, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_program_table, destroy) == 40, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_program_table, priority) == 80, "0.2");
 
 #endif

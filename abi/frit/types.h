@@ -41,8 +41,8 @@ FRIT_STATIC_ASSERT(sizeof(void *) == 8, "the Frit ABI is 64-bit only");
 
 /* Versions are ordered numbers; a break bumps the minor until 1.0 and the major after it. */
 #define FRIT_ABI(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
-#define FRIT_ABI_MIN           FRIT_ABI(0, 1) /* oldest contract these headers can speak */
-#define FRIT_ABI_MAX           FRIT_ABI(0, 1) /* newest */
+#define FRIT_ABI_MIN           FRIT_ABI(0, 2) /* oldest contract these headers can speak */
+#define FRIT_ABI_MAX           FRIT_ABI(0, 2) /* newest */
 
 #define FRIT_END_OF(type, field)   ((uint32_t)(offsetof(type, field) + sizeof(((type *)0)->field)))
 #define FRIT_HAS(ptr, type, field) ((ptr)->struct_size >= FRIT_END_OF(type, field))
@@ -64,12 +64,19 @@ typedef struct frit_str {
 #define FRIT_STR(literal) ((frit_str){(literal), sizeof(literal) - 1})
 #endif
 
+/* What a driver hands out and only the driver looks into: each driver may complete these structs as
+ * it likes. */
+typedef struct frit_memory frit_memory;       /* an allocation of a device */
+typedef struct frit_kernel frit_kernel;       /* a kernel for DISPATCH */
+typedef struct frit_queue frit_queue;         /* a queue of a device */
+typedef struct frit_recording frit_recording; /* commands to be replayed */
+
 /* Element types: FRIT_F32 and so on, see dtypes.def.  0 is no type. */
 enum {
     FRIT_NO_DTYPE = 0,
 #define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) FRIT_##NAME = (id),
 #include <frit/dtypes.def>
-    FRIT_DTYPE_LIMIT = 32 /* every id is below */
+    FRIT_DTYPE_LIMIT = 64 /* every id is below */
 };
 
 enum { FRIT_DTYPE_FLOAT = 1, FRIT_DTYPE_INT, FRIT_DTYPE_UINT, FRIT_DTYPE_BOOL, FRIT_DTYPE_PACKED };

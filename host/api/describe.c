@@ -67,7 +67,7 @@ frit_status frit_device_at(frit_host *host, uint64_t index, frit_device_desc *ou
                              .driver_version = text_of(info->driver_version),
                              .runtime_path = text_of(info->runtime_path),
                              .pci = text_of(info->pci),
-                             .memory_bytes = info->heap.bytes,
+                             .memory_bytes = info->heaps->bytes,
                              .caps = info->caps,
                              .reason = info->reason,
                              .is_default = is_default(host, entry)};

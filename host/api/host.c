@@ -57,6 +57,20 @@ static frit_status blame_option(const struct conf *conf, const char *section, co
     return err->status;
 }
 
+/* FRIT_NUMERIC_* of its name; beyond them for another one. */
+static uint32_t numeric_class(const char *name)
+{
+    static const char *const names[] = {[FRIT_NUMERIC_EXACT] = "exact",
+                                        [FRIT_NUMERIC_REORDERED] = "reordered",
+                                        [FRIT_NUMERIC_REDUCED] = "reduced",
+                                        [FRIT_NUMERIC_RELAXED] = "relaxed"};
+    uint32_t i = 0;
+
+    while (i <= FRIT_NUMERIC_RELAXED && strcmp(names[i], name) != 0)
+        i++;
+    return i;
+}
+
 /* Options of a form that the configuration does not know. */
 static frit_status check_options(const struct conf *conf, frit_err *err)
 {
@@ -69,6 +83,11 @@ static frit_status check_options(const struct conf *conf, frit_err *err)
         fail(err, FRIT_INVALID, "'%s' is not allowed; set background or wait",
              options->fusion_compile);
         return blame_option(conf, "fusion", "compile", err);
+    }
+    if (numeric_class(options->fusion_numeric) > FRIT_NUMERIC_RELAXED) {
+        fail(err, FRIT_INVALID, "'%s' is not allowed; set exact, reordered, reduced or relaxed",
+             options->fusion_numeric);
+        return blame_option(conf, "fusion", "numeric", err);
     }
     return FRIT_OK;
 }
@@ -197,6 +216,7 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                    .store = conf_plan_store(host->conf),
                                    .store_named = strcmp(options->fusion_store, "auto") != 0,
                                    .compile_ahead = strcmp(options->fusion_compile, "wait") != 0,
+                                   .numeric_class = numeric_class(options->fusion_numeric),
                                    .registry = host->registry,
                                    .decompose = options->decompose,
                                    .poison = options->poison,

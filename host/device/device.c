@@ -95,10 +95,20 @@ static bool computes_on_processors(const frit_device_info *info)
     return info->type == FRIT_DEVICE_PROCESSOR || info->type == FRIT_DEVICE_SOFTWARE;
 }
 
+/* The driver's notice, before any call has failed. */
+static void note_lost(void *ctx, const frit_err *why)
+{
+    frit_err err = *why;
+
+    err.status = FRIT_DEVICE_LOST;
+    device_explain_loss(ctx, &err);
+}
+
 frit_status device_create(const struct device_entry *entry, const struct device_config *config,
                           frit_device **out, frit_err *err)
 {
     frit_device *device = aligned_alloc(_Alignof(frit_device), sizeof(*device));
+    frit_open_params params = {.struct_size = sizeof(params), .lost = note_lost, .ctx = device};
     frit_status st;
 
     *out = NULL;
@@ -119,8 +129,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     mutex_init_spinning(&device->submit);
     pthread_mutex_init(&device->lock, NULL);
     cache_init(&device->cache, config->store_bytes / 2);
-    st = device->backend->device_open(entry->plugin->instance, entry->info->index, &device->self,
-                                      err);
+    st = device->backend->device_open(entry->plugin->instance, entry->info->index, &params,
+                                      &device->self, err);
     fail_from(err, st, "device_open");
     if (st) {
         fail_context(err, "%s", entry->name);
@@ -254,24 +264,32 @@ frit_status device_check_loss(frit_device *device, frit_err *err)
 static frit_status call_wait(frit_device *device, uint64_t value, uint64_t timeout_ns,
                              frit_err *detail, bool *more)
 {
-    uint64_t known = lineage_known(device->lineage), reached = atomic_load(&device->reached);
-    frit_failure failure = {.struct_size = sizeof(failure), .value = known};
-    frit_status st = device->backend->wait(device->self, value, timeout_ns, &failure, detail);
-    struct lineage_report report = {.from = failure.value, .to = failure.value};
+    struct lineage_place known = lineage_known(device->lineage);
+    uint64_t reached = atomic_load(&device->reached);
+    frit_failure failure = {
+        .struct_size = sizeof(failure), .value = known.value, .command = known.command};
+    frit_status st = device->backend->wait(device->self, NULL, value, timeout_ns, &failure, detail);
+    struct lineage_report report = {
+        .from = failure.value, .to = failure.value, .command = failure.command};
 
     *more = false;
     if (failure.status >= 0 && st != FRIT_DEVICE_LOST)
         return st;
-    if (failure.value <= known || failure.value > value)
+    if (failure.value < known.value || failure.value > value ||
+        (failure.value == known.value && failure.command <= known.command))
         report =
-            (struct lineage_report){.from = (known > reached ? known : reached) + 1, .to = value};
+            (struct lineage_report){.from = (known.value > reached ? known.value : reached) + 1,
+                                    .to = value,
+                                    .command = FRIT_ALL_COMMANDS};
     report.cookie = failure.cookie;
     if (st == FRIT_DEVICE_LOST) /* what is not reached never will be */
-        report =
-            (struct lineage_report){.from = report.from, .to = atomic_load(&device->last_value)};
+        report = (struct lineage_report){.from = report.from,
+                                         .to = atomic_load(&device->last_value),
+                                         .command = FRIT_ALL_COMMANDS};
     detail->status = failure.status < 0 ? failure.status : st;
     report.reason = detail;
-    *more = lineage_report(device->lineage, &report) && st >= 0 && report.to < value;
+    *more = lineage_report(device->lineage, &report) && st >= 0 &&
+            (report.to < value || report.command != FRIT_ALL_COMMANDS);
     return st;
 }
 
@@ -353,7 +371,8 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
     frit_status st;
 
     pthread_mutex_lock(&device->submit);
-    st = device->backend->submit(device->self, cmds, count, sizeof(*cmds), NULL, 0, value, err);
+    st = device->backend->submit(device->self, NULL, cmds, count, sizeof(*cmds), NULL, 0, value,
+                                 err);
     if (st >= 0) {
         device_reached(device, *value);
         atomic_store_explicit(&device->submits, atomic_load(&device->submits) + 1,
@@ -364,8 +383,10 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
      * queue is still this core's. */
     if (st >= 0 && device->info->caps & FRIT_CAP_INLINE_QUEUE &&
         device_wait(device, *value, &detail))
-        lineage_report(device->lineage,
-                       &(struct lineage_report){.from = *value, .to = *value, .reason = &detail});
+        lineage_report(device->lineage, &(struct lineage_report){.from = *value,
+                                                                 .to = *value,
+                                                                 .command = FRIT_ALL_COMMANDS,
+                                                                 .reason = &detail});
     pthread_mutex_unlock(&device->submit);
     timeline_end(begun, "device", str_of("submit"));
     if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))

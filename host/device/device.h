@@ -43,6 +43,7 @@ struct device_config {
     const char *store;            /* file of known plans, NULL: none */
     bool store_named;             /* by the user */
     bool compile_ahead;           /* blocks of ops do not wait for their programs */
+    uint32_t numeric_class;       /* FRIT_NUMERIC_*: the most that candidates may differ */
     bool decompose;               /* composite ops run as core ops even where claimed */
     bool poison;                  /* memory is filled with NaN before each use */
     const struct versioned *seed; /* of the host */

@@ -51,8 +51,9 @@ struct lineage {
     uint64_t first, next;  /* numbers: in flight are first..next - 1 */
     uint64_t first_read, next_read;
     uint64_t capacity, reads_capacity;
-    uint64_t dropped_to;         /* launches up to this timeline value may be missing */
-    atomic_uint_least64_t known; /* failures up to this timeline value */
+    uint64_t dropped_to;               /* launches up to this timeline value may be missing */
+    struct lineage_place known;        /* failures up to there */
+    atomic_uint_least64_t known_value; /* its value, read without the lock */
     struct told recent[RECENT];
     uint32_t n_told;         /* ever */
     struct failure *current; /* of what the launch being entered reads, a reference; NULL: none */
@@ -361,6 +362,8 @@ static bool has_failed(const struct spread *s, const struct entry *entry, uint64
 {
     if (s->everything)
         return entry->value >= s->report->from;
+    if (s->failed && s->report->command != FRIT_ALL_COMMANDS)
+        return number == s->number;
     if (s->failed)
         return number >= s->number && entry->batch == s->failed->batch;
     return is_in_range(s, entry->value);
@@ -425,7 +428,8 @@ static void note_told(struct spread *s)
     failure_unref(told->failure);
     *told =
         (struct told){s->report->from, s->report->to, s->failed != NULL, failure_ref(s->failure)};
-    atomic_store(&lineage->known, s->report->to);
+    lineage->known = (struct lineage_place){s->report->to, s->report->command};
+    atomic_store(&lineage->known_value, s->report->to);
 }
 
 /* The program that failed is not run again; others of the same label may be right. */
@@ -450,6 +454,12 @@ static void note_streams(const struct spread *s)
         device->note_failure(device, s->failure, DEVICE_ALL_STREAMS);
 }
 
+static bool is_behind(const struct lineage_report *report, const struct lineage_place *known)
+{
+    return report->to > known->value ||
+           (report->to == known->value && report->command > known->command);
+}
+
 bool lineage_report(struct lineage *lineage, const struct lineage_report *report)
 {
     const frit_device *device = lineage->device;
@@ -463,7 +473,7 @@ bool lineage_report(struct lineage *lineage, const struct lineage_report *report
          reason->text[0] ? reason->text : status_name(reason->status));
     s.failure = failure_create(&err);
     short_lock_enter(&lineage->lock);
-    is_new = report->to > atomic_load(&lineage->known);
+    is_new = is_behind(report, &lineage->known);
     if (is_new) {
         find_failed(&s);
         spread(&s);
@@ -496,7 +506,7 @@ static void set_values(struct lineage *lineage, const struct lineage_batch *batc
 /* A failure of this value was reported before it was known whose it is. */
 static void spread_again(struct lineage *lineage, uint64_t value)
 {
-    const struct lineage_report report = {.from = value, .to = value};
+    const struct lineage_report report = {.from = value, .to = value, .command = FRIT_ALL_COMMANDS};
     struct spread s = {.lineage = lineage, .report = &report};
     const struct told *told;
 
@@ -542,13 +552,23 @@ void lineage_end(struct lineage *lineage, struct lineage_batch *batch, uint64_t 
     batch->last = after;
     if (after < batch->first)
         *batch = (struct lineage_batch){0};
-    if (value && atomic_load(&lineage->known) >= value)
+    if (value && lineage_knows(lineage, value))
         spread_again(lineage, value);
 }
 
-uint64_t lineage_known(struct lineage *lineage)
+struct lineage_place lineage_known(struct lineage *lineage)
 {
-    return atomic_load(&lineage->known);
+    struct lineage_place known;
+
+    short_lock_enter(&lineage->lock);
+    known = lineage->known;
+    short_lock_leave(&lineage->lock);
+    return known;
+}
+
+bool lineage_knows(struct lineage *lineage, uint64_t value)
+{
+    return atomic_load(&lineage->known_value) >= value;
 }
 
 struct failure *lineage_failure_at(struct lineage *lineage, uint64_t value)

@@ -8,8 +8,8 @@
  * no others: buffer.failure is set, which ends with the buffer or when something else is written
  * there.  Launches leave when their timeline value is reached.
  *
- * The driver reports one launch of a submit, the first that failed.  Those behind it in the same
- * submit may have failed too, so they count as failed.  Where launches had to be dropped because
+ * A driver that does not number the commands that failed reports the first of a submit; those
+ * behind it may have failed too, so they count as failed.  Where launches had to be dropped because
  * too many were in flight, or the driver does not say which command failed, everything that may be
  * meant counts as failed.
  *
@@ -71,16 +71,25 @@ void lineage_restore(struct lineage *lineage, struct buffer *buffer, uint64_t wr
 
 /* ---- failures ---- */
 
+/* A place among what was submitted: the command of this number in the submit of this value. */
+struct lineage_place {
+    uint64_t value;
+    uint32_t command; /* FRIT_ALL_COMMANDS: the last one */
+};
+
 /* What a wait reported: the command with this cookie failed, 0: any, at a timeline value of
  * from..to.  False: this failure was known. */
 struct lineage_report {
     uint64_t from, to;
+    uint32_t command; /* of `to`; FRIT_ALL_COMMANDS: those behind it may have failed, too */
     uint64_t cookie;
     const frit_err *reason;
 };
 bool lineage_report(struct lineage *lineage, const struct lineage_report *report);
-/* Failures up to this timeline value are known. */
-uint64_t lineage_known(struct lineage *lineage);
+/* Failures up to there are known. */
+struct lineage_place lineage_known(struct lineage *lineage);
+/* Whether a failure of this timeline value, or a later one, is known. */
+bool lineage_knows(struct lineage *lineage, uint64_t value);
 /* Why the command with this timeline value failed, one of the last; a new reference or NULL. */
 struct failure *lineage_failure_at(struct lineage *lineage, uint64_t value);
 /* Why a buffer holds no good elements; a new reference or NULL. */

@@ -11,10 +11,77 @@ void prepared_ref(struct prepared *prepared)
     atomic_fetch_add_explicit(&prepared->refs, 1, memory_order_relaxed);
 }
 
+static const frit_program_table *table_of(const struct prepared *prepared)
+{
+    return prepared->program->program.table;
+}
+
+static void destroy(struct retired_entry *entry)
+{
+    struct prepared *p =
+        (struct prepared *)(void *)((char *)entry - offsetof(struct prepared, retired));
+    const frit_program_table *table = table_of(p);
+
+    if (p->has_spec && FRIT_HAS(table, frit_program_table, spec_release) && table->spec_release)
+        table->spec_release(p->program->program.self, &p->spec);
+    program_unhold(p->program);
+    free(p);
+}
+
 void prepared_unref(struct prepared *prepared)
 {
-    if (prepared && atomic_fetch_sub_explicit(&prepared->refs, 1, memory_order_acq_rel) == 1)
+    if (!prepared || atomic_fetch_sub_explicit(&prepared->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (!prepared->program) {
         free(prepared);
+        return;
+    }
+    prepared->retired.destroy = destroy;
+    retired_add(prepared->device, &prepared->retired);
+}
+
+/* ---- the spec ---- */
+
+const frit_output_spec *prepared_output(const struct prepared *prepared, uint32_t output)
+{
+    static const frit_output_spec dense;
+    const frit_launch_spec *spec = &prepared->spec;
+
+    if (output >= spec->n_outputs)
+        return &dense;
+    return (const frit_output_spec *)(const void *)((const char *)spec->outputs +
+                                                    (size_t)output * spec->output_stride);
+}
+
+bool prepared_may_alias(const frit_output_spec *output, uint32_t input)
+{
+    for (uint32_t i = 0; i < output->n_alias; i++) {
+        if (output->alias[i] == input)
+            return true;
+    }
+    return false;
+}
+
+const frit_derived_spec *prepared_derived(const struct prepared *prepared, uint32_t index)
+{
+    const frit_launch_spec *spec = &prepared->spec;
+
+    return (const frit_derived_spec *)(const void *)((const char *)spec->derived +
+                                                     (size_t)index * spec->derived_stride);
+}
+
+static uint64_t generation(const struct prepared *p)
+{
+    const frit_program_table *table = table_of(p);
+
+    return FRIT_HAS(table, frit_program_table, generation) && table->generation
+               ? table->generation(p->program->program.self, p->candidate, &p->variant)
+               : 0;
+}
+
+bool prepared_is_outdated(const struct prepared *prepared)
+{
+    return prepared->program && generation(prepared) > prepared->generation;
 }
 
 /* ---- checking ---- */
@@ -51,10 +118,78 @@ static frit_status check_output(const frit_device *device, const frit_arg_sig *a
                     "%s: output %u asks for alignment %llu, the device declared "
                     "%llu",
                     device->name, index, (unsigned long long)out->align, (unsigned long long)have);
-    if (!(out->flags & 1))
+    if (!out->strided)
         return FRIT_OK;
     snprintf(what, sizeof(what), "output %u", index);
     return check_strides(device, arg, out->strides, what, err);
+}
+
+/* Beyond what a device declared nothing is launched. */
+static frit_status check_phases(const frit_device *device, const frit_launch_spec *spec,
+                                frit_err *err)
+{
+    const frit_device_info *info = device->info;
+
+    for (uint32_t i = 0; i < spec->n_phases; i++) {
+        const frit_phase *phase = &spec->phases[i];
+        uint64_t lanes = 1;
+
+        for (uint32_t d = 0; d < 3; d++) {
+            if (info->max_grid[d] && phase->grid[d] > info->max_grid[d])
+                return fail(err, FRIT_INTERNAL,
+                            "%s: prepare asks for a grid of %u groups, the device declared %u",
+                            device->name, phase->grid[d], info->max_grid[d]);
+            lanes *= phase->group[d] ? phase->group[d] : 1;
+        }
+        if (info->max_group && lanes > info->max_group)
+            return fail(err, FRIT_INTERNAL,
+                        "%s: prepare asks for a group of %llu lanes, the device declared %u",
+                        device->name, (unsigned long long)lanes, info->max_group);
+    }
+    return FRIT_OK;
+}
+
+static frit_status check_arrays(const char *name, const frit_signature *sig,
+                                const frit_launch_spec *spec, frit_err *err)
+{
+    if (spec->n_outputs > sig->n_out)
+        return fail(err, FRIT_INTERNAL, "%s: prepare describes %u outputs of %u", name,
+                    spec->n_outputs, sig->n_out);
+    if ((spec->n_phases && !spec->phases) ||
+        (spec->n_outputs && (!spec->outputs || spec->output_stride < sizeof(frit_output_spec))) ||
+        (spec->n_derived && (!spec->derived || spec->derived_stride < sizeof(frit_derived_spec))))
+        return fail(err, FRIT_INTERNAL, "%s: prepare counts what it does not give", name);
+    return FRIT_OK;
+}
+
+static frit_status check_outputs(const frit_device *device, const frit_signature *sig,
+                                 const struct prepared *p, frit_err *err)
+{
+    for (uint32_t i = 0; i < p->spec.n_outputs; i++) {
+        const frit_output_spec *output = prepared_output(p, i);
+
+        if (sig->args[sig->n_in + i].dtype != FRIT_NO_DTYPE)
+            TRY(check_output(device, &sig->args[sig->n_in + i], i, output, err));
+        for (uint32_t k = 0; k < output->n_alias; k++) {
+            if (!output->alias || output->alias[k] >= sig->n_in)
+                return fail(err, FRIT_INTERNAL,
+                            "%s: output %u may alias an input that is not there", device->name, i);
+        }
+    }
+    return FRIT_OK;
+}
+
+static frit_status check_derived(const char *name, const frit_signature *sig,
+                                 const struct prepared *p, frit_err *err)
+{
+    for (uint32_t i = 0; i < p->spec.n_derived; i++) {
+        const frit_derived_spec *derived = prepared_derived(p, i);
+
+        if (!derived->bytes || derived->arg >= sig->n_in ||
+            sig->args[derived->arg].dtype == FRIT_NO_DTYPE)
+            return fail(err, FRIT_INTERNAL, "%s: prepare derives memory from no operand", name);
+    }
+    return FRIT_OK;
 }
 
 /* A program is not trusted: what it asks for must be something the host can give. */
@@ -66,7 +201,8 @@ static frit_status check(const frit_device *device, const frit_signature *sig,
     uint64_t have = device->info->align_bytes ? device->info->align_bytes : 64;
 
     if (p->status == FRIT_PREPARE_RELAYOUT) {
-        if (spec->wanted_arg >= sig->n_in || sig->args[spec->wanted_arg].dtype == FRIT_NO_DTYPE)
+        if (spec->wanted_arg >= sig->n_in || !spec->wanted_strides ||
+            sig->args[spec->wanted_arg].dtype == FRIT_NO_DTYPE)
             return fail(err, FRIT_INTERNAL, "%s: prepare wants a relayout of no operand", name);
         return check_strides(device, &sig->args[spec->wanted_arg], spec->wanted_strides,
                              "an operand", err);
@@ -74,9 +210,6 @@ static frit_status check(const frit_device *device, const frit_signature *sig,
     if (p->status > 0)
         return fail(err, FRIT_INTERNAL, "%s: prepare answered %d, which means nothing", name,
                     p->status);
-    if (spec->n_derived > FRIT_MAX_DERIVED)
-        return fail(err, FRIT_INTERNAL, "%s: prepare asks for %u derived memories, at most %d",
-                    name, spec->n_derived, FRIT_MAX_DERIVED);
     if (p->variant.n_bytes > sizeof(p->variant.bytes))
         return fail(err, FRIT_INTERNAL, "%s: prepare gives a variant of %u bytes, at most %zu",
                     name, p->variant.n_bytes, sizeof(p->variant.bytes));
@@ -84,10 +217,37 @@ static frit_status check(const frit_device *device, const frit_signature *sig,
         return fail(err, FRIT_INTERNAL,
                     "%s: a workspace asks for alignment %llu, the device declared %llu", name,
                     (unsigned long long)spec->workspace_align, (unsigned long long)have);
-    for (uint32_t i = 0; i < sig->n_out && i < FRIT_MAX_OUTPUTS; i++) {
-        if (sig->args[sig->n_in + i].dtype != FRIT_NO_DTYPE)
-            TRY(check_output(device, &sig->args[sig->n_in + i], i, &spec->outputs[i], err));
+    TRY(check_arrays(name, sig, spec, err));
+    TRY(check_phases(device, spec, err));
+    TRY(check_derived(name, sig, p, err));
+    return check_outputs(device, sig, p, err);
+}
+
+/* What the device takes in one launch, whatever its programs say. */
+static frit_status check_limits(const frit_device *device, const frit_signature *sig, frit_err *err)
+{
+    const frit_device_info *info = device->info;
+    uint32_t n = sig->n_in + sig->n_out, used = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const frit_arg_sig *arg = &sig->args[i];
+        uint64_t reach = 0;
+
+        if (arg->dtype == FRIT_NO_DTYPE)
+            continue;
+        used++;
+        for (uint32_t d = 0; d < arg->rank; d++)
+            reach +=
+                (uint64_t)llabs(arg->strides[d]) * (uint64_t)(arg->dims[d] - (arg->dims[d] > 0));
+        if (info->max_binding &&
+            frit_storage_bytes(arg->dtype, (int64_t)reach + 1) > info->max_binding)
+            return fail(err, FRIT_UNSUPPORTED,
+                        "%s: an argument spans more than %llu bytes, the most of a launch",
+                        device->name, (unsigned long long)info->max_binding);
     }
+    if (info->max_bindings && used > info->max_bindings)
+        return fail(err, FRIT_UNSUPPORTED, "%s: %u arguments, %u are the most of a launch",
+                    device->name, used, info->max_bindings);
     return FRIT_OK;
 }
 
@@ -104,30 +264,49 @@ static void refuse(struct prepared *p, const frit_err *err)
     snprintf(p->text, sizeof(p->text), "%.*s", (int)sizeof(p->text) - 1, err->text);
 }
 
-struct prepared *prepared_create(frit_device *device, const frit_program *program,
-                                 const struct prepare_query *asked, bool *compile)
+/* Puts the question and checks the answer. */
+static void ask(struct prepared *p, const struct prepare_query *asked, bool *compile)
 {
-    struct prepared *p = calloc(1, sizeof(*p));
+    const frit_program *program = &p->program->program;
     frit_err err = ERR_INIT;
 
-    *compile = false;
-    if (!p)
-        return NULL;
-    atomic_init(&p->refs, 1);
-    p->spec.struct_size = sizeof(p->spec);
-    p->variant.struct_size = sizeof(p->variant);
+    if (check_limits(p->device, asked->signature, &err)) {
+        refuse(p, &err);
+        return;
+    }
     p->status = program->table->prepare(program->self, asked->candidate, asked->signature, &p->spec,
                                         &p->variant, &err);
+    p->has_spec = p->status >= 0;
     p->passing = may_pass(p->status) || p->status == FRIT_INTERNAL;
     fail_from(&err, p->status, "prepare");
     if (p->status == FRIT_PREPARE_NEEDS_COMPILE) {
         *compile = true;
         p->status = FRIT_OK;
     }
-    if (p->status < 0 || check(device, asked->signature, p, &err)) {
+    if (p->status < 0 || check(p->device, asked->signature, p, &err)) {
         refuse(p, &err);
         *compile = false;
+        return;
     }
+    p->generation = generation(p);
+}
+
+struct prepared *prepared_create(frit_device *device, struct program *program,
+                                 const struct prepare_query *asked, bool *compile)
+{
+    struct prepared *p = calloc(1, sizeof(*p));
+
+    *compile = false;
+    if (!p)
+        return NULL;
+    atomic_init(&p->refs, 1);
+    program_hold(program);
+    p->program = program;
+    p->device = device;
+    p->candidate = asked->candidate;
+    p->spec.struct_size = FRIT_END_OF(frit_launch_spec, wanted_strides);
+    p->variant.struct_size = sizeof(p->variant);
+    ask(p, asked, compile);
     return p;
 }
 
@@ -143,23 +322,24 @@ frit_status prepared_busy(struct prepared **out, frit_err *err)
 
 /* ---- compiling ---- */
 
-static frit_status compile(frit_device *device, const frit_program *program, uint32_t candidate,
-                           const frit_variant *variant, const frit_cancel *cancel, frit_err *err)
+static frit_status compile(const struct prepared *p, const frit_cancel *cancel, frit_err *err)
 {
+    const frit_program *program = &p->program->program;
+
     if (!FRIT_HAS(program->table, frit_program_table, compile) || !program->table->compile)
         return fail(err, FRIT_INTERNAL,
-                    "%s: prepare wants a compile that the program does not have", device->name);
-    atomic_fetch_add(&device->count.compiles, 1);
-    return fail_from(err, program->table->compile(program->self, candidate, variant, cancel, err),
+                    "%s: prepare wants a compile that the program does not have", p->device->name);
+    atomic_fetch_add(&p->device->count.compiles, 1);
+    return fail_from(err,
+                     program->table->compile(program->self, p->candidate, &p->variant, cancel, err),
                      "compile");
 }
 
-void prepared_compile(frit_device *device, const frit_program *program, uint32_t candidate,
-                      struct prepared *p, const frit_cancel *cancel)
+void prepared_compile(struct prepared *p, const frit_cancel *cancel)
 {
     frit_err err = ERR_INIT;
 
-    if (compile(device, program, candidate, &p->variant, cancel, &err))
+    if (compile(p, cancel, &err))
         refuse(p, &err);
     p->passing = may_pass(p->status);
 }

@@ -7,12 +7,21 @@
 #include <stdatomic.h>
 
 #include "device/device.h"
+#include "device/retired.h"
+#include "plan/program.h"
 
-/* One answer.  Counted; constant once it is compiled. */
+/* One answer.  Counted; constant once it is compiled.  The spec is released when the last reference
+ * is gone and nothing that was launched with it is pending. */
 struct prepared {
     atomic_uint refs;
-    frit_status status; /* FRIT_OK, FRIT_PREPARE_RELAYOUT or why not */
-    bool passing;       /* it may be another one next time */
+    struct program *program; /* held; NULL: there is no spec */
+    frit_device *device;
+    struct retired_entry retired;
+    uint64_t generation; /* of candidate and variant, before the program was asked */
+    frit_status status;  /* FRIT_OK, FRIT_PREPARE_RELAYOUT or why not */
+    bool passing;        /* it may be another one next time */
+    uint32_t candidate;
+    uint32_t has_spec; /* prepare filled it */
     frit_launch_spec spec;
     frit_variant variant;
     char text[160]; /* of a refusal */
@@ -31,13 +40,19 @@ struct prepare_query {
     bool peek;      /* no compile is begun */
 };
 
+/* What the spec says of an output. */
+const frit_output_spec *prepared_output(const struct prepared *prepared, uint32_t output);
+bool prepared_may_alias(const frit_output_spec *output, uint32_t input);
+const frit_derived_spec *prepared_derived(const struct prepared *prepared, uint32_t index);
+/* Whether the program would answer better now. */
+bool prepared_is_outdated(const struct prepared *prepared);
+
 /* Asks.  *compile: the answer holds once it is compiled.  NULL without memory. */
-struct prepared *prepared_create(frit_device *device, const frit_program *program,
+struct prepared *prepared_create(frit_device *device, struct program *program,
                                  const struct prepare_query *asked, bool *compile);
 /* An answer FRIT_BUSY: it is being compiled. */
 frit_status prepared_busy(struct prepared **out, frit_err *err);
 /* Compiles what an answer asks for, which is a refusal where that fails. */
-void prepared_compile(frit_device *device, const frit_program *program, uint32_t candidate,
-                      struct prepared *p, const frit_cancel *cancel);
+void prepared_compile(struct prepared *p, const frit_cancel *cancel);
 
 #endif

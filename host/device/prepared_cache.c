@@ -13,16 +13,14 @@
 #include "base/map.h"
 #include "exec/job_queue.h"
 
-enum {
-    LOOK_EVERY = 16, /* questions between two looks at the generation */
-    LAUNCH_NS = 5000 /* of host and device together: its order of magnitude, for priorities */
-};
+enum { LAUNCH_NS = 5000 }; /* of host and device together: its order of magnitude */
 
 /* An answer that is known. */
 struct known {
     struct cache_entry entry; /* first */
     struct prepared_cache *cache;
     struct prepared *prepared;
+    uint64_t serial; /* of the program, when the answer was found to be up to date */
     size_t key_bytes;
     unsigned char key[];
 };
@@ -43,8 +41,8 @@ struct compiling {
     struct prepared_cache *cache;
     struct compiling *next;    /* of those that were taken back */
     struct prepared *prepared; /* the answer to be */
+    uint64_t serial;           /* of the program before that */
     struct compile_key what;
-    uint32_t generation; /* when it was asked */
     size_t key_bytes;
     unsigned char key[];
 };
@@ -52,13 +50,14 @@ struct compiling {
 struct prepared_cache {
     frit_device *device;
     struct program *program; /* not counted */
-    uint32_t n_candidates;
-    pthread_mutex_t lock;    /* of the rest */
-    pthread_cond_t compiled; /* something is */
-    struct map known;        /* key -> struct known */
-    struct map compiling;    /* key -> struct compiling */
-    uint32_t generation;
-    uint32_t asked;
+    frit_program_info info;
+    struct retired_entry retired;
+    pthread_mutex_t lock;        /* of the rest */
+    bool abandoned;              /* nobody will ask */
+    pthread_cond_t compiled;     /* something is */
+    struct map known;            /* key -> struct known */
+    struct cache_entry *dropped; /* of them */
+    struct map compiling;        /* key -> struct compiling */
 };
 
 static frit_status describe(const frit_program *program, frit_program_info *info, frit_err *err)
@@ -78,42 +77,43 @@ frit_status prepared_cache_create(frit_device *device, struct program *program,
     cache = calloc(1, sizeof(*cache));
     if (!cache)
         return fail_memory(err, sizeof(*cache));
+    cache->info = info;
     cache->device = device;
     cache->program = program;
-    cache->n_candidates = info.n_candidates ? info.n_candidates : 1;
-    cache->generation = info.generation;
+    if (!info.n_candidates || !info.candidates)
+        cache->info.n_candidates = 1;
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->compiled, NULL);
     *out = cache;
     return FRIT_OK;
 }
 
-frit_device *prepared_cache_device(const struct prepared_cache *cache)
-{
-    return cache->device;
-}
-
 uint32_t prepared_cache_candidates(const struct prepared_cache *cache)
 {
-    return cache->n_candidates;
+    return cache->info.n_candidates;
+}
+
+const frit_candidate *prepared_cache_candidate(const struct prepared_cache *cache, uint32_t index)
+{
+    static const frit_candidate only;
+
+    if (!cache->info.candidates)
+        return &only;
+    return (const frit_candidate *)(const void *)((const char *)cache->info.candidates +
+                                                  (size_t)index * cache->info.candidate_stride);
+}
+
+const uint64_t *prepared_cache_serial(const struct prepared_cache *cache)
+{
+    return cache->info.serial;
+}
+
+static uint64_t serial_of(const struct prepared_cache *cache)
+{
+    return cache->info.serial ? __atomic_load_n(cache->info.serial, __ATOMIC_ACQUIRE) : 0;
 }
 
 /* ---- locks ---- */
-
-/* For changes: the device's cache, then the program's. */
-static void lock(struct prepared_cache *cache)
-{
-    cache_lock(&cache->device->cache);
-    pthread_mutex_lock(&cache->lock);
-}
-
-static void unlock(struct prepared_cache *cache)
-{
-    pthread_mutex_unlock(&cache->lock);
-    cache_unlock(&cache->device->cache);
-}
-
-/* ---- known answers ---- */
 
 static void known_release(struct cache_entry *entry)
 {
@@ -122,6 +122,31 @@ static void known_release(struct cache_entry *entry)
     prepared_unref(known->prepared);
     free(known);
 }
+
+/* For changes: the device's cache, then the program's. */
+static void lock(struct prepared_cache *cache)
+{
+    cache_lock(&cache->device->cache);
+    pthread_mutex_lock(&cache->lock);
+}
+
+/* Ends what was dropped meanwhile, too. */
+static void unlock(struct prepared_cache *cache)
+{
+    struct cache_entry *dropped = cache->dropped;
+
+    cache->dropped = NULL;
+    pthread_mutex_unlock(&cache->lock);
+    cache_unlock(&cache->device->cache);
+    while (dropped) {
+        struct cache_entry *next = dropped->next;
+
+        known_release(dropped);
+        dropped = next;
+    }
+}
+
+/* ---- known answers ---- */
 
 static bool known_evict(struct cache_entry *entry)
 {
@@ -135,12 +160,15 @@ static bool known_evict(struct cache_entry *entry)
 
 static const struct cache_class known_class = {known_evict, known_release};
 
+/* Inside the locks, which end it. */
 static void known_drop(void *value)
 {
     struct known *known = value;
+    struct prepared_cache *cache = known->cache;
 
-    cache_remove(&known->cache->device->cache, &known->entry);
-    known_release(&known->entry);
+    cache_remove(&cache->device->cache, &known->entry);
+    known->entry.next = cache->dropped;
+    cache->dropped = &known->entry;
 }
 
 /* Inside the locks. */
@@ -151,17 +179,18 @@ static void forget_all(struct prepared_cache *cache)
 
 /* Inside the locks.  What is not remembered, for want of memory too, is asked again. */
 static void remember(struct prepared_cache *cache, const void *key, size_t key_bytes,
-                     struct prepared *p)
+                     struct prepared *p, uint64_t serial)
 {
     size_t bytes = sizeof(struct known) + key_bytes;
     struct known *known;
 
-    if (p->passing || map_get(&cache->known, key, key_bytes))
+    if (p->passing || cache->abandoned || map_get(&cache->known, key, key_bytes))
         return;
     known = malloc(bytes);
     if (!known)
         return;
-    *known = (struct known){.cache = cache, .prepared = p, .key_bytes = key_bytes};
+    *known =
+        (struct known){.cache = cache, .prepared = p, .serial = serial, .key_bytes = key_bytes};
     memcpy(known->key, key, key_bytes);
     if (!map_add(&cache->known, key, key_bytes, known)) {
         free(known);
@@ -186,34 +215,20 @@ void prepared_cache_destroy(struct prepared_cache *cache)
     free(cache);
 }
 
-bool prepared_cache_outdated(struct prepared_cache *cache)
+static void end(struct retired_entry *entry)
 {
-    frit_program_info info;
-    bool grown;
+    struct prepared_cache *cache =
+        (struct prepared_cache *)(void *)((char *)entry - offsetof(struct prepared_cache, retired));
+    struct program *program = cache->program;
 
-    if (describe(&cache->program->program, &info, NULL))
-        return false;
-    pthread_mutex_lock(&cache->lock);
-    grown = info.generation > cache->generation;
-    if (grown)
-        cache->generation = info.generation;
-    pthread_mutex_unlock(&cache->lock);
-    if (grown) {
-        lock(cache);
-        forget_all(cache);
-        unlock(cache);
-    }
-    return grown;
+    prepared_cache_destroy(cache);
+    program_destroy(program);
 }
 
-uint32_t prepared_cache_generation(struct prepared_cache *cache)
+void prepared_cache_retire(struct prepared_cache *cache)
 {
-    uint32_t generation;
-
-    pthread_mutex_lock(&cache->lock);
-    generation = cache->generation;
-    pthread_mutex_unlock(&cache->lock);
-    return generation;
+    cache->retired.destroy = end;
+    retired_add(cache->device, &cache->retired);
 }
 
 /* ---- compiles ---- */
@@ -279,8 +294,8 @@ static void end_compile(struct compiling *c, bool compiled)
     lock(cache);
     unlist(c);
     cache_remove(&cache->device->cache, &c->entry);
-    if (compiled && c->generation == cache->generation)
-        remember(cache, c->key, c->key_bytes, c->prepared);
+    if (compiled)
+        remember(cache, c->key, c->key_bytes, c->prepared, c->serial);
     unlock(cache);
     compile_destroy(c);
 }
@@ -289,8 +304,7 @@ static void run_job(struct job *job)
 {
     struct compiling *c = compiling_of(job);
 
-    prepared_compile(device_of(c), &c->cache->program->program, c->what.candidate, c->prepared,
-                     &job->cancel);
+    prepared_compile(c->prepared, &job->cancel);
 }
 
 static void end_job(struct job *job)
@@ -308,7 +322,7 @@ static struct prepared *compile_here(struct compiling *c)
     struct prepared *p = c->prepared;
 
     prepared_ref(p);
-    prepared_compile(device_of(c), &c->cache->program->program, c->what.candidate, p, NULL);
+    prepared_compile(p, NULL);
     end_compile(c, true);
     return p;
 }
@@ -337,13 +351,15 @@ static uint64_t lost_ns(const struct prepare_query *asked)
 
 /* NULL without memory. */
 static struct compiling *compile_create(struct prepared_cache *cache,
-                                        const struct prepare_query *asked, struct prepared *p)
+                                        const struct prepare_query *asked, struct prepared *p,
+                                        uint64_t serial)
 {
     struct compiling *c = calloc(1, sizeof(*c) + asked->key_bytes);
 
     if (!c)
         return NULL;
     c->cache = cache;
+    c->serial = serial;
     c->what.table = cache->program->program.table;
     c->what.program = identify(&cache->program->program);
     c->what.candidate = asked->candidate;
@@ -376,7 +392,6 @@ static frit_status queue_compile(struct compiling *c)
         map_remove(&cache->compiling, c->key, c->key_bytes);
         return FRIT_NO_HOST_MEMORY;
     }
-    c->generation = cache->generation;
     cache_add(&cache->device->cache, &c->entry, &compile_class,
               sizeof(*c) + sizeof(*c->prepared) + 2 * c->key_bytes + sizeof(struct map_entry));
     return FRIT_OK;
@@ -384,9 +399,9 @@ static frit_status queue_compile(struct compiling *c)
 
 /* Has it compiled; on failure nothing has begun. */
 static frit_status compile_ahead(struct prepared_cache *cache, const struct prepare_query *asked,
-                                 struct prepared *p)
+                                 struct prepared *p, uint64_t serial)
 {
-    struct compiling *c = compile_create(cache, asked, p);
+    struct compiling *c = compile_create(cache, asked, p, serial);
     frit_status st = FRIT_OK;
     bool first;
 
@@ -428,7 +443,9 @@ void prepared_cache_abandon(struct prepared_cache *cache)
     struct compiling *taken;
 
     lock(cache);
+    cache->abandoned = true;
     taken = cancel_compiles(cache);
+    forget_all(cache);
     unlock(cache);
     for (struct compiling *c = taken, *next; c; c = next) {
         next = c->next;
@@ -442,7 +459,7 @@ void prepared_cache_abandon(struct prepared_cache *cache)
 struct recalled {
     struct prepared *prepared;  /* a new reference; NULL: nothing */
     bool busy;                  /* it is being compiled */
-    bool look;                  /* it is time to look at the generation */
+    bool look;                  /* the program's serial has grown since it was up to date */
     struct compiling *compiles; /* for the caller to do, who waits for it: it did not begin */
 };
 
@@ -466,14 +483,14 @@ static void want_compile(struct compiling *c, const struct prepare_query *asked)
     job_queue_raise(device_of(c)->compiler, &c->job, lost_ns(asked));
 }
 
-static struct recalled recall(struct prepared_cache *cache, const struct prepare_query *asked)
+static struct recalled recall(struct prepared_cache *cache, const struct prepare_query *asked,
+                              uint64_t serial)
 {
     struct recalled r = {0};
     struct known *known;
     struct compiling *c;
 
     pthread_mutex_lock(&cache->lock);
-    r.look = ++cache->asked % LOOK_EVERY == 0;
     if (asked->wait) {
         r.compiles = await_compile(cache, asked);
     } else if ((c = map_get(&cache->compiling, asked->key, asked->key_bytes))) {
@@ -486,6 +503,7 @@ static struct recalled recall(struct prepared_cache *cache, const struct prepare
         cache_use(&known->entry);
         prepared_ref(known->prepared);
         r.prepared = known->prepared;
+        r.look = known->serial != serial;
     }
     pthread_mutex_unlock(&cache->lock);
     return r;
@@ -493,41 +511,57 @@ static struct recalled recall(struct prepared_cache *cache, const struct prepare
 
 /* Asks the program: the answer, or FRIT_BUSY. */
 static frit_status ask(struct prepared_cache *cache, const struct prepare_query *asked,
-                       struct prepared **out, frit_err *err)
+                       uint64_t serial, struct prepared **out, frit_err *err)
 {
-    const frit_program *program = &cache->program->program;
-    frit_device *device = cache->device;
     bool needs_compile;
 
-    *out = prepared_create(device, program, asked, &needs_compile);
+    *out = prepared_create(cache->device, cache->program, asked, &needs_compile);
     if (!*out)
         return fail_memory(err, sizeof(**out));
-    if (needs_compile && !asked->wait && device->compiler &&
-        (asked->peek || !compile_ahead(cache, asked, *out))) {
+    if (needs_compile && !asked->wait && cache->device->compiler &&
+        (asked->peek || !compile_ahead(cache, asked, *out, serial))) {
         prepared_unref(*out);
         return prepared_busy(out, err);
     }
     if (needs_compile)
-        prepared_compile(device, program, asked->candidate, *out, NULL);
+        prepared_compile(*out, NULL);
     lock(cache);
-    remember(cache, asked->key, asked->key_bytes, *out);
+    remember(cache, asked->key, asked->key_bytes, *out, serial);
     unlock(cache);
     return FRIT_OK;
+}
+
+/* Whether an answer of an older serial still holds; if not it is forgotten. */
+static bool still_holds(struct prepared_cache *cache, const struct prepare_query *asked,
+                        const struct prepared *p, uint64_t serial)
+{
+    bool holds = !prepared_is_outdated(p);
+    struct known *known;
+
+    lock(cache);
+    known = map_get(&cache->known, asked->key, asked->key_bytes);
+    if (known && known->prepared == p && holds)
+        known->serial = serial;
+    else if (known && known->prepared == p)
+        known_drop(map_remove(&cache->known, asked->key, asked->key_bytes));
+    unlock(cache);
+    return holds;
 }
 
 frit_status prepared_cache_get(struct prepared_cache *cache, const struct prepare_query *asked,
                                struct prepared **out, frit_err *err)
 {
-    struct recalled known = recall(cache, asked);
+    uint64_t serial = serial_of(cache);
+    struct recalled known = recall(cache, asked, serial);
 
     *out = known.prepared;
     if (known.compiles) {
         *out = compile_here(known.compiles);
-    } else if (known.look && prepared_cache_outdated(cache)) {
+    } else if (known.look && !still_holds(cache, asked, *out, serial)) {
         prepared_unref(*out);
         *out = NULL;
     }
     if (*out)
         return FRIT_OK;
-    return known.busy ? prepared_busy(out, err) : ask(cache, asked, out, err);
+    return known.busy ? prepared_busy(out, err) : ask(cache, asked, serial, out, err);
 }

@@ -2,8 +2,8 @@
 /* The answers of one program, by candidate and signature, and its compiles.
  *
  * Refusals are remembered like answers, but for those that may pass: no memory, busy, a prepare
- * that failed within (a compile that did fails again).  When the program's generation grows,
- * everything is forgotten and asked again; what is not used for long leaves the device's cache.
+ * that failed within (a compile that did fails again).  What the program has a newer
+ * generation of is forgotten and asked again; what is not used for long leaves the device's cache.
  *
  * What a program wants compiled goes to the host's queue of compiles, if it has one and the caller
  * need not wait; the answer is FRIT_BUSY until it is done.  Each launch that goes another way
@@ -28,12 +28,13 @@ void prepared_cache_destroy(struct prepared_cache *cache); /* NULL does nothing 
 /* Cancels its compiles: nobody wants the program any more. */
 void prepared_cache_abandon(struct prepared_cache *cache);
 
-/* Asks whether better code is ready; then everything is forgotten, and the generation is another.
- */
-bool prepared_cache_outdated(struct prepared_cache *cache);
-uint32_t prepared_cache_generation(struct prepared_cache *cache);
-frit_device *prepared_cache_device(const struct prepared_cache *cache);
+/* Ends program and cache once nothing that was launched is pending. */
+void prepared_cache_retire(struct prepared_cache *cache);
+
 uint32_t prepared_cache_candidates(const struct prepared_cache *cache);
+const frit_candidate *prepared_cache_candidate(const struct prepared_cache *cache, uint32_t index);
+/* frit_program_info.serial. */
+const uint64_t *prepared_cache_serial(const struct prepared_cache *cache);
 
 /* The answer, compiled where it asks for it and checked: a new reference.  Fails only where there
  * is no memory; a refusal is an answer. */

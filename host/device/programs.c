@@ -8,7 +8,6 @@
 #include "base/fail.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "device/retired.h"
 #include "plan/relative.h"
 
 /* What a driver's program costs beside what the host has of it, which only the driver knows. */
@@ -312,11 +311,7 @@ static void abandon(struct program *program)
 
 static void retire(struct program *program)
 {
-    struct prepared_cache *cache = program->prepared;
-    frit_device *device = prepared_cache_device(cache);
-
-    prepared_cache_destroy(cache);
-    retired_add(device, program);
+    prepared_cache_retire(program->prepared);
 }
 
 static const struct program_hooks hooks = {abandon, retire};

@@ -5,12 +5,11 @@
 
 #include "base/fail.h"
 #include "device/device.h"
-#include "plan/program.h"
 
-/* In the order of `value`, the newest timeline value when the program came. */
+/* In the order of `value`. */
 struct retired {
     pthread_mutex_t lock;
-    struct program *first, *last;
+    struct retired_entry *first, *last;
     atomic_uint_least64_t oldest; /* value of the first one; UINT64_MAX: there is none */
 };
 
@@ -28,9 +27,9 @@ void retired_destroy(struct retired *retired)
 {
     if (!retired)
         return;
-    for (struct program *program = retired->first, *next; program; program = next) {
-        next = program->next;
-        program_destroy(program);
+    for (struct retired_entry *entry; (entry = retired->first);) {
+        retired->first = entry->next;
+        entry->destroy(entry);
     }
     pthread_mutex_destroy(&retired->lock);
     free(retired);
@@ -42,44 +41,44 @@ static void note_oldest(struct retired *retired)
     atomic_store(&retired->oldest, retired->first ? retired->first->value : UINT64_MAX);
 }
 
-void retired_add(frit_device *device, struct program *program)
+void retired_add(frit_device *device, struct retired_entry *entry)
 {
     struct retired *retired = device->retired;
 
-    program->next = NULL;
+    entry->next = NULL;
     pthread_mutex_lock(&retired->lock);
-    program->value = atomic_load(&device->last_value);
-    *(retired->first ? &retired->last->next : &retired->first) = program;
-    retired->last = program;
+    entry->value = atomic_load(&device->last_value);
+    *(retired->first ? &retired->last->next : &retired->first) = entry;
+    retired->last = entry;
     note_oldest(retired);
     pthread_mutex_unlock(&retired->lock);
     retired_reap(device);
 }
 
 /* NULL: what remains waits. */
-static struct program *take_first(frit_device *device)
+static struct retired_entry *take_first(frit_device *device)
 {
     struct retired *retired = device->retired;
-    struct program *program;
+    struct retired_entry *entry;
 
     pthread_mutex_lock(&retired->lock);
-    program = retired->first;
-    if (program && program->value > atomic_load(&device->reached))
-        program = NULL;
-    if (program) {
-        retired->first = program->next;
+    entry = retired->first;
+    if (entry && entry->value > atomic_load(&device->reached))
+        entry = NULL;
+    if (entry) {
+        retired->first = entry->next;
         note_oldest(retired);
     }
     pthread_mutex_unlock(&retired->lock);
-    return program;
+    return entry;
 }
 
 void retired_reap(frit_device *device)
 {
-    struct program *program;
+    struct retired_entry *entry;
 
     while (atomic_load_explicit(&device->retired->oldest, memory_order_relaxed) <=
                atomic_load_explicit(&device->reached, memory_order_relaxed) &&
-           (program = take_first(device)))
-        program_destroy(program);
+           (entry = take_first(device)))
+        entry->destroy(entry);
 }

@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that nobody has any more, until what they launched has run: nobody waits for the device
- * to destroy one.  Threads: any. */
+/* What nobody has any more and launches in flight may still need, until they have run: programs,
+ * and what their prepare answered.  Nobody waits for the device to free it.
+ *
+ * An entry is part of its owner's structure; entries are destroyed in the order in which they came.
+ * Threads: any. */
 #ifndef DEVICE_RETIRED_H
 #define DEVICE_RETIRED_H
 
 #include <frit/frit.h>
 
-struct program;
 struct retired;
+
+struct retired_entry {
+    struct retired_entry *next;
+    uint64_t value; /* the newest timeline value when it came */
+    void (*destroy)(struct retired_entry *entry);
+};
 
 frit_status retired_create(struct retired **out, frit_err *err);
 /* Destroys all that are left.  NULL does nothing. */
 void retired_destroy(struct retired *retired);
-/* Takes a program without launches to come. */
-void retired_add(frit_device *device, struct program *program);
+/* No launch will need it that was not submitted before. */
+void retired_add(frit_device *device, struct retired_entry *entry);
 /* Destroys those whose launches are known to have run by now; not inside a lock. */
 void retired_reap(frit_device *device);
 

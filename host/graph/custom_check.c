@@ -235,8 +235,6 @@ static const char *head_trouble(const frit_custom_op *from)
         return "rev is 0, revisions count from 1";
     if (!from->infer)
         return "slot 'infer' is NULL";
-    if (from->flags & FRIT_MUST_UNDERSTAND)
-        return "a flag that must be understood is not known here";
     if (from->traits & ~known_traits)
         return "a trait is not known here";
     if (from->n_in > FRIT_CUSTOM_IN)

@@ -14,6 +14,7 @@ enum {
     MAX_DEVICES = 1024,
     MAX_TEXT = 4096,
     MAX_FORMATS = 64,
+    MAX_HEAPS = 64,
     DEFAULT_ALIGN = 64
 };
 
@@ -94,6 +95,37 @@ static frit_status copy_formats(struct arena *arena, frit_device_info *info)
     return FRIT_OK;
 }
 
+/* Filled in what 0 stands for. */
+static frit_status copy_heaps(struct arena *arena, frit_device_info *info)
+{
+    frit_heap *copies = arena_array(arena, info->n_heaps, sizeof(*copies));
+
+    if (!copies)
+        return FRIT_NO_HOST_MEMORY;
+    for (uint32_t i = 0; i < info->n_heaps; i++) {
+        copies[i] = *(const frit_heap *)(const void *)((const char *)info->heaps +
+                                                       (size_t)i * info->heap_stride);
+        if (copies[i].budget == 0)
+            copies[i].budget = copies[i].bytes;
+        if (copies[i].granularity == 0)
+            copies[i].granularity = 1;
+    }
+    info->heaps = copies;
+    info->heap_stride = sizeof(*copies);
+    return FRIT_OK;
+}
+
+static const char *heaps_trouble(const frit_device_info *info)
+{
+    if (!info->n_heaps || !info->heaps)
+        return "no heaps";
+    if (info->n_heaps > MAX_HEAPS)
+        return "more than 64 heaps";
+    if (info->heap_stride < sizeof(frit_heap))
+        return "heaps that lack fields";
+    return info->heaps->kind == FRIT_HEAP_DEVICE ? NULL : "a first heap that is not its own memory";
+}
+
 static const char *formats_trouble(const struct plugin *plugin, const frit_device_info *info)
 {
     if (info->n_formats == 0)
@@ -109,7 +141,7 @@ static const char *formats_trouble(const struct plugin *plugin, const frit_devic
 static bool check_device(struct plugin *plugin, uint32_t i)
 {
     frit_device_info *info = &plugin->devices[i];
-    const char *formats;
+    const char *formats, *heaps;
 
     if (!FRIT_HAS(info, frit_device_info, dtype_use)) {
         no_devices(plugin,
@@ -124,6 +156,11 @@ static bool check_device(struct plugin *plugin, uint32_t i)
     if (info->align_bytes & (info->align_bytes - 1)) {
         no_devices(plugin, "device %" PRIu32 ": align_bytes %" PRIu64 " is not a power of two", i,
                    info->align_bytes);
+        return false;
+    }
+    heaps = heaps_trouble(info);
+    if (heaps) {
+        no_devices(plugin, "device %" PRIu32 " has %s", i, heaps);
         return false;
     }
     formats = formats_trouble(plugin, info);
@@ -142,11 +179,7 @@ static void plain_device(frit_device_info *info)
         info->type = FRIT_DEVICE_UNKNOWN;
     if (info->align_bytes == 0)
         info->align_bytes = DEFAULT_ALIGN;
-    if (info->heap.budget == 0)
-        info->heap.budget = info->heap.bytes;
-    if (info->heap.granularity == 0)
-        info->heap.granularity = 1;
-    info->struct_size = sizeof(*info);
+    info->struct_size = FRIT_END_OF(frit_device_info, dtype_use);
 }
 
 /* Asks until the array is large enough; the number of devices may change in between. */
@@ -201,6 +234,7 @@ frit_status driver_list(struct arena *arena, struct plugin *plugin)
             return FRIT_OK;
         TRY(copy_texts(arena, &plugin->devices[i]));
         TRY(copy_formats(arena, &plugin->devices[i]));
+        TRY(copy_heaps(arena, &plugin->devices[i]));
         plain_device(&plugin->devices[i]);
     }
     return FRIT_OK;

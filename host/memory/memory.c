@@ -9,20 +9,20 @@
 
 uint64_t memory_chunk_bytes(const frit_device_info *info, uint64_t wanted)
 {
-    uint64_t budget = info->heap.budget ? info->heap.budget : info->heap.bytes;
-    uint64_t unit = info->heap.granularity ? info->heap.granularity : 1;
+    uint64_t budget = info->heaps->budget ? info->heaps->budget : info->heaps->bytes;
+    uint64_t unit = info->heaps->granularity ? info->heaps->granularity : 1;
 
     if (budget && wanted > budget / 8)
         wanted = budget / 8;
     wanted = round_up(wanted, unit);
-    if (info->heap.max_block && wanted > info->heap.max_block)
-        wanted = info->heap.max_block / unit * unit;
+    if (info->heaps->max_block && wanted > info->heaps->max_block)
+        wanted = info->heaps->max_block / unit * unit;
     return wanted;
 }
 
 uint64_t memory_keep_bytes(const frit_device_info *info)
 {
-    uint64_t budget = info->heap.budget ? info->heap.budget : info->heap.bytes;
+    uint64_t budget = info->heaps->budget ? info->heaps->budget : info->heaps->bytes;
     bool own = info->type == FRIT_DEVICE_DISCRETE || info->type == FRIT_DEVICE_ACCELERATOR;
 
     return budget ? budget / (own ? 2 : 4) : (uint64_t)1 << 30;
@@ -224,7 +224,7 @@ static frit_status driver_alloc(struct memory *memory, uint64_t bytes, frit_allo
 
 static uint64_t round_to_device(const struct memory *memory, uint64_t bytes)
 {
-    uint64_t granularity = memory->info->heap.granularity;
+    uint64_t granularity = memory->info->heaps->granularity;
 
     return granularity ? round_up(bytes, granularity) : bytes;
 }
@@ -291,10 +291,10 @@ static frit_status chunk_from_driver(struct memory *memory, enum chunk_kind kind
     frit_allocation a;
     frit_status st;
 
-    if (memory->info->heap.max_block && bytes > memory->info->heap.max_block)
+    if (memory->info->heaps->max_block && bytes > memory->info->heaps->max_block)
         return fail(err, FRIT_NO_DEVICE_MEMORY,
                     "%llu bytes are more than the device allocates in one piece (%llu)",
-                    (unsigned long long)bytes, (unsigned long long)memory->info->heap.max_block);
+                    (unsigned long long)bytes, (unsigned long long)memory->info->heaps->max_block);
     st = alloc_or_trim(memory, &bytes, round_to_device(memory, piece), &a, &failure);
     if (st) {
         memory->queue.explain(memory->queue.ctx, &failure);

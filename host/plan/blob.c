@@ -40,7 +40,6 @@ static void put_operand(struct str *out, const frit_operand *operand)
     put(out, operand->dtype);
     put(out, operand->value);
     put(out, operand->rank);
-    put(out, operand->quant);
     str_add(out, (const char *)operand->extent, operand->rank * sizeof(operand->extent[0]));
 }
 
@@ -194,13 +193,21 @@ frit_status blob_write(const struct plan *plan, const struct store_context *cont
 
 /* ---- reading ---- */
 
+/* A saved program: made of the ops of the first step that has it. */
+struct saved {
+    const struct store_fuser *fuser;
+    const void *bytes;
+    uint64_t n_bytes;
+    struct program *program; /* NULL: not made yet */
+};
+
 struct reader {
     const unsigned char *at;
     size_t left;
     bool short_of; /* ran off the end */
     const struct store_context *context;
     struct relative relative;
-    struct program **programs;
+    struct saved *saved;
     struct plan_block *blocks;
     uint32_t n_programs, n_blocks;
 };
@@ -248,7 +255,6 @@ static bool get_operand(struct reader *reader, frit_operand *out)
     out->dtype = get(reader);
     out->value = get(reader);
     out->rank = get(reader);
-    out->quant = get(reader);
     if (out->kind > FRIT_OPERAND_SCALAR || out->rank > FRIT_MAX_RANK)
         return false;
     get_into(reader, out->extent, out->rank * sizeof(out->extent[0]));
@@ -375,44 +381,61 @@ static bool sound_program(const frit_program *program)
            table->describe && table->prepare && table->destroy;
 }
 
-static frit_status get_program(struct reader *reader, frit_err *err)
+static frit_status get_saved(struct reader *reader, struct saved *out, frit_err *err)
 {
     uint32_t version = get(reader), n_plugin = get(reader), n_name = get(reader);
-    frit_program program = {.struct_size = sizeof(program)};
-    const struct store_fuser *fuser;
-    const void *bytes;
     frit_str plugin, name;
-    uint64_t n_bytes = 0;
-    frit_status status;
 
-    get_into(reader, &n_bytes, sizeof(n_bytes));
+    get_into(reader, &out->n_bytes, sizeof(out->n_bytes));
     plugin = (frit_str){get_bytes(reader, n_plugin), n_plugin};
     name = (frit_str){get_bytes(reader, n_name), n_name};
-    bytes = get_bytes(reader, n_bytes);
+    out->bytes = get_bytes(reader, out->n_bytes);
     if (reader->short_of)
         return refuse(err, "a program ends too early");
-    fuser = find_fuser(reader->context, plugin, name, version);
-    if (!fuser || !fuser->table->from_state)
+    out->fuser = find_fuser(reader->context, plugin, name, version);
+    if (!out->fuser || !out->fuser->table->from_state)
         return fail(err, FRIT_INCOMPATIBLE, "fuser %.*s version %u is not there",
                     (int)(n_name < 64 ? n_name : 64), name.ptr, version);
-    status = fuser->table->from_state(fuser->instance, fuser->device, str_of(fuser->name), bytes,
-                                      n_bytes, &program, err);
-    if (status)
-        return fail_from(err, status, "from_state");
-    if (!sound_program(&program))
-        return refuse(err, "from_state made no program");
-    if (!program_runs(&program, fuser->device)) {
-        program.table->destroy(program.self);
-        return refuse(err, "a program of another plugin than the driver's has no record");
-    }
-    reader->programs[reader->n_programs] =
-        program_create(&program, (uint32_t)(fuser - reader->context->fusers));
-    if (!reader->programs[reader->n_programs]) {
-        program.table->destroy(program.self);
-        return fail_memory(err, sizeof(struct program));
-    }
-    reader->n_programs++;
     return FRIT_OK;
+}
+
+static frit_status check_made(const frit_program *program, const struct store_fuser *fuser,
+                              frit_err *err)
+{
+    if (!sound_program(program))
+        return refuse(err, "from_state made no program");
+    if (program_runs(program, fuser->device))
+        return FRIT_OK;
+    program->table->destroy(program->self);
+    return refuse(err, "a program of another plugin than the driver's has no record");
+}
+
+/* Makes a program of a step's ops. */
+static frit_status make_program(struct reader *reader, const struct plan_block *block,
+                                struct saved *saved, frit_err *err)
+{
+    const struct store_fuser *fuser = saved->fuser;
+    frit_program program = {.struct_size = sizeof(program)};
+    frit_op_desc *ops = arena_array(&reader->relative.arena, block->n_ops, sizeof(*ops));
+
+    if (!ops)
+        return fail_memory(err, block->n_ops * sizeof(*ops));
+    for (uint32_t i = 0; i < block->n_ops; i++) {
+        if (block->ops[i] >= reader->relative.n_ops)
+            return refuse(err, "a step of ops that are not there");
+        ops[i] = reader->relative.ops[block->ops[i]];
+    }
+    TRY(fail_from(err,
+                  fuser->table->from_state(fuser->instance, fuser->device, str_of(fuser->name), ops,
+                                           block->n_ops, sizeof(*ops), saved->bytes, saved->n_bytes,
+                                           &program, err),
+                  "from_state"));
+    TRY(check_made(&program, fuser, err));
+    saved->program = program_create(&program, (uint32_t)(fuser - reader->context->fusers));
+    if (saved->program)
+        return FRIT_OK;
+    program.table->destroy(program.self);
+    return fail_memory(err, sizeof(struct program));
 }
 
 static frit_status get_step(struct reader *reader, struct plan_block *block, frit_err *err)
@@ -425,12 +448,16 @@ static frit_status get_step(struct reader *reader, struct plan_block *block, fri
     if (program > reader->n_programs || (uint32_t)block->end >= PLAN_ENDS || !block->n_ops ||
         block->n_ops > reader->left / sizeof(*ops))
         return refuse(err, "a step that cannot be");
-    block->program = program ? reader->programs[program - 1] : NULL;
     ops = arena_array(&reader->relative.arena, block->n_ops, sizeof(*ops));
     if (!ops)
         return fail_memory(err, block->n_ops * sizeof(*ops));
     get_into(reader, ops, block->n_ops * sizeof(*ops));
     block->ops = ops;
+    if (!program)
+        return FRIT_OK;
+    if (!reader->saved[program - 1].program)
+        TRY(make_program(reader, block, &reader->saved[program - 1], err));
+    block->program = reader->saved[program - 1].program;
     return FRIT_OK;
 }
 
@@ -444,12 +471,12 @@ static frit_status get_plan(struct reader *reader, struct plan **out, frit_err *
         return refuse(err, "its head cannot be");
     reader->relative.n_values = n_values;
     TRY(get_ops(reader, n_ops, err));
-    reader->programs = calloc((size_t)n_programs + 1, sizeof(*reader->programs));
+    reader->saved = calloc((size_t)n_programs + 1, sizeof(*reader->saved));
     reader->blocks = calloc((size_t)n_steps + 1, sizeof(*reader->blocks));
-    if (!reader->programs || !reader->blocks)
+    if (!reader->saved || !reader->blocks)
         return fail_memory(err, ((size_t)n_programs + n_steps) * sizeof(*reader->blocks));
-    while (reader->n_programs < n_programs)
-        TRY(get_program(reader, err));
+    for (; reader->n_programs < n_programs; reader->n_programs++)
+        TRY(get_saved(reader, &reader->saved[reader->n_programs], err));
     while (reader->n_blocks < n_steps) {
         TRY(get_step(reader, &reader->blocks[reader->n_blocks], err));
         reader->n_blocks++;
@@ -480,8 +507,8 @@ frit_status blob_read(const void *bytes, size_t n_bytes, const struct store_cont
         return refuse(err, "its digest is another's");
     status = get_plan(&reader, out, err);
     for (uint32_t i = 0; i < reader.n_programs; i++)
-        program_unref(reader.programs[i]);
-    free(reader.programs);
+        program_unref(reader.saved[i].program);
+    free(reader.saved);
     free(reader.blocks);
     relative_fini(&reader.relative);
     return status;

@@ -3,7 +3,7 @@
  *
  * `refs` are of those who may launch it; when the last one goes nobody wants it any more, which
  * cancels its compiles.  `holds` are of all refs together one, and of compiles that run; when the
- * last one goes the program is destroyed, by the device once nothing that it launched is pending.
+ * last one goes the program is destroyed, by the device layer once nothing it launched is pending.
  * Threads: any. */
 #ifndef PLAN_PROGRAM_H
 #define PLAN_PROGRAM_H
@@ -19,7 +19,7 @@ struct program;
 /* What the device layer does with a program that it prepared. */
 struct program_hooks {
     void (*abandon)(struct program *program); /* nobody wants it any more */
-    void (*retire)(struct program *program);  /* takes it over, for program_destroy */
+    void (*retire)(struct program *program);  /* takes it over, to destroy it in time */
 };
 
 /* In the place of a fuser's index. */
@@ -33,8 +33,6 @@ struct program {
     frit_program program;
     _Atomic(void *) prepared; /* the device layer's; NULL: nothing */
     const struct program_hooks *_Atomic hooks;
-    struct program *next; /* the device layer's, with `value`: after it is retired */
-    uint64_t value;
 };
 
 /* Takes the program over; NULL without memory (then the caller still has it). */

@@ -204,13 +204,12 @@ frit_status relative_last_uses(const struct relative *relative, struct arena *ar
 static bool same_operand(const frit_operand *a, const frit_operand *b)
 {
     return a->kind == b->kind && a->dtype == b->dtype && a->value == b->value &&
-           a->rank == b->rank && a->quant == b->quant &&
-           memcmp(a->extent, b->extent, a->rank * sizeof(*a->extent)) == 0;
+           a->rank == b->rank && memcmp(a->extent, b->extent, a->rank * sizeof(*a->extent)) == 0;
 }
 
 bool relative_same_op(const frit_op_desc *a, const frit_op_desc *b)
 {
-    uint64_t size_a, size_b;
+    uint32_t size_a, size_b;
 
     if (a->id != b->id || a->rev != b->rev || a->n_in != b->n_in || a->n_out != b->n_out)
         return false;
@@ -231,8 +230,7 @@ bool relative_same_op(const frit_op_desc *a, const frit_op_desc *b)
 
 static void write_operand(const frit_operand *operand, struct str *out)
 {
-    uint32_t words[] = {operand->kind, operand->dtype, operand->value, operand->rank,
-                        operand->quant};
+    uint32_t words[] = {operand->kind, operand->dtype, operand->value, operand->rank};
 
     str_add(out, (const char *)words, sizeof(words));
     str_add(out, (const char *)operand->extent, operand->rank * sizeof(*operand->extent));

@@ -68,7 +68,8 @@ bool launch_reads(const struct launch *l, const struct buffer *memory)
 }
 
 /* Over an operand a program may write if it says so, and both are the same bytes. */
-static bool may_overwrite(const struct launch *l, const struct buffer *memory, uint64_t alias)
+static bool may_overwrite(const struct launch *l, const struct buffer *memory,
+                          const frit_output_spec *spec)
 {
     for (uint32_t i = 0; i < l->call->n_in; i++) {
         const struct value *in = &l->in[i];
@@ -77,7 +78,7 @@ static bool may_overwrite(const struct launch *l, const struct buffer *memory, u
         if (in->type.dtype == FRIT_NO_DTYPE || !lies_in(in, memory))
             continue;
         extent = launch_extent(in);
-        if (i >= 64 || !(alias >> i & 1) || in->buffer->offset + extent.first != memory->offset ||
+        if (!prepared_may_alias(spec, i) || in->buffer->offset + extent.first != memory->offset ||
             extent.bytes != memory->bytes)
             return false;
     }
@@ -86,16 +87,13 @@ static bool may_overwrite(const struct launch *l, const struct buffer *memory, u
 
 bool launch_assigned_fits(const struct launch *l)
 {
-    static const frit_output_spec dense;
-
     for (uint32_t k = 0; k < l->call->n_out; k++) {
-        const frit_output_spec *spec =
-            k < FRIT_MAX_OUTPUTS ? &l->prepared->spec.outputs[k] : &dense;
+        const frit_output_spec *spec = prepared_output(l->prepared, k);
         const struct buffer *memory = l->out[k].buffer;
 
-        if (memory && (spec->flags & 1 || spec->bytes > memory->bytes ||
-                       (spec->align && memory->offset % spec->align) ||
-                       !may_overwrite(l, memory, spec->alias)))
+        if (memory &&
+            (spec->strided || spec->bytes > memory->bytes ||
+             (spec->align && memory->offset % spec->align) || !may_overwrite(l, memory, spec)))
             return false;
     }
     return true;

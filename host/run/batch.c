@@ -147,7 +147,7 @@ static void spoil_written(const struct batch *batch, frit_device *device, uint64
 {
     struct failure *failure;
 
-    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || lineage_known(device->lineage) < value)
+    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || !lineage_knows(device->lineage, value))
         return;
     failure = lineage_failure_at(device->lineage, value);
     for (uint32_t i = 0; i < batch->n_written && failure; i++)

@@ -129,13 +129,13 @@ static bool elements_before(uint32_t dtype, uint64_t bytes, int64_t *count)
 static bool place_inside(struct launch *l, uint32_t k, const frit_output_spec *spec, uint64_t bytes,
                          bool persistent)
 {
-    for (uint32_t i = 0; i < l->call->n_in && i < 64; i++) {
-        uint32_t dtype = l->out[k].type.dtype, from;
+    for (uint32_t a = 0; a < spec->n_alias; a++) {
+        uint32_t dtype = l->out[k].type.dtype, i = spec->alias[a], from;
         struct buffer *buffer;
         int64_t offset;
         uint64_t first;
 
-        if (!(spec->alias >> i & 1) || !may_take(l, i, bytes, persistent))
+        if (!may_take(l, i, bytes, persistent))
             continue;
         first = launch_extent(&l->in[i]).first;
         if (!elements_before(dtype, first, &offset))
@@ -161,30 +161,26 @@ static frit_status poison(struct launch *l, struct buffer *buffer, frit_err *err
 static frit_status place_assigned(struct launch *l, uint32_t k, frit_err *err)
 {
     struct buffer *memory = l->out[k].buffer;
-    uint64_t flags = FRIT_ARG_WRITE | FRIT_ARG_PREASSIGNED;
 
     buffer_own(memory);
     frame_make(l->frame, l->call->out[k], memory, NO_CHANGE);
-    if (!launch_reads(l, memory)) {
+    if (!launch_reads(l, memory))
         TRY(poison(l, memory, err));
-        flags |= FRIT_ARG_NOALIAS;
-    }
     atomic_store(&memory->last_write, 0);
-    bind(l, l->call->n_in + k, flags);
+    bind(l, l->call->n_in + k, FRIT_ARG_WRITE | FRIT_ARG_PREASSIGNED);
     bound_plan_add_assigned(l->frame->bound, l->call->out[k], &l->args[l->call->n_in + k], memory);
     return batch_writes(l->batch, memory, err);
 }
 
 static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
 {
-    static const frit_output_spec dense;
-    const frit_output_spec *spec = k < FRIT_MAX_OUTPUTS ? &l->prepared->spec.outputs[k] : &dense;
+    const frit_output_spec *spec = prepared_output(l->prepared, k);
     bool persistent = !l->given && is_persistent(l, l->call->out[k]);
     struct value *out = &l->out[k];
-    uint64_t flags = FRIT_ARG_WRITE, bytes;
+    uint64_t bytes;
     uint32_t from;
 
-    if (spec->flags & 1)
+    if (spec->strided)
         memcpy(out->layout.strides, spec->strides, out->type.rank * sizeof(int64_t));
     bytes = launch_extent(out).bytes;
     if (spec->bytes > bytes)
@@ -198,10 +194,9 @@ static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
         if (!l->given)
             bound_plan_add_made(l->frame->bound, l->call->out[k], out->buffer, GRAPH_NO_VALUE);
         TRY(poison(l, out->buffer, err));
-        flags |= FRIT_ARG_NOALIAS;
     }
     atomic_store(&out->buffer->last_write, 0);
-    bind(l, l->call->n_in + k, flags);
+    bind(l, l->call->n_in + k, FRIT_ARG_WRITE);
     return batch_writes(l->batch, out->buffer, err);
 }
 
@@ -233,10 +228,13 @@ static bool has_effects(const struct launch *l)
 frit_status launch_bind_args(struct launch *l, frit_err *err)
 {
     const frit_launch_spec *spec = &l->prepared->spec;
-    frit_derived *derived = arena_array(&l->batch->arena, FRIT_MAX_DERIVED, sizeof(*derived));
+    frit_derived *derived = arena_array(&l->batch->arena, spec->n_derived + 1u, sizeof(*derived));
     struct buffer *space;
 
-    if (!derived)
+    l->spaces = arena_array(&l->batch->arena, spec->n_derived + 1u, sizeof(struct buffer *));
+    l->ranges = arena_array(&l->batch->arena, l->call->n_in + l->call->n_out + 2u + spec->n_derived,
+                            sizeof(*l->ranges));
+    if (!derived || !l->spaces || !l->ranges)
         return fail_memory(err, sizeof(*derived));
     TRY(bind_inputs(l, err));
     TRY(frame_reserve(l->frame, 2 * l->call->n_out + 1 + spec->n_derived, err));
@@ -253,7 +251,7 @@ frit_status launch_bind_args(struct launch *l, frit_err *err)
         l->launch->workspace_offset = space->offset;
     }
     for (uint32_t i = 0; i < spec->n_derived; i++) {
-        TRY(workspace(l, spec->derived[i].bytes, false, &space, err));
+        TRY(workspace(l, prepared_derived(l->prepared, i)->bytes, false, &space, err));
         derived[i] = (frit_derived){space->handle, space->offset, 1, 0};
     }
     l->launch->n_derived = spec->n_derived;

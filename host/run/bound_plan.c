@@ -182,6 +182,22 @@ static struct bound_ref *bind_spaces(struct bound_plan *bound, const struct bind
     }
     return spaces;
 }
+/* Programs of one driver share one, as a rule. */
+static void add_serial(struct bound_plan *bound, const uint64_t *at)
+{
+    for (uint32_t i = 0; at && i < bound->n_serials; i++) {
+        if (bound->serials[i].at == at)
+            return;
+    }
+    if (!at)
+        return;
+    if (bound->n_serials == BOUND_SERIALS) {
+        bound->spoiled = true;
+        return;
+    }
+    bound->serials[bound->n_serials++] =
+        (struct bound_serial){at, __atomic_load_n(at, __ATOMIC_ACQUIRE)};
+}
 
 void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *from)
 {
@@ -204,7 +220,6 @@ void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *f
                                 .n_in = from->n_in,
                                 .n_spaces = from->n_spaces,
                                 .n_cmds = from->n_cmds,
-                                .generation = prepared_cache_generation(from->cache),
                                 .barrier = from->barrier,
                                 .block = from->block};
     prepared_ref(to->prepared);
@@ -212,6 +227,8 @@ void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *f
     if (spec->workspace_bytes && spec->workspace_zeroed)
         to->zeroed_bytes = spec->workspace_bytes;
     bound->n_blocks += from->block;
+    add_serial(bound, prepared_cache_serial(from->cache));
+    bound->spoiled |= prepared_is_outdated(to->prepared);
     to->args = bind_args(bound, from);
     to->spaces = bind_spaces(bound, from);
     to->ops = copy(bound, from->ops, from->n_ops, sizeof(*from->ops));

@@ -69,6 +69,14 @@ struct bound_scalars {
     bool seeded;
 };
 
+/* A frit_program_info.serial, and what it was when all launches were up to date. */
+struct bound_serial {
+    const uint64_t *at;
+    uint64_t seen;
+};
+
+enum { BOUND_SERIALS = 4 };
+
 struct bound_launch {
     frit_launch launch;
     struct prepared_cache *cache;
@@ -82,7 +90,6 @@ struct bound_launch {
     struct bound_ref *spaces; /* the workspace, if there is one, then derived memory */
     uint32_t n_ops, n_in, n_updates, n_spaces;
     uint32_t n_cmds;       /* of a program that records its own, else 1 */
-    uint32_t generation;   /* of the cache, when it was bound */
     uint64_t zeroed_bytes; /* of the workspace */
     bool barrier;          /* before it */
     bool block;
@@ -129,7 +136,8 @@ struct bound_plan {
     bool *persistent; /* by recorded op; NULL: none is */
     uint32_t n_values, n_wishes, n_buffers, n_launches, n_same, n_submits, n_calls, n_blocks;
     uint32_t buffers_capacity, launches_capacity;
-    uint32_t replays;
+    struct bound_serial serials[BOUND_SERIALS];
+    uint32_t n_serials;
     uint64_t n_disabled; /* programs of the device when the blocks were last looked at */
     uint32_t n_dropped;  /* of the dying, while it is replayed */
     frit_cmd *cmds;

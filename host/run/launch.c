@@ -137,8 +137,7 @@ frit_status launch_init(struct launch *l, frit_err *err)
     l->copied = arena_array(arena, call->n_in, sizeof(*l->copied));
     l->launch = arena_alloc(arena, sizeof(*l->launch));
     l->args = arena_array(arena, n, sizeof(*l->args));
-    l->ranges = arena_array(arena, n + 2 + FRIT_MAX_DERIVED, sizeof(*l->ranges));
-    if (!l->in || !l->copied || !l->launch || !l->args || !l->ranges)
+    if (!l->in || !l->copied || !l->launch || !l->args)
         return fail_memory(err, n * sizeof(*l->in));
     l->out = l->in + call->n_in;
     for (uint32_t k = 0; k < call->n_out; k++) {

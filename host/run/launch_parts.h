@@ -25,7 +25,7 @@ struct launch {
     frit_arg *args;
     struct batch_range *ranges;
     uint32_t n_ranges;
-    struct buffer *spaces[1 + FRIT_MAX_DERIVED]; /* the workspace, if there is one, then derived */
+    struct buffer **spaces; /* the workspace, if there is one, then derived */
     uint32_t n_spaces;
     uint32_t n_cmds;     /* that its program recorded, 1: a LAUNCH */
     uint32_t n_assigned; /* outputs that are to be written where they are assigned to */

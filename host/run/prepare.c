@@ -13,6 +13,12 @@
 /* Between the ops of a block: what takes longer to write and read than a program to compile. */
 enum { HEAVY_BYTES = 256 << 20 };
 
+/* Numbers of candidates. */
+struct candidates {
+    uint32_t *list;
+    uint32_t count;
+};
+
 /* What of a signature is not an argument or a class. */
 struct head {
     uint32_t candidate, n_in, n_out, n_scalars, n_bounds, index_width, reserved[2];
@@ -150,27 +156,66 @@ static void take_operands(struct launch *l)
     }
 }
 
-/* The first candidate that takes the signature; FRIT_BUSY if none does yet. */
-static frit_status prepare_first(struct launch *l, frit_err *err)
+static int32_t priority_of(struct launch *l, uint32_t candidate)
 {
-    uint32_t n = prepared_cache_candidates(l->call->cache);
+    const frit_program *program = &l->call->program->program;
+    frit_signature signature;
+
+    if (!FRIT_HAS(program->table, frit_program_table, priority) || !program->table->priority)
+        return 0;
+    sign(l, candidate, &signature);
+    return program->table->priority(program->self, candidate, &signature);
+}
+
+/* The candidates whose numbers the user allows, best first; the first one is always allowed. */
+static frit_status order_candidates(struct launch *l, struct candidates *out, frit_err *err)
+{
+    const struct prepared_cache *cache = l->call->cache;
+    uint32_t n = prepared_cache_candidates(cache);
+    int32_t *priority = arena_array(&l->batch->arena, n, sizeof(*priority));
+
+    *out = (struct candidates){.list = arena_array(&l->batch->arena, n, sizeof(*out->list))};
+    if (!priority || !out->list)
+        return fail_memory(err, n * sizeof(*priority));
+    take_operands(l);
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t mine = n > 1 ? priority_of(l, i) : 0;
+        uint32_t at = out->count;
+
+        if (i && prepared_cache_candidate(cache, i)->numeric_class >
+                     l->frame->device->config.numeric_class)
+            continue;
+        for (; at > 0 && priority[at - 1] < mine; at--) {
+            priority[at] = priority[at - 1];
+            out->list[at] = out->list[at - 1];
+        }
+        priority[at] = mine;
+        out->list[at] = i;
+        out->count++;
+    }
+    return FRIT_OK;
+}
+
+/* The first candidate that takes the signature; FRIT_BUSY if none does yet. */
+static frit_status prepare_first(struct launch *l, const struct candidates *order, frit_err *err)
+{
     struct frame_mark mark = frame_mark(l->frame);
     frit_err later = ERR_INIT;
     frit_status st = FRIT_OK;
     bool busy = false;
 
-    for (uint32_t candidate = 0; candidate < n; candidate++) {
+    for (uint32_t i = 0; i < order->count; i++) {
         take_operands(l);
-        st = prepare_candidate(l, candidate, candidate ? &later : err);
-        l->launch->candidate = candidate;
+        st = prepare_candidate(l, order->list[i], i ? &later : err);
+        l->launch->candidate = order->list[i];
         if (!st || launch_lacked_memory(st))
             return st;
-        if (st == FRIT_BUSY && candidate)
+        if (st == FRIT_BUSY && i)
             *err = later;
         busy |= st == FRIT_BUSY;
         frame_undo(l->frame, &mark);
-        if (candidate + 1 < n)
-            fallback_tell(l->frame, l->call->label, FALLBACK_CANDIDATE, candidate ? &later : err);
+        if (i + 1 < order->count)
+            fallback_tell(l->frame, l->call->label, FALLBACK_CANDIDATE, i ? &later : err);
     }
     return busy ? FRIT_BUSY : st;
 }
@@ -217,31 +262,34 @@ static frit_status key_create(struct launch *l, frit_err *err)
  * not, or has to wait for compiles too; a single op that has no other way waits. */
 frit_status launch_prepare(struct launch *l, frit_err *err)
 {
+    struct candidates order;
     frit_status st;
 
     TRY(key_create(l, err));
-    l->wait = !l->call->block && prepared_cache_candidates(l->call->cache) == 1;
-    st = prepare_first(l, err);
+    TRY(order_candidates(l, &order, err));
+    l->wait = !l->call->block && order.count == 1;
+    st = prepare_first(l, &order, err);
     if (st != FRIT_BUSY || l->wait ||
         (l->call->block && between_bytes(l) < HEAVY_BYTES && prefetch_ops_are_ready(l)))
         return st;
     l->wait = true;
-    return prepare_first(l, err);
+    return prepare_first(l, &order, err);
 }
 
 frit_status launch_prepare_ahead(struct launch *l, bool queue)
 {
-    uint32_t n = prepared_cache_candidates(l->call->cache);
+    struct candidates order;
     frit_err err = ERR_INIT;
     frit_status st;
 
     TRY(launch_init(l, &err));
     TRY(key_create(l, &err));
+    TRY(order_candidates(l, &order, &err));
     l->peek = !queue;
     st = FRIT_UNSUPPORTED;
-    for (uint32_t candidate = 0; candidate < n && st < 0 && st != FRIT_BUSY; candidate++) {
+    for (uint32_t i = 0; i < order.count && st < 0 && st != FRIT_BUSY; i++) {
         take_operands(l);
-        st = ask(l, candidate, &err);
+        st = ask(l, order.list[i], &err);
     }
     prepared_unref(l->prepared);
     l->prepared = NULL;

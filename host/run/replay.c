@@ -14,8 +14,6 @@
 #include "run/mirror.h"
 #include "run/replay_lineage.h"
 
-enum { LOOK_EVERY = 64 }; /* replays between two looks at the generation of a program */
-
 /* ---- does it match ---- */
 
 static bool same_scalars(const struct same_record *same, const struct recorded_op *record)
@@ -261,18 +259,25 @@ static void drop_dead(struct bound_plan *bound, uint32_t submits)
 
 /* ---- commands ---- */
 
-static bool up_to_date(struct bound_plan *bound)
+/* Some program has better code: whether one of ours. */
+static bool still_up_to_date(struct bound_plan *bound)
 {
-    if (++bound->replays % LOOK_EVERY)
-        return true;
+    for (uint32_t i = 0; i < bound->n_serials; i++)
+        bound->serials[i].seen = __atomic_load_n(bound->serials[i].at, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < bound->n_launches; i++) {
-        const struct bound_launch *l = &bound->launches[i];
-
-        if (prepared_cache_outdated(l->cache) ||
-            prepared_cache_generation(l->cache) != l->generation) {
+        if (prepared_is_outdated(bound->launches[i].prepared)) {
             bound->spoiled = true;
             return false;
         }
+    }
+    return true;
+}
+
+static bool up_to_date(struct bound_plan *bound)
+{
+    for (uint32_t i = 0; i < bound->n_serials; i++) {
+        if (__atomic_load_n(bound->serials[i].at, __ATOMIC_RELAXED) != bound->serials[i].seen)
+            return still_up_to_date(bound);
     }
     return true;
 }

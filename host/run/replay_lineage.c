@@ -80,7 +80,7 @@ void replay_look_inside(struct bound_plan *bound, frit_device *device, uint32_t 
 {
     struct failure *failure;
 
-    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || lineage_known(device->lineage) < value)
+    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || !lineage_knows(device->lineage, value))
         return;
     failure = lineage_failure_at(device->lineage, value);
     for (uint32_t i = from; i < end && failure; i++) {

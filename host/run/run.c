@@ -47,7 +47,7 @@ static void look_back(struct frame *frame, uint64_t value)
     frit_device *device = frame->device;
     struct failure *inside = NULL;
 
-    if (device->info->caps & FRIT_CAP_INLINE_QUEUE && lineage_known(device->lineage) >= value)
+    if (device->info->caps & FRIT_CAP_INLINE_QUEUE && lineage_knows(device->lineage, value))
         inside = lineage_failure_at(device->lineage, value);
     if (!inside && !atomic_load(&device->n_spoiled))
         return;

@@ -124,7 +124,7 @@ static struct failure *read_failure(const struct transfer_read *read)
     struct lineage *lineage = read->device->lineage;
     struct failure *failure = NULL;
 
-    if (lineage_known(lineage) >= read->at)
+    if (lineage_knows(lineage, read->at))
         failure = lineage_failure_at(lineage, read->at);
     return failure ? failure : lineage_failure_of(lineage, read->value.buffer);
 }

@@ -20,14 +20,14 @@ struct fuser_device {
 /* ---- what fusers of other plugins may ask of the driver ---- */
 
 static frit_status load_kernel(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
-                               void **kernel, frit_err *err)
+                               frit_kernel **kernel, frit_err *err)
 {
     const struct fuser_device *device = self;
 
     return device->driver->backend.kernel_load(device->self, format, bytes, n_bytes, kernel, err);
 }
 
-static void unload_kernel(void *self, void *kernel)
+static void unload_kernel(void *self, frit_kernel *kernel)
 {
     const struct fuser_device *device = self;
 

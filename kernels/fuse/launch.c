@@ -114,6 +114,8 @@ frit_status kernels_launch(const frit_launch *launch, uint64_t *words, uint32_t 
         .n_args = program->block.n_inputs + program->block.n_outputs + (p->workspace_bytes != 0),
         .args = program->places,
         .grid = p->grid,
+        .bytes = p->bytes,
+        .flops = p->flops,
     };
     if (!out->code)
         return fail(err, FRIT_INTERNAL, "%s: launched before it is compiled", program->name);

@@ -130,29 +130,92 @@ static frit_status check_built(const struct sched *s, const char *name, frit_err
     return kir_verify(m, NULL, err);
 }
 
-static struct prepared *keep(const struct sched *s)
+/* A piece of a block of memory, or of one that is only measured (`at` NULL). */
+static void *piece(char **at, size_t *bytes, size_t count, size_t size)
+{
+    void *piece = *at ? *at + *bytes : NULL;
+
+    *bytes += (count * size + 7) / 8 * 8;
+    return piece;
+}
+
+static uint32_t count_aliases(const struct sched *s)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->block->n_outputs; i++)
+        n += (uint32_t)__builtin_popcountll(s->numbers->alias[i]);
+    return n;
+}
+
+/* Places the arrays of an answer behind it; the bytes of all. */
+static size_t place(struct prepared *p, const struct question *q, const struct sched *s,
+                    uint32_t **alias)
+{
+    char *at = (char *)p;
+    size_t bytes = 0;
+    struct prepared none, *to = p ? p : &none;
+
+    piece(&at, &bytes, 1, sizeof(*p));
+    to->words = piece(&at, &bytes, s->numbers->n_words, sizeof(*p->words));
+    to->late = piece(&at, &bytes, s->numbers->n_late, sizeof(*p->late));
+    to->outputs = piece(&at, &bytes, q->program->n_out, sizeof(*p->outputs));
+    *alias = piece(&at, &bytes, count_aliases(s), sizeof(**alias));
+    to->key = piece(&at, &bytes, q->key.length, 1);
+    return bytes;
+}
+
+/* In the numbers of a launch. */
+static void list_aliases(const struct program *program, const struct sched *s,
+                         frit_output_spec *outputs, uint32_t *alias)
+{
+    for (uint32_t i = 0; i < s->block->n_outputs; i++) {
+        uint32_t out = program->places[s->block->n_inputs + i] - program->n_in;
+
+        outputs[out].alias = alias;
+        for (uint64_t left = s->numbers->alias[i]; left; left &= left - 1) {
+            *alias++ = program->places[__builtin_ctzll(left)];
+            outputs[out].n_alias++;
+        }
+    }
+}
+
+static void list_phases(const struct sched *s, struct prepared *p)
+{
+    p->n_phases = s->module->n_phases;
+    memcpy(p->grid, s->numbers->grid, sizeof(p->grid));
+    for (uint32_t i = 0; i < p->n_phases; i++) {
+        frit_phase *phase = &p->phases[i];
+
+        memcpy(phase->grid, p->grid[i], sizeof(phase->grid));
+        phase->group[0] = s->module->phases[i].lanes;
+        phase->group[1] = phase->group[2] = 1;
+    }
+}
+
+static struct prepared *keep(const struct question *q, const struct sched *s)
 {
     const struct sched_numbers *n = s->numbers;
-    size_t words = n->n_words * sizeof(*n->words), late = n->n_late * sizeof(*n->late);
-    struct prepared *p = malloc(sizeof(*p) + words + late);
+    uint32_t *alias;
+    size_t bytes = place(NULL, q, s, &alias);
+    struct prepared *p = calloc(1, bytes);
 
     if (!p)
         return NULL;
-    *p = (struct prepared){.n_phases = s->module->n_phases,
-                           .workspace_bytes = n->workspace_bytes,
-                           .bytes = n->bytes,
-                           .flops = n->flops,
-                           .n_words = n->n_words,
-                           .n_late = n->n_late,
-                           .late = (struct sched_late *)(void *)(p->words + n->n_words)};
-    for (uint32_t i = 0; i < p->n_phases; i++)
-        p->lanes[i] = s->module->phases[i].lanes;
-    memcpy(p->grid, n->grid, sizeof(p->grid));
-    memcpy(p->alias, n->alias, sizeof(p->alias));
-    if (words)
-        memcpy(p->words, n->words, words);
-    if (late)
-        memcpy(p->late, n->late, late);
+    place(p, q, s, &alias);
+    p->workspace_bytes = n->workspace_bytes;
+    p->bytes = n->bytes;
+    p->flops = n->flops;
+    p->n_words = n->n_words;
+    p->n_late = n->n_late;
+    p->key_bytes = q->key.length;
+    memcpy(p->key, q->key.text, q->key.length);
+    if (n->n_words)
+        memcpy(p->words, n->words, n->n_words * sizeof(*n->words));
+    if (n->n_late)
+        memcpy(p->late, n->late, n->n_late * sizeof(*n->late));
+    list_phases(s, p);
+    list_aliases(q->program, s, p->outputs, alias);
     return p;
 }
 
@@ -206,7 +269,7 @@ static frit_status lower(struct question *q, struct prepared **out, frit_err *er
     kir_init(&module, name);
     st = build(q, &s, err);
     if (!st) {
-        *out = keep(&s);
+        *out = keep(q, &s);
         st = *out ? codes_take(p->device->codes, &module, &(*out)->code, err)
                   : fail_memory(err, sizeof(**out));
     }
@@ -221,6 +284,7 @@ static frit_status lower(struct question *q, struct prepared **out, frit_err *er
 
 /* ---- remembering ---- */
 
+/* One more spec points at what is returned; NULL: the question is new. */
 static struct prepared *recall(const struct question *q)
 {
     struct program *p = q->program;
@@ -228,85 +292,104 @@ static struct prepared *recall(const struct question *q)
 
     pthread_mutex_lock(&p->lock);
     known = map_get(&p->prepared, q->key.text, q->key.length);
+    if (known)
+        known->specs++;
     pthread_mutex_unlock(&p->lock);
     return known;
 }
 
-static bool has_code(const struct program *p, const struct code *code)
+/* Inside the lock: lists the code of an answer, whose reference goes with it. */
+static bool add_code(struct program *p, struct code *code)
 {
-    for (uint32_t i = 0; i < p->n_codes; i++) {
-        if (p->codes[i] == code)
-            return true;
+    struct program_code *known = map_get(&p->codes, code_digest(code), KIR_DIGEST);
+
+    if (!known) {
+        known = calloc(1, sizeof(*known));
+        if (!known || !map_add(&p->codes, code_digest(code), KIR_DIGEST, known)) {
+            free(known);
+            return false;
+        }
+        known->code = code;
     }
-    return false;
-}
-
-/* Inside the lock.  Keeps the answer and its reference; *spare: a reference that is one too many.
- */
-static bool add(const struct question *q, struct prepared *mine, bool *spare)
-{
-    struct program *p = q->program;
-
-    *spare = has_code(p, mine->code);
-    if (!array_grow(&p->codes, &p->codes_room, p->n_codes, 1, sizeof(struct code *)) ||
-        !map_add(&p->prepared, q->key.text, q->key.length, mine))
-        return false;
-    if (!*spare)
-        p->codes[p->n_codes++] = mine->code;
+    known->n_prepared++;
     return true;
 }
 
-/* The answer that counts: this one, or that of a thread that was faster. */
+/* Inside the lock; the reference is the caller's again. */
+static void remove_code(struct program *p, const struct code *code)
+{
+    struct program_code *known = map_get(&p->codes, code_digest(code), KIR_DIGEST);
+
+    if (--known->n_prepared == 0)
+        free(map_remove(&p->codes, code_digest(code), KIR_DIGEST));
+}
+
+/* Inside the lock. */
+static bool add(struct program *p, struct prepared *mine)
+{
+    if (!add_code(p, mine->code))
+        return false;
+    if (map_add(&p->prepared, mine->key, mine->key_bytes, mine))
+        return true;
+    remove_code(p, mine->code);
+    return false;
+}
+
+/* The answer that counts: this one, or that of a thread that was faster; one more spec points at
+ * it. */
 static frit_status remember(const struct question *q, struct prepared *mine, struct prepared **out,
                             frit_err *err)
 {
     struct program *p = q->program;
-    struct code *code = mine->code;
     struct prepared *known;
-    bool spare = true, added = false;
+    bool added = false;
 
     pthread_mutex_lock(&p->lock);
     known = map_get(&p->prepared, q->key.text, q->key.length);
     if (!known)
-        added = add(q, mine, &spare);
-    pthread_mutex_unlock(&p->lock);
+        added = add(p, mine);
     *out = known ? known : added ? mine : NULL;
-    if (!added)
+    if (*out)
+        (*out)->specs++;
+    pthread_mutex_unlock(&p->lock);
+    if (!added) {
+        code_unref(mine->code);
         free(mine);
-    if (!added || spare)
-        code_unref(code);
+    }
     return *out ? FRIT_OK : fail_memory(err, q->key.length);
 }
 
-/* ---- answering ---- */
-
-static uint64_t alias_of(const struct program *p, uint64_t inputs)
+void program_spec_release(void *self, const frit_launch_spec *spec)
 {
-    uint64_t set = 0;
+    struct program *p = self;
+    struct prepared *known = (struct prepared *)(uintptr_t)spec->driver[0];
+    bool last;
 
-    for (uint32_t i = 0; i < p->block.n_inputs && i < 64; i++) {
-        if (inputs >> i & 1 && p->places[i] < 64)
-            set |= 1ull << p->places[i];
+    pthread_mutex_lock(&p->lock);
+    last = --known->specs == 0;
+    if (last) {
+        map_remove(&p->prepared, known->key, known->key_bytes);
+        remove_code(p, known->code);
     }
-    return set;
+    pthread_mutex_unlock(&p->lock);
+    if (!last)
+        return;
+    code_unref(known->code);
+    free(known);
 }
+
+/* ---- answering ---- */
 
 static frit_status answer(const struct program *p, const struct prepared *known,
                           frit_launch_spec *out, frit_variant *variant)
 {
     out->n_phases = known->n_phases;
+    out->phases = known->phases;
+    out->n_outputs = p->n_out;
+    out->output_stride = sizeof(*known->outputs);
+    out->outputs = known->outputs;
     out->workspace_bytes = known->workspace_bytes;
-    out->predicted_bytes = known->bytes;
-    out->predicted_flops = known->flops;
     out->driver[0] = (uint64_t)(uintptr_t)known;
-    for (uint32_t i = 0; i < known->n_phases; i++) {
-        memcpy(out->phases[i].grid, known->grid[i], sizeof(known->grid[i]));
-        out->phases[i].group[0] = known->lanes[i];
-        out->phases[i].group[1] = out->phases[i].group[2] = 1;
-    }
-    for (uint32_t i = 0; i < p->block.n_outputs; i++)
-        out->outputs[p->places[p->block.n_inputs + i] - p->n_in].alias =
-            alias_of(p, known->alias[i]);
     variant->n_bytes = KIR_DIGEST;
     memcpy(variant->bytes, code_digest(known->code), KIR_DIGEST);
     return code_compiled(known->code) ? FRIT_OK : FRIT_PREPARE_NEEDS_COMPILE;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Life, description, compiling and saving of programs.
- *
- * Saved form: version, length of the first schedule's name, the name, the bytes of the block, and
- * the XXH3 of all that, since bytes with a fault may be those of a program that does something
- * else. */
+ */
 #include "fuse/program.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,13 +22,11 @@ static void add_candidate(struct program *p, const struct schedule *schedule)
     p->candidates[i] = (frit_candidate){
         .struct_size = sizeof(frit_candidate),
         .version = PROGRAM_VERSION,
-        .priority = -(int32_t)i,
         .numeric_class = i ? FRIT_NUMERIC_REORDERED : FRIT_NUMERIC_EXACT,
         .identity = str_of(schedule->name),
     };
 }
 
-/* A block from foreign bytes may have more outputs than a launch. */
 static frit_status accepts_whole(const struct schedule *schedule, const struct block *block,
                                  bool *out, frit_err *err)
 {
@@ -38,7 +34,7 @@ static frit_status accepts_whole(const struct schedule *schedule, const struct b
     bool open;
 
     TRY(match_block(schedule, block, &covered, &open, err));
-    *out = covered == block->n_ops && block->n_outputs <= FRIT_MAX_OUTPUTS;
+    *out = covered == block->n_ops && block->n_outputs <= SCHED_OUTPUTS;
     return FRIT_OK;
 }
 
@@ -103,14 +99,21 @@ frit_status program_create(const struct kernels_device *device, const struct sch
     return st;
 }
 
+static void drop_code(void *value)
+{
+    struct program_code *codes = value;
+
+    while (codes->n_prepared--)
+        code_unref(codes->code);
+    free(codes);
+}
+
 void program_destroy(struct program *program)
 {
     if (!program)
         return;
     map_fini(&program->prepared, free);
-    for (uint32_t i = 0; i < program->n_codes; i++)
-        code_unref(program->codes[i]);
-    free(program->codes);
+    map_fini(&program->codes, drop_code);
     pthread_mutex_destroy(&program->lock);
     block_fini(&program->block);
     free(program);
@@ -120,37 +123,38 @@ void program_destroy(struct program *program)
 
 static frit_status slot_describe(void *self, frit_program_info *out, frit_err *err)
 {
-    struct program *p = self;
-    uint32_t generation = 0;
+    const struct program *p = self;
 
     (void)err;
-    pthread_mutex_lock(&p->lock);
-    for (uint32_t i = 0; i < p->n_codes; i++)
-        generation += code_generation(p->codes[i]);
-    pthread_mutex_unlock(&p->lock);
     out->n_candidates = p->n_candidates;
     out->candidate_stride = sizeof(frit_candidate);
-    out->generation = generation;
     out->n_ops = p->block.n_ops;
     out->name = str_of(p->name);
     out->candidates = p->candidates;
+    out->serial = p->device->serial;
     return FRIT_OK;
 }
 
-/* References live as long as the program. */
+/* NULL: no spec has such a variant. */
 static struct code *find_code(struct program *p, const frit_variant *variant)
 {
-    struct code *code = NULL;
+    const struct program_code *known = NULL;
+    struct code *code;
 
-    if (variant->n_bytes != KIR_DIGEST)
-        return NULL;
     pthread_mutex_lock(&p->lock);
-    for (uint32_t i = 0; i < p->n_codes && !code; i++) {
-        if (memcmp(code_digest(p->codes[i]), variant->bytes, KIR_DIGEST) == 0)
-            code = p->codes[i];
-    }
+    if (variant->n_bytes == KIR_DIGEST)
+        known = map_get(&p->codes, variant->bytes, KIR_DIGEST);
+    code = known ? known->code : NULL;
     pthread_mutex_unlock(&p->lock);
     return code;
+}
+
+static uint64_t slot_generation(void *self, uint32_t candidate, const frit_variant *variant)
+{
+    const struct code *code = find_code(self, variant);
+
+    (void)candidate;
+    return code ? code_generation(code) : 0;
 }
 
 static frit_status slot_compile(void *self, uint32_t candidate, const frit_variant *variant,
@@ -172,30 +176,50 @@ static void slot_destroy(void *self)
 
 /* ---- saving ---- */
 
-struct head {
+enum { SCHEDULE_NAME = 24 };
+
+/* What is saved: which schedule was chosen first, and for which block. */
+struct state {
     uint32_t version;
-    uint32_t name_length;
+    uint32_t reserved;
+    char schedule[SCHEDULE_NAME];
+    uint64_t block[2]; /* XXH3 of its bytes */
+    uint64_t seal;     /* XXH3 of what stands before */
 };
+
+static frit_status state_of(const struct schedule *schedule, const struct block *block,
+                            struct state *out, frit_err *err)
+{
+    struct str bytes = {0};
+    XXH128_hash_t digest;
+
+    memset(out, 0, sizeof(*out));
+    block_write(block, &bytes);
+    if (bytes.failed) {
+        str_fini(&bytes);
+        return fail_memory(err, bytes.length);
+    }
+    digest = XXH3_128bits(bytes.text, bytes.length);
+    str_fini(&bytes);
+    out->version = PROGRAM_VERSION;
+    snprintf(out->schedule, sizeof(out->schedule), "%s", schedule->name);
+    out->block[0] = digest.low64;
+    out->block[1] = digest.high64;
+    out->seal = XXH3_64bits(out, offsetof(struct state, seal));
+    return FRIT_OK;
+}
 
 static frit_status slot_to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
 {
     const struct program *p = self;
-    struct head head = {PROGRAM_VERSION, (uint32_t)strlen(p->schedules[0]->name)};
-    uint64_t before = sizeof(head) + head.name_length;
-    uint64_t room = *n_bytes > before ? *n_bytes - before : 0;
-    uint64_t seal, given = *n_bytes;
-    char *to = bytes;
+    uint64_t room = *n_bytes;
+    struct state state;
 
-    if (given >= before) {
-        memcpy(to, &head, sizeof(head));
-        memcpy(to + sizeof(head), p->schedules[0]->name, head.name_length);
-    }
-    TRY(block_save(&p->block, room ? to + before : NULL, &room, err));
-    *n_bytes = before + room + sizeof(seal);
-    if (given >= *n_bytes) {
-        seal = XXH3_64bits(to, before + room);
-        memcpy(to + before + room, &seal, sizeof(seal));
-    }
+    *n_bytes = sizeof(state);
+    if (!room)
+        return FRIT_OK;
+    TRY(state_of(p->schedules[0], &p->block, &state, err));
+    memcpy(bytes, &state, room < sizeof(state) ? room : sizeof(state));
     return FRIT_OK;
 }
 
@@ -217,6 +241,8 @@ const frit_program_table program_of_fuser = {
     .compile = slot_compile,
     .destroy = slot_destroy,
     .to_state = slot_to_state,
+    .spec_release = program_spec_release,
+    .generation = slot_generation,
 };
 
 const frit_program_table program_of_op = {
@@ -225,6 +251,8 @@ const frit_program_table program_of_op = {
     .prepare = program_prepare,
     .compile = slot_compile,
     .destroy = slot_destroy,
+    .spec_release = program_spec_release,
+    .generation = slot_generation,
 };
 
 bool kernels_owns(const frit_program *program)
@@ -248,51 +276,66 @@ frit_status program_of_block(const struct kernels_device *device, const struct s
     return FRIT_OK;
 }
 
-static frit_status load(const struct kernels_device *device, const struct schedule *schedule,
-                        const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err)
+/* The closed block of ops as a fuser was pushed them. */
+static frit_status push_all(const struct kernels_device *device, const frit_op_desc *ops,
+                            uint32_t n_ops, uint32_t stride, struct block *block, frit_err *err)
 {
+    for (uint32_t i = 0; i < n_ops; i++) {
+        const frit_op_desc *op =
+            (const frit_op_desc *)(const void *)((const char *)ops + (size_t)i * stride);
+
+        if (!op_types_fit(&device->target, op))
+            return fail(err, FRIT_INCOMPATIBLE, "the device does not compute with these types");
+        TRY(block_push(block, op, err));
+    }
+    return block_close(block, n_ops, err);
+}
+
+static frit_status check_state(const struct schedule *schedule, const struct block *block,
+                               const struct state *saved, frit_err *err)
+{
+    struct state expected;
+    bool accepts;
+
+    TRY(state_of(schedule, block, &expected, err));
+    if (memcmp(&expected, saved, sizeof(expected)) != 0)
+        return fail(err, FRIT_INCOMPATIBLE, "%s: saved for other ops", schedule->name);
+    TRY(accepts_whole(schedule, block, &accepts, err));
+    return accepts ? FRIT_OK
+                   : fail(err, FRIT_INCOMPATIBLE, "%s: ops that it does not take", schedule->name);
+}
+
+frit_status kernels_from_state(const struct kernels_device *device, const frit_op_desc *ops,
+                               uint32_t n_ops, uint32_t op_stride, const void *bytes,
+                               uint64_t n_bytes, frit_program *out, frit_err *err)
+{
+    const struct schedule *schedule = NULL;
     struct program *program;
     struct block block;
-    bool accepts = false;
+    struct state saved;
     frit_status st;
 
+    if (n_bytes == sizeof(saved)) {
+        memcpy(&saved, bytes, sizeof(saved));
+        if (saved.seal == XXH3_64bits(&saved, offsetof(struct state, seal)) &&
+            saved.version == PROGRAM_VERSION)
+            schedule =
+                schedule_named(saved.schedule, (uint32_t)strnlen(saved.schedule, SCHEDULE_NAME));
+    }
+    if (!schedule || !n_ops)
+        return fail(err, FRIT_INCOMPATIBLE, "bytes of no saved program of this version");
     block_init(&block);
-    st = block_load(&block, bytes, n_bytes, err);
-    if (!st && block.n_ops)
-        st = accepts_whole(schedule, &block, &accepts, err);
-    if (!st && !accepts)
-        st = fail(err, FRIT_INCOMPATIBLE, "%s: saved ops that it does not take", schedule->name);
+    st = push_all(device, ops, n_ops, op_stride, &block, err);
+    if (!st)
+        st = check_state(schedule, &block, &saved, err);
     if (st) {
         block_fini(&block);
-        return st;
+        return st == FRIT_NO_HOST_MEMORY ? st : FRIT_INCOMPATIBLE;
     }
     TRY(program_create(device, schedule, &block, &program, err));
     out->table = &program_of_fuser;
     out->self = program;
     return FRIT_OK;
-}
-
-frit_status kernels_from_state(const struct kernels_device *device, const void *bytes,
-                               uint64_t n_bytes, frit_program *out, frit_err *err)
-{
-    const struct schedule *schedule = NULL;
-    const char *from = bytes;
-    struct head head;
-    uint64_t before, seal = 0;
-
-    if (n_bytes >= sizeof(seal) + sizeof(head)) {
-        n_bytes -= sizeof(seal);
-        memcpy(&seal, from + n_bytes, sizeof(seal));
-        if (seal != XXH3_64bits(from, n_bytes))
-            return fail(err, FRIT_INCOMPATIBLE, "bytes of a saved program with a fault in them");
-        memcpy(&head, from, sizeof(head));
-        before = sizeof(head) + head.name_length;
-        if (head.version == PROGRAM_VERSION && n_bytes >= before)
-            schedule = schedule_named(from + sizeof(head), head.name_length);
-    }
-    if (!schedule)
-        return fail(err, FRIT_INCOMPATIBLE, "bytes of no saved program of this version");
-    return load(device, schedule, from + before, n_bytes - before, out, err);
 }
 
 /* ---- devices ---- */

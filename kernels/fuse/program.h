@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs over closed blocks: what the files of this room share.
  *
- * A program keeps, as long as it lives, what it answered to each signature, since launch specs
- * point at it.  Constant but for what the lock guards. */
+ * A program keeps what it answered to a signature until every launch spec of it is released.
+ * Constant but for what the lock guards. */
 #ifndef FUSE_PROGRAM_H
 #define FUSE_PROGRAM_H
 
@@ -17,16 +17,19 @@
  * candidates, say nothing about new ones. */
 enum { PROGRAM_VERSION = 2 };
 
-/* What one launch is, but for its late words.  Constant. */
+/* What one launch is, but for its late words, in one block of memory.  Constant but for `specs`. */
 struct prepared {
-    struct code *code; /* one of the program's references */
-    uint32_t n_phases;
-    uint32_t grid[SCHED_PHASES][3], lanes[SCHED_PHASES];
+    struct code *code;
+    uint32_t specs; /* that point here; guarded by the program's lock */
+    uint32_t n_phases, n_late, n_words;
+    uint32_t grid[SCHED_PHASES][3];
+    frit_phase phases[SCHED_PHASES];
     uint64_t workspace_bytes, bytes, flops;
-    uint64_t alias[FRIT_MAX_OUTPUTS]; /* in the order of the block's outputs */
-    uint32_t n_late, n_words;
-    struct sched_late *late; /* behind the words */
-    uint64_t words[];
+    frit_output_spec *outputs; /* of a launch */
+    struct sched_late *late;
+    uint64_t *words;
+    size_t key_bytes;
+    unsigned char *key; /* candidate and signature */
 };
 
 struct program {
@@ -42,8 +45,7 @@ struct program {
     const struct schedule **schedules; /* of each candidate */
     pthread_mutex_t lock;              /* of the rest */
     struct map prepared;               /* candidate and signature -> struct prepared */
-    struct code **codes;               /* each once, with a reference */
-    uint32_t n_codes, codes_room;
+    struct map codes;                  /* digest -> struct program_code */
 };
 
 /* A program for a closed block, which it takes, also on failure: by `first`, and by each other
@@ -60,7 +62,14 @@ frit_status program_of_block(const struct kernels_device *device, const struct s
 /* Whether the device computes with every type of an op. */
 bool op_types_fit(const struct kir_target *target, const frit_op_desc *op);
 
+/* The code of some of a program's answers, with a reference each. */
+struct program_code {
+    struct code *code;
+    uint32_t n_prepared;
+};
+
 /* Slots of the table. */
+void program_spec_release(void *self, const frit_launch_spec *spec);
 frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
                             frit_launch_spec *out, frit_variant *variant, frit_err *err);
 

@@ -33,6 +33,8 @@
 
 #define KIR_NONE UINT32_MAX
 
+enum { KIR_PHASES = 8 }; /* most of a module */
+
 enum kir_type { KIR_VOID, KIR_B, KIR_I32, KIR_I64, KIR_F32, KIR_F64, KIR_TYPES };
 
 enum kir_op {

@@ -22,8 +22,8 @@ struct parser {
     struct kir_module *module;
     uint32_t open[KIR_MOST_DEPTH], depth; /* ops */
     uint32_t *lines, n_lines, lines_room; /* of each instruction, phase after phase */
-    uint32_t first[FRIT_MAX_PHASES];      /* of the phase in `lines` */
-    uint32_t head[FRIT_MAX_PHASES];       /* line of the phase */
+    uint32_t first[KIR_PHASES];      /* of the phase in `lines` */
+    uint32_t head[KIR_PHASES];       /* line of the phase */
     frit_err *err;
 };
 
@@ -259,8 +259,8 @@ static frit_status parse_phase(struct parser *p)
     uint32_t lanes, n = p->module->n_phases;
 
     TRY(check_closed(p));
-    if (n == FRIT_MAX_PHASES)
-        return bad(p, "more than %u phases", FRIT_MAX_PHASES);
+    if (n == KIR_PHASES)
+        return bad(p, "more than %u phases", KIR_PHASES);
     TRY(want_u32(p, &lanes));
     p->first[n] = p->n_lines;
     p->head[n] = p->line;

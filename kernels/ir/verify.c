@@ -420,8 +420,8 @@ static frit_status check_module(struct verify *v)
         return fail_memory(v->err, sizeof(struct kir_inst));
     if (!is_word(module->name))
         return bad(v, "the name is no word of letters, digits and _ . - +");
-    if (module->n_phases < 1 || module->n_phases > FRIT_MAX_PHASES)
-        return bad(v, "%u phases; there may be 1 to %u", module->n_phases, FRIT_MAX_PHASES);
+    if (module->n_phases < 1 || module->n_phases > KIR_PHASES)
+        return bad(v, "%u phases; there may be 1 to %u", module->n_phases, KIR_PHASES);
     for (uint32_t i = 0; i < module->n_args; i++) {
         const struct kir_arg *arg = &module->args[i];
 

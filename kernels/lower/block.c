@@ -216,7 +216,7 @@ static bool operands_fit(const frit_op_desc *op, const frit_op_info *info,
         if (!kind_fits(info, slot, operand->kind))
             return false;
         if (operand->kind != FRIT_OPERAND_ABSENT &&
-            (!dtype_fits(slot, operand->dtype) || operand->quant || operand->rank > FRIT_MAX_RANK))
+            (!dtype_fits(slot, operand->dtype) || operand->rank > FRIT_MAX_RANK))
             return false;
     }
     return true;
@@ -516,7 +516,7 @@ static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
 static frit_status extents_of(const struct block_value *value, const frit_arg_sig *arg,
                               int64_t *extents, frit_err *err)
 {
-    if (arg->dtype != value->dtype || arg->rank != value->rank || arg->quant)
+    if (arg->dtype != value->dtype || arg->rank != value->rank)
         return fail(err, FRIT_INVALID,
                     "kernels: an argument of type %u and rank %u for one of %u "
                     "and %u",

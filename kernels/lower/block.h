@@ -11,6 +11,7 @@
 #include <frit/program.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 
 #define BLOCK_NONE UINT32_MAX
 
@@ -80,10 +81,8 @@ frit_status block_close(struct block *block, uint32_t n_ops, frit_err *err);
 /* Of a block, closed or not, cut to its first `n_ops` ops. */
 bool block_is_output(const struct block *block, uint32_t value, uint32_t n_ops);
 
-/* The bytes of a closed block, and back; FRIT_INCOMPATIBLE for others.  `n_bytes` as in to_state.
- */
-frit_status block_save(const struct block *block, void *bytes, uint64_t *n_bytes, frit_err *err);
-frit_status block_load(struct block *block, const void *bytes, uint64_t n_bytes, frit_err *err);
+/* The bytes of a closed block: equal ones for blocks of equal ops. */
+void block_write(const struct block *block, struct str *out);
 
 /* Concrete extents by number from the arguments' dims; an extent that no argument has is
  * FRIT_UNSUPPORTED.  `extents` has n_extents + 2. */

@@ -188,7 +188,7 @@ static bool map_match(struct matcher *m, const struct block *block)
 static bool map_fits(const struct matcher *m, const struct block *block)
 {
     const struct map_value *values = m->values;
-    uint32_t classes[FRIT_MAX_OUTPUTS], parts[FRIT_MAX_OUTPUTS], n_classes = 0;
+    uint32_t classes[SCHED_OUTPUTS], parts[SCHED_OUTPUTS], n_classes = 0;
 
     if (frit_op_info_at(block->ops[m->n_ops - 1].id)->cls == FRIT_CLASS_VIEW)
         return false;

@@ -245,7 +245,7 @@ static void bind_tiles(const struct tiled *t, uint32_t line)
  * store, so that what else is read does not wait for it. */
 static void store_lines(const struct tiled *t, const uint32_t *lines, uint32_t n)
 {
-    uint32_t value[MOST_ROUNDS][FRIT_MAX_OUTPUTS] = {0}, mark;
+    uint32_t value[MOST_ROUNDS][SCHED_OUTPUTS] = {0}, mark;
 
     for (uint32_t k = 0; k < n; k++) {
         mark = expr_mark(t->e);

@@ -132,7 +132,7 @@ void matcher_push(struct matcher *matcher, const struct block *block)
         return;
     }
     m->n_ops++;
-    m->fits = m->n_outputs > 0 && m->n_outputs <= FRIT_MAX_OUTPUTS && !m->n_hidden &&
+    m->fits = m->n_outputs > 0 && m->n_outputs <= SCHED_OUTPUTS && !m->n_hidden &&
               m->schedule->fits(m, block);
 }
 

@@ -15,7 +15,7 @@
 #include "lower/block.h"
 #include "lower/match.h"
 
-enum { SCHED_PHASES = FRIT_MAX_PHASES };
+enum { SCHED_PHASES = KIR_PHASES, SCHED_OUTPUTS = 16 };
 
 enum sched_from { SCHED_SCALAR, SCHED_BOUND };
 
@@ -37,9 +37,9 @@ struct sched_numbers {
     uint64_t *words; /* one per parameter of the module, in order; those of `late` are 0 */
     uint32_t n_late, late_room;
     struct sched_late *late;
-    uint64_t workspace_bytes;         /* the last argument of the module, where not 0 */
-    uint64_t bytes, flops;            /* predicted */
-    uint64_t alias[FRIT_MAX_OUTPUTS]; /* frit_output_spec.alias of each output */
+    uint64_t workspace_bytes;      /* the last argument of the module, where not 0 */
+    uint64_t bytes, flops;         /* predicted */
+    uint64_t alias[SCHED_OUTPUTS]; /* of each output: bit i, it may have input i's memory */
 };
 
 /* What lowering works on. */

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "cpu.h"
+#include "util/memory.h"
 
 #define LARGE_PAGE ((uint64_t)2 << 20)
 
@@ -30,28 +31,27 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
 {
     struct hosted *hosted = self;
     frit_status status = budget_take(&hosted->budget, desc->bytes, err);
-    struct serial_memory *memory;
+    frit_memory *memory;
     char *data;
 
     if (status)
         return status;
-    memory = plug_alloc(hosted->plug, sizeof *memory, _Alignof(struct serial_memory));
+    memory = plug_alloc(hosted->plug, sizeof *memory, _Alignof(frit_memory));
     data = memory ? take(hosted->plug, desc->bytes, desc->align) : NULL;
     if (!data) {
         plug_free(hosted->plug, memory);
         return budget_fail(&hosted->budget, desc->bytes, err);
     }
-    *memory = (struct serial_memory){data, desc->bytes};
+    *memory = (frit_memory){data, desc->bytes};
     out->memory = memory;
     out->address = (uint64_t)(uintptr_t)data;
     out->host_pointer = data;
     return FRIT_OK;
 }
 
-void buffer_free(void *self, void *buffer)
+void buffer_free(void *self, frit_memory *memory)
 {
     struct hosted *hosted = self;
-    struct serial_memory *memory = buffer;
 
     if (!memory)
         return;

@@ -47,10 +47,12 @@ static void compile_well(struct module_code *code)
 
     if (!atomic_load(&code->unwanted) && !atomic_load(&code->best) &&
         !tier_make(&code->instance->tier, &job, &object, NULL)) {
-        if (atomic_compare_exchange_strong(&code->best, &none, object))
+        if (atomic_compare_exchange_strong(&code->best, &none, object)) {
             atomic_fetch_add(&code->generation, 1);
-        else
+            (void)__atomic_add_fetch(&code->instance->serial, 1, __ATOMIC_RELEASE);
+        } else {
             object_unload(object);
+        }
     }
 }
 

@@ -14,7 +14,7 @@
 
 #define CPU_VERSION "0.1.0"
 
-/* One per host.  Constant once open, but for what has a lock of its own. */
+/* One per host.  Constant once open, but for what has a lock of its own or is said to change. */
 struct instance {
     struct plug plug;
     const frit_host_exec *exec; /* NULL: the calling thread works alone, and in no background */
@@ -26,6 +26,8 @@ struct instance {
     uint64_t stream_bytes; /* a launch that writes as much goes around the caches */
     char name[96];         /* of the processor */
     char fingerprint[64];
+    frit_heap heap;  /* of the device; filled by enumerate */
+    uint64_t serial; /* of code: grows, atomically, with the generation of any module */
 };
 
 /* What a launch needs beside its arguments; used by submit alone, kept between launches. */
@@ -75,12 +77,13 @@ struct module_code {
 frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t stride,
                              uint32_t capacity, uint32_t *count, frit_driver_info *driver,
                              frit_err *err);
-frit_status device_open(void *instance, uint32_t index, void **out, frit_err *err);
+frit_status device_open(void *instance, uint32_t index, const frit_open_params *params, void **out,
+                        frit_err *err);
 void device_close(void *self);
 
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err);
-void buffer_free(void *self, void *memory);
+void buffer_free(void *self, frit_memory *memory);
 
 frit_status op_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                         uint64_t *bits, frit_err *err);

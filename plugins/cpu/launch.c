@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "util/memory.h"
 
 /* What a thread has to be given to be worth its while, and what a nanosecond is good for. */
 enum { GRAIN_NS = 5000, BYTES_PER_NS = 16, FLOPS_PER_NS = 16, WORK_PER_NS = 32 };
@@ -128,14 +129,14 @@ static void run_groups(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
         atomic_fetch_add(run->outside, outside);
 }
 
-/* How long it takes on one thread, about. */
-static uint64_t estimate_ns(const frit_launch_spec *spec, uint64_t groups,
+/* How long a phase takes on one thread, about: by what the launch is to do, or by its code. */
+static uint64_t estimate_ns(const struct kernels_launch *made, uint64_t groups,
                             const struct phase_code *phase)
 {
-    uint64_t told = spec->predicted_bytes / BYTES_PER_NS + spec->predicted_flops / FLOPS_PER_NS;
-    uint64_t seen = groups * phase->work / WORK_PER_NS;
+    uint64_t launch = made->bytes / BYTES_PER_NS + made->flops / FLOPS_PER_NS;
+    uint64_t code = groups * phase->work / WORK_PER_NS;
 
-    return told > seen ? told : seen;
+    return launch > code ? launch : code;
 }
 
 static void run_phase(const struct instance *instance, const struct phase_run *run, uint64_t groups,
@@ -202,8 +203,7 @@ static uint64_t run_phases(struct device *device, const frit_launch *launch,
         for (uint32_t t = 0; run.streams && t < device->instance->threads; t++)
             object_begin(run.code, run.scratch[t]);
         if (groups > 0)
-            run_phase(device->instance, &run, groups,
-                      estimate_ns(launch->spec, groups, &code->phases[i]));
+            run_phase(device->instance, &run, groups, estimate_ns(made, groups, &code->phases[i]));
         for (uint32_t t = 0; run.streams && t < device->instance->threads; t++)
             object_finish(run.code, run.scratch[t]);
     }
@@ -211,13 +211,13 @@ static uint64_t run_phases(struct device *device, const frit_launch *launch,
 }
 
 /* The machine code that the launch is to run, NULL: the tile interpreter does. */
-static const struct object *choose(const frit_launch *launch, const struct kernels_launch *made)
+static const struct object *choose(const struct kernels_launch *made)
 {
     struct module_code *code = made->code;
     uint64_t ns = 0;
 
     for (uint32_t i = 0; i < made->n_phases; i++)
-        ns += estimate_ns(launch->spec, groups_of(made->grid[i]), &code->phases[i]);
+        ns += estimate_ns(made, groups_of(made->grid[i]), &code->phases[i]);
     return module_object(code, ns);
 }
 
@@ -234,9 +234,7 @@ static size_t scratch_of(const struct module_code *code, const struct object *ob
 
 static void *workspace_of(const frit_launch *launch)
 {
-    const struct serial_memory *memory = launch->workspace;
-
-    return memory->data + launch->workspace_offset;
+    return launch->workspace->data + launch->workspace_offset;
 }
 
 static struct tile_bounds bounds_of(const frit_launch *launch, uint32_t arg)
@@ -290,7 +288,7 @@ frit_status launch_run(void *self, const frit_launch *launch, frit_err *err)
     }
     if (status)
         return status;
-    object = choose(launch, &made);
+    object = choose(&made);
     if (!grow_args(room, instance, made.n_args) ||
         !grow_scratch(room, instance, scratch_of(made.code, object)))
         return no_memory(instance, made.name, err);

@@ -31,13 +31,14 @@ static frit_status fuser_prototypes(void *instance, const frit_fuser_device *dev
 }
 
 static frit_status fuser_from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                                    const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
                                     const void *bytes, uint64_t n_bytes, frit_program *out,
                                     frit_err *err)
 {
     (void)instance;
     (void)name;
-    return kernels_from_state(&((struct device *)device->device)->kernels, bytes, n_bytes, out,
-                              err);
+    return kernels_from_state(&((struct device *)device->device)->kernels, ops, n_ops, op_stride,
+                              bytes, n_bytes, out, err);
 }
 
 const frit_fuser_table fuser_table = {

@@ -45,7 +45,7 @@ static uint16_t value_add(struct kit_block *block, const frit_operand *operand, 
 
 static void take_attrs(struct kit_op *own, const frit_op_desc *op, const frit_record_info *record)
 {
-    uint64_t given = 0;
+    uint32_t given = 0;
 
     if (op->attrs) {
         memcpy(&given, op->attrs, sizeof given);
@@ -207,20 +207,4 @@ void block_bind_one(struct kit_block *block)
         if (value != KIT_NONE && block->values[value].arg == KIT_NONE)
             number(block, value, i);
     }
-}
-
-frit_op_desc block_op(const struct kit_op *own)
-{
-    return (frit_op_desc){.struct_size = sizeof(frit_op_desc),
-                          .id = own->id,
-                          .rev = own->rev,
-                          .n_in = own->n_in,
-                          .n_out = own->n_out,
-                          .n_dead = own->n_dead,
-                          .operand_stride = sizeof(frit_operand),
-                          .n_extra = own->n_extra,
-                          .in = own->in,
-                          .out = own->out,
-                          .attrs = &own->attrs,
-                          .dead = own->dead};
 }

@@ -23,7 +23,7 @@ enum {
 
 /* The record of a row; only KEY fields are set. */
 union kit_attrs {
-    uint64_t struct_size;
+    uint32_t struct_size;
 #define FRIT_ATTRS(record) frit_attrs_##record record;
 #include <frit/attrs.def>
 };
@@ -71,7 +71,4 @@ bool block_push(struct kit_block *block, const frit_op_desc *op);
 void block_bind(struct kit_block *block);
 /* The same for a program of the one op: argument i is operand i, then come its outputs. */
 void block_bind_one(struct kit_block *block);
-/* The op as it was pushed; points into it. */
-frit_op_desc block_op(const struct kit_op *own);
-
 #endif

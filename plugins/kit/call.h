@@ -28,9 +28,10 @@ struct kit_program {
 struct kit_compiler {
     /* Writes into `variant` all that code for this signature depends on beside the block: element
      * types are in the block, addresses and values never count, and each size that does is compiled
-     * anew.  May fill in what else the spec is to say, workspace and the like; `outputs[].alias`
-     * the kit fills.  Pure, and shorter than any launch.  FRIT_UNSUPPORTED, by plug_fail: not for
-     * these operands.  NULL: one code per program. */
+     * anew.  May fill in what else the spec is to say, workspace and the like, but for `driver[3]`
+     * and the outputs' aliases, which the kit fills; arrays that the spec points to live as long as
+     * the program, or are from kit_spec_alloc.  Pure, and shorter than any launch.
+     * FRIT_UNSUPPORTED, by plug_fail: not for these operands.  NULL: one code per program. */
     frit_status (*prepare)(const struct kit_program *program, const frit_signature *sig,
                            frit_launch_spec *spec, frit_variant *variant, frit_err *err);
     /* Makes the code of a variant, not NULL.  As frit_program_table.compile says; where two threads
@@ -39,10 +40,16 @@ struct kit_compiler {
                            const frit_cancel *cancel, void **code, frit_err *err);
     /* No launch of it is pending. */
     void (*release)(const struct kit_program *program, void *code);
-    /* How often the code became better since it was compiled, never less than before: the host then
-     * asks again what it wants to know of the program.  NULL: never. */
+    /* How often the code became better since it was compiled, never less than before; when it has
+     * grown, kit_improved says so.  The host then prepares anew.  NULL: never. */
     uint32_t (*generation)(const struct kit_program *program, void *code);
 };
+
+/* Zeroed memory for arrays of a spec in `prepare` of a compiler, until the host has forgotten the
+ * spec.  NULL: there is none. */
+void *kit_spec_alloc(const struct kit_program *program, frit_launch_spec *spec, uint64_t bytes);
+/* The generation of some code of the device has grown.  Threads: any. */
+void kit_improved(const struct kit_device *device);
 
 /* An argument. */
 struct kit_tensor {

@@ -90,14 +90,11 @@ frit_status codes_compile(const struct kit_program *program, struct codes *codes
     return status;
 }
 
-uint32_t codes_generation(const struct kit_program *program, struct codes *codes)
+uint32_t codes_generation(const struct kit_program *program, struct codes *codes,
+                          const frit_variant *variant)
 {
     const struct kit_compiler *compiler = program->device->instance->driver->compiler;
-    uint32_t sum = 0;
+    void *made = compiler->generation ? codes_find(codes, variant) : NULL;
 
-    pthread_mutex_lock(&codes->lock);
-    for (const struct code *code = codes->first; code && compiler->generation; code = code->next)
-        sum += compiler->generation(program, code->made);
-    pthread_mutex_unlock(&codes->lock);
-    return sum;
+    return made ? compiler->generation(program, made) : 0;
 }

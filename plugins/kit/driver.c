@@ -7,35 +7,45 @@
 
 /* ---- devices ---- */
 
-static uint32_t types_of(const struct kit_driver *driver)
+static uint64_t types_of(const struct kit_driver *driver)
 {
-    uint32_t types = 0;
+    uint64_t types = 0;
 
     for (uint32_t i = 0; i < driver->n_rows; i++)
         types |= driver->rows[i].dtypes;
     return types;
 }
 
-/* The driver's row, and what it left to the kit. */
-static void fill_info(const struct kit_instance *instance, uint32_t index, frit_device_info *out)
+/* What comes with slots that are the kit's. */
+static void fill_hosted(const struct kit_instance *instance, frit_device_info *out)
 {
-    const struct kit_driver *driver = instance->driver;
-    uint64_t bytes =
-        instance->memory_bytes ? (uint64_t)instance->memory_bytes : hosted_machine_bytes();
-
-    *out = driver->devices[index];
-    out->struct_size = sizeof *out;
-    out->index = index;
     if (instance->backend.submit == hosted_submit)
         out->caps |= FRIT_CAP_INLINE_QUEUE;
-    if (instance->backend.alloc == hosted_alloc)
+    if (instance->backend.alloc == hosted_alloc) {
         out->caps |= FRIT_CAP_HOST_VISIBLE;
+        if (!out->cache_bytes)
+            out->cache_bytes = hosted_cache_bytes();
+    }
     if (instance->backend.kernel_load == hosted_kernel_load) {
         out->n_formats = sizeof kernel_formats / sizeof kernel_formats[0];
         out->formats = kernel_formats;
     }
-    if (!out->heap.bytes)
-        out->heap.bytes = out->heap.budget = bytes;
+    if (!out->n_heaps) {
+        out->n_heaps = 1;
+        out->heap_stride = sizeof instance->heap;
+        out->heaps = &instance->heap;
+    }
+}
+
+/* The driver's row, and what it left to the kit. */
+static void fill_info(const struct kit_instance *instance, uint32_t index, frit_device_info *out)
+{
+    const struct kit_driver *driver = instance->driver;
+
+    *out = driver->devices[index];
+    out->struct_size = sizeof *out;
+    out->index = index;
+    fill_hosted(instance, out);
     if (!out->driver_version.len)
         out->driver_version = driver->version;
     if (!out->fingerprint.len)
@@ -52,9 +62,15 @@ static frit_status device_enumerate(void *self, frit_device_info *out, uint64_t 
                                     uint32_t capacity, uint32_t *count, frit_driver_info *driver,
                                     frit_err *err)
 {
-    const struct kit_instance *instance = self;
+    struct kit_instance *instance = self;
+    const uint64_t bytes =
+        instance->memory_bytes ? (uint64_t)instance->memory_bytes : hosted_machine_bytes();
 
     (void)driver;
+    instance->heap = (frit_heap){.struct_size = sizeof instance->heap,
+                                 .kind = FRIT_HEAP_DEVICE,
+                                 .bytes = bytes,
+                                 .budget = bytes};
     *count = instance->driver->n_devices;
     for (uint32_t i = 0; i < *count && i < capacity; i++) {
         frit_device_info *info = (frit_device_info *)(void *)((char *)out + i * stride);
@@ -74,13 +90,16 @@ static void end_device(struct kit_device *device)
     plug_free(&device->instance->plug, device);
 }
 
-static frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
+static frit_status device_open(void *self, uint32_t index, const frit_open_params *params,
+                               void **out, frit_err *err)
 {
     const struct kit_instance *instance = self;
     struct kit_device *device;
-    frit_status status = FRIT_OK;
+    frit_status status = plug_refuse_natives(&instance->plug, params, err);
 
     *out = NULL;
+    if (status)
+        return status;
     if (index >= instance->driver->n_devices)
         return plug_fail(&instance->plug, err, FRIT_INVALID, "there is no device %u, only %u",
                          index, instance->driver->n_devices);
@@ -88,9 +107,8 @@ static frit_status device_open(void *self, uint32_t index, void **out, frit_err 
     if (!device)
         return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to open device %u",
                          index);
-    device->instance = instance;
-    device->index = index;
-    device->own = NULL;
+    *device = (struct kit_device){
+        .instance = instance, .index = index, .lost = params->lost, .lost_ctx = params->ctx};
     hosted_init(&device->hosted, &instance->plug, &launch_slots, (uint64_t)instance->memory_bytes);
     if (instance->driver->open)
         status = instance->driver->open(device, err);
@@ -108,6 +126,17 @@ static void device_close(void *self)
     if (device->instance->driver->close)
         device->instance->driver->close(device);
     end_device(device);
+}
+
+void kit_lost(const struct kit_device *device, const frit_err *why)
+{
+    if (device->lost)
+        device->lost(device->lost_ctx, why);
+}
+
+void kit_improved(const struct kit_device *device)
+{
+    (void)__atomic_add_fetch((uint64_t *)(uintptr_t)&device->serial, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- the instance ---- */

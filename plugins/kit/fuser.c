@@ -83,13 +83,26 @@ static void fuser_reset(void *self)
     memset(&((struct fuser *)self)->block, 0, offsetof(struct kit_block, values));
 }
 
+/* Pushes ops while the fuser takes them; the first that it does not closes the block. */
+static void push(const struct kit_driver *driver, const struct kit_fuser *kind,
+                 struct kit_block *block, const frit_op_desc *ops, uint32_t count, uint32_t stride)
+{
+    for (uint32_t i = 0; i < count && !block->closed; i++) {
+        const frit_op_desc *op =
+            (const frit_op_desc *)(const void *)((const char *)ops + (size_t)i * stride);
+
+        if (!kit_row_of(driver, op) || (kind->accepts && !kind->accepts(block, op)))
+            block->closed = 1;
+        else
+            (void)block_push(block, op);
+    }
+}
+
 static void fuser_push(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride)
 {
     struct fuser *fuser = self;
 
-    for (uint32_t i = 0; i < count && !fuser->block.closed; i++)
-        state_push(fuser->device->instance->driver, fuser->kind, &fuser->block,
-                   (const frit_op_desc *)(const void *)((const char *)ops + (size_t)i * stride));
+    push(fuser->device->instance->driver, fuser->kind, &fuser->block, ops, count, stride);
 }
 
 static void fuser_state(const void *self, frit_fuser_state *out)
@@ -110,20 +123,32 @@ static frit_status fuser_finish(void *self, frit_program *out, frit_err *err)
     return program_make(fuser->device, NULL, fuser->kind, &fuser->block, out, err);
 }
 
+/* NULL where there is none. */
+static const struct kit_fuser *fuser_named(const struct kit_driver *driver, frit_str name)
+{
+    for (uint32_t i = 0; i < driver->n_fusers; i++)
+        if (plug_is(name, driver->fusers[i].name))
+            return &driver->fusers[i];
+    return NULL;
+}
+
 static frit_status fuser_from_state(void *self, const frit_fuser_device *device, frit_str name,
+                                    const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
                                     const void *bytes, uint64_t n_bytes, frit_program *out,
                                     frit_err *err)
 {
     const struct kit_instance *instance = self;
     const struct kit_driver *driver = instance->driver;
+    const struct kit_fuser *kind = device->same_plugin ? fuser_named(driver, name) : NULL;
     struct kit_block block;
 
-    for (uint32_t i = 0; i < driver->n_fusers && device->same_plugin; i++) {
-        const struct kit_fuser *kind = &driver->fusers[i];
-
-        if (!plug_is(name, kind->name) || !state_read(driver, kind, bytes, n_bytes, &block))
-            continue;
-        return program_make(device->device, NULL, kind, &block, out, err);
+    memset(&block, 0, offsetof(struct kit_block, values));
+    if (kind)
+        push(driver, kind, &block, ops, n_ops, op_stride);
+    if (kind && !block.closed && block.accepted == n_ops && n_ops > 0) {
+        block_bind(&block);
+        if (state_fits(&block, kind->version, bytes, n_bytes))
+            return program_make(device->device, NULL, kind, &block, out, err);
     }
     return plug_fail(&instance->plug, err, FRIT_INCOMPATIBLE, "no saved program of fuser '%.*s'",
                      (int)(name.len < 32 ? name.len : 32), name.ptr ? name.ptr : "");

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "kit/kit.h"
+#include "util/specs.h"
 
 /* Code of a program, newest first; only grows.  Threads: any. */
 struct codes {
@@ -20,9 +21,11 @@ void *codes_find(struct codes *codes, const frit_variant *variant);
 /* Compiles what is not there. */
 frit_status codes_compile(const struct kit_program *program, struct codes *codes,
                           const frit_variant *variant, const frit_cancel *cancel, frit_err *err);
-uint32_t codes_generation(const struct kit_program *program, struct codes *codes);
+/* Of the code of the variant; 0 where there is none yet. */
+uint32_t codes_generation(const struct kit_program *program, struct codes *codes,
+                          const frit_variant *variant);
 
-/* A program, what is known of it, and its code.  Constant once made but for `codes`. */
+/* A program, what is known of it, and its code.  Constant once made but for `codes` and `specs`. */
 struct program {
     struct kit_program told; /* the first */
     const char *name;
@@ -32,6 +35,7 @@ struct program {
     uint32_t n_bounds;
     frit_candidate candidate;
     struct codes codes;
+    struct specs specs;
     struct kit_block block;
 };
 
@@ -47,7 +51,7 @@ struct program *program_of(const frit_launch *launch);
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err);
 frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
-/* Slot of frit.program/1. */
+/* A slot of frit.program/1. */
 frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
                             frit_launch_spec *out, frit_variant *variant, frit_err *err);
 

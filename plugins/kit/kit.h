@@ -37,12 +37,12 @@
  * frit_program_table.compile says. */
 #define KIT_COMPILED 0x4u
 
-#define KIT_TYPE(dtype) (1u << (dtype)) /* a bit of kit_row.dtypes */
+#define KIT_TYPE(dtype) (1ull << (dtype)) /* a bit of kit_row.dtypes */
 
 /* An op that the driver runs. */
 struct kit_row {
     uint32_t op;     /* FRIT_OP_* */
-    uint32_t dtypes; /* KIT_TYPE of each type that its operands and results may be of */
+    uint64_t dtypes; /* KIT_TYPE of each type that its operands and results may be of */
     uint32_t flags;  /* KIT_INPLACE, KIT_DENSE, KIT_COMPILED */
     /* Computes results from operands.  A negative status, by plug_fail, is the launch's failure.
      * NULL: the driver has a submit of its own. */
@@ -70,9 +70,10 @@ struct kit_device;
 struct kit_driver {
     frit_str name;    /* the part of a device name before the colon */
     frit_str version; /* with the device it names what saved programs depend on */
-    /* As frit_backend.enumerate fills them; what is 0 or empty of index, caps, formats, heap,
-     * dtype_use and versions the kit fills: every type stored, those of the rows computed on, and
-     * what comes with the slots of the instance's tables that are still the kit's.  A driver that
+    /* As frit_backend.enumerate fills them; what is 0 or empty of index, caps, formats, heaps,
+     * cache_bytes, dtype_use and versions the kit fills: every type stored, those of the rows
+     * computed on, and what comes with the slots of the instance's tables that are still the kit's:
+     * one heap of memory_bytes or the machine's memory, its processors' cache.  A driver that
      * finds its devices at run time fills an array of its own before kit_open, once per process,
      * and sets them in a copy of the driver; why there are none, its own `enumerate` tells. */
     const frit_device_info *devices;
@@ -98,7 +99,8 @@ struct kit_instance {
     /* That the buffers of a device may hold together, 0 = no cap.  The kit's `alloc` refuses more;
      * one in its place is to do so too. */
     int64_t memory_bytes;
-    void *own; /* the driver's */
+    void *own;      /* the driver's */
+    frit_heap heap; /* of devices that name none */
     frit_backend backend;
     frit_fuser_table fuser;
     frit_native_table native;
@@ -109,7 +111,14 @@ struct kit_device {
     const struct kit_instance *instance;
     uint32_t index;
     void *own; /* the driver's */
+    /* As frit_open_params gives them. */
+    void (*lost)(void *ctx, const frit_err *why);
+    void *lost_ctx;
+    uint64_t serial; /* of code, see kit_improved */
 };
+
+/* Tells the host that the device is lost: from any thread, but not inside of a slot. */
+void kit_lost(const struct kit_device *device, const frit_err *why);
 
 /* For the slots of frit_plugin. */
 frit_status kit_open(const struct kit_driver *driver, const frit_host_root *host, void **instance,

@@ -25,21 +25,9 @@ static bool is_dense(const frit_arg_sig *arg, int64_t *strides)
     return dense;
 }
 
-/* Inputs that lie one for one where a dense result of these dims does. */
-static uint64_t alias_set(const frit_signature *sig, const frit_arg_sig *out)
+void *kit_spec_alloc(const struct kit_program *program, frit_launch_spec *spec, uint64_t bytes)
 {
-    int64_t strides[FRIT_MAX_RANK];
-    uint64_t set = 0;
-
-    for (uint32_t i = 0; i < sig->n_in; i++) {
-        const frit_arg_sig *in = sig_arg(sig, i);
-
-        if (in->dtype != FRIT_NO_DTYPE && in->rank == out->rank &&
-            frit_storage_bytes(in->dtype, 8) == frit_storage_bytes(out->dtype, 8) &&
-            memcmp(in->dims, out->dims, in->rank * sizeof *in->dims) == 0 && is_dense(in, strides))
-            set |= 1ull << i;
-    }
-    return set;
+    return specs_alloc(&((struct program *)(uintptr_t)program)->specs, spec, bytes);
 }
 
 /* The first operand that must be laid out anew, n_in if none. */
@@ -67,16 +55,24 @@ static frit_status lay_out(const struct program *program, const frit_signature *
                            frit_launch_spec *out, frit_err *err)
 {
     const struct kit_instance *instance = program->told.device->instance;
+    int64_t dense[FRIT_MAX_RANK] = {0}, *wanted;
+    uint32_t arg;
 
     if (!(program->flags & KIT_DENSE))
         return FRIT_OK;
-    out->wanted_arg = first_strided(sig, out->wanted_strides);
-    if (out->wanted_arg == sig->n_in)
+    arg = first_strided(sig, dense);
+    if (arg == sig->n_in)
         return FRIT_OK;
-    if (has_copy(instance->driver))
-        return FRIT_PREPARE_RELAYOUT;
-    return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED,
-                     "%s wants dense operands, and there is no row `copy`", program->name);
+    if (!has_copy(instance->driver))
+        return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED,
+                         "%s wants dense operands, and there is no row `copy`", program->name);
+    wanted = kit_spec_alloc(&program->told, out, sizeof dense);
+    if (!wanted)
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for a launch spec");
+    memcpy(wanted, dense, sizeof dense);
+    out->wanted_arg = arg;
+    out->wanted_strides = wanted;
+    return FRIT_PREPARE_RELAYOUT;
 }
 
 /* What the driver says, and whether the code is there. */
@@ -116,15 +112,19 @@ frit_status program_prepare(void *self, uint32_t candidate, const frit_signature
                             frit_launch_spec *out, frit_variant *variant, frit_err *err)
 {
     struct program *program = self;
-    frit_status status = check(program, candidate, sig, err);
+    frit_status status = check(program, candidate, sig, err), aliases;
 
     variant->n_bytes = 0;
     if (!status)
         status = lay_out(program, sig, out, err);
     if (!status)
         status = specialise(program, sig, out, variant, err);
-    if ((status == FRIT_OK || status == FRIT_PREPARE_NEEDS_COMPILE) && program->flags & KIT_INPLACE)
-        for (uint32_t k = 0; k < sig->n_out; k++)
-            out->outputs[k].alias = alias_set(sig, sig_arg(sig, sig->n_in + k));
+    if ((status == FRIT_OK || status == FRIT_PREPARE_NEEDS_COMPILE) &&
+        program->flags & KIT_INPLACE) {
+        aliases = specs_alias(&program->specs, sig, out, err);
+        status = aliases ? aliases : status;
+    }
+    if (status < 0)
+        specs_release(&program->specs, out);
     return status;
 }

@@ -20,8 +20,7 @@ static bool operands_fit(const frit_op_desc *op, const struct kit_row *row,
         const frit_operand *operand = operand_at(op, first, i);
 
         if (operand->kind != FRIT_OPERAND_ABSENT &&
-            (operand->dtype >= FRIT_DTYPE_LIMIT || !(row->dtypes & KIT_TYPE(operand->dtype)) ||
-             operand->quant))
+            (operand->dtype >= FRIT_DTYPE_LIMIT || !(row->dtypes & KIT_TYPE(operand->dtype))))
             return false;
     }
     return true;
@@ -87,13 +86,26 @@ static frit_status program_describe(void *self, frit_program_info *out, frit_err
     (void)err;
     out->n_candidates = 1;
     out->candidate_stride = sizeof program->candidate;
-    out->generation =
-        program->flags & KIT_COMPILED ? codes_generation(&program->told, &program->codes) : 0;
     out->n_ops = program->block.n_ops;
-    out->flags = 0;
     out->name = (frit_str){program->name, strlen(program->name)};
     out->candidates = &program->candidate;
+    out->serial = program->flags & KIT_COMPILED ? &program->told.device->serial : NULL;
     return FRIT_OK;
+}
+
+static uint64_t program_generation(void *self, uint32_t candidate, const frit_variant *variant)
+{
+    struct program *program = self;
+
+    (void)candidate;
+    return program->flags & KIT_COMPILED
+               ? codes_generation(&program->told, &program->codes, variant)
+               : 0;
+}
+
+static void program_spec_release(void *self, const frit_launch_spec *spec)
+{
+    specs_release(&((struct program *)self)->specs, spec);
 }
 
 static frit_status program_compile(void *self, uint32_t candidate, const frit_variant *variant,
@@ -123,6 +135,7 @@ static void program_destroy(void *self)
     struct program *program = self;
 
     codes_fini(&program->told, &program->codes);
+    specs_fini(&program->specs);
     plug_free(plug_of(program), program);
 }
 
@@ -133,6 +146,8 @@ static const frit_program_table program_table = {
     .compile = program_compile,
     .destroy = program_destroy,
     .to_state = program_to_state,
+    .spec_release = program_spec_release,
+    .generation = program_generation,
 };
 
 struct program *program_of(const frit_launch *launch)
@@ -180,6 +195,7 @@ frit_status program_make(const struct kit_device *device, const struct kit_row *
                                           .version = fuser ? fuser->version : 1,
                                           .identity = FRIT_STR("plain")};
     codes_init(&program->codes);
+    specs_init(&program->specs, plug);
     block_copy(&program->block, block);
     out->table = &program_table;
     out->self = program;

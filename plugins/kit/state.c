@@ -1,93 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Values and extents are hashed by their place in the block: the host's numbers of them begin
+ * anywhere, in another process elsewhere. */
 #include "kit/state.h"
 
-#include <stddef.h>
 #include <string.h>
 
-/* As it lies in the bytes; the ops follow, as they lie in a block.  `seal` is of the ops: with a
- * fault in them they may be others that run too. */
-struct head {
-    uint32_t magic, version, op_bytes, n_ops;
-    uint64_t seal;
+struct state {
+    uint32_t magic, version;
+    uint64_t seal; /* of the ops */
 };
 
-enum { STATE_MAGIC = 0x3254494b }; /* "KIT2" */
+enum { STATE_MAGIC = 0x3354494b, /* "KIT3" */ MOST_EXTENTS = KIT_VALUES * FRIT_MAX_RANK };
 
-/* FNV-1a of Fowler, Noll and Vo, 64 bits. */
-static uint64_t seal_of(const void *bytes, uint64_t n_bytes)
+/* ---- the seal ---- */
+
+struct sealer {
+    uint64_t hash; /* FNV-1a of Fowler, Noll and Vo, 64 bits */
+    uint32_t n_extents;
+    uint32_t extents[MOST_EXTENTS]; /* the host's numbers, in order of first use */
+};
+
+static void seal_bytes(struct sealer *sealer, const void *bytes, size_t n_bytes)
 {
     const unsigned char *at = bytes;
-    uint64_t hash = 0xcbf29ce484222325;
 
-    for (uint64_t i = 0; i < n_bytes; i++)
-        hash = (hash ^ at[i]) * 0x100000001b3;
-    return hash;
+    for (size_t i = 0; i < n_bytes; i++)
+        sealer->hash = (sealer->hash ^ at[i]) * 0x100000001b3;
 }
 
-void state_push(const struct kit_driver *driver, const struct kit_fuser *fuser,
-                struct kit_block *block, const frit_op_desc *op)
+static void seal_number(struct sealer *sealer, uint32_t number)
 {
-    if (!kit_row_of(driver, op) || (fuser->accepts && !fuser->accepts(block, op)))
-        block->closed = 1;
-    else
-        (void)block_push(block, op);
+    seal_bytes(sealer, &number, sizeof number);
 }
 
-uint64_t state_write(const struct kit_block *block, uint32_t version, void *bytes, uint64_t room)
+/* 0 and 1 are themselves. */
+static void seal_extent(struct sealer *sealer, uint32_t extent)
 {
-    const uint64_t n_ops = block->n_ops * sizeof(struct kit_op),
-                   n_bytes = sizeof(struct head) + n_ops;
-    const struct head head = {STATE_MAGIC, version, sizeof(struct kit_op), block->n_ops,
-                              seal_of(block->ops, n_ops)};
+    uint32_t i = 0;
 
-    if (room < n_bytes)
-        return n_bytes;
-    memcpy(bytes, &head, sizeof head);
-    memcpy((char *)bytes + sizeof head, block->ops, n_ops);
-    return n_bytes;
+    while (extent > 1 && i < sealer->n_extents && sealer->extents[i] != extent)
+        i++;
+    if (extent > 1 && i == sealer->n_extents && i < MOST_EXTENTS)
+        sealer->extents[sealer->n_extents++] = extent;
+    seal_number(sealer, extent > 1 ? i + 2 : extent);
 }
 
-/* What a host never says, and rows rely on. */
-static bool is_sound(const struct kit_op *op)
+static void seal_operand(struct sealer *sealer, const frit_operand *operand, uint16_t value)
 {
-    if (op->n_in > KIT_IN || op->n_out > KIT_OUT)
-        return false;
+    seal_number(sealer, operand->kind);
+    seal_number(sealer, operand->dtype);
+    seal_number(sealer, value);
+    seal_number(sealer, operand->rank);
+    for (uint32_t d = 0; d < operand->rank && operand->kind == FRIT_OPERAND_TENSOR; d++)
+        seal_extent(sealer, operand->extent[d]);
+}
+
+/* The record's KEY fields: others say nothing. */
+static void seal_attrs(struct sealer *sealer, const struct kit_op *op)
+{
+    const frit_record_info *record = frit_record_info_at(frit_op_info_at(op->id)->record);
+
+    for (uint32_t i = 0; i < record->n_fields; i++)
+        if (record->field[i].use == FRIT_USE_KEY)
+            seal_bytes(sealer, (const char *)&op->attrs + record->field[i].offset,
+                       record->field[i].size);
+}
+
+static void seal_op(struct sealer *sealer, const struct kit_op *op)
+{
+    seal_number(sealer, op->id);
+    seal_number(sealer, op->rev);
+    seal_number(sealer, op->n_in);
+    seal_number(sealer, op->n_out);
+    seal_number(sealer, op->n_extra);
     for (uint32_t i = 0; i < op->n_in; i++)
-        if (op->in[i].kind > FRIT_OPERAND_SCALAR || op->in[i].rank > FRIT_MAX_RANK)
-            return false;
+        seal_operand(sealer, &op->in[i], op->in_value[i]);
     for (uint32_t k = 0; k < op->n_out; k++)
-        if (op->out[k].kind > FRIT_OPERAND_SCALAR || op->out[k].rank > FRIT_MAX_RANK)
-            return false;
-    return true;
+        seal_operand(sealer, &op->out[k], op->out_value[k]);
+    seal_attrs(sealer, op);
 }
 
-bool state_read(const struct kit_driver *driver, const struct kit_fuser *fuser, const void *bytes,
-                uint64_t n_bytes, struct kit_block *block)
+static uint64_t seal_of(const struct kit_block *block)
 {
-    const char *at = bytes;
-    struct head head;
+    struct sealer sealer = {.hash = 0xcbf29ce484222325};
 
-    memset(block, 0, offsetof(struct kit_block, values));
-    if (n_bytes < sizeof head)
-        return false;
-    memcpy(&head, bytes, sizeof head);
-    if (head.magic != STATE_MAGIC || head.version != fuser->version ||
-        head.op_bytes != sizeof(struct kit_op) || head.n_ops < 1 ||
-        n_bytes != sizeof head + head.n_ops * sizeof(struct kit_op) ||
-        head.seal != seal_of(at + sizeof head, n_bytes - sizeof head))
-        return false;
-    for (uint32_t k = 0; k < head.n_ops; k++) {
-        struct kit_op told;
-        frit_op_desc op;
+    for (uint32_t i = 0; i < block->n_ops; i++)
+        seal_op(&sealer, &block->ops[i]);
+    for (uint32_t i = 0; i < block->n_values; i++)
+        seal_number(&sealer, block->values[i].dies);
+    return sealer.hash;
+}
 
-        memcpy(&told, at + sizeof head + k * sizeof told, sizeof told);
-        if (!is_sound(&told))
-            return false;
-        op = block_op(&told);
-        state_push(driver, fuser, block, &op);
-    }
-    if (block->closed || block->accepted != head.n_ops)
-        return false;
-    block_bind(block);
-    return true;
+/* ---- bytes ---- */
+
+static struct state state_of(const struct kit_block *block, uint32_t version)
+{
+    return (struct state){STATE_MAGIC, version, seal_of(block)};
+}
+
+uint64_t state_write(const struct kit_block *block, uint32_t version, void *bytes,
+                     uint64_t capacity)
+{
+    const struct state state = state_of(block, version);
+
+    if (capacity >= sizeof state)
+        memcpy(bytes, &state, sizeof state);
+    return sizeof state;
+}
+
+bool state_fits(const struct kit_block *block, uint32_t version, const void *bytes,
+                uint64_t n_bytes)
+{
+    const struct state state = state_of(block, version);
+
+    return n_bytes == sizeof state && memcmp(bytes, &state, sizeof state) == 0;
 }

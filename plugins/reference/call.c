@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "reference.h"
+#include "util/memory.h"
 #include "workspace.h"
 
 uint32_t call_n_in(const struct call *call)
@@ -89,10 +90,10 @@ const void *call_attrs(const struct call *call)
 
 void *call_workspace(const struct call *call)
 {
-    const struct serial_memory *memory = call->launch->workspace;
+    const frit_launch *launch = call->launch;
 
-    return call->launch->spec->workspace_bytes ? memory->data + call->launch->workspace_offset
-                                               : NULL;
+    return launch->spec->workspace_bytes ? launch->workspace->data + launch->workspace_offset
+                                         : NULL;
 }
 
 struct view call_wide(const struct call *call, uint32_t k)

@@ -2,7 +2,8 @@
 /* Programs: one op each, with one candidate that takes any layout.
  *
  * A program is one piece of memory: the struct, a copy of the op's attributes, what is known of its
- * inputs. Constant once made, so that it may be prepared and run from any thread. */
+ * inputs. Constant once made but for its specs, so that it may be prepared and run from any thread.
+ */
 #include "reference.h"
 
 #include <string.h>
@@ -32,8 +33,7 @@ static bool operands_fit(const frit_op_desc *op, const frit_op_info *info,
     for (uint32_t i = 0; i < n; i++) {
         const frit_operand *operand = operand_at(op, first, i);
 
-        if (operand->kind != FRIT_OPERAND_ABSENT &&
-            (!type_fits(info, operand->dtype) || operand->quant))
+        if (operand->kind != FRIT_OPERAND_ABSENT && !type_fits(info, operand->dtype))
             return false;
     }
     return true;
@@ -87,9 +87,7 @@ static frit_status program_describe(void *self, frit_program_info *out, frit_err
     (void)err;
     out->n_candidates = 1;
     out->candidate_stride = sizeof program->candidate;
-    out->generation = 0;
     out->n_ops = 1;
-    out->flags = 0;
     out->name = (frit_str){program->row->name, strlen(program->row->name)};
     out->candidates = &program->candidate;
     return FRIT_OK;
@@ -99,42 +97,16 @@ static void program_destroy(void *self)
 {
     struct program *program = self;
 
+    specs_fini(&program->specs);
     plug_free(&program->instance->plug, program);
 }
 
 /* ---- preparing ---- */
 
-/* Whether the input's elements lie one for one where those of a dense result of these dims would.
- */
-static bool lies_like(const frit_arg_sig *in, const frit_arg_sig *out)
-{
-    int64_t dense = 1;
-
-    if (in->dtype == FRIT_NO_DTYPE || in->rank != out->rank ||
-        frit_dtype_bits(in->dtype) != frit_dtype_bits(out->dtype))
-        return false;
-    for (uint32_t d = in->rank; d-- > 0;) {
-        if (in->dims[d] != out->dims[d] || (in->dims[d] != 1 && in->strides[d] != dense))
-            return false;
-        dense *= in->dims[d];
-    }
-    return true;
-}
-
-static uint64_t alias_set(const frit_signature *sig)
-{
-    uint64_t set = 0;
-
-    for (uint32_t i = 0; i < sig->n_in; i++)
-        if (lies_like(sig_arg(sig, i), sig_arg(sig, sig->n_in)))
-            set |= 1ull << i;
-    return set;
-}
-
 static frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
                                    frit_launch_spec *out, frit_variant *variant, frit_err *err)
 {
-    const struct program *program = self;
+    struct program *program = self;
 
     if (candidate != 0 || sig->n_in != program->n_in || sig->n_out != program->n_out)
         return plug_fail(
@@ -144,12 +116,16 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
     if (sig->flags & FRIT_MUST_UNDERSTAND)
         return plug_fail(&program->instance->plug, err, FRIT_UNSUPPORTED,
                          "unknown flags in the signature of %s", program->row->name);
-    if (program->row->needs & ROW_INPLACE)
-        out->outputs[0].alias = alias_set(sig);
     out->workspace_bytes = workspace_bytes(program->row->needs, sig);
     out->workspace_align = out->workspace_bytes ? _Alignof(double) : 0;
     variant->n_bytes = 0;
-    return FRIT_OK;
+    return program->row->needs & ROW_INPLACE ? specs_alias(&program->specs, sig, out, err)
+                                             : FRIT_OK;
+}
+
+static void program_spec_release(void *self, const frit_launch_spec *spec)
+{
+    specs_release(&((struct program *)self)->specs, spec);
 }
 
 /* ---- launching ---- */
@@ -159,6 +135,7 @@ static const frit_program_table program_table = {
     .describe = program_describe,
     .prepare = program_prepare,
     .destroy = program_destroy,
+    .spec_release = program_spec_release,
 };
 
 frit_status program_check(void *device, const frit_launch *launch, frit_err *err)
@@ -201,7 +178,7 @@ frit_str program_name(const frit_launch *launch)
 /* The op's record in the size this driver knows: a shorter one is filled up with zeros. */
 static void copy_attrs(void *to, uint64_t bytes, const void *from)
 {
-    uint64_t given;
+    uint32_t given;
 
     memset(to, 0, bytes);
     if (!from)
@@ -265,6 +242,7 @@ frit_status program_create(void *self, const frit_op_desc *op, frit_program *out
         .operand_dtype = (uint32_t *)(void *)(rest + record->size),
         .operand_kind = (uint8_t *)rest + record->size + op->n_in * sizeof(uint32_t),
     };
+    specs_init(&program->specs, &instance->plug);
     copy_attrs(program->attrs, record->size, op->attrs);
     copy_operands(program, op);
     program->n_launch_scalars = program->n_scalars + launch_reals(record) + op->n_extra;

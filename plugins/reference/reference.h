@@ -10,6 +10,7 @@
 #include "rows.h"
 #include "util/hosted.h"
 #include "util/plug.h"
+#include "util/specs.h"
 
 #define REF_VERSION "0.1.0"
 
@@ -17,6 +18,7 @@
 struct instance {
     struct plug plug;
     uint64_t memory_bytes; /* option: what a device may hold, 0 = no cap */
+    frit_heap heap;        /* of the device; filled by enumerate */
 };
 
 struct device {
@@ -27,6 +29,7 @@ struct device {
 struct program {
     const struct instance *instance;
     const struct row *row;
+    struct specs specs;
     frit_candidate candidate;
     uint32_t n_in;
     uint32_t n_out;
@@ -41,7 +44,8 @@ struct program {
 frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t stride,
                              uint32_t capacity, uint32_t *count, frit_driver_info *driver,
                              frit_err *err);
-frit_status device_open(void *instance, uint32_t index, void **out, frit_err *err);
+frit_status device_open(void *instance, uint32_t index, const frit_open_params *params, void **out,
+                        frit_err *err);
 void device_close(void *self);
 
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "util/kernel.h"
+#include "util/memory.h"
 
 void hosted_init(struct hosted *hosted, const struct plug *plug, const struct serial_driver *driver,
                  uint64_t memory_bytes)
@@ -25,16 +26,25 @@ uint64_t hosted_machine_bytes(void)
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
+uint64_t hosted_cache_bytes(void)
+{
+    const long third = sysconf(_SC_LEVEL3_CACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE);
+
+    if (third > 0)
+        return (uint64_t)third;
+    return second > 0 ? (uint64_t)second : 0;
+}
+
 /* ---- memory: blocks of host memory ---- */
 
-/* The struct serial_memory, then, aligned as asked for, the bytes. */
+/* The struct frit_memory, then, aligned as asked for, the bytes. */
 frit_status hosted_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err)
 {
     struct hosted *hosted = self;
     uint64_t align = desc->align > 64 ? desc->align : 64; /* room for the header */
     frit_status status = budget_take(&hosted->budget, desc->bytes, err);
-    struct serial_memory *memory;
+    frit_memory *memory;
 
     if (status)
         return status;
@@ -43,27 +53,25 @@ frit_status hosted_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
                  : NULL;
     if (!memory)
         return budget_fail(&hosted->budget, desc->bytes, err);
-    *memory = (struct serial_memory){(char *)memory + align, desc->bytes};
+    *memory = (frit_memory){(char *)memory + align, desc->bytes};
     out->memory = memory;
     out->address = (uint64_t)(uintptr_t)memory->data;
     out->host_pointer = memory->data;
     return FRIT_OK;
 }
 
-void hosted_free(void *self, void *memory)
+void hosted_free(void *self, frit_memory *memory)
 {
     struct hosted *hosted = self;
 
     if (!memory)
         return;
-    budget_give(&hosted->budget, ((struct serial_memory *)memory)->bytes);
+    budget_give(&hosted->budget, memory->bytes);
     plug_free(hosted->plug, memory);
 }
 
-void *hosted_native(void *self, void *object, frit_str name)
+void *hosted_native(void *self, frit_memory *memory, frit_str name)
 {
-    const struct serial_memory *memory = object;
-
     (void)self;
     return memory && plug_is(name, FRIT_STR("host.ptr")) ? memory->data : NULL;
 }
@@ -87,27 +95,28 @@ frit_status hosted_read(void *self, const frit_transfer *from, void *into, uint6
     return serial_read(queue_of(self), from, into, value, err);
 }
 
-frit_status hosted_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+frit_status hosted_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err)
 {
-    return serial_submit(queue_of(self), cmds, count, stride, waits, n_waits, value, err);
+    return serial_submit(queue_of(self), queue, cmds, count, stride, waits, n_waits, value, err);
 }
 
 /* What was handed out is reached: no timeout can pass. */
-frit_status hosted_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
-                        frit_err *err)
+frit_status hosted_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
+                        frit_failure *failure, frit_err *err)
 {
     (void)timeout_ns;
-    return serial_wait(queue_of(self), value, failure, err);
+    return serial_wait(queue_of(self), queue, value, failure, err);
 }
 
 frit_status hosted_kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
-                               void **kernel, frit_err *err)
+                               frit_kernel **kernel, frit_err *err)
 {
     return kernel_load(queue_of(self)->plug, format, bytes, n_bytes, kernel, err);
 }
 
-void hosted_kernel_unload(void *self, void *kernel)
+void hosted_kernel_unload(void *self, frit_kernel *kernel)
 {
     kernel_unload(queue_of(self)->plug, kernel);
 }

@@ -24,23 +24,25 @@ void hosted_fini(struct hosted *hosted);
 
 /* Bytes of the machine's memory; 0 where the system does not say. */
 uint64_t hosted_machine_bytes(void);
+/* Bytes of the last level of the processors' caches; 0 where the system does not say. */
+uint64_t hosted_cache_bytes(void);
 
 frit_status hosted_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err);
-void hosted_free(void *self, void *memory);
-void *hosted_native(void *self, void *object, frit_str name);
+void hosted_free(void *self, frit_memory *memory);
+void *hosted_native(void *self, frit_memory *memory, frit_str name);
 
 frit_status hosted_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
                          frit_err *err);
 frit_status hosted_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
                         frit_err *err);
-frit_status hosted_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                          const frit_point *waits, uint32_t n_waits, uint64_t *value,
-                          frit_err *err);
-frit_status hosted_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
-                        frit_err *err);
+frit_status hosted_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err);
+frit_status hosted_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
+                        frit_failure *failure, frit_err *err);
 frit_status hosted_kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
-                               void **kernel, frit_err *err);
-void hosted_kernel_unload(void *self, void *kernel);
+                               frit_kernel **kernel, frit_err *err);
+void hosted_kernel_unload(void *self, frit_kernel *kernel);
 
 #endif

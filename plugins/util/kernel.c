@@ -4,16 +4,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct kernel {
+struct frit_kernel {
     frit_host_fn fn;
 };
 
 const frit_str kernel_formats[1] = {{FRIT_FORMAT_HOST_FN, sizeof FRIT_FORMAT_HOST_FN - 1}};
 
 frit_status kernel_load(const struct plug *plug, frit_str format, const void *bytes,
-                        uint64_t n_bytes, void **kernel, frit_err *err)
+                        uint64_t n_bytes, frit_kernel **kernel, frit_err *err)
 {
-    struct kernel *made;
+    frit_kernel *made;
     frit_host_fn fn = {0};
 
     *kernel = NULL;
@@ -28,7 +28,7 @@ frit_status kernel_load(const struct plug *plug, frit_str format, const void *by
                          "a " FRIT_FORMAT_HOST_FN " of %" PRIu64
                          " bytes that says %u, of %zu, or without a function",
                          n_bytes, fn.struct_size, sizeof fn);
-    made = plug_alloc(plug, sizeof *made, _Alignof(struct kernel));
+    made = plug_alloc(plug, sizeof *made, _Alignof(frit_kernel));
     if (!made)
         return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a kernel");
     made->fn = fn;
@@ -36,7 +36,7 @@ frit_status kernel_load(const struct plug *plug, frit_str format, const void *by
     return FRIT_OK;
 }
 
-void kernel_unload(const struct plug *plug, void *kernel)
+void kernel_unload(const struct plug *plug, frit_kernel *kernel)
 {
     plug_free(plug, kernel);
 }
@@ -51,7 +51,7 @@ frit_status kernel_check(const struct plug *plug, const frit_cmd *cmd, frit_err 
 
 frit_status kernel_run(const frit_cmd *cmd, frit_err *err)
 {
-    const struct kernel *kernel = cmd->kernel;
+    const frit_host_fn *fn = &cmd->kernel->fn;
 
-    return kernel->fn.run(kernel->fn.ctx, cmd->launch, err);
+    return fn->run(fn->ctx, cmd->launch, err);
 }

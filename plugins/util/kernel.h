@@ -13,8 +13,8 @@ extern const frit_str kernel_formats[1];
 
 /* As the slots of frit.backend/1. */
 frit_status kernel_load(const struct plug *plug, frit_str format, const void *bytes,
-                        uint64_t n_bytes, void **kernel, frit_err *err);
-void kernel_unload(const struct plug *plug, void *kernel);
+                        uint64_t n_bytes, frit_kernel **kernel, frit_err *err);
+void kernel_unload(const struct plug *plug, frit_kernel *kernel);
 
 /* FRIT_INVALID with a text for a DISPATCH without its kernel or launch. */
 frit_status kernel_check(const struct plug *plug, const frit_cmd *cmd, frit_err *err);

@@ -66,3 +66,14 @@ bool plug_is(frit_str id, frit_str name)
 {
     return id.len == name.len && memcmp(id.ptr, name.ptr, name.len) == 0;
 }
+
+frit_status plug_refuse_natives(const struct plug *plug, const frit_open_params *params,
+                                frit_err *err)
+{
+    if (params->n_natives == 0)
+        return FRIT_OK;
+    return plug_fail(plug, err, FRIT_UNSUPPORTED,
+                     "a device that uses an object '%.*s' of the application",
+                     (int)(params->natives[0].name.len < 32 ? params->natives[0].name.len : 32),
+                     params->natives[0].name.ptr ? params->natives[0].name.ptr : "");
+}

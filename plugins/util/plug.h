@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include <frit/host.h>
+#include <frit/backend.h>
 
 struct plug {
     const char *name; /* in texts */
@@ -35,5 +35,10 @@ void plug_end(const struct plug *plug, uint64_t begun, frit_str name);
 void plug_counter(const struct plug *plug, frit_str name, double value);
 
 bool plug_is(frit_str id, frit_str name);
+
+/* For device_open of a driver that uses none of the application's objects: FRIT_UNSUPPORTED with a
+ * text that names the first one. */
+frit_status plug_refuse_natives(const struct plug *plug, const frit_open_params *params,
+                                frit_err *err);
 
 #endif

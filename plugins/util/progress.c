@@ -33,19 +33,28 @@ void progress_fini(struct progress *progress)
 /* ---- going on ---- */
 
 /* Inside the lock, as all below that are static. */
-static void note(struct progress *progress, uint64_t value, const struct fault *fault)
+static void note(struct progress *progress, uint64_t first, uint64_t last,
+                 const struct fault *fault)
 {
-    if (progress->n_faults < PROGRESS_FAULTS) {
-        progress->faults[progress->n_faults] = *fault;
-        progress->faults[progress->n_faults++].first = progress->reached + 1;
+    struct fault *own = &progress->faults[progress->n_faults];
+
+    if (progress->n_faults == PROGRESS_FAULTS) {
+        own--;
+        own->command = FRIT_ALL_COMMANDS;
+    } else {
+        progress->n_faults++;
+        *own = *fault;
+        own->first = first;
+        if (first != last || !own->command)
+            own->command = FRIT_ALL_COMMANDS;
     }
-    progress->faults[progress->n_faults - 1].last = value;
+    own->last = last;
 }
 
 static void reach(struct progress *progress, uint64_t value, const struct fault *fault)
 {
     if (fault)
-        note(progress, value, fault);
+        note(progress, progress->reached + 1, value, fault);
     progress->reached = value;
     pthread_cond_broadcast(&progress->change);
 }
@@ -75,6 +84,13 @@ frit_status progress_issue(struct progress *progress, uint64_t *value, frit_err 
                    : FRIT_OK;
 }
 
+void progress_fail(struct progress *progress, uint64_t value, const struct fault *fault)
+{
+    pthread_mutex_lock(&progress->lock);
+    note(progress, value, value, fault);
+    pthread_mutex_unlock(&progress->lock);
+}
+
 void progress_reach(struct progress *progress, uint64_t value, const struct fault *fault)
 {
     pthread_mutex_lock(&progress->lock);
@@ -90,6 +106,7 @@ void progress_lose(struct progress *progress, const struct fault *fault)
         progress->is_lost = true;
         progress->lost = *fault;
         progress->lost.err.status = FRIT_DEVICE_LOST;
+        progress->lost.command = FRIT_ALL_COMMANDS;
         pthread_cond_broadcast(&progress->change);
     }
     pthread_mutex_unlock(&progress->lock);
@@ -97,14 +114,26 @@ void progress_lose(struct progress *progress, const struct fault *fault)
 
 /* ---- telling ---- */
 
-static void forget(struct progress *progress, uint64_t known)
-{
-    uint32_t n = 0;
+/* What a caller knows: all commands before `value`, and those of it up to `command`. */
+struct place {
+    uint64_t value;
+    uint32_t command;
+};
 
-    while (n < progress->n_faults && progress->faults[n].last <= known)
-        n++;
-    progress->n_faults -= n;
-    memmove(progress->faults, progress->faults + n, progress->n_faults * sizeof(struct fault));
+static struct place known_of(const frit_failure *failure)
+{
+    return (struct place){failure->value, failure->command ? failure->command : FRIT_ALL_COMMANDS};
+}
+
+static void forget(struct progress *progress, struct place known)
+{
+    const struct fault *fault = progress->faults, *end = fault + progress->n_faults;
+
+    while (fault < end && (fault->last < known.value ||
+                           (fault->last == known.value && fault->command <= known.command)))
+        fault++;
+    progress->n_faults = (uint32_t)(end - fault);
+    memmove(progress->faults, fault, progress->n_faults * sizeof *fault);
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -112,39 +141,51 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* What frit_failure says of the values above its own, up to `value`, and the fault's err in `out`;
- * neither is touched where nothing failed. */
+/* What frit_failure says of the commands behind its own, up to `value`, and the fault's err in
+ * `out`; neither is touched where nothing failed.  Faults of values that are not reached wait. */
 static void tell(struct progress *progress, uint64_t value, frit_failure *failure, frit_err *out)
 {
-    const struct fault *fault = NULL;
-    uint64_t first = 0;
+    const struct place known = known_of(failure);
+    const struct fault *fault = &progress->faults[0];
+    uint64_t first = known.command == FRIT_ALL_COMMANDS ? known.value + 1 : known.value;
 
-    forget(progress, failure->value);
-    if (progress->n_faults > 0) {
-        fault = &progress->faults[0];
-        first = larger(fault->first, failure->value + 1);
+    forget(progress, known);
+    if (progress->n_faults > 0 && larger(first, fault->first) <= progress->reached) {
+        first = larger(first, fault->first);
     } else if (progress->is_lost) {
         fault = &progress->lost;
-        first = larger(progress->reached, failure->value) + 1;
+        first = larger(first, progress->reached + 1);
+    } else {
+        return;
     }
-    if (!fault || first > value)
+    if (first > value)
         return;
     failure->status = fault->err.status;
     failure->value = first;
     failure->cookie = fault->cookie;
+    failure->command = fault->command;
     *out = fault->err;
 }
 
 /* ---- waiting ---- */
 
+frit_status progress_check_queue(const struct progress *progress, const frit_queue *queue,
+                                 frit_err *err)
+{
+    return queue ? plug_fail(progress->plug, err, FRIT_INVALID,
+                             "a queue that was never made; there is the first one, NULL, alone")
+                 : FRIT_OK;
+}
+
 static frit_status check(const struct progress *progress, const frit_point *wait, frit_err *err)
 {
-    if (wait->queue == 0 && wait->value <= progress->issued)
-        return FRIT_OK;
+    frit_status status = progress_check_queue(progress, wait->queue, err);
+
+    if (status || wait->value <= progress->issued)
+        return status;
     return plug_fail(progress->plug, err, FRIT_INVALID,
-                     "wait for value %" PRIu64 " of queue %" PRIu64
-                     ", but the only queue is 0, at %" PRIu64,
-                     wait->value, wait->queue, progress->issued);
+                     "wait for value %" PRIu64 ", but the queue is at %" PRIu64, wait->value,
+                     progress->issued);
 }
 
 frit_status progress_check(struct progress *progress, const frit_point *waits, uint32_t n,
@@ -197,9 +238,8 @@ frit_status progress_wait(struct progress *progress, uint64_t value, uint64_t ti
     frit_status status;
 
     failure->status = FRIT_OK;
-    failure->cookie = 0;
     pthread_mutex_lock(&progress->lock);
-    status = check(progress, &(frit_point){0, value}, err);
+    status = check(progress, &(frit_point){.value = value}, err);
     if (!status) {
         status = await(progress, value, timeout_ns);
         tell(progress, value, failure, &told);

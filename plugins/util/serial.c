@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/kernel.h"
+#include "util/memory.h"
 
 void serial_init(struct serial *serial, const struct plug *plug, const struct serial_driver *driver,
                  void *device)
@@ -28,44 +29,42 @@ const frit_arg *serial_arg(const frit_launch *launch, uint32_t i)
 
 char *serial_element(const frit_arg *arg)
 {
-    const struct serial_memory *memory = arg->memory;
-
-    return memory ? memory->data + arg->offset + arg->origin : NULL;
+    return arg->memory ? arg->memory->data + arg->offset + arg->origin : NULL;
 }
 
 /* ---- checks ---- */
 
-static bool holds(const struct serial_memory *memory, uint64_t offset, uint64_t bytes)
+static bool holds(const frit_memory *memory, uint64_t offset, uint64_t bytes)
 {
     return offset <= memory->bytes && bytes <= memory->bytes - offset;
 }
 
-static frit_status check_range(struct serial *serial, const void *memory, uint64_t offset,
+static frit_status check_range(struct serial *serial, const frit_memory *memory, uint64_t offset,
                                uint64_t bytes, frit_err *err)
 {
-    const struct serial_memory *buffer = memory;
-
-    if (holds(buffer, offset, bytes))
+    if (holds(memory, offset, bytes))
         return FRIT_OK;
     return plug_fail(serial->plug, err, FRIT_INVALID,
                      "%" PRIu64 " bytes at %" PRIu64 " of a buffer of %" PRIu64, bytes, offset,
-                     buffer->bytes);
+                     memory->bytes);
 }
 
 static frit_status check_transfer(struct serial *serial, const frit_transfer *transfer,
                                   frit_err *err)
 {
-    frit_status status = progress_check(&serial->progress, transfer->waits, transfer->n_waits, err);
+    frit_status status = progress_check_queue(&serial->progress, transfer->queue, err);
 
+    if (!status)
+        status = progress_check(&serial->progress, transfer->waits, transfer->n_waits, err);
     return status ? status
                   : check_range(serial, transfer->memory, transfer->offset, transfer->bytes, err);
 }
 
 /* ---- commands ---- */
 
-static char *address(void *memory, uint64_t offset)
+static char *address(const frit_memory *memory, uint64_t offset)
 {
-    return ((struct serial_memory *)memory)->data + offset;
+    return memory->data + offset;
 }
 
 frit_status serial_write(struct serial *serial, const frit_transfer *to, const void *from,
@@ -131,9 +130,6 @@ static frit_status check_command(struct serial *serial, const frit_cmd *cmd, fri
 {
     frit_status status;
 
-    if (cmd->flags & FRIT_MUST_UNDERSTAND)
-        return plug_fail(serial->plug, err, FRIT_UNSUPPORTED, "command with flags %#" PRIx64,
-                         cmd->flags);
     switch (cmd->kind) {
     case FRIT_CMD_COPY:
         return check_copy(serial, cmd, err);
@@ -166,9 +162,7 @@ static void run_fill(const frit_cmd *cmd)
 
 static void run_copy(const frit_cmd *cmd)
 {
-    const struct serial_memory *from = cmd->src;
-
-    memmove(address(cmd->dst, cmd->dst_offset), from->data + cmd->src_offset, cmd->bytes);
+    memmove(address(cmd->dst, cmd->dst_offset), address(cmd->src, cmd->src_offset), cmd->bytes);
 }
 
 static frit_str command_name(const struct serial *serial, const frit_cmd *cmd)
@@ -198,20 +192,21 @@ static frit_status run_command(struct serial *serial, const frit_cmd *cmd, frit_
     return FRIT_OK;
 }
 
-/* Runs it inside a span of its name, and keeps the first failure. */
-static void run_traced(struct serial *serial, const frit_cmd *cmd, struct fault *fault)
+/* Runs it inside a span of its name; `number` is that of the command in the submit of `value`. */
+static void run_traced(struct serial *serial, const frit_cmd *cmd, uint64_t value, uint32_t number)
 {
     uint64_t begun = plug_begin(serial->plug);
-    frit_err err = {.struct_size = sizeof err};
-    frit_status status = run_command(serial, cmd, &err);
+    struct fault fault = {.command = number, .err = {.struct_size = sizeof fault.err}};
+    frit_status status = run_command(serial, cmd, &fault.err);
 
     if (begun)
         plug_end(serial->plug, begun, command_name(serial, cmd));
-    if (status >= 0 || fault->err.status < 0)
+    if (status >= 0)
         return;
-    err.status = status;
-    err.text[sizeof err.text - 1] = '\0';
-    *fault = (struct fault){.cookie = cmd->launch->cookie, .err = err};
+    fault.cookie = cmd->launch->cookie;
+    fault.err.status = status;
+    fault.err.text[sizeof fault.err.text - 1] = '\0';
+    progress_fail(&serial->progress, value, &fault);
 }
 
 static const frit_cmd *command(const frit_cmd *cmds, uint32_t stride, uint32_t i)
@@ -219,25 +214,31 @@ static const frit_cmd *command(const frit_cmd *cmds, uint32_t stride, uint32_t i
     return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
 }
 
-frit_status serial_submit(struct serial *serial, const frit_cmd *cmds, uint32_t count,
-                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
-                          uint64_t *value, frit_err *err)
+frit_status serial_submit(struct serial *serial, const frit_queue *queue, const frit_cmd *cmds,
+                          uint32_t count, uint32_t stride, const frit_point *waits,
+                          uint32_t n_waits, uint64_t *value, frit_err *err)
 {
-    frit_status status = progress_check(&serial->progress, waits, n_waits, err);
-    struct fault fault = {0};
+    frit_status status = progress_check_queue(&serial->progress, queue, err);
 
+    if (!status)
+        status = progress_check(&serial->progress, waits, n_waits, err);
     for (uint32_t i = 0; i < count && !status; i++)
         status = check_command(serial, command(cmds, stride, i), err);
+    if (!status)
+        status = progress_issue(&serial->progress, value, err);
     if (status)
         return status;
     for (uint32_t i = 0; i < count; i++)
         if (command(cmds, stride, i)->kind != FRIT_CMD_BARRIER)
-            run_traced(serial, command(cmds, stride, i), &fault);
-    *value = progress_advance(&serial->progress, fault.err.status < 0 ? &fault : NULL);
+            run_traced(serial, command(cmds, stride, i), *value, i + 1);
+    progress_reach(&serial->progress, *value, NULL);
     return FRIT_OK;
 }
 
-frit_status serial_wait(struct serial *serial, uint64_t value, frit_failure *failure, frit_err *err)
+frit_status serial_wait(struct serial *serial, const frit_queue *queue, uint64_t value,
+                        frit_failure *failure, frit_err *err)
 {
-    return progress_wait(&serial->progress, value, 0, failure, err);
+    frit_status status = progress_check_queue(&serial->progress, queue, err);
+
+    return status ? status : progress_wait(&serial->progress, value, 0, failure, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The queue of a driver on host memory that runs commands inside of submit, in order.
+/* The only queue of a driver on host memory (util/memory.h) that runs commands inside of submit, in
+ * order.
  *
  * What could be wrong with a command is found before the first one of its submit runs; what fails
  * after that (a kernel of another plugin, a launch that lacks memory) the timeline keeps for wait.
@@ -11,12 +12,6 @@
 
 #include "util/plug.h"
 #include "util/progress.h"
-
-/* What a driver's memory begins with. */
-struct serial_memory {
-    char *data;
-    uint64_t bytes;
-};
 
 /* What the driver does with a LAUNCH. */
 struct serial_driver {
@@ -44,11 +39,11 @@ frit_status serial_write(struct serial *serial, const frit_transfer *to, const v
                          uint64_t *value, frit_err *err);
 frit_status serial_read(struct serial *serial, const frit_transfer *from, void *into,
                         uint64_t *value, frit_err *err);
-frit_status serial_submit(struct serial *serial, const frit_cmd *cmds, uint32_t count,
-                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
-                          uint64_t *value, frit_err *err);
-frit_status serial_wait(struct serial *serial, uint64_t value, frit_failure *failure,
-                        frit_err *err);
+frit_status serial_submit(struct serial *serial, const frit_queue *queue, const frit_cmd *cmds,
+                          uint32_t count, uint32_t stride, const frit_point *waits,
+                          uint32_t n_waits, uint64_t *value, frit_err *err);
+frit_status serial_wait(struct serial *serial, const frit_queue *queue, uint64_t value,
+                        frit_failure *failure, frit_err *err);
 
 /* Argument `i` of a launch. */
 const frit_arg *serial_arg(const frit_launch *launch, uint32_t i);

@@ -247,20 +247,33 @@ static uint32_t largest_heap(const VkPhysicalDeviceMemoryProperties *memory)
     return best;
 }
 
-static void read_memory(const struct instance *instance, const bool found[N_EXTENSIONS],
-                        struct adapter *out)
+uint64_t adapter_budget(const struct instance *instance, const struct adapter *adapter)
 {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
     VkPhysicalDeviceMemoryProperties2 all = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
-        .pNext = found[EXT_BUDGET] ? &budget : NULL};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
+
+    if (!adapter->has_budget)
+        return 0;
+    instance->api.GetPhysicalDeviceMemoryProperties2(adapter->handle, &all);
+    return budget.heapBudget[adapter->heap_index];
+}
+
+static void read_memory(const struct instance *instance, const bool found[N_EXTENSIONS],
+                        struct adapter *out)
+{
+    VkPhysicalDeviceMemoryProperties2 all = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
 
     instance->api.GetPhysicalDeviceMemoryProperties2(out->handle, &all);
     out->memory = all.memoryProperties;
+    out->has_budget = found[EXT_BUDGET];
     out->heap_index = largest_heap(&out->memory);
+    out->heap.struct_size = sizeof out->heap;
+    out->heap.kind = FRIT_HEAP_DEVICE;
     out->heap.bytes = out->memory.memoryHeaps[out->heap_index].size;
-    out->heap.budget = budget.heapBudget[out->heap_index];
+    out->heap.budget = adapter_budget(instance, out);
     out->heap.granularity = VULKAN_GRANULARITY;
     out->mappable = out->type != FRIT_DEVICE_DISCRETE && !instance->options.force_staging &&
                     adapter_memory_type(out, MEMORY_MAPPED, UINT32_MAX) != UINT32_MAX;

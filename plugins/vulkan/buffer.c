@@ -5,7 +5,7 @@
 
 #include "driver.h"
 
-static frit_status bind(struct device *device, enum memory_kind kind, struct buffer *buffer,
+static frit_status bind(struct device *device, enum memory_kind kind, frit_memory *buffer,
                         frit_err *err)
 {
     const struct device_api *api = &device->api;
@@ -34,7 +34,7 @@ static frit_status bind(struct device *device, enum memory_kind kind, struct buf
 }
 
 frit_status buffer_create(struct device *device, enum memory_kind kind, uint64_t bytes,
-                          struct buffer *out, frit_err *err)
+                          frit_memory *out, frit_err *err)
 {
     const VkBufferCreateInfo create = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
@@ -45,7 +45,7 @@ frit_status buffer_create(struct device *device, enum memory_kind kind, uint64_t
     VkResult result;
     frit_status status;
 
-    *out = (struct buffer){.bytes = bytes};
+    *out = (frit_memory){.bytes = bytes};
     if (create.size < bytes)
         return plug_fail(&device->instance->plug, err, FRIT_NO_DEVICE_MEMORY,
                          "%" PRIu64 " bytes are too many", bytes);
@@ -67,14 +67,14 @@ frit_status buffer_create(struct device *device, enum memory_kind kind, uint64_t
     return status;
 }
 
-void buffer_destroy(struct device *device, struct buffer *buffer)
+void buffer_destroy(struct device *device, frit_memory *buffer)
 {
     device->api.DestroyBuffer(device->handle, buffer->handle, NULL);
     device->api.FreeMemory(device->handle, buffer->memory, NULL);
-    *buffer = (struct buffer){0};
+    *buffer = (frit_memory){0};
 }
 
-bool buffer_holds(const struct buffer *buffer, uint64_t offset, uint64_t bytes)
+bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes)
 {
     return offset <= buffer->bytes && bytes <= buffer->bytes - offset;
 }
@@ -84,7 +84,7 @@ frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
 {
     struct device *device = self;
     const bool mapped = device->adapter->mappable;
-    struct buffer *buffer = vulkan_alloc(device->instance, sizeof *buffer);
+    frit_memory *buffer = vulkan_alloc(device->instance, sizeof *buffer);
     frit_status status;
 
     if (!buffer)
@@ -102,7 +102,7 @@ frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
     return FRIT_OK;
 }
 
-void memory_free(void *self, void *memory)
+void memory_free(void *self, frit_memory *memory)
 {
     struct device *device = self;
 
@@ -110,4 +110,13 @@ void memory_free(void *self, void *memory)
         return;
     buffer_destroy(device, memory);
     vulkan_free(device->instance, memory);
+}
+
+uint64_t memory_budget(void *self, uint32_t heap)
+{
+    const struct device *device = self;
+    const uint64_t budget = adapter_budget(device->instance, device->adapter);
+
+    (void)heap; /* there is one */
+    return budget ? budget : device->adapter->heap.bytes;
 }

@@ -84,6 +84,19 @@ static void fill_target(const struct adapter *adapter, struct spirv_target *out)
     fill_floats(adapter, out);
 }
 
+static uint32_t lanes_of(const struct spirv_target *target)
+{
+    return smaller(MOST_LANES, target->most_threads * 4);
+}
+
+uint32_t compile_lanes(const struct adapter *adapter)
+{
+    struct spirv_target target;
+
+    fill_target(adapter, &target);
+    return lanes_of(&target);
+}
+
 /* Vulkan leaves open how often Fma rounds: once with the drivers that are known to have it as an
  * instruction of the device. */
 static bool fuses(const struct adapter *adapter)
@@ -94,7 +107,7 @@ static bool fuses(const struct adapter *adapter)
 static void fill_kernels(const struct adapter *adapter, const struct spirv_target *target,
                          struct kir_target *out)
 {
-    const uint32_t lanes = smaller(MOST_LANES, target->most_threads * 4);
+    const uint32_t lanes = lanes_of(target);
     const uint32_t exchanged = lanes * 12; /* as spirv.h says */
 
     *out = (struct kir_target){
@@ -105,7 +118,7 @@ static void fill_kernels(const struct adapter *adapter, const struct spirv_targe
         .units = adapter->type == FRIT_DEVICE_SOFTWARE ? 8 : 512,
         .group_bytes = target->shared_bytes > exchanged ? target->shared_bytes - exchanged : 0,
         .stages_tiles = adapter->type != FRIT_DEVICE_SOFTWARE,
-        .bindings = 64,
+        .bindings = MOST_BINDINGS,
         .most_rounds = adapter->type == FRIT_DEVICE_SOFTWARE ? MOST_ROUNDS : 0,
         .align_bytes = SPIRV_ALIGN,
         .fma = fuses(adapter),
@@ -255,11 +268,11 @@ static frit_status code_compile(void *self, struct kir_module *module, const uin
     (void)digest; /* the driver's cache has its own names */
     (void)cancel;
     *out = NULL;
-    if (module->n_phases > FRIT_MAX_PHASES || module->n_args + module->n_params > LAUNCH_WORDS)
+    if (module->n_args + module->n_params > LAUNCH_WORDS)
         return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                         "kernel %s has %u phases, %u arguments, %u parameters", module->name,
-                         module->n_phases, module->n_args, module->n_params);
-    code = vulkan_alloc(device->instance, sizeof *code);
+                         "kernel %s has %u arguments, %u parameters", module->name, module->n_args,
+                         module->n_params);
+    code = vulkan_alloc(device->instance, sizeof *code + module->n_phases * sizeof *code->phases);
     if (!code)
         return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
                          "no memory for kernel %s", module->name);

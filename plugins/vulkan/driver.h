@@ -95,12 +95,15 @@ struct adapter {
     VkPhysicalDeviceVulkan12Properties floats; /* of which only what is said of shaders */
     struct features features;
     bool has_subgroup, has_atomic; /* the last two of `features` */
+    bool has_budget;               /* the heap's budget can be queried */
     uint32_t subgroup;             /* size to require, 0: cannot be */
     uint32_t most_subgroups;       /* of a group, then */
     uint32_t n_extensions;
     const char *extensions[4]; /* to be enabled */
 };
 
+/* Bytes of the heap of buffers that this process should stay below, 0: not known. */
+uint64_t adapter_budget(const struct instance *instance, const struct adapter *adapter);
 /* Reads the adapter's facts; `reason` and the end of `name` say what it lacks. */
 frit_status adapter_read(const struct instance *instance, VkPhysicalDevice handle,
                          struct adapter *out, frit_err *err);
@@ -116,7 +119,7 @@ uint32_t adapter_memory_type(const struct adapter *adapter, enum memory_kind kin
 /* ---- memory ---- */
 
 /* A piece of memory that is one VkBuffer. */
-struct buffer {
+struct frit_memory {
     VkBuffer handle;
     VkDeviceMemory memory;
     uint64_t bytes;
@@ -128,10 +131,10 @@ struct device;
 
 /* Mapped unless of kind MEMORY_DEVICE. */
 frit_status buffer_create(struct device *device, enum memory_kind kind, uint64_t bytes,
-                          struct buffer *out, frit_err *err);
-void buffer_destroy(struct device *device, struct buffer *buffer);
+                          frit_memory *out, frit_err *err);
+void buffer_destroy(struct device *device, frit_memory *buffer);
 /* Whether the range lies in the buffer. */
-bool buffer_holds(const struct buffer *buffer, uint64_t offset, uint64_t bytes);
+bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes);
 
 /* ---- the device and its queue ---- */
 
@@ -140,6 +143,7 @@ enum {
     PARAMS_BYTES = 1 << 20,
     STAGING_BYTES = 1 << 24,
     LAUNCH_WORDS = 4096, /* arguments and parameters of one launch at most */
+    MOST_BINDINGS = 64,  /* arguments of one launch at most */
     MOST_PUSH = 256      /* bytes of push constants, of those that a device has */
 };
 
@@ -150,11 +154,21 @@ struct batch {
     uint64_t value; /* 0: never submitted */
 };
 
-/* Commands that failed after submit had taken them; a second failure widens the first. */
+/* Commands that failed after submit had taken them: those of `first` from the launch with the
+ * cookie on, or all where it is 0.  A second failure widens the first. */
 struct fault {
     uint64_t first, last; /* timeline values, 0: none */
     uint64_t cookie;
     frit_err err;
+};
+
+/* Who is to hear of the device's loss, and the thread that tells it, outside of the slots. */
+struct loss {
+    void (*lost)(void *ctx, const frit_err *why);
+    void *ctx;
+    frit_err why;
+    pthread_t thread;
+    bool told; /* there is a thread */
 };
 
 /* Everything is under the lock but the semaphore and what it is asked. */
@@ -167,10 +181,11 @@ struct queue {
     uint64_t submitted; /* last value that the device is to signal */
     uint64_t done;      /* reached */
     bool lost;
+    struct loss loss;
     struct fault fault;
     uint32_t next; /* batch to be used next: the oldest */
     struct batch batches[QUEUE_BATCHES];
-    struct buffer staging, params; /* host memory */
+    frit_memory staging, params; /* host memory */
     struct ring staging_ring, params_ring;
     uint64_t words[LAUNCH_WORDS]; /* of the launch that is recorded */
 };
@@ -196,9 +211,11 @@ struct code {
     bool inside; /* the block of words stands in push constants, for all phases */
     struct {
         VkPipeline any, aligned; /* where every argument's address is a multiple of SPIRV_ALIGN */
-    } phases[FRIT_MAX_PHASES];
+    } phases[];
 };
 
+/* Lanes of a kernel's group at most. */
+uint32_t compile_lanes(const struct adapter *adapter);
 /* The device's part in making kernels: facts, layout, cache. */
 frit_status compile_open(struct device *device, frit_err *err);
 void compile_close(struct device *device);
@@ -228,9 +245,14 @@ void queue_refresh(struct device *device);
 /* A value that is reached already; only when everything is. */
 uint64_t queue_pass(struct queue *queue);
 frit_status queue_lost(struct device *device, frit_err *err);
+/* The device was found to be lost.  What is under way will never be told to have ended; it ends
+ * here, so that what it uses can be given back.  Reads that have not arrived are wanted no more. */
+void queue_lose(struct device *device);
+/* FRIT_INVALID with a text for any queue but the first one, NULL. */
+frit_status queue_check(const struct device *device, const frit_queue *queue, frit_err *err);
 frit_status queue_check_waits(struct device *device, const frit_point *waits, uint32_t n,
                               frit_err *err);
-frit_status queue_check_range(struct device *device, const void *memory, uint64_t offset,
+frit_status queue_check_range(struct device *device, const frit_memory *memory, uint64_t offset,
                               uint64_t bytes, frit_err *err);
 
 /* ---- slots of frit.backend/1; contracts there ---- */
@@ -238,19 +260,22 @@ frit_status queue_check_range(struct device *device, const void *memory, uint64_
 frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t stride,
                              uint32_t capacity, uint32_t *count, frit_driver_info *driver,
                              frit_err *err);
-frit_status device_open(void *instance, uint32_t index, void **out, frit_err *err);
+frit_status device_open(void *instance, uint32_t index, const frit_open_params *params, void **out,
+                        frit_err *err);
 void device_close(void *self);
 frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err);
-void memory_free(void *self, void *memory);
+void memory_free(void *self, frit_memory *memory);
+uint64_t memory_budget(void *self, uint32_t heap);
 frit_status transfer_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
                            frit_err *err);
 frit_status transfer_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
                           frit_err *err);
-frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                         const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
-frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
-                       frit_err *err);
+frit_status queue_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                         uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                         uint64_t *value, frit_err *err);
+frit_status queue_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
+                       frit_failure *failure, frit_err *err);
 frit_status backend_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                              uint64_t *bits, frit_err *err);
 frit_status backend_op_program(void *self, const frit_op_desc *op, frit_program *out,
@@ -261,6 +286,7 @@ frit_status backend_op_program(void *self, const frit_op_desc *op, frit_program 
 frit_status fuser_prototypes(void *instance, const frit_fuser_device *device, frit_fuser *out,
                              uint64_t stride, uint32_t capacity, uint32_t *count, frit_err *err);
 frit_status fuser_from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                             const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
                              const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err);
 
 #endif

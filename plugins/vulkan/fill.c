@@ -21,7 +21,7 @@ static frit_status fill_words(struct recording *r, const frit_cmd *cmd, uint32_t
                               frit_err *err)
 {
     const struct queue *queue = &r->device->queue;
-    const struct buffer *to = cmd->dst;
+    const frit_memory *to = cmd->dst;
     uint64_t begin = cmd->dst_offset, end = begin + cmd->bytes;
     uint64_t first = (begin + 3) & ~3ull, last = end & ~3ull, at;
     frit_status status;
@@ -46,7 +46,7 @@ static frit_status fill_wide(struct recording *r, const frit_cmd *cmd, uint64_t 
                              frit_err *err)
 {
     const struct queue *queue = &r->device->queue;
-    const struct buffer *to = cmd->dst;
+    const frit_memory *to = cmd->dst;
     uint64_t have = cmd->bytes < WIDE_BYTES ? cmd->bytes : WIDE_BYTES, at;
     frit_status status = record_take(r, have, &at, err);
 

@@ -38,7 +38,7 @@ frit_status launch_check(struct device *device, const frit_launch *launch, frit_
 /* Of element 0; 0 for an operand that is absent or has no elements. */
 static uint64_t address_of(const frit_launch *launch, uint32_t number)
 {
-    const struct buffer *buffer = launch->workspace;
+    const frit_memory *buffer = launch->workspace;
     const frit_arg *arg;
 
     if (number == KERNELS_WORKSPACE)
@@ -74,7 +74,7 @@ static frit_status place_block(struct recording *r, const struct kernels_launch 
                                const frit_launch *launch, struct push *push, bool *aligned,
                                frit_err *err)
 {
-    const struct buffer *params = &r->device->queue.params;
+    const frit_memory *params = &r->device->queue.params;
     const struct code *code = kernel->code;
     uint64_t offset;
     frit_status status;

@@ -146,6 +146,7 @@ static const void *plugin_interface(void *instance, frit_str id)
         .wait = queue_wait,
         .supports = backend_supports,
         .op_program = backend_op_program,
+        .heap_budget = memory_budget,
     };
 
     static const frit_fuser_table fuser = {

@@ -34,6 +34,7 @@ frit_status fuser_prototypes(void *instance, const frit_fuser_device *device, fr
 }
 
 frit_status fuser_from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                             const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
                              const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err)
 {
     const struct kernels_device *kernels = kernels_of(device);
@@ -42,5 +43,5 @@ frit_status fuser_from_state(void *instance, const frit_fuser_device *device, fr
     if (!kernels)
         return plug_fail(&((const struct instance *)instance)->plug, err, FRIT_INCOMPATIBLE,
                          "a saved program for a device of another driver");
-    return kernels_from_state(kernels, bytes, n_bytes, out, err);
+    return kernels_from_state(kernels, ops, n_ops, op_stride, bytes, n_bytes, out, err);
 }

@@ -75,6 +75,8 @@ void queue_close(struct device *device)
 
     if (!queue->is_open)
         return;
+    if (queue->loss.told)
+        pthread_join(queue->loss.thread, NULL);
     (void)device->api.DeviceWaitIdle(device->handle);
     for (uint32_t i = 0; i < QUEUE_BATCHES; i++)
         device->api.DestroyCommandPool(device->handle, queue->batches[i].pool, NULL);
@@ -92,15 +94,6 @@ frit_status queue_lost(struct device *device, frit_err *err)
                      "%s is lost; close it and open it again", device->adapter->name);
 }
 
-/* What is under way will never be told to have ended; it ends here, so that what it uses can be
- * given back. */
-static void lose(struct device *device)
-{
-    if (!device->queue.lost)
-        (void)device->api.DeviceWaitIdle(device->handle);
-    device->queue.lost = true;
-}
-
 /* Reads whose copies have arrived are finished here, under the lock, in their order. */
 static void land(struct queue *queue)
 {
@@ -113,6 +106,31 @@ static void land(struct queue *queue)
             memcpy(span.into, queue->staging.mapped + span.offset, span.bytes);
 }
 
+static void *tell_loss(void *arg)
+{
+    struct loss *loss = arg;
+
+    loss->lost(loss->ctx, &loss->why);
+    return NULL;
+}
+
+/* Every loss is found inside of a slot, so that a thread of its own tells it. */
+void queue_lose(struct device *device)
+{
+    struct queue *queue = &device->queue;
+    struct loss *loss = &queue->loss;
+
+    if (queue->lost)
+        return;
+    queue->lost = true;
+    (void)device->api.DeviceWaitIdle(device->handle);
+    land(queue);
+    ring_forget(&queue->staging_ring, NULL, UINT64_MAX);
+    loss->why.struct_size = sizeof loss->why;
+    (void)queue_lost(device, &loss->why);
+    loss->told = loss->lost && !pthread_create(&loss->thread, NULL, tell_loss, loss);
+}
+
 void queue_refresh(struct device *device)
 {
     struct queue *queue = &device->queue;
@@ -122,7 +140,7 @@ void queue_refresh(struct device *device)
     if (queue->done < queue->submitted && !queue->lost) {
         result = device->api.GetSemaphoreCounterValue(device->handle, queue->timeline, &value);
         if (result == VK_ERROR_DEVICE_LOST)
-            lose(device);
+            queue_lose(device);
         if (!result && value > queue->done)
             queue->done = value;
     }
@@ -181,33 +199,41 @@ static frit_status await_own(struct device *device, uint64_t value, frit_err *er
     frit_status status = queue_await(device, value, UINT64_MAX, err);
 
     if (status == FRIT_DEVICE_LOST)
-        lose(device);
+        queue_lose(device);
     queue_refresh(device);
     return status;
+}
+
+frit_status queue_check(const struct device *device, const frit_queue *queue, frit_err *err)
+{
+    return queue ? plug_fail(&device->instance->plug, err, FRIT_INVALID,
+                             "a queue that was never made; there is the first one, NULL, alone")
+                 : FRIT_OK;
 }
 
 frit_status queue_check_waits(struct device *device, const frit_point *waits, uint32_t n,
                               frit_err *err)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (waits[i].queue != 0 || waits[i].value > device->queue.issued)
-            return plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                             "wait for value %" PRIu64 " of queue %" PRIu64
-                             ", but the only queue is 0, at %" PRIu64,
-                             waits[i].value, waits[i].queue, device->queue.issued);
-    return FRIT_OK;
+    frit_status status = FRIT_OK;
+
+    for (uint32_t i = 0; i < n && !status; i++) {
+        status = queue_check(device, waits[i].queue, err);
+        if (!status && waits[i].value > device->queue.issued)
+            status = plug_fail(&device->instance->plug, err, FRIT_INVALID,
+                               "wait for value %" PRIu64 ", but the queue is at %" PRIu64,
+                               waits[i].value, device->queue.issued);
+    }
+    return status;
 }
 
-frit_status queue_check_range(struct device *device, const void *memory, uint64_t offset,
+frit_status queue_check_range(struct device *device, const frit_memory *memory, uint64_t offset,
                               uint64_t bytes, frit_err *err)
 {
-    const struct buffer *buffer = memory;
-
-    if (buffer && buffer_holds(buffer, offset, bytes))
+    if (memory && buffer_holds(memory, offset, bytes))
         return FRIT_OK;
     return plug_fail(&device->instance->plug, err, FRIT_INVALID,
                      "%" PRIu64 " bytes at %" PRIu64 " of a buffer of %" PRIu64, bytes, offset,
-                     buffer ? buffer->bytes : 0);
+                     memory ? memory->bytes : 0);
 }
 
 /* ---- recordings ---- */
@@ -287,7 +313,7 @@ frit_status batch_end(struct device *device, struct batch *batch, uint64_t *valu
     if (!result)
         result = device->api.QueueSubmit(queue->handle, 1, &submit, VK_NULL_HANDLE);
     if (result == VK_ERROR_DEVICE_LOST)
-        lose(device);
+        queue_lose(device);
     if (result)
         return vulkan_refused(device->instance, err, result, "submitting to %s",
                               device->adapter->name);
@@ -314,51 +340,63 @@ frit_status queue_room(struct device *device, struct ring *ring, uint64_t bytes,
 
 /* ---- waiting ---- */
 
-/* What is known of failures above `failure->value`, as frit_failure says. */
-static void tell(struct queue *queue, uint64_t value, frit_failure *failure, frit_err *told)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
-    const struct fault *fault = &queue->fault;
-    uint64_t first;
-
-    if (queue->fault.last <= failure->value)
-        queue->fault.first = 0;
-    first = fault->first > failure->value ? fault->first : failure->value + 1;
-
-    failure->status = FRIT_OK;
-    failure->cookie = 0;
-    if (fault->first && first <= fault->last && first <= value) {
-        failure->status = fault->err.status;
-        failure->value = first;
-        failure->cookie = fault->cookie;
-        *told = fault->err;
-    } else if (queue->lost && value > queue->done) {
-        failure->status = FRIT_DEVICE_LOST;
-        failure->value = queue->done > failure->value ? queue->done + 1 : failure->value + 1;
-    }
+    return a > b ? a : b;
 }
 
-frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
-                       frit_err *err)
+/* What is known of failures behind what the caller knows, as frit_failure says; which command of a
+ * value failed is never known.  Of the value that a loss begins with a fault is told first. */
+static void tell(struct queue *queue, uint64_t value, frit_failure *failure, frit_err *told)
+{
+    const bool known = failure->command == 0 || failure->command == FRIT_ALL_COMMANDS;
+    const uint64_t next = known ? failure->value + 1 : failure->value;
+    struct fault *fault = &queue->fault;
+    uint64_t first;
+
+    failure->status = FRIT_OK;
+    if (fault->last < next)
+        fault->first = 0;
+    first = larger(fault->first, next);
+    if (fault->first && first <= queue->done + queue->lost && first <= value) {
+        *told = fault->err;
+        failure->status = fault->err.status;
+        failure->cookie = fault->cookie;
+    } else if (queue->lost && value > queue->done && value >= next) {
+        first = larger(queue->done + 1, next);
+        failure->status = FRIT_DEVICE_LOST;
+        failure->cookie = 0;
+    } else {
+        return;
+    }
+    failure->value = first;
+    failure->command = FRIT_ALL_COMMANDS;
+}
+
+frit_status queue_wait(void *self, frit_queue *handle, uint64_t value, uint64_t timeout_ns,
+                       frit_failure *failure, frit_err *err)
 {
     struct device *device = self;
     struct queue *queue = &device->queue;
-    frit_status status = FRIT_OK;
+    frit_status status = queue_check(device, handle, err);
     frit_err told = {0};
     bool reached;
 
+    if (status)
+        return status;
     pthread_mutex_lock(&queue->lock);
     queue_refresh(device);
     reached = value <= queue->done;
     if (queue->lost && !reached)
         status = queue_lost(device, err);
     else if (value > queue->issued)
-        status = queue_check_waits(device, &(frit_point){0, value}, 1, err);
+        status = queue_check_waits(device, &(frit_point){.value = value}, 1, err);
     pthread_mutex_unlock(&queue->lock);
     if (!reached && !status)
         status = queue_await(device, value, timeout_ns, err);
     pthread_mutex_lock(&queue->lock);
     if (status == FRIT_DEVICE_LOST)
-        lose(device);
+        queue_lose(device);
     queue_refresh(device);
     /* `failure` may name an older fault; why the wait failed is the wait's own. */
     if (status != FRIT_INVALID)

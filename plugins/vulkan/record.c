@@ -40,7 +40,7 @@ void record_copy(struct recording *r, VkBuffer from, uint64_t from_offset, VkBuf
 
 frit_status record_command(struct recording *r, const frit_cmd *cmd, frit_err *err)
 {
-    const struct buffer *from = cmd->src, *to = cmd->dst;
+    const frit_memory *from = cmd->src, *to = cmd->dst;
     frit_status status = FRIT_OK;
 
     if (cmd->kind == FRIT_CMD_BARRIER) {

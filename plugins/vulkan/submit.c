@@ -33,9 +33,6 @@ static frit_status check_copy(struct device *device, const frit_cmd *cmd, frit_e
 
 static frit_status check_command(struct device *device, const frit_cmd *cmd, frit_err *err)
 {
-    if (cmd->flags & FRIT_MUST_UNDERSTAND)
-        return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                         "command with flags %#" PRIx64, cmd->flags);
     switch (cmd->kind) {
     case FRIT_CMD_COPY:
         return check_copy(device, cmd, err);
@@ -58,14 +55,17 @@ static const frit_cmd *command(const frit_cmd *cmds, uint32_t stride, uint32_t i
     return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
 }
 
-/* Parts are on their way: what failed after them counts as a failure of the last one. */
-static frit_status keep_fault(struct device *device, const struct recording *r, frit_status status,
-                              const frit_err *err)
+/* Parts are on their way: what comes behind them does not run, and counts as a failure of the last
+ * one.  `from`: the first command of it. */
+static frit_status keep_fault(struct device *device, const struct recording *r,
+                              const frit_cmd *from, frit_status status, const frit_err *err)
 {
     struct fault *fault = &device->queue.fault;
 
     if (fault->first == 0)
-        *fault = (struct fault){.first = r->value, .err = *err};
+        *fault = (struct fault){.first = r->value,
+                                .cookie = from->kind == FRIT_CMD_LAUNCH ? from->launch->cookie : 0,
+                                .err = *err};
     fault->err.status = status;
     fault->last = r->value;
     return FRIT_OK;
@@ -78,6 +78,7 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
     struct recording r = {.device = device};
     frit_err later = {.struct_size = sizeof later};
     frit_status status = FRIT_OK;
+    uint32_t from = 0; /* first command of the part that is recorded */
 
     for (uint32_t i = 0; i < count && !status; i++)
         status = check_command(device, command(cmds, stride, i), err);
@@ -85,8 +86,13 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
         status = record_begin(&r, err);
     if (status)
         return status;
-    for (uint32_t i = 0; i < count && !status; i++)
+    for (uint32_t i = 0; i < count && !status; i++) {
+        const uint64_t before = r.value;
+
         status = record_command(&r, command(cmds, stride, i), &later);
+        if (r.value != before)
+            from = i;
+    }
     if (!status)
         status = batch_end(device, r.batch, &r.value, &later);
     if (status && !r.value) {
@@ -94,15 +100,18 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
         return status;
     }
     *value = r.value;
-    return status ? keep_fault(device, &r, status, &later) : FRIT_OK;
+    return status ? keep_fault(device, &r, command(cmds, stride, from), status, &later) : FRIT_OK;
 }
 
-frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                         const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+frit_status queue_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                         uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                         uint64_t *value, frit_err *err)
 {
     struct device *device = self;
-    frit_status status;
+    frit_status status = queue_check(device, queue, err);
 
+    if (status)
+        return status;
     pthread_mutex_lock(&device->queue.lock);
     status = queue_check_waits(device, waits, n_waits, err);
     if (!status)

@@ -14,8 +14,10 @@ enum { CHUNK_BYTES = STAGING_BYTES / 4, CHUNK_ALIGN = 64 };
 
 static frit_status check(struct device *device, const frit_transfer *transfer, frit_err *err)
 {
-    frit_status status = queue_check_waits(device, transfer->waits, transfer->n_waits, err);
+    frit_status status = queue_check(device, transfer->queue, err);
 
+    if (!status)
+        status = queue_check_waits(device, transfer->waits, transfer->n_waits, err);
     return status ? status
                   : queue_check_range(device, transfer->memory, transfer->offset, transfer->bytes,
                                       err);
@@ -28,7 +30,7 @@ static frit_status chunk(struct device *device, const frit_transfer *transfer, u
                          const void *from, void *into, uint64_t *value, frit_err *err)
 {
     struct queue *queue = &device->queue;
-    const struct buffer *buffer = transfer->memory;
+    const frit_memory *buffer = transfer->memory;
     uint64_t left = transfer->bytes - at, bytes = left < CHUNK_BYTES ? left : CHUNK_BYTES, offset;
     VkBufferCopy region = {.srcOffset = transfer->offset + at, .size = bytes};
     struct batch *batch;
@@ -84,7 +86,7 @@ static bool idle(struct device *device)
 static bool pass(struct device *device, const frit_transfer *transfer, const void *from, void *into,
                  uint64_t *value)
 {
-    const struct buffer *buffer = transfer->memory;
+    const frit_memory *buffer = transfer->memory;
     bool done = false;
 
     assert(from || into);
@@ -115,6 +117,18 @@ static frit_status lock_and_check(struct device *device, const frit_transfer *tr
     return status;
 }
 
+static frit_status await(struct device *device, uint64_t value, frit_err *err)
+{
+    frit_status status = queue_await(device, value, UINT64_MAX, err);
+
+    if (status == FRIT_DEVICE_LOST) {
+        pthread_mutex_lock(&device->queue.lock);
+        queue_lose(device);
+        pthread_mutex_unlock(&device->queue.lock);
+    }
+    return status;
+}
+
 frit_status transfer_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
                            frit_err *err)
 {
@@ -136,8 +150,8 @@ frit_status transfer_read(void *self, const frit_transfer *from, void *into, uin
     uint64_t under_way;
     frit_status status = lock_and_check(device, from, &under_way, err);
 
-    if (!status && under_way && ((const struct buffer *)from->memory)->mapped)
-        status = queue_await(device, under_way, UINT64_MAX, err);
+    if (!status && under_way && from->memory->mapped)
+        status = await(device, under_way, err);
     if (status || pass(device, from, NULL, into, value))
         return status;
     return stage(device, from, NULL, into, value, err);

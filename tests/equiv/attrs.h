@@ -6,7 +6,7 @@
 #include "play.h"
 
 union attrs {
-    uint64_t struct_size;
+    uint32_t struct_size;
     frit_attrs_dims dims;
     frit_attrs_init init;
     frit_attrs_order order;

@@ -32,6 +32,10 @@ frit_status fake_enumerate(void *instance, frit_device_info *out, uint64_t strid
         "a0c0", "a0d1", "b2", "b23", "c4", "c5", "c6", "c7",
         "c8",   "c9",   "ca", "cb",  "cc", "cd", "ce", "cf",
     };
+    static const frit_heap heap = {.struct_size = sizeof(heap),
+                                   .kind = FRIT_HEAP_DEVICE,
+                                   .bytes = 1u << 30,
+                                   .granularity = PAGE};
     const struct fake *fake = instance;
 
     (void)driver;
@@ -48,20 +52,25 @@ frit_status fake_enumerate(void *instance, frit_device_info *out, uint64_t strid
         info->fingerprint = FRIT_STR("fake-1");
         info->caps = FRIT_CAP_INLINE_QUEUE | FRIT_CAP_HOST_VISIBLE;
         info->align_bytes = ALIGN;
-        info->heap = (frit_heap){.bytes = 1u << 30, .granularity = PAGE};
+        info->n_heaps = 1;
+        info->heap_stride = sizeof(heap);
+        info->heaps = &heap;
         for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++)
             info->dtype_use[dtype] = frit_dtype_bits(dtype) ? FRIT_DTYPE_STORAGE : 0;
     }
     return FRIT_OK;
 }
 
-static frit_status device_open(void *instance, uint32_t index, void **out, frit_err *err)
+static frit_status device_open(void *instance, uint32_t index, const frit_open_params *params,
+                               void **out, frit_err *err)
 {
     const struct fake *fake = instance;
     struct fake_device *device;
 
     if (index >= fake->n_devices)
         return fake_fail(fake, err, FRIT_INVALID, "no such device");
+    if (params->n_natives)
+        return fake_fail(fake, err, FRIT_UNSUPPORTED, "no objects of the application");
     device = fake->core->mem_alloc(fake->host->self, sizeof(*device), 64);
     if (!device)
         return fake_fail(fake, err, FRIT_NO_HOST_MEMORY, "no memory for a device");
@@ -95,7 +104,7 @@ static frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_al
     return FRIT_OK;
 }
 
-static void memory_free(void *self, void *memory)
+static void memory_free(void *self, frit_memory *memory)
 {
     const struct fake *fake = ((struct fake_device *)self)->fake;
 
@@ -124,10 +133,10 @@ static frit_status memory_read(void *self, const frit_transfer *from, void *into
     return FRIT_OK;
 }
 
-static void *native_get(void *device, void *object, frit_str name)
+static void *native_get(void *device, frit_memory *memory, frit_str name)
 {
     (void)device;
-    return name.len == 8 && memcmp(name.ptr, "host.ptr", 8) == 0 ? object : NULL;
+    return name.len == 8 && memcmp(name.ptr, "host.ptr", 8) == 0 ? memory : NULL;
 }
 
 /* ---- the queue ---- */
@@ -145,11 +154,13 @@ static const frit_cmd *cmd_at(const frit_cmd *cmds, uint32_t stride, uint32_t in
     return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)stride * index);
 }
 
-static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+static frit_status submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err)
 {
     struct fake_device *device = self;
 
+    (void)queue;
     (void)waits;
     (void)n_waits;
     for (uint32_t i = 0; i < count; i++) {
@@ -169,11 +180,12 @@ static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint
     return FRIT_OK;
 }
 
-static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns,
+static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
                               frit_failure *failure, frit_err *err)
 {
     struct fake_device *device = self;
 
+    (void)queue;
     (void)timeout_ns;
     failure->status = FRIT_OK;
     if (value <= atomic_load(&device->value))

@@ -33,11 +33,20 @@ struct future_device {
     uint64_t more[8];
 };
 
+struct future_heap {
+    frit_heap known;
+    uint64_t more[2];
+};
+
 /* Fills its own larger structs and hands over as much of each as the host has room for. */
 static void enumerate_future(const struct fake *fake, frit_device_info *out, uint64_t stride,
                              uint32_t capacity, uint32_t *count)
 {
     static const frit_str formats[] = {{"new\nformat", 10}};
+    static const struct future_heap heaps[2] = {
+        {.known = {.struct_size = sizeof(heaps[0])}, .more = {0xa5a5a5a5a5a5a5a5u, 1}},
+        {.known = {.struct_size = sizeof(heaps[0]), .kind = 77}, .more = {0xa5a5a5a5a5a5a5a5u, 1}},
+    };
 
     *count = 2;
     for (uint32_t i = 0; i < 2 && i < capacity; i++) {
@@ -54,6 +63,9 @@ static void enumerate_future(const struct fake *fake, frit_device_info *out, uin
         device.known.name = FRIT_STR("from the\nfuture");
         device.known.n_formats = 1;
         device.known.formats = formats;
+        device.known.n_heaps = 2;
+        device.known.heap_stride = sizeof(heaps[0]);
+        device.known.heaps = &heaps[0].known;
         memcpy(info, &device, room < sizeof(device) ? room : sizeof(device));
     }
     (void)fake;
@@ -128,7 +140,7 @@ static const void *with_more_slots(const frit_backend *table)
 }
 
 static frit_status load_kernel(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
-                               void **kernel, frit_err *err)
+                               frit_kernel **kernel, frit_err *err)
 {
     (void)self;
     (void)format;
@@ -139,7 +151,7 @@ static frit_status load_kernel(void *self, frit_str format, const void *bytes, u
     return FRIT_UNSUPPORTED;
 }
 
-static void unload_kernel(void *self, void *kernel)
+static void unload_kernel(void *self, frit_kernel *kernel)
 {
     (void)self;
     (void)kernel;

@@ -15,6 +15,13 @@
 #error "wants -DWRONG_ID=\"...\""
 #endif
 
+/* ---- what its programs say of a launch ---- */
+
+const frit_phase wrong_phase = {{1, 1, 1}, {1, 1, 1}};
+
+static const uint32_t first_input;
+const frit_output_spec wrong_aliased = {.alias = &first_input, .n_alias = 1};
+
 /* ---- a program: one op ---- */
 
 struct wrong_program {
@@ -204,8 +211,10 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     if (program->op == FRIT_OP_relu)
         return fake_fail(program->fake, err, FRIT_INTERNAL, "a kernel that is not valid");
     out->n_phases = 1;
-    out->phases[0] = (frit_phase){{1, 1, 1}, {1, 1, 1}};
-    out->outputs[0].alias = WRONG == WRONG_ALIAS;
+    out->phases = &wrong_phase;
+    out->n_outputs = WRONG == WRONG_ALIAS;
+    out->output_stride = sizeof(wrong_aliased);
+    out->outputs = &wrong_aliased;
     return FRIT_OK;
 }
 
@@ -278,8 +287,6 @@ static frit_status check(const struct fake *fake, const frit_cmd *cmd, frit_err 
 {
     if (WRONG != WRONG_KINDS && (cmd->kind < FRIT_CMD_COPY || cmd->kind > FRIT_CMD_BARRIER))
         return fake_fail(fake, err, FRIT_UNSUPPORTED, "a command of unknown kind");
-    if (cmd->flags & FRIT_MUST_UNDERSTAND)
-        return fake_fail(fake, err, FRIT_UNSUPPORTED, "a command with unknown flags");
     return FRIT_OK;
 }
 
@@ -298,8 +305,9 @@ static frit_status launch(const struct fake *fake, const frit_launch *given, fri
 }
 
 /* What submit of the fake driver does, one command after the other, and launches. */
-static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+static frit_status submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err)
 {
     const struct fake *fake = fake_of(self);
     frit_status status = FRIT_OK;
@@ -315,7 +323,8 @@ static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint
             plain.kind = FRIT_CMD_BARRIER;
         }
         if (!status)
-            status = fake->plain.submit(self, &plain, 1, sizeof(plain), waits, n_waits, value, err);
+            status = fake->plain.submit(self, queue, &plain, 1, sizeof(plain), waits, n_waits,
+                                        value, err);
     }
     return status;
 }
@@ -324,14 +333,14 @@ static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint
 
 static const void *stuck; /* the device whose queue hangs */
 
-static frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns,
+static frit_status queue_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
                               frit_failure *failure, frit_err *err)
 {
     const struct timespec time = {.tv_sec = (time_t)(timeout_ns / 1000000000),
                                   .tv_nsec = (long)(timeout_ns % 1000000000)};
 
     if (self != stuck)
-        return fake_of(self)->plain.wait(self, value, timeout_ns, failure, err);
+        return fake_of(self)->plain.wait(self, queue, value, timeout_ns, failure, err);
     nanosleep(&time, NULL);
     return FRIT_TIMEOUT;
 }

@@ -27,6 +27,10 @@ bool wrong_takes(const frit_op_desc *op);
 const frit_arg *wrong_arg(const frit_launch *launch, uint32_t index);
 float wrong_scalar(const frit_launch *launch, uint32_t index);
 
+/* What specs point to: one lane, and an output in the place of the first input. */
+extern const frit_phase wrong_phase;
+extern const frit_output_spec wrong_aliased;
+
 /* ---- fusers of neg, add and maximum ---- */
 
 extern const frit_fuser_table wrong_fusers;

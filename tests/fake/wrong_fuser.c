@@ -6,7 +6,7 @@
 
 #include "wrong.h"
 
-enum { STEPS = 16, VALUES = 2 * STEPS, MARK = 0x77726f6e };
+enum { STEPS = 16, VALUES = 3 * STEPS, MARK = 0x77726f6e };
 
 #define NO_VALUE UINT32_MAX /* a scalar's place */
 
@@ -28,11 +28,11 @@ struct wrong_fuser {
     uint32_t asked;
 };
 
-/* Saved as it is, with MARK and a sum in front. */
 struct fused {
     const struct fake *fake;
     uint32_t n, n_in, n_out, n_scalars;
     uint32_t args[VALUES]; /* values, inputs first */
+    frit_output_spec outputs[STEPS];
     struct step at[STEPS];
     int64_t count; /* of its first launch */
     float scalar;
@@ -152,14 +152,18 @@ static void push_one(struct steps *steps, const frit_op_desc *op)
         memcpy(step->dead, op->dead, op->n_dead * sizeof(*step->dead));
 }
 
+static const frit_op_desc *op_at(const frit_op_desc *ops, uint32_t stride, uint32_t i)
+{
+    return (const frit_op_desc *)(const void *)((const char *)ops + (size_t)stride * i);
+}
+
 static void push(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride)
 {
     struct wrong_fuser *fuser = self;
 
     for (uint32_t i = 0; i < count; i++)
         if (!fuser->steps->closed || WRONG == WRONG_PUSHED)
-            push_one(fuser->steps,
-                     (const frit_op_desc *)(const void *)((const char *)ops + (size_t)stride * i));
+            push_one(fuser->steps, op_at(ops, stride, i));
 }
 
 static void state(const void *self, frit_fuser_state *out)
@@ -310,8 +314,10 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     if (sig->flags & FRIT_MUST_UNDERSTAND && WRONG != WRONG_FLAGS)
         return fake_fail(fused->fake, err, FRIT_UNSUPPORTED, "unknown flags");
     out->n_phases = 1;
-    out->phases[0] = (frit_phase){{1, 1, 1}, {1, 1, 1}};
-    out->outputs[fused->n_out - 1].alias = WRONG == WRONG_FUSED_ALIAS;
+    out->phases = &wrong_phase;
+    out->n_outputs = fused->n_out;
+    out->output_stride = sizeof(fused->outputs[0]);
+    out->outputs = fused->outputs;
     if (WRONG == WRONG_PREPARE) {
         variant->n_bytes = 1;
         variant->bytes[0] = (uint8_t)fused->prepared++;
@@ -326,32 +332,48 @@ static void program_destroy(void *self)
     give(fused->fake, self);
 }
 
-static uint32_t sum_of(const struct steps *steps)
-{
-    const unsigned char *bytes = (const unsigned char *)steps;
-    uint32_t sum = MARK;
+/* What is saved: enough to tell the ops again. */
+struct saved {
+    uint32_t mark, n, sum;
+};
 
-    for (size_t i = 0; i < sizeof(*steps); i++)
-        sum = (sum ^ bytes[i]) * 16777619u;
-    return sum;
+static void add_word(uint32_t *sum, uint32_t word)
+{
+    *sum = (*sum ^ word) * 16777619u;
 }
 
-/* What is saved: the sum, then the steps. */
-struct saved {
-    uint32_t sum;
-    struct steps steps;
-};
+/* A value by its place in the order of first use. */
+static void add_value(uint32_t *sum, uint32_t values[VALUES], uint32_t *n, uint32_t value)
+{
+    uint32_t at = value == NO_VALUE ? NO_VALUE : find(values, *n, value);
+
+    if (at == *n)
+        values[(*n)++] = value;
+    add_word(sum, at);
+}
+
+static struct saved saved_of(const struct fused *fused)
+{
+    struct saved saved = {.mark = MARK, .n = fused->n};
+    uint32_t values[VALUES], n = 0;
+
+    for (uint32_t i = 0; i < fused->n; i++) {
+        const struct step *step = &fused->at[i];
+
+        add_word(&saved.sum, step->op);
+        for (uint32_t k = 0; k < step->n_in; k++)
+            add_value(&saved.sum, values, &n, step->in[k]);
+        add_value(&saved.sum, values, &n, step->out);
+        add_word(&saved.sum, step->n_dead);
+    }
+    return saved;
+}
 
 static frit_status to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
 {
-    const struct fused *fused = self;
-    struct saved saved;
+    struct saved saved = saved_of(self);
 
     (void)err;
-    memset(&saved, 0, sizeof(saved));
-    saved.steps.n = fused->n;
-    memcpy(saved.steps.at, fused->at, sizeof(fused->at));
-    saved.sum = sum_of(&saved.steps);
     if (*n_bytes)
         memcpy(bytes, &saved, *n_bytes < sizeof(saved) ? (size_t)*n_bytes : sizeof(saved));
     *n_bytes = sizeof(saved);
@@ -380,6 +402,8 @@ static frit_status make(const struct fake *fake, const struct steps *steps, frit
     fused->n = steps->n - (WRONG == WRONG_ACCEPTED && steps->n > 1);
     memcpy(fused->at, steps->at, sizeof(fused->at));
     find_args(fused);
+    if (WRONG == WRONG_FUSED_ALIAS)
+        fused->outputs[fused->n_out - 1] = wrong_aliased;
     out->table = &table;
     out->self = fused;
     return FRIT_OK;
@@ -396,18 +420,27 @@ static frit_status finish(void *self, frit_program *out, frit_err *err)
 }
 
 static frit_status from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                              const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
                               const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err)
 {
+    struct steps steps = {0};
     struct saved saved;
+    frit_status status;
 
     (void)device;
     (void)name;
-    if (n_bytes != sizeof(saved))
-        return fake_fail(instance, err, FRIT_INCOMPATIBLE, "bytes of others");
-    memcpy(&saved, bytes, sizeof(saved));
-    if ((saved.sum != sum_of(&saved.steps) && WRONG != WRONG_SAVED) || saved.steps.n - 1 >= STEPS)
-        return fake_fail(instance, err, FRIT_INCOMPATIBLE, "bytes with a fault");
-    return make(instance, &saved.steps, out, err);
+    for (uint32_t i = 0; i < n_ops && !steps.closed; i++)
+        push_one(&steps, op_at(ops, op_stride, i));
+    if (n_bytes != sizeof(saved) || steps.closed || steps.n == 0)
+        return fake_fail(instance, err, FRIT_INCOMPATIBLE, "bytes or ops of others");
+    status = make(instance, &steps, out, err);
+    if (status)
+        return status;
+    saved = saved_of(out->self);
+    if (memcmp(&saved, bytes, sizeof(saved)) == 0 || WRONG == WRONG_SAVED)
+        return FRIT_OK;
+    program_destroy(out->self);
+    return fake_fail(instance, err, FRIT_INCOMPATIBLE, "bytes with a fault, or of other ops");
 }
 
 const frit_fuser_table wrong_fusers = {

@@ -67,6 +67,7 @@ static const frit_program_table program_table = {.struct_size = sizeof(program_t
                                                  .to_state = to_state};
 
 static frit_status from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                              const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
                               const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err)
 {
     struct saved_program *program = malloc(sizeof(*program) + n_bytes);
@@ -76,6 +77,7 @@ static frit_status from_state(void *instance, const frit_fuser_device *device, f
     (void)name;
     (void)err;
     check(program != NULL);
+    check(n_ops > 0 && ops && op_stride >= sizeof(*ops));
     program->n_bytes = n_bytes;
     if (n_bytes)
         memcpy(program->bytes, bytes, n_bytes);

@@ -7,6 +7,8 @@
 
 #include "plugins/load.h"
 
+const frit_open_params rig_params = {.struct_size = sizeof rig_params};
+
 static frit_status set_error(void *self, frit_err *err, frit_status status, int64_t native_code,
                              frit_str text)
 {
@@ -176,7 +178,8 @@ void rig_open(struct rig *rig)
         fail_msg("%s", rig->err.text);
     rig->backend = rig->plugin->get_interface(rig->instance, FRIT_STR(FRIT_BACKEND));
     assert_non_null(rig->backend);
-    assert_int_equal(rig->backend->device_open(rig->instance, 0, &rig->device, &rig->err), FRIT_OK);
+    assert_int_equal(
+        rig->backend->device_open(rig->instance, 0, &rig_params, &rig->device, &rig->err), FRIT_OK);
 }
 
 void rig_close(struct rig *rig)

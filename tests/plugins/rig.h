@@ -35,6 +35,9 @@ struct rig {
     const void *(*own_table)(frit_str id);
 };
 
+/* Of device_open: the device is all the driver's, and nobody listens. */
+extern const frit_open_params rig_params;
+
 /* Loads the built plugin that FRIT_TEST_PLUGIN names, `reference` if none, and opens it. */
 frit_status rig_load(struct rig *rig);
 /* The same, and its device. */

@@ -232,6 +232,7 @@ static frit_status find_device(struct bare *bare, uint32_t index)
 {
     enum { DEVICES = 16 };
     frit_driver_info driver = {.struct_size = sizeof(driver)};
+    const frit_open_params params = {.struct_size = sizeof(params)};
     frit_device_info list[DEVICES] = {{0}};
     uint32_t count = 0;
     frit_status status;
@@ -245,7 +246,7 @@ static frit_status find_device(struct bare *bare, uint32_t index)
     if (index >= count || index >= DEVICES || list[index].reason)
         return bare_wrong(bare, "a second instance has no such device");
     bare->info = list[index];
-    status = bare->backend->device_open(bare->instance, index, &bare->device, &bare->err);
+    status = bare->backend->device_open(bare->instance, index, &params, &bare->device, &bare->err);
     return status ? bare_failed(bare, "device_open", status) : FRIT_OK;
 }
 

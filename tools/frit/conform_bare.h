@@ -65,13 +65,14 @@ frit_status bare_check(const struct conform_options *options, const struct lab *
 /* FRIT_OK, or told; `memory` NULL then. */
 frit_status bare_alloc(struct bare *bare, uint64_t bytes, uint64_t align, frit_allocation *out);
 /* When all that was submitted is done.  Where that never comes the memory stays. */
-void bare_free(struct bare *bare, void *memory);
+void bare_free(struct bare *bare, frit_memory *memory);
 /* The value of a write, read or submit that the backend took: bare_free waits for it. */
 void bare_note(struct bare *bare, uint64_t value);
-frit_status bare_write(struct bare *bare, void *memory, uint64_t offset, const void *from,
+frit_status bare_write(struct bare *bare, frit_memory *memory, uint64_t offset, const void *from,
                        uint64_t bytes);
 /* Waits. */
-frit_status bare_read(struct bare *bare, void *memory, uint64_t offset, void *into, uint64_t bytes);
+frit_status bare_read(struct bare *bare, frit_memory *memory, uint64_t offset, void *into,
+                      uint64_t bytes);
 /* In words that the queue gave no answer in time. */
 frit_status bare_late(struct bare *bare);
 /* Waits for a value, half the time that a case may take; after a timeout no wait is tried again.  A
@@ -81,7 +82,7 @@ frit_status bare_wait(struct bare *bare, uint64_t value);
 /* ---- tensors of f32, dense, with bytes around them that must stay ---- */
 
 struct bare_tensor {
-    void *memory;
+    frit_memory *memory;
     uint64_t guard, count;
     uint32_t rank;
     int64_t dims[FRIT_MAX_RANK];
@@ -114,6 +115,10 @@ struct bare_answer {
 };
 
 void bare_prepare(struct bare *bare, const struct bare_launch *launch, struct bare_answer *out);
+/* Ends it: the program may forget. */
+void bare_release(const frit_program *program, struct bare_answer *answer);
+/* What it says of an output. */
+const frit_output_spec *bare_output(const struct bare_answer *answer, uint32_t output);
 /* Prepares, compiles, runs and waits.  FRIT_UNSUPPORTED where prepare says so or wants other
  * strides. */
 frit_status bare_run(struct bare *bare, const struct bare_launch *launch);

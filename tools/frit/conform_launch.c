@@ -33,7 +33,8 @@ static frit_status wait_once(struct bare *bare, uint64_t value, frit_failure *fa
 {
     uint64_t timeout = (uint64_t)(bare->options->timeout / 2 * 1e9);
     frit_status status =
-        bare->late ? FRIT_TIMEOUT : bare->backend->wait(bare->device, value, timeout, failure, err);
+        bare->late ? FRIT_TIMEOUT
+                   : bare->backend->wait(bare->device, NULL, value, timeout, failure, err);
 
     bare->late = status == FRIT_TIMEOUT;
     if (!bare->late && value > bare->reached)
@@ -47,9 +48,10 @@ frit_status bare_late(struct bare *bare)
     return FRIT_TIMEOUT;
 }
 
-void bare_free(struct bare *bare, void *memory)
+void bare_free(struct bare *bare, frit_memory *memory)
 {
-    frit_failure failure = {.struct_size = sizeof(failure), .value = bare->last};
+    frit_failure failure = {
+        .struct_size = sizeof(failure), .value = bare->last, .command = FRIT_ALL_COMMANDS};
 
     if (bare->reached < bare->last)
         (void)wait_once(bare, bare->last, &failure, NULL);
@@ -59,7 +61,9 @@ void bare_free(struct bare *bare, void *memory)
 
 frit_status bare_wait(struct bare *bare, uint64_t value)
 {
-    frit_failure failure = {.struct_size = sizeof(failure), .value = value ? value - 1 : 0};
+    frit_failure failure = {.struct_size = sizeof(failure),
+                            .value = value ? value - 1 : 0,
+                            .command = FRIT_ALL_COMMANDS};
     frit_status status = wait_once(bare, value, &failure, &bare->err);
 
     if (bare->late)
@@ -69,7 +73,7 @@ frit_status bare_wait(struct bare *bare, uint64_t value)
     return failure.status ? bare_failed(bare, "a command", failure.status) : FRIT_OK;
 }
 
-frit_status bare_write(struct bare *bare, void *memory, uint64_t offset, const void *from,
+frit_status bare_write(struct bare *bare, frit_memory *memory, uint64_t offset, const void *from,
                        uint64_t bytes)
 {
     const frit_transfer to = {
@@ -83,7 +87,8 @@ frit_status bare_write(struct bare *bare, void *memory, uint64_t offset, const v
     return FRIT_OK;
 }
 
-frit_status bare_read(struct bare *bare, void *memory, uint64_t offset, void *into, uint64_t bytes)
+frit_status bare_read(struct bare *bare, frit_memory *memory, uint64_t offset, void *into,
+                      uint64_t bytes)
 {
     const frit_transfer from = {
         .struct_size = sizeof(from), .memory = memory, .offset = offset, .bytes = bytes};
@@ -223,28 +228,58 @@ void bare_prepare(struct bare *bare, const struct bare_launch *launch, struct ba
         sign(bare, launch, i, &args[i]);
     for (uint32_t i = 0; i < launch->n_scalars; i++)
         classes[i] = class_of(launch->scalars[i]);
-    *out = (struct bare_answer){.spec = {.struct_size = sizeof(out->spec)},
-                                .variant = {.struct_size = sizeof(out->variant)}};
+    *out =
+        (struct bare_answer){.spec = {.struct_size = FRIT_END_OF(frit_launch_spec, wanted_strides)},
+                             .variant = {.struct_size = sizeof(out->variant)}};
     out->status =
         launch->program->table->prepare(launch->program->self, launch->candidate, &signature,
                                         &out->spec, &out->variant, &bare->err);
 }
 
+void bare_release(const frit_program *program, struct bare_answer *answer)
+{
+    const frit_program_table *table = program->table;
+
+    if (answer->status >= 0 && FRIT_HAS(table, frit_program_table, spec_release) &&
+        table->spec_release)
+        table->spec_release(program->self, &answer->spec);
+    answer->status = FRIT_INVALID;
+}
+
+const frit_output_spec *bare_output(const struct bare_answer *answer, uint32_t output)
+{
+    static const frit_output_spec dense;
+    const frit_launch_spec *spec = &answer->spec;
+
+    if (output >= spec->n_outputs)
+        return &dense;
+    return (const frit_output_spec *)(const void *)((const char *)spec->outputs +
+                                                    (size_t)output * spec->output_stride);
+}
+
 /* ---- running ---- */
+
+enum { DERIVED = 16 };
 
 /* What a launch needs beside its arguments. */
 struct extras {
-    frit_allocation workspace, derived[FRIT_MAX_DERIVED];
-    frit_derived list[FRIT_MAX_DERIVED];
+    frit_allocation workspace, derived[DERIVED];
+    frit_derived list[DERIVED];
 };
 
 static void extras_free(struct bare *bare, struct extras *extras)
 {
     if (extras->workspace.memory)
         bare_free(bare, extras->workspace.memory);
-    for (uint32_t i = 0; i < FRIT_MAX_DERIVED; i++)
+    for (uint32_t i = 0; i < DERIVED; i++)
         if (extras->derived[i].memory)
             bare_free(bare, extras->derived[i].memory);
+}
+
+static const frit_derived_spec *derived_at(const frit_launch_spec *spec, uint32_t index)
+{
+    return (const frit_derived_spec *)(const void *)((const char *)spec->derived +
+                                                     (size_t)index * spec->derived_stride);
 }
 
 static frit_status extras_make(struct bare *bare, const frit_launch_spec *spec,
@@ -253,12 +288,12 @@ static frit_status extras_make(struct bare *bare, const frit_launch_spec *spec,
     frit_status status = FRIT_OK;
 
     *extras = (struct extras){0};
-    if (spec->n_derived > FRIT_MAX_DERIVED)
+    if (spec->n_derived > DERIVED)
         return bare_wrong(bare, "prepare wants %u derived pieces of memory", spec->n_derived);
     if (spec->workspace_bytes)
         status = bare_alloc(bare, spec->workspace_bytes, spec->workspace_align, &extras->workspace);
     for (uint32_t i = 0; i < spec->n_derived && !status; i++) {
-        status = bare_alloc(bare, spec->derived[i].bytes, 0, &extras->derived[i]);
+        status = bare_alloc(bare, derived_at(spec, i)->bytes, 0, &extras->derived[i]);
         extras->list[i] = (frit_derived){.memory = extras->derived[i].memory, .fill = 1};
     }
     return status;
@@ -296,7 +331,7 @@ static frit_status submit(struct bare *bare, const frit_launch *launch)
         {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_LAUNCH, .launch = launch}};
     uint32_t first = spec->workspace_zeroed && spec->workspace_bytes ? 0 : 2;
     uint64_t value = 0;
-    frit_status status = bare->backend->submit(bare->device, cmds + first, 3 - first,
+    frit_status status = bare->backend->submit(bare->device, NULL, cmds + first, 3 - first,
                                                sizeof(cmds[0]), NULL, 0, &value, &bare->err);
 
     if (status)
@@ -338,25 +373,33 @@ frit_status bare_run_prepared(struct bare *bare, const struct bare_launch *launc
     return status;
 }
 
-frit_status bare_run(struct bare *bare, const struct bare_launch *launch)
+static frit_status run_answer(struct bare *bare, const struct bare_launch *launch,
+                              struct bare_answer *answer)
 {
-    const frit_program_table *table = launch->program->table;
-    static struct bare_answer answer;
-
-    bare_prepare(bare, launch, &answer);
-    if (answer.status == FRIT_PREPARE_RELAYOUT) {
+    if (answer->status == FRIT_PREPARE_RELAYOUT) {
         bare_wrong(bare, "it wants other strides than dense ones");
         return FRIT_UNSUPPORTED;
     }
-    if (answer.status == FRIT_PREPARE_NEEDS_COMPILE)
-        answer.status = table->compile(launch->program->self, launch->candidate, &answer.variant,
-                                       NULL, &bare->err);
-    if (answer.status)
-        return bare_failed(bare, "prepare or compile", answer.status);
+    if (answer->status == FRIT_PREPARE_NEEDS_COMPILE)
+        answer->status = launch->program->table->compile(launch->program->self, launch->candidate,
+                                                         &answer->variant, NULL, &bare->err);
+    if (answer->status)
+        return bare_failed(bare, "prepare or compile", answer->status);
     for (uint32_t k = 0; k < launch->n_out; k++)
-        if (answer.spec.outputs[k].flags & 1) {
+        if (bare_output(answer, k)->strided) {
             bare_wrong(bare, "it wants outputs that are not dense");
             return FRIT_UNSUPPORTED;
         }
-    return bare_run_prepared(bare, launch, &answer);
+    return bare_run_prepared(bare, launch, answer);
+}
+
+frit_status bare_run(struct bare *bare, const struct bare_launch *launch)
+{
+    static struct bare_answer answer;
+    frit_status status;
+
+    bare_prepare(bare, launch, &answer);
+    status = run_answer(bare, launch, &answer);
+    bare_release(launch->program, &answer);
+    return status;
 }

@@ -9,8 +9,8 @@ enum { BYTES = 1 << 16, HALF = BYTES / 2, WORDS = BYTES / 4 };
 
 static frit_status submit(struct bare *bare, const frit_cmd *cmds, uint32_t n, uint64_t *value)
 {
-    frit_status status =
-        bare->backend->submit(bare->device, cmds, n, sizeof(*cmds), NULL, 0, value, &bare->err);
+    frit_status status = bare->backend->submit(bare->device, NULL, cmds, n, sizeof(*cmds), NULL, 0,
+                                               value, &bare->err);
 
     if (status)
         return bare_failed(bare, "submit", status);
@@ -19,7 +19,8 @@ static frit_status submit(struct bare *bare, const frit_cmd *cmds, uint32_t n, u
 }
 
 /* All of some memory, into what lives on; who asks waits. */
-static frit_status read_all(struct bare *bare, void *memory, uint32_t into[WORDS], uint64_t *value)
+static frit_status read_all(struct bare *bare, frit_memory *memory, uint32_t into[WORDS],
+                            uint64_t *value)
 {
     const frit_transfer from = {.struct_size = sizeof(from), .memory = memory, .bytes = BYTES};
     frit_status status = bare->backend->read(bare->device, &from, into, value, &bare->err);
@@ -30,7 +31,7 @@ static frit_status read_all(struct bare *bare, void *memory, uint32_t into[WORDS
     return FRIT_OK;
 }
 
-static frit_cmd fill_of(void *memory, uint64_t offset, uint64_t bytes, uint32_t word)
+static frit_cmd fill_of(frit_memory *memory, uint64_t offset, uint64_t bytes, uint32_t word)
 {
     return (frit_cmd){.struct_size = sizeof(frit_cmd),
                       .kind = FRIT_CMD_FILL,
@@ -54,7 +55,7 @@ static frit_status expect_words(struct bare *bare, const uint32_t *got, uint32_t
 
 /* A: written, copied to B, filled, half of it copied to B again, written again; all before any
  * wait. */
-static frit_status round_of(struct bare *bare, void *a, void *b, uint32_t number)
+static frit_status round_of(struct bare *bare, frit_memory *a, frit_memory *b, uint32_t number)
 {
     static uint32_t words[WORDS], from_a[WORDS], from_b[WORDS];
     const frit_cmd barrier = {.struct_size = sizeof(barrier), .kind = FRIT_CMD_BARRIER};
@@ -112,9 +113,10 @@ static frit_status ask_wait(struct bare *bare, uint64_t value)
     static const uint64_t timeouts[] = {0, UINT64_MAX, 0};
 
     for (int i = 0; i < 3; i++) {
-        frit_failure failure = {.struct_size = sizeof(failure), .value = value - 1};
+        frit_failure failure = {
+            .struct_size = sizeof(failure), .value = value - 1, .command = FRIT_ALL_COMMANDS};
         frit_status status =
-            bare->backend->wait(bare->device, value, timeouts[i], &failure, &bare->err);
+            bare->backend->wait(bare->device, NULL, value, timeouts[i], &failure, &bare->err);
 
         if (status == FRIT_TIMEOUT && i == 0)
             continue;
@@ -129,8 +131,8 @@ static frit_status ask_wait(struct bare *bare, uint64_t value)
 }
 
 /* Value `number` of a series: a write, a submit or a read in turn. */
-static frit_status step(struct bare *bare, void *memory, uint32_t number, const frit_point *wait,
-                        uint64_t *value)
+static frit_status step(struct bare *bare, frit_memory *memory, uint32_t number,
+                        const frit_point *wait, uint64_t *value)
 {
     static uint32_t words[16];
     const frit_transfer transfer = {.struct_size = sizeof(transfer),
@@ -144,8 +146,8 @@ static frit_status step(struct bare *bare, void *memory, uint32_t number, const 
     if (number % 3 == 0)
         status = bare->backend->write(bare->device, &transfer, words, value, &bare->err);
     else if (number % 3 == 1)
-        status = bare->backend->submit(bare->device, &fill, 1, sizeof(fill), wait, wait != NULL,
-                                       value, &bare->err);
+        status = bare->backend->submit(bare->device, NULL, &fill, 1, sizeof(fill), wait,
+                                       wait != NULL, value, &bare->err);
     else
         status = bare->backend->read(bare->device, &transfer, words, value, &bare->err);
     if (status)
@@ -157,7 +159,7 @@ static frit_status step(struct bare *bare, void *memory, uint32_t number, const 
 static frit_status timeline(struct bare *bare)
 {
     enum { STEPS = 30 };
-    frit_point last = {0, 0};
+    frit_point last = {NULL, 0};
     uint64_t values[STEPS];
     frit_allocation at;
     frit_status status = bare_alloc(bare, BYTES, 0, &at);
@@ -178,7 +180,8 @@ static frit_status timeline(struct bare *bare)
 /* ---- what is refused ---- */
 
 /* A submit whose second command cannot be: the first is not done either. */
-static frit_status refuse(struct bare *bare, void *memory, const frit_cmd *bad, const char *what)
+static frit_status refuse(struct bare *bare, frit_memory *memory, const frit_cmd *bad,
+                          const char *what)
 {
     static uint32_t got[WORDS];
     const frit_cmd cmds[2] = {fill_of(memory, 0, BYTES, 666), *bad};
@@ -187,8 +190,8 @@ static frit_status refuse(struct bare *bare, void *memory, const frit_cmd *bad, 
 
     for (int slot = 0; slot < 2; slot++) {
         bare->err = (frit_err){.struct_size = sizeof(bare->err)};
-        status = bare->backend->submit(bare->device, cmds, 2, sizeof(cmds[0]), NULL, 0, &value,
-                                       slot ? &bare->err : NULL);
+        status = bare->backend->submit(bare->device, NULL, cmds, 2, sizeof(cmds[0]), NULL, 0,
+                                       &value, slot ? &bare->err : NULL);
         if (status >= 0)
             return bare_wrong(bare, "submit takes %s", what);
     }
@@ -202,19 +205,14 @@ static frit_status refuse(struct bare *bare, void *memory, const frit_cmd *bad, 
 static frit_status refusals(struct bare *bare)
 {
     const frit_cmd kind = {.struct_size = sizeof(kind), .kind = 4095};
-    frit_cmd flags = {0};
     uint64_t value = 0;
     frit_allocation at;
     frit_status status = bare_alloc(bare, BYTES, 0, &at);
 
-    flags = fill_of(at.memory, 0, BYTES, 666);
-    flags.flags = (uint64_t)1 << 63;
     if (!status)
         status = submit(bare, (frit_cmd[1]){fill_of(at.memory, 0, BYTES, 5)}, 1, &value);
     if (!status)
         status = refuse(bare, at.memory, &kind, "a command of a kind that nobody knows");
-    if (!status)
-        status = refuse(bare, at.memory, &flags, "a command with an unknown flag");
     if (!status)
         status = ask_wait(bare, value);
     bare_free(bare, at.memory);

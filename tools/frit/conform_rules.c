@@ -8,21 +8,44 @@
 
 /* ---- prepare ---- */
 
+static bool same_outputs(const struct bare_answer *a, const struct bare_answer *b)
+{
+    uint32_t n = a->spec.n_outputs > b->spec.n_outputs ? a->spec.n_outputs : b->spec.n_outputs;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const frit_output_spec *x = bare_output(a, i), *y = bare_output(b, i);
+
+        if (x->bytes != y->bytes || x->align != y->align || x->strided != y->strided ||
+            (x->strided && memcmp(x->strides, y->strides, sizeof(x->strides)) != 0) ||
+            x->n_alias != y->n_alias ||
+            (x->n_alias && memcmp(x->alias, y->alias, x->n_alias * sizeof(*x->alias)) != 0))
+            return false;
+    }
+    return true;
+}
+
+static bool same_spec(const struct bare_answer *a, const struct bare_answer *b)
+{
+    const frit_launch_spec *x = &a->spec, *y = &b->spec;
+
+    return x->n_phases == y->n_phases && x->n_derived == y->n_derived &&
+           x->workspace_zeroed == y->workspace_zeroed && x->workspace_bytes == y->workspace_bytes &&
+           x->workspace_align == y->workspace_align &&
+           (!x->n_phases || memcmp(x->phases, y->phases, x->n_phases * sizeof(*x->phases)) == 0) &&
+           same_outputs(a, b);
+}
+
 /* Two answers to one question; the driver's own words may differ, and the code of an equal program
  * may have been compiled meanwhile. */
 static frit_status same_answer(struct bare *bare, const struct bare_answer *a,
                                const struct bare_answer *b, const char *when)
 {
-    struct bare_answer x = *a, y = *b;
-
-    memset(x.spec.driver, 0, sizeof(x.spec.driver));
-    memset(y.spec.driver, 0, sizeof(y.spec.driver));
-    if ((x.status != FRIT_PREPARE_NEEDS_COMPILE || y.status != FRIT_OK) && x.status != y.status)
-        return bare_wrong(bare, "%s prepare returns %d, before %d", when, y.status, x.status);
-    if (memcmp(&x.spec, &y.spec, sizeof(x.spec)) != 0)
+    if ((a->status != FRIT_PREPARE_NEEDS_COMPILE || b->status != FRIT_OK) && a->status != b->status)
+        return bare_wrong(bare, "%s prepare returns %d, before %d", when, b->status, a->status);
+    if (a->status >= 0 && !same_spec(a, b))
         return bare_wrong(bare, "%s prepare gives another launch spec", when);
-    if (x.variant.n_bytes > sizeof(x.variant.bytes) || x.variant.n_bytes != y.variant.n_bytes ||
-        memcmp(x.variant.bytes, y.variant.bytes, x.variant.n_bytes) != 0)
+    if (a->variant.n_bytes > sizeof(a->variant.bytes) || a->variant.n_bytes != b->variant.n_bytes ||
+        memcmp(a->variant.bytes, b->variant.bytes, a->variant.n_bytes) != 0)
         return bare_wrong(bare, "%s prepare gives another variant", when);
     return FRIT_OK;
 }
@@ -39,33 +62,51 @@ static frit_status answer_for(const struct fuser_pair *pair, const frit_program 
     return status;
 }
 
+/* Whether a program answers for a size as before; the answer is ended. */
+static frit_status answers_again(const struct fuser_pair *pair, const frit_program *program,
+                                 const struct bare_answer *before, const char *when)
+{
+    static struct bare_answer again;
+    frit_status status = answer_for(pair, program, &fuser_sizes[0], &again);
+
+    if (!status)
+        status = same_answer(pair->bare, before, &again, when);
+    bare_release(program, &again);
+    return status;
+}
+
+static frit_status ask_twin(const struct fuser_pair *pair, const struct bare_answer *first)
+{
+    frit_program twin;
+    frit_status status = fuser_program(pair, &twin);
+
+    if (status)
+        return status;
+    status = answers_again(pair, &twin, first, "of an equal program");
+    twin.table->destroy(twin.self);
+    return status;
+}
+
 static frit_status ask_prepare(const struct fuser_pair *pair)
 {
-    static struct bare_answer first, other, again;
-    frit_program program, twin;
+    static struct bare_answer first, other;
+    frit_program program;
     frit_status status = fuser_program(pair, &program);
 
     if (status)
         return status;
     status = answer_for(pair, &program, &fuser_sizes[0], &first);
     if (!status)
-        status = answer_for(pair, &program, &fuser_sizes[0], &again);
-    if (!status)
-        status = same_answer(pair->bare, &first, &again, "asked again");
+        status = answers_again(pair, &program, &first, "asked again");
     if (!status)
         status = answer_for(pair, &program, &fuser_sizes[1], &other);
-    if (!status)
-        status = answer_for(pair, &program, &fuser_sizes[0], &again);
-    if (!status)
-        status = same_answer(pair->bare, &first, &again, "after another question");
-    if (!status)
-        status = fuser_program(pair, &twin);
     if (!status) {
-        status = answer_for(pair, &twin, &fuser_sizes[0], &again);
-        if (!status)
-            status = same_answer(pair->bare, &first, &again, "of an equal program");
-        twin.table->destroy(twin.self);
+        bare_release(&program, &other);
+        status = answers_again(pair, &program, &first, "after another question");
     }
+    if (!status)
+        status = ask_twin(pair, &first);
+    bare_release(&program, &first);
     program.table->destroy(program.self);
     return status;
 }
@@ -91,7 +132,7 @@ static frit_status ask_flags(const struct fuser_pair *pair)
     signature.index_width = 32;
     signature.args = args;
     signature.scalar_classes = signature.bound_classes = classes;
-    answer.spec.struct_size = sizeof(answer.spec);
+    answer.spec.struct_size = FRIT_END_OF(frit_launch_spec, wanted_strides);
     answer.variant.struct_size = sizeof(answer.variant);
     status = program.table->prepare(program.self, 0, &signature, &answer.spec, &answer.variant,
                                     &pair->bare->err);
@@ -121,18 +162,18 @@ static frit_status each_alias(const struct fuser_pair *pair, const frit_program 
     block_args(pair->block, run.n_ops, &args);
     run.aliased = true;
     for (; run.out < args.n_out && !status && answer.status >= 0; run.out++) {
-        uint64_t alias = answer.spec.outputs[run.out].alias;
+        const frit_output_spec *output = bare_output(&answer, run.out);
 
-        if (alias >> args.n_in)
-            return bare_wrong(pair->bare, "output %u may lie in input %u or later of %u", run.out,
-                              args.n_in, args.n_in);
-        for (run.in = 0; run.in < args.n_in && !status; run.in++) {
-            if (!(alias >> run.in & 1) ||
-                !same_dims(values, args.value[run.in], args.value[args.n_in + run.out]))
-                continue;
-            status = block_check(pair->bare, &run);
+        for (uint32_t i = 0; i < output->n_alias && !status; i++) {
+            run.in = output->alias[i];
+            if (run.in >= args.n_in)
+                status = bare_wrong(pair->bare, "output %u may lie in input %u of %u", run.out,
+                                    run.in, args.n_in);
+            else if (same_dims(values, args.value[run.in], args.value[args.n_in + run.out]))
+                status = block_check(pair->bare, &run);
         }
     }
+    bare_release(program, &answer);
     return status;
 }
 
@@ -180,18 +221,24 @@ static uint8_t *save(const struct fuser_pair *pair, const frit_program *program,
 }
 
 /* From bytes that lie at the very end of their memory, so that none behind them is read. */
-static frit_status load(const struct fuser_pair *pair, const uint8_t *bytes, uint64_t n,
-                        frit_program *out)
+static frit_status load(const struct fuser_pair *pair, uint32_t n_ops, const uint8_t *bytes,
+                        uint64_t n, frit_program *out)
 {
     uint8_t *exact = malloc(n ? n : 1);
+    struct block_link links[BLOCK_OPS];
+    frit_op_desc ops[BLOCK_OPS];
     frit_status status;
 
     *out = (frit_program){.struct_size = sizeof(*out)};
     if (!exact)
         return bare_wrong(pair->bare, "no memory");
     memcpy(exact, bytes, n);
+    for (uint32_t i = 0; i < n_ops; i++) {
+        block_link(pair->block, i, &links[i]);
+        ops[i] = links[i].desc;
+    }
     status = pair->table->from_state(pair->bare->instance, &pair->bare->seen, pair->fuser->name,
-                                     exact, n, out, &pair->bare->err);
+                                     ops, n_ops, sizeof(ops[0]), exact, n, out, &pair->bare->err);
     free(exact);
     if (status)
         bare_failed(pair->bare, "from_state", status);
@@ -200,12 +247,12 @@ static frit_status load(const struct fuser_pair *pair, const uint8_t *bytes, uin
     return status || out->table ? status : FRIT_INTERNAL;
 }
 
-/* Bytes with something wrong must be refused. */
-static frit_status refuses(const struct fuser_pair *pair, const uint8_t *bytes, uint64_t n,
-                           const char *what, uint64_t where)
+/* Bytes with something wrong, or of other ops, must be refused. */
+static frit_status refuses_for(const struct fuser_pair *pair, uint32_t n_ops, const uint8_t *bytes,
+                               uint64_t n, const char *what, uint64_t where)
 {
     frit_program program;
-    frit_status status = load(pair, bytes, n, &program);
+    frit_status status = load(pair, n_ops, bytes, n, &program);
 
     if (status == FRIT_INCOMPATIBLE)
         return FRIT_OK;
@@ -215,11 +262,21 @@ static frit_status refuses(const struct fuser_pair *pair, const uint8_t *bytes, 
                       (unsigned long long)where);
 }
 
+static frit_status refuses(const struct fuser_pair *pair, const uint8_t *bytes, uint64_t n,
+                           const char *what, uint64_t where)
+{
+    return refuses_for(pair, pair->whole.accepted, bytes, n, what, where);
+}
+
 static frit_status refuses_all(const struct fuser_pair *pair, uint8_t *bytes, uint64_t n)
 {
     static const uint8_t foreign[64] = "some other program of some other fuser";
     uint64_t step = n / 512 + 1; /* of long ones not every byte */
     frit_status status = refuses(pair, foreign, sizeof(foreign), "of others, of bytes", 64);
+
+    if (!status && pair->whole.accepted > 1)
+        status = refuses_for(pair, pair->whole.accepted - 1, bytes, n, "with fewer ops than",
+                             pair->whole.accepted);
 
     for (uint64_t i = 0; i < n && !status; i += step)
         status = refuses(pair, bytes, i, "that was cut off at byte", i);
@@ -250,7 +307,7 @@ static frit_status ask_saved(const struct fuser_pair *pair)
     program.table->destroy(program.self);
     if (!bytes)
         return FRIT_INTERNAL;
-    status = load(pair, bytes, n, &second);
+    status = load(pair, pair->whole.accepted, bytes, n, &second);
     if (!status)
         status = fuser_check(pair, &second, &fuser_sizes[0]);
     if (second.table)

@@ -20,7 +20,8 @@ extern const frit_ops_table custom_ops;
 #define CUSTOM_SCALE "org.frit.test.scale/1"
 
 typedef struct axpby_attrs {
-    uint64_t struct_size;
+    uint32_t struct_size;
+    uint32_t reserved;
     FRIT_FIELD_REAL(alpha);
     FRIT_FIELD_REAL(beta);
 } axpby_attrs;
@@ -78,9 +79,9 @@ frit_status program_make(const struct fake *fake, const struct recipe *recipe, f
 frit_status custom_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                             uint64_t *bits, frit_err *err);
 frit_status custom_op_program(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
-frit_status custom_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                          const frit_point *waits, uint32_t n_waits, uint64_t *value,
-                          frit_err *err);
+frit_status custom_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err);
 
 /* fuser.c */
 extern const frit_fuser_table custom_fusers;

@@ -131,27 +131,35 @@ static void state(const void *fuser, frit_fuser_state *out)
     out->quality = 900;
 }
 
+static void settle(struct block *block)
+{
+    block->recipe.n_args = block->n_inputs;
+    for (uint32_t i = 0; i < block->recipe.n_nodes; i++)
+        block->recipe.nodes[i].stored = block->made[i].dies ? 0 : ++block->recipe.n_args;
+}
+
 static frit_status finish(void *fuser, frit_program *out, frit_err *err)
 {
     struct block *block = fuser;
 
-    block->recipe.n_args = block->n_inputs;
-    for (uint32_t i = 0; i < block->recipe.n_nodes; i++)
-        block->recipe.nodes[i].stored = block->made[i].dies ? 0 : ++block->recipe.n_args;
+    settle(block);
     return program_make(block->fake, &block->recipe, out, err);
 }
 
 static frit_status from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                              const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
                               const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err)
 {
-    struct recipe recipe;
+    struct block block = {.fake = instance};
 
     (void)device;
     (void)name;
-    if (n_bytes != sizeof(recipe))
-        return fake_fail(instance, err, FRIT_INCOMPATIBLE, "no recipe");
-    memcpy(&recipe, bytes, sizeof(recipe));
-    return program_make(instance, &recipe, out, err);
+    push(&block, ops, n_ops, op_stride);
+    settle(&block);
+    if (block.recipe.n_nodes != n_ops || n_bytes != sizeof(block.recipe) ||
+        memcmp(&block.recipe, bytes, sizeof(block.recipe)) != 0)
+        return fake_fail(instance, err, FRIT_INCOMPATIBLE, "no recipe of these ops");
+    return program_make(instance, &block.recipe, out, err);
 }
 
 const frit_fuser_table custom_fusers = {.struct_size = sizeof(custom_fusers),

@@ -139,7 +139,8 @@ static frit_status infer_nothing(const void *self, const frit_custom_call *call,
 /* ---- crop: every kind of attribute ---- */
 
 typedef struct crop_attrs {
-    uint64_t struct_size;
+    uint32_t struct_size;
+    uint32_t reserved;
     FRIT_FIELD_DIMS(dims);
     FRIT_FIELD_DTYPE(dtype);
     FRIT_FIELD_AXES(order);
@@ -246,7 +247,8 @@ static frit_status fold_decompose(const void *self, const frit_custom_call *call
 /* ---- noise: draws, from nothing ---- */
 
 typedef struct noise_attrs {
-    uint64_t struct_size;
+    uint32_t struct_size;
+    uint32_t reserved;
     FRIT_FIELD_DIMS(dims);
 } noise_attrs;
 

@@ -165,8 +165,9 @@ static void run_element(const struct program *program, const frit_launch *launch
     }
 }
 
-frit_status custom_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+frit_status custom_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err)
 {
     const struct fake *fake = fake_of(self);
     frit_status st = FRIT_OK;
@@ -186,7 +187,7 @@ frit_status custom_submit(void *self, const frit_cmd *cmds, uint32_t count, uint
                 run_element(program, launch, at);
             plain.kind = FRIT_CMD_BARRIER;
         }
-        st = fake->plain.submit(self, &plain, 1, sizeof(plain), waits, n_waits, value, err);
+        st = fake->plain.submit(self, queue, &plain, 1, sizeof(plain), waits, n_waits, value, err);
     }
     return st;
 }
@@ -222,6 +223,7 @@ static bool is_dense(const frit_arg_sig *arg)
 static frit_status prepare(void *self, uint32_t candidate, const frit_signature *sig,
                            frit_launch_spec *out, frit_variant *variant, frit_err *err)
 {
+    static const frit_phase phase = {{1, 1, 1}, {1, 1, 1}};
     const struct program *program = self;
 
     (void)candidate;
@@ -234,7 +236,7 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
             return fake_fail(program->fake, err, FRIT_UNSUPPORTED, "dense operands only");
     }
     out->n_phases = 1;
-    out->phases[0] = (frit_phase){{1, 1, 1}, {1, 1, 1}};
+    out->phases = &phase;
     return FRIT_OK;
 }
 

@@ -49,7 +49,8 @@ static frit_status enumerate(void *self, frit_device_info *out, uint64_t stride,
     return status;
 }
 
-static frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
+static frit_status device_open(void *self, uint32_t index, const frit_open_params *params,
+                               void **out, frit_err *err)
 {
     struct instance *instance = self;
     struct device *device = plug_alloc(&instance->plug, sizeof *device, _Alignof(struct device));
@@ -60,7 +61,7 @@ static frit_status device_open(void *self, uint32_t index, void **out, frit_err 
         return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for a device");
     memset(device, 0, sizeof *device);
     device->instance = instance;
-    status = instance->backend->device_open(instance->inner, index, &device->inner, err);
+    status = instance->backend->device_open(instance->inner, index, params, &device->inner, err);
     if (!status) {
         status = late_open(device, err);
         if (status)
@@ -90,7 +91,7 @@ static frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_al
     return device->instance->backend->alloc(device->inner, desc, out, err);
 }
 
-static void buffer_free(void *self, void *memory)
+static void buffer_free(void *self, frit_memory *memory)
 {
     struct device *device = self;
 
@@ -113,7 +114,7 @@ static frit_status op_program(void *self, const frit_op_desc *op, frit_program *
 }
 
 static frit_status kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
-                               void **kernel, frit_err *err)
+                               frit_kernel **kernel, frit_err *err)
 {
     struct device *device = self;
 
@@ -121,7 +122,7 @@ static frit_status kernel_load(void *self, frit_str format, const void *bytes, u
                                                   err);
 }
 
-static void kernel_unload(void *self, void *kernel)
+static void kernel_unload(void *self, frit_kernel *kernel)
 {
     struct device *device = self;
 
@@ -130,11 +131,11 @@ static void kernel_unload(void *self, void *kernel)
 
 /* ---- the plugin ---- */
 
-static void *native_get(void *self, void *object, frit_str name)
+static void *native_get(void *self, frit_memory *memory, frit_str name)
 {
     struct device *device = self;
 
-    return device->instance->native->get(device->inner, object, name);
+    return device->instance->native->get(device->inner, memory, name);
 }
 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)

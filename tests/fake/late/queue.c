@@ -39,26 +39,39 @@ static frit_status run_call(struct device *device, struct node *node, uint64_t *
         return backend->write(device->inner, &node->transfer, node->data, value, err);
     if (node->kind == NODE_READ)
         return backend->read(device->inner, &node->transfer, node->data, value, err);
-    return backend->submit(device->inner, node->cmds, node->n_cmds, sizeof *node->cmds, NULL, 0,
-                           value, err);
+    return backend->submit(device->inner, NULL, node->cmds, node->n_cmds, sizeof *node->cmds, NULL,
+                           0, value, err);
+}
+
+/* Waits for the real driver and notes the next failure of the node; false: there is none. */
+static bool note_failure(struct device *device, const struct node *node, uint64_t value,
+                         frit_failure *failure)
+{
+    struct fault fault = {.err = {.struct_size = sizeof fault.err}};
+    frit_status status = device->instance->backend->wait(device->inner, NULL, value, UINT64_MAX,
+                                                         failure, &fault.err);
+
+    if (!status && !failure->status)
+        return false;
+    fault.err.status = status ? status : failure->status;
+    fault.command = status ? FRIT_ALL_COMMANDS : failure->command;
+    fault.cookie = status ? 0 : failure->cookie;
+    progress_fail(&device->progress, node->value, &fault);
+    return fault.command != FRIT_ALL_COMMANDS;
 }
 
 static void run_node(struct device *device, struct node *node, uint64_t *known)
 {
-    struct fault fault = {.err = {.struct_size = sizeof fault.err}};
+    struct fault refused = {.command = FRIT_ALL_COMMANDS,
+                            .err = {.struct_size = sizeof refused.err}};
     frit_failure failure = {.struct_size = sizeof failure, .value = *known};
     uint64_t value = *known;
-    frit_status status = run_call(device, node, &value, &fault.err);
 
-    if (!status)
-        status =
-            device->instance->backend->wait(device->inner, value, UINT64_MAX, &failure, &fault.err);
+    refused.err.status = run_call(device, node, &value, &refused.err);
+    while (!refused.err.status && note_failure(device, node, value, &failure))
+        ;
     *known = value;
-    if (!status)
-        status = failure.status;
-    fault.cookie = failure.cookie;
-    fault.err.status = status;
-    progress_reach(&device->progress, node->value, status ? &fault : NULL);
+    progress_reach(&device->progress, node->value, refused.err.status ? &refused : NULL);
 }
 
 /* Waits for a node that is due; NULL: no more will come. */
@@ -265,14 +278,17 @@ static frit_cmd *keep_commands(struct room *room, const frit_cmd *cmds, uint32_t
     return first;
 }
 
-frit_status late_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                        const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                        uint32_t stride, const frit_point *waits, uint32_t n_waits, uint64_t *value,
+                        frit_err *err)
 {
     struct device *device = self;
     frit_status status = progress_check(&device->progress, waits, n_waits, err);
     struct room room = {0};
     struct node *node;
 
+    if (!status)
+        status = progress_check_queue(&device->progress, queue, err);
     if (status)
         return status;
     keep_commands(&room, cmds, count, stride);
@@ -285,11 +301,14 @@ frit_status late_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32
     return take(device, node, value, err);
 }
 
-frit_status late_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
-                      frit_err *err)
+frit_status late_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
+                      frit_failure *failure, frit_err *err)
 {
     struct device *device = self;
+    frit_status status = progress_check_queue(&device->progress, queue, err);
 
+    if (status)
+        return status;
     pthread_mutex_lock(&device->lock);
     if (timeout_ns && device->wanted < value) {
         device->wanted = value;

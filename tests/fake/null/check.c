@@ -9,7 +9,7 @@
 enum { MAX_RANGES = 1024 }; /* of the commands between two BARRIERs; more are not compared */
 
 struct range {
-    const struct buffer *buffer;
+    const frit_memory *buffer;
     uint64_t first, end;
     uint32_t command;
     bool written;
@@ -68,9 +68,10 @@ static frit_status add_launch(struct device *device, struct ranges *ranges,
     }
     for (uint32_t i = 0; i < launch->n_derived && !status; i++) {
         const frit_derived *derived = &launch->derived[i];
-        uint64_t bytes = launch->spec->derived[i].bytes;
-        struct range range = {derived->memory, derived->offset, derived->offset + bytes, command,
-                              derived->fill != 0};
+        const void *spec =
+            (const char *)launch->spec->derived + (size_t)i * launch->spec->derived_stride;
+        uint64_t end = derived->offset + ((const frit_derived_spec *)spec)->bytes;
+        struct range range = {derived->memory, derived->offset, end, command, derived->fill != 0};
 
         status = add_range(device, ranges, range, err);
     }
@@ -106,8 +107,7 @@ static frit_status check_form(struct device *device, const frit_cmd *cmd, frit_e
 {
     uint32_t n = cmd->pattern_bytes;
 
-    if (cmd->kind < FRIT_CMD_COPY || cmd->kind > FRIT_CMD_DISPATCH ||
-        cmd->flags & FRIT_MUST_UNDERSTAND)
+    if (cmd->kind < FRIT_CMD_COPY || cmd->kind > FRIT_CMD_DISPATCH)
         return null_fail(device->instance, err, FRIT_UNSUPPORTED, "null: command of kind %u",
                          cmd->kind);
     if (cmd->kind == FRIT_CMD_FILL &&

@@ -9,7 +9,8 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
                              uint32_t *count, frit_driver_info *driver, frit_err *err)
 {
     static const frit_str formats[] = {{FRIT_FORMAT_HOST_FN, sizeof FRIT_FORMAT_HOST_FN - 1}};
-    const struct options *options = &((const struct instance *)self)->options;
+    const struct instance *instance = self;
+    const struct options *options = &instance->options;
 
     (void)stride;
     *count = 1;
@@ -17,7 +18,7 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     if (capacity == 0)
         return FRIT_OK;
     if (!FRIT_HAS(out, frit_device_info, dtype_use))
-        return null_fail(self, err, FRIT_INCOMPATIBLE, "device info of %u bytes, %zu needed",
+        return null_fail(instance, err, FRIT_INCOMPATIBLE, "device info of %u bytes, %zu needed",
                          out->struct_size, sizeof *out);
     *out = (frit_device_info){
         .struct_size = sizeof *out,
@@ -27,14 +28,14 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
         .driver_version = FRIT_STR(NULL_VERSION),
         .fingerprint = FRIT_STR("null"),
         .caps = FRIT_CAP_F64 | FRIT_CAP_I64 | (options->no_suballoc ? FRIT_CAP_NO_SUBALLOC : 0) |
-                (options->static_shapes ? FRIT_CAP_STATIC_SHAPES : 0) |
                 (options->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0) |
-                (options->opaque || !options->has_memory ? FRIT_CAP_OPAQUE_MEMORY : 0) |
                 (options->is_mapped ? FRIT_CAP_HOST_VISIBLE : 0),
         .align_bytes = NULL_ALIGN,
         .n_formats = options->opaque || !options->has_memory ? 0 : 1,
         .formats = formats,
-        .heap = {.bytes = options->heap},
+        .n_heaps = 1,
+        .heap_stride = sizeof instance->heap,
+        .heaps = &instance->heap,
     };
     for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++)
         out->dtype_use[dtype] =
@@ -42,7 +43,8 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     return FRIT_OK;
 }
 
-frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
+frit_status device_open(void *self, uint32_t index, const frit_open_params *params, void **out,
+                        frit_err *err)
 {
     struct instance *instance = self;
     struct device *device;
@@ -53,6 +55,8 @@ frit_status device_open(void *self, uint32_t index, void **out, frit_err *err)
         return status;
     if (index != 0)
         return null_fail(instance, err, FRIT_INVALID, "there is no null:%u, only null:0", index);
+    if (params->n_natives)
+        return null_fail(instance, err, FRIT_UNSUPPORTED, "null: no objects of the application");
     device = null_alloc(instance, sizeof *device);
     if (!device)
         return null_fail(instance, err, FRIT_NO_HOST_MEMORY, "no memory to open null:0");
@@ -95,7 +99,7 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
     uint64_t align = desc->align > NULL_ALIGN ? desc->align : NULL_ALIGN; /* room for the header */
     uint64_t bytes = has_memory ? desc->bytes : 0;
     frit_status status = null_called(instance, NULL_CALL_alloc, err);
-    struct buffer *buffer;
+    struct frit_memory *buffer;
 
     if (status)
         return status;
@@ -119,35 +123,35 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
     return FRIT_OK;
 }
 
-void buffer_free(void *self, void *memory)
+void buffer_free(void *self, frit_memory *memory)
 {
     struct instance *instance = ((struct device *)self)->instance;
 
     if (!memory)
         return;
     null_uncount(instance, NULL_COUNT_memory_now, 1);
-    null_uncount(instance, NULL_COUNT_bytes_now, ((struct buffer *)memory)->bytes);
+    null_uncount(instance, NULL_COUNT_bytes_now, memory->bytes);
     null_free(instance, memory);
 }
 
-bool buffer_holds(const struct buffer *buffer, uint64_t offset, uint64_t bytes)
+bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes)
 {
     return buffer && offset <= buffer->bytes && bytes <= buffer->bytes - offset;
 }
 
-void *native_get(void *self, void *object, frit_str name)
+void *native_get(void *self, frit_memory *memory, frit_str name)
 {
     const struct instance *instance = ((const struct device *)self)->instance;
     const frit_str known = FRIT_STR("host.ptr");
 
-    if (!object || instance->options.opaque || name.len != known.len ||
+    if (!memory || instance->options.opaque || name.len != known.len ||
         memcmp(name.ptr, known.ptr, known.len) != 0)
         return NULL;
-    return ((struct buffer *)object)->data;
+    return memory->data;
 }
 
 frit_status kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
-                        void **kernel, frit_err *err)
+                        frit_kernel **kernel, frit_err *err)
 {
     struct instance *instance = ((struct device *)self)->instance;
     const frit_str known = FRIT_STR(FRIT_FORMAT_HOST_FN);
@@ -168,7 +172,7 @@ frit_status kernel_load(void *self, frit_str format, const void *bytes, uint64_t
     return FRIT_OK;
 }
 
-void kernel_unload(void *self, void *kernel)
+void kernel_unload(void *self, frit_kernel *kernel)
 {
     struct instance *instance = ((struct device *)self)->instance;
 

@@ -51,7 +51,8 @@ static uint64_t fuser_bytes(const struct instance *instance)
                sizeof(struct seen);
 }
 
-frit_str fuser_name(uint32_t index)
+/* The name of fuser `index`. */
+static frit_str fuser_name(uint32_t index)
 {
     static const char names[NULL_MAX_FUSERS][8] = {"null",   "null-2", "null-3", "null-4",
                                                    "null-5", "null-6", "null-7", "null-8"};
@@ -107,7 +108,7 @@ static bool can_take(const struct fuser *fuser, const frit_op_desc *op)
 {
     return fuser->cover.n_ops < fuser->instance->options.fuse_ops && op_known(op) &&
            class_taken(frit_op_info_at(op->id)->cls) && op->n_in <= FRIT_OP_MAX_IN &&
-           op->n_out <= FRIT_OP_MAX_OUT && fuser->cover.n_out + op->n_out <= FRIT_MAX_OUTPUTS;
+           op->n_out <= FRIT_OP_MAX_OUT && fuser->cover.n_out + op->n_out <= NULL_MAX_OUTPUTS;
 }
 
 static void take(struct fuser *fuser, const frit_op_desc *op)
@@ -205,15 +206,13 @@ void fuser_destroy(void *self)
     null_free(fuser->instance, fuser);
 }
 
-frit_status fuser_finish(void *self, frit_program *out, frit_err *err)
+/* The program of what was pushed. */
+static frit_status make_program(struct fuser *fuser, frit_program *out, frit_err *err)
 {
-    struct fuser *fuser = self;
-    frit_status status = null_called(fuser->instance, NULL_CALL_finish, err);
     struct program *program;
+    frit_status status = program_create(fuser->instance, &fuser->cover, true, out, &program, err);
     uint32_t n = 0;
 
-    if (!status)
-        status = program_create(fuser->instance, &fuser->cover, true, out, &program, err);
     if (status)
         return status;
     program->fails = fuser->fails;
@@ -223,6 +222,72 @@ frit_status fuser_finish(void *self, frit_program *out, frit_err *err)
         if (!made_of(fuser)[i].dead)
             program->dtypes[n++] = made_of(fuser)[i].dtype;
     return FRIT_OK;
+}
+
+frit_status fuser_finish(void *self, frit_program *out, frit_err *err)
+{
+    struct fuser *fuser = self;
+    frit_status status = null_called(fuser->instance, NULL_CALL_finish, err);
+
+    return status ? status : make_program(fuser, out, err);
+}
+
+static bool name_known(const struct instance *instance, frit_str name)
+{
+    for (uint32_t i = 0; i < instance->options.n_fusers; i++) {
+        frit_str known = fuser_name(i);
+
+        if (known.len == name.len && memcmp(known.ptr, name.ptr, name.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The program of the ops, if the bytes are its state. */
+static frit_status restore(struct fuser *fuser, const void *bytes, uint64_t n_bytes,
+                           frit_program *out, frit_err *err)
+{
+    frit_program made;
+    frit_status status = make_program(fuser, &made, err);
+
+    if (status)
+        return status;
+    if (!program_state_is(made.self, bytes, n_bytes)) {
+        program_destroy(made.self);
+        return null_fail(fuser->instance, err, FRIT_INCOMPATIBLE,
+                         "null: %llu bytes that are no saved program of %u ops",
+                         (unsigned long long)n_bytes, fuser->cover.n_ops);
+    }
+    out->table = made.table;
+    out->self = made.self;
+    return FRIT_OK;
+}
+
+frit_status fuser_from_state(void *self, const frit_fuser_device *device, frit_str name,
+                             const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
+                             const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err)
+{
+    struct instance *instance = self;
+    frit_status status = null_called(instance, NULL_CALL_from_state, err);
+    struct fuser *fuser;
+
+    (void)device;
+    if (status)
+        return status;
+    if (!name_known(instance, name))
+        return null_fail(instance, err, FRIT_INCOMPATIBLE, "null: there is no fuser %.*s",
+                         (int)name.len, name.ptr);
+    fuser = fuser_new(instance);
+    if (!fuser)
+        return null_fail(instance, err, FRIT_NO_HOST_MEMORY, "null: no memory for a fuser");
+    fuser_push(fuser, ops, n_ops, op_stride);
+    if (fuser->cover.n_ops != n_ops || fuser->n_computing == 0)
+        status = null_fail(instance, err, FRIT_INCOMPATIBLE, "null: %u ops of which it takes %u",
+                           n_ops, fuser->cover.n_ops);
+    else
+        status = restore(fuser, bytes, n_bytes, out, err);
+    fuser_destroy(fuser);
+    return status;
 }
 
 frit_status fuser_prototypes(void *self, const frit_fuser_device *device, frit_fuser *out,

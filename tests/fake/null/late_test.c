@@ -10,7 +10,7 @@ enum { PATIENCE_MS = 20000 };
 
 static frit_status wait_for(struct rig_null *n, uint64_t value, uint64_t ns, frit_failure *failure)
 {
-    return n->backend->wait(n->device, value, ns, failure, &n->err);
+    return n->backend->wait(n->device, NULL, value, ns, failure, &n->err);
 }
 
 static bool is_reached(struct rig_null *n, uint64_t value)
@@ -38,7 +38,7 @@ static void the_last_submissions_are_held(void **state)
     static const struct timespec while_nothing_happens = {0, 5000000};
     struct rig_null n;
     uint64_t values[9] = {1};
-    void *buffer;
+    frit_memory *buffer;
 
     (void)state;
     BEGIN(&n, "hold", "4", NULL);
@@ -89,11 +89,11 @@ static void a_heap_ends(void **state)
     frit_alloc_desc desc = {.struct_size = sizeof(desc), .bytes = 600, .align = 64};
     frit_allocation out = {.struct_size = sizeof(out)};
     struct rig_null n;
-    void *buffer;
+    frit_memory *buffer;
 
     (void)state;
     BEGIN(&n, "heap", "1000", NULL);
-    assert_int_equal(n.plugin->devices[0].heap.bytes, 1000);
+    assert_int_equal(n.plugin->devices[0].heaps->bytes, 1000);
     buffer = memory(&n, 500);
     assert_int_equal(n.backend->alloc(n.device, &desc, &out, &n.err), FRIT_NO_DEVICE_MEMORY);
     assert_string_equal(n.err.text, "null: no memory for 600 bytes in a heap of 1000");
@@ -168,27 +168,33 @@ static void a_compile_waits_at_the_gate(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(program.table->compile(program.self, 0, &p.variant, NULL, &n.err),
                          FRIT_OK);
+    release(&program, &p);
     assert_int_equal(prepare(&n, &program, 2, 1, 0, &p), FRIT_OK);
+    release(&program, &p);
     program.table->destroy(program.self);
     end(&n);
 }
 
 /* ---- failures ---- */
 
+struct four {
+    frit_program programs[2];
+    struct prepared p;
+};
+
 /* Submits add twice, matmul, add; the last value. */
-static uint64_t submit_four(struct rig_null *n, const struct block *b, void *buffer,
-                            frit_program programs[2])
+static uint64_t submit_four(struct rig_null *n, const struct block *b, frit_memory *buffer,
+                            struct four *four)
 {
     struct launch l[4];
-    struct prepared p;
     frit_cmd cmds[7];
     uint64_t value = 0;
 
-    programs[0] = op_program(n, &b->ops[0]);
-    programs[1] = op_program(n, &b->ops[3]);
-    assert_int_equal(prepare(n, &programs[0], 2, 1, 0, &p), FRIT_OK);
+    four->programs[0] = op_program(n, &b->ops[0]);
+    four->programs[1] = op_program(n, &b->ops[3]);
+    assert_int_equal(prepare(n, &four->programs[0], 2, 1, 0, &four->p), FRIT_OK);
     for (uint32_t i = 0; i < 4; i++) {
-        launch_init(&l[i], &programs[i == 2], &p, buffer);
+        launch_init(&l[i], &four->programs[i == 2], &four->p, buffer);
         l[i].launch.cookie = i + 1;
         cmds[2 * i] = l[i].cmd;
         if (i < 3)
@@ -198,66 +204,84 @@ static uint64_t submit_four(struct rig_null *n, const struct block *b, void *buf
     return value;
 }
 
-static void expect_failure(struct rig_null *n, uint64_t known, uint64_t value, frit_status status,
-                           uint64_t cookie)
+static void destroy_four(const struct four *four)
 {
-    frit_failure failure = {.struct_size = sizeof(failure), .value = known};
+    release(&four->programs[0], &four->p);
+    for (int i = 0; i < 2; i++)
+        four->programs[i].table->destroy(four->programs[i].self);
+}
+
+/* Behind {value, command} that are known there is a failure, or none where the status is FRIT_OK.
+ */
+static void expect_failure(struct rig_null *n, uint64_t known, uint32_t command, uint64_t value,
+                           frit_failure expected)
+{
+    frit_failure failure = {.struct_size = sizeof(failure), .value = known, .command = command};
 
     assert_int_equal(wait_for(n, value, UINT64_MAX, &failure), FRIT_OK);
-    assert_int_equal(failure.status, status);
-    if (status)
-        assert_int_equal(failure.cookie, cookie);
+    assert_int_equal(failure.status, expected.status);
+    assert_int_equal(failure.value, expected.status ? expected.value : known);
+    assert_int_equal(failure.command, expected.status ? expected.command : command);
+    if (expected.status)
+        assert_int_equal(failure.cookie, expected.cookie);
 }
+
+static frit_failure failed(frit_status status, uint64_t value, uint32_t command, uint64_t cookie)
+{
+    return (frit_failure){.status = status, .value = value, .command = command, .cookie = cookie};
+}
+
+static const frit_failure none = {.status = FRIT_OK};
 
 static void ops_fail_by_their_names(void **state)
 {
     static const char *const queues[] = {"yes", "no"};
-    frit_program programs[2];
     struct rig_null n;
+    struct four four;
     struct block b;
     uint64_t value;
-    void *buffer;
+    frit_memory *buffer;
 
     (void)state;
     block_init(&b);
     for (int i = 0; i < 2; i++) {
         BEGIN(&n, "fail_ops", "mat matmul:io sub", "hold", "100", "inline", queues[i], NULL);
         buffer = memory(&n, 64);
-        value = submit_four(&n, &b, buffer, programs);
-        expect_failure(&n, 0, value, FRIT_IO, 3);
+        value = submit_four(&n, &b, buffer, &four);
+        expect_failure(&n, 0, 0, value, failed(FRIT_IO, value, 5, 3));
         assert_string_equal(n.err.text, "null: launch 3 fails as told");
-        expect_failure(&n, value, value, FRIT_OK, 0);
+        expect_failure(&n, value, 5, value, none);
         assert_int_equal(stat(&n, "failures"), 1);
         n.backend->free(n.device, buffer);
-        programs[0].table->destroy(programs[0].self);
-        programs[1].table->destroy(programs[1].self);
+        destroy_four(&four);
         end(&n);
     }
 }
 
-/* Of three in one submission, by one value the first, by values of their own each. */
+/* Of three in one submission each is told, one after the other, as long as nobody says that it is
+ * known. */
 static void several_launches_of_a_submission_fail(void **state)
 {
-    frit_program programs[2];
     struct rig_null n;
+    struct four four;
     struct block b;
     uint64_t value;
-    void *buffer;
+    frit_memory *buffer;
 
     (void)state;
     block_init(&b);
-    for (int apart = 0; apart < 2; apart++) {
-        BEGIN(&n, "fail_ops", "add:io", "fail_apart", apart ? "yes" : "no", NULL);
+    for (int whole = 0; whole < 2; whole++) {
+        BEGIN(&n, "fail_ops", "add:io", NULL);
         buffer = memory(&n, 64);
-        value = submit_four(&n, &b, buffer, programs);
-        assert_int_equal(value, apart ? 3 : 1);
-        expect_failure(&n, 0, value, FRIT_IO, 1);
-        expect_failure(&n, 1, value, apart ? FRIT_IO : FRIT_OK, 2);
-        expect_failure(&n, apart ? 2 : 1, value, apart ? FRIT_IO : FRIT_OK, 4);
-        expect_failure(&n, value, value, FRIT_OK, 0);
+        value = submit_four(&n, &b, buffer, &four);
+        for (int again = 0; again < 2; again++)
+            expect_failure(&n, 0, 0, value, failed(FRIT_IO, 1, 1, 1));
+        expect_failure(&n, 1, 1, value, failed(FRIT_IO, 1, 3, 2));
+        expect_failure(&n, 1, 3, value, failed(FRIT_IO, 1, 7, 4));
+        expect_failure(&n, 1, whole ? 0 : 7, value, none);
+        expect_failure(&n, 1, whole ? FRIT_ALL_COMMANDS : 7, value, none);
         n.backend->free(n.device, buffer);
-        programs[0].table->destroy(programs[0].self);
-        programs[1].table->destroy(programs[1].self);
+        destroy_four(&four);
         end(&n);
     }
 }
@@ -265,25 +289,25 @@ static void several_launches_of_a_submission_fail(void **state)
 /* More than there is room for: the last that is known stands for those after it. */
 static void failures_without_room_are_merged(void **state)
 {
-    frit_program programs[2];
     uint64_t value = 0;
     struct rig_null n;
+    struct four four;
     struct block b;
-    void *buffer;
+    frit_memory *buffer;
 
     (void)state;
     block_init(&b);
     BEGIN(&n, "fail_ops", "matmul", NULL);
     buffer = memory(&n, 64);
     for (int i = 0; i < 100; i++) {
-        value = submit_four(&n, &b, buffer, programs);
-        programs[0].table->destroy(programs[0].self);
-        programs[1].table->destroy(programs[1].self);
+        value = submit_four(&n, &b, buffer, &four);
+        destroy_four(&four);
     }
     assert_int_equal(value, 100);
     for (uint64_t known = 0; known < value; known++)
-        expect_failure(&n, known, value, FRIT_INTERNAL, 3);
-    expect_failure(&n, value, value, FRIT_OK, 0);
+        expect_failure(&n, known, 0, value,
+                       failed(FRIT_INTERNAL, known + 1, known < 63 ? 5 : FRIT_ALL_COMMANDS, 3));
+    expect_failure(&n, value, 0, value, none);
     n.backend->free(n.device, buffer);
     end(&n);
 }

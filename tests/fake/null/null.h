@@ -14,7 +14,7 @@
 
 #define NULL_VERSION "1.0"
 
-enum { NULL_MAX_FUSERS = 8, NULL_ALIGN = 64, NULL_MAX_FAILURES = 64 };
+enum { NULL_MAX_FUSERS = 8, NULL_MAX_OUTPUTS = 16, NULL_ALIGN = 64, NULL_MAX_FAILURES = 64 };
 
 /* Calls first, then the other counts. */
 enum null_counter {
@@ -62,7 +62,6 @@ struct options {
     struct fault call;
     struct fault launch;
     frit_str fail_ops; /* the host's, as long as the instance */
-    bool fail_apart;
 };
 
 /* One per host. */
@@ -70,6 +69,7 @@ struct instance {
     const frit_host_root *host;
     const frit_host_core *core;
     struct options options;
+    frit_heap heap;
     atomic_uint_least64_t gate_left; /* compiles that may end; UINT64_MAX: all */
     atomic_uint_least64_t counters[NULL_N_COUNTERS];
 };
@@ -99,17 +99,18 @@ void null_free(const struct instance *instance, void *ptr);
 /* ---- device and memory ---- */
 
 /* The header of a block of memory; the bytes follow, aligned as asked for. */
-struct buffer {
+struct frit_memory {
     char *data; /* NULL without memory */
     uint64_t bytes;
 };
 
 struct node;
 
-/* A launch that fails, and the value that it reaches, up to those of later ones that it tells. */
+/* A command that fails, and the values from its own to that of the last one which it stands for. */
 struct failing {
     frit_status status;
-    uint64_t first, value;
+    uint32_t command; /* FRIT_ALL_COMMANDS: it stands for others, too */
+    uint64_t first, last;
     uint64_t cookie;
     uint64_t nth; /* of the device's launches */
 };
@@ -127,7 +128,7 @@ struct queue {
     uint64_t wanted; /* the largest value that somebody waited for */
     bool running;    /* the thread runs more than it must: see option.hold */
     bool stop;
-    /* In order of values, also of what has not run yet. */
+    /* In order of values and commands, also of what has not run yet. */
     struct failing failures[NULL_MAX_FAILURES];
     uint32_t n_failures;
 };
@@ -142,19 +143,20 @@ struct device {
 frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t stride,
                              uint32_t capacity, uint32_t *count, frit_driver_info *driver,
                              frit_err *err);
-frit_status device_open(void *instance, uint32_t index, void **out, frit_err *err);
+frit_status device_open(void *instance, uint32_t index, const frit_open_params *params, void **out,
+                        frit_err *err);
 void device_close(void *self);
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err);
-void buffer_free(void *self, void *memory);
+void buffer_free(void *self, frit_memory *memory);
 /* Foreign kernels are kept and counted; a DISPATCH runs nothing. */
 frit_status kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
-                        void **kernel, frit_err *err);
-void kernel_unload(void *self, void *kernel);
+                        frit_kernel **kernel, frit_err *err);
+void kernel_unload(void *self, frit_kernel *kernel);
 /* "host.ptr" of memory that has one. */
-void *native_get(void *self, void *object, frit_str name);
+void *native_get(void *self, frit_memory *memory, frit_str name);
 /* Whether the range lies in the buffer. */
-bool buffer_holds(const struct buffer *buffer, uint64_t offset, uint64_t bytes);
+bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes);
 
 /* ---- the queue ---- */
 
@@ -166,10 +168,11 @@ frit_status queue_write(void *self, const frit_transfer *to, const void *from, u
                         frit_err *err);
 frit_status queue_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
                        frit_err *err);
-frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                         const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
-frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
-                       frit_err *err);
+frit_status queue_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                         uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                         uint64_t *value, frit_err *err);
+frit_status queue_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
+                       frit_failure *failure, frit_err *err);
 
 const frit_cmd *cmd_at(const frit_cmd *cmds, uint32_t stride, uint32_t i);
 /* Refuses commands of which two between BARRIERs touch common bytes that one of them writes, or
@@ -206,9 +209,9 @@ frit_status program_create(struct instance *instance, const struct cover *cover,
                            frit_program *out, struct program **made, frit_err *err);
 /* FRIT_INVALID with a text for a launch that does not fit its program. */
 frit_status program_check(struct instance *instance, const frit_launch *launch, frit_err *err);
-frit_status program_from_state(void *instance, const frit_fuser_device *device, frit_str name,
-                               const void *bytes, uint64_t n_bytes, frit_program *out,
-                               frit_err *err);
+/* Whether the bytes are what to_state of the program gives. */
+bool program_state_is(const struct program *program, const void *bytes, uint64_t n_bytes);
+void program_destroy(void *self);
 
 /* Launch scalars and bounds that the host adds for the op. */
 void op_extras(const frit_op_desc *op, uint32_t *n_scalars, uint32_t *n_bounds);
@@ -224,7 +227,8 @@ void fuser_reset(void *self);
 void fuser_push(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride);
 void fuser_state(const void *self, frit_fuser_state *out);
 frit_status fuser_finish(void *self, frit_program *out, frit_err *err);
-/* The name of fuser `index`. */
-frit_str fuser_name(uint32_t index);
+frit_status fuser_from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                             const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
+                             const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err);
 
 #endif

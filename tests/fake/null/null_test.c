@@ -10,7 +10,7 @@ static void commands_run_late(void **state)
     frit_failure failure = {.struct_size = sizeof(failure)};
     frit_cmd cmds[3];
     uint64_t value = 0;
-    void *buffer;
+    frit_memory *buffer;
 
     (void)state;
     BEGIN(&n, "latency", "30000000", NULL);
@@ -24,9 +24,10 @@ static void commands_run_late(void **state)
                          .src = buffer,
                          .bytes = 8};
     assert_int_equal(submit(&n, cmds, 3, &value), FRIT_OK);
-    assert_int_equal(n.backend->wait(n.device, value, 0, &failure, &n.err), FRIT_TIMEOUT);
-    assert_int_equal(n.backend->wait(n.device, value, 1000000, &failure, &n.err), FRIT_TIMEOUT);
-    assert_int_equal(n.backend->wait(n.device, value + 1, 0, &failure, &n.err), FRIT_INVALID);
+    assert_int_equal(n.backend->wait(n.device, NULL, value, 0, &failure, &n.err), FRIT_TIMEOUT);
+    assert_int_equal(n.backend->wait(n.device, NULL, value, 1000000, &failure, &n.err),
+                     FRIT_TIMEOUT);
+    assert_int_equal(n.backend->wait(n.device, NULL, value + 1, 0, &failure, &n.err), FRIT_INVALID);
     assert_int_equal(read_word(&n, buffer, 8), 5);
     await(&n, value);
     assert_int_equal(stat(&n, "copies"), 1);
@@ -37,10 +38,36 @@ static void commands_run_late(void **state)
     end(&n);
 }
 
+static void there_is_one_queue(void **state)
+{
+    frit_failure failure = {.struct_size = sizeof(failure)};
+    frit_open_params params = {.struct_size = sizeof(params), .n_natives = 1};
+    frit_queue *other = (frit_queue *)&failure;
+    frit_point point = {.queue = other};
+    struct rig_null n;
+    uint64_t value = 0;
+    void *device;
+
+    (void)state;
+    BEGIN(&n, NULL);
+    assert_int_equal(
+        n.backend->submit(n.device, other, &barrier, 1, sizeof(barrier), NULL, 0, &value, &n.err),
+        FRIT_INVALID);
+    assert_int_equal(
+        n.backend->submit(n.device, NULL, &barrier, 1, sizeof(barrier), &point, 1, &value, &n.err),
+        FRIT_INVALID);
+    assert_int_equal(n.backend->wait(n.device, other, 0, 0, &failure, &n.err), FRIT_INVALID);
+    assert_string_equal(n.err.text, "null: there is no queue but the first");
+    params.natives = &(frit_native_object){FRIT_STR("null.device"), &failure};
+    assert_int_equal(n.backend->device_open(n.plugin->instance, 0, &params, &device, &n.err),
+                     FRIT_UNSUPPORTED);
+    end(&n);
+}
+
 /* How many of 64 submissions of two fills of the same bytes end with the second. */
 static int last_wins(struct rig_null *n, const frit_cmd *between)
 {
-    void *buffer = memory(n, 64);
+    frit_memory *buffer = memory(n, 64);
     int wins = 0;
 
     for (uint64_t i = 0; i < 64; i++) {
@@ -86,7 +113,7 @@ static void races_are_refused(void **state)
     frit_program program;
     frit_cmd cmds[3];
     uint64_t value = 0;
-    void *buffer;
+    frit_memory *buffer;
 
     (void)state;
     BEGIN(&n, NULL);
@@ -115,6 +142,7 @@ static void races_are_refused(void **state)
     assert_int_equal(submit(&n, cmds, 1, &value), FRIT_INVALID);
     await(&n, value);
     assert_int_equal(stat(&n, "launches"), 4);
+    release(&program, &p);
     program.table->destroy(program.self);
     n.backend->free(n.device, buffer);
     end(&n);
@@ -125,7 +153,7 @@ static void calls_fail_as_told(void **state)
     frit_alloc_desc desc = {.struct_size = sizeof(desc), .bytes = 8, .align = 64};
     frit_allocation out = {.struct_size = sizeof(out)};
     struct rig_null n;
-    void *buffers[2];
+    frit_memory *buffers[2];
 
     (void)state;
     BEGIN(&n, "fail_call", "alloc:2:no-device-memory", NULL);
@@ -163,7 +191,7 @@ static void launches_fail_when_they_run(void **state)
     struct launch l;
     frit_program program;
     uint64_t values[3];
-    void *buffer;
+    frit_memory *buffer;
 
     (void)state;
     BEGIN(&n, "fail_launch", "2:device-lost", NULL);
@@ -176,16 +204,19 @@ static void launches_fail_when_they_run(void **state)
         assert_int_equal(submit(&n, &l.cmd, 1, &values[i]), FRIT_OK);
     await(&n, values[0]);
     for (int i = 0; i < 2; i++) { /* every waiter that does not know yet */
-        failure.value = 0;
-        assert_int_equal(n.backend->wait(n.device, values[2], UINT64_MAX, &failure, &n.err),
+        failure.value = failure.command = 0;
+        assert_int_equal(n.backend->wait(n.device, NULL, values[2], UINT64_MAX, &failure, &n.err),
                          FRIT_OK);
         assert_int_equal(failure.status, FRIT_DEVICE_LOST);
         assert_int_equal(failure.value, values[1]);
+        assert_int_equal(failure.command, 1);
         assert_int_equal(failure.cookie, 77);
     }
-    assert_int_equal(n.backend->wait(n.device, values[2], UINT64_MAX, &failure, &n.err), FRIT_OK);
+    assert_int_equal(n.backend->wait(n.device, NULL, values[2], UINT64_MAX, &failure, &n.err),
+                     FRIT_OK);
     assert_int_equal(failure.status, FRIT_OK);
     assert_int_equal(failure.value, values[1]);
+    release(&program, &p);
     program.table->destroy(program.self);
     n.backend->free(n.device, buffer);
     end(&n);
@@ -211,9 +242,17 @@ static void *pushed(struct rig_null *n, const frit_fuser_table *table, const fri
     return clone;
 }
 
+static frit_status restore(struct rig_null *n, const frit_fuser_table *table,
+                           const frit_fuser_device *device, frit_str name, const struct block *b,
+                           uint32_t n_ops, const void *bytes, uint64_t n_bytes, frit_program *out)
+{
+    return table->from_state(n->plugin->instance, device, name, b->ops, n_ops, sizeof(b->ops[0]),
+                             bytes, n_bytes, out, &n->err);
+}
+
 static frit_program resaved(struct rig_null *n, const frit_fuser_table *table,
                             const frit_fuser_device *device, const frit_fuser *fuser,
-                            const frit_program *from)
+                            const struct block *b, const frit_program *from)
 {
     frit_program to = {.struct_size = sizeof(to)};
     unsigned char bytes[128];
@@ -222,19 +261,19 @@ static frit_program resaved(struct rig_null *n, const frit_fuser_table *table,
     assert_int_equal(from->table->to_state(from->self, NULL, &size, &n->err), FRIT_OK);
     assert_in_range(size, 1, sizeof(bytes));
     assert_int_equal(from->table->to_state(from->self, bytes, &size, &n->err), FRIT_OK);
-    assert_int_equal(
-        table->from_state(n->plugin->instance, device, fuser->name, bytes, size - 1, &to, &n->err),
-        FRIT_INCOMPATIBLE);
-    assert_int_equal(table->from_state(n->plugin->instance, device, FRIT_STR("other"), bytes, size,
-                                       &to, &n->err),
+    assert_int_equal(restore(n, table, device, fuser->name, b, N_OPS - 1, bytes, size - 1, &to),
                      FRIT_INCOMPATIBLE);
-    assert_int_equal(
-        table->from_state(n->plugin->instance, device, fuser->name, bytes, size, &to, &n->err),
-        FRIT_OK);
+    assert_int_equal(restore(n, table, device, fuser->name, b, N_OPS - 2, bytes, size, &to),
+                     FRIT_INCOMPATIBLE);
+    assert_int_equal(restore(n, table, device, fuser->name, b, N_OPS, bytes, size, &to),
+                     FRIT_INCOMPATIBLE);
+    assert_int_equal(restore(n, table, device, FRIT_STR("other"), b, N_OPS - 1, bytes, size, &to),
+                     FRIT_INCOMPATIBLE);
+    assert_int_equal(restore(n, table, device, fuser->name, b, N_OPS - 1, bytes, size, &to),
+                     FRIT_OK);
     bytes[0] ^= 1;
-    assert_int_equal(
-        table->from_state(n->plugin->instance, device, fuser->name, bytes, size, &to, &n->err),
-        FRIT_INCOMPATIBLE);
+    assert_int_equal(restore(n, table, device, fuser->name, b, N_OPS - 1, bytes, size, &to),
+                     FRIT_INCOMPATIBLE);
     return to;
 }
 
@@ -266,15 +305,20 @@ static void fusers_keep_the_rules(void **state)
     table->destroy(first);
     assert_int_equal(table->finish(clone, &programs[0], &n.err), FRIT_OK);
     table->destroy(clone);
-    programs[1] = resaved(&n, table, &device, &fusers[1], &programs[0]);
+    programs[1] = resaved(&n, table, &device, &fusers[1], &b, &programs[0]);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(programs[i].table->describe(programs[i].self, &info, &n.err), FRIT_OK);
         assert_int_equal(info.n_ops, N_OPS - 1);
         assert_memory_equal(info.name.ptr, "null block", info.name.len);
         /* %0 %1 and a scalar in, %3 %4 out */
         assert_int_equal(prepare(&n, &programs[i], 2, 2, 1, &p), FRIT_OK);
-        assert_int_equal(p.spec.outputs[0].alias, 3);
-        assert_int_equal(p.spec.outputs[1].alias, 3);
+        assert_int_equal(p.spec.n_outputs, 2);
+        for (uint32_t o = 0; o < 2; o++) {
+            assert_int_equal(p.spec.outputs[o].n_alias, 2);
+            assert_int_equal(p.spec.outputs[o].alias[0], 0);
+            assert_int_equal(p.spec.outputs[o].alias[1], 1);
+        }
+        release(&programs[i], &p);
         assert_int_equal(prepare(&n, &programs[i], 2, 1, 1, &p), FRIT_INVALID);
         programs[i].table->destroy(programs[i].self);
     }
@@ -331,6 +375,7 @@ static void variants_and_compiling(void **state)
                                             &(frit_cancel){sizeof(frit_cancel), 1}, &n.err),
                      FRIT_CANCELLED);
     assert_int_equal(program.table->compile(program.self, 0, &p.variant, NULL, &n.err), FRIT_OK);
+    release(&program, &p);
     program.table->destroy(program.self);
     end(&n);
 }
@@ -342,7 +387,7 @@ static void memory_may_be_hidden_or_absent(void **state)
     struct rig_null n;
     uint64_t value = 0;
     frit_cmd cmd;
-    void *buffer;
+    frit_memory *buffer;
 
     (void)state;
     BEGIN(&n, "memory", "none", NULL);
@@ -353,8 +398,7 @@ static void memory_may_be_hidden_or_absent(void **state)
     n.backend->free(n.device, out.memory);
     end(&n);
     BEGIN(&n, "memory", "device", NULL);
-    assert_int_equal(n.plugin->devices[0].caps & (FRIT_CAP_OPAQUE_MEMORY | FRIT_CAP_HOST_VISIBLE),
-                     0);
+    assert_int_equal(n.plugin->devices[0].caps & FRIT_CAP_HOST_VISIBLE, 0);
     assert_int_equal(n.plugin->devices[0].n_formats, 1);
     assert_int_equal(
         n.backend->alloc(n.device, &(frit_alloc_desc){sizeof(desc), 0, 8, 64}, &out, &n.err),
@@ -367,7 +411,6 @@ static void memory_may_be_hidden_or_absent(void **state)
     n.backend->free(n.device, out.memory);
     end(&n);
     BEGIN(&n, "opaque", "yes", "no_suballoc", "yes", NULL);
-    assert_true(n.plugin->devices[0].caps & FRIT_CAP_OPAQUE_MEMORY);
     assert_true(n.plugin->devices[0].caps & FRIT_CAP_NO_SUBALLOC);
     assert_int_equal(n.plugin->devices[0].n_formats, 0);
     buffer = memory(&n, 8);
@@ -382,6 +425,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_run_late),
+        cmocka_unit_test(there_is_one_queue),
         cmocka_unit_test(barriers_order),
         cmocka_unit_test(races_are_refused),
         cmocka_unit_test(calls_fail_as_told),

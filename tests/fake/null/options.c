@@ -199,7 +199,6 @@ frit_status options_read(struct instance *instance, frit_err *err)
     o->n_fusers = (uint32_t)read_i64(&r, FRIT_STR("fusers"));
     o->refuse = read_str(&r, FRIT_STR("refuse"));
     o->fail_ops = read_str(&r, FRIT_STR("fail_ops"));
-    o->fail_apart = read_bool(&r, FRIT_STR("fail_apart"));
     read_fault(&r, FRIT_STR("fail_call"), call_parse, &o->call);
     read_fault(&r, FRIT_STR("fail_launch"), fault_parse, &o->launch);
     return r.status;

@@ -131,6 +131,9 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
         null_free(instance, instance);
         return status;
     }
+    instance->heap = (frit_heap){.struct_size = sizeof instance->heap,
+                                 .kind = FRIT_HEAP_DEVICE,
+                                 .bytes = instance->options.heap};
     *out = instance;
     return FRIT_OK;
 }
@@ -170,7 +173,7 @@ static const frit_fuser_table fusers = {
     .push = fuser_push,
     .state = fuser_state,
     .finish = fuser_finish,
-    .from_state = program_from_state,
+    .from_state = fuser_from_state,
 };
 
 static const null_stats stats = {

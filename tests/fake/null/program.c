@@ -54,15 +54,13 @@ static frit_status program_describe(void *self, frit_program_info *out, frit_err
         return status;
     out->n_candidates = 1;
     out->candidate_stride = sizeof program->candidate;
-    out->generation = 0;
     out->n_ops = program->cover.n_ops;
-    out->flags = 0;
     out->name = program->fused ? FRIT_STR("null block") : FRIT_STR("null op");
     out->candidates = &program->candidate;
     return FRIT_OK;
 }
 
-static void program_destroy(void *self)
+void program_destroy(void *self)
 {
     struct program *program = self;
 
@@ -127,12 +125,37 @@ static bool write_variant(const frit_signature *sig, frit_variant *variant)
     return true;
 }
 
+/* Each output with the inputs whose memory it may take; one piece of memory, of the spec. */
+static frit_status write_outputs(const struct program *program, const frit_signature *sig,
+                                 frit_launch_spec *out, frit_err *err)
+{
+    uint64_t alias_bytes = program->cover.n_in * sizeof(uint32_t);
+    frit_output_spec *outputs =
+        null_alloc(program->instance, program->cover.n_out * (sizeof *outputs + alias_bytes));
+    uint32_t *alias = (uint32_t *)(outputs + program->cover.n_out);
+
+    if (!outputs)
+        return null_fail(program->instance, err, FRIT_NO_HOST_MEMORY, "null: no memory for a spec");
+    for (uint32_t o = 0; o < program->cover.n_out; o++) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < program->cover.n_in; i++)
+            if (lie_alike(sig_arg(sig, i), sig_arg(sig, sig->n_in + o)))
+                alias[n++] = i;
+        outputs[o] = (frit_output_spec){.alias = alias, .n_alias = n};
+        alias += n;
+    }
+    out->n_outputs = program->cover.n_out;
+    out->output_stride = sizeof *outputs;
+    out->outputs = outputs;
+    return FRIT_OK;
+}
+
 static frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
                                    frit_launch_spec *out, frit_variant *variant, frit_err *err)
 {
     struct program *program = self;
     const struct options *options = &program->instance->options;
-    uint32_t n_in = program->cover.n_in < 64 ? program->cover.n_in : 64;
     frit_status status = null_called(program->instance, NULL_CALL_prepare, err);
 
     if (!status)
@@ -144,13 +167,22 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
         return null_fail(program->instance, err, FRIT_UNSUPPORTED,
                          "null: the sizes of %u arguments are too many for a variant",
                          sig->n_in + sig->n_out);
-    for (uint32_t o = 0; o < program->cover.n_out; o++)
-        for (uint32_t i = 0; i < n_in; i++)
-            if (lie_alike(sig_arg(sig, i), sig_arg(sig, sig->n_in + o)))
-                out->outputs[o].alias |= 1ull << i;
+    if (program->cover.n_out)
+        status = write_outputs(program, sig, out, err);
+    if (status)
+        return status;
+    null_count(program->instance, NULL_COUNT_specs_now, 1);
     if (options->compiles && (options->static_shapes || !atomic_load(&program->compiled)))
         return FRIT_PREPARE_NEEDS_COMPILE;
     return FRIT_OK;
+}
+
+static void program_spec_release(void *self, const frit_launch_spec *spec)
+{
+    const struct program *program = self;
+
+    null_uncount(program->instance, NULL_COUNT_specs_now, 1);
+    null_free(program->instance, (void *)spec->outputs);
 }
 
 static bool is_cancelled(const frit_cancel *cancel)
@@ -207,17 +239,24 @@ struct state_head {
 
 static const char state_magic[8] = {'n', 'u', 'l', 'l', ' ', '1', '.', '0'};
 
+static struct state_head head_of(const struct program *program)
+{
+    struct state_head head = {.cover = program->cover};
+
+    memcpy(head.magic, state_magic, sizeof head.magic);
+    return head;
+}
+
 static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
 {
     struct program *program = self;
     uint64_t n_dtypes = (uint64_t)program->cover.n_in + program->cover.n_out;
     uint64_t room = *n_bytes, dtype_bytes = n_dtypes * sizeof program->dtypes[0];
     frit_status status = null_called(program->instance, NULL_CALL_to_state, err);
-    struct state_head head = {.cover = program->cover};
+    struct state_head head = head_of(program);
 
     if (status)
         return status;
-    memcpy(head.magic, state_magic, sizeof head.magic);
     *n_bytes = sizeof head + dtype_bytes;
     if (room < sizeof head)
         return FRIT_OK;
@@ -227,48 +266,14 @@ static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, 
     return FRIT_OK;
 }
 
-static bool name_known(const struct instance *instance, frit_str name)
+bool program_state_is(const struct program *program, const void *bytes, uint64_t n_bytes)
 {
-    for (uint32_t i = 0; i < instance->options.n_fusers; i++) {
-        frit_str known = fuser_name(i);
+    uint64_t n_dtypes = (uint64_t)program->cover.n_in + program->cover.n_out;
+    uint64_t dtype_bytes = n_dtypes * sizeof program->dtypes[0];
+    struct state_head head = head_of(program);
 
-        if (known.len == name.len && memcmp(known.ptr, name.ptr, name.len) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool state_fits(const struct state_head *head, uint64_t n_bytes)
-{
-    uint64_t n_dtypes = (uint64_t)head->cover.n_in + head->cover.n_out;
-
-    return memcmp(head->magic, state_magic, sizeof state_magic) == 0 &&
-           n_bytes == sizeof *head + n_dtypes * sizeof(uint32_t) && head->cover.n_ops > 0 &&
-           head->cover.n_out <= FRIT_MAX_OUTPUTS;
-}
-
-frit_status program_from_state(void *self, const frit_fuser_device *device, frit_str name,
-                               const void *bytes, uint64_t n_bytes, frit_program *out,
-                               frit_err *err)
-{
-    struct instance *instance = self;
-    frit_status status = null_called(instance, NULL_CALL_from_state, err);
-    struct state_head head;
-    struct program *program;
-
-    (void)device;
-    if (status)
-        return status;
-    if (n_bytes >= sizeof head)
-        memcpy(&head, bytes, sizeof head);
-    if (n_bytes < sizeof head || !state_fits(&head, n_bytes) || !name_known(instance, name))
-        return null_fail(instance, err, FRIT_INCOMPATIBLE,
-                         "null: %llu bytes that are no saved program of fuser %.*s",
-                         (unsigned long long)n_bytes, (int)name.len, name.ptr);
-    status = program_create(instance, &head.cover, true, out, &program, err);
-    if (!status)
-        memcpy(program->dtypes, (const char *)bytes + sizeof head, n_bytes - sizeof head);
-    return status;
+    return n_bytes == sizeof head + dtype_bytes && memcmp(bytes, &head, sizeof head) == 0 &&
+           memcmp((const char *)bytes + sizeof head, program->dtypes, dtype_bytes) == 0;
 }
 
 /* ---- making ---- */
@@ -280,6 +285,7 @@ static const frit_program_table program_table = {
     .compile = program_compile,
     .destroy = program_destroy,
     .to_state = program_to_state,
+    .spec_release = program_spec_release,
 };
 
 frit_status program_create(struct instance *instance, const struct cover *cover, bool fused,

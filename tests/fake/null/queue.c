@@ -14,8 +14,6 @@
 
 #include "null.h"
 
-enum { MAX_FAILING = 8 }; /* of one submission; more are counted and not told */
-
 enum work_kind { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_BARRIER };
 
 /* A command with addresses. */
@@ -202,22 +200,32 @@ void queue_close(struct queue *queue, struct device *device)
 
 /* ---- taking ---- */
 
-static frit_status check_waits(struct device *device, const frit_point *waits, uint32_t n,
-                               frit_err *err)
+static frit_status check_queue(struct device *device, const frit_queue *queue, frit_err *err)
 {
+    if (!queue)
+        return FRIT_OK;
+    return null_fail(device->instance, err, FRIT_INVALID, "null: there is no queue but the first");
+}
+
+/* That what is asked for has come from this queue. */
+static frit_status check_points(struct device *device, const frit_queue *queue,
+                                const frit_point *waits, uint32_t n, frit_err *err)
+{
+    frit_status status = check_queue(device, queue, err);
     uint64_t issued;
 
-    if (n == 0)
-        return FRIT_OK;
+    if (n == 0 || status)
+        return status;
     pthread_mutex_lock(&device->queue.lock);
     issued = device->queue.issued;
     pthread_mutex_unlock(&device->queue.lock);
-    for (uint32_t i = 0; i < n; i++)
-        if (waits[i].queue != 0 || waits[i].value > issued)
-            return null_fail(device->instance, err, FRIT_INVALID,
-                             "null: value %" PRIu64 " of queue %" PRIu64 " was never handed out",
-                             waits[i].value, waits[i].queue);
-    return FRIT_OK;
+    for (uint32_t i = 0; i < n && !status; i++) {
+        status = check_queue(device, waits[i].queue, err);
+        if (!status && waits[i].value > issued)
+            status = null_fail(device->instance, err, FRIT_INVALID,
+                               "null: value %" PRIu64 " was never handed out", waits[i].value);
+    }
+    return status;
 }
 
 static struct node *node_create(struct device *device, uint32_t n_work, uint64_t n_bytes,
@@ -233,31 +241,76 @@ static struct node *node_create(struct device *device, uint32_t n_work, uint64_t
     return node;
 }
 
-/* The value of what is taken now; with it the launches of it that fail.  Under the lock. */
-static uint64_t issue(struct device *device, const struct failing *failing, uint32_t n_failing)
+/* Lists a failure; without room the last one stands for it, too.  Under the lock. */
+static void add_failing(struct queue *queue, const struct failing *failing)
 {
-    struct queue *queue = &device->queue;
-    bool apart = device->instance->options.fail_apart;
-    uint32_t n_told = apart || n_failing == 0 ? n_failing : 1; /* a value tells its first failure */
+    struct failing *last = &queue->failures[NULL_MAX_FAILURES - 1];
 
-    queue->issued += n_told > 1 ? n_told : 1;
-    for (uint32_t i = 0; i < n_told; i++) {
-        uint64_t value = queue->issued - (n_told - 1 - i);
-
-        if (queue->n_failures == NULL_MAX_FAILURES) { /* no room: the last one tells it too */
-            queue->failures[NULL_MAX_FAILURES - 1].value = value;
-            continue;
-        }
-        queue->failures[queue->n_failures] = failing[i];
-        queue->failures[queue->n_failures].first = value;
-        queue->failures[queue->n_failures++].value = value;
+    if (queue->n_failures < NULL_MAX_FAILURES) {
+        queue->failures[queue->n_failures++] = *failing;
+        return;
     }
-    return queue->issued;
+    last->last = failing->last;
+    last->command = FRIT_ALL_COMMANDS;
 }
 
-/* Gives the node to the thread, or does its work; it is the queue's from here on. */
-static uint64_t queue_take(struct device *device, struct node *node, const struct failing *failing,
-                           uint32_t n_failing)
+/* FRIT_OK if the launch, the device's `nth`, is not to fail. */
+static frit_status planted(const struct device *device, const frit_cmd *cmd, uint64_t nth)
+{
+    const struct fault *fault = &device->instance->options.launch;
+
+    if (nth == fault->nth)
+        return fault->status;
+    return cmd->kind == FRIT_CMD_LAUNCH
+               ? ((const struct program *)cmd->launch->program->self)->fails
+               : FRIT_OK;
+}
+
+const frit_cmd *cmd_at(const frit_cmd *cmds, uint32_t stride, uint32_t i)
+{
+    return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
+}
+
+/* Counts what a submission has, and lists those of its launches that are to fail.  Under the lock.
+ */
+static void tally(struct device *device, uint64_t value, const frit_cmd *cmds, uint32_t count,
+                  uint32_t stride)
+{
+    static const enum null_counter counters[] = {
+        [FRIT_CMD_COPY] = NULL_COUNT_copies,       [FRIT_CMD_FILL] = NULL_COUNT_fills,
+        [FRIT_CMD_LAUNCH] = NULL_COUNT_launches,   [FRIT_CMD_BARRIER] = NULL_COUNT_barriers,
+        [FRIT_CMD_DISPATCH] = NULL_COUNT_launches,
+    };
+    uint64_t n[NULL_N_COUNTERS] = {0};
+
+    for (uint32_t i = 0; i < count; i++) {
+        const frit_cmd *cmd = cmd_at(cmds, stride, i);
+        frit_status status;
+
+        n[counters[cmd->kind]]++;
+        if (counters[cmd->kind] != NULL_COUNT_launches)
+            continue;
+        if (cmd->kind == FRIT_CMD_LAUNCH)
+            n[NULL_COUNT_ops] += ((const struct program *)cmd->launch->program->self)->cover.n_ops;
+        status = planted(device, cmd, ++device->n_launches);
+        n[NULL_COUNT_failures] += status != FRIT_OK;
+        if (status)
+            add_failing(&device->queue, &(struct failing){.status = status,
+                                                          .command = i + 1,
+                                                          .first = value,
+                                                          .last = value,
+                                                          .cookie = cmd->launch->cookie,
+                                                          .nth = device->n_launches});
+    }
+    for (uint32_t i = NULL_N_CALLS; i < NULL_N_COUNTERS; i++)
+        if (n[i])
+            null_count(device->instance, i, n[i]);
+}
+
+/* Gives the node, of these commands, to the thread, or does its work; it is the queue's from here
+ * on. */
+static uint64_t queue_take(struct device *device, struct node *node, const frit_cmd *cmds,
+                           uint32_t count, uint32_t stride)
 {
     const struct options *options = &device->instance->options;
     struct queue *queue = &device->queue;
@@ -266,7 +319,8 @@ static uint64_t queue_take(struct device *device, struct node *node, const struc
     if (options->inline_queue)
         pause_ns(options->latency_ns);
     pthread_mutex_lock(&queue->lock);
-    value = node->value = issue(device, failing, n_failing);
+    value = node->value = ++queue->issued;
+    tally(device, value, cmds, count, stride);
     if (options->inline_queue) {
         node_run(node, options);
         queue_reach(queue, value);
@@ -282,10 +336,8 @@ static uint64_t queue_take(struct device *device, struct node *node, const struc
     return value;
 }
 
-static char *address(void *memory, uint64_t offset)
+static char *address(const frit_memory *buffer, uint64_t offset)
 {
-    struct buffer *buffer = memory;
-
     return buffer->data ? buffer->data + offset : NULL;
 }
 
@@ -300,7 +352,7 @@ static frit_status check_transfer(struct device *device, uint32_t call,
         return null_fail(device->instance, err, FRIT_INVALID,
                          "null: %" PRIu64 " bytes at %" PRIu64 " leave their buffer",
                          transfer->bytes, transfer->offset);
-    return check_waits(device, transfer->waits, transfer->n_waits, err);
+    return check_points(device, transfer->queue, transfer->waits, transfer->n_waits, err);
 }
 
 frit_status queue_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
@@ -321,7 +373,7 @@ frit_status queue_write(void *self, const frit_transfer *to, const void *from, u
                                   .to = address(to->memory, to->offset),
                                   .from = (const char *)(node->work + 1),
                                   .bytes = to->bytes};
-    *value = queue_take(device, node, NULL, 0);
+    *value = queue_take(device, node, NULL, 0, 0);
     return FRIT_OK;
 }
 
@@ -345,16 +397,11 @@ frit_status queue_read(void *self, const frit_transfer *from, void *into, uint64
                                   .to = into,
                                   .from = data,
                                   .bytes = from->bytes};
-    *value = queue_take(device, node, NULL, 0);
+    *value = queue_take(device, node, NULL, 0, 0);
     return FRIT_OK;
 }
 
 /* ---- submit ---- */
-
-const frit_cmd *cmd_at(const frit_cmd *cmds, uint32_t stride, uint32_t i)
-{
-    return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
-}
 
 static struct work work_of(const frit_cmd *cmd)
 {
@@ -363,8 +410,7 @@ static struct work work_of(const frit_cmd *cmd)
     if (cmd->kind == FRIT_CMD_COPY) {
         work.kind = WORK_COPY;
         work.to = address(cmd->dst, cmd->dst_offset);
-        work.from = ((const struct buffer *)cmd->src)->data;
-        work.from = work.from ? work.from + cmd->src_offset : NULL;
+        work.from = address(cmd->src, cmd->src_offset);
     } else if (cmd->kind == FRIT_CMD_FILL) {
         work.kind = WORK_FILL;
         work.to = address(cmd->dst, cmd->dst_offset);
@@ -376,86 +422,38 @@ static struct work work_of(const frit_cmd *cmd)
     return work;
 }
 
-/* FRIT_OK if the launch, the device's `nth`, is not to fail. */
-static frit_status planted(const struct device *device, const frit_cmd *cmd, uint64_t nth)
-{
-    const struct fault *fault = &device->instance->options.launch;
-
-    if (nth == fault->nth)
-        return fault->status;
-    return cmd->kind == FRIT_CMD_LAUNCH
-               ? ((const struct program *)cmd->launch->program->self)->fails
-               : FRIT_OK;
-}
-
-/* Counts what a submission has, and lists those of its launches that are to fail, as many as there
- * is room for; how many these are. */
-static uint32_t tally(struct device *device, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                      struct failing failing[MAX_FAILING])
-{
-    static const enum null_counter counters[] = {
-        [FRIT_CMD_COPY] = NULL_COUNT_copies,       [FRIT_CMD_FILL] = NULL_COUNT_fills,
-        [FRIT_CMD_LAUNCH] = NULL_COUNT_launches,   [FRIT_CMD_BARRIER] = NULL_COUNT_barriers,
-        [FRIT_CMD_DISPATCH] = NULL_COUNT_launches,
-    };
-    uint64_t n[NULL_N_COUNTERS] = {0};
-    uint32_t n_failing = 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        const frit_cmd *cmd = cmd_at(cmds, stride, i);
-        frit_status status;
-
-        n[counters[cmd->kind]]++;
-        if (counters[cmd->kind] != NULL_COUNT_launches)
-            continue;
-        if (cmd->kind == FRIT_CMD_LAUNCH)
-            n[NULL_COUNT_ops] += ((const struct program *)cmd->launch->program->self)->cover.n_ops;
-        status = planted(device, cmd, ++device->n_launches);
-        n[NULL_COUNT_failures] += status != FRIT_OK;
-        if (status && n_failing < MAX_FAILING)
-            failing[n_failing++] = (struct failing){
-                .status = status, .cookie = cmd->launch->cookie, .nth = device->n_launches};
-    }
-    for (uint32_t i = NULL_N_CALLS; i < NULL_N_COUNTERS; i++)
-        if (n[i])
-            null_count(device->instance, i, n[i]);
-    return n_failing;
-}
-
 /* Does everything now, in the given order. */
 static uint64_t run_inline(struct device *device, const frit_cmd *cmds, uint32_t count,
                            uint32_t stride)
 {
     struct queue *queue = &device->queue;
-    struct failing failing[MAX_FAILING];
-    uint32_t n_failing = tally(device, cmds, count, stride, failing);
     uint64_t value;
 
     pause_ns(device->instance->options.latency_ns);
     pthread_mutex_lock(&queue->lock);
+    value = ++queue->issued;
+    tally(device, value, cmds, count, stride);
     for (uint32_t i = 0; i < count; i++) {
         struct work work = work_of(cmd_at(cmds, stride, i));
 
         work_run(&work);
     }
-    value = issue(device, failing, n_failing);
     queue_reach(queue, value);
     pthread_mutex_unlock(&queue->lock);
     return value;
 }
 
-frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                         const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+frit_status queue_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                         uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                         uint64_t *value, frit_err *err)
 {
     struct device *device = self;
     const struct options *options = &device->instance->options;
     frit_status status = null_called(device->instance, NULL_CALL_submit, err);
-    struct failing failing[MAX_FAILING];
-    uint32_t n_failing;
     struct node *node;
 
     if (!status)
-        status = check_waits(device, waits, n_waits, err);
+        status = check_points(device, queue, waits, n_waits, err);
     if (!status && options->check)
         status = check_commands(device, cmds, count, stride, err);
     if (status)
@@ -469,8 +467,7 @@ frit_status queue_submit(void *self, const frit_cmd *cmds, uint32_t count, uint3
         return FRIT_NO_HOST_MEMORY;
     for (uint32_t i = 0; i < count; i++)
         node->work[i] = work_of(cmd_at(cmds, stride, i));
-    n_failing = tally(device, cmds, count, stride, failing);
-    *value = queue_take(device, node, failing, n_failing);
+    *value = queue_take(device, node, cmds, count, stride);
     return FRIT_OK;
 }
 
@@ -515,38 +512,49 @@ static frit_status await(struct queue *queue, uint64_t value, uint64_t timeout_n
     return queue->done >= value ? FRIT_OK : FRIT_TIMEOUT;
 }
 
-/* The first failure of a value above `known`, up to `value`; none: its status is FRIT_OK.  Those up
- * to `known` are forgotten.  Under the lock. */
-static struct failing queue_failure(struct queue *queue, uint64_t known, uint64_t value)
+static bool is_known(const struct failing *failing, const frit_failure *known)
 {
+    if (failing->last != known->value)
+        return failing->last < known->value;
+    return known->command == 0 || failing->command <= known->command;
+}
+
+/* The first failure behind what is known, up to `value`; none: its status is FRIT_OK.  What is
+ * known is forgotten.  Under the lock. */
+static struct failing queue_failure(struct queue *queue, const frit_failure *known, uint64_t value)
+{
+    bool whole = known->command == 0 || known->command == FRIT_ALL_COMMANDS;
+    uint64_t next = known->value + whole; /* the first value with commands that are not known */
     struct failing found = {.status = FRIT_OK};
     uint32_t n_old = 0;
 
-    while (n_old < queue->n_failures && queue->failures[n_old].value <= known)
+    while (n_old < queue->n_failures && is_known(&queue->failures[n_old], known))
         n_old++;
     queue->n_failures -= n_old;
     memmove(queue->failures, queue->failures + n_old, queue->n_failures * sizeof found);
-    if (queue->n_failures == 0 || queue->failures[0].first > value)
+    if (queue->n_failures == 0)
         return found;
     found = queue->failures[0];
-    found.value = found.first > known ? found.first : known + 1;
-    return found;
+    found.first = found.first > next ? found.first : next;
+    return found.first <= value ? found : (struct failing){.status = FRIT_OK};
 }
 
-frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
-                       frit_err *err)
+frit_status queue_wait(void *self, frit_queue *handle, uint64_t value, uint64_t timeout_ns,
+                       frit_failure *failure, frit_err *err)
 {
     struct device *device = self;
     struct queue *queue = &device->queue;
     struct failing failed = {.status = FRIT_OK};
     frit_status status = null_called(device->instance, NULL_CALL_wait, err);
 
+    if (!status)
+        status = check_queue(device, handle, err);
     if (status)
         return status;
     pthread_mutex_lock(&queue->lock);
     status = await(queue, value, timeout_ns);
     if (!status)
-        failed = queue_failure(queue, failure->value, value);
+        failed = queue_failure(queue, failure, value);
     pthread_mutex_unlock(&queue->lock);
     if (status)
         return null_fail(device->instance, err, status,
@@ -556,7 +564,8 @@ frit_status queue_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_fai
     failure->status = failed.status;
     if (!failed.status)
         return FRIT_OK;
-    failure->value = failed.value;
+    failure->value = failed.first;
+    failure->command = failed.command;
     failure->cookie = failed.cookie;
     null_fail(device->instance, err, failed.status, "null: launch %" PRIu64 " fails as told",
               failed.nth);

@@ -50,12 +50,15 @@ static inline const struct plugin *load(struct rig_null *n, const char *const *o
 
 static inline void begin(struct rig_null *n, const char *const *options)
 {
+    const frit_open_params params = {.struct_size = sizeof(params)};
+
     load(n, options);
     assert_int_equal(n->plugin->reason, FRIT_REASON_NONE);
     n->backend = &n->plugin->backend;
     n->stats = n->plugin->root->get_interface(n->plugin->instance, FRIT_STR(NULL_STATS));
     assert_non_null(n->stats);
-    assert_int_equal(n->backend->device_open(n->plugin->instance, 0, &n->device, &n->err), FRIT_OK);
+    assert_int_equal(n->backend->device_open(n->plugin->instance, 0, &params, &n->device, &n->err),
+                     FRIT_OK);
 }
 
 /* Names and values, then NULL. */
@@ -71,12 +74,13 @@ static inline void end(struct rig_null *n)
     n->backend->device_close(n->device);
     assert_int_equal(stat(n, "memory_now"), 0);
     assert_int_equal(stat(n, "programs_now"), 0);
+    assert_int_equal(stat(n, "specs_now"), 0);
     assert_int_equal(stat(n, "fusers_now"), 0);
     assert_int_equal(stat(n, "kernels_now"), 0);
     rig_close(&n->rig);
 }
 
-static inline void *memory(struct rig_null *n, uint64_t bytes)
+static inline frit_memory *memory(struct rig_null *n, uint64_t bytes)
 {
     frit_alloc_desc desc = {.struct_size = sizeof(desc), .bytes = bytes, .align = 64};
     frit_allocation out = {.struct_size = sizeof(out)};
@@ -88,18 +92,19 @@ static inline void *memory(struct rig_null *n, uint64_t bytes)
 static inline frit_status submit(struct rig_null *n, const frit_cmd *cmds, uint32_t count,
                                  uint64_t *value)
 {
-    return n->backend->submit(n->device, cmds, count, sizeof(*cmds), NULL, 0, value, &n->err);
+    return n->backend->submit(n->device, NULL, cmds, count, sizeof(*cmds), NULL, 0, value, &n->err);
 }
 
 static inline void await(struct rig_null *n, uint64_t value)
 {
     frit_failure failure = {.struct_size = sizeof(failure)};
 
-    assert_int_equal(n->backend->wait(n->device, value, UINT64_MAX, &failure, &n->err), FRIT_OK);
+    assert_int_equal(n->backend->wait(n->device, NULL, value, UINT64_MAX, &failure, &n->err),
+                     FRIT_OK);
     assert_int_equal(failure.status, FRIT_OK);
 }
 
-static inline uint64_t read_word(struct rig_null *n, void *buffer, uint64_t offset)
+static inline uint64_t read_word(struct rig_null *n, frit_memory *buffer, uint64_t offset)
 {
     frit_transfer from = {
         .struct_size = sizeof(from), .memory = buffer, .offset = offset, .bytes = 8};
@@ -110,7 +115,7 @@ static inline uint64_t read_word(struct rig_null *n, void *buffer, uint64_t offs
     return word;
 }
 
-static inline frit_cmd fill(void *buffer, uint64_t offset, uint64_t pattern)
+static inline frit_cmd fill(frit_memory *buffer, uint64_t offset, uint64_t pattern)
 {
     return (frit_cmd){.struct_size = sizeof(frit_cmd),
                       .kind = FRIT_CMD_FILL,
@@ -197,6 +202,11 @@ static inline frit_status prepare(struct rig_null *n, const frit_program *progra
     return program->table->prepare(program->self, 0, &sig, &out->spec, &out->variant, &n->err);
 }
 
+static inline void release(const frit_program *program, const struct prepared *p)
+{
+    program->table->spec_release(program->self, &p->spec);
+}
+
 static inline frit_program op_program(struct rig_null *n, const frit_op_desc *op)
 {
     frit_program program = {.struct_size = sizeof(program)};
@@ -213,7 +223,7 @@ struct launch {
 
 /* A launch of the op `add` over 16 bytes at 0, 16 and 32 of the buffer. */
 static inline void launch_init(struct launch *l, const frit_program *program,
-                               const struct prepared *p, void *buffer)
+                               const struct prepared *p, frit_memory *buffer)
 {
     memset(l, 0, sizeof(*l));
     for (uint32_t i = 0; i < 3; i++)

@@ -318,7 +318,7 @@ static void test_attributes(void **state)
     struct {
         frit_attrs_axis known;
         int64_t newer;
-    } grown = {{sizeof(grown), 1}, 0};
+    } grown = {{.struct_size = sizeof(grown), .axis = 1}, 0};
     frit_attrs_conv old = {.struct_size = offsetof(frit_attrs_conv, padding), .padding = {9, 9, 9}};
     union attrs copy;
 

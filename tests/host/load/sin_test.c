@@ -54,10 +54,11 @@ static void check_good(const struct rig *rig, const char *id)
     frit_alloc_desc desc = {.struct_size = sizeof(desc), .bytes = 8, .align = 4096};
     frit_allocation memory = {.struct_size = sizeof(memory)};
     uint64_t in = 0x0123456789abcdef, out = 0, value = 0;
+    const frit_open_params params = {.struct_size = sizeof(params)};
     void *device = NULL;
 
     assert_int_equal(plugin->reason, FRIT_REASON_NONE);
-    assert_int_equal(backend->device_open(plugin->instance, 0, &device, NULL), FRIT_OK);
+    assert_int_equal(backend->device_open(plugin->instance, 0, &params, &device, NULL), FRIT_OK);
     assert_int_equal(backend->alloc(device, &desc, &memory, NULL), FRIT_OK);
     assert_int_equal(memory.address % 4096, 0);
     assert_int_equal(backend->write(device, &(frit_transfer){.memory = memory.memory, .bytes = 8},

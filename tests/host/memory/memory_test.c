@@ -17,7 +17,7 @@ struct driver {
     uint32_t asks, waits;
 };
 
-struct allocation {
+struct frit_memory {
     struct driver *driver;
     uint64_t bytes;
     uint64_t used_at; /* by a command of this timeline value */
@@ -27,13 +27,13 @@ static frit_status driver_alloc(void *self, const frit_alloc_desc *desc, frit_al
                                 frit_err *err)
 {
     struct driver *driver = self;
-    struct allocation *allocation;
+    frit_memory *allocation;
 
     driver->allocs++;
     if (desc->bytes > driver->room - driver->used)
         return fail(err, FRIT_NO_DEVICE_MEMORY, "full");
     allocation = malloc(sizeof(*allocation));
-    *allocation = (struct allocation){driver, desc->bytes, 0};
+    *allocation = (frit_memory){driver, desc->bytes, 0};
     driver->used += desc->bytes;
     if (desc->bytes > driver->largest)
         driver->largest = desc->bytes;
@@ -41,15 +41,14 @@ static frit_status driver_alloc(void *self, const frit_alloc_desc *desc, frit_al
     return FRIT_OK;
 }
 
-static void driver_free(void *self, void *memory)
+static void driver_free(void *self, frit_memory *memory)
 {
     struct driver *driver = self;
-    struct allocation *allocation = memory;
 
-    assert_true(driver->reached >= allocation->used_at);
+    assert_true(driver->reached >= memory->used_at);
     driver->frees++;
-    driver->used -= allocation->bytes;
-    free(allocation);
+    driver->used -= memory->bytes;
+    free(memory);
 }
 
 static void driver_cleanup(void *self)
@@ -87,12 +86,16 @@ static const frit_backend backend = {
 struct rig {
     struct driver driver;
     frit_device_info info;
+    frit_heap heap;
     struct memory_limits limits;
     struct memory *memory;
 };
 
 static void rig_open(struct rig *rig)
 {
+    rig->info.n_heaps = 1;
+    rig->info.heap_stride = sizeof(rig->heap);
+    rig->info.heaps = &rig->heap;
     if (!rig->driver.room)
         rig->driver.room = UINT64_MAX / 2;
     if (!rig->limits.chunk_bytes)
@@ -121,7 +124,7 @@ static struct buffer *get(struct rig *rig, uint64_t bytes)
 /* A command that uses the buffer is submitted. */
 static void use(struct rig *rig, struct buffer *buffer)
 {
-    ((struct allocation *)buffer->handle)->used_at = ++rig->driver.submitted;
+    ((struct frit_memory *)buffer->handle)->used_at = ++rig->driver.submitted;
 }
 
 static void test_small_buffers_share_a_chunk(void **state)
@@ -271,7 +274,8 @@ static void test_idle_memory_over_the_limit_goes_back(void **state)
 /* Ten results of 256 MiB a step on a device of 8 GiB: the second step allocates nothing. */
 static void test_what_fits_a_share_of_the_budget_is_kept(void **state)
 {
-    struct rig rig = {.info = {.type = FRIT_DEVICE_DISCRETE, .heap.bytes = (uint64_t)8 << 30}};
+    struct rig rig = {.info = {.type = FRIT_DEVICE_DISCRETE, .heaps = &rig.heap},
+                      .heap.bytes = (uint64_t)8 << 30};
     struct buffer *results[10];
 
     (void)state;
@@ -294,15 +298,16 @@ static void test_what_fits_a_share_of_the_budget_is_kept(void **state)
 
 static void test_the_share_depends_on_whose_memory_it_is(void **state)
 {
-    frit_device_info info = {.type = FRIT_DEVICE_DISCRETE, .heap.bytes = 64 << 20};
+    frit_heap heap = {.bytes = 64 << 20};
+    frit_device_info info = {.type = FRIT_DEVICE_DISCRETE, .n_heaps = 1, .heaps = &heap};
 
     (void)state;
     assert_int_equal(memory_keep_bytes(&info), 32 << 20);
-    info.heap.budget = 32 << 20;
+    heap.budget = 32 << 20;
     assert_int_equal(memory_keep_bytes(&info), 16 << 20);
     info.type = FRIT_DEVICE_PROCESSOR;
     assert_int_equal(memory_keep_bytes(&info), 8 << 20);
-    info.heap = (frit_heap){0};
+    heap = (frit_heap){0};
     assert_int_equal(memory_keep_bytes(&info), 1 << 30);
 }
 
@@ -381,7 +386,7 @@ static void test_no_memory_waits_for_pending_commands(void **state)
 /* How many buffers of a size a device of 50 MB holds. */
 static uint32_t count_fitting(uint64_t bytes)
 {
-    struct rig rig = {.driver.room = 50000000, .info.heap.bytes = 50000000};
+    struct rig rig = {.driver.room = 50000000, .heap.bytes = 50000000, .info.heaps = &rig.heap};
     struct buffer *held[1024];
     uint32_t n = 0;
 
@@ -444,7 +449,7 @@ static void test_persistent_memory_is_not_counted_as_idle(void **state)
 /* Sizes that the device rounds up find their chunk again. */
 static void test_coarse_chunks_are_found_again(void **state)
 {
-    struct rig rig = {.info = {.caps = FRIT_CAP_NO_SUBALLOC, .heap.granularity = 64 << 10}};
+    struct rig rig = {.info.caps = FRIT_CAP_NO_SUBALLOC, .heap.granularity = 64 << 10};
     struct buffer *a;
 
     (void)state;
@@ -493,24 +498,25 @@ static void test_empty_buffers_have_no_memory(void **state)
 
 static void test_chunk_bytes_fit_the_device(void **state)
 {
-    frit_device_info info = {.heap = {.bytes = 8 << 20}};
+    frit_heap heap = {.bytes = 8 << 20};
+    frit_device_info info = {.n_heaps = 1, .heaps = &heap};
 
     (void)state;
     assert_int_equal(memory_chunk_bytes(&info, 32 << 20), 1 << 20);
-    info.heap.budget = 4 << 20;
+    heap.budget = 4 << 20;
     assert_int_equal(memory_chunk_bytes(&info, 32 << 20), 512 << 10);
-    info.heap.max_block = 1000;
+    heap.max_block = 1000;
     assert_int_equal(memory_chunk_bytes(&info, 32 << 20), 1000);
-    info.heap = (frit_heap){.max_block = 1000, .granularity = 300};
+    heap = (frit_heap){.max_block = 1000, .granularity = 300};
     assert_int_equal(memory_chunk_bytes(&info, 32 << 20), 900);
     assert_int_equal(memory_chunk_bytes(&info, 100), 300);
-    info.heap = (frit_heap){0};
+    heap = (frit_heap){0};
     assert_int_equal(memory_chunk_bytes(&info, 32 << 20), 32 << 20);
 }
 
 static void test_too_large_for_the_device(void **state)
 {
-    struct rig rig = {.info.heap.max_block = 1 << 20};
+    struct rig rig = {.heap.max_block = 1 << 20};
     struct buffer *a;
     frit_err err = ERR_INIT;
 

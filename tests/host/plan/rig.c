@@ -153,6 +153,7 @@ struct program *rig_program(uint32_t n_bytes, uint8_t fill, bool saved)
 
 /* The bytes are all equal, or not ours. */
 static frit_status from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                              const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
                               const void *bytes, uint64_t n_bytes, frit_program *out, frit_err *err)
 {
     const uint8_t *state = bytes;
@@ -160,6 +161,9 @@ static frit_status from_state(void *instance, const frit_fuser_device *device, f
     (void)instance;
     (void)device;
     (void)err;
+    assert_true(n_ops > 0);
+    assert_true(op_stride >= sizeof(*ops));
+    assert_true(ops->struct_size >= FRIT_END_OF(frit_op_desc, dead));
     if (!str_is(name, "fake"))
         return FRIT_INCOMPATIBLE;
     for (uint64_t i = 1; i < n_bytes; i++) {

@@ -50,7 +50,7 @@ static void expect_spoiled(frit_device *device, const struct buffer *buffer, boo
 static void a_failure(struct driver *driver, frit_device *device, uint64_t value, uint64_t newest)
 {
     driver->timeline = newest;
-    driver_fails(driver, FRIT_IO, value, 0);
+    driver_fails(driver, FRIT_IO, value, 1, 0);
     device_reached(device, newest);
 }
 

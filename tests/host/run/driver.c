@@ -10,9 +10,11 @@
 
 /* ---- memory and transfers ---- */
 
-static frit_status open_device(void *instance, uint32_t index, void **out, frit_err *err)
+static frit_status open_device(void *instance, uint32_t index, const frit_open_params *params,
+                               void **out, frit_err *err)
 {
     (void)index;
+    (void)params;
     (void)err;
     *out = instance;
     return FRIT_OK;
@@ -46,6 +48,7 @@ static frit_status alloc_memory(void *self, const frit_alloc_desc *desc, frit_al
 {
     struct driver *driver = self;
     struct memory_block *block;
+    void *bytes;
 
     TRY(check_lost(driver, err));
     if (alloc_fails(driver))
@@ -57,16 +60,16 @@ static frit_status alloc_memory(void *self, const frit_alloc_desc *desc, frit_al
         return fail_memory(err, desc->bytes);
     block->bytes = desc->bytes;
     driver->allocated += desc->bytes;
-    memset(block + 1, 0xa5, desc->bytes);
-    out->memory = block + 1;
-    out->host_pointer = driver->host_visible ? block + 1 : NULL;
+    bytes = memset(block + 1, 0xa5, desc->bytes);
+    out->memory = bytes;
+    out->host_pointer = driver->host_visible ? bytes : NULL;
     return FRIT_OK;
 }
 
-static void free_memory(void *self, void *memory)
+static void free_memory(void *self, frit_memory *memory)
 {
     struct driver *driver = self;
-    struct memory_block *block = memory;
+    struct memory_block *block = (struct memory_block *)(void *)memory;
 
     if (!memory)
         return;
@@ -74,10 +77,12 @@ static void free_memory(void *self, void *memory)
     free(block - 1);
 }
 
-void driver_fails(struct driver *driver, frit_status status, uint64_t value, uint64_t cookie)
+void driver_fails(struct driver *driver, frit_status status, uint64_t value, uint32_t command,
+                  uint64_t cookie)
 {
     assert_true(driver->n_failures < 8);
-    driver->failures[driver->n_failures++] = (frit_failure){0, status, value, cookie};
+    driver->failures[driver->n_failures++] =
+        (frit_failure){.status = status, .value = value, .command = command, .cookie = cookie};
 }
 
 static frit_status write_bytes(void *self, const frit_transfer *to, const void *from,
@@ -90,7 +95,7 @@ static frit_status write_bytes(void *self, const frit_transfer *to, const void *
     *value = ++driver->timeline;
     driver->writes++;
     if (driver->fail_writes)
-        driver_fails(driver, FRIT_TIMEOUT, *value, 0);
+        driver_fails(driver, FRIT_TIMEOUT, *value, 1, 0);
     driver->fail_writes = false;
     return FRIT_OK;
 }
@@ -107,10 +112,10 @@ static frit_status read_bytes(void *self, const frit_transfer *from, void *into,
     return FRIT_OK;
 }
 
-static void *host_pointer(void *self, void *object, frit_str name)
+static void *host_pointer(void *self, frit_memory *memory, frit_str name)
 {
     (void)self;
-    return name.len == 8 && memcmp(name.ptr, "host.ptr", 8) == 0 ? object : NULL;
+    return name.len == 8 && memcmp(name.ptr, "host.ptr", 8) == 0 ? memory : NULL;
 }
 
 /* ---- programs ---- */
@@ -122,8 +127,66 @@ static frit_status describe(void *self, frit_program_info *out, frit_err *err)
     (void)err;
     out->n_ops = program->n_ops ? program->n_ops : 1;
     out->n_candidates = program->n_candidates;
-    out->generation = program->generation;
+    out->serial = &program->serial;
     return FRIT_OK;
+}
+
+static uint64_t generation(void *self, uint32_t candidate, const frit_variant *variant)
+{
+    const struct driver_program *program = self;
+
+    (void)candidate;
+    (void)variant;
+    return __atomic_load_n(&program->serial, __ATOMIC_ACQUIRE);
+}
+
+void driver_improves(struct driver_program *program)
+{
+    __atomic_fetch_add(&program->serial, 1, __ATOMIC_RELEASE);
+}
+
+/* What a spec points to. */
+struct arrays {
+    frit_output_spec output;
+    uint32_t alias[64];
+    frit_derived_spec derived[8];
+    int64_t wanted_strides[FRIT_MAX_RANK];
+};
+
+/* Output 0 and all arrays, empty. */
+static struct arrays *arrays_create(struct driver_program *program, const frit_signature *sig,
+                                    frit_launch_spec *out)
+{
+    struct arrays *arrays = calloc(1, sizeof(*arrays));
+
+    assert_non_null(arrays);
+    program->specs++;
+    arrays->output.alias = arrays->alias;
+    out->n_outputs = sig->n_out > 0;
+    out->output_stride = sizeof(arrays->output);
+    out->outputs = &arrays->output;
+    out->derived_stride = sizeof(arrays->derived[0]);
+    out->derived = arrays->derived;
+    out->wanted_strides = arrays->wanted_strides;
+    return arrays;
+}
+
+static void spec_release(void *self, const frit_launch_spec *spec)
+{
+    struct driver_program *program = self;
+
+    assert_true(program->launched_at <= atomic_load(&program->driver->waited));
+    assert_true(program->specs > 0);
+    program->specs--;
+    free((void *)spec->outputs);
+}
+
+static void allow_aliases(struct arrays *arrays, uint64_t inputs)
+{
+    for (uint32_t i = 0; i < 64; i++) {
+        if (inputs >> i & 1)
+            arrays->alias[arrays->output.n_alias++] = i;
+    }
 }
 
 static bool is_dense(const frit_arg_sig *arg)
@@ -138,35 +201,36 @@ static bool is_dense(const frit_arg_sig *arg)
     return true;
 }
 
-static frit_status ask_relayout(const frit_arg_sig *arg, frit_launch_spec *out)
+static frit_status ask_relayout(const frit_arg_sig *arg, struct arrays *arrays)
 {
     int64_t stride = 1;
 
     for (uint32_t d = arg->rank; d-- > 0;) {
-        out->wanted_strides[d] = stride;
+        arrays->wanted_strides[d] = stride;
         stride *= arg->dims[d];
     }
-    out->wanted_arg = 0;
     return FRIT_PREPARE_RELAYOUT;
 }
 
 static frit_status prepare_neg(struct driver *driver, const frit_signature *sig,
-                               frit_launch_spec *out, frit_variant *variant)
+                               struct arrays *arrays, frit_launch_spec *out, frit_variant *variant)
 {
     if (driver->wants_dense && !is_dense(&sig->args[0]))
-        return ask_relayout(&sig->args[0], out);
+        return ask_relayout(&sig->args[0], arrays);
     out->workspace_bytes = driver->workspace;
     out->workspace_zeroed = driver->workspace > 0 && !driver->workspace_dirty;
     if (driver->derived) {
         out->n_derived = driver->n_derived ? driver->n_derived : 1;
-        for (uint32_t i = 0; i < out->n_derived && i < FRIT_MAX_DERIVED; i++)
-            out->derived[i].bytes = driver->derived;
+        assert_true(out->n_derived <= sizeof(arrays->derived) / sizeof(arrays->derived[0]));
+        for (uint32_t i = 0; i < out->n_derived; i++)
+            arrays->derived[i] = (frit_derived_spec){
+                .tag = 1 + i, .bytes = driver->derived, .arg = driver->derived_arg};
     }
-    out->outputs[0].align = driver->out_align;
-    out->outputs[0].bytes = driver->out_bytes;
+    arrays->output.align = driver->out_align;
+    arrays->output.bytes = driver->out_bytes;
     if (driver->out_strides) {
-        out->outputs[0].flags = 1;
-        memcpy(out->outputs[0].strides, driver->out_strides, sig->args[1].rank * sizeof(int64_t));
+        arrays->output.strided = 1;
+        memcpy(arrays->output.strides, driver->out_strides, sig->args[1].rank * sizeof(int64_t));
     }
     variant->n_bytes = 1;
     variant->bytes[0] = 7;
@@ -178,6 +242,7 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
 {
     struct driver_program *program = self;
     struct driver *driver = program->driver;
+    struct arrays *arrays;
 
     driver->prepares++;
     program->prepares++;
@@ -186,10 +251,6 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
         driver->last_class = sig->scalar_classes[0];
     if (sig->n_bounds)
         driver->last_bound_class = sig->bound_classes[0];
-    if (program->relayout_first && candidate == 0 && sig->args[0].strides[0] == 1) {
-        out->wanted_strides[0] = 2;
-        return FRIT_PREPARE_RELAYOUT;
-    }
     for (uint32_t i = sig->n_in; i < sig->n_in + sig->n_out && driver->refuse_assigned; i++) {
         if (sig->args[i].flags & FRIT_ARG_PREASSIGNED)
             return fail(err, FRIT_UNSUPPORTED, "not there");
@@ -197,12 +258,18 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     if (program->refuse >> candidate & 1 ||
         (!program->n_ops && program->op == driver->refuse_prepare))
         return fail(err, FRIT_UNSUPPORTED, "not this shape");
+    arrays = arrays_create(program, sig, out);
+    if (program->relayout_first && candidate == 0 && sig->args[0].strides[0] == 1) {
+        arrays->wanted_strides[0] = 2;
+        return FRIT_PREPARE_RELAYOUT;
+    }
     if (is_dense(&sig->args[0])) /* element by element */
-        out->outputs[0].alias = program->n_ops ? program->alias : driver->alias;
+        allow_aliases(arrays, program->n_ops ? program->alias : driver->alias);
     if (program->n_ops)
         out->workspace_bytes = program->workspace;
-    return !program->n_ops && program->op == FRIT_OP_neg ? prepare_neg(driver, sig, out, variant)
-                                                         : FRIT_OK;
+    return !program->n_ops && program->op == FRIT_OP_neg
+               ? prepare_neg(driver, sig, arrays, out, variant)
+               : FRIT_OK;
 }
 
 static frit_status compile(void *self, uint32_t candidate, const frit_variant *variant,
@@ -223,6 +290,7 @@ static void destroy(void *self)
     struct driver_program *program = self;
 
     assert_true(program->launched_at <= atomic_load(&program->driver->waited));
+    assert_int_equal(program->specs, 0);
     program->driver->programs_alive--;
     free(program);
 }
@@ -241,12 +309,13 @@ static frit_status record(void *self, const frit_launch *launch, frit_cmd *cmds,
     return FRIT_OK;
 }
 
-static const frit_program_table table = {sizeof(table), 0,       describe, prepare,
-                                         compile,       destroy, NULL,     NULL};
-static const frit_program_table foreign_table = {sizeof(table), 0,       describe, prepare,
-                                                 compile,       destroy, NULL,     record};
-static const frit_program_table bad_table = {sizeof(table), 0,       describe, NULL,
-                                             compile,       destroy, NULL,     NULL};
+#define SLOTS                                                                            \
+    .struct_size = sizeof(frit_program_table), .describe = describe, .compile = compile, \
+    .destroy = destroy, .spec_release = spec_release, .generation = generation
+
+static const frit_program_table table = {SLOTS, .prepare = prepare};
+static const frit_program_table foreign_table = {SLOTS, .prepare = prepare, .record = record};
+static const frit_program_table bad_table = {SLOTS};
 
 static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                             uint64_t *bits, frit_err *err)
@@ -415,7 +484,6 @@ static void launch_one(struct driver *driver, const frit_launch *launch)
     program->last_candidate = launch->candidate;
     program->launched_at = driver->timeline;
     driver->last_tail = launch->args[0].tail;
-    driver->last_spec = *launch->spec;
     driver->last_cookie = launch->cookie;
     driver->last_out = launch->args[launch->n_args - 1];
     driver->workspace_was_zero = true;
@@ -504,7 +572,7 @@ static void check_aliases(const frit_launch *launch)
         for (uint32_t k = 0; k < i; k++) {
             if (!(all[i].write || all[k].write) || !overlap(&all[i], &all[k]))
                 continue;
-            assert_true(launch->spec->outputs[0].alias != 0);
+            assert_true(launch->spec->n_outputs && launch->spec->outputs->n_alias);
             assert_true(all[i].write && !all[k].write);
             assert_ptr_equal(all[i].begin, all[k].begin);
         }
@@ -522,7 +590,7 @@ static void check_starts(const frit_launch *launch)
     }
 }
 
-static void run_command(struct driver *driver, const frit_cmd *cmd, uint64_t value)
+static void run_command(struct driver *driver, const frit_cmd *cmd, uint64_t value, uint32_t number)
 {
     if (cmd->kind == FRIT_CMD_FILL)
         memset((char *)cmd->dst + cmd->dst_offset, (int)cmd->pattern, cmd->bytes);
@@ -536,7 +604,7 @@ static void run_command(struct driver *driver, const frit_cmd *cmd, uint64_t val
     check_aliases(cmd->launch);
     check_starts(cmd->launch);
     if (driver->complete_status && !driver->complete_after) {
-        driver_fails(driver, driver->complete_status, value, cmd->launch->cookie);
+        driver_fails(driver, driver->complete_status, value, number, cmd->launch->cookie);
         driver->complete_status = FRIT_OK;
         return;
     }
@@ -561,13 +629,15 @@ static frit_status refusal_of(struct driver *driver, const frit_cmd *cmds, uint3
     return st;
 }
 
-static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+static frit_status submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err)
 {
     struct driver *driver = self;
     frit_status st = refusal_of(driver, cmds, count);
 
     (void)waits;
+    assert_null(queue);
     assert_int_equal(stride, sizeof(frit_cmd));
     assert_int_equal(n_waits, 0);
     TRY(check_lost(driver, err));
@@ -582,28 +652,36 @@ static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint
             end++;
         driver->barriers += end < count;
         check_group(cmds + i, end - i);
-        for (uint32_t k = i; k < end; k++)
-            run_command(driver, &cmds[driver->reverse ? end - 1 - (k - i) : k], *value);
+        for (uint32_t k = i; k < end; k++) {
+            uint32_t at = driver->reverse ? end - 1 - (k - i) : k;
+
+            run_command(driver, &cmds[at], *value, at + 1);
+        }
     }
     return FRIT_OK;
 }
 
-static const frit_failure *first_failure(const struct driver *driver, uint64_t known)
+/* Behind what is known. */
+static const frit_failure *first_failure(const struct driver *driver, const frit_failure *known)
 {
     for (uint32_t i = 0; i < driver->n_failures; i++) {
-        if (driver->failures[i].value > known)
-            return &driver->failures[i];
+        const frit_failure *failure = &driver->failures[i];
+
+        if (failure->value > known->value ||
+            (failure->value == known->value && known->command && failure->command > known->command))
+            return failure;
     }
     return NULL;
 }
 
-static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *out,
-                              frit_err *err)
+static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
+                              frit_failure *out, frit_err *err)
 {
     struct driver *driver = self;
-    const frit_failure *known = first_failure(driver, out->value);
+    const frit_failure *failure = first_failure(driver, out);
 
     (void)timeout_ns;
+    assert_null(queue);
     TRY(check_lost(driver, err));
     driver->is_lost = driver->lose;
     if (driver->lose)
@@ -612,10 +690,11 @@ static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, f
     atomic_fetch_add(&driver->waits, 1);
     if (value > atomic_load(&driver->waited))
         atomic_store(&driver->waited, value);
-    if (known && known->value <= value) {
-        out->status = known->status;
-        out->value = driver->nameless ? out->value : known->value;
-        out->cookie = known->cookie;
+    if (failure && failure->value <= value) {
+        out->status = failure->status;
+        out->value = driver->nameless ? out->value : failure->value;
+        out->command = driver->nameless ? out->command : failure->command;
+        out->cookie = failure->cookie;
         fail(err, out->status, "smoke came out");
         if (driver->on_tell)
             driver->on_tell(driver);
@@ -653,6 +732,9 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
     driver->plugin.instance = driver;
     driver->info.caps = (driver->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0) |
                         (driver->host_visible ? FRIT_CAP_HOST_VISIBLE : 0);
+    driver->info.n_heaps = 1;
+    driver->info.heap_stride = sizeof(driver->heap);
+    driver->info.heaps = &driver->heap;
     driver->entry = (struct device_entry){&driver->plugin, &driver->info, "scripted:0"};
     assert_int_equal(device_create(&driver->entry, &config, &device, &err), FRIT_OK);
     return device;

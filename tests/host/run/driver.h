@@ -34,20 +34,21 @@ struct driver_program {
     /* Script. */
     uint32_t n_candidates;
     uint32_t refuse;           /* bit: this candidate refuses every signature */
-    uint64_t alias;            /* of output 0 */
+    uint64_t alias;            /* inputs of output 0, a bit each */
     uint64_t workspace;        /* bytes that a block wants */
     bool relayout_first;       /* candidate 0 wants operand 0 in other strides, then refuses */
-    uint32_t generation;       /* what describe says */
     frit_status submit_status; /* of each submit with a launch of it */
     /* What happened. */
     uint32_t prepares, launches, last_candidate;
+    uint32_t specs;       /* not released yet; none is left at destroy */
+    uint64_t serial;      /* the generation, whatever the candidate; see driver_improves */
     uint64_t launched_at; /* timeline value of the last launch; has been waited for at destroy */
 };
 
 struct driver {
     /* Script. */
     bool reverse;                             /* commands between two BARRIERs run last first */
-    uint64_t alias;                           /* of every op's output 0 */
+    uint64_t alias;                           /* inputs of every op's output 0, a bit each */
     uint64_t room;                            /* bytes that alloc gives in all, 0: no limit */
     bool refuse_neg;                          /* supports says no */
     uint32_t refuse[4];                       /* likewise to these ops */
@@ -64,6 +65,7 @@ struct driver {
     bool workspace_dirty;                     /* they need not be */
     uint64_t derived;                         /* bytes that neg derives from its operand */
     uint32_t n_derived;                       /* how many memories of that size, 0: one */
+    uint32_t derived_arg;                     /* the number of the operand that is said to be */
     frit_status odd_answer;                   /* of prepare of neg, where it would be FRIT_OK */
     int64_t *out_strides;                     /* strides neg gives its output, NULL: dense */
     uint64_t out_align;                       /* alignment neg wants for its output */
@@ -98,13 +100,13 @@ struct driver {
     uint64_t last_tail; /* of operand 0 of the last launch */
     bool workspace_was_zero;
     uint32_t derived_fills;
-    frit_launch_spec last_spec;
 
     uint64_t timeline;
-    frit_failure failures[8]; /* values grow */
+    frit_failure failures[8]; /* values grow, and in one the commands */
     uint32_t n_failures;
     struct plugin plugin;
     frit_device_info info;
+    frit_heap heap;
     struct registry registry; /* no plugins */
     struct device_entry entry;
     struct versioned seed;
@@ -115,8 +117,13 @@ struct driver {
 frit_program driver_block(struct driver *driver, const struct driver_op *ops, uint32_t n_ops,
                           const int *out, bool foreign);
 
-/* Waits tell that the command of this timeline value failed. */
-void driver_fails(struct driver *driver, frit_status status, uint64_t value, uint64_t cookie);
+/* A better program is there: prepare is to be asked again. */
+void driver_improves(struct driver_program *program);
+
+/* Waits tell that the command of this number (FRIT_ALL_COMMANDS: it has none) in the submit of this
+ * timeline value failed. */
+void driver_fails(struct driver *driver, frit_status status, uint64_t value, uint32_t command,
+                  uint64_t cookie);
 
 /* Opens a device on it; device_destroy ends it. */
 frit_device *driver_device(struct driver *driver, int64_t max_ops);

@@ -66,7 +66,7 @@ static void test_copies_for_a_refused_candidate_are_not_made(void **state)
     bench_run(&b);
     bench_expect(&b, y, -60);
     assert_int_equal(driver.launches, 2);
-    bench_script(program)->generation = 1;
+    driver_improves(bench_script(program));
     bench_close(&b);
 }
 
@@ -131,7 +131,7 @@ static void test_new_generations_are_asked_again(void **state)
         b.values[y].value.buffer = NULL;
         if (i == 0) {
             bench_script(program)->refuse = 0;
-            bench_script(program)->generation = 1;
+            driver_improves(bench_script(program));
         }
     }
     assert_int_equal(bench_script(program)->prepares, 2);

@@ -529,12 +529,12 @@ static void test_senseless_answers_are_refused(void **state)
 {
     int64_t strides[2] = {-1, 4};
     struct driver negative = {.out_strides = strides};
-    struct driver greedy = {.derived = 64, .n_derived = FRIT_MAX_DERIVED + 1};
+    struct driver absent = {.derived = 64, .derived_arg = 7};
     struct driver unknown = {.odd_answer = 77};
 
     (void)state;
     expect_internal(&negative, "neg: scripted:0: prepare gives output 0 a negative stride");
-    expect_internal(&greedy, "neg: scripted:0: prepare asks for 5 derived memories, at most 4");
+    expect_internal(&absent, "neg: scripted:0: prepare derives memory from no operand");
     expect_internal(&unknown, "neg: scripted:0: prepare answered 77, which means nothing");
 }
 

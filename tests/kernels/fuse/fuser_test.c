@@ -227,17 +227,17 @@ static void test_outputs_are_limited(void **state)
     void *fuser = clone_of(f->list[NARROW].prototype);
     struct rig_ops ops;
 
-    for (uint32_t i = 0; i < FRIT_MAX_OUTPUTS + 1; i++) {
+    for (uint32_t i = 0; i < SCHED_OUTPUTS + 1; i++) {
         ops = (struct rig_ops){0};
         rig_unary(&ops, FRIT_OP_neg, rig_tensor(0, 1), rig_tensor(100 + i, 1), NULL);
         push(fuser, &ops, 0, 1);
-        check_state(fuser, true, i < FRIT_MAX_OUTPUTS ? i + 1 : FRIT_MAX_OUTPUTS, 900);
+        check_state(fuser, true, i < SCHED_OUTPUTS ? i + 1 : SCHED_OUTPUTS, 900);
     }
     ops = (struct rig_ops){0};
     rig_binary(&ops, FRIT_OP_add, rig_tensor(100, 1), rig_tensor(101, 1), rig_tensor(7, 1),
                RIG_DEAD(100, 101));
     push(fuser, &ops, 0, 1);
-    check_state(fuser, true, FRIT_MAX_OUTPUTS + 2, 900);
+    check_state(fuser, true, SCHED_OUTPUTS + 2, 900);
     kernels_destroy(fuser);
 }
 
@@ -282,10 +282,10 @@ static void test_size_is_limited(void **state)
     check_state(fuser, false, most, 900);
     kernels_reset(fuser);
     push_many(fuser, MATCH_ALIVE, FRIT_OP_add, false);
-    check_state(fuser, true, FRIT_MAX_OUTPUTS, 900);
+    check_state(fuser, true, SCHED_OUTPUTS, 900);
     kernels_reset(fuser);
     push_many(fuser, MATCH_ALIVE + 1, FRIT_OP_add, false);
-    check_state(fuser, false, FRIT_MAX_OUTPUTS, 900);
+    check_state(fuser, false, SCHED_OUTPUTS, 900);
     kernels_destroy(fuser);
 }
 

@@ -242,7 +242,9 @@ static void test_saved(void **state)
     rig_chain(&ops, 2);
     program = fuse(rig, &ops);
     assert_int_equal(program.table->to_state(program.self, bytes, &n, NULL), FRIT_OK);
-    assert_int_equal(kernels_from_state(&rig->device, bytes, n, &loaded, NULL), FRIT_OK);
+    assert_int_equal(
+        kernels_from_state(&rig->device, ops.op, ops.n, sizeof(ops.op[0]), bytes, n, &loaded, NULL),
+        FRIT_OK);
     fill(x, 64, 1);
     fill(y, 64, 2);
     rig_sign(&sig, 2, 1, 1, 2, dims);

@@ -168,7 +168,8 @@ static void test_load(void **state)
         frit_status st;
 
         failing_alloc_arm(n);
-        st = kernels_from_state(&rig->device, bytes, n_bytes, &program, NULL);
+        st = kernels_from_state(&rig->device, ops.op, ops.n, sizeof(ops.op[0]), bytes, n_bytes,
+                                &program, NULL);
         hit = failing_alloc_disarm();
         assert_int_equal(st, hit ? FRIT_NO_HOST_MEMORY : FRIT_OK);
         if (!st)

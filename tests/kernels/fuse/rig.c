@@ -149,7 +149,8 @@ void rig_init(struct rig *rig)
                                               .store_bytes = 1},
                                    .compile = compile,
                                    .release = release,
-                                   .generation = generation}};
+                                   .generation = generation,
+                                   .serial = &rig->serial}};
     rig->device.self = rig;
     assert_int_equal(kernels_open(&rig->device, NULL), FRIT_OK);
 }
@@ -264,7 +265,7 @@ void rig_bind(struct rig_launch *out, const frit_program *program, const frit_la
 {
     *out = (struct rig_launch){0};
     for (uint32_t i = 0; i < n_args; i++) {
-        out->args[i].memory = args[i];
+        out->args[i].memory = (frit_memory *)(void *)args[i];
         out->args[i].extent = args[i] ? n * sizeof(float) : 0;
         out->args[i].dtype = args[i] ? FRIT_F32 : FRIT_NO_DTYPE;
     }
@@ -280,7 +281,7 @@ void rig_bind(struct rig_launch *out, const frit_program *program, const frit_la
                                 .spec = spec,
                                 .args = out->args,
                                 .scalars = out->scalars,
-                                .workspace = out->workspace};
+                                .workspace = (frit_memory *)(void *)out->workspace};
 }
 
 void rig_run(const struct rig_launch *l)

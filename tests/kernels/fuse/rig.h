@@ -44,6 +44,7 @@ struct rig {
     atomic_int fails;       /* so many compiles fail */
     atomic_bool held;       /* compiles wait until it is false */
     atomic_uint generation; /* of all code */
+    uint64_t serial;
 };
 
 void rig_init(struct rig *rig);
@@ -78,7 +79,7 @@ struct rig_launch {
     frit_launch launch;
     frit_arg args[RIG_ARGS];
     frit_scalar scalars[RIG_ARGS];
-    char workspace[256];
+    _Alignas(8) char workspace[256];
 };
 void rig_bind(struct rig_launch *out, const frit_program *program, const frit_launch_spec *spec,
               float *const *args, uint32_t n_args, uint64_t n, const double *scalars,

@@ -294,7 +294,9 @@ static void add_transpose(struct model *m, uint32_t x)
 
     if (shape.rank == 0)
         return;
-    *attrs = (frit_attrs_swap){sizeof(*attrs), chance(m, shape.rank), chance(m, shape.rank)};
+    *attrs = (frit_attrs_swap){.struct_size = sizeof(*attrs),
+                               .axis = chance(m, shape.rank),
+                               .with = chance(m, shape.rank)};
     memcpy(dims, shape.dims, sizeof(dims));
     dims[attrs->axis] = shape.dims[attrs->with];
     dims[attrs->with] = shape.dims[attrs->axis];
@@ -392,7 +394,8 @@ static void add_repeat(struct model *m, uint32_t x)
 
     if (shape.rank == 0 || rig_count(&m->rig, x) > MOST / 3)
         return;
-    *attrs = (frit_attrs_repeat){sizeof(*attrs), chance(m, shape.rank), 1 + chance(m, 3)};
+    *attrs = (frit_attrs_repeat){
+        .struct_size = sizeof(*attrs), .axis = chance(m, shape.rank), .times = 1 + chance(m, 3)};
     memcpy(dims, shape.dims, sizeof(dims));
     dims[attrs->axis] *= attrs->times;
     add_view(m, FRIT_OP_repeat, x, attrs, shape.rank, dims, from_repeated);
@@ -462,7 +465,7 @@ static void add_select(struct model *m, uint32_t x)
     dims[axis] = 1 + chance(m, 6);
     index = gather ? index_input(m, shape.rank, dims, shape.dims[axis])
                    : index_input(m, 1, &dims[axis], shape.dims[axis]);
-    m->axis[m->rig.n_ops] = (frit_attrs_axis){sizeof(frit_attrs_axis), axis};
+    m->axis[m->rig.n_ops] = (frit_attrs_axis){.struct_size = sizeof(frit_attrs_axis), .axis = axis};
     add_move(m, gather ? FRIT_OP_gather : FRIT_OP_select,
              (struct rig_in[]){rig_value(x), rig_value(index)}, &m->axis[m->rig.n_ops], shape.rank,
              dims, from_selected);
@@ -507,7 +510,7 @@ static void add_cat(struct model *m, uint32_t x)
         extent += m->rig.values[in[i].value].dims[axis];
     }
     dims[axis] = extent;
-    m->axis[m->rig.n_ops] = (frit_attrs_axis){sizeof(frit_attrs_axis), axis};
+    m->axis[m->rig.n_ops] = (frit_attrs_axis){.struct_size = sizeof(frit_attrs_axis), .axis = axis};
     y = rig_op(&m->rig, FRIT_OP_cat, n, in, &m->axis[m->rig.n_ops], FRIT_I32, shape.rank, dims);
     keep(m, y);
     for (int64_t i = 0; i < rig_count(&m->rig, y); i++) {
@@ -536,7 +539,7 @@ static void add_stack(struct model *m, uint32_t x)
         dims[d] = d == axis ? n : shape.dims[d - (d > axis)];
     for (uint32_t i = 0; i < n; i++)
         in[i] = rig_value(chance(m, 2) ? x : input(m, shape.rank, shape.dims));
-    m->axis[m->rig.n_ops] = (frit_attrs_axis){sizeof(frit_attrs_axis), axis};
+    m->axis[m->rig.n_ops] = (frit_attrs_axis){.struct_size = sizeof(frit_attrs_axis), .axis = axis};
     y = rig_op(&m->rig, FRIT_OP_stack, n, in, &m->axis[m->rig.n_ops], FRIT_I32, shape.rank + 1,
                dims);
     keep(m, y);

@@ -245,7 +245,7 @@ static void around(const struct target *target, bool by_other_dims)
 {
     static const int64_t a_dims[] = {9, 40}, b_dims[] = {40, 70}, dims[] = {9, 70}, n[] = {70},
                          other[] = {3, 3, 70};
-    const frit_attrs_cast to = {sizeof(to), FRIT_F32};
+    const frit_attrs_cast to = {.struct_size = sizeof(to), .dtype = FRIT_F32};
     uint32_t a, b, bias, cast, twice, y, z, u;
     frit_attrs_dims shape = {.struct_size = sizeof(shape)};
     struct rig rig;
@@ -298,7 +298,7 @@ static void test_around(void **state)
 static void test_elsewhere(void **state)
 {
     static const int64_t dims[] = {8, 8};
-    const frit_attrs_swap swap = {sizeof(swap), 0, 1};
+    const frit_attrs_swap swap = {.struct_size = sizeof(swap), .axis = 0, .with = 1};
     uint32_t a, y, turned;
     struct rig rig;
 

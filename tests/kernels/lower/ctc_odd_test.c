@@ -180,7 +180,7 @@ static void test_around(void **state)
                     .items = 3,
                     .labels = 2,
                     .f64 = true};
-    const frit_attrs_order order = {sizeof(order), {3, {2, 0, 1}}};
+    const frit_attrs_order order = {.struct_size = sizeof(order), .order = {3, {2, 0, 1}}};
     const int64_t turned[] = {CLASSES, c.steps, c.items};
     struct rig alone, around;
     uint32_t in[CTC_OPERANDS], x[CTC_OPERANDS], y, z;

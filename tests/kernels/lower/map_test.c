@@ -279,7 +279,7 @@ static bool has_op(const struct rig *rig, uint32_t op)
 static void across(const int64_t *dims, uint32_t dtype, uint32_t lanes, bool tiled)
 {
     const int64_t turned[] = {dims[0], dims[2], dims[1]};
-    const frit_attrs_swap swap = {sizeof(swap), 1, 2};
+    const frit_attrs_swap swap = {.struct_size = sizeof(swap), .axis = 1, .with = 2};
     struct rig rig;
     uint32_t x, w, t, y;
 
@@ -329,7 +329,7 @@ static void test_across(void **state)
 static void test_across_kinds(void **state)
 {
     const int64_t dims[] = {150, 200}, turned[] = {200, 150}, both[] = {300, 200};
-    const frit_attrs_swap swap = {sizeof(swap), 0, 1};
+    const frit_attrs_swap swap = {.struct_size = sizeof(swap), .axis = 0, .with = 1};
     const frit_attrs_axis axis = {.struct_size = sizeof(axis), .axis = 0};
     struct rig rig;
     uint32_t b, x, y;
@@ -411,7 +411,8 @@ static void test_alias(void **state)
     y = op2(&rig, FRIT_OP_add, a, b, 2, dims);
     y = op2(&rig, FRIT_OP_add, y, c, 2, dims);
     t = rig_op(&rig, FRIT_OP_cast, 1, (struct rig_in[]){rig_value(d)},
-               &(frit_attrs_cast){sizeof(frit_attrs_cast), FRIT_F32}, FRIT_F32, 2, dims);
+               &(frit_attrs_cast){.struct_size = sizeof(frit_attrs_cast), .dtype = FRIT_F32},
+               FRIT_F32, 2, dims);
     y = op2(&rig, FRIT_OP_add, y, t, 2, dims);
     y = op2(&rig, FRIT_OP_add, y, e, 2, dims);
     t = op1(&rig, FRIT_OP_permute, e, &order, 2, dims);
@@ -589,8 +590,9 @@ static void test_malformed(void **state)
     const frit_attrs_order turned = {.struct_size = sizeof(turned), .order = {2, {1, 0}}};
     const frit_attrs_order beyond = {.struct_size = sizeof(beyond), .order = {2, {0, 2}}};
     const frit_attrs_axes axes = {.struct_size = sizeof(axes), .axes = {1, {2}}};
-    const frit_attrs_unfold unfold = {sizeof(unfold), 1, 5, 2};
-    const frit_attrs_swap swap = {sizeof(swap), 0, 7};
+    const frit_attrs_unfold unfold = {
+        .struct_size = sizeof(unfold), .axis = 1, .size = 5, .step = 2};
+    const frit_attrs_swap swap = {.struct_size = sizeof(swap), .axis = 0, .with = 7};
     const struct {
         uint32_t id, rank;
         const int64_t *dims;

@@ -353,7 +353,8 @@ static void run_row(const struct row *row, uint32_t dtype, bool exact)
     const struct lanes l = {dtype, frit_dtype_bits(dtype)};
     const int64_t n = rig_is_real(dtype) ? N_REALS : N_INTEGERS, dims = row->n == 1 ? n : n * n;
     const uint32_t result = row->test ? FRIT_BOOL : dtype;
-    const frit_attrs_cast widen = {sizeof(widen), rig_is_real(result) ? FRIT_F64 : FRIT_I64};
+    const frit_attrs_cast widen = {.struct_size = sizeof(widen),
+                                   .dtype = rig_is_real(result) ? FRIT_F64 : FRIT_I64};
     uint32_t in[3], out, wide;
     struct rig_in operands[3];
     uint64_t chance = 1;
@@ -470,7 +471,7 @@ static void run_cast(uint32_t from, uint32_t to)
         2147483647.5, -2147483648.5, 4294967295.5, 9.3e18,       1.9e19,        1.0019531250000002,
         5.96e-8,      2.98e-8};
     const int64_t dims = 700;
-    const frit_attrs_cast attrs = {sizeof(attrs), to};
+    const frit_attrs_cast attrs = {.struct_size = sizeof(attrs), .dtype = to};
     uint64_t chance = from * 32 + to;
     uint32_t x, y;
     struct rig rig;

@@ -215,7 +215,7 @@ static void test_rounds(void **state)
 /* Running sums of `rows` rows of 96. */
 static frit_status try_sums(int64_t rows, uint32_t most_rounds)
 {
-    const frit_attrs_axis axis = {sizeof(axis), 1};
+    const frit_attrs_axis axis = {.struct_size = sizeof(axis), .axis = 1};
     const int64_t dims[] = {rows, 96};
     frit_status status;
     struct rig rig;

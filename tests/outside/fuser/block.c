@@ -26,8 +26,7 @@ static bool operand_fits(const frit_operand *operand, const frit_slot_info *slot
         return false;
     if (slot->role == FRIT_ROLE_NUM && !scalar)
         return false;
-    return number_kind(operand->dtype) != NUMBER_NONE && !operand->quant &&
-           (scalar || operand->rank <= FRIT_MAX_RANK);
+    return number_kind(operand->dtype) != NUMBER_NONE && (scalar || operand->rank <= FRIT_MAX_RANK);
 }
 
 static bool op_fits(const struct row *row, enum fuser_kind kind, const frit_op_desc *op)
@@ -123,7 +122,7 @@ static bool coverable(const struct block *block)
             known |= value->extents;
         n_out += value->maker != BLOCK_NONE && value->dies == BLOCK_NONE;
     }
-    return known == wanted && n_out <= FRIT_MAX_OUTPUTS;
+    return known == wanted && n_out <= BLOCK_OUTPUTS;
 }
 
 void block_push(struct block *block, enum fuser_kind kind, const frit_op_desc *op)
@@ -152,7 +151,7 @@ void block_push(struct block *block, enum fuser_kind kind, const frit_op_desc *o
     }
     own->out = value_add(block, op->out, (uint16_t)block->n_ops, &full);
     if (op->attrs) {
-        uint64_t given;
+        uint32_t given;
 
         memcpy(&given, op->attrs, sizeof(given));
         memcpy(&own->attrs, op->attrs, given < row->attrs_size ? given : row->attrs_size);

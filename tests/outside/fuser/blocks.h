@@ -16,7 +16,7 @@
 
 #define BLOCKS_VERSION "1.0.0"
 
-enum { BLOCK_OPS = 64, BLOCK_EXTENTS = 64, BLOCK_NONE = 0xffff };
+enum { BLOCK_OPS = 64, BLOCK_OUTPUTS = 16, BLOCK_EXTENTS = 64, BLOCK_NONE = 0xffff };
 
 /* One per host. */
 struct instance {
@@ -67,19 +67,23 @@ void block_copy(struct block *to, const struct block *from);
 uint32_t block_args(const struct block *block, uint16_t *args, uint32_t *n_in);
 enum { BLOCK_ARGS = BLOCK_OPS * ROW_OPERANDS + BLOCK_OPS };
 
-/* The bytes of to_state; returns how many there are, writes what fits in `room`. */
-uint64_t state_write(const struct block *block, enum fuser_kind kind, void *bytes, uint64_t room);
-/* False where the bytes are not such a block. */
-bool state_read(struct block *block, enum fuser_kind kind, const void *bytes, uint64_t n_bytes);
+/* What is saved of a program: by what its block is told from others. */
+struct state {
+    uint32_t magic;
+    uint32_t kind;
+    uint64_t n_ops;
+    uint64_t digest; /* of the ops */
+};
+struct state state_of(const struct block *block, enum fuser_kind kind);
 
 struct program {
     const struct instance *instance;
     enum fuser_kind kind;
     /* Of the device; see frit_fuser_device. */
     void *device;
-    void (*kernel_unload)(void *self, void *kernel);
+    void (*kernel_unload)(void *self, frit_kernel *kernel);
     void *(*native_get)(void *self, void *object, frit_str name);
-    void *kernel;
+    frit_kernel *kernel;
     uint32_t n_args, n_in;
     uint16_t args[BLOCK_ARGS]; /* values */
     frit_candidate candidate;

@@ -127,7 +127,20 @@ static frit_status fuser_finish(void *self, frit_program *out, frit_err *err)
     return program_create(fuser->instance, fuser->device, fuser->kind, &fuser->block, out, err);
 }
 
+/* Whether the bytes are the state of what was pushed, which is all of the ops. */
+static bool fuser_is(struct fuser *fuser, uint32_t n_ops, const void *bytes, uint64_t n_bytes)
+{
+    struct state state;
+
+    if (n_ops == 0 || fuser->block.accepted != n_ops)
+        return false;
+    block_trim(&fuser->block);
+    state = state_of(&fuser->block, fuser->kind);
+    return n_bytes == sizeof(state) && memcmp(bytes, &state, sizeof(state)) == 0;
+}
+
 static frit_status fuser_from_state(void *instance, const frit_fuser_device *device, frit_str name,
+                                    const frit_op_desc *ops, uint32_t n_ops, uint32_t op_stride,
                                     const void *bytes, uint64_t n_bytes, frit_program *out,
                                     frit_err *err)
 {
@@ -141,11 +154,12 @@ static frit_status fuser_from_state(void *instance, const frit_fuser_device *dev
         fuser = fuser_create(instance, device, (enum fuser_kind)kind);
         if (!fuser)
             return blocks_fail(instance, err, FRIT_NO_HOST_MEMORY, "blocks: no memory for a fuser");
-        if (state_read(&fuser->block, fuser->kind, bytes, n_bytes))
+        fuser_push(fuser, ops, n_ops, op_stride);
+        if (fuser_is(fuser, n_ops, bytes, n_bytes))
             status = program_create(instance, device, fuser->kind, &fuser->block, out, err);
         else
             status = blocks_fail(instance, err, FRIT_INCOMPATIBLE,
-                                 "blocks: the saved program is of another kind");
+                                 "blocks: the saved program is of other ops");
         fuser_destroy(fuser);
         return status;
     }

@@ -12,7 +12,6 @@ static frit_status program_describe(void *self, frit_program_info *out, frit_err
     (void)err;
     out->n_candidates = 1;
     out->candidate_stride = sizeof(program->candidate);
-    out->generation = 0;
     out->n_ops = program->block.n_ops;
     out->name = program->kind == FUSER_MAP ? FRIT_STR("map") : FRIT_STR("row");
     out->candidates = &program->candidate;
@@ -77,24 +76,56 @@ static const frit_arg_sig *sig_at(const frit_signature *sig, uint32_t i)
 }
 
 /* An output is stored by the op that makes it.  It may take the memory of an input that nothing
- * reads from that op on, or that only this op reads, each element just before it is written. */
-static uint64_t alias_set(const struct program *program, const frit_signature *sig, uint32_t out)
+ * reads from that op on, or that only this op reads, each element just before it is written.
+ * Returns how many inputs those are. */
+static uint32_t find_aliases(const struct program *program, const frit_signature *sig, uint32_t out,
+                             uint32_t *inputs)
 {
     const struct block *block = &program->block;
     int32_t maker = block->values[program->args[out]].maker;
     uint32_t cls = block->ops[maker].row->cls;
     bool in_step = cls == FRIT_CLASS_MAP || cls == FRIT_CLASS_CAST || cls == FRIT_CLASS_COPY;
-    uint64_t set = 0;
+    uint32_t n = 0;
 
-    for (uint32_t i = 0; i < program->n_in && i < 64; i++) {
+    for (uint32_t i = 0; i < program->n_in; i++) {
         struct reads reads = reads_of(block, program->args[i]);
 
         if (reads.viewed >= maker || reads.direct > maker)
             continue;
         if (reads.direct < maker || (in_step && lies_like(sig_at(sig, i), sig_at(sig, out))))
-            set |= 1ull << i;
+            inputs[n++] = i;
     }
-    return set;
+    return n;
+}
+
+/* One piece of memory, of the spec. */
+static frit_status make_outputs(const struct program *program, const frit_signature *sig,
+                                frit_launch_spec *out, frit_err *err)
+{
+    const struct instance *instance = program->instance;
+    uint64_t bytes = sizeof(frit_output_spec) + program->n_in * sizeof(uint32_t);
+    frit_output_spec *outputs =
+        instance->core->mem_alloc(instance->host->self, sig->n_out * bytes, 64);
+    uint32_t *inputs = (uint32_t *)(outputs + sig->n_out);
+
+    if (!outputs)
+        return blocks_fail(instance, err, FRIT_NO_HOST_MEMORY, "blocks: no memory for a spec");
+    for (uint32_t k = 0; k < sig->n_out; k++) {
+        outputs[k] = (frit_output_spec){
+            .alias = inputs, .n_alias = find_aliases(program, sig, sig->n_in + k, inputs)};
+        inputs += outputs[k].n_alias;
+    }
+    out->n_outputs = sig->n_out;
+    out->output_stride = sizeof(*outputs);
+    out->outputs = outputs;
+    return FRIT_OK;
+}
+
+static void program_spec_release(void *self, const frit_launch_spec *spec)
+{
+    const struct program *program = self;
+
+    program->instance->core->mem_free(program->instance->host->self, (void *)spec->outputs);
 }
 
 static frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
@@ -112,18 +143,19 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
     machine_extents(program, sig->args->dims, sig->arg_stride, extents);
     out->workspace_bytes = machine_workspace(program, extents);
     out->workspace_align = 8;
-    for (uint32_t k = 0; k < sig->n_out; k++)
-        out->outputs[k].alias = alias_set(program, sig, sig->n_in + k);
     variant->n_bytes = 0;
-    return FRIT_OK;
+    return make_outputs(program, sig, out, err);
 }
 
 static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
 {
     const struct program *program = self;
+    struct state state = state_of(&program->block, program->kind);
 
     (void)err;
-    *n_bytes = state_write(&program->block, program->kind, bytes, *n_bytes);
+    if (*n_bytes)
+        memcpy(bytes, &state, *n_bytes < sizeof(state) ? *n_bytes : sizeof(state));
+    *n_bytes = sizeof(state);
     return FRIT_OK;
 }
 
@@ -160,6 +192,7 @@ const frit_program_table program_table = {
     .destroy = program_destroy,
     .to_state = program_to_state,
     .record = program_record,
+    .spec_release = program_spec_release,
 };
 
 frit_status program_create(const struct instance *instance, const frit_fuser_device *device,

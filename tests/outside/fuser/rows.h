@@ -20,7 +20,7 @@ struct tensor {
 
 /* The records of the rows; only KEY fields are set. */
 union row_attrs {
-    uint64_t struct_size;
+    uint32_t struct_size;
     frit_attrs_order order;
     frit_attrs_axes axes;
     frit_attrs_unfold unfold;

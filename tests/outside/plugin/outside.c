@@ -42,6 +42,8 @@ static frit_status enumerate(void *instance, frit_device_info *out, uint64_t str
                              uint32_t capacity, uint32_t *count, frit_driver_info *driver,
                              frit_err *err)
 {
+    static const frit_heap heap = {.struct_size = sizeof(heap), .bytes = 1u << 30};
+
     (void)instance, (void)stride, (void)driver, (void)err;
     *count = 1;
     if (capacity == 0)
@@ -51,19 +53,25 @@ static frit_status enumerate(void *instance, frit_device_info *out, uint64_t str
     out->name = FRIT_STR("a driver from outside the tree");
     out->fingerprint = FRIT_STR("outside-1");
     out->caps = FRIT_CAP_INLINE_QUEUE | FRIT_CAP_HOST_VISIBLE;
-    out->heap.bytes = 1u << 30;
+    out->n_heaps = 1;
+    out->heap_stride = sizeof(heap);
+    out->heaps = &heap;
     for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++)
         out->dtype_use[dtype] = frit_dtype_bits(dtype) ? FRIT_DTYPE_STORAGE : 0;
     out->dtype_use[FRIT_F32] |= FRIT_DTYPE_ARITHMETIC;
     return FRIT_OK;
 }
 
-static frit_status device_open(void *instance, uint32_t index, void **out, frit_err *err)
+static frit_status device_open(void *instance, uint32_t index, const frit_open_params *params,
+                               void **out, frit_err *err)
 {
     const struct driver *driver = instance;
-    struct device *device = take(driver, sizeof(*device), 64);
+    struct device *device;
 
     (void)index;
+    if (params->n_natives)
+        return refuse(driver, err, FRIT_UNSUPPORTED, "nothing to adopt");
+    device = take(driver, sizeof(*device), 64);
     if (!device)
         return refuse(driver, err, FRIT_NO_HOST_MEMORY, "no memory for a device");
     device->driver = driver;
@@ -88,7 +96,7 @@ static frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_al
     return out->memory ? FRIT_OK : refuse(driver, err, FRIT_NO_DEVICE_MEMORY, "no memory left");
 }
 
-static void memory_free(void *self, void *memory)
+static void memory_free(void *self, frit_memory *memory)
 {
     give(((struct device *)self)->driver, memory);
 }
@@ -161,8 +169,7 @@ static frit_status describe(void *self, frit_program_info *out, frit_err *err)
 static frit_status prepare(void *self, uint32_t candidate, const frit_signature *sig,
                            frit_launch_spec *out, frit_variant *variant, frit_err *err)
 {
-    (void)self, (void)candidate, (void)sig, (void)variant, (void)err;
-    out->n_phases = 1;
+    (void)self, (void)candidate, (void)sig, (void)out, (void)variant, (void)err;
     return FRIT_OK;
 }
 
@@ -206,12 +213,13 @@ static frit_status op_program(void *self, const frit_op_desc *op, frit_program *
 /* ---- the queue
  * ----------------------------------------------------------------------------------- */
 
-static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+static frit_status submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err)
 {
     struct device *device = self;
 
-    (void)waits, (void)n_waits, (void)err;
+    (void)queue, (void)waits, (void)n_waits, (void)err;
     for (uint32_t i = 0; i < count; i++) {
         const frit_cmd *cmd =
             (const frit_cmd *)(const void *)((const char *)cmds + (size_t)stride * i);
@@ -229,12 +237,12 @@ static frit_status submit(void *self, const frit_cmd *cmds, uint32_t count, uint
     return FRIT_OK;
 }
 
-static frit_status wait_value(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *out,
-                              frit_err *err)
+static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
+                              frit_failure *out, frit_err *err)
 {
     struct device *device = self;
 
-    (void)timeout_ns;
+    (void)queue, (void)timeout_ns;
     out->status = FRIT_OK;
     if (value <= atomic_load(&device->value))
         return FRIT_OK;

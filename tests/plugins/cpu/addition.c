@@ -60,6 +60,7 @@ static frit_status prepare(struct addition *a)
     a->spec.struct_size = sizeof a->spec;
     a->variant.struct_size = sizeof a->variant;
     status = table->prepare(a->program.self, 0, &sig, &a->spec, &a->variant, &a->rig->err);
+    a->has_spec = status >= 0;
     if (status == FRIT_PREPARE_NEEDS_COMPILE)
         status = table->compile(a->program.self, 0, &a->variant, NULL, &a->rig->err);
     return status;
@@ -117,12 +118,14 @@ frit_status addition_run(struct addition *a, uint64_t *value)
     const frit_cmd cmd = {.struct_size = sizeof cmd, .kind = FRIT_CMD_LAUNCH, .launch = &launch};
 
     memcpy(&scalar.bits, &three, sizeof three);
-    return a->rig->backend->submit(a->rig->device, &cmd, 1, sizeof cmd, NULL, 0, value,
+    return a->rig->backend->submit(a->rig->device, NULL, &cmd, 1, sizeof cmd, NULL, 0, value,
                                    &a->rig->err);
 }
 
 void addition_close(struct addition *a)
 {
+    if (a->has_spec && a->program.table->spec_release)
+        a->program.table->spec_release(a->program.self, &a->spec);
     if (a->program.self)
         a->program.table->destroy(a->program.self);
     a->rig->backend->free(a->rig->device, a->x.memory);

@@ -10,6 +10,7 @@ struct addition {
     frit_allocation x, y;
     frit_program program;
     frit_launch_spec spec;
+    bool has_spec;
     frit_variant variant;
     frit_arg args[3]; /* the scalar keeps its place */
     uint64_t n;

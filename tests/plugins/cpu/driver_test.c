@@ -53,10 +53,11 @@ static void one_device(void **state)
     void *other;
 
     assert_int_equal(info.type, FRIT_DEVICE_PROCESSOR);
-    assert_true(info.heap.bytes > 0 && info.name.len > 0);
+    assert_true(info.n_heaps > 0 && info.heaps->bytes > 0 && info.name.len > 0);
     assert_int_equal(info.dtype_use[FRIT_BF16], FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC);
     assert_int_equal(info.dtype_use[FRIT_Q4], FRIT_DTYPE_STORAGE);
-    assert_int_equal(rig->backend->device_open(rig->instance, 1, &other, &rig->err), FRIT_INVALID);
+    assert_int_equal(rig->backend->device_open(rig->instance, 1, &rig_params, &other, &rig->err),
+                     FRIT_INVALID);
     assert_null(other);
     assert_int_equal(rig->backend->enumerate(rig->instance, NULL, 0, 0, &count, &driver, &rig->err),
                      FRIT_OK);
@@ -136,7 +137,8 @@ static void check_short_argument(struct rig *rig, int arg, uint64_t lacks, float
     a.args[arg].extent -= lacks * sizeof(float);
     assert_int_equal(addition_run(&a, &value), FRIT_OK);
     failure.value = value - 1; /* earlier ones are known */
-    assert_int_equal(rig->backend->wait(rig->device, value, UINT64_MAX, &failure, &err), FRIT_OK);
+    assert_int_equal(rig->backend->wait(rig->device, NULL, value, UINT64_MAX, &failure, &err),
+                     FRIT_OK);
     assert_int_equal(failure.status, lacks ? FRIT_INTERNAL : FRIT_OK);
     if (lacks) {
         char text[64];
@@ -233,12 +235,12 @@ static void no_memory_for_a_launch(void **state)
     rig->refuse = 1;
     assert_int_equal(addition_run(&a, &value), FRIT_OK);
     assert_int_equal(rig->refuse, 0);
-    assert_int_equal(rig->backend->wait(rig->device, value, 0, &failure, &rig->err), FRIT_OK);
+    assert_int_equal(rig->backend->wait(rig->device, NULL, value, 0, &failure, &rig->err), FRIT_OK);
     assert_int_equal(failure.status, FRIT_NO_HOST_MEMORY);
     assert_int_equal(failure.cookie, 77);
     assert_int_equal(addition_run(&a, &value), FRIT_OK);
     failure = (frit_failure){.struct_size = sizeof failure, .value = value - 1};
-    assert_int_equal(rig->backend->wait(rig->device, value, 0, &failure, &rig->err), FRIT_OK);
+    assert_int_equal(rig->backend->wait(rig->device, NULL, value, 0, &failure, &rig->err), FRIT_OK);
     assert_int_equal(failure.status, FRIT_OK);
     assert_true(((const float *)a.y.host_pointer)[99] == 102);
     addition_close(&a);

@@ -19,12 +19,12 @@ static frit_status live(struct rig *rig, uint64_t n)
     if (status)
         return status;
     rig->backend = rig->plugin->get_interface(rig->instance, FRIT_STR(FRIT_BACKEND));
-    status = rig->backend->device_open(rig->instance, 0, &rig->device, &rig->err);
+    status = rig->backend->device_open(rig->instance, 0, &rig_params, &rig->device, &rig->err);
     if (!status) {
         status = addition_open(&a, rig, n);
         if (!status) {
             assert_int_equal(addition_run(&a, &value), FRIT_OK); /* it is wait that tells */
-            assert_int_equal(rig->backend->wait(rig->device, value, 0, &failure, &rig->err),
+            assert_int_equal(rig->backend->wait(rig->device, NULL, value, 0, &failure, &rig->err),
                              FRIT_OK);
             status = failure.status;
             if (!status)

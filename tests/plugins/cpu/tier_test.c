@@ -255,7 +255,8 @@ static void need_llvm(struct host *host)
     if (rig_load(&host->rig))
         fail_msg("%s", host->rig.err.text);
     host->rig.backend = host->rig.plugin->get_interface(host->rig.instance, FRIT_STR(FRIT_BACKEND));
-    if (host->rig.backend->device_open(host->rig.instance, 0, &host->rig.device, &host->rig.err)) {
+    if (host->rig.backend->device_open(host->rig.instance, 0, &rig_params, &host->rig.device,
+                                       &host->rig.err)) {
         host->rig.plugin->close(host->rig.instance);
         skip();
     }
@@ -282,12 +283,14 @@ static void run(struct addition *a)
             fail_msg("element %d is %g", (int)i, (double)y[i]);
 }
 
-static uint32_t generation(const struct addition *a)
+static uint64_t generation(const struct addition *a)
 {
+    uint64_t generation = a->program.table->generation(a->program.self, 0, &a->variant);
     frit_program_info info = {.struct_size = sizeof info};
 
     assert_int_equal(a->program.table->describe(a->program.self, &info, NULL), FRIT_OK);
-    return info.generation;
+    assert_true(__atomic_load_n(info.serial, __ATOMIC_ACQUIRE) >= generation);
+    return generation;
 }
 
 /* One life in which an addition runs once. */
@@ -468,8 +471,9 @@ static void without_a_library(void **state)
     *rig = (struct rig){.tier = "1", .llvm = NOWHERE, .own_table = own_table};
     assert_int_equal(rig_load(rig), FRIT_OK);
     rig->backend = rig->plugin->get_interface(rig->instance, FRIT_STR(FRIT_BACKEND));
-    assert_int_equal(rig->backend->device_open(rig->instance, 0, &rig->device, &rig->err),
-                     FRIT_UNSUPPORTED);
+    assert_int_equal(
+        rig->backend->device_open(rig->instance, 0, &rig_params, &rig->device, &rig->err),
+        FRIT_UNSUPPORTED);
     assert_non_null(strstr(rig->err.text, NOWHERE));
     rig->plugin->close(rig->instance);
     assert_int_equal(rig->live, 0);

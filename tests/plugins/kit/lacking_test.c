@@ -40,11 +40,12 @@ static void compilers_are_whole(void **state)
 
 /* ---- programs ---- */
 
-static frit_status own_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                              const frit_point *waits, uint32_t n_waits, uint64_t *value,
-                              frit_err *err)
+static frit_status own_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                              uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                              uint64_t *value, frit_err *err)
 {
-    (void)self, (void)cmds, (void)count, (void)stride, (void)waits, (void)n_waits, (void)value;
+    (void)self, (void)queue, (void)cmds, (void)count, (void)stride, (void)waits, (void)n_waits,
+        (void)value;
     return err->status;
 }
 
@@ -64,7 +65,7 @@ static void somebody_runs_a_program(void **state)
 
     assert_int_equal(kit_open(&driver, &rig->root, &instance, &rig->err), FRIT_OK);
     own = instance;
-    assert_int_equal(own->backend.device_open(own, 0, &device, &rig->err), FRIT_OK);
+    assert_int_equal(own->backend.device_open(own, 0, &rig_params, &device, &rig->err), FRIT_OK);
     live = rig->live;
     op_of(&op, FRIT_OP_add, 1, 2, 3, 0);
     assert_int_equal(own->backend.op_program(device, &op.desc, &program, &rig->err), FRIT_INTERNAL);

@@ -40,10 +40,11 @@ frit_status late_write(void *self, const frit_transfer *to, const void *from, ui
                        frit_err *err);
 frit_status late_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
                       frit_err *err);
-frit_status late_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                        const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
-frit_status late_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
-                      frit_err *err);
+frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                        uint32_t stride, const frit_point *waits, uint32_t n_waits, uint64_t *value,
+                        frit_err *err);
+frit_status late_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
+                      frit_failure *failure, frit_err *err);
 
 /* Begins the thread. */
 frit_status late_open(struct kit_device *device, frit_err *err);

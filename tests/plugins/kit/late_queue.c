@@ -4,14 +4,16 @@
 #include <string.h>
 
 #include "late.h"
+#include "util/memory.h"
 
 enum node_kind { NODE_END, NODE_COPY, NODE_FILL, NODE_LAUNCH };
 
 struct node {
     struct node *next;
     enum node_kind kind;
-    uint64_t value; /* END: reached */
-    char *to;       /* COPY, FILL */
+    uint64_t value;   /* of its submit; END: reached */
+    uint32_t command; /* its number in the submit */
+    char *to;         /* COPY, FILL */
     const char *from;
     uint64_t bytes, pattern;
     uint32_t pattern_bytes;
@@ -49,10 +51,12 @@ static frit_status run_launch(const struct late *late, const struct node *node, 
     return node->run(&node->call, err);
 }
 
-/* Notes the first failure on the way to a value.  True: the device is lost. */
-static bool run_node(struct late *late, const struct node *node, struct fault *fault)
+/* True: the device is lost. */
+static bool run_node(struct late *late, const struct node *node)
 {
-    struct fault own = {.cookie = node->launch.cookie, .err = {.struct_size = sizeof own.err}};
+    struct fault fault = {.cookie = node->launch.cookie,
+                          .command = node->command,
+                          .err = {.struct_size = sizeof fault.err}};
     frit_status status = FRIT_OK;
 
     if (node->kind == NODE_COPY)
@@ -60,17 +64,15 @@ static bool run_node(struct late *late, const struct node *node, struct fault *f
     else if (node->kind == NODE_FILL)
         run_fill(node);
     else if (node->kind == NODE_LAUNCH)
-        status = run_launch(late, node, &own.err);
+        status = run_launch(late, node, &fault.err);
     if (status == FRIT_DEVICE_LOST) {
-        progress_lose(&late->progress, &own);
+        progress_lose(&late->progress, &fault);
         return true;
     }
-    if (status && !fault->err.status)
-        *fault = own;
-    if (node->kind == NODE_END) {
-        progress_reach(&late->progress, node->value, fault->err.status ? fault : NULL);
-        fault->err.status = FRIT_OK;
-    }
+    if (status)
+        progress_fail(&late->progress, node->value, &fault);
+    if (node->kind == NODE_END)
+        progress_reach(&late->progress, node->value, NULL);
     return false;
 }
 
@@ -95,13 +97,12 @@ static void *run_queue(void *arg)
 {
     const struct kit_device *device = arg;
     struct late *late = late_of(device);
-    struct fault fault = {0};
     struct node *node;
     bool lost = false;
 
     while ((node = next_node(late))) {
         if (!lost)
-            lost = run_node(late, node, &fault);
+            lost = run_node(late, node);
         plug_free(&device->instance->plug, node);
     }
     return NULL;
@@ -211,6 +212,8 @@ static frit_status take(const struct kit_device *device, struct list *list, uint
     pthread_mutex_lock(&late->lock);
     status = progress_issue(&late->progress, &end->value, err);
     if (!status) {
+        for (struct node *node = list->first; node; node = node->next)
+            node->value = end->value;
         *value = end->value;
         *(late->last ? &late->last->next : &late->first) = list->first;
         late->last = end;
@@ -266,9 +269,9 @@ static frit_status add_launch(const struct kit_device *device, struct list *list
     return FRIT_OK;
 }
 
-static char *address(const void *memory, uint64_t offset)
+static char *address(const frit_memory *memory, uint64_t offset)
 {
-    return ((const struct serial_memory *)memory)->data + offset;
+    return memory->data + offset;
 }
 
 static frit_status add_fill(const struct kit_device *device, struct list *list, const frit_cmd *cmd,
@@ -288,8 +291,6 @@ static frit_status add_fill(const struct kit_device *device, struct list *list, 
 static frit_status add_command(const struct kit_device *device, struct list *list,
                                const frit_cmd *cmd, frit_err *err)
 {
-    if (cmd->flags & FRIT_MUST_UNDERSTAND)
-        return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED, "unknown flags");
     switch (cmd->kind) {
     case FRIT_CMD_COPY:
         return add_copy(device, list, address(cmd->dst, cmd->dst_offset),
@@ -349,16 +350,22 @@ frit_status late_read(void *self, const frit_transfer *from, void *into, uint64_
     return status;
 }
 
-frit_status late_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32_t stride,
-                        const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                        uint32_t stride, const frit_point *waits, uint32_t n_waits, uint64_t *value,
+                        frit_err *err)
 {
     const struct kit_device *device = self;
-    frit_status status = progress_check(&late_of(device)->progress, waits, n_waits, err);
+    frit_status status = progress_check_queue(&late_of(device)->progress, queue, err);
     struct list list = {0};
 
-    for (uint32_t i = 0; i < count && !status; i++)
+    if (!status)
+        status = progress_check(&late_of(device)->progress, waits, n_waits, err);
+    for (uint32_t i = 0; i < count && !status; i++) {
         status = add_command(
             device, &list, (const frit_cmd *)(const void *)((const char *)cmds + i * stride), err);
+        if (list.last && !list.last->command)
+            list.last->command = i + 1;
+    }
     if (!status)
         status = take(device, &list, value, err);
     if (status)
@@ -366,10 +373,12 @@ frit_status late_submit(void *self, const frit_cmd *cmds, uint32_t count, uint32
     return status;
 }
 
-frit_status late_wait(void *self, uint64_t value, uint64_t timeout_ns, frit_failure *failure,
-                      frit_err *err)
+frit_status late_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
+                      frit_failure *failure, frit_err *err)
 {
     const struct kit_device *device = self;
+    frit_status status = progress_check_queue(&late_of(device)->progress, queue, err);
 
-    return progress_wait(&late_of(device)->progress, value, timeout_ns, failure, err);
+    return status ? status
+                  : progress_wait(&late_of(device)->progress, value, timeout_ns, failure, err);
 }

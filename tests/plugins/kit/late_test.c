@@ -24,8 +24,10 @@ static frit_status prepare_add(struct rig *rig, const frit_program *program, boo
 {
     const frit_arg_sig args[3] = {sig_of(2, 3, turned), sig_of(2, 3, false), sig_of(2, 3, false)};
     frit_launch_spec spec;
+    frit_status status = prepare(rig, program, args, 2, &spec, variant);
 
-    return prepare(rig, program, args, 2, &spec, variant);
+    program->table->spec_release(program->self, &spec);
+    return status;
 }
 
 static frit_status compile(struct rig *rig, const frit_program *program,
@@ -34,12 +36,17 @@ static frit_status compile(struct rig *rig, const frit_program *program,
     return program->table->compile(program->self, 0, variant, NULL, &rig->err);
 }
 
-static uint32_t generation(struct rig *rig, const frit_program *program)
+static uint64_t generation(const frit_program *program, const frit_variant *variant)
+{
+    return program->table->generation(program->self, 0, variant);
+}
+
+static uint64_t serial(struct rig *rig, const frit_program *program)
 {
     frit_program_info info = {.struct_size = sizeof info};
 
     assert_int_equal(program->table->describe(program->self, &info, &rig->err), FRIT_OK);
-    return info.generation;
+    return __atomic_load_n(info.serial, __ATOMIC_ACQUIRE);
 }
 
 /* ---- the device ---- */
@@ -65,7 +72,7 @@ static void a_device_without_its_own_is_none(void **state)
     int64_t live = rig->live;
 
     rig->refuse = 2; /* the kit's struct, then the driver's */
-    assert_int_equal(rig->backend->device_open(rig->instance, 0, &device, &rig->err),
+    assert_int_equal(rig->backend->device_open(rig->instance, 0, &rig_params, &device, &rig->err),
                      FRIT_NO_HOST_MEMORY);
     assert_string_equal(rig->err.text, "late: no memory for a queue");
     assert_null(device);
@@ -137,13 +144,16 @@ static void better_code_is_a_new_generation(void **state)
         assert_int_equal(compile(rig, &program, &variants[turned]), FRIT_OK);
     }
     launch_of(rig, &l, &program, 3);
-    assert_int_equal(generation(rig, &program), 0);
+    assert_int_equal(serial(rig, &program), 0);
     for (uint32_t turned = 0; turned < 2; turned++) {
         l.variant = variants[turned];
         assert_int_equal(kit_call_of(rig->device, &l.launch, &call, &rig->err), FRIT_OK);
         assert_int_equal(((struct late_code *)call.code)->dense, !turned);
+        assert_int_equal(generation(&program, &variants[turned]), 0);
         atomic_fetch_add(&((struct late_code *)call.code)->better, 1);
-        assert_int_equal(generation(rig, &program), turned + 1);
+        kit_improved(rig->device);
+        assert_int_equal(serial(rig, &program), turned + 1);
+        assert_int_equal(generation(&program, &variants[turned]), 1);
     }
     rig->backend->free(rig->device, l.memory.memory);
     program.table->destroy(program.self);
@@ -233,7 +243,8 @@ static frit_status submit(struct rig *rig, const struct launch *l, uint32_t coun
     for (uint32_t i = 0; i < count; i++)
         cmds[i] =
             (frit_cmd){.struct_size = sizeof *cmds, .kind = FRIT_CMD_LAUNCH, .launch = &l->launch};
-    return rig->backend->submit(rig->device, cmds, count, sizeof *cmds, NULL, 0, value, &rig->err);
+    return rig->backend->submit(rig->device, NULL, cmds, count, sizeof *cmds, NULL, 0, value,
+                                &rig->err);
 }
 
 static frit_program compiled_launch(struct rig *rig, struct launch *l)
@@ -252,7 +263,7 @@ static frit_status wait_for(struct rig *rig, uint64_t known, uint64_t value, uin
                             frit_failure *failure)
 {
     *failure = (frit_failure){.struct_size = sizeof *failure, .value = known};
-    return rig->backend->wait(rig->device, value, timeout_ns, failure, &rig->err);
+    return rig->backend->wait(rig->device, NULL, value, timeout_ns, failure, &rig->err);
 }
 
 static void submit_returns_before_the_work_is_done(void **state)
@@ -310,6 +321,12 @@ static void failures_name_their_launch(void **state)
     assert_int_equal(failure.value, second);
     assert_int_equal(failure.cookie, 70);
     assert_string_equal(rig->err.text, "late: the launch that fails");
+    assert_int_equal(failure.command, 1);
+    assert_int_equal(rig->backend->wait(rig->device, NULL, third, UINT64_MAX, &failure, &rig->err),
+                     FRIT_OK);
+    assert_int_equal(failure.status, FRIT_IO); /* the next one that is not known */
+    assert_int_equal(failure.value, second);
+    assert_int_equal(failure.command, 2);
     assert_int_equal(wait_for(rig, second, third, UINT64_MAX, &failure), FRIT_OK);
     assert_int_equal(failure.status, FRIT_OK);
     rig->backend->free(rig->device, l.memory.memory);
@@ -371,7 +388,7 @@ static void a_device_may_be_lost_after_a_failure(void **state)
     }
     live = rig->live;
     assert_int_equal(
-        rig->backend->submit(rig->device, cmds, 3, sizeof *cmds, NULL, 0, &value, &rig->err),
+        rig->backend->submit(rig->device, NULL, cmds, 3, sizeof *cmds, NULL, 0, &value, &rig->err),
         FRIT_OK);
     assert_int_equal(wait_for(rig, 0, value, UINT64_MAX, &failure), FRIT_DEVICE_LOST);
     assert_int_equal(failure.status, FRIT_DEVICE_LOST);

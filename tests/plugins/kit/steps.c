@@ -122,10 +122,11 @@ frit_status submit_and_wait(struct rig *rig, const struct launch *l, frit_failur
     const frit_cmd cmd = {.struct_size = sizeof cmd, .kind = FRIT_CMD_LAUNCH, .launch = &l->launch};
     uint64_t value = 0;
     frit_status status =
-        rig->backend->submit(rig->device, &cmd, 1, sizeof cmd, NULL, 0, &value, &rig->err);
+        rig->backend->submit(rig->device, NULL, &cmd, 1, sizeof cmd, NULL, 0, &value, &rig->err);
 
     *failure = (frit_failure){.struct_size = sizeof *failure};
     if (!status)
-        assert_int_equal(rig->backend->wait(rig->device, value, 0, failure, &rig->err), FRIT_OK);
+        assert_int_equal(rig->backend->wait(rig->device, NULL, value, 0, failure, &rig->err),
+                         FRIT_OK);
     return status;
 }

@@ -140,9 +140,9 @@ static void submit(struct rig *rig, const struct op_run *run, struct launch_rig 
     uint64_t value;
 
     assert_int_equal(
-        rig->backend->submit(rig->device, &cmd, 1, sizeof cmd, NULL, 0, &value, &rig->err),
+        rig->backend->submit(rig->device, NULL, &cmd, 1, sizeof cmd, NULL, 0, &value, &rig->err),
         FRIT_OK);
-    assert_int_equal(rig->backend->wait(rig->device, value, 0, &failure, &rig->err), FRIT_OK);
+    assert_int_equal(rig->backend->wait(rig->device, NULL, value, 0, &failure, &rig->err), FRIT_OK);
     assert_int_equal(failure.status, FRIT_OK);
 }
 

@@ -13,7 +13,7 @@ struct setting {
     frit_arg arg;
     frit_launch_spec spec;
     frit_launch launch;
-    void *kernel;
+    frit_kernel *kernel;
     frit_cmd cmd;
 };
 
@@ -95,7 +95,7 @@ static frit_status dispatch(struct setting *s, double by, uint64_t *value)
 
     memcpy(&scalar.bits, &by, sizeof by);
     s->launch.scalars = &scalar;
-    return s->rig.backend->submit(s->rig.device, &s->cmd, 1, sizeof s->cmd, NULL, 0, value,
+    return s->rig.backend->submit(s->rig.device, NULL, &s->cmd, 1, sizeof s->cmd, NULL, 0, value,
                                   &s->rig.err);
 }
 
@@ -136,7 +136,8 @@ static void a_kernel_runs(void **state)
     uint64_t value = 0;
 
     assert_int_equal(dispatch(s, 1.5, &value), FRIT_OK);
-    assert_int_equal(s->rig.backend->wait(s->rig.device, value, 0, &failure, &s->rig.err), FRIT_OK);
+    assert_int_equal(s->rig.backend->wait(s->rig.device, NULL, value, 0, &failure, &s->rig.err),
+                     FRIT_OK);
     assert_int_equal(failure.status, FRIT_OK);
     assert_true(floats[3] == 0 && floats[4] == 1.5f && floats[5] == 1.5f && floats[6] == 0);
 }
@@ -155,14 +156,15 @@ static void a_kernel_fails(void **state)
     for (int i = 0; i < 2; i++) {
         failure.value = 0;
         memset(s->rig.err.text, 0, sizeof s->rig.err.text);
-        assert_int_equal(s->rig.backend->wait(s->rig.device, fine, 0, &failure, &s->rig.err),
+        assert_int_equal(s->rig.backend->wait(s->rig.device, NULL, fine, 0, &failure, &s->rig.err),
                          FRIT_OK);
         assert_int_equal(failure.status, FRIT_IO);
         assert_int_equal(failure.value, failed);
         assert_int_equal(failure.cookie, 42);
         assert_string_equal(s->rig.err.text, "it is negative");
     }
-    assert_int_equal(s->rig.backend->wait(s->rig.device, fine, 0, &failure, &s->rig.err), FRIT_OK);
+    assert_int_equal(s->rig.backend->wait(s->rig.device, NULL, fine, 0, &failure, &s->rig.err),
+                     FRIT_OK);
     assert_int_equal(failure.status, FRIT_OK);
     assert_true(floats[4] == 2);
 }
@@ -182,10 +184,11 @@ static void the_first_of_a_submit(void **state)
     s->launch.scalars = second.scalars = &scalar;
     second.cookie = 43;
     cmds[1].launch = &second;
-    assert_int_equal(
-        s->rig.backend->submit(s->rig.device, cmds, 2, sizeof *cmds, NULL, 0, &value, &s->rig.err),
-        FRIT_OK);
-    assert_int_equal(s->rig.backend->wait(s->rig.device, value, 0, &failure, &s->rig.err), FRIT_OK);
+    assert_int_equal(s->rig.backend->submit(s->rig.device, NULL, cmds, 2, sizeof *cmds, NULL, 0,
+                                            &value, &s->rig.err),
+                     FRIT_OK);
+    assert_int_equal(s->rig.backend->wait(s->rig.device, NULL, value, 0, &failure, &s->rig.err),
+                     FRIT_OK);
     assert_int_equal(failure.cookie, 42);
 }
 
@@ -232,7 +235,7 @@ static void spans_of_commands(void **state)
     for (int i = 0; i < 2; i++) {
         assert_string_equal(s->rig.spans, "");
         s->rig.tracing = i == 1;
-        assert_int_equal(s->rig.backend->submit(s->rig.device, cmds, 3, sizeof *cmds, NULL, 0,
+        assert_int_equal(s->rig.backend->submit(s->rig.device, NULL, cmds, 3, sizeof *cmds, NULL, 0,
                                                 &value, &s->rig.err),
                          FRIT_OK);
     }

@@ -47,7 +47,8 @@ static frit_failure tell(struct progress *progress, uint64_t known, uint64_t val
         assert_int_equal(err.native_code, 11);
     } else {
         assert_int_equal(failure.value, known);
-        assert_int_equal(failure.cookie, 0);
+        assert_int_equal(failure.command, 0);
+        assert_int_equal(failure.cookie, 78);
         assert_string_equal(err.text, "");
     }
     return failure;
@@ -103,6 +104,58 @@ static void more_than_there_is_room_for(void **state)
     progress_fini(&progress);
 }
 
+/* ---- several of one value ---- */
+
+static void expect(struct progress *progress, uint64_t known, uint32_t command, uint64_t value,
+                   frit_failure expected)
+{
+    frit_failure failure = {.struct_size = sizeof failure, .value = known, .command = command};
+    frit_err err = {.struct_size = sizeof err};
+
+    assert_int_equal(progress_wait(progress, value, 0, &failure, &err), FRIT_OK);
+    assert_int_equal(failure.status, expected.status);
+    if (!expected.status)
+        return;
+    assert_int_equal(failure.value, expected.value);
+    assert_int_equal(failure.command, expected.command);
+    assert_int_equal(failure.cookie, expected.cookie);
+}
+
+static frit_failure failed(uint64_t value, uint32_t command, uint64_t cookie)
+{
+    return (frit_failure){.status = FRIT_IO, .value = value, .command = command, .cookie = cookie};
+}
+
+/* Commands 2, 4, 6 ... of value 1, one more than there is room for. */
+static void each_command_is_told(void **state)
+{
+    const frit_failure none = {.status = FRIT_OK};
+    struct progress progress;
+    uint64_t value = 0;
+    frit_err err = {.struct_size = sizeof err};
+
+    (void)state;
+    progress_init(&progress, &plug);
+    assert_int_equal(progress_issue(&progress, &value, &err), FRIT_OK);
+    assert_int_equal(progress_issue(&progress, &value, &err), FRIT_OK);
+    for (uint32_t i = 1; i <= PROGRESS_FAULTS + 1; i++) {
+        struct fault fault = fault_of(i);
+
+        fault.command = 2 * i;
+        progress_fail(&progress, 1, &fault);
+    }
+    progress_reach(&progress, 1, NULL);
+    progress_reach(&progress, 2, NULL);
+    for (int again = 0; again < 2; again++)
+        expect(&progress, 0, 0, 1, failed(1, 2, 1));
+    expect(&progress, 1, 2, 2, failed(1, 4, 2));
+    expect(&progress, 1, 5, 2, failed(1, 6, 3));
+    expect(&progress, 1, 2 * PROGRESS_FAULTS - 2, 2, failed(1, FRIT_ALL_COMMANDS, PROGRESS_FAULTS));
+    expect(&progress, 1, FRIT_ALL_COMMANDS, 2, none);
+    expect(&progress, 1, 0, 2, none);
+    progress_fini(&progress);
+}
+
 /* ---- queues that run on ---- */
 
 static frit_status wait_for(struct progress *progress, uint64_t known, uint64_t value,
@@ -134,6 +187,7 @@ static void what_is_not_reached_is_waited_for(void **state)
 {
     const uint64_t ms = 1000000;
     struct progress progress;
+    frit_queue *other = (frit_queue *)(void *)&progress;
     frit_failure failure;
     uint64_t begun;
     frit_err err;
@@ -149,13 +203,13 @@ static void what_is_not_reached_is_waited_for(void **state)
     assert_true(now_ns() - begun >= 5 * ms);
     assert_int_equal(failure.status, FRIT_OK);
     assert_int_equal(wait_for(&progress, 0, 3, UINT64_MAX, &failure, &err), FRIT_INVALID);
-    assert_string_equal(err.text,
-                        "test: wait for value 3 of queue 0, but the only queue is 0, at 2");
+    assert_string_equal(err.text, "test: wait for value 3, but the queue is at 2");
     progress_reach(&progress, 1, NULL);
     assert_int_equal(wait_for(&progress, 0, 1, UINT64_MAX, &failure, &err), FRIT_OK);
     assert_int_equal(wait_for(&progress, 0, 2, 0, &failure, &err), FRIT_TIMEOUT);
-    assert_int_equal(progress_check(&progress, (frit_point[]){{0, 2}, {0, 1}}, 2, &err), FRIT_OK);
-    assert_int_equal(progress_check(&progress, (frit_point[]){{0, 2}, {1, 1}}, 2, &err),
+    assert_int_equal(progress_check(&progress, (frit_point[]){{NULL, 2}, {NULL, 1}}, 2, &err),
+                     FRIT_OK);
+    assert_int_equal(progress_check(&progress, (frit_point[]){{NULL, 2}, {other, 1}}, 2, &err),
                      FRIT_INVALID);
     progress_fini(&progress);
 }
@@ -258,10 +312,9 @@ static void a_wait_for_nothing_tells_of_no_failure(void **state)
     assert_int_equal(progress_wait(&progress, 2, 0, &failure, &err), FRIT_INVALID);
     assert_int_equal(failure.status, FRIT_OK);
     assert_int_equal(failure.value, 0);
-    assert_int_equal(failure.cookie, 0);
+    assert_int_equal(failure.cookie, 78);
     assert_int_equal(err.status, FRIT_INVALID);
-    assert_string_equal(err.text,
-                        "test: wait for value 2 of queue 0, but the only queue is 0, at 1");
+    assert_string_equal(err.text, "test: wait for value 2, but the queue is at 1");
     progress_fini(&progress);
 }
 
@@ -347,6 +400,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(again_and_again),
         cmocka_unit_test(more_than_there_is_room_for),
+        cmocka_unit_test(each_command_is_told),
         cmocka_unit_test(what_is_not_reached_is_waited_for),
         cmocka_unit_test(values_may_be_reached_together),
         cmocka_unit_test(a_lost_device_reaches_no_more),

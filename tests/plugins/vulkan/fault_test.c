@@ -58,7 +58,7 @@ static frit_status open_device(struct rig *rig)
 
     if (status)
         return status;
-    return rig->backend->device_open(rig->instance, 0, &rig->device, &rig->err);
+    return rig->backend->device_open(rig->instance, 0, &rig_params, &rig->device, &rig->err);
 }
 
 static frit_status alloc_two(struct rig *rig, void *memory[2])
@@ -92,12 +92,12 @@ static frit_status compute(struct rig *rig, void *memory[2], struct add *add, fl
     if (!status)
         status = rig->backend->write(rig->device, &to, numbers, value, &rig->err);
     if (!status)
-        status = rig->backend->submit(rig->device, &add->cmd, 1, sizeof add->cmd, NULL, 0, value,
-                                      &rig->err);
+        status = rig->backend->submit(rig->device, NULL, &add->cmd, 1, sizeof add->cmd, NULL, 0,
+                                      value, &rig->err);
     if (!status)
         status = rig->backend->read(rig->device, &from, got, value, &rig->err);
     if (!status)
-        status = rig->backend->wait(rig->device, *value, UINT64_MAX, &failure, &rig->err);
+        status = rig->backend->wait(rig->device, NULL, *value, UINT64_MAX, &failure, &rig->err);
     return status;
 }
 
@@ -266,7 +266,7 @@ static void refused_submit(void **state)
     rig_read(&rig, fill.dst, 0, got, 16);
     fake->fail = fake->calls + 4; /* reset, begin, end, submit */
     assert_int_equal(
-        rig.backend->submit(rig.device, &fill, 1, sizeof fill, NULL, 0, &value, &rig.err),
+        rig.backend->submit(rig.device, NULL, &fill, 1, sizeof fill, NULL, 0, &value, &rig.err),
         FRIT_NO_DEVICE_MEMORY);
     assert_string_equal(fake->name, "QueueSubmit");
     rig_read(&rig, fill.dst, 0, got, 16);
@@ -295,9 +295,9 @@ static uint64_t fail_second_part(struct rig *rig, void *memory, frit_cmd *fill)
                              .pattern = i,
                              .pattern_bytes = 4};
     fake->fail = fake->calls + 8;
-    assert_int_equal(
-        rig->backend->submit(rig->device, cmds, PARTS, sizeof *cmds, NULL, 0, &value, &rig->err),
-        FRIT_OK);
+    assert_int_equal(rig->backend->submit(rig->device, NULL, cmds, PARTS, sizeof *cmds, NULL, 0,
+                                          &value, &rig->err),
+                     FRIT_OK);
     assert_string_equal(fake->name, "QueueSubmit");
     *fill = cmds[0];
     return value;
@@ -316,16 +316,20 @@ static void second_part_fails(void **state)
     open_all(&rig);
     memory = rig_alloc(&rig, 4 * PARTS).memory;
     value = fail_second_part(&rig, memory, &fill);
-    assert_int_equal(rig.backend->wait(rig.device, value + 1, 0, &failure, &rig.err), FRIT_INVALID);
+    assert_int_equal(rig.backend->wait(rig.device, NULL, value + 1, 0, &failure, &rig.err),
+                     FRIT_INVALID);
     assert_int_equal(failure.status, FRIT_OK);
     assert_null(strstr(rig.err.text, "out of device memory"));
-    assert_int_equal(rig.backend->wait(rig.device, value, UINT64_MAX, &failure, &rig.err), FRIT_OK);
+    assert_int_equal(rig.backend->wait(rig.device, NULL, value, UINT64_MAX, &failure, &rig.err),
+                     FRIT_OK);
     assert_int_equal(failure.status, FRIT_NO_DEVICE_MEMORY);
     assert_int_equal(failure.value, value);
     assert_non_null(strstr(rig.err.text, "out of device memory"));
     assert_int_equal(
-        rig.backend->submit(rig.device, &fill, 1, sizeof fill, NULL, 0, &later, &rig.err), FRIT_OK);
-    assert_int_equal(rig.backend->wait(rig.device, later, UINT64_MAX, &failure, &rig.err), FRIT_OK);
+        rig.backend->submit(rig.device, NULL, &fill, 1, sizeof fill, NULL, 0, &later, &rig.err),
+        FRIT_OK);
+    assert_int_equal(rig.backend->wait(rig.device, NULL, later, UINT64_MAX, &failure, &rig.err),
+                     FRIT_OK);
     assert_int_equal(failure.status, FRIT_OK);
     rig.backend->free(rig.device, memory);
     rig_close(&rig);
@@ -348,7 +352,7 @@ static void lost_after_a_fault(void **state)
     value = fail_second_part(&rig, memory, &fill);
     later = rig_submit(&rig, &fill, 1);
     fake->lost = 1;
-    assert_int_equal(rig.backend->wait(rig.device, later, UINT64_MAX, &failure, &rig.err),
+    assert_int_equal(rig.backend->wait(rig.device, NULL, later, UINT64_MAX, &failure, &rig.err),
                      FRIT_DEVICE_LOST);
     assert_int_equal(failure.status, FRIT_NO_DEVICE_MEMORY);
     assert_int_equal(failure.value, value);
@@ -378,13 +382,13 @@ static void lost_while_waiting(void **state)
     fill.dst = from.memory = rig_alloc(&rig, 1 << 20).memory;
     fake->lost = 1;
     value = rig_submit(&rig, &fill, 1);
-    assert_int_equal(rig.backend->wait(rig.device, value, UINT64_MAX, &failure, &rig.err),
+    assert_int_equal(rig.backend->wait(rig.device, NULL, value, UINT64_MAX, &failure, &rig.err),
                      FRIT_DEVICE_LOST);
     assert_int_equal(failure.status, FRIT_DEVICE_LOST);
     assert_int_equal(failure.value, value);
     assert_non_null(strstr(rig.err.text, "lost"));
     assert_int_equal(
-        rig.backend->submit(rig.device, &fill, 1, sizeof fill, NULL, 0, &value, &rig.err),
+        rig.backend->submit(rig.device, NULL, &fill, 1, sizeof fill, NULL, 0, &value, &rig.err),
         FRIT_DEVICE_LOST);
     assert_int_equal(rig.backend->read(rig.device, &from, got, &value, &rig.err), FRIT_DEVICE_LOST);
     assert_int_equal(rig.backend->write(rig.device, &from, got, &value, &rig.err),
@@ -411,7 +415,7 @@ static void lost_at_submit(void **state)
     fake->result = VK_ERROR_DEVICE_LOST;
     for (int i = 0; i < 2; i++)
         assert_int_equal(
-            rig.backend->submit(rig.device, &fill, 1, sizeof fill, NULL, 0, &value, &rig.err),
+            rig.backend->submit(rig.device, NULL, &fill, 1, sizeof fill, NULL, 0, &value, &rig.err),
             FRIT_DEVICE_LOST);
     rig.backend->free(rig.device, fill.dst);
     rig_close(&rig);
@@ -431,7 +435,7 @@ static void lost_before_submit(void **state)
     (void)rig_submit(&rig, &fill, 1);
     fake->lost = 1;
     assert_int_equal(
-        rig.backend->submit(rig.device, &fill, 1, sizeof fill, NULL, 0, &value, &rig.err),
+        rig.backend->submit(rig.device, NULL, &fill, 1, sizeof fill, NULL, 0, &value, &rig.err),
         FRIT_DEVICE_LOST);
     rig.backend->free(rig.device, fill.dst);
     rig_close(&rig);

@@ -8,6 +8,8 @@
 
 #include "plugins/load.h"
 
+const frit_open_params rig_params = {.struct_size = sizeof rig_params};
+
 static void on_log(void *self, uint32_t level, frit_str topic, frit_str text)
 {
     struct rig *rig = self;
@@ -201,7 +203,7 @@ void rig_open_device(struct rig *rig)
         FRIT_OK);
     if (count == 0)
         fail_msg("no devices: %.*s", (int)driver.detail.len, driver.detail.ptr);
-    if (rig->backend->device_open(rig->instance, 0, &rig->device, &rig->err))
+    if (rig->backend->device_open(rig->instance, 0, &rig_params, &rig->device, &rig->err))
         fail_msg("%s", rig->err.text);
 }
 
@@ -237,7 +239,7 @@ void rig_wait(struct rig *rig, uint64_t value)
 {
     frit_failure failure = {.struct_size = sizeof failure};
 
-    if (rig->backend->wait(rig->device, value, UINT64_MAX, &failure, &rig->err))
+    if (rig->backend->wait(rig->device, NULL, value, UINT64_MAX, &failure, &rig->err))
         fail_msg("%s", rig->err.text);
     assert_int_equal(failure.status, FRIT_OK);
 }
@@ -267,7 +269,7 @@ uint64_t rig_submit(struct rig *rig, const frit_cmd *cmds, uint32_t n)
 {
     uint64_t value;
 
-    if (rig->backend->submit(rig->device, cmds, n, sizeof *cmds, NULL, 0, &value, &rig->err))
+    if (rig->backend->submit(rig->device, NULL, cmds, n, sizeof *cmds, NULL, 0, &value, &rig->err))
         fail_msg("%s", rig->err.text);
     return value;
 }

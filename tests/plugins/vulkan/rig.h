@@ -31,6 +31,9 @@ struct rig {
     frit_err err;
 };
 
+/* Of device_open: the device is all the driver's, and nobody listens. */
+extern const frit_open_params rig_params;
+
 /* 0, or what a program ends with that skips its tests: there is no device, and why is printed. */
 int rig_skips(void);
 
