@@ -212,7 +212,7 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .decomposed = atomic_load(&count->decomposed),
                         .programs = atomic_load(&count->programs),
                         .launches = atomic_load(&count->launches) + streams.launches,
-                        .submits = atomic_load(&device->submits),
+                        .submits = device_submits(device),
                         .compiles = atomic_load(&count->compiles),
                         .drains_read = atomic_load(&count->drains[DRAIN_READ]),
                         .drains_sync = atomic_load(&count->drains[DRAIN_SYNC]),

@@ -209,6 +209,7 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                    .chunk_bytes = options->memory_chunk_bytes,
                                    .keep_bytes = options->memory_keep_bytes,
                                    .single_stream = options->stream_single,
+                                   .queues = (uint32_t)options->stream_queues,
                                    .fusion = options->fusion_enabled,
                                    .max_blocks = (uint32_t)options->fusion_max_blocks,
                                    .max_explorations = (uint64_t)options->fusion_max_explorations,
@@ -406,7 +407,7 @@ static frit_status sync_streams(frit_device *device, struct stream *only)
         drain_for_sync(only, NULL);
     else
         streams_each(device, drain_for_sync, NULL);
-    st = device_wait(device, atomic_load(&device->last_value), &err);
+    st = device_wait_all(device, &err);
     if (!st)
         st = mirror_wait(device, &err);
     if (only) {

@@ -6,7 +6,6 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "base/timeline.h"
 #include "device/label.h"
 #include "device/lineage.h"
 #include "device/plan_saver.h"
@@ -20,44 +19,31 @@
 /* Tells a device from a closed one at the same address. */
 static atomic_uint_least64_t last_id;
 
-/* Held for less than it takes to sleep, as a rule. */
-static void mutex_init_spinning(pthread_mutex_t *mutex)
-{
-    pthread_mutexattr_t adaptive;
-
-    pthread_mutexattr_init(&adaptive);
-    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
-    pthread_mutex_init(mutex, &adaptive);
-    pthread_mutexattr_destroy(&adaptive);
-}
-
 /* Waits for everything submitted. */
 static void wait_idle(frit_device *device)
 {
     frit_err err = ERR_INIT;
 
-    if (device_wait(device, atomic_load(&device->last_value), &err))
+    if (device_wait_all(device, &err))
         log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->name, err.text);
 }
 
-static uint64_t memory_submitted(void *ctx)
+static void memory_submitted(void *ctx, struct points *out)
 {
-    return atomic_load(&((frit_device *)ctx)->last_value);
+    device_submitted(ctx, out);
 }
 
 /* Nothing is pending on a lost device. */
-static bool memory_is_done(void *ctx, uint64_t value, enum memory_progress how)
+static bool memory_is_done(void *ctx, const struct points *points, enum memory_progress how)
 {
     frit_device *device = ctx;
     frit_err err = ERR_INIT;
-    frit_status st;
 
-    if (value <= atomic_load(&device->reached) || how == PROGRESS_KNOWN)
-        return value <= atomic_load(&device->reached);
+    if (device_knows_reached(device, points) || how == PROGRESS_KNOWN)
+        return device_knows_reached(device, points);
     if (how == PROGRESS_ASK)
-        return device_has_reached(device, value);
-    st = device_wait(device, value, &err);
-    if (st)
+        return device_has_reached_points(device, points);
+    if (device_wait_points(device, points, &err))
         log_write(FRIT_LOG_WARN, "memory", "%s: %s", device->name, err.text);
     return true;
 }
@@ -85,8 +71,9 @@ static frit_status memory_open(frit_device *device, frit_err *err)
     };
 
     TRY(memory_create(device->backend, device->info, device->self, &limits, &device->memory, err));
-    memory_set_queue(device->memory, &(struct memory_queue){memory_submitted, memory_is_done,
-                                                            memory_explain, memory_forget, device});
+    memory_set_queue(device->memory,
+                     &(struct memory_queue){device->n_queues, memory_submitted, memory_is_done,
+                                            memory_explain, memory_forget, device});
     return FRIT_OK;
 }
 
@@ -126,7 +113,6 @@ frit_status device_create(const struct device_entry *entry, const struct device_
         device->compiler =
             registry_jobs(config->registry, computes_on_processors(device->info) ? REGISTRY_YIELDING
                                                                                  : REGISTRY_USUAL);
-    mutex_init_spinning(&device->submit);
     pthread_mutex_init(&device->lock, NULL);
     cache_init(&device->cache, config->store_bytes / 2);
     st = device->backend->device_open(entry->plugin->instance, entry->info->index, &params,
@@ -136,6 +122,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
         fail_context(err, "%s", entry->name);
         goto out;
     }
+    queues_open(device);
     st = memory_open(device, err);
     if (!st)
         st = retired_create(&device->retired, err);
@@ -176,11 +163,12 @@ void device_destroy(frit_device *device)
     memory_destroy(device->memory); /* may wait, and learn of a failure */
     lineage_destroy(device->lineage);
     labels_destroy(device->labels);
-    if (device->self)
+    if (device->self) {
+        queues_close(device);
         device->backend->device_close(device->self);
+    }
     failure_unref(device->loss);
     failure_unref(device->error);
-    pthread_mutex_destroy(&device->submit);
     pthread_mutex_destroy(&device->lock);
     free(device);
 }
@@ -255,146 +243,4 @@ frit_status device_check_loss(frit_device *device, frit_err *err)
     const struct failure *loss = loss_of(device);
 
     return loss ? fail(err, FRIT_DEVICE_LOST, "%s is lost: %s", device->name, loss->text) : FRIT_OK;
-}
-
-/* ---- the timeline ---- */
-
-/* One call of the driver's wait; what it says of failed commands is reported.  A driver that does
- * not say when the command failed may mean any that is not known. */
-static frit_status call_wait(frit_device *device, uint64_t value, uint64_t timeout_ns,
-                             frit_err *detail, bool *more)
-{
-    struct lineage_place known = lineage_known(device->lineage);
-    uint64_t reached = atomic_load(&device->reached);
-    frit_failure failure = {
-        .struct_size = sizeof(failure), .value = known.value, .command = known.command};
-    frit_status st = device->backend->wait(device->self, NULL, value, timeout_ns, &failure, detail);
-    struct lineage_report report = {
-        .from = failure.value, .to = failure.value, .command = failure.command};
-
-    *more = false;
-    if (failure.status >= 0 && st != FRIT_DEVICE_LOST)
-        return st;
-    if (failure.value < known.value || failure.value > value ||
-        (failure.value == known.value && failure.command <= known.command))
-        report =
-            (struct lineage_report){.from = (known.value > reached ? known.value : reached) + 1,
-                                    .to = value,
-                                    .command = FRIT_ALL_COMMANDS};
-    report.cookie = failure.cookie;
-    if (st == FRIT_DEVICE_LOST) /* what is not reached never will be */
-        report = (struct lineage_report){.from = report.from,
-                                         .to = atomic_load(&device->last_value),
-                                         .command = FRIT_ALL_COMMANDS};
-    detail->status = failure.status < 0 ? failure.status : st;
-    report.reason = detail;
-    *more = lineage_report(device->lineage, &report) && st >= 0 &&
-            (report.to < value || report.command != FRIT_ALL_COMMANDS);
-    return st;
-}
-
-/* Waits until there is nothing more to report; the first call says how the wait went. */
-static frit_status wait_and_report(frit_device *device, uint64_t value, uint64_t timeout_ns,
-                                   frit_err *detail)
-{
-    bool more;
-    frit_status st = call_wait(device, value, timeout_ns, detail, &more);
-
-    while (more) {
-        frit_err again = ERR_INIT;
-
-        (void)call_wait(device, value, timeout_ns, &again, &more);
-    }
-    return st;
-}
-
-static void raise_to(atomic_uint_least64_t *highest, uint64_t value)
-{
-    uint64_t now = atomic_load(highest);
-
-    while (now < value && !atomic_compare_exchange_weak(highest, &now, value))
-        ;
-}
-
-bool device_has_reached(frit_device *device, uint64_t value)
-{
-    frit_err detail = ERR_INIT;
-    frit_status st;
-
-    if (value <= atomic_load(&device->reached))
-        return true;
-    st = wait_and_report(device, value, 0, &detail);
-    if (st >= 0)
-        raise_to(&device->reached, value);
-    return st >= 0 || st == FRIT_DEVICE_LOST;
-}
-
-/* A wait that fails leaves the queue at work, on memory of callers too, so it is tried again. */
-frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
-{
-    frit_err detail = ERR_INIT;
-    uint64_t begun;
-    frit_status st;
-
-    if (value <= atomic_load(&device->reached))
-        return FRIT_OK;
-    begun = timeline_begin();
-    st = wait_and_report(device, value, UINT64_MAX, &detail);
-    if (st < 0 && st != FRIT_DEVICE_LOST) {
-        detail = (frit_err)ERR_INIT;
-        st = wait_and_report(device, value, UINT64_MAX, &detail);
-    }
-    timeline_end(begun, "device", str_of("wait"));
-    if (st >= 0) {
-        raise_to(&device->reached, value);
-        memory_poll(device->memory, PROGRESS_KNOWN);
-        return FRIT_OK;
-    }
-    fail_from(&detail, st, "wait");
-    device_explain_loss(device, &detail);
-    if (!err)
-        return st;
-    *err = detail;
-    return fail_context(err, "waiting for %s", device->name);
-}
-
-void device_reached(frit_device *device, uint64_t value)
-{
-    raise_to(&device->last_value, value);
-}
-
-frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
-                          uint64_t *value, frit_err *err)
-{
-    uint64_t begun = timeline_begin();
-    frit_err detail = ERR_INIT;
-    frit_status st;
-
-    pthread_mutex_lock(&device->submit);
-    st = device->backend->submit(device->self, NULL, cmds, count, sizeof(*cmds), NULL, 0, value,
-                                 err);
-    if (st >= 0) {
-        device_reached(device, *value);
-        atomic_store_explicit(&device->submits, atomic_load(&device->submits) + 1,
-                              memory_order_relaxed);
-    }
-    /* Work that ran inside submit has failed by now or never.  It has run in any case, so that a
-     * wait that fails is a failure of the commands and not a refusal.  Asked while the driver's
-     * queue is still this core's. */
-    if (st >= 0 && device->info->caps & FRIT_CAP_INLINE_QUEUE &&
-        device_wait(device, *value, &detail))
-        lineage_report(device->lineage, &(struct lineage_report){.from = *value,
-                                                                 .to = *value,
-                                                                 .command = FRIT_ALL_COMMANDS,
-                                                                 .reason = &detail});
-    pthread_mutex_unlock(&device->submit);
-    timeline_end(begun, "device", str_of("submit"));
-    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))
-        memory_poll(device->memory, PROGRESS_ASK);
-    retired_reap(device);
-    if (st >= 0)
-        return FRIT_OK;
-    fail_from(err, st, "submit");
-    device_explain_loss(device, err);
-    return st;
 }

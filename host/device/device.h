@@ -12,6 +12,7 @@
 
 #include "base/versioned.h"
 #include "device/cache.h"
+#include "device/queue.h"
 #include "device/watch.h"
 #include "memory/memory.h"
 #include "tensor/failure.h"
@@ -36,6 +37,7 @@ struct device_config {
     int64_t chunk_bytes;
     int64_t keep_bytes;           /* -1: memory_keep_bytes */
     bool single_stream;           /* one for all threads */
+    uint32_t queues;              /* that streams are spread over, 0: by the type of device */
     bool fusion;                  /* ops are run together */
     uint32_t max_blocks;          /* of a search */
     uint64_t max_explorations;    /* 0: no limit */
@@ -116,12 +118,9 @@ struct frit_device {
     void (*note_failure)(frit_device *device, struct failure *failure, uint32_t stream);
     uint32_t opens;    /* this and the next under the host's lock */
     frit_device *next; /* in the host's list */
-    /* Written with each submit, apart from what is only read. */
-    _Alignas(64) pthread_mutex_t submit; /* baton: the contract wants one submit at a time */
-    atomic_uint_least64_t submits;       /* how many; written under the baton */
-    atomic_uint_least64_t last_value;    /* of the timeline, submitted */
-    atomic_uint_least64_t reached;       /* a wait for this value has returned */
     pthread_mutex_t lock;
+    uint32_t n_queues; /* constant once it is open */
+    struct device_queue queues[QUEUES_MAX];
 };
 
 frit_status device_create(const struct device_entry *entry, const struct device_config *config,
@@ -129,16 +128,6 @@ frit_status device_create(const struct device_entry *entry, const struct device_
 /* Its streams are closed.  No other call on it is under way. */
 void device_destroy(frit_device *device);
 
-/* Waits until the timeline reaches `value`.  When it returns, in any thread, every command up to
- * there that failed has spoiled what it wrote. */
-frit_status device_wait(frit_device *device, uint64_t value, frit_err *err);
-/* Whether the timeline has reached `value`, or never will; does not wait. */
-bool device_has_reached(frit_device *device, uint64_t value);
-/* One call of the driver's submit: hands `cmds` over and gives the timeline value. */
-frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
-                          uint64_t *value, frit_err *err);
-/* The timeline was told to reach `value`. */
-void device_reached(frit_device *device, uint64_t value);
 /* Keeps the error of a stream whose thread is gone for frit_sync_all; takes the reference over.
  * NULL does nothing. */
 void device_keep_error(frit_device *device, struct failure *failure);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches are numbered from 1 on, and those in flight stand in a ring in the order of their
  * numbers, so that a number finds its entry.  What they read stands in a second ring, as writers: a
- * launch's number, or a transfer's timeline value with TRANSFER set.  A launch reads only what
+ * launch's number, or a transfer's point with TRANSFER set.  A launch reads only what
  * stands before it, so that one pass in order finds all that is made from a failed one. */
 #include "device/lineage.h"
 
@@ -13,7 +13,7 @@
 #include "device/label.h"
 
 #define TRANSFER ((uint64_t)1 << 63)
-#define PENDING  UINT64_MAX /* the value of a launch that is not submitted yet */
+#define PENDING  UINT64_MAX /* the point of a launch that is not submitted yet */
 
 enum {
     LABEL_BITS = 16,
@@ -27,7 +27,7 @@ enum {
 _Static_assert(LABELS_MAX < 1 << LABEL_BITS, "a cookie has room for a label");
 
 struct entry {
-    uint64_t value; /* of the timeline; 0: not submitted after all */
+    uint64_t point; /* 0: not submitted after all */
     uint64_t batch; /* number of its first launch */
     uint64_t reads; /* the first, of all that ever were */
     atomic_bool *disabled;
@@ -51,9 +51,12 @@ struct lineage {
     uint64_t first, next;  /* numbers: in flight are first..next - 1 */
     uint64_t first_read, next_read;
     uint64_t capacity, reads_capacity;
-    uint64_t dropped_to;               /* launches up to this timeline value may be missing */
-    struct lineage_place known;        /* failures up to there */
-    atomic_uint_least64_t known_value; /* its value, read without the lock */
+    struct points dropped_to; /* launches up to these values may be missing */
+    bool dropped_pending;     /* and some that were not submitted yet */
+    struct {
+        struct lineage_place place;  /* failures up to there */
+        atomic_uint_least64_t value; /* of the place, read without the lock */
+    } known[QUEUES_MAX];             /* by queue */
     struct told recent[RECENT];
     uint32_t n_told;         /* ever */
     struct failure *current; /* of what the launch being entered reads, a reference; NULL: none */
@@ -133,23 +136,34 @@ static void drop_first(struct lineage *lineage)
     lineage->first_read = entry->reads + entry->n_reads;
 }
 
+static bool is_reached(const struct lineage *lineage, uint64_t point)
+{
+    return point != PENDING &&
+           point_value(point) <=
+               atomic_load_explicit(&lineage->device->queues[point_queue(point)].reached,
+                                    memory_order_acquire);
+}
+
 static void drop_reached(struct lineage *lineage)
 {
-    uint64_t reached = atomic_load_explicit(&lineage->device->reached, memory_order_acquire);
-
-    while (lineage->first < lineage->next && entry_at(lineage, lineage->first)->value <= reached)
+    while (lineage->first < lineage->next &&
+           is_reached(lineage, entry_at(lineage, lineage->first)->point))
         drop_first(lineage);
-    if (lineage->first == lineage->next && lineage->dropped_to == PENDING)
-        lineage->dropped_to = atomic_load(&lineage->device->last_value);
+    if (lineage->first == lineage->next && lineage->dropped_pending) {
+        device_submitted(lineage->device, &lineage->dropped_to);
+        lineage->dropped_pending = false;
+    }
 }
 
 /* Not reached, but there is no room for it. */
 static void drop_oldest(struct lineage *lineage)
 {
-    uint64_t value = entry_at(lineage, lineage->first)->value;
+    uint64_t point = entry_at(lineage, lineage->first)->point;
 
-    if (value > lineage->dropped_to)
-        lineage->dropped_to = value;
+    if (point == PENDING)
+        lineage->dropped_pending = true;
+    else
+        points_add(&lineage->dropped_to, point);
     drop_first(lineage);
 }
 
@@ -232,7 +246,7 @@ uint64_t lineage_launch(struct lineage *lineage, struct lineage_batch *batch,
     number = lineage->next;
     if (has_room(lineage)) {
         lineage->next++;
-        *entry_at(lineage, number) = (struct entry){.value = PENDING,
+        *entry_at(lineage, number) = (struct entry){.point = PENDING,
                                                     .batch = batch->first ? batch->first : number,
                                                     .reads = lineage->next_read,
                                                     .disabled = launch->disabled,
@@ -241,7 +255,7 @@ uint64_t lineage_launch(struct lineage *lineage, struct lineage_batch *batch,
     } else { /* no ring at all */
         lineage->entering = false;
         lineage->first = ++lineage->next;
-        lineage->dropped_to = PENDING;
+        lineage->dropped_pending = true;
     }
     batch->first = batch->first ? batch->first : number;
     batch->last = number;
@@ -252,7 +266,7 @@ uint64_t lineage_launch(struct lineage *lineage, struct lineage_batch *batch,
 static bool is_open(const struct lineage *lineage, uint64_t writer)
 {
     if (writer & TRANSFER)
-        return (writer & ~TRANSFER) > atomic_load(&lineage->device->reached);
+        return !is_reached(lineage, writer & ~TRANSFER);
     return writer >= lineage->first;
 }
 
@@ -266,7 +280,7 @@ void lineage_reads(struct lineage *lineage, const struct buffer *buffer)
     if (!lineage->entering || !writer || !is_open(lineage, writer))
         return;
     if (!has_room_to_read(lineage)) {
-        lineage->dropped_to = PENDING;
+        lineage->dropped_pending = true;
         return;
     }
     lineage->reads[lineage->next_read++ & (lineage->reads_capacity - 1)] = writer;
@@ -282,24 +296,24 @@ void lineage_writes(struct lineage *lineage, struct buffer *buffer)
 
 /* ---- afterwards ---- */
 
-static const struct told *find_told(const struct lineage *lineage, uint64_t value)
+static const struct told *find_told(const struct lineage *lineage, uint64_t point)
 {
     for (uint32_t i = 0; i < RECENT; i++) {
         const struct told *told = &lineage->recent[i];
 
-        if (told->failure && value >= told->from && value <= told->to)
+        if (told->failure && point >= told->from && point <= told->to)
             return told;
     }
     return NULL;
 }
 
-void lineage_transferred(struct lineage *lineage, struct buffer *buffer, uint64_t value)
+void lineage_transferred(struct lineage *lineage, struct buffer *buffer, uint64_t point)
 {
     const struct told *told;
 
     short_lock_enter(&lineage->lock);
-    set_writer(lineage, buffer, TRANSFER | value);
-    told = find_told(lineage, value);
+    set_writer(lineage, buffer, TRANSFER | point);
+    told = find_told(lineage, point);
     if (told)
         set_failure(lineage, buffer, told->failure);
     short_lock_leave(&lineage->lock);
@@ -326,9 +340,19 @@ struct spread {
     uint32_t n_streams;
 };
 
-static bool is_in_range(const struct spread *s, uint64_t value)
+/* Points of other queues are not. */
+static bool is_in_range(const struct spread *s, uint64_t point)
 {
-    return value >= s->report->from && value <= s->report->to;
+    return point >= s->report->from && point <= s->report->to;
+}
+
+/* From the start of the range on, and whatever is pending on other queues, which may depend on it.
+ */
+static bool is_behind_start(const struct spread *s, uint64_t point)
+{
+    if (point != PENDING && point_queue(point) == point_queue(s->report->from))
+        return point >= s->report->from;
+    return !is_reached(s->lineage, point);
 }
 
 /* The one that the cookie names.  A driver that merged failures names a launch that reached another
@@ -337,13 +361,15 @@ static void find_failed(struct spread *s)
 {
     uint64_t number = s->report->cookie >> LABEL_BITS;
     const struct entry *entry = find_entry(s->lineage, number);
+    uint64_t from = s->report->from;
 
-    if (entry && (entry->value == PENDING || is_in_range(s, entry->value))) {
+    if (entry && (entry->point == PENDING || is_in_range(s, entry->point))) {
         s->failed = entry;
         s->number = number;
     }
-    s->everything = s->lineage->dropped_to == PENDING ||
-                    (!s->failed && s->lineage->dropped_to >= s->report->from);
+    s->everything =
+        s->lineage->dropped_pending ||
+        (!s->failed && s->lineage->dropped_to.at[point_queue(from)] >= point_value(from));
 }
 
 static void add_stream(struct spread *s, uint32_t stream)
@@ -361,12 +387,12 @@ static void add_stream(struct spread *s, uint32_t stream)
 static bool has_failed(const struct spread *s, const struct entry *entry, uint64_t number)
 {
     if (s->everything)
-        return entry->value >= s->report->from;
+        return is_behind_start(s, entry->point);
     if (s->failed && s->report->command != FRIT_ALL_COMMANDS)
         return number == s->number;
     if (s->failed)
         return number >= s->number && entry->batch == s->failed->batch;
-    return is_in_range(s, entry->value);
+    return is_in_range(s, entry->point);
 }
 
 static bool writer_is_bad(const struct spread *s, uint64_t writer)
@@ -396,7 +422,7 @@ static void mark_launches(struct spread *s)
 
     for (uint64_t number = lineage->first; number < lineage->next; number++) {
         struct entry *entry = entry_at(lineage, number);
-        bool failed = entry->value && has_failed(s, entry, number);
+        bool failed = entry->point && has_failed(s, entry, number);
 
         if (failed)
             add_stream(s, entry->stream);
@@ -410,7 +436,7 @@ static void spoil_buffer(struct buffer *buffer, void *ctx)
     uint64_t writer = atomic_load(&buffer->writer);
 
     if (writer_is_bad(s, writer) ||
-        (s->everything && atomic_load(&buffer->last_write) >= s->report->from))
+        (s->everything && is_behind_start(s, atomic_load(&buffer->last_write))))
         set_failure(s->lineage, buffer, s->failure);
 }
 
@@ -424,12 +450,14 @@ static void note_told(struct spread *s)
 {
     struct lineage *lineage = s->lineage;
     struct told *told = &lineage->recent[lineage->n_told++ % RECENT];
+    uint32_t queue = point_queue(s->report->to);
 
     failure_unref(told->failure);
     *told =
         (struct told){s->report->from, s->report->to, s->failed != NULL, failure_ref(s->failure)};
-    lineage->known = (struct lineage_place){s->report->to, s->report->command};
-    atomic_store(&lineage->known_value, s->report->to);
+    lineage->known[queue].place =
+        (struct lineage_place){point_value(s->report->to), s->report->command};
+    atomic_store(&lineage->known[queue].value, point_value(s->report->to));
 }
 
 /* The program that failed is not run again; others of the same label may be right. */
@@ -456,8 +484,9 @@ static void note_streams(const struct spread *s)
 
 static bool is_behind(const struct lineage_report *report, const struct lineage_place *known)
 {
-    return report->to > known->value ||
-           (report->to == known->value && report->command > known->command);
+    uint64_t to = point_value(report->to);
+
+    return to > known->value || (to == known->value && report->command > known->command);
 }
 
 bool lineage_report(struct lineage *lineage, const struct lineage_report *report)
@@ -473,7 +502,7 @@ bool lineage_report(struct lineage *lineage, const struct lineage_report *report
          reason->text[0] ? reason->text : status_name(reason->status));
     s.failure = failure_create(&err);
     short_lock_enter(&lineage->lock);
-    is_new = is_behind(report, &lineage->known);
+    is_new = is_behind(report, &lineage->known[point_queue(report->to)].place);
     if (is_new) {
         find_failed(&s);
         spread(&s);
@@ -489,8 +518,8 @@ bool lineage_report(struct lineage *lineage, const struct lineage_report *report
     return is_new;
 }
 
-static void set_values(struct lineage *lineage, const struct lineage_batch *batch, uint64_t after,
-                       uint64_t value)
+static void set_points(struct lineage *lineage, const struct lineage_batch *batch, uint64_t after,
+                       uint64_t point)
 {
     uint64_t number = after >= batch->first ? after + 1 : batch->first;
 
@@ -499,19 +528,19 @@ static void set_values(struct lineage *lineage, const struct lineage_batch *batc
         struct entry *entry = find_entry(lineage, number);
 
         if (entry && entry->batch == batch->first)
-            entry->value = value;
+            entry->point = point;
     }
 }
 
-/* A failure of this value was reported before it was known whose it is. */
-static void spread_again(struct lineage *lineage, uint64_t value)
+/* A failure at this point was reported before it was known whose it is. */
+static void spread_again(struct lineage *lineage, uint64_t point)
 {
-    const struct lineage_report report = {.from = value, .to = value, .command = FRIT_ALL_COMMANDS};
+    const struct lineage_report report = {.from = point, .to = point, .command = FRIT_ALL_COMMANDS};
     struct spread s = {.lineage = lineage, .report = &report};
     const struct told *told;
 
     short_lock_enter(&lineage->lock);
-    told = find_told(lineage, value);
+    told = find_told(lineage, point);
     if (told && !told->named) {
         s.failure = failure_ref(told->failure);
         spread(&s);
@@ -522,29 +551,29 @@ static void spread_again(struct lineage *lineage, uint64_t value)
     failure_unref(s.failure);
 }
 
-/* Inside the lock: where many launches are in flight, now and then the timeline value of the
- * oldest, else 0.  Who never waits would not learn that they ended. */
+/* Inside the lock: where many launches are in flight, now and then the point of the oldest, else 0.
+ * Who never waits would not learn that they ended. */
 static uint64_t overdue(struct lineage *lineage)
 {
-    uint64_t value;
+    uint64_t point;
 
     if (lineage->next - lineage->first < MANY_ENTRIES ||
         lineage->next - lineage->asked_at < MANY_ENTRIES)
         return 0;
-    value = entry_at(lineage, lineage->first)->value;
+    point = entry_at(lineage, lineage->first)->point;
     lineage->asked_at = lineage->next;
-    return value == PENDING ? 0 : value;
+    return point == PENDING ? 0 : point;
 }
 
 void lineage_end(struct lineage *lineage, struct lineage_batch *batch, uint64_t after,
-                 uint64_t value)
+                 uint64_t point)
 {
     uint64_t ask;
 
     if (!batch->first)
         return;
     short_lock_enter(&lineage->lock);
-    set_values(lineage, batch, after, value);
+    set_points(lineage, batch, after, point);
     ask = overdue(lineage);
     short_lock_leave(&lineage->lock);
     if (ask)
@@ -552,32 +581,32 @@ void lineage_end(struct lineage *lineage, struct lineage_batch *batch, uint64_t 
     batch->last = after;
     if (after < batch->first)
         *batch = (struct lineage_batch){0};
-    if (value && lineage_knows(lineage, value))
-        spread_again(lineage, value);
+    if (point && lineage_knows(lineage, point))
+        spread_again(lineage, point);
 }
 
-struct lineage_place lineage_known(struct lineage *lineage)
+struct lineage_place lineage_known(struct lineage *lineage, uint32_t queue)
 {
     struct lineage_place known;
 
     short_lock_enter(&lineage->lock);
-    known = lineage->known;
+    known = lineage->known[queue].place;
     short_lock_leave(&lineage->lock);
     return known;
 }
 
-bool lineage_knows(struct lineage *lineage, uint64_t value)
+bool lineage_knows(struct lineage *lineage, uint64_t point)
 {
-    return atomic_load(&lineage->known_value) >= value;
+    return atomic_load(&lineage->known[point_queue(point)].value) >= point_value(point);
 }
 
-struct failure *lineage_failure_at(struct lineage *lineage, uint64_t value)
+struct failure *lineage_failure_at(struct lineage *lineage, uint64_t point)
 {
     const struct told *told;
     struct failure *failure;
 
     short_lock_enter(&lineage->lock);
-    told = find_told(lineage, value);
+    told = find_told(lineage, point);
     failure = told ? failure_ref(told->failure) : NULL;
     short_lock_leave(&lineage->lock);
     return failure;

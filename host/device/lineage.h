@@ -6,7 +6,8 @@
  * it writes; a buffer says which launch or transfer wrote it last (its `writer`).  A reported
  * failure spoils the buffers that hold what the failed launch wrote or what was made from that, and
  * no others: buffer.failure is set, which ends with the buffer or when something else is written
- * there.  Launches leave when their timeline value is reached.
+ * there.  Launches leave, in the order in which they entered, when their point is reached: what one
+ * read, on whatever queue, is there for as long as it is.
  *
  * A driver that does not number the commands that failed reports the first of a submit; those
  * behind it may have failed too, so they count as failed.  Where launches had to be dropped because
@@ -60,38 +61,39 @@ void lineage_writes(struct lineage *lineage, struct buffer *buffer);
 
 /* ---- afterwards ---- */
 
-/* The launches of the batch after number `after` were submitted and reach `value`; 0: they were
+/* The launches of the batch after number `after` were submitted and reach `point`; 0: they were
  * not submitted.  May ask the driver how far it is. */
 void lineage_end(struct lineage *lineage, struct lineage_batch *batch, uint64_t after,
-                 uint64_t value);
-/* A transfer of this timeline value wrote the buffer. */
-void lineage_transferred(struct lineage *lineage, struct buffer *buffer, uint64_t value);
+                 uint64_t point);
+/* A transfer that reaches this point wrote the buffer. */
+void lineage_transferred(struct lineage *lineage, struct buffer *buffer, uint64_t point);
 /* An undone launch wrote nothing: the buffer holds what it held. */
 void lineage_restore(struct lineage *lineage, struct buffer *buffer, uint64_t writer);
 
 /* ---- failures ---- */
 
-/* A place among what was submitted: the command of this number in the submit of this value. */
+/* A place among what was submitted to a queue: the command of this number in the submit of this
+ * value. */
 struct lineage_place {
     uint64_t value;
     uint32_t command; /* FRIT_ALL_COMMANDS: the last one */
 };
 
-/* What a wait reported: the command with this cookie failed, 0: any, at a timeline value of
- * from..to.  False: this failure was known. */
+/* What a wait reported: the command with this cookie failed, 0: any, at a point of from..to. False:
+ * this failure was known. */
 struct lineage_report {
-    uint64_t from, to;
-    uint32_t command; /* of `to`; FRIT_ALL_COMMANDS: those behind it may have failed, too */
+    uint64_t from, to; /* of one queue */
+    uint32_t command;  /* of `to`; FRIT_ALL_COMMANDS: those behind it may have failed, too */
     uint64_t cookie;
     const frit_err *reason;
 };
 bool lineage_report(struct lineage *lineage, const struct lineage_report *report);
-/* Failures up to there are known. */
-struct lineage_place lineage_known(struct lineage *lineage);
-/* Whether a failure of this timeline value, or a later one, is known. */
-bool lineage_knows(struct lineage *lineage, uint64_t value);
-/* Why the command with this timeline value failed, one of the last; a new reference or NULL. */
-struct failure *lineage_failure_at(struct lineage *lineage, uint64_t value);
+/* Failures of the queue up to there are known. */
+struct lineage_place lineage_known(struct lineage *lineage, uint32_t queue);
+/* Whether a failure at this point, or a later one of its queue, is known. */
+bool lineage_knows(struct lineage *lineage, uint64_t point);
+/* Why the command that reaches this point failed, one of the last; a new reference or NULL. */
+struct failure *lineage_failure_at(struct lineage *lineage, uint64_t point);
 /* Why a buffer holds no good elements; a new reference or NULL. */
 struct failure *lineage_failure_of(struct lineage *lineage, const struct buffer *buffer);
 /* Spoils what a launch wrote inside its submit. */

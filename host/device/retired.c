@@ -6,11 +6,11 @@
 #include "base/fail.h"
 #include "device/device.h"
 
-/* In the order of `value`. */
+/* In the order of `newest`. */
 struct retired {
     pthread_mutex_t lock;
     struct retired_entry *first, *last;
-    atomic_uint_least64_t oldest; /* value of the first one; UINT64_MAX: there is none */
+    atomic_bool waits; /* there is one */
 };
 
 frit_status retired_create(struct retired **out, frit_err *err)
@@ -19,7 +19,6 @@ frit_status retired_create(struct retired **out, frit_err *err)
     if (!*out)
         return fail_memory(err, sizeof(**out));
     pthread_mutex_init(&(*out)->lock, NULL);
-    atomic_init(&(*out)->oldest, UINT64_MAX);
     return FRIT_OK;
 }
 
@@ -35,22 +34,16 @@ void retired_destroy(struct retired *retired)
     free(retired);
 }
 
-/* Inside the lock. */
-static void note_oldest(struct retired *retired)
-{
-    atomic_store(&retired->oldest, retired->first ? retired->first->value : UINT64_MAX);
-}
-
 void retired_add(frit_device *device, struct retired_entry *entry)
 {
     struct retired *retired = device->retired;
 
     entry->next = NULL;
     pthread_mutex_lock(&retired->lock);
-    entry->value = atomic_load(&device->last_value);
+    device_submitted(device, &entry->newest);
     *(retired->first ? &retired->last->next : &retired->first) = entry;
     retired->last = entry;
-    note_oldest(retired);
+    atomic_store(&retired->waits, true);
     pthread_mutex_unlock(&retired->lock);
     retired_reap(device);
 }
@@ -63,11 +56,11 @@ static struct retired_entry *take_first(frit_device *device)
 
     pthread_mutex_lock(&retired->lock);
     entry = retired->first;
-    if (entry && entry->value > atomic_load(&device->reached))
+    if (entry && !device_knows_reached(device, &entry->newest))
         entry = NULL;
     if (entry) {
         retired->first = entry->next;
-        note_oldest(retired);
+        atomic_store(&retired->waits, retired->first != NULL);
     }
     pthread_mutex_unlock(&retired->lock);
     return entry;
@@ -77,8 +70,7 @@ void retired_reap(frit_device *device)
 {
     struct retired_entry *entry;
 
-    while (atomic_load_explicit(&device->retired->oldest, memory_order_relaxed) <=
-               atomic_load_explicit(&device->reached, memory_order_relaxed) &&
+    while (atomic_load_explicit(&device->retired->waits, memory_order_relaxed) &&
            (entry = take_first(device)))
         entry->destroy(entry);
 }

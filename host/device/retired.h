@@ -9,11 +9,13 @@
 
 #include <frit/frit.h>
 
+#include "memory/point.h"
+
 struct retired;
 
 struct retired_entry {
     struct retired_entry *next;
-    uint64_t value; /* the newest timeline value when it came */
+    struct points newest; /* values of the device's queues when it came */
     void (*destroy)(struct retired_entry *entry);
 };
 

@@ -94,6 +94,10 @@ frit_status table_take_backend(struct plugin *plugin, const void *table)
     frit_backend *backend = &plugin->backend;
     frit_status status = take(plugin, &backend_shape, table, backend);
 
+    if (!status && !backend->queue_create != !backend->queue_destroy)
+        return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
+                             "%s has one of the slots 'queue_create' and 'queue_destroy'",
+                             FRIT_BACKEND);
     if (!status && !backend->kernel_load != !backend->kernel_unload)
         return plugin_refuse(plugin, FRIT_REASON_BAD_TABLE,
                              "%s has one of the slots 'kernel_load' and 'kernel_unload'",

@@ -133,6 +133,7 @@ frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent
             free(buffer);
             return st;
         }
+        atomic_store(&buffer->piece->has_parts, false);
         atomic_store_explicit(&buffer->piece->owner, buffer, memory_order_release);
         buffer->handle = buffer->piece->chunk->handle;
         buffer->offset = buffer->piece->offset;
@@ -159,6 +160,8 @@ frit_status buffer_part(struct buffer *whole, uint64_t first, uint64_t bytes, st
     part->tail = first + bytes == whole->bytes ? whole->tail : 0;
     part->whole = whole;
     atomic_init(&part->counts, 1);
+    if (buffer_piece(whole))
+        atomic_store(&buffer_piece(whole)->has_parts, true);
     buffer_own(whole);
     short_lock_enter(&part->memory->lock);
     part->next = part->memory->parts;
@@ -243,6 +246,37 @@ uint32_t buffer_pins(const struct buffer *buffer)
 bool buffer_is_persistent(const struct buffer *buffer)
 {
     return buffer->piece && buffer->piece->chunk->kind == CHUNK_PERSISTENT;
+}
+
+/* ---- uses ---- */
+
+void buffer_uses(const struct buffer *buffer, bool reads, struct points *points)
+{
+    const struct pool_piece *piece = buffer_piece(buffer);
+
+    if (!piece)
+        return;
+    /* The last write of a whole need not be behind those of its parts. */
+    if (reads && !atomic_load_explicit(&piece->has_parts, memory_order_relaxed)) {
+        points_add(points, atomic_load_explicit(&buffer->last_write, memory_order_acquire));
+        return;
+    }
+    for (uint32_t q = 0; q < piece->chunk->n_queues; q++)
+        points_add_value(points, q, atomic_load_explicit(&piece->uses[q], memory_order_acquire));
+}
+
+void buffer_use(const struct buffer *buffer, uint64_t point)
+{
+    struct pool_piece *piece = buffer_piece(buffer);
+    atomic_uint_least64_t *use;
+    uint64_t now, value = point_value(point);
+
+    if (!piece || piece->chunk->n_queues == 0)
+        return;
+    use = &piece->uses[point_queue(point)];
+    now = atomic_load_explicit(use, memory_order_relaxed);
+    while (now < value && !atomic_compare_exchange_weak(use, &now, value))
+        ;
 }
 
 static void visit(struct buffer *buffer, void (*fn)(struct buffer *buffer, void *ctx), void *ctx)

@@ -28,16 +28,16 @@ uint64_t memory_keep_bytes(const frit_device_info *info)
     return budget ? budget / (own ? 2 : 4) : (uint64_t)1 << 30;
 }
 
-static uint64_t done_before(void *ctx)
+static void done_before(void *ctx, struct points *out)
 {
     (void)ctx;
-    return 0;
+    *out = (struct points){0};
 }
 
-static bool always_done(void *ctx, uint64_t value, enum memory_progress how)
+static bool always_done(void *ctx, const struct points *points, enum memory_progress how)
 {
     (void)ctx;
-    (void)value;
+    (void)points;
     (void)how;
     return true;
 }
@@ -69,7 +69,7 @@ frit_status memory_create(const frit_backend *backend, const frit_device_info *i
     memory->limits = *limits;
     memory->align = info->align_bytes ? info->align_bytes : 64;
     memory->queue =
-        (struct memory_queue){done_before, always_done, explain_nothing, forget_nothing, NULL};
+        (struct memory_queue){1, done_before, always_done, explain_nothing, forget_nothing, NULL};
     *out = memory;
     return FRIT_OK;
 }
@@ -77,6 +77,7 @@ frit_status memory_create(const frit_backend *backend, const frit_device_info *i
 void memory_set_queue(struct memory *memory, const struct memory_queue *queue)
 {
     memory->queue = *queue;
+    memory->n_queues = queue->n_queues > 1 ? queue->n_queues : 0;
 }
 
 void memory_destroy(struct memory *memory)
@@ -104,7 +105,8 @@ void memory_return_piece(struct memory *memory, struct pool_piece *piece)
     pool_return(&memory->pool, piece);
     if (chunk->n_used)
         return;
-    chunk->idle_since = memory->queue.submitted(memory->queue.ctx);
+    memory->queue.submitted(memory->queue.ctx, &chunk->idle_since);
+    chunk->idle_order = ++memory->idle_order;
     if (has_surplus(memory))
         atomic_store_explicit(&memory->has_surplus, true, memory_order_relaxed);
 }
@@ -140,7 +142,7 @@ static struct pool_chunk *oldest_idle(const struct memory *memory)
 
     for (struct pool_chunk *chunk = memory->pool.chunks; chunk; chunk = chunk->next) {
         if (!chunk->n_used && chunk->kind != CHUNK_PERSISTENT &&
-            (!oldest || chunk->idle_since < oldest->idle_since))
+            (!oldest || chunk->idle_order < oldest->idle_order))
             oldest = chunk;
     }
     return oldest;
@@ -158,52 +160,58 @@ static void free_chunks(struct memory *memory, struct pool_chunk *list)
     }
 }
 
-/* Gives back chunks beyond keep_bytes that are idle since `done` or before.  Returns when the next
- * one became idle, 0 where there is no surplus any more. */
-static uint64_t free_surplus(struct memory *memory, uint64_t done)
+/* Gives back chunks beyond keep_bytes that are idle for as long as the one of the order `done`, or
+ * longer.  Returns the next one's order and when it became idle, 0 where there is no surplus any
+ * more. */
+static uint64_t free_surplus(struct memory *memory, uint64_t done, struct points *since)
 {
-    struct pool_chunk *list = NULL, *oldest = NULL;
-    uint64_t since = 0;
+    struct pool_chunk *list = NULL;
+    uint64_t order = 0;
 
     short_lock_enter(&memory->lock);
     while (has_surplus(memory)) {
-        oldest = oldest_idle(memory);
-        since = oldest->idle_since;
-        if (since > done)
+        struct pool_chunk *oldest = oldest_idle(memory);
+
+        order = oldest->idle_order;
+        *since = oldest->idle_since;
+        if (order > done)
             break;
         list = unlink_chunk(memory, oldest, list);
-        since = 0;
+        order = 0;
     }
     atomic_store_explicit(&memory->has_surplus, has_surplus(memory), memory_order_relaxed);
     short_lock_leave(&memory->lock);
     free_chunks(memory, list);
-    return since;
+    return order;
 }
 
 void memory_poll(struct memory *memory, enum memory_progress how)
 {
-    uint64_t since = 0;
+    struct points since = {0};
+    uint64_t order = 0;
 
     if (!atomic_load_explicit(&memory->has_surplus, memory_order_relaxed))
         return;
     do {
-        since = free_surplus(memory, since);
-    } while (since && memory->queue.is_done(memory->queue.ctx, since, how));
+        order = free_surplus(memory, order, &since);
+    } while (order && memory->queue.is_done(memory->queue.ctx, &since, how));
 }
 
 void memory_trim(struct memory *memory, bool all)
 {
     struct pool_chunk *list;
-    uint64_t newest = 0;
+    struct points newest = {0};
 
     short_lock_enter(&memory->lock);
     memory_clear_shelves(memory);
     list = unlink_idle(memory, all);
     short_lock_leave(&memory->lock);
-    for (const struct pool_chunk *chunk = list; chunk; chunk = chunk->next)
-        newest = chunk->idle_since > newest ? chunk->idle_since : newest;
+    for (const struct pool_chunk *chunk = list; chunk; chunk = chunk->next) {
+        for (uint32_t q = 0; q < QUEUES_MAX; q++)
+            points_add_value(&newest, q, chunk->idle_since.at[q]);
+    }
     if (list)
-        memory->queue.is_done(memory->queue.ctx, newest, PROGRESS_WAIT);
+        memory->queue.is_done(memory->queue.ctx, &newest, PROGRESS_WAIT);
     free_chunks(memory, list);
     if (memory->backend->memory_cleanup)
         memory->backend->memory_cleanup(memory->self);
@@ -302,7 +310,7 @@ static frit_status chunk_from_driver(struct memory *memory, enum chunk_kind kind
             *err = failure;
         return st;
     }
-    *out = pool_chunk_create(kind, a.memory, bytes);
+    *out = pool_chunk_create(kind, a.memory, bytes, memory->n_queues);
     if (!*out) {
         memory->backend->free(memory->self, a.memory);
         return fail_memory(err, sizeof(**out));

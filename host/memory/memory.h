@@ -6,9 +6,13 @@
  * persistent buffer gets a chunk of exactly its size, which later serves only that size.
  *
  * Chunks without buffers are kept up to `keep_bytes`.  A chunk beyond them goes back to the driver
- * once the queue has reached the timeline value that was the newest when its last buffer went: at
- * that release, or in a later memory_poll.  Until then it serves new buffers.  Only an allocation
- * that finds no memory, memory_trim and memory_destroy wait for the queue.
+ * once the queues have reached the timeline values that were the newest when its last buffer went:
+ * at that release, or in a later memory_poll.  Until then it serves new buffers.  Only an
+ * allocation that finds no memory, memory_trim and memory_destroy wait for a queue.
+ *
+ * Memory is used again at once, whatever is pending on it: one queue runs the new use behind the
+ * old ones.  Where a device has more queues, a piece of memory keeps its last use on each of them
+ * from buffer to buffer, and who uses it next has his queue wait for these points (buffer_uses).
  *
  * Where the driver has no memory for a pool chunk, smaller ones are tried, down to the size of the
  * buffer; then every chunk without buffers goes back, but for persistent ones, and the allocation
@@ -21,10 +25,10 @@
 
 #include <frit/backend.h>
 
+#include "memory/pool.h"
+
 struct failure;
 struct memory;
-struct pool_chunk;
-struct pool_piece;
 
 /* Device memory with two counts: owners (tensors: may I write in place?) and pins (launches and
  * copies under way: must it stay?).  It goes back to its pool when both are 0. */
@@ -38,7 +42,7 @@ struct buffer {
     bool alone;                        /* in a chunk of its own, or a part of such a buffer */
     struct buffer *whole;              /* that it is a part of, owned; NULL: none */
     atomic_uint_least64_t counts;      /* owners | pins << 32 */
-    atomic_uint_least64_t last_write;  /* timeline value */
+    atomic_uint_least64_t last_write;  /* point */
     atomic_uint_least64_t writer;      /* what wrote it last, by the caller's numbers; 0: nothing */
     _Atomic(struct failure *) failure; /* why its contents are no good, the caller's mark; NULL as a
                                           rule.  Changed only by who excludes its end */
@@ -67,12 +71,13 @@ enum memory_progress {
     PROGRESS_WAIT   /* waits for the value */
 };
 
-/* The queue whose commands use the memory. */
+/* The queues whose commands use the memory. */
 struct memory_queue {
-    /* The newest timeline value of a command that was submitted.  Called inside the lock. */
-    uint64_t (*submitted)(void *ctx);
-    /* Whether no command up to `value` is pending; PROGRESS_WAIT returns true. */
-    bool (*is_done)(void *ctx, uint64_t value, enum memory_progress how);
+    uint32_t n_queues;
+    /* The newest timeline value that was submitted to each queue.  Called inside the lock. */
+    void (*submitted)(void *ctx, struct points *out);
+    /* Whether no command up to there is pending; PROGRESS_WAIT returns true. */
+    bool (*is_done)(void *ctx, const struct points *points, enum memory_progress how);
     /* Adds what is known of the reasons to a failure of the driver's alloc. */
     void (*explain)(void *ctx, frit_err *err);
     /* A buffer with this mark is gone. */
@@ -83,7 +88,8 @@ struct memory_queue {
 /* `backend`, `info` and `self` outlive the memory. */
 frit_status memory_create(const frit_backend *backend, const frit_device_info *info, void *self,
                           const struct memory_limits *limits, struct memory **out, frit_err *err);
-/* Without a queue commands end before the buffers that they use are released. */
+/* Before the first buffer.  Without queues commands end before the buffers that they use are
+ * released. */
 void memory_set_queue(struct memory *memory, const struct memory_queue *queue);
 /* Gives every chunk back.  Buffers must be gone. */
 void memory_destroy(struct memory *memory);
@@ -102,6 +108,30 @@ void buffer_unpin(struct buffer *buffer);
 uint32_t buffer_owners(const struct buffer *buffer);
 uint32_t buffer_pins(const struct buffer *buffer);
 bool buffer_is_persistent(const struct buffer *buffer);
+
+/* ---- uses on queues; nothing where the device has one queue ---- */
+
+/* What memory a buffer's uses are kept with: that of the buffer which it is a part of, however many
+ * levels up.  NULL: none. */
+static inline struct pool_piece *buffer_piece(const struct buffer *buffer)
+{
+    while (buffer->whole)
+        buffer = buffer->whole;
+    return buffer->piece;
+}
+
+static inline bool buffer_keeps_uses(const struct buffer *buffer)
+{
+    const struct pool_piece *piece = buffer_piece(buffer);
+
+    return piece && piece->chunk->n_queues;
+}
+
+/* Adds the points that a command has to wait for before it writes into the buffer, or (`reads`)
+ * before it reads what was written there.  Parts of one buffer wait for each other. */
+void buffer_uses(const struct buffer *buffer, bool reads, struct points *points);
+/* A command that reaches this point uses the buffer. */
+void buffer_use(const struct buffer *buffer, uint64_t point);
 
 /* Whether what lies `first` bytes behind the start of the buffer is the start of driver memory, for
  * FRIT_ARG_START.  Not asserted of what shares a chunk with others, though it may be: so it follows

@@ -5,7 +5,6 @@
 
 #include "base/short_lock.h"
 #include "memory/memory.h"
-#include "memory/pool.h"
 
 /* Small buffers that were given back lie on a shelf, pieces of chunks and all, until one of exactly
  * their size is wanted or chunks are to go back to the driver.  Threads use different shelves as a
@@ -27,9 +26,11 @@ struct memory {
     struct memory_limits limits;
     uint64_t align;
     struct memory_queue queue;
+    uint32_t n_queues;       /* whose uses are kept, 0: there is one */
     atomic_bool has_surplus; /* idle chunks hold more than is kept; written inside the lock */
     struct short_lock lock;  /* of everything below */
     struct pool pool;
+    uint64_t idle_order; /* of the chunk that was idle last */
     struct buffer *parts;
     struct memory_stats stats;
 };

@@ -32,18 +32,26 @@ static void list_remove(struct pool *pool, struct pool_piece *piece)
         piece->next->prev = piece->prev;
 }
 
-struct pool_chunk *pool_chunk_create(enum chunk_kind kind, void *handle, uint64_t bytes)
+static size_t piece_size(uint32_t n_queues)
+{
+    return sizeof(struct pool_piece) + n_queues * sizeof(((struct pool_piece *)0)->uses[0]);
+}
+
+struct pool_chunk *pool_chunk_create(enum chunk_kind kind, void *handle, uint64_t bytes,
+                                     uint32_t n_queues)
 {
     struct pool_chunk *chunk = malloc(sizeof(*chunk));
-    struct pool_piece *piece = malloc(sizeof(*piece));
+    struct pool_piece *piece = calloc(1, piece_size(n_queues));
 
     if (!chunk || !piece) {
         free(chunk);
         free(piece);
         return NULL;
     }
-    *piece = (struct pool_piece){.chunk = chunk, .bytes = bytes};
-    *chunk = (struct pool_chunk){.first = piece, .handle = handle, .bytes = bytes, .kind = kind};
+    piece->chunk = chunk;
+    piece->bytes = bytes;
+    *chunk = (struct pool_chunk){
+        .first = piece, .handle = handle, .bytes = bytes, .kind = kind, .n_queues = n_queues};
     return chunk;
 }
 
@@ -91,6 +99,17 @@ void pool_remove(struct pool *pool, struct pool_chunk *chunk)
         list_remove(pool, chunk->first);
 }
 
+/* What was the last use of the one was one of the other. */
+static void add_uses(struct pool_piece *piece, const struct pool_piece *of)
+{
+    for (uint32_t q = 0; q < piece->chunk->n_queues; q++) {
+        uint64_t value = atomic_load_explicit(&of->uses[q], memory_order_relaxed);
+
+        if (atomic_load_explicit(&piece->uses[q], memory_order_relaxed) < value)
+            atomic_store_explicit(&piece->uses[q], value, memory_order_relaxed);
+    }
+}
+
 /* Cuts the front off a free piece that is in no list; the rest goes into its list. */
 static void split(struct pool *pool, struct pool_piece *piece, uint64_t bytes)
 {
@@ -98,14 +117,15 @@ static void split(struct pool *pool, struct pool_piece *piece, uint64_t bytes)
 
     if (piece->bytes == bytes)
         return;
-    rest = malloc(sizeof(*rest));
+    rest = calloc(1, piece_size(piece->chunk->n_queues));
     if (!rest)
         return;
-    *rest = (struct pool_piece){.chunk = piece->chunk,
-                                .before = piece,
-                                .after = piece->after,
-                                .offset = piece->offset + bytes,
-                                .bytes = piece->bytes - bytes};
+    rest->chunk = piece->chunk;
+    rest->before = piece;
+    rest->after = piece->after;
+    rest->offset = piece->offset + bytes;
+    rest->bytes = piece->bytes - bytes;
+    add_uses(rest, piece);
     if (piece->after)
         piece->after->before = rest;
     piece->after = rest;
@@ -166,6 +186,7 @@ static void merge_after(struct pool_piece *piece)
 {
     struct pool_piece *gone = piece->after;
 
+    add_uses(piece, gone);
     piece->bytes += gone->bytes;
     piece->after = gone->after;
     if (gone->after)

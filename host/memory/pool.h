@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memory/point.h"
+
 enum chunk_kind { CHUNK_POOL, CHUNK_WHOLE, CHUNK_PERSISTENT };
 
 /* A stretch of a chunk; the pieces of a chunk tile it in address order. */
@@ -19,6 +21,9 @@ struct pool_piece {
     uint64_t offset, bytes;
     _Atomic(void *) owner; /* of a used one: the caller's; NULL: not said yet */
     bool used;
+    atomic_bool has_parts; /* likewise: its bytes are those of several buffers */
+    /* Value of the last use on each queue, of the chunk's n_queues; a free piece keeps them. */
+    atomic_uint_least64_t uses[];
 };
 
 struct pool_chunk {
@@ -26,8 +31,10 @@ struct pool_chunk {
     struct pool_piece *first;
     void *handle;
     uint64_t bytes;
-    uint64_t idle_since; /* timeline value; of chunks without used pieces */
+    struct points idle_since; /* of chunks without used pieces: the newest values then */
+    uint64_t idle_order;      /* likewise: larger than that of chunks that were idle before */
     uint32_t n_used;
+    uint32_t n_queues; /* whose uses are kept; 0: one queue keeps all uses in order */
     enum chunk_kind kind;
 };
 
@@ -41,7 +48,8 @@ struct pool {
 };
 
 /* A chunk of driver memory with one free piece; NULL without host memory. */
-struct pool_chunk *pool_chunk_create(enum chunk_kind kind, void *handle, uint64_t bytes);
+struct pool_chunk *pool_chunk_create(enum chunk_kind kind, void *handle, uint64_t bytes,
+                                     uint32_t n_queues);
 void pool_chunk_destroy(struct pool_chunk *chunk);
 void pool_insert(struct pool *pool, struct pool_chunk *chunk);
 /* The chunk must have no used piece. */

@@ -13,15 +13,16 @@ void batch_fini(struct batch *batch)
     free(batch->cmds);
     free(batch->ranges);
     free(batch->written);
+    free(batch->used);
     free(batch->kept);
     *batch = (struct batch){0};
 }
 
 struct batch_mark batch_mark(const struct batch *batch)
 {
-    return (struct batch_mark){batch->n_cmds,     batch->n_ranges,     batch->since,
-                               batch->n_written,  batch->n_kept,       batch->n_launches,
-                               batch->n_barriers, batch->launches.last};
+    return (struct batch_mark){batch->n_cmds,     batch->n_ranges,   batch->since,
+                               batch->n_written,  batch->n_used,     batch->n_kept,
+                               batch->n_launches, batch->n_barriers, batch->launches.last};
 }
 
 void batch_cut(struct batch *batch, const struct batch_mark *mark)
@@ -38,6 +39,7 @@ void batch_cut(struct batch *batch, const struct batch_mark *mark)
     batch->n_ranges = mark->n_ranges;
     batch->since = mark->since;
     batch->n_written = mark->n_written;
+    batch->n_used = mark->n_used;
     batch->n_launches = mark->n_launches;
     batch->n_barriers = mark->n_barriers;
 }
@@ -45,6 +47,7 @@ void batch_cut(struct batch *batch, const struct batch_mark *mark)
 void batch_reset(struct batch *batch)
 {
     batch_cut(batch, &(struct batch_mark){0});
+    batch->after = (struct points){0};
     arena_reset(&batch->arena);
 }
 
@@ -103,11 +106,12 @@ frit_status batch_fill(struct batch *batch, struct buffer *buffer, uint64_t byte
 
     if (!buffer->handle)
         return FRIT_OK;
+    TRY(batch_uses(batch, buffer, true, err));
     return batch_add(batch, &cmd, 1, &range, 1, err);
 }
 
-frit_status batch_copy(struct batch *batch, const struct buffer *from, uint64_t first,
-                       struct buffer *to, frit_err *err)
+frit_status batch_copy(struct batch *batch, struct buffer *from, uint64_t first, struct buffer *to,
+                       frit_err *err)
 {
     frit_cmd cmd = {.struct_size = sizeof(cmd),
                     .kind = FRIT_CMD_COPY,
@@ -119,11 +123,24 @@ frit_status batch_copy(struct batch *batch, const struct buffer *from, uint64_t 
     struct batch_range ranges[2] = {{cmd.src, cmd.src_offset, cmd.src_offset + cmd.bytes, false},
                                     {cmd.dst, cmd.dst_offset, cmd.dst_offset + cmd.bytes, true}};
 
+    TRY(batch_uses(batch, from, false, err));
     return batch_add(batch, &cmd, 1, ranges, 2, err);
+}
+
+frit_status batch_uses(struct batch *batch, struct buffer *buffer, bool write, frit_err *err)
+{
+    if (!buffer_keeps_uses(buffer))
+        return FRIT_OK;
+    if (!array_grow(&batch->used, &batch->used_capacity, batch->n_used, 1, sizeof(struct buffer *)))
+        return fail_memory(err, sizeof(struct buffer *));
+    batch->used[batch->n_used++] = buffer;
+    buffer_uses(buffer, !write, &batch->after);
+    return FRIT_OK;
 }
 
 frit_status batch_writes(struct batch *batch, struct buffer *buffer, frit_err *err)
 {
+    TRY(batch_uses(batch, buffer, true, err));
     if (!array_grow(&batch->written, &batch->written_capacity, batch->n_written, 1,
                     sizeof(struct buffer *)))
         return fail_memory(err, sizeof(struct buffer *));
@@ -143,31 +160,34 @@ frit_status batch_keep(struct batch *batch, struct program *program, struct prep
 }
 
 /* What failed inside the submit spoils what it was to write. */
-static void spoil_written(const struct batch *batch, frit_device *device, uint64_t value)
+static void spoil_written(const struct batch *batch, frit_device *device, uint64_t point)
 {
     struct failure *failure;
 
-    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || !lineage_knows(device->lineage, value))
+    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || !lineage_knows(device->lineage, point))
         return;
-    failure = lineage_failure_at(device->lineage, value);
+    failure = lineage_failure_at(device->lineage, point);
     for (uint32_t i = 0; i < batch->n_written && failure; i++)
         lineage_spoil(device->lineage, batch->written[i], failure);
     failure_unref(failure);
 }
 
-frit_status batch_submit(struct batch *batch, frit_device *device, uint64_t *value, frit_err *err)
+frit_status batch_submit(struct batch *batch, frit_device *device, uint32_t queue, uint64_t *point,
+                         frit_err *err)
 {
-    TRY(device_submit(device, batch->cmds, batch->n_cmds, value, err));
+    TRY(device_submit(device, queue, batch->cmds, batch->n_cmds, &batch->after, point, err));
+    for (uint32_t i = 0; i < batch->n_used; i++)
+        buffer_use(batch->used[i], *point);
     for (uint32_t i = 0; i < batch->n_written; i++) {
-        atomic_store(&batch->written[i]->last_write, *value);
+        atomic_store(&batch->written[i]->last_write, *point);
         buffer_drop_mirror(batch->written[i]);
         if (batch->written[i]->whole) {
-            atomic_store(&batch->written[i]->whole->last_write, *value);
+            atomic_store(&batch->written[i]->whole->last_write, *point);
             buffer_drop_mirror(batch->written[i]->whole);
         }
     }
-    spoil_written(batch, device, *value);
-    lineage_end(device->lineage, &batch->launches, 0, *value);
+    spoil_written(batch, device, *point);
+    lineage_end(device->lineage, &batch->launches, 0, *point);
     atomic_fetch_add(&device->count.launches, batch->n_launches);
     atomic_fetch_add(&device->count.barriers, batch->n_barriers);
     batch_reset(batch);

@@ -31,12 +31,15 @@ struct batch {
     struct arena arena;
     frit_cmd *cmds;
     struct batch_range *ranges;
-    struct buffer **written; /* get the timeline value; alive until the submit */
+    struct buffer **written; /* get the point; alive until the submit */
+    struct buffer **used;    /* where a device has several queues; likewise */
+    struct points after;     /* what the commands wait for on other queues */
     struct batch_kept *kept; /* what the launches point into */
     uint32_t n_cmds, cmds_capacity;
     uint32_t n_ranges, ranges_capacity;
     uint32_t since; /* first range after the last BARRIER */
     uint32_t n_written, written_capacity;
+    uint32_t n_used, used_capacity;
     uint32_t n_kept, kept_capacity;
     uint32_t n_launches;
     uint32_t n_barriers;
@@ -46,7 +49,7 @@ struct batch {
 
 /* A place to come back to. */
 struct batch_mark {
-    uint32_t n_cmds, n_ranges, since, n_written, n_kept, n_launches, n_barriers;
+    uint32_t n_cmds, n_ranges, since, n_written, n_used, n_kept, n_launches, n_barriers;
     uint64_t last_launch; /* number */
 };
 
@@ -65,8 +68,11 @@ frit_status batch_add(struct batch *batch, const frit_cmd *cmds, uint32_t n_cmds
 frit_status batch_fill(struct batch *batch, struct buffer *buffer, uint64_t bytes, uint8_t byte,
                        frit_err *err);
 /* Copies as many bytes as `to` has, from `first` on; both have memory. */
-frit_status batch_copy(struct batch *batch, const struct buffer *from, uint64_t first,
-                       struct buffer *to, frit_err *err);
+frit_status batch_copy(struct batch *batch, struct buffer *from, uint64_t first, struct buffer *to,
+                       frit_err *err);
+/* The commands added last, or next, read or write the buffer: they wait for what other queues do
+ * with its memory. */
+frit_status batch_uses(struct batch *batch, struct buffer *buffer, bool write, frit_err *err);
 /* The buffer is written by the commands added last, and what it is a part of. */
 frit_status batch_writes(struct batch *batch, struct buffer *buffer, frit_err *err);
 /* Keeps a program and what its prepare answered until the submit; takes the reference to the latter
@@ -74,8 +80,9 @@ frit_status batch_writes(struct batch *batch, struct buffer *buffer, frit_err *e
 frit_status batch_keep(struct batch *batch, struct program *program, struct prepared *prepared,
                        frit_err *err);
 
-/* One submit of everything.  On success the batch is empty and what was written has its timeline
- * value, which is *value; otherwise it is as before, and nothing was enqueued. */
-frit_status batch_submit(struct batch *batch, frit_device *device, uint64_t *value, frit_err *err);
+/* One submit of everything to a queue.  On success the batch is empty and what was used has its
+ * point, which is *point; otherwise it is as before, and nothing was enqueued. */
+frit_status batch_submit(struct batch *batch, frit_device *device, uint32_t queue, uint64_t *point,
+                         frit_err *err);
 
 #endif

@@ -62,6 +62,7 @@ static frit_status bind_inputs(struct launch *l, frit_err *err)
         if (l->in[i].type.dtype == FRIT_NO_DTYPE)
             continue;
         TRY(mirror_fetch(l->frame->device, l->in[i].buffer, err));
+        TRY(batch_uses(l->batch, l->in[i].buffer, false, err));
         bind(l, i, FRIT_ARG_READ);
     }
     return FRIT_OK;
@@ -207,6 +208,7 @@ static frit_status workspace(struct launch *l, uint64_t bytes, bool zeroed, stru
 
     TRY(frame_claim(l->frame, bytes, false, out, &from, err));
     frame_workspace(l->frame, *out, from);
+    TRY(batch_uses(l->batch, *out, true, err));
     touch(l, (*out)->handle, (*out)->offset, bytes, true);
     l->spaces[l->n_spaces++] = *out;
     if (zeroed)

@@ -363,7 +363,7 @@ static void close_streams(frit_device *device)
         stream_stop(stream);
         preassign_forget(stream);
     }
-    device_wait(device, atomic_load(&device->last_value), NULL); /* programs end with executors */
+    device_wait_all(device, NULL); /* programs end with executors */
     while (device->streams) {
         struct stream *stream = device->streams;
 

@@ -161,7 +161,7 @@ static frit_status end_effect(struct inner *n, frit_err *err)
         return fail(err, first->status, "%s", first->text);
     if (n->frame.device == n->outer->device)
         return FRIT_OK;
-    return device_wait(n->frame.device, atomic_load(&n->frame.device->last_value), err);
+    return device_wait_all(n->frame.device, err);
 }
 
 /* Those that the graph is for are wanted, and persistent where the op's are. */

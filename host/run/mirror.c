@@ -168,7 +168,7 @@ frit_status mirror_wait(frit_device *device, frit_err *err)
 {
     if (!is_late(device))
         return FRIT_OK;
-    return device_wait(device->fallback, atomic_load(&device->fallback->last_value), err);
+    return device_wait_all(device->fallback, err);
 }
 
 struct finding {

@@ -328,7 +328,7 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
     return FRIT_OK;
 }
 
-static void set_written(const struct bound_launch *l, uint64_t value)
+static void set_written(const struct bound_launch *l, uint64_t point)
 {
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
         struct buffer *buffer;
@@ -336,14 +336,38 @@ static void set_written(const struct bound_launch *l, uint64_t value)
         if (!l->args[i].now)
             continue;
         buffer = *l->args[i].now;
-        atomic_store_explicit(&buffer->last_write, value, memory_order_release);
+        atomic_store_explicit(&buffer->last_write, point, memory_order_release);
         buffer_drop_mirror(buffer);
         if (buffer->whole) {
-            atomic_store_explicit(&buffer->whole->last_write, value, memory_order_release);
+            atomic_store_explicit(&buffer->whole->last_write, point, memory_order_release);
             buffer_drop_mirror(buffer->whole);
         }
     }
 }
+
+/* ---- other queues ---- */
+
+static void add_uses(const struct bound_launch *l, struct points *after)
+{
+    for (uint32_t i = 0; i < l->launch.n_args; i++) {
+        if (l->args[i].now)
+            buffer_uses(*l->args[i].now, i < l->n_in, after);
+    }
+    for (uint32_t i = 0; i < l->n_spaces; i++)
+        buffer_uses(*l->spaces[i].now, false, after);
+}
+
+static void set_used(const struct bound_launch *l, uint64_t point)
+{
+    for (uint32_t i = 0; i < l->launch.n_args; i++) {
+        if (l->args[i].now)
+            buffer_use(*l->args[i].now, point);
+    }
+    for (uint32_t i = 0; i < l->n_spaces; i++)
+        buffer_use(*l->spaces[i].now, point);
+}
+
+/* ---- submits ---- */
 
 /* The launches up to the next submit; returns the first behind it. */
 static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
@@ -356,27 +380,33 @@ static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
 static frit_status submit_next(struct bound_plan *bound, frit_device *device, uint32_t stream,
                                uint32_t from, struct failure **late, frit_err *err)
 {
+    uint32_t end = submit_end(bound, from), n = 0, queue = queue_of_stream(device, stream);
+    bool one_queue = device->n_queues == 1;
     struct lineage_batch batch = {0};
-    uint32_t end = submit_end(bound, from), n = 0;
-    uint64_t value = 0;
+    struct points after = {0};
     frit_status st = FRIT_OK;
+    uint64_t point = 0;
 
+    for (uint32_t i = from; i < end && !one_queue; i++)
+        add_uses(&bound->launches[i], &after);
     replay_enter(bound, device, from, end, stream, &batch);
     for (uint32_t i = from; i < end && !st; i++)
         st = add_cmds(bound, &bound->launches[i], &n, err);
     if (!st)
-        st = device_submit(device, bound->cmds, n, &value, err);
+        st = device_submit(device, queue, bound->cmds, n, &after, &point, err);
     if (st == FRIT_NO_DEVICE_MEMORY && from) {
         memory_trim(device->memory, false);
-        st = device_submit(device, bound->cmds, n, &value, err);
+        st = device_submit(device, queue, bound->cmds, n, &after, &point, err);
     }
     if (batch.first)
-        lineage_end(device->lineage, &batch, 0, st ? 0 : value);
+        lineage_end(device->lineage, &batch, 0, st ? 0 : point);
     if (st)
         return st;
+    for (uint32_t i = from; i < end && !one_queue; i++)
+        set_used(&bound->launches[i], point);
     for (uint32_t i = from; i < end; i++)
-        set_written(&bound->launches[i], value);
-    replay_look_inside(bound, device, from, end, value, late);
+        set_written(&bound->launches[i], point);
+    replay_look_inside(bound, device, from, end, point, late);
     return FRIT_OK;
 }
 

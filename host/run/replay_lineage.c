@@ -76,13 +76,13 @@ static void spoil_outputs(frit_device *device, const struct bound_launch *l,
 }
 
 void replay_look_inside(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
-                        uint64_t value, struct failure **late)
+                        uint64_t point, struct failure **late)
 {
     struct failure *failure;
 
-    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || !lineage_knows(device->lineage, value))
+    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || !lineage_knows(device->lineage, point))
         return;
-    failure = lineage_failure_at(device->lineage, value);
+    failure = lineage_failure_at(device->lineage, point);
     for (uint32_t i = from; i < end && failure; i++) {
         const struct bound_launch *l = &bound->launches[i];
 

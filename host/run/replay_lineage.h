@@ -18,7 +18,7 @@ void replay_enter(struct bound_plan *bound, frit_device *device, uint32_t from, 
 /* After their submit: where work ran inside it and failed, spoils what they were to write and
  * disables the programs.  The first failure goes to *late, a reference. */
 void replay_look_inside(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
-                        uint64_t value, struct failure **late);
+                        uint64_t point, struct failure **late);
 /* Their submit was refused, though an earlier one was not: spoils what all launches from `from` on
  * were to write.  *late is this failure then. */
 void replay_fail_rest(struct bound_plan *bound, frit_device *device, uint32_t from,

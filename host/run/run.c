@@ -42,13 +42,13 @@ const char *run_label(frit_device *device, uint64_t cookie)
 
 /* What is known to have failed by the time its submit returns: work that ran inside it, and what
  * depends on a failure that was reported meanwhile. */
-static void look_back(struct frame *frame, uint64_t value)
+static void look_back(struct frame *frame, uint64_t point)
 {
     frit_device *device = frame->device;
     struct failure *inside = NULL;
 
-    if (device->info->caps & FRIT_CAP_INLINE_QUEUE && lineage_knows(device->lineage, value))
-        inside = lineage_failure_at(device->lineage, value);
+    if (device->info->caps & FRIT_CAP_INLINE_QUEUE && lineage_knows(device->lineage, point))
+        inside = lineage_failure_at(device->lineage, point);
     if (!inside && !atomic_load(&device->n_spoiled))
         return;
     for (uint32_t i = 0; i < frame->scratch->n_items; i++)
@@ -56,15 +56,16 @@ static void look_back(struct frame *frame, uint64_t value)
     failure_unref(inside);
 }
 
-static frit_status submit(struct frame *frame, uint64_t *value, frit_err *err)
+static frit_status submit(struct frame *frame, uint64_t *point, frit_err *err)
 {
     frit_device *device = frame->device;
-    frit_status st = batch_submit(&frame->scratch->batch, device, value, err);
+    uint32_t queue = queue_of_stream(device, frame->stream);
+    frit_status st = batch_submit(&frame->scratch->batch, device, queue, point, err);
 
     if (st != FRIT_NO_DEVICE_MEMORY)
         return st;
     memory_trim(device->memory, false);
-    return batch_submit(&frame->scratch->batch, device, value, err);
+    return batch_submit(&frame->scratch->batch, device, queue, point, err);
 }
 
 bool frame_settle(struct frame *frame)
@@ -72,10 +73,10 @@ bool frame_settle(struct frame *frame)
     struct run_scratch *s = frame->scratch;
     const struct frame_mark begin = {0};
     frit_err err = ERR_INIT;
-    uint64_t value = 0;
+    uint64_t point = 0;
 
-    if (s->batch.n_cmds == 0 || !submit(frame, &value, &err)) {
-        look_back(frame, value);
+    if (s->batch.n_cmds == 0 || !submit(frame, &point, &err)) {
+        look_back(frame, point);
         bound_plan_add_submit(frame->bound);
         frame_commit(frame);
         batch_reset(&s->batch);

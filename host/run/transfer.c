@@ -20,15 +20,12 @@ frit_status transfer_fill(frit_device *device, struct buffer *buffer, const void
                         .memory = buffer->handle,
                         .offset = buffer->offset,
                         .bytes = buffer->bytes};
+    struct points after = {0};
     uint64_t at = 0;
-    frit_status st = device->backend->write(device->self, &to, data, &at, err);
 
-    if (st < 0) {
-        fail_from(err, st, "write");
-        device_explain_loss(device, err);
-        return st;
-    }
-    device_reached(device, at);
+    buffer_uses(buffer, false, &after);
+    TRY(device_write(device, 0, &to, data, &after, &at, err));
+    buffer_use(buffer, at);
     atomic_store(&buffer->last_write, at);
     lineage_transferred(device->lineage, buffer, at);
     atomic_fetch_add(&device->count.bytes_in, buffer->bytes);
@@ -64,19 +61,17 @@ static frit_status bytes_out(struct transfer_read *read, uint64_t offset, uint64
                              void *data, frit_err *err)
 {
     const struct buffer *buffer = read->value.buffer;
+    uint32_t queue = point_queue(atomic_load(&buffer->last_write));
     frit_device *device = read->device;
-    const frit_transfer from = {.struct_size = sizeof(from),
-                                .memory = buffer->handle,
-                                .offset = buffer->offset + offset,
-                                .bytes = bytes};
-    frit_status st = device->backend->read(device->self, &from, data, &read->at, err);
+    struct points after = {0};
+    frit_transfer from = {.struct_size = sizeof(from),
+                          .memory = buffer->handle,
+                          .offset = buffer->offset + offset,
+                          .bytes = bytes};
 
-    if (st < 0) {
-        fail_from(err, st, "read");
-        device_explain_loss(device, err);
-        return st;
-    }
-    device_reached(device, read->at);
+    buffer_uses(buffer, true, &after);
+    TRY(device_read(device, queue, &from, data, &after, &read->at, err));
+    buffer_use(buffer, read->at);
     atomic_fetch_add(&device->count.bytes_out, bytes);
     return FRIT_OK;
 }
@@ -173,7 +168,7 @@ void *transfer_host_bytes(frit_device *device, const struct buffer *buffer)
         return NULL;
     bytes = native->get(device->self, buffer->handle, FRIT_STR("host.ptr"));
     /* A submit has run when it returns; transfers may not have. */
-    if (!bytes || device_wait(device, atomic_load(&device->last_value), NULL))
+    if (!bytes || device_wait_all(device, NULL))
         return NULL;
     return bytes + buffer->offset;
 }

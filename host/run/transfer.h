@@ -18,7 +18,7 @@ struct transfer_read {
     frit_device *device;
     struct value value; /* pinned, or the dense copy */
     bool copied;
-    uint64_t at; /* timeline value, 0: nothing to wait for */
+    uint64_t at; /* point, 0: nothing to wait for */
 };
 
 /* Starts copying the elements of a pinned value, takes the pin over; transfer_finish must follow.

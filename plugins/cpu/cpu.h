@@ -30,7 +30,7 @@ struct instance {
     uint64_t serial; /* of code: grows, atomically, with the generation of any module */
 };
 
-/* What a launch needs beside its arguments; used by submit alone, kept between launches. */
+/* What a launch needs beside its arguments; of one queue, kept between launches. */
 struct room {
     uint64_t *words;
     void **args;
@@ -40,12 +40,21 @@ struct room {
     void **scratch; /* per thread */
 };
 
+/* What runs the launches of a queue. */
+struct launcher {
+    struct instance *instance;
+    struct room room;
+};
+
 struct device {
     struct hosted hosted; /* the first: slots of util/hosted.h take a device */
     struct instance *instance;
     struct kernels_device kernels;
-    struct room room;
+    struct launcher launcher; /* of the first queue */
 };
+
+extern const struct serial_driver launcher_slots; /* for a struct launcher */
+void launcher_fini(struct launcher *launcher);
 
 /* A module made ready to run: by the tile interpreter or as machine code first, and, when it was
  * worth it, as better code from then on.  Any thread. */
@@ -80,6 +89,9 @@ frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t str
 frit_status device_open(void *instance, uint32_t index, const frit_open_params *params, void **out,
                         frit_err *err);
 void device_close(void *self);
+frit_status device_queue_create(void *self, const frit_queue_desc *desc, frit_queue **out,
+                                frit_err *err);
+void device_queue_destroy(void *self, frit_queue *queue);
 
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err);
@@ -89,12 +101,6 @@ frit_status op_supports(void *self, const frit_op_desc *ops, uint32_t count, uin
                         uint64_t *bits, frit_err *err);
 frit_status op_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
 extern const frit_fuser_table fuser_table;
-
-/* Slots of struct serial_driver: programs of the kernel library. */
-frit_status launch_check(void *device, const frit_launch *launch, frit_err *err);
-frit_status launch_run(void *device, const frit_launch *launch, frit_err *err);
-frit_str launch_name(const frit_launch *launch);
-void room_fini(struct room *room, const struct instance *instance);
 
 /* Slots of struct kernels_device; `self` is the instance. */
 frit_status module_compile(void *self, struct kir_module *module, const uint8_t *digest,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one device: all processors of the process together. */
+/* The one device: all processors of the process together.  A launch uses them all unless one on
+ * another queue does, and its own thread alone then. */
 #include <string.h>
 
 #include "cpu.h"
 #include "util/kernel.h"
+#include "util/queue.h"
 
 /* Groups are as wide as pays for walking through their code once, and so narrow that their values
  * stay in the first cache.  A row's group is a few vectors: what they do not hold is looped over.
@@ -78,7 +80,6 @@ static struct kir_target target_of(const struct instance *instance)
 frit_status device_open(void *self, uint32_t index, const frit_open_params *params, void **out,
                         frit_err *err)
 {
-    static const struct serial_driver launches = {launch_check, launch_run, launch_name};
     struct instance *instance = self;
     struct device *device;
     frit_status status = plug_refuse_natives(&instance->plug, params, err);
@@ -94,6 +95,7 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
         return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to open cpu:0");
     *device = (struct device){
         .instance = instance,
+        .launcher = {.instance = instance},
         .kernels = {.target = target_of(instance),
                     .self = instance,
                     .compile = module_compile,
@@ -108,7 +110,8 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
         plug_free(&instance->plug, device);
         return status;
     }
-    hosted_init(&device->hosted, &instance->plug, &launches, instance->memory_bytes);
+    hosted_init(&device->hosted, &instance->plug, &launcher_slots, &device->launcher,
+                instance->memory_bytes);
     *out = device;
     return FRIT_OK;
 }
@@ -119,6 +122,43 @@ void device_close(void *self)
 
     kernels_close(&device->kernels);
     hosted_fini(&device->hosted);
-    room_fini(&device->room, device->instance);
+    launcher_fini(&device->launcher);
     plug_free(&device->instance->plug, device);
+}
+
+/* ---- queues beside the first one ---- */
+
+struct queue {
+    frit_queue handle; /* the first */
+    struct launcher launcher;
+};
+
+/* One does what the other kind does, too. */
+frit_status device_queue_create(void *self, const frit_queue_desc *desc, frit_queue **out,
+                                frit_err *err)
+{
+    struct device *device = self;
+    const struct plug *plug = &device->instance->plug;
+    struct queue *queue = plug_alloc(plug, sizeof *queue, _Alignof(struct queue));
+
+    (void)desc;
+    *out = NULL;
+    if (!queue)
+        return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a queue");
+    *queue = (struct queue){.launcher = {.instance = device->instance}};
+    serial_init(&queue->handle.serial, plug, &launcher_slots, &queue->launcher,
+                &device->hosted.queue);
+    *out = &queue->handle;
+    return FRIT_OK;
+}
+
+void device_queue_destroy(void *self, frit_queue *handle)
+{
+    struct queue *queue = (struct queue *)(void *)handle;
+
+    if (!queue)
+        return;
+    serial_fini(&handle->serial);
+    launcher_fini(&queue->launcher);
+    plug_free(&((struct device *)self)->instance->plug, queue);
 }

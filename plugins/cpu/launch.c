@@ -81,8 +81,11 @@ static bool grow_scratch(struct room *room, const struct instance *instance, siz
     return true;
 }
 
-void room_fini(struct room *room, const struct instance *instance)
+void launcher_fini(struct launcher *launcher)
 {
+    const struct instance *instance = launcher->instance;
+    struct room *room = &launcher->room;
+
     free_scratch(room, instance);
     plug_free(&instance->plug, room->words);
     plug_free(&instance->plug, room->args);
@@ -160,7 +163,7 @@ static uint64_t groups_of(const uint32_t *grid)
 
 /* Whether it writes more than the second caches hold several times over, nothing of it where it
  * reads: that is in a cache anyway. */
-static bool streams(const struct device *device, const frit_launch *launch,
+static bool streams(const struct launcher *launcher, const frit_launch *launch,
                     const struct kernels_launch *made)
 {
     const struct module_code *code = made->code;
@@ -173,16 +176,17 @@ static bool streams(const struct device *device, const frit_launch *launch,
             return false;
         bytes += serial_arg(launch, made->args[i])->extent;
         for (uint32_t k = 0; k < made->n_args; k++)
-            if (k != i && device->room.args[k] == device->room.args[i])
+            if (k != i && launcher->room.args[k] == launcher->room.args[i])
                 return false;
     }
-    return bytes >= device->instance->stream_bytes;
+    return bytes >= launcher->instance->stream_bytes;
 }
 
 /* Elements that were not within bounds. */
-static uint64_t run_phases(struct device *device, const frit_launch *launch,
+static uint64_t run_phases(const struct launcher *launcher, const frit_launch *launch,
                            const struct kernels_launch *made, const struct object *object)
 {
+    const struct instance *instance = launcher->instance;
     const struct module_code *code = made->code;
     atomic_uint_least64_t outside = 0;
 
@@ -190,21 +194,20 @@ static uint64_t run_phases(struct device *device, const frit_launch *launch,
         const struct phase_run run = {.tile = object ? NULL : code->phases[i].tile,
                                       .code = object ? &object->phases[i] : NULL,
                                       .words = made->words,
-                                      .args = device->room.args,
-                                      .scratch = device->room.scratch,
+                                      .args = launcher->room.args,
+                                      .scratch = launcher->room.scratch,
                                       .grid = made->grid[i],
-                                      .streams = object && streams(device, launch, made),
-                                      .bounds =
-                                          device->instance->check ? device->room.bounds : NULL,
+                                      .streams = object && streams(launcher, launch, made),
+                                      .bounds = instance->check ? launcher->room.bounds : NULL,
                                       .outside = &outside};
         uint64_t groups = groups_of(run.grid);
 
         assert(run.tile || run.code);
-        for (uint32_t t = 0; run.streams && t < device->instance->threads; t++)
+        for (uint32_t t = 0; run.streams && t < instance->threads; t++)
             object_begin(run.code, run.scratch[t]);
         if (groups > 0)
-            run_phase(device->instance, &run, groups, estimate_ns(made, groups, &code->phases[i]));
-        for (uint32_t t = 0; run.streams && t < device->instance->threads; t++)
+            run_phase(instance, &run, groups, estimate_ns(made, groups, &code->phases[i]));
+        for (uint32_t t = 0; run.streams && t < instance->threads; t++)
             object_finish(run.code, run.scratch[t]);
     }
     return outside;
@@ -258,11 +261,11 @@ static void set_args(struct room *room, const frit_launch *launch,
     }
 }
 
-frit_status launch_check(void *device, const frit_launch *launch, frit_err *err)
+static frit_status check(void *ctx, const frit_launch *launch, frit_err *err)
 {
     if (kernels_owns(launch->program))
         return FRIT_OK;
-    return plug_fail(&((const struct device *)device)->instance->plug, err, FRIT_INVALID,
+    return plug_fail(&((const struct launcher *)ctx)->instance->plug, err, FRIT_INVALID,
                      "a program of another driver");
 }
 
@@ -271,11 +274,11 @@ static frit_status no_memory(const struct instance *instance, const char *name, 
     return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to run %s", name);
 }
 
-frit_status launch_run(void *self, const frit_launch *launch, frit_err *err)
+static frit_status run(void *ctx, const frit_launch *launch, frit_err *err)
 {
-    struct device *device = self;
-    const struct instance *instance = device->instance;
-    struct room *room = &device->room;
+    struct launcher *launcher = ctx;
+    const struct instance *instance = launcher->instance;
+    struct room *room = &launcher->room;
     struct kernels_launch made = {0};
     const struct object *object;
     uint64_t outside;
@@ -293,7 +296,7 @@ frit_status launch_run(void *self, const frit_launch *launch, frit_err *err)
         !grow_scratch(room, instance, scratch_of(made.code, object)))
         return no_memory(instance, made.name, err);
     set_args(room, launch, &made);
-    outside = run_phases(device, launch, &made, object);
+    outside = run_phases(launcher, launch, &made, object);
     if (outside)
         return plug_fail(&instance->plug, err, FRIT_INTERNAL,
                          "%s: %" PRIu64 " elements outside of its arguments: loads gave 0, stores "
@@ -302,10 +305,12 @@ frit_status launch_run(void *self, const frit_launch *launch, frit_err *err)
     return FRIT_OK;
 }
 
-frit_str launch_name(const frit_launch *launch)
+static frit_str name_of(const frit_launch *launch)
 {
     frit_program_info info = {.struct_size = sizeof info};
 
     (void)launch->program->table->describe(launch->program->self, &info, NULL);
     return info.name;
 }
+
+const struct serial_driver launcher_slots = {check, run, name_of};

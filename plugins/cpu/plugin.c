@@ -156,6 +156,8 @@ static const frit_backend backend = {
     .op_program = op_create,
     .kernel_load = hosted_kernel_load,
     .kernel_unload = hosted_kernel_unload,
+    .queue_create = device_queue_create,
+    .queue_destroy = device_queue_destroy,
 };
 
 static const frit_native_table native = {

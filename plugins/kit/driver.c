@@ -109,7 +109,8 @@ static frit_status device_open(void *self, uint32_t index, const frit_open_param
                          index);
     *device = (struct kit_device){
         .instance = instance, .index = index, .lost = params->lost, .lost_ctx = params->ctx};
-    hosted_init(&device->hosted, &instance->plug, &launch_slots, (uint64_t)instance->memory_bytes);
+    hosted_init(&device->hosted, &instance->plug, &launch_slots, device,
+                (uint64_t)instance->memory_bytes);
     if (instance->driver->open)
         status = instance->driver->open(device, err);
     if (status)

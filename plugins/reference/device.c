@@ -63,7 +63,7 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
         return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY,
                          "no memory to open reference:0");
     device->instance = instance;
-    hosted_init(&device->hosted, &instance->plug, &launches, instance->memory_bytes);
+    hosted_init(&device->hosted, &instance->plug, &launches, device, instance->memory_bytes);
     *out = device;
     return FRIT_OK;
 }

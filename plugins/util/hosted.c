@@ -7,11 +7,11 @@
 #include "util/memory.h"
 
 void hosted_init(struct hosted *hosted, const struct plug *plug, const struct serial_driver *driver,
-                 uint64_t memory_bytes)
+                 void *ctx, uint64_t memory_bytes)
 {
     hosted->plug = plug;
     hosted->budget = (struct budget){.plug = plug, .cap = memory_bytes};
-    serial_init(&hosted->queue, plug, driver, hosted);
+    serial_init(&hosted->queue, plug, driver, ctx, NULL);
 }
 
 void hosted_fini(struct hosted *hosted)
@@ -76,47 +76,58 @@ void *hosted_native(void *self, frit_memory *memory, frit_str name)
     return memory && plug_is(name, FRIT_STR("host.ptr")) ? memory->data : NULL;
 }
 
-/* ---- the queue ---- */
+/* ---- queues ---- */
 
-static struct serial *queue_of(void *self)
+static frit_status find(void *self, frit_queue *queue, struct serial **out, frit_err *err)
 {
-    return &((struct hosted *)self)->queue;
+    return serial_find(&((struct hosted *)self)->queue, queue, out, err);
 }
 
 frit_status hosted_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
                          frit_err *err)
 {
-    return serial_write(queue_of(self), to, from, value, err);
+    struct serial *serial;
+    frit_status status = find(self, to->queue, &serial, err);
+
+    return status ? status : serial_write(serial, to, from, value, err);
 }
 
 frit_status hosted_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
                         frit_err *err)
 {
-    return serial_read(queue_of(self), from, into, value, err);
+    struct serial *serial;
+    frit_status status = find(self, from->queue, &serial, err);
+
+    return status ? status : serial_read(serial, from, into, value, err);
 }
 
 frit_status hosted_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
                           uint32_t stride, const frit_point *waits, uint32_t n_waits,
                           uint64_t *value, frit_err *err)
 {
-    return serial_submit(queue_of(self), queue, cmds, count, stride, waits, n_waits, value, err);
+    struct serial *serial;
+    frit_status status = find(self, queue, &serial, err);
+
+    return status ? status : serial_submit(serial, cmds, count, stride, waits, n_waits, value, err);
 }
 
-/* What was handed out is reached: no timeout can pass. */
+/* What was handed out is reached, but by a call that is still inside: only that can be late. */
 frit_status hosted_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
                         frit_failure *failure, frit_err *err)
 {
-    (void)timeout_ns;
-    return serial_wait(queue_of(self), queue, value, failure, err);
+    struct serial *serial;
+    frit_status status = find(self, queue, &serial, err);
+
+    return status ? status : progress_wait(&serial->progress, value, timeout_ns, failure, err);
 }
 
 frit_status hosted_kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
                                frit_kernel **kernel, frit_err *err)
 {
-    return kernel_load(queue_of(self)->plug, format, bytes, n_bytes, kernel, err);
+    return kernel_load(((struct hosted *)self)->plug, format, bytes, n_bytes, kernel, err);
 }
 
 void hosted_kernel_unload(void *self, frit_kernel *kernel)
 {
-    kernel_unload(queue_of(self)->plug, kernel);
+    kernel_unload(((struct hosted *)self)->plug, kernel);
 }

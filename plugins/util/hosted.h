@@ -14,12 +14,12 @@
 struct hosted {
     const struct plug *plug;
     struct budget budget; /* bytes in buffers */
-    struct serial queue;
+    struct serial queue;  /* the first one */
 };
 
-/* `memory_bytes`: what its buffers may hold together, 0 = no cap. */
+/* `ctx`: of the first queue.  `memory_bytes`: what its buffers may hold together, 0 = no cap. */
 void hosted_init(struct hosted *hosted, const struct plug *plug, const struct serial_driver *driver,
-                 uint64_t memory_bytes);
+                 void *ctx, uint64_t memory_bytes);
 void hosted_fini(struct hosted *hosted);
 
 /* Bytes of the machine's memory; 0 where the system does not say. */

@@ -177,15 +177,23 @@ frit_status progress_check_queue(const struct progress *progress, const frit_que
                  : FRIT_OK;
 }
 
-static frit_status check(const struct progress *progress, const frit_point *wait, frit_err *err)
+static frit_status check(const struct progress *progress, uint64_t value, frit_err *err)
 {
-    frit_status status = progress_check_queue(progress, wait->queue, err);
-
-    if (status || wait->value <= progress->issued)
-        return status;
+    if (value <= progress->issued)
+        return FRIT_OK;
     return plug_fail(progress->plug, err, FRIT_INVALID,
-                     "wait for value %" PRIu64 ", but the queue is at %" PRIu64, wait->value,
+                     "wait for value %" PRIu64 ", but the queue is at %" PRIu64, value,
                      progress->issued);
+}
+
+frit_status progress_check_value(struct progress *progress, uint64_t value, frit_err *err)
+{
+    frit_status status;
+
+    pthread_mutex_lock(&progress->lock);
+    status = check(progress, value, err);
+    pthread_mutex_unlock(&progress->lock);
+    return status;
 }
 
 frit_status progress_check(struct progress *progress, const frit_point *waits, uint32_t n,
@@ -193,10 +201,11 @@ frit_status progress_check(struct progress *progress, const frit_point *waits, u
 {
     frit_status status = FRIT_OK;
 
-    pthread_mutex_lock(&progress->lock);
-    for (uint32_t i = 0; i < n && !status; i++)
-        status = check(progress, &waits[i], err);
-    pthread_mutex_unlock(&progress->lock);
+    for (uint32_t i = 0; i < n && !status; i++) {
+        status = progress_check_queue(progress, waits[i].queue, err);
+        if (!status)
+            status = progress_check_value(progress, waits[i].value, err);
+    }
     return status;
 }
 
@@ -214,7 +223,7 @@ static struct timespec deadline_after(uint64_t ns)
     return at;
 }
 
-static frit_status await(struct progress *progress, uint64_t value, uint64_t timeout_ns)
+static frit_status await_inside(struct progress *progress, uint64_t value, uint64_t timeout_ns)
 {
     const bool forever = timeout_ns > INT64_MAX;
     struct timespec deadline = {0};
@@ -230,6 +239,16 @@ static frit_status await(struct progress *progress, uint64_t value, uint64_t tim
     return progress->is_lost ? FRIT_DEVICE_LOST : FRIT_TIMEOUT;
 }
 
+frit_status progress_await(struct progress *progress, uint64_t value)
+{
+    frit_status status;
+
+    pthread_mutex_lock(&progress->lock);
+    status = await_inside(progress, value, UINT64_MAX);
+    pthread_mutex_unlock(&progress->lock);
+    return status;
+}
+
 frit_status progress_wait(struct progress *progress, uint64_t value, uint64_t timeout_ns,
                           frit_failure *failure, frit_err *err)
 {
@@ -239,9 +258,9 @@ frit_status progress_wait(struct progress *progress, uint64_t value, uint64_t ti
 
     failure->status = FRIT_OK;
     pthread_mutex_lock(&progress->lock);
-    status = check(progress, &(frit_point){.value = value}, err);
+    status = check(progress, value, err);
     if (!status) {
-        status = await(progress, value, timeout_ns);
+        status = await_inside(progress, value, timeout_ns);
         tell(progress, value, failure, &told);
     }
     if (status == FRIT_DEVICE_LOST)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The timeline of a device's first queue: how far it is, which of its commands failed, whether the
+/* The timeline of a queue: how far it is, which of its commands failed, whether the
  * device is lost.
  *
  * Work that is done inside of its slot goes on with progress_advance.  A queue that runs on takes
@@ -66,10 +66,16 @@ void progress_lose(struct progress *progress, const struct fault *fault);
 /* FRIT_INVALID with a text for any queue but the first one, NULL. */
 frit_status progress_check_queue(const struct progress *progress, const frit_queue *queue,
                                  frit_err *err);
-/* FRIT_INVALID with a text for points that were never handed out. */
+/* FRIT_INVALID with a text for a value that was never handed out. */
+frit_status progress_check_value(struct progress *progress, uint64_t value, frit_err *err);
+/* Waits for a value that was handed out, for what another queue does next: whether commands failed
+ * on the way is not told.  FRIT_DEVICE_LOST: it will never be reached. */
+frit_status progress_await(struct progress *progress, uint64_t value);
+/* FRIT_INVALID with a text for points that were never handed out, where there is the first queue
+ * alone. */
 frit_status progress_check(struct progress *progress, const frit_point *waits, uint32_t n,
                            frit_err *err);
-/* The slot `wait` of the first queue.  `err` has the words of `failure`; with FRIT_DEVICE_LOST
+/* The slot `wait` of the queue.  `err` has the words of `failure`; with FRIT_DEVICE_LOST
  * those of the loss, also where `failure` is one from before it or none. */
 frit_status progress_wait(struct progress *progress, uint64_t value, uint64_t timeout_ns,
                           frit_failure *failure, frit_err *err);

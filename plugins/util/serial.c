@@ -6,13 +6,17 @@
 
 #include "util/kernel.h"
 #include "util/memory.h"
+#include "util/queue.h"
 
 void serial_init(struct serial *serial, const struct plug *plug, const struct serial_driver *driver,
-                 void *device)
+                 void *ctx, struct serial *first)
 {
     serial->plug = plug;
     serial->driver = driver;
-    serial->device = device;
+    serial->ctx = ctx;
+    serial->first = first ? first : serial;
+    if (first)
+        atomic_store(&first->has_more, true);
     progress_init(&serial->progress, plug);
 }
 
@@ -30,6 +34,45 @@ const frit_arg *serial_arg(const frit_launch *launch, uint32_t i)
 char *serial_element(const frit_arg *arg)
 {
     return arg->memory ? arg->memory->data + arg->offset + arg->origin : NULL;
+}
+
+/* ---- queues ---- */
+
+frit_status serial_find(struct serial *first, frit_queue *queue, struct serial **out, frit_err *err)
+{
+    *out = first;
+    if (!queue)
+        return FRIT_OK;
+    if (!atomic_load(&first->has_more))
+        return progress_check_queue(&first->progress, queue, err);
+    *out = &queue->serial;
+    return FRIT_OK;
+}
+
+static frit_status check_waits(struct serial *serial, const frit_point *waits, uint32_t n,
+                               frit_err *err)
+{
+    frit_status status = FRIT_OK;
+
+    for (uint32_t i = 0; i < n && !status; i++) {
+        struct serial *other;
+
+        status = serial_find(serial->first, waits[i].queue, &other, err);
+        if (!status)
+            status = progress_check_value(&other->progress, waits[i].value, err);
+    }
+    return status;
+}
+
+/* For points that were checked.  Each of them was handed out by a call that is reaching it, or did.
+ */
+static void await_points(struct serial *serial, const frit_point *waits, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct serial *other = waits[i].queue ? &waits[i].queue->serial : serial->first;
+
+        (void)progress_await(&other->progress, waits[i].value);
+    }
 }
 
 /* ---- checks ---- */
@@ -52,10 +95,8 @@ static frit_status check_range(struct serial *serial, const frit_memory *memory,
 static frit_status check_transfer(struct serial *serial, const frit_transfer *transfer,
                                   frit_err *err)
 {
-    frit_status status = progress_check_queue(&serial->progress, transfer->queue, err);
+    frit_status status = check_waits(serial, transfer->waits, transfer->n_waits, err);
 
-    if (!status)
-        status = progress_check(&serial->progress, transfer->waits, transfer->n_waits, err);
     return status ? status
                   : check_range(serial, transfer->memory, transfer->offset, transfer->bytes, err);
 }
@@ -74,6 +115,7 @@ frit_status serial_write(struct serial *serial, const frit_transfer *to, const v
 
     if (status)
         return status;
+    await_points(serial, to->waits, to->n_waits);
     memcpy(address(to->memory, to->offset), from, to->bytes);
     *value = progress_advance(&serial->progress, NULL);
     return FRIT_OK;
@@ -86,6 +128,7 @@ frit_status serial_read(struct serial *serial, const frit_transfer *from, void *
 
     if (status)
         return status;
+    await_points(serial, from->waits, from->n_waits);
     memcpy(into, address(from->memory, from->offset), from->bytes);
     *value = progress_advance(&serial->progress, NULL);
     return FRIT_OK;
@@ -137,7 +180,7 @@ static frit_status check_command(struct serial *serial, const frit_cmd *cmd, fri
         return check_fill(serial, cmd, err);
     case FRIT_CMD_LAUNCH:
         status = check_launch(serial, cmd->launch, err);
-        return status ? status : serial->driver->check(serial->device, cmd->launch, err);
+        return status ? status : serial->driver->check(serial->ctx, cmd->launch, err);
     case FRIT_CMD_DISPATCH:
         status = kernel_check(serial->plug, cmd, err);
         return status ? status : check_launch(serial, cmd->launch, err);
@@ -184,7 +227,7 @@ static frit_status run_command(struct serial *serial, const frit_cmd *cmd, frit_
     if (cmd->kind == FRIT_CMD_DISPATCH)
         return kernel_run(cmd, err);
     if (cmd->kind == FRIT_CMD_LAUNCH)
-        return serial->driver->run(serial->device, cmd->launch, err);
+        return serial->driver->run(serial->ctx, cmd->launch, err);
     if (cmd->kind == FRIT_CMD_COPY)
         run_copy(cmd);
     else if (cmd->kind == FRIT_CMD_FILL)
@@ -214,31 +257,22 @@ static const frit_cmd *command(const frit_cmd *cmds, uint32_t stride, uint32_t i
     return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
 }
 
-frit_status serial_submit(struct serial *serial, const frit_queue *queue, const frit_cmd *cmds,
-                          uint32_t count, uint32_t stride, const frit_point *waits,
-                          uint32_t n_waits, uint64_t *value, frit_err *err)
+frit_status serial_submit(struct serial *serial, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err)
 {
-    frit_status status = progress_check_queue(&serial->progress, queue, err);
+    frit_status status = check_waits(serial, waits, n_waits, err);
 
-    if (!status)
-        status = progress_check(&serial->progress, waits, n_waits, err);
     for (uint32_t i = 0; i < count && !status; i++)
         status = check_command(serial, command(cmds, stride, i), err);
     if (!status)
         status = progress_issue(&serial->progress, value, err);
     if (status)
         return status;
+    await_points(serial, waits, n_waits);
     for (uint32_t i = 0; i < count; i++)
         if (command(cmds, stride, i)->kind != FRIT_CMD_BARRIER)
             run_traced(serial, command(cmds, stride, i), *value, i + 1);
     progress_reach(&serial->progress, *value, NULL);
     return FRIT_OK;
-}
-
-frit_status serial_wait(struct serial *serial, const frit_queue *queue, uint64_t value,
-                        frit_failure *failure, frit_err *err)
-{
-    frit_status status = progress_check_queue(&serial->progress, queue, err);
-
-    return status ? status : progress_wait(&serial->progress, value, 0, failure, err);
 }

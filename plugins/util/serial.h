@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The only queue of a driver on host memory (util/memory.h) that runs commands inside of submit, in
- * order.
+/* A queue of a driver on host memory (util/memory.h) that runs commands inside of submit, in order,
+ * on the thread of its caller: several queues run at once.
  *
  * What could be wrong with a command is found before the first one of its submit runs; what fails
  * after that (a kernel of another plugin, a launch that lacks memory) the timeline keeps for wait.
- * Every value that was ever handed out is reached.  Threads: as frit.backend/1 says. */
+ * Every value that was ever handed out is reached, and a submit that waits for another
+ * queue blocks until then.  Threads: as frit.backend/1 says. */
 #ifndef UTIL_SERIAL_H
 #define UTIL_SERIAL_H
+
+#include <stdatomic.h>
 
 #include <frit/backend.h>
 
 #include "util/plug.h"
 #include "util/progress.h"
 
-/* What the driver does with a LAUNCH. */
+/* What the driver does with a LAUNCH; `ctx` is the queue's. */
 struct serial_driver {
     /* Negative with a text for a launch that `run` cannot take; its arguments and workspace lie in
      * their memory. */
-    frit_status (*check)(void *device, const frit_launch *launch, frit_err *err);
-    frit_status (*run)(void *device, const frit_launch *launch, frit_err *err);
+    frit_status (*check)(void *ctx, const frit_launch *launch, frit_err *err);
+    frit_status (*run)(void *ctx, const frit_launch *launch, frit_err *err);
     /* Of the program of a launch that passed the check. */
     frit_str (*name)(const frit_launch *launch);
 };
@@ -26,24 +29,31 @@ struct serial_driver {
 struct serial {
     const struct plug *plug;
     const struct serial_driver *driver;
-    void *device; /* first argument of the driver's functions */
+    void *ctx; /* first argument of the driver's functions */
     struct progress progress;
+    struct serial *first; /* queue of the device, which may be this one */
+    atomic_bool has_more; /* of the first one: the device has, or had, others */
 };
 
+/* `first`: NULL for the device's first queue; another one is the start of a struct frit_queue
+ * (util/queue.h). */
 void serial_init(struct serial *serial, const struct plug *plug, const struct serial_driver *driver,
-                 void *device);
+                 void *ctx, struct serial *first);
 void serial_fini(struct serial *serial);
+
+/* The queue that a handle names, seen from the first one.  FRIT_INVALID for a handle where no queue
+ * was ever made. */
+frit_status serial_find(struct serial *first, frit_queue *queue, struct serial **out,
+                        frit_err *err);
 
 /* As the slots of frit.backend/1. */
 frit_status serial_write(struct serial *serial, const frit_transfer *to, const void *from,
                          uint64_t *value, frit_err *err);
 frit_status serial_read(struct serial *serial, const frit_transfer *from, void *into,
                         uint64_t *value, frit_err *err);
-frit_status serial_submit(struct serial *serial, const frit_queue *queue, const frit_cmd *cmds,
-                          uint32_t count, uint32_t stride, const frit_point *waits,
-                          uint32_t n_waits, uint64_t *value, frit_err *err);
-frit_status serial_wait(struct serial *serial, const frit_queue *queue, uint64_t value,
-                        frit_failure *failure, frit_err *err);
+frit_status serial_submit(struct serial *serial, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                          uint64_t *value, frit_err *err);
 
 /* Argument `i` of a launch. */
 const frit_arg *serial_arg(const frit_launch *launch, uint32_t i);

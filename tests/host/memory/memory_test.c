@@ -56,14 +56,15 @@ static void driver_cleanup(void *self)
     ((struct driver *)self)->cleanups++;
 }
 
-static uint64_t queue_submitted(void *ctx)
+static void queue_submitted(void *ctx, struct points *out)
 {
-    return ((struct driver *)ctx)->submitted;
+    *out = (struct points){{((struct driver *)ctx)->submitted}};
 }
 
-static bool queue_is_done(void *ctx, uint64_t value, enum memory_progress how)
+static bool queue_is_done(void *ctx, const struct points *points, enum memory_progress how)
 {
     struct driver *driver = ctx;
+    uint64_t value = points->at[0];
 
     driver->asks += how == PROGRESS_ASK;
     if (how == PROGRESS_WAIT && driver->reached < value) {
@@ -103,7 +104,7 @@ static void rig_open(struct rig *rig)
     assert_int_equal(
         memory_create(&backend, &rig->info, &rig->driver, &rig->limits, &rig->memory, NULL),
         FRIT_OK);
-    memory_set_queue(rig->memory, &(struct memory_queue){queue_submitted, queue_is_done,
+    memory_set_queue(rig->memory, &(struct memory_queue){1, queue_submitted, queue_is_done,
                                                          queue_explain, NULL, &rig->driver});
 }
 

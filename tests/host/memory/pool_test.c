@@ -8,7 +8,7 @@ enum { CHUNK = 1 << 20, UNIT = 64 };
 
 static struct pool_chunk *insert(struct pool *pool, enum chunk_kind kind, uint64_t bytes)
 {
-    struct pool_chunk *chunk = pool_chunk_create(kind, (void *)1, bytes);
+    struct pool_chunk *chunk = pool_chunk_create(kind, (void *)1, bytes, 0);
 
     assert_non_null(chunk);
     pool_insert(pool, chunk);

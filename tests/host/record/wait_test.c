@@ -51,7 +51,7 @@ static void a_failure(struct driver *driver, frit_device *device, uint64_t value
 {
     driver->timeline = newest;
     driver_fails(driver, FRIT_IO, value, 1, 0);
-    device_reached(device, newest);
+    atomic_store(&device->queues[0].last_value, newest);
 }
 
 static void two_threads_both_know(void **state)

@@ -26,7 +26,7 @@ void bench_close(struct bench *b)
     failure_unref(b->run.first);
     memory_stats(b->device->memory, &stats);
     assert_int_equal(stats.buffers_now, 0);
-    assert_int_equal(device_wait(b->device, atomic_load(&b->device->last_value), NULL), FRIT_OK);
+    assert_int_equal(device_wait_all(b->device, NULL), FRIT_OK);
     plan_unref(b->plan);
     run_scratch_destroy(b->scratch);
     graph_fini(&b->graph);
