@@ -189,18 +189,31 @@ static frit_status wait_one(frit_device *device, uint64_t point, frit_err *detai
     return st < 0 ? st : FRIT_OK;
 }
 
+/* Waits for what of the points is not known to be reached. */
+static frit_status wait_each(frit_device *device, const struct points *points, frit_err *detail)
+{
+    frit_status st = FRIT_OK;
+
+    for (uint32_t q = 0; q < device->n_queues && !st; q++) {
+        if (points->at[q] > reached_on(device, q))
+            st = wait_one(device, point_of(q, points->at[q]), detail);
+    }
+    return st;
+}
+
+/* What the commands waited for is reached when they are, but for its failures, and for what later
+ * commands wait for. */
 frit_status device_wait_points(frit_device *device, const struct points *points, frit_err *err)
 {
     uint64_t begun = timeline_begin();
     struct points all = *points;
     frit_err detail = ERR_INIT;
-    frit_status st = FRIT_OK;
+    frit_status st;
 
     add_awaited(device, &all);
-    for (uint32_t q = 0; q < device->n_queues && !st; q++) {
-        if (all.at[q] > reached_on(device, q))
-            st = wait_one(device, point_of(q, all.at[q]), &detail);
-    }
+    st = wait_each(device, points, &detail);
+    if (!st && device->n_queues > 1)
+        st = wait_each(device, &all, &detail);
     timeline_end(begun, "device", str_of("wait"));
     if (!st) {
         raise_reached(device, &all);

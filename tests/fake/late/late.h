@@ -19,14 +19,14 @@ struct instance {
     const frit_backend *backend;     /* of the real plugin */
     const frit_native_table *native; /* of the real plugin */
     void *inner;
-    int64_t hold; /* submissions that stay in the queue until somebody waits */
+    int64_t hold;     /* submissions that stay in a queue until somebody waits */
+    uint32_t is_deaf; /* its queues do not wait for each other, which is a sin */
 };
 
 struct node;
 
-struct device {
-    struct instance *instance;
-    void *inner;
+struct frit_queue {
+    struct device *device;
     struct progress progress;
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
@@ -36,6 +36,14 @@ struct device {
     uint64_t wanted; /* the largest value that somebody waits for */
     uint64_t taken;  /* value of the last node that runs or has run */
     bool stop;
+};
+
+struct device {
+    struct instance *instance;
+    void *inner;
+    frit_queue queue;      /* the first one */
+    pthread_mutex_t calls; /* of the real device's one queue */
+    uint64_t known;        /* value of the real queue up to which failures are known */
 };
 
 /* Slots of frit.backend/1. */
@@ -48,8 +56,11 @@ frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uin
                         frit_err *err);
 frit_status late_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
                       frit_failure *failure, frit_err *err);
+frit_status late_queue_create(void *self, const frit_queue_desc *desc, frit_queue **out,
+                              frit_err *err);
+void late_queue_destroy(void *self, frit_queue *queue);
 
-/* Begins the thread; `device` has its instance and inner device. */
+/* Begins the thread of the first queue; `device` has its instance and inner device. */
 frit_status late_open(struct device *device, frit_err *err);
 /* Runs what is queued, and ends the thread. */
 void late_close(struct device *device);

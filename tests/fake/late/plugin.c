@@ -141,7 +141,7 @@ static void *native_get(void *self, frit_memory *memory, frit_str name)
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
 {
     const frit_host_options *options =
-        plug_table(host, FRIT_STR(FRIT_HOST_OPTIONS), FRIT_END_OF(frit_host_options, get_i64));
+        plug_table(host, FRIT_STR(FRIT_HOST_OPTIONS), FRIT_END_OF(frit_host_options, get_bool));
     const frit_plugin *real = real_plugin();
     struct instance *instance, made = {0};
     frit_status status = plug_init(&made.plug, "reference", host);
@@ -152,6 +152,8 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
     if (!options || !real)
         return plug_fail(&made.plug, err, FRIT_INCOMPATIBLE, "no " LATE_REAL);
     status = options->get_i64(host->self, FRIT_STR("hold"), &made.hold, err);
+    if (!status)
+        status = options->get_bool(host->self, FRIT_STR("deaf"), &made.is_deaf, err);
     if (!status)
         status = real->open(host, &made.inner, err);
     if (status)
@@ -195,6 +197,8 @@ static const void *plugin_interface(void *instance, frit_str id)
         .op_program = op_program,
         .kernel_load = kernel_load,
         .kernel_unload = kernel_unload,
+        .queue_create = late_queue_create,
+        .queue_destroy = late_queue_destroy,
     };
     static const frit_native_table native = {
         .struct_size = sizeof(frit_native_table),
@@ -219,9 +223,14 @@ static const frit_option options[] = {
      .type = FRIT_OPTION_I64,
      .name = TEXT("hold"),
      .default_value = TEXT("8"),
-     .meaning = TEXT("submissions that stay in the queue until somebody waits for them"),
+     .meaning = TEXT("submissions that stay in a queue until somebody waits for them"),
      .min = 0,
      .max = INT64_MAX},
+    {.struct_size = sizeof(frit_option),
+     .type = FRIT_OPTION_BOOL,
+     .name = TEXT("deaf"),
+     .default_value = TEXT("no"),
+     .meaning = TEXT("queues do not wait for each other")},
 };
 
 static const frit_plugin plugin = {
