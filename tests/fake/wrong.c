@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "wrong.h"
+#include "wrong_queue.h"
 
 #ifndef WRONG_ID
 #error "wants -DWRONG_ID=\"...\""
@@ -314,6 +315,10 @@ static frit_status submit(void *self, frit_queue *queue, const frit_cmd *cmds, u
 
     for (uint32_t i = 0; i < count && !status && WRONG != WRONG_HALF; i++)
         status = check(fake, cmd_at(cmds, stride, i), err);
+    if (!status)
+        status = wrong_queue_enter(self, queue, waits, n_waits, err);
+    if (!status && wrong_queue_hold(self, queue, cmds, count, stride))
+        return fake->plain.submit(self, queue, NULL, 0, 0, NULL, 0, value, err);
     for (uint32_t i = 0; i < count && !status; i++) {
         frit_cmd plain = *cmd_at(cmds, stride, WRONG == WRONG_LATE ? count - 1 - i : i);
 
@@ -339,6 +344,8 @@ static frit_status queue_wait(void *self, frit_queue *queue, uint64_t value, uin
     const struct timespec time = {.tv_sec = (time_t)(timeout_ns / 1000000000),
                                   .tv_nsec = (long)(timeout_ns % 1000000000)};
 
+    if (!queue && timeout_ns)
+        (void)wrong_queue_enter(self, queue, NULL, 0, err);
     if (self != stuck)
         return fake_of(self)->plain.wait(self, queue, value, timeout_ns, failure, err);
     nanosleep(&time, NULL);
@@ -365,6 +372,7 @@ static frit_status memory_write(void *self, const frit_transfer *to, const void 
     enum { LOST = 1 << 16 };
     const struct fake *fake = fake_of(self);
     frit_transfer even = *to;
+    frit_status status;
     void *lost;
 
     if (WRONG == WRONG_OFFSETS)
@@ -374,7 +382,8 @@ static frit_status memory_write(void *self, const frit_transfer *to, const void 
         if (lost)
             memset(lost, 1, LOST);
     }
-    return fake->plain.write(self, &even, from, value, err);
+    status = wrong_queue_enter(self, to->queue, to->waits, to->n_waits, err);
+    return status ? status : fake->plain.write(self, &even, from, value, err);
 }
 
 static frit_status memory_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
@@ -388,7 +397,9 @@ static frit_status memory_read(void *self, const frit_transfer *from, void *into
         part.bytes &= ~(uint64_t)3;
     if (WRONG == WRONG_FILES)
         (void)!dup(STDERR_FILENO);
-    status = fake->plain.read(self, &part, into, value, err);
+    status = wrong_queue_enter(self, from->queue, from->waits, from->n_waits, err);
+    if (!status)
+        status = fake->plain.read(self, &part, into, value, err);
     *value -= WRONG == WRONG_TIME;
     return status;
 }
@@ -416,6 +427,9 @@ static frit_status plugin_open(const frit_host_root *host, void **instance, frit
     fake->backend.wait = queue_wait;
     fake->backend.supports = supports;
     fake->backend.op_program = op_program;
+    fake->backend.struct_size = FRIT_END_OF(frit_backend, queue_destroy);
+    fake->backend.queue_create = wrong_queue_create;
+    fake->backend.queue_destroy = wrong_queue_destroy;
     *instance = fake;
     return FRIT_OK;
 }

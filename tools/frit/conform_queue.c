@@ -219,9 +219,129 @@ static frit_status refusals(struct bare *bare)
     return status;
 }
 
+/* ---- several queues ---- */
+
+/* A second queue beside the first one, and memory that both use. */
+struct pair {
+    frit_queue *queue;
+    uint64_t last; /* value of the second queue's last call */
+    frit_allocation a, b;
+};
+
+static frit_status open_pair(struct bare *bare, struct pair *pair)
+{
+    const frit_queue_desc desc = {.struct_size = sizeof(desc), .kind = FRIT_QUEUE_COMPUTE};
+    frit_status status;
+
+    *pair = (struct pair){0};
+    status = bare->backend->queue_create(bare->device, &desc, &pair->queue, &bare->err);
+    if (status)
+        return status == FRIT_UNSUPPORTED ? status : bare_failed(bare, "queue_create", status);
+    if (!pair->queue)
+        return bare_wrong(bare, "queue_create gives no handle");
+    status = bare_alloc(bare, BYTES, 0, &pair->a);
+    return status ? status : bare_alloc(bare, BYTES, 0, &pair->b);
+}
+
+static frit_status wait_second(struct bare *bare, const struct pair *pair)
+{
+    frit_failure failure = {.struct_size = sizeof(failure), .value = pair->last};
+    frit_status status;
+
+    if (!pair->last)
+        return FRIT_OK;
+    status = bare->backend->wait(bare->device, pair->queue, pair->last, (uint64_t)5000000000,
+                                 &failure, &bare->err);
+    return status ? bare_failed(bare, "wait for the second queue", status) : FRIT_OK;
+}
+
+/* Where the second queue never ends all stays. */
+static void close_pair(struct bare *bare, const struct pair *pair)
+{
+    if (bare->late || wait_second(bare, pair))
+        return;
+    bare_free(bare, pair->a.memory);
+    bare_free(bare, pair->b.memory);
+    bare->backend->queue_destroy(bare->device, pair->queue);
+}
+
+/* Commands on a queue behind `after` (NULL: nothing); gives their point. */
+static frit_status submit_to(struct bare *bare, struct pair *pair, frit_queue *queue,
+                             const frit_cmd *cmds, uint32_t n, const frit_point *after,
+                             frit_point *point)
+{
+    uint64_t value = 0;
+    frit_status status = bare->backend->submit(bare->device, queue, cmds, n, sizeof(*cmds), after,
+                                               after != NULL, &value, &bare->err);
+
+    if (status)
+        return bare_failed(bare, "submit with a point to wait for", status);
+    if (queue)
+        pair->last = value;
+    else
+        bare_note(bare, value);
+    *point = (frit_point){queue, value};
+    return FRIT_OK;
+}
+
+/* The first queue fills A for long, the second copies it to B, the first fills it again, and B is
+ * read. */
+static frit_status hand_over(struct bare *bare, struct pair *pair, uint32_t number)
+{
+    enum { FILLS = 200 };
+    static uint32_t got[WORDS];
+    static frit_cmd cmds[2 * FILLS];
+    const frit_cmd copy = {.struct_size = sizeof(copy),
+                           .kind = FRIT_CMD_COPY,
+                           .dst = pair->b.memory,
+                           .src = pair->a.memory,
+                           .bytes = BYTES};
+    const frit_cmd again = fill_of(pair->a.memory, 0, BYTES, 7);
+    const frit_transfer from = {.struct_size = sizeof(from),
+                                .queue = pair->queue,
+                                .memory = pair->b.memory,
+                                .bytes = BYTES};
+    frit_point filled, copied, refilled;
+    frit_status status;
+
+    for (uint32_t i = 0; i < FILLS; i++) {
+        cmds[2 * i] = fill_of(pair->a.memory, 0, BYTES, i + 1 < FILLS ? i : number);
+        cmds[2 * i + 1] = (frit_cmd){.struct_size = sizeof(frit_cmd), .kind = FRIT_CMD_BARRIER};
+    }
+    status = submit_to(bare, pair, NULL, cmds, 2 * FILLS - 1, NULL, &filled);
+    if (!status)
+        status = submit_to(bare, pair, pair->queue, &copy, 1, &filled, &copied);
+    if (!status)
+        status = submit_to(bare, pair, NULL, &again, 1, &copied, &refilled);
+    if (!status)
+        status = bare->backend->read(bare->device, &from, got, &pair->last, &bare->err);
+    if (!status)
+        status = wait_second(bare, pair);
+    return status ? status
+                  : expect_words(bare, got, 0, WORDS, number, "a copy behind another queue's fill");
+}
+
+static frit_status waits(struct bare *bare)
+{
+    struct pair pair;
+    frit_status status;
+
+    if (!FRIT_HAS(bare->backend, frit_backend, queue_destroy) || !bare->backend->queue_create)
+        return FRIT_OK;
+    status = open_pair(bare, &pair);
+    if (status == FRIT_UNSUPPORTED)
+        return FRIT_OK;
+    for (uint32_t i = 0; i < 16 && !status; i++)
+        status = hand_over(bare, &pair, 1000 + i);
+    if (pair.queue)
+        close_pair(bare, &pair);
+    return status;
+}
+
 BARE_CHECK(order, NULL)
 BARE_CHECK(timeline, NULL)
 BARE_CHECK(refusals, NULL)
+BARE_CHECK(waits, NULL)
 
 const struct conform_check queue_checks[] = {
     {"queue", "order", "writes, copies, fills and reads happen in the order of their submission",
@@ -229,5 +349,7 @@ const struct conform_check queue_checks[] = {
     {"queue", "timeline", "each submission is a later point, and waiting for it waits",
      check_timeline},
     {"queue", "refusals", "a submission with a wrong command is refused whole", check_refusals},
+    {"queue", "waits", "what a queue does runs behind the points of another that it is given",
+     check_waits},
     {0},
 };

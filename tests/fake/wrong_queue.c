@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A second queue.  Where there is one, the first holds its last copies and fills back until
+ * somebody comes to it or waits for it, so that a wait which is not heard shows. */
+#include "wrong_queue.h"
+
+enum { HELD = 1024 };
+
+static struct {
+    void *device; /* whose first queue holds something back; NULL: none does */
+    const void *has_second;
+    frit_cmd cmds[HELD];
+    uint32_t n;
+} held;
+
+static char second;
+
+frit_status wrong_queue_create(void *self, const frit_queue_desc *desc, frit_queue **out,
+                               frit_err *err)
+{
+    (void)desc;
+    if (held.has_second)
+        return fake_fail(fake_of(self), err, FRIT_UNSUPPORTED, "two queues are enough");
+    held.has_second = self;
+    *out = (frit_queue *)(void *)&second;
+    return FRIT_OK;
+}
+
+void wrong_queue_destroy(void *self, frit_queue *queue)
+{
+    if (queue && held.has_second == self)
+        held.has_second = NULL;
+}
+
+static frit_status run_held(void *self, frit_err *err)
+{
+    uint64_t value;
+
+    if (held.device != self)
+        return FRIT_OK;
+    held.device = NULL;
+    return fake_of(self)->plain.submit(self, NULL, held.cmds, held.n, sizeof(held.cmds[0]), NULL, 0,
+                                       &value, err);
+}
+
+frit_status wrong_queue_enter(void *self, const frit_queue *queue, const frit_point *waits,
+                              uint32_t n_waits, frit_err *err)
+{
+    if (!queue)
+        return run_held(self, err);
+    for (uint32_t i = 0; i < n_waits && WRONG != WRONG_WAITS; i++) {
+        if (!waits[i].queue)
+            return run_held(self, err);
+    }
+    return FRIT_OK;
+}
+
+bool wrong_queue_hold(void *self, const frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                      uint32_t stride)
+{
+    if (queue || held.has_second != self || count > HELD)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const void *cmd = (const char *)cmds + (size_t)stride * i;
+
+        held.cmds[i] = *(const frit_cmd *)cmd;
+        if (held.cmds[i].kind == FRIT_CMD_LAUNCH)
+            return false;
+    }
+    held.device = self;
+    held.n = count;
+    return true;
+}
