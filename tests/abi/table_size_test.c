@@ -207,12 +207,12 @@ static bool works(const struct driver *driver, const char *table, uint32_t bytes
     return ok;
 }
 
-/* Formats and compiles need the slots behind the required ones. */
+/* A driver with kernel formats needs the slots behind the required ones. */
 static uint32_t enough_of(const struct driver *driver, const struct table *table)
 {
-    bool needs_more = table == &program_table || strcmp(table->name, FRIT_BACKEND) == 0;
+    bool needs_more = !driver->plain && strcmp(table->name, FRIT_BACKEND) == 0;
 
-    return needs_more && !driver->plain ? table->bytes : table->enough;
+    return needs_more ? table->bytes : table->enough;
 }
 
 static void try_table(const struct driver *driver, const struct table *table)
