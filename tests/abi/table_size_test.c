@@ -35,7 +35,7 @@ struct table {
 
 #define TABLE(name, type, first, least, enough)                                              \
     {                                                                                        \
-        name, first, least, FRIT_END_OF(type, enough), sizeof(type), sizeof(type) + 8 * SLOT \
+        name, first, least, FRIT_END_OF(type, enough), sizeof(type), sizeof(type) + 2 * SLOT \
     }
 #define REQUIRED(name, type, last) TABLE(name, type, SLOT, FRIT_END_OF(type, last), last)
 
