@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drivers whose tables, or whose host's tables, have another struct_size than today's: shorter by
+/* Plugins whose tables, or whose host's tables, have another struct_size than today's: shorter by
  * every number of slots, as in an earlier minor, and longer, as in a later one.  Each must work as
  * before or be refused in words.  tests/fake/resized.c makes the sizes and ends the process where
  * somebody uses what is not there. */
@@ -24,8 +24,12 @@ static char folder[] = "/tmp/frit-table-size-XXXXXX";
 
 /* ---- what there is to resize ---- */
 
+/* What a plugin offers; 0: any. */
+enum { DRIVER = 1, FUSERS = 2, OPS = 4 };
+
 struct table {
     const char *name;
+    uint32_t with;    /* plugins that have to do with it */
     uint32_t first;   /* the shortest that is tried: struct_size and what stands beside it */
     uint32_t least;   /* what is shorter must be refused */
     uint32_t enough;  /* with so much it must work */
@@ -33,60 +37,67 @@ struct table {
     uint32_t longest; /* bytes, or more */
 };
 
-#define TABLE(name, type, first, least, enough)                                              \
-    {                                                                                        \
-        name, first, least, FRIT_END_OF(type, enough), sizeof(type), sizeof(type) + 2 * SLOT \
+#define TABLE(name, with, type, first, least, enough)                                              \
+    {                                                                                              \
+        name, with, first, least, FRIT_END_OF(type, enough), sizeof(type), sizeof(type) + 2 * SLOT \
     }
-#define REQUIRED(name, type, last) TABLE(name, type, SLOT, FRIT_END_OF(type, last), last)
+#define REQUIRED(name, with, type, last) \
+    TABLE(name, with, type, SLOT, FRIT_END_OF(type, last), last)
 
-/* What the host lends.  Each plugin needs another part of core and options. */
+/* What the host lends.  Each plugin needs another part of core, and of the options. */
 static const struct table host_tables[] = {
-    TABLE(FRIT_HOST_CORE, frit_host_core, SLOT, FRIT_END_OF(frit_host_core, mem_free), now_ns),
-    TABLE(FRIT_HOST_OPTIONS, frit_host_options, SLOT, FRIT_END_OF(frit_host_options, get_str),
-          get_bool),
-    TABLE(FRIT_HOST_TRACE, frit_host_trace, SLOT, 0, reserved),
-    TABLE(FRIT_HOST_EXEC, frit_host_exec, SLOT, 0, reserved),
-    TABLE(FRIT_HOST_CACHE, frit_host_cache, SLOT, 0, reserved),
-    TABLE("frit_fuser_device", frit_fuser_device, FRIT_END_OF(frit_fuser_device, self), 0, self),
+    TABLE(FRIT_HOST_CORE, 0, frit_host_core, SLOT, FRIT_END_OF(frit_host_core, mem_free), now_ns),
+    TABLE(FRIT_HOST_OPTIONS, DRIVER, frit_host_options, SLOT,
+          FRIT_END_OF(frit_host_options, get_str), get_bool),
+    TABLE(FRIT_HOST_TRACE, DRIVER, frit_host_trace, SLOT, 0, reserved),
+    TABLE(FRIT_HOST_EXEC, DRIVER, frit_host_exec, SLOT, 0, reserved),
+    TABLE(FRIT_HOST_CACHE, DRIVER, frit_host_cache, SLOT, 0, reserved),
+    TABLE("frit_fuser_device", FUSERS, frit_fuser_device, FRIT_END_OF(frit_fuser_device, self), 0,
+          self),
 };
 
 static const struct table plugin_tables[] = {
-    REQUIRED(FRIT_BACKEND, frit_backend, op_program),
-    REQUIRED(FRIT_FUSER_TABLE, frit_fuser_table, finish),
-    REQUIRED(FRIT_NATIVE_TABLE, frit_native_table, get),
+    REQUIRED(FRIT_BACKEND, DRIVER, frit_backend, op_program),
+    REQUIRED(FRIT_FUSER_TABLE, FUSERS, frit_fuser_table, finish),
+    REQUIRED(FRIT_NATIVE_TABLE, DRIVER, frit_native_table, get),
+    REQUIRED(FRIT_OPS_TABLE, OPS, frit_ops_table, ops),
 };
 
 /* It stays in its place, where there is no room for more. */
 static const struct table program_table = {"frit_program_table",
+                                           DRIVER | FUSERS,
                                            FRIT_END_OF(frit_program_table, destroy),
                                            0,
                                            FRIT_END_OF(frit_program_table, destroy),
                                            sizeof(frit_program_table),
                                            sizeof(frit_program_table)};
 
-/* ---- drivers ---- */
+/* ---- plugins ---- */
 
-struct driver {
-    const char *id; /* of the plugin, and the driver's name */
+struct resized {
+    const char *id;
     const char *file;
+    const char *device; /* its own, or reference:0 of the plugin `reference` beside it */
+    uint32_t offers;
     bool plain;    /* neither kernel formats nor compiles: no optional slot is in use */
     bool computes; /* the right numbers */
-    bool fuses;
 };
 
-static const struct driver drivers[] = {
-    {"null", NULL_PLUGIN, true, false, true},
-    {"null", NULL_PLUGIN, false, false, true},
-    {"reference", REFERENCE, false, true, false},
-    {"cpu", CPU, false, true, true},
+static const struct resized plugins[] = {
+    {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS, true, false},
+    {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS, false, false},
+    {"reference", REFERENCE, "reference:0", DRIVER, false, true},
+    {"cpu", CPU, "cpu:0", DRIVER | FUSERS, false, true},
+    {"org.frit.blocks", BLOCKS, "reference:0", FUSERS, false, true},
+    {"fake-ops", CUSTOM_OPS, "reference:0", OPS, false, true},
 };
 
-static void set_resized(const struct driver *driver, const char *table, uint32_t bytes)
+static void set_resized(const struct resized *plugin, const char *table, uint32_t bytes)
 {
     char text[16];
 
     snprintf(text, sizeof(text), "%u", bytes);
-    assert_int_equal(setenv("RESIZED_PLUGIN", driver->file, 1), 0);
+    assert_int_equal(setenv("RESIZED_PLUGIN", plugin->file, 1), 0);
     assert_int_equal(setenv("RESIZED_TABLE", table, 1), 0);
     assert_int_equal(setenv("RESIZED_BYTES", text, 1), 0);
 }
@@ -99,30 +110,29 @@ static void no_log(void *ctx, uint32_t level, const char *topic, const char *tex
     (void)text;
 }
 
-/* Its only plugin is the resized one.  Plans are saved, so that the next host of the same `store`
- * has them from the plugin's from_state. */
-static frit_host *open_host(const struct driver *driver, const char *store)
+/* With the resized plugin, and `reference` where that has no driver.  Plans are saved, so that the
+ * next host of the same `store` has them from the plugin's from_state. */
+static frit_host *open_host(const struct resized *plugin, const char *store)
 {
     static char path[PATH];
-    char section[64];
-    const frit_setting settings[] = {
-        {section, "library", path},
-        {"frit", "fallback", "none"},
-        {"fusion", "store", store},
-        {"plugin.null", "option.opaque", driver->plain ? "yes" : "no"},
-        {"plugin.null", "option.compile_ms", driver->plain ? "-1" : "0"}};
-    const bool is_null = strcmp(driver->id, "null") == 0;
-    const frit_host_params params = {.struct_size = sizeof(params),
-                                     .settings = settings,
-                                     .n_settings = is_null ? 5 : 3,
-                                     .log = no_log};
     const char *build = getenv("FRIT_TEST_BUILD");
+    char section[64];
+    frit_setting settings[6] = {
+        {section, "library", path}, {"frit", "fallback", "none"}, {"fusion", "store", store}};
+    frit_host_params params = {
+        .struct_size = sizeof(params), .settings = settings, .n_settings = 3, .log = no_log};
     frit_host *host = NULL;
 
     if (!build)
         fail_msg("FRIT_TEST_BUILD must name the build folder");
     snprintf(path, sizeof(path), "%s/tests/" RESIZED, build);
-    snprintf(section, sizeof(section), "plugin.%s", driver->id);
+    snprintf(section, sizeof(section), "plugin.%s", plugin->id);
+    if (!(plugin->offers & DRIVER))
+        settings[params.n_settings++] = (frit_setting){"plugin.reference", "library", REFERENCE};
+    if (strcmp(plugin->id, "null") == 0 && plugin->plain)
+        settings[params.n_settings++] = (frit_setting){"plugin.null", "option.opaque", "yes"};
+    if (strcmp(plugin->id, "null") == 0 && !plugin->plain)
+        settings[params.n_settings++] = (frit_setting){"plugin.null", "option.compile_ms", "0"};
     if (frit_host_open(&params, &host))
         fail_msg("%s", frit_host_error(host));
     return host;
@@ -144,7 +154,7 @@ static frit_plugin_desc about_resized(frit_host *host)
 
 /* sum(exp(x - x) * 3) and a copy out of a view: maps, a reduction, a fused block, transfers.  False
  * if something failed, in words. */
-static bool compute(const struct driver *driver, frit_device *device)
+static bool compute(const struct resized *plugin, frit_device *device)
 {
     float x[N], half[N / 2], sum = 0;
     frit_tensor *in, *map, *total, *view;
@@ -164,7 +174,7 @@ static bool compute(const struct driver *driver, frit_device *device)
     frit_release(total);
     frit_release(view);
     assert_int_equal(frit_sync(device) == FRIT_OK, ok);
-    if (driver->computes) {
+    if (plugin->computes) {
         assert_true(!ok || sum == 3 * N);
         assert_true(half[N / 2 - 1] == N - 2);
     }
@@ -172,9 +182,9 @@ static bool compute(const struct driver *driver, frit_device *device)
 }
 
 /* Twice: the second time runs the plan of the first. */
-static bool run(const struct driver *driver, frit_device *device)
+static bool run(const struct resized *plugin, frit_device *device)
 {
-    bool ok = compute(driver, device) && compute(driver, device);
+    bool ok = compute(plugin, device) && compute(plugin, device);
     char *left = NULL;
 
     frit_trim(device);
@@ -184,50 +194,49 @@ static bool run(const struct driver *driver, frit_device *device)
     return ok;
 }
 
-static bool works(const struct driver *driver, const char *table, uint32_t bytes, const char *store)
+/* True if everything works; otherwise there are words for it. */
+static bool works(const struct resized *plugin, const char *table, uint32_t bytes,
+                  const char *store)
 {
     frit_host *host;
     frit_device *device = NULL;
-    char name[64];
-    bool ok;
+    frit_plugin_desc desc;
+    bool ok = false;
 
-    set_resized(driver, table, bytes);
-    host = open_host(driver, store);
-    snprintf(name, sizeof(name), "%s:0", driver->id);
-    ok = frit_device_open(host, name, &device) == FRIT_OK;
-    if (ok) {
-        ok = run(driver, device);
-    } else {
-        frit_plugin_desc desc = about_resized(host);
-
-        assert_true(desc.reason != FRIT_REASON_NONE && desc.detail[0]);
-        assert_non_null(strstr(frit_host_error(host), name));
-    }
+    set_resized(plugin, table, bytes);
+    host = open_host(plugin, store);
+    if (frit_device_open(host, plugin->device, &device) == FRIT_OK)
+        ok = run(plugin, device);
+    else
+        assert_non_null(strstr(frit_host_error(host), plugin->device));
+    desc = about_resized(host);
+    assert_true(desc.reason == FRIT_REASON_NONE ? ok : desc.detail[0]);
+    assert_true(device ? ok || plugin->offers & DRIVER : true);
+    ok = ok && desc.reason == FRIT_REASON_NONE;
     frit_host_close(host);
     return ok;
 }
 
 /* A driver with kernel formats needs the slots behind the required ones. */
-static uint32_t enough_of(const struct driver *driver, const struct table *table)
+static uint32_t enough_of(const struct resized *plugin, const struct table *table)
 {
-    bool needs_more = !driver->plain && strcmp(table->name, FRIT_BACKEND) == 0;
+    bool needs_more = !plugin->plain && strcmp(table->name, FRIT_BACKEND) == 0;
 
     return needs_more ? table->bytes : table->enough;
 }
 
-static void try_table(const struct driver *driver, const struct table *table)
+static void try_table(const struct resized *plugin, const struct table *table)
 {
-    bool offered = driver->fuses || strcmp(table->name, FRIT_FUSER_TABLE) != 0;
     uint32_t worked = 0, tried = 0;
     char store[PATH];
 
     snprintf(store, sizeof(store), "%s/plans", folder);
     for (uint32_t bytes = table->first; bytes <= table->longest; bytes += SLOT) {
-        bool ok = works(driver, table->name, bytes, store);
-        bool must = bytes >= table->bytes || bytes == enough_of(driver, table);
+        bool ok = works(plugin, table->name, bytes, store);
+        bool must = bytes >= table->bytes || bytes == enough_of(plugin, table);
 
-        if (ok ? offered && bytes < table->least : must)
-            fail_msg("%s with %u bytes of %s is %s", driver->id, bytes, table->name,
+        if (ok ? bytes < table->least : must)
+            fail_msg("%s with %u bytes of %s is %s", plugin->id, bytes, table->name,
                      ok ? "not refused" : "refused");
         if (table == &program_table) /* the next ones are made anew, and so resized */
             (void)remove(store);
@@ -235,28 +244,30 @@ static void try_table(const struct driver *driver, const struct table *table)
         tried++;
     }
     (void)remove(store);
-    print_message("%s: %s works in %u of %u sizes\n", driver->id, table->name, worked, tried);
+    print_message("%s: %s works in %u of %u sizes\n", plugin->id, table->name, worked, tried);
 }
 
-static void each_driver(const struct table *tables, size_t count)
+static void try_all(const struct table *tables, size_t count)
 {
-    for (size_t d = 0; d < sizeof(drivers) / sizeof(drivers[0]); d++) {
-        for (size_t t = 0; t < count; t++)
-            try_table(&drivers[d], &tables[t]);
+    for (size_t p = 0; p < sizeof(plugins) / sizeof(plugins[0]); p++) {
+        for (size_t t = 0; t < count; t++) {
+            if (!tables[t].with || tables[t].with & plugins[p].offers)
+                try_table(&plugins[p], &tables[t]);
+        }
     }
 }
 
 static void hosts_of_other_minors(void **state)
 {
     (void)state;
-    each_driver(host_tables, sizeof(host_tables) / sizeof(host_tables[0]));
+    try_all(host_tables, sizeof(host_tables) / sizeof(host_tables[0]));
 }
 
 static void plugins_of_other_minors(void **state)
 {
     (void)state;
-    each_driver(plugin_tables, sizeof(plugin_tables) / sizeof(plugin_tables[0]));
-    each_driver(&program_table, 1);
+    try_all(plugin_tables, sizeof(plugin_tables) / sizeof(plugin_tables[0]));
+    try_all(&program_table, 1);
 }
 
 static int setup(void **state)
