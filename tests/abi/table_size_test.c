@@ -227,24 +227,25 @@ static uint32_t enough_of(const struct resized *plugin, const struct table *tabl
 
 static void try_table(const struct resized *plugin, const struct table *table)
 {
-    uint32_t worked = 0, tried = 0;
     char store[PATH];
 
     snprintf(store, sizeof(store), "%s/plans", folder);
+    print_message("%s, bytes of %s (! refused):", plugin->id, table->name);
     for (uint32_t bytes = table->first; bytes <= table->longest; bytes += SLOT) {
-        bool ok = works(plugin, table->name, bytes, store);
         bool must = bytes >= table->bytes || bytes == enough_of(plugin, table);
+        bool ok;
 
+        print_message(" %u", bytes); /* first, as it may be the last */
+        ok = works(plugin, table->name, bytes, store);
+        print_message("%s", ok ? "" : "!");
         if (ok ? bytes < table->least : must)
             fail_msg("%s with %u bytes of %s is %s", plugin->id, bytes, table->name,
                      ok ? "not refused" : "refused");
         if (table == &program_table) /* the next ones are made anew, and so resized */
             (void)remove(store);
-        worked += ok ? 1 : 0;
-        tried++;
     }
     (void)remove(store);
-    print_message("%s: %s works in %u of %u sizes\n", plugin->id, table->name, worked, tried);
+    print_message("\n");
 }
 
 static void try_all(const struct table *tables, size_t count)
