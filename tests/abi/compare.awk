@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # awk -f compare.awk OLD NEW: what was in the list OLD of layout.awk must be in NEW unchanged; more may be in NEW.  A struct that
-# begins with struct_size may grow, and so may a number named *_LIMIT.  Says each break by name and fails.
+# begins with struct_size may grow, and so may a number named *_LIMIT.  Names each break and fails.
 
 function value_of(line,    at)
 {

@@ -10,6 +10,7 @@ function squeeze(text)
 {
     gsub(/[ \t]+/, " ", text)
     gsub(/\* \*/, "**", text)
+    gsub(/\* \(/, "*(", text)
     sub(/^ /, "", text)
     sub(/ $/, "", text)
     return text

@@ -64,7 +64,7 @@ static const struct table plugin_tables[] = {
 };
 
 /* It stays in its place, where there is no room for more. */
-static const struct table program_table = {"frit_program_table",
+static const struct table program_table = {FRIT_PROGRAM_TABLE,
                                            DRIVER | FUSERS,
                                            FRIT_END_OF(frit_program_table, destroy),
                                            0,

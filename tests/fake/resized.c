@@ -3,8 +3,7 @@
  *
  * The environment says which; the entry reads it, so that each host of a process may have another:
  *   RESIZED_PLUGIN  the plugin's file
- *   RESIZED_TABLE   the table's id, or the name of a struct: "frit_fuser_device",
- *                        "frit_program_table"
+ *   RESIZED_TABLE   the table's id, or "frit_fuser_device"
  *   RESIZED_BYTES   its struct_size from now on; what is more than the original is poison
  * Resized tables end where a page ends, and the next one cannot be read: whoever looks behind
  * struct_size ends the process.  A program's table stays where it is, since drivers know theirs by
@@ -97,7 +96,7 @@ static void resize_program(const frit_program *program)
 {
     frit_program_table table;
 
-    if (!is_resized("frit_program_table") || program_table.place || !program->table ||
+    if (!is_resized(FRIT_PROGRAM_TABLE) || program_table.place || !program->table ||
         program->table->struct_size != sizeof(table))
         return;
     program_table.original = table = *program->table;
@@ -179,7 +178,7 @@ static const void *plugin_interface(void *instance, frit_str id)
 FRIT_EXTERN_C __attribute__((visibility("default"))) int32_t
 frit_plugin_entry_v1(const frit_hello *hello, frit_welcome *welcome);
 
-/* Without the environment the answer has no magic, which refuses the plugin. */
+/* Without the environment the welcome has no magic, and the host refuses the plugin. */
 int32_t frit_plugin_entry_v1(const frit_hello *hello, frit_welcome *welcome)
 {
     const char *path = getenv("RESIZED_PLUGIN");
