@@ -20,6 +20,7 @@ enum { PATH = 4096 };
 static void use_device(const struct plugin *plugin)
 {
     const frit_backend *backend = &plugin->backend;
+    const frit_open_params params = {.struct_size = sizeof(params)};
     const frit_alloc_desc desc = {.struct_size = sizeof(desc), .bytes = 256, .align = 64};
     frit_allocation memory = {.struct_size = sizeof(memory)};
     uint64_t word = 0, value = 0;
@@ -33,14 +34,14 @@ static void use_device(const struct plugin *plugin)
                      .pattern_bytes = 8};
 
     assert_int_equal(plugin->n_devices, 1);
-    assert_int_equal(backend->device_open(plugin->instance, 0, &device, NULL), FRIT_OK);
+    assert_int_equal(backend->device_open(plugin->instance, 0, &params, &device, NULL), FRIT_OK);
     assert_int_equal(backend->alloc(device, &desc, &memory, NULL), FRIT_OK);
     fill.dst = memory.memory;
     from.memory = memory.memory;
-    assert_int_equal(backend->submit(device, &fill, 1, sizeof(fill), NULL, 0, &value, NULL),
+    assert_int_equal(backend->submit(device, NULL, &fill, 1, sizeof(fill), NULL, 0, &value, NULL),
                      FRIT_OK);
     assert_int_equal(backend->read(device, &from, &word, &value, NULL), FRIT_OK);
-    assert_int_equal(backend->wait(device, value, UINT64_MAX, &failure, NULL), FRIT_OK);
+    assert_int_equal(backend->wait(device, NULL, value, UINT64_MAX, &failure, NULL), FRIT_OK);
     assert_true(word == fill.pattern);
     if (plugin->native.get)
         assert_memory_equal(plugin->native.get(device, memory.memory, FRIT_STR("host.ptr")), &word,
