@@ -22,8 +22,8 @@ struct parser {
     struct kir_module *module;
     uint32_t open[KIR_MOST_DEPTH], depth; /* ops */
     uint32_t *lines, n_lines, lines_room; /* of each instruction, phase after phase */
-    uint32_t first[KIR_PHASES];      /* of the phase in `lines` */
-    uint32_t head[KIR_PHASES];       /* line of the phase */
+    uint32_t first[KIR_PHASES];           /* of the phase in `lines` */
+    uint32_t head[KIR_PHASES];            /* line of the phase */
     frit_err *err;
 };
 

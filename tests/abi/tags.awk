@@ -14,7 +14,7 @@ FNR == 1 { comment = "" }
 
 !in_comment && /^    [a-z].*\(\*[a-z0-9_]+\)\(/ {
     slots++
-    tags = gsub(/\[(any|object|device|init)\]/, "&", comment)
+    tags = gsub(/\[(any|object|queue|init)\]/, "&", comment)
     blocks = comment ~ /\+nonblock|\+mayblock/
     if (tags != 1 || !blocks) {
         printf "%s:%d: a slot without one thread tag and +nonblock or +mayblock\n", FILENAME, FNR

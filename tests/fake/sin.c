@@ -76,6 +76,7 @@ static frit_status enumerate(void *instance, frit_device_info *out, uint64_t str
                              frit_err *err)
 {
     static const frit_str formats[] = {{"host-fn/1", 9}, {"ptx/1", 5}};
+    static const frit_heap pinned = {.struct_size = sizeof(pinned), .kind = FRIT_HEAP_PINNED};
     struct fake *fake = instance;
     frit_status status;
 
@@ -101,6 +102,12 @@ static frit_status enumerate(void *instance, frit_device_info *out, uint64_t str
         out[0].align_bytes = 96;
     if (SIN == SIN_SHORT_DEVICE)
         out[0].struct_size = 16;
+    if (SIN == SIN_NO_HEAPS)
+        out[0].n_heaps = 0;
+    if (SIN == SIN_SHORT_HEAPS)
+        out[0].heap_stride = FRIT_END_OF(frit_heap, bytes);
+    if (SIN == SIN_PINNED_FIRST)
+        out[0].heaps = &pinned;
     if (SIN == SIN_NULL_FORMATS || SIN == SIN_DEAF_FORMATS)
         out[0].n_formats = 2;
     if (SIN == SIN_ENDLESS_FORMATS)

@@ -188,3 +188,16 @@ void rig_close(struct rig *rig)
     rig->plugin->close(rig->instance);
     assert_int_equal(rig->live, 0);
 }
+
+uint64_t rig_aliases(const frit_launch_spec *spec, uint32_t output)
+{
+    const void *at = (const char *)spec->outputs + (size_t)output * spec->output_stride;
+    const frit_output_spec *described = at;
+    uint64_t inputs = 0;
+
+    for (uint32_t i = 0; output < spec->n_outputs && i < described->n_alias; i++) {
+        assert_true(described->alias[i] < 64);
+        inputs |= 1ull << described->alias[i];
+    }
+    return inputs;
+}

@@ -45,4 +45,7 @@ void rig_open(struct rig *rig);
 /* Closes both; every piece of host memory must be back. */
 void rig_close(struct rig *rig);
 
+/* Inputs whose memory an output may take, by the spec: a bit each. */
+uint64_t rig_aliases(const frit_launch_spec *spec, uint32_t output);
+
 #endif

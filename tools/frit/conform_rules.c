@@ -274,10 +274,6 @@ static frit_status refuses_all(const struct fuser_pair *pair, uint8_t *bytes, ui
     uint64_t step = n / 512 + 1; /* of long ones not every byte */
     frit_status status = refuses(pair, foreign, sizeof(foreign), "of others, of bytes", 64);
 
-    if (!status && pair->whole.accepted > 1)
-        status = refuses_for(pair, pair->whole.accepted - 1, bytes, n, "with fewer ops than",
-                             pair->whole.accepted);
-
     for (uint64_t i = 0; i < n && !status; i += step)
         status = refuses(pair, bytes, i, "that was cut off at byte", i);
     for (uint64_t i = 0; i < n && !status; i += step) {
@@ -285,6 +281,9 @@ static frit_status refuses_all(const struct fuser_pair *pair, uint8_t *bytes, ui
         status = refuses(pair, bytes, n, "with a wrong bit in byte", i);
         bytes[i] ^= (uint8_t)(1u << i % 8);
     }
+    if (!status && pair->whole.accepted > 1)
+        status = refuses_for(pair, pair->whole.accepted - 1, bytes, n, "with fewer ops than",
+                             pair->whole.accepted);
     return status;
 }
 

@@ -269,12 +269,13 @@ struct room {
     uint64_t used;
 };
 
-/* A copy of `bytes` bytes, NULL while it is measured or where there are none. */
+/* A copy of `bytes` bytes (`from` NULL: room for them), NULL while it is measured or where there
+ * are none. */
 static void *keep(struct room *room, const void *from, uint64_t bytes)
 {
     void *copy = room->at && bytes ? room->at + room->used : NULL;
 
-    if (copy)
+    if (copy && from)
         memcpy(copy, from, bytes);
     room->used +=
         (bytes + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
@@ -356,23 +357,19 @@ static const frit_launch *keep_launch(struct room *room, const frit_launch *from
 static frit_cmd *keep_commands(struct room *room, const frit_cmd *cmds, uint32_t count,
                                uint32_t stride)
 {
-    frit_cmd *first = NULL;
+    frit_cmd *copies = keep(room, NULL, count * sizeof *copies);
 
-    for (uint32_t i = 0; i < count; i++) {
-        const void *from = (const char *)cmds + (size_t)i * stride;
-        frit_cmd *copy = keep(room, from, sizeof *copy);
-
-        first = i ? first : copy;
-    }
     for (uint32_t i = 0; i < count; i++) {
         const void *at = (const char *)cmds + (size_t)i * stride;
         const frit_cmd *from = at;
         const frit_launch *launch = from->launch ? keep_launch(room, from->launch) : NULL;
 
-        if (first)
-            first[i].launch = launch;
+        if (!copies)
+            continue;
+        copies[i] = *from;
+        copies[i].launch = launch;
     }
-    return first;
+    return copies;
 }
 
 frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,

@@ -122,11 +122,19 @@ static void *host_pointer(void *self, frit_memory *memory, frit_str name)
 
 static frit_status describe(void *self, frit_program_info *out, frit_err *err)
 {
+    static const frit_candidate candidates[] = {
+        {.struct_size = sizeof(frit_candidate), .identity = {"first", 5}},
+        {.struct_size = sizeof(frit_candidate), .identity = {"second", 6}},
+        {.struct_size = sizeof(frit_candidate), .identity = {"third", 5}},
+    };
     const struct driver_program *program = self;
 
     (void)err;
+    assert_true(program->n_candidates <= sizeof(candidates) / sizeof(candidates[0]));
     out->n_ops = program->n_ops ? program->n_ops : 1;
     out->n_candidates = program->n_candidates;
+    out->candidate_stride = sizeof(candidates[0]);
+    out->candidates = candidates;
     out->serial = &program->serial;
     return FRIT_OK;
 }
@@ -153,13 +161,14 @@ struct arrays {
     int64_t wanted_strides[FRIT_MAX_RANK];
 };
 
-/* Output 0 and all arrays, empty. */
+/* Output 0 and all arrays, empty; NULL without memory. */
 static struct arrays *arrays_create(struct driver_program *program, const frit_signature *sig,
                                     frit_launch_spec *out)
 {
     struct arrays *arrays = calloc(1, sizeof(*arrays));
 
-    assert_non_null(arrays);
+    if (!arrays)
+        return NULL;
     program->specs++;
     arrays->output.alias = arrays->alias;
     out->n_outputs = sig->n_out > 0;
@@ -259,6 +268,8 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
         (!program->n_ops && program->op == driver->refuse_prepare))
         return fail(err, FRIT_UNSUPPORTED, "not this shape");
     arrays = arrays_create(program, sig, out);
+    if (!arrays)
+        return fail_memory(err, sizeof(*arrays));
     if (program->relayout_first && candidate == 0 && sig->args[0].strides[0] == 1) {
         arrays->wanted_strides[0] = 2;
         return FRIT_PREPARE_RELAYOUT;

@@ -58,7 +58,7 @@ static void test_scalars_keep_places(void **state)
     rig_sign(&sig, 2, 1, 1, 1, dims);
     mark_absent(&sig, 0);
     rig_prepare(&program, &sig, &spec, &variant);
-    assert_int_equal(spec.outputs[0].alias, 1u << 1);
+    assert_int_equal(rig_aliases(&spec, 0), 1u << 1);
     rig_bind(&launch, &program, &spec, (float *[]){NULL, x, out}, 3, 6, &scalar, 1);
     rig_run(&launch);
     for (int i = 0; i < 6; i++)

@@ -259,6 +259,19 @@ void rig_prepare(const frit_program *program, const struct rig_sig *sig, frit_la
         assert_int_equal(program->table->compile(program->self, 0, variant, NULL, NULL), FRIT_OK);
 }
 
+uint64_t rig_aliases(const frit_launch_spec *spec, uint32_t output)
+{
+    const void *at = (const char *)spec->outputs + (size_t)output * spec->output_stride;
+    const frit_output_spec *described = at;
+    uint64_t inputs = 0;
+
+    for (uint32_t i = 0; output < spec->n_outputs && i < described->n_alias; i++) {
+        assert_true(described->alias[i] < 64);
+        inputs |= 1ull << described->alias[i];
+    }
+    return inputs;
+}
+
 void rig_bind(struct rig_launch *out, const frit_program *program, const frit_launch_spec *spec,
               float *const *args, uint32_t n_args, uint64_t n, const double *scalars,
               uint32_t n_scalars)

@@ -74,6 +74,9 @@ void rig_sign(struct rig_sig *out, uint32_t n_in, uint32_t n_out, uint32_t n_sca
 void rig_prepare(const frit_program *program, const struct rig_sig *sig, frit_launch_spec *spec,
                  frit_variant *variant);
 
+/* Inputs whose memory an output may take, by the spec: a bit each. */
+uint64_t rig_aliases(const frit_launch_spec *spec, uint32_t output);
+
 /* A launch over these arguments, which have `n` elements each; NULL: absent. */
 struct rig_launch {
     frit_launch launch;

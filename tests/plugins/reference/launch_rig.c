@@ -97,16 +97,26 @@ static void prepare(struct rig *rig, const struct op_run *run, struct launch_rig
                      FRIT_OK);
 }
 
-void prepare_op(struct rig *rig, const struct op_run *run, frit_launch_spec *spec)
+static void destroy(struct launch_rig *launch)
+{
+    const frit_program_table *table = launch->program.table;
+
+    if (table->spec_release)
+        table->spec_release(launch->program.self, &launch->spec);
+    table->destroy(launch->program.self);
+}
+
+void prepare_op(struct rig *rig, const struct op_run *run, uint64_t *aliases, uint64_t *workspace)
 {
     struct launch_rig launch;
 
     prepare(rig, run, &launch);
-    *spec = launch.spec;
-    launch.program.table->destroy(launch.program.self);
+    *aliases = rig_aliases(&launch.spec, 0);
+    *workspace = launch.spec.workspace_bytes;
+    destroy(&launch);
 }
 
-static void *new_buffer(struct rig *rig, uint64_t bytes, const void *data)
+static frit_memory *new_buffer(struct rig *rig, uint64_t bytes, const void *data)
 {
     const frit_alloc_desc desc = {sizeof desc, 0, bytes, 64};
     frit_allocation allocation = {.struct_size = sizeof allocation};
@@ -122,7 +132,7 @@ static void *new_buffer(struct rig *rig, uint64_t bytes, const void *data)
 }
 
 static void submit(struct rig *rig, const struct op_run *run, struct launch_rig *launch,
-                   void *workspace)
+                   frit_memory *workspace)
 {
     const frit_launch command = {.struct_size = sizeof command,
                                  .n_args = run->n_in + 1,
@@ -150,7 +160,7 @@ void run_op(struct rig *rig, const struct op_run *run)
 {
     struct launch_rig launch;
     frit_transfer transfer = {.struct_size = sizeof transfer, .bytes = run->out->bytes};
-    void *workspace = NULL;
+    frit_memory *workspace = NULL;
     uint64_t value;
 
     prepare(rig, run, &launch);
@@ -169,5 +179,5 @@ void run_op(struct rig *rig, const struct op_run *run)
     for (uint32_t i = 0; i <= run->n_in; i++)
         rig->backend->free(rig->device, launch.args[i].memory);
     rig->backend->free(rig->device, workspace);
-    launch.program.table->destroy(launch.program.self);
+    destroy(&launch);
 }

@@ -35,7 +35,8 @@ struct op_run {
 };
 
 void run_op(struct rig *rig, const struct op_run *run);
-/* What prepare answers for it. */
-void prepare_op(struct rig *rig, const struct op_run *run, frit_launch_spec *spec);
+/* Asks prepare for it: the inputs whose memory its output may take, a bit each, and the bytes of
+ * workspace. */
+void prepare_op(struct rig *rig, const struct op_run *run, uint64_t *aliases, uint64_t *workspace);
 
 #endif
