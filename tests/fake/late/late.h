@@ -19,8 +19,9 @@ struct instance {
     const frit_backend *backend;     /* of the real plugin */
     const frit_native_table *native; /* of the real plugin */
     void *inner;
-    int64_t hold;     /* submissions that stay in a queue until somebody waits */
-    uint32_t is_deaf; /* its queues do not wait for each other, which is a sin */
+    int64_t hold;        /* submissions that stay in a queue until somebody waits */
+    int64_t fail_launch; /* number of a launch that fails all the same, from 1; 0: none */
+    uint32_t is_deaf;    /* its queues do not wait for each other, which is a sin */
 };
 
 struct node;
@@ -44,6 +45,7 @@ struct device {
     frit_queue queue;      /* the first one */
     pthread_mutex_t calls; /* of the real device's one queue */
     uint64_t known;        /* value of the real queue up to which failures are known */
+    int64_t n_launches;    /* that were handed on */
 };
 
 /* Slots of frit.backend/1. */

@@ -155,6 +155,8 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
     if (!status)
         status = options->get_bool(host->self, FRIT_STR("deaf"), &made.is_deaf, err);
     if (!status)
+        status = options->get_i64(host->self, FRIT_STR("fail_launch"), &made.fail_launch, err);
+    if (!status)
         status = real->open(host, &made.inner, err);
     if (status)
         return status;
@@ -224,6 +226,13 @@ static const frit_option options[] = {
      .name = TEXT("hold"),
      .default_value = TEXT("8"),
      .meaning = TEXT("submissions that stay in a queue until somebody waits for them"),
+     .min = 0,
+     .max = INT64_MAX},
+    {.struct_size = sizeof(frit_option),
+     .type = FRIT_OPTION_I64,
+     .name = TEXT("fail_launch"),
+     .default_value = TEXT("0"),
+     .meaning = TEXT("number of a launch that is told to have failed, from 1; 0: none"),
      .min = 0,
      .max = INT64_MAX},
     {.struct_size = sizeof(frit_option),

@@ -90,6 +90,24 @@ static void await_others(struct device *device, const struct node *node)
     }
 }
 
+/* A launch that was run is told to have failed, where that is wanted. */
+static void fail_wanted(frit_queue *queue, const struct node *node)
+{
+    struct device *device = queue->device;
+
+    for (uint32_t i = 0; i < node->n_cmds; i++) {
+        struct fault fault = {
+            .command = i + 1,
+            .err = {.struct_size = sizeof fault.err, .status = FRIT_IO, .text = "it was to fail"}};
+
+        if (node->cmds[i].kind != FRIT_CMD_LAUNCH ||
+            ++device->n_launches != device->instance->fail_launch)
+            continue;
+        fault.cookie = node->cmds[i].launch->cookie;
+        progress_fail(&queue->progress, node->value, &fault);
+    }
+}
+
 static void run_node(frit_queue *queue, struct node *node)
 {
     struct device *device = queue->device;
@@ -105,6 +123,7 @@ static void run_node(frit_queue *queue, struct node *node)
     while (!refused.err.status && note_failure(queue, node, value, &failure))
         ;
     device->known = value;
+    fail_wanted(queue, node);
     pthread_mutex_unlock(&device->calls);
     progress_reach(&queue->progress, node->value, refused.err.status ? &refused : NULL);
 }

@@ -19,13 +19,14 @@ struct bench {
     int wrong; /* results */
 };
 
-static void open_bench(struct bench *b, bool deaf)
+static void open_bench(struct bench *b, bool deaf, const char *fail_launch)
 {
     *b = (struct bench){0};
     rig_plugin(&b->rig, "plugin.reference", RIG_LATE);
     rig_set(&b->rig, "stream", "queues", "2");
     rig_set(&b->rig, "plugin.reference", "option.hold", "1000");
     rig_set(&b->rig, "plugin.reference", "option.deaf", deaf ? "yes" : "no");
+    rig_set(&b->rig, "plugin.reference", "option.fail_launch", fail_launch);
     rig_open(&b->rig, "reference:0");
     b->makes = frit_stream_open(b->rig.dev);
     b->reads = frit_stream_open(b->rig.dev);
@@ -121,7 +122,7 @@ static int count_wrong(void (*one)(struct bench *b, float value), bool deaf)
 {
     struct bench b;
 
-    open_bench(&b, deaf);
+    open_bench(&b, deaf, "0");
     for (int i = 0; i < ROUNDS; i++)
         one(&b, (float)i);
     close_bench(&b);
@@ -149,12 +150,31 @@ static void test_memory_is_refilled_behind_its_last_readers(void **state)
     assert_int_not_equal(count_wrong(refill, true), 0);
 }
 
+/* Who waits for the one queue learns what failed on the other, as far as it comes from there. */
+static void test_a_failure_crosses_queues(void **state)
+{
+    float out[ELEMENTS];
+    struct bench b;
+    frit_tensor *z;
+
+    (void)state;
+    open_bench(&b, false, "1");
+    z = negated(&b, b.reads, negated(&b, b.makes, given(&b, 1)));
+    assert_int_equal(frit_read(z, out, sizeof(out)), FRIT_IO);
+    assert_non_null(strstr(frit_tensor_error(z), "it was to fail"));
+    frit_release(z);
+    expect(&b, negated(&b, b.reads, given(&b, 2)), -1, 2);
+    assert_int_equal(b.wrong, 0);
+    close_bench(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_stream_reads_what_another_made),
         cmocka_unit_test(test_memory_is_reused_behind_its_last_readers),
         cmocka_unit_test(test_memory_is_refilled_behind_its_last_readers),
+        cmocka_unit_test(test_a_failure_crosses_queues),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
