@@ -70,6 +70,13 @@ typedef struct frit_output_spec {
     int64_t strides[FRIT_MAX_RANK];
 } frit_output_spec;
 
+/* Inputs whose memory an output may take, as `alias` of its spec, whatever their numbers. */
+typedef struct frit_output_alias {
+    const uint32_t *inputs;
+    uint32_t n_inputs;
+    uint32_t reserved;
+} frit_output_alias;
+
 typedef struct frit_derived_spec {
     uint64_t tag; /* says which derivation */
     uint64_t bytes;
@@ -94,7 +101,9 @@ typedef struct frit_launch_spec {
     frit_derived_spec derived[FRIT_MAX_DERIVED];
     int64_t wanted_strides[FRIT_MAX_RANK]; /* FRIT_PREPARE_RELAYOUT: for operand `wanted_arg` */
     uint32_t wanted_arg;
-    uint32_t reserved;
+    uint32_t n_aliases;
+    const frit_output_alias *aliases; /* of the first outputs, in place of their `alias`; lives as
+                                         long as the program */
 } frit_launch_spec;
 
 /* The bytes that a compiled form depends on, beside the program's own digest and the candidate. */

@@ -84,6 +84,13 @@ static frit_status check(const frit_device *device, const frit_signature *sig,
         return fail(err, FRIT_INTERNAL,
                     "%s: a workspace asks for alignment %llu, the device declared %llu", name,
                     (unsigned long long)spec->workspace_align, (unsigned long long)have);
+    for (uint32_t i = 0; i < spec->n_aliases; i++) {
+        for (uint32_t k = 0; k < spec->aliases[i].n_inputs; k++) {
+            if (spec->aliases[i].inputs[k] >= sig->n_in)
+                return fail(err, FRIT_INTERNAL, "%s: output %u may take the memory of no input",
+                            name, i);
+        }
+    }
     for (uint32_t i = 0; i < sig->n_out && i < FRIT_MAX_OUTPUTS; i++) {
         if (sig->args[sig->n_in + i].dtype != FRIT_NO_DTYPE)
             TRY(check_output(device, &sig->args[sig->n_in + i], i, &spec->outputs[i], err));

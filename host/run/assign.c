@@ -68,7 +68,7 @@ bool launch_reads(const struct launch *l, const struct buffer *memory)
 }
 
 /* Over an operand a program may write if it says so, and both are the same bytes. */
-static bool may_overwrite(const struct launch *l, const struct buffer *memory, uint64_t alias)
+static bool may_overwrite(const struct launch *l, const struct buffer *memory, uint32_t output)
 {
     for (uint32_t i = 0; i < l->call->n_in; i++) {
         const struct value *in = &l->in[i];
@@ -77,8 +77,8 @@ static bool may_overwrite(const struct launch *l, const struct buffer *memory, u
         if (in->type.dtype == FRIT_NO_DTYPE || !lies_in(in, memory))
             continue;
         extent = launch_extent(in);
-        if (i >= 64 || !(alias >> i & 1) || in->buffer->offset + extent.first != memory->offset ||
-            extent.bytes != memory->bytes)
+        if (!launch_may_alias(l, output, i) ||
+            in->buffer->offset + extent.first != memory->offset || extent.bytes != memory->bytes)
             return false;
     }
     return true;
@@ -93,9 +93,9 @@ bool launch_assigned_fits(const struct launch *l)
             k < FRIT_MAX_OUTPUTS ? &l->prepared->spec.outputs[k] : &dense;
         const struct buffer *memory = l->out[k].buffer;
 
-        if (memory && (spec->flags & 1 || spec->bytes > memory->bytes ||
-                       (spec->align && memory->offset % spec->align) ||
-                       !may_overwrite(l, memory, spec->alias)))
+        if (memory &&
+            (spec->flags & 1 || spec->bytes > memory->bytes ||
+             (spec->align && memory->offset % spec->align) || !may_overwrite(l, memory, k)))
             return false;
     }
     return true;

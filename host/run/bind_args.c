@@ -125,29 +125,42 @@ static bool elements_before(uint32_t dtype, uint64_t bytes, int64_t *count)
     return frit_storage_bytes(dtype, *count) == bytes;
 }
 
-/* The memory of an input that the program allows, if there is one. */
-static bool place_inside(struct launch *l, uint32_t k, const frit_output_spec *spec, uint64_t bytes,
-                         bool persistent)
+/* Whether the output went into the memory of the input. */
+static bool place_in(struct launch *l, uint32_t k, uint32_t input, uint64_t bytes, bool persistent)
 {
-    for (uint32_t i = 0; i < l->call->n_in && i < 64; i++) {
-        uint32_t dtype = l->out[k].type.dtype, from;
-        struct buffer *buffer;
-        int64_t offset;
-        uint64_t first;
+    uint32_t dtype = l->out[k].type.dtype, from;
+    struct buffer *buffer;
+    int64_t offset;
 
-        if (!(spec->alias >> i & 1) || !may_take(l, i, bytes, persistent))
-            continue;
-        first = launch_extent(&l->in[i]).first;
-        if (!elements_before(dtype, first, &offset))
-            continue;
-        buffer = frame_inherit(l->frame, l->call->in[i], &from);
-        l->out[k].layout.offset = offset;
-        l->out[k].buffer = buffer;
-        frame_make(l->frame, l->call->out[k], buffer, from);
-        bound_plan_add_made(l->frame->bound, l->call->out[k], buffer, l->call->in[i]);
-        atomic_fetch_add(&l->frame->device->count.in_place, 1);
-        frame_remark(l->frame, RUN_IN_PLACE);
-        return true;
+    if (!may_take(l, input, bytes, persistent) ||
+        !elements_before(dtype, launch_extent(&l->in[input]).first, &offset))
+        return false;
+    buffer = frame_inherit(l->frame, l->call->in[input], &from);
+    l->out[k].layout.offset = offset;
+    l->out[k].buffer = buffer;
+    frame_make(l->frame, l->call->out[k], buffer, from);
+    bound_plan_add_made(l->frame->bound, l->call->out[k], buffer, l->call->in[input]);
+    atomic_fetch_add(&l->frame->device->count.in_place, 1);
+    frame_remark(l->frame, RUN_IN_PLACE);
+    return true;
+}
+
+/* The memory of an input that the program allows, if there is one. */
+static bool place_inside(struct launch *l, uint32_t k, uint64_t bytes, bool persistent)
+{
+    const frit_launch_spec *spec = &l->prepared->spec;
+    uint64_t mask = k < FRIT_MAX_OUTPUTS ? spec->outputs[k].alias : 0;
+
+    if (k < spec->n_aliases) {
+        for (uint32_t i = 0; i < spec->aliases[k].n_inputs; i++) {
+            if (place_in(l, k, spec->aliases[k].inputs[i], bytes, persistent))
+                return true;
+        }
+        return false;
+    }
+    for (uint32_t i = 0; i < l->call->n_in && i < 64; i++) {
+        if (mask >> i & 1 && place_in(l, k, i, bytes, persistent))
+            return true;
     }
     return false;
 }
@@ -189,7 +202,7 @@ static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
     bytes = launch_extent(out).bytes;
     if (spec->bytes > bytes)
         bytes = spec->bytes;
-    if (!place_inside(l, k, spec, bytes, persistent)) {
+    if (!place_inside(l, k, bytes, persistent)) {
         TRY(frame_claim(l->frame, bytes, persistent, &out->buffer, &from, err));
         if (l->given)
             frame_workspace(l->frame, out->buffer, from);

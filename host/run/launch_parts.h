@@ -58,6 +58,20 @@ static inline const struct value *launch_value(const struct launch *l, uint32_t 
     return index < l->call->n_in ? &l->in[index] : &l->out[index - l->call->n_in];
 }
 
+/* Whether an output may take the memory of an input, as its spec says. */
+static inline bool launch_may_alias(const struct launch *l, uint32_t output, uint32_t input)
+{
+    const frit_launch_spec *spec = &l->prepared->spec;
+    const frit_output_alias *alias = output < spec->n_aliases ? &spec->aliases[output] : NULL;
+
+    for (uint32_t i = 0; alias && i < alias->n_inputs; i++) {
+        if (alias->inputs[i] == input)
+            return true;
+    }
+    return !alias && output < FRIT_MAX_OUTPUTS && input < 64 &&
+           spec->outputs[output].alias >> input & 1;
+}
+
 /* Gathers scalars, types and dense layouts of outputs, and memory for the rest. */
 frit_status launch_init(struct launch *l, frit_err *err);
 

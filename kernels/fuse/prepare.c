@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program answers to a signature: lowered once, then remembered by the exact bytes of the
- * question.  Lowering runs outside the lock; of two threads with the same question one answer is
- * kept. */
-#include <stdio.h>
+ * question.  Lowering (prepared.c) runs outside the lock; of two threads with the same question one
+ * answer is kept. */
 #include <stdlib.h>
 #include <string.h>
-
-#include <frit/op_table.h>
 
 #include "base/array.h"
 #include "base/fail.h"
 #include "fuse/program.h"
-#include "ir/verify.h"
-
-/* Bytes of a kernel's name: those for whole words, then those for a number. */
-enum { NAME_ROOM = 64, NAME_BYTES = NAME_ROOM + 12 };
 
 /* ---- the question ---- */
 
@@ -108,117 +101,6 @@ static void question_fini(struct question *q)
     arena_fini(&q->arena);
 }
 
-/* ---- lowering ---- */
-
-/* What a schedule built must be what everybody else relies on. */
-static frit_status check_built(const struct sched *s, const char *name, frit_err *err)
-{
-    const struct kir_module *m = s->module;
-    uint32_t n = s->block->n_inputs + s->block->n_outputs + (s->numbers->workspace_bytes != 0);
-
-    if (m->failed)
-        return fail_memory(err, sizeof(*m));
-    if (m->n_args != n || m->n_params != s->numbers->n_words || !m->n_phases ||
-        m->n_phases > SCHED_PHASES)
-        return fail(err, FRIT_INTERNAL,
-                    "%s: a module with %u arguments, %u parameters and %u phases for %u arguments "
-                    "and %u words",
-                    name, m->n_args, m->n_params, m->n_phases, n, s->numbers->n_words);
-    if (s->target->bindings && n > s->target->bindings)
-        return fail(err, FRIT_UNSUPPORTED, "%s: %u arguments, the device takes %u", name, n,
-                    s->target->bindings);
-    return kir_verify(m, NULL, err);
-}
-
-static struct prepared *keep(const struct sched *s)
-{
-    const struct sched_numbers *n = s->numbers;
-    size_t words = n->n_words * sizeof(*n->words), late = n->n_late * sizeof(*n->late);
-    struct prepared *p = malloc(sizeof(*p) + words + late);
-
-    if (!p)
-        return NULL;
-    *p = (struct prepared){.n_phases = s->module->n_phases,
-                           .workspace_bytes = n->workspace_bytes,
-                           .bytes = n->bytes,
-                           .flops = n->flops,
-                           .n_words = n->n_words,
-                           .n_late = n->n_late,
-                           .late = (struct sched_late *)(void *)(p->words + n->n_words)};
-    for (uint32_t i = 0; i < p->n_phases; i++)
-        p->lanes[i] = s->module->phases[i].lanes;
-    memcpy(p->grid, n->grid, sizeof(p->grid));
-    memcpy(p->alias, n->alias, sizeof(p->alias));
-    if (words)
-        memcpy(p->words, n->words, words);
-    if (late)
-        memcpy(p->late, n->late, late);
-    return p;
-}
-
-static frit_status build(struct question *q, struct sched *s, frit_err *err)
-{
-    const struct schedule *schedule = q->program->schedules[q->candidate];
-    int64_t *extents = arena_array(&q->arena, (size_t)s->block->n_extents + 2, sizeof(*extents));
-
-    if (!extents)
-        return fail_memory(err, s->block->n_extents * sizeof(*extents));
-    TRY(block_extents(s->block, s->sig, extents, err));
-    s->extents = extents;
-    TRY(schedule->build(s, err));
-    return check_built(s, schedule->name, err);
-}
-
-/* What people see in a profile: "map.add+mul+neg", or "map.add+mul+12" where 12 more follow. */
-static void name_kernel(const struct question *q, char name[NAME_BYTES])
-{
-    const struct block *block = &q->program->block;
-    int n = snprintf(name, NAME_ROOM, "%s", q->program->schedules[q->candidate]->name);
-
-    for (uint32_t i = 0; i < block->n_ops; i++) {
-        const char *op = frit_op_info_at(block->ops[i].id)->name;
-        char sign = i ? '+' : '.';
-
-        if ((size_t)n + 1 + strlen(op) >= NAME_ROOM) {
-            snprintf(name + n, NAME_BYTES - NAME_ROOM, "%c%u", sign, block->n_ops - i);
-            return;
-        }
-        n += snprintf(name + n, NAME_ROOM - (size_t)n, "%c%s", sign, op);
-    }
-}
-
-/* The answer, with a reference to its code. */
-static frit_status lower(struct question *q, struct prepared **out, frit_err *err)
-{
-    struct program *p = q->program;
-    struct kir_module module;
-    struct sched_numbers numbers = {0};
-    struct sched s = {.block = &p->block,
-                      .sig = &q->sig,
-                      .target = &p->device->target,
-                      .module = &module,
-                      .numbers = &numbers};
-    char name[NAME_BYTES];
-    frit_status st;
-
-    *out = NULL;
-    name_kernel(q, name);
-    kir_init(&module, name);
-    st = build(q, &s, err);
-    if (!st) {
-        *out = keep(&s);
-        st = *out ? codes_take(p->device->codes, &module, &(*out)->code, err)
-                  : fail_memory(err, sizeof(**out));
-    }
-    if (st) {
-        free(*out);
-        *out = NULL;
-        kir_fini(&module);
-    }
-    arena_fini(&numbers.arena);
-    return st;
-}
-
 /* ---- remembering ---- */
 
 static struct prepared *recall(const struct question *q)
@@ -241,75 +123,95 @@ static bool has_code(const struct program *p, const struct code *code)
     return false;
 }
 
-/* Inside the lock.  Keeps the answer and its reference; *spare: a reference that is one too many.
+/* Inside the lock.  Keeps the answer and its references; spare[i]: that of body `i` is one too
+ * many.
  */
 static bool add(const struct question *q, struct prepared *mine, bool *spare)
 {
     struct program *p = q->program;
 
-    *spare = has_code(p, mine->code);
-    if (!array_grow(&p->codes, &p->codes_room, p->n_codes, 1, sizeof(struct code *)) ||
+    if (!array_grow(&p->codes, &p->codes_room, p->n_codes, mine->n_bodies, sizeof(struct code *)) ||
+        !array_grow(&p->answers, &p->answers_capacity, p->n_answers, 1, sizeof(*p->answers)) ||
         !map_add(&p->prepared, q->key.text, q->key.length, mine))
         return false;
-    if (!*spare)
-        p->codes[p->n_codes++] = mine->code;
+    p->answers[p->n_answers++] = mine;
+    for (uint32_t i = 0; i < mine->n_bodies; i++) {
+        spare[i] = has_code(p, mine->bodies[i].code);
+        if (!spare[i])
+            p->codes[p->n_codes++] = mine->bodies[i].code;
+    }
     return true;
 }
 
 /* The answer that counts: this one, or that of a thread that was faster. */
-static frit_status remember(const struct question *q, struct prepared *mine, struct prepared **out,
+static frit_status remember(struct question *q, struct prepared *mine, struct prepared **out,
                             frit_err *err)
 {
     struct program *p = q->program;
-    struct code *code = mine->code;
+    bool *spare = arena_array(&q->arena, mine->n_bodies + 1u, sizeof(*spare));
     struct prepared *known;
-    bool spare = true, added = false;
+    bool added = false;
 
     pthread_mutex_lock(&p->lock);
     known = map_get(&p->prepared, q->key.text, q->key.length);
-    if (!known)
-        added = add(q, mine, &spare);
+    if (!known && spare)
+        added = add(q, mine, spare);
     pthread_mutex_unlock(&p->lock);
     *out = known ? known : added ? mine : NULL;
+    for (uint32_t i = 0; i < mine->n_bodies; i++)
+        if (!added || spare[i])
+            code_unref(mine->bodies[i].code);
     if (!added)
-        free(mine);
-    if (!added || spare)
-        code_unref(code);
+        prepared_destroy(mine);
     return *out ? FRIT_OK : fail_memory(err, q->key.length);
 }
 
 /* ---- answering ---- */
 
-static uint64_t alias_of(const struct program *p, uint64_t inputs)
+/* For people: the phases of all kernels, as many as there is room for. */
+static void describe_phases(const struct prepared *known, frit_launch_spec *out)
 {
-    uint64_t set = 0;
+    out->n_phases = 0;
+    for (uint32_t b = 0; b < known->n_bodies; b++) {
+        const struct body *body = &known->bodies[b];
 
-    for (uint32_t i = 0; i < p->block.n_inputs && i < 64; i++) {
-        if (inputs >> i & 1 && p->places[i] < 64)
-            set |= 1ull << p->places[i];
+        for (uint32_t i = 0; i < body->n_phases && out->n_phases < FRIT_MAX_PHASES; i++) {
+            frit_phase *phase = &out->phases[out->n_phases++];
+
+            memcpy(phase->grid, body->grid[i], sizeof(phase->grid));
+            phase->group[0] = body->lanes[i];
+            phase->group[1] = phase->group[2] = 1;
+        }
     }
-    return set;
+}
+
+static bool is_compiled(const struct prepared *known)
+{
+    for (uint32_t i = 0; i < known->n_bodies; i++)
+        if (!code_compiled(known->bodies[i].code))
+            return false;
+    return true;
 }
 
 static frit_status answer(const struct program *p, const struct prepared *known,
                           frit_launch_spec *out, frit_variant *variant)
 {
-    out->n_phases = known->n_phases;
     out->workspace_bytes = known->workspace_bytes;
     out->predicted_bytes = known->bytes;
     out->predicted_flops = known->flops;
     out->driver[0] = (uint64_t)(uintptr_t)known;
-    for (uint32_t i = 0; i < known->n_phases; i++) {
-        memcpy(out->phases[i].grid, known->grid[i], sizeof(known->grid[i]));
-        out->phases[i].group[0] = known->lanes[i];
-        out->phases[i].group[1] = out->phases[i].group[2] = 1;
+    describe_phases(known, out);
+    for (uint32_t i = 0; i < p->n_out && i < FRIT_MAX_OUTPUTS; i++)
+        for (uint32_t k = 0; k < known->alias[i].n_inputs; k++)
+            if (known->alias[i].inputs[k] < 64)
+                out->outputs[i].alias |= 1ull << known->alias[i].inputs[k];
+    if (FRIT_HAS(out, frit_launch_spec, aliases)) {
+        out->n_aliases = p->n_out;
+        out->aliases = known->alias;
     }
-    for (uint32_t i = 0; i < p->block.n_outputs; i++)
-        out->outputs[p->places[p->block.n_inputs + i] - p->n_in].alias =
-            alias_of(p, known->alias[i]);
     variant->n_bytes = KIR_DIGEST;
-    memcpy(variant->bytes, code_digest(known->code), KIR_DIGEST);
-    return code_compiled(known->code) ? FRIT_OK : FRIT_PREPARE_NEEDS_COMPILE;
+    memcpy(variant->bytes, known->digest, KIR_DIGEST);
+    return is_compiled(known) ? FRIT_OK : FRIT_PREPARE_NEEDS_COMPILE;
 }
 
 frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
@@ -323,7 +225,7 @@ frit_status program_prepare(void *self, uint32_t candidate, const frit_signature
     if (!st)
         known = recall(&q);
     if (!st && !known) {
-        st = lower(&q, &mine, err);
+        st = prepared_create(p, candidate, &q.sig, &mine, err);
         if (!st)
             st = remember(&q, mine, &known, err);
     }

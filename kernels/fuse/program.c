@@ -38,7 +38,8 @@ static frit_status accepts_whole(const struct schedule *schedule, const struct b
     bool open;
 
     TRY(match_block(schedule, block, &covered, &open, err));
-    *out = covered == block->n_ops && block->n_outputs <= FRIT_MAX_OUTPUTS;
+    *out = covered == block->n_ops &&
+           (schedule->of_components || block->n_outputs <= FRIT_MAX_OUTPUTS);
     return FRIT_OK;
 }
 
@@ -107,7 +108,8 @@ void program_destroy(struct program *program)
 {
     if (!program)
         return;
-    map_fini(&program->prepared, free);
+    map_fini(&program->prepared, prepared_destroy);
+    free(program->answers);
     for (uint32_t i = 0; i < program->n_codes; i++)
         code_unref(program->codes[i]);
     free(program->codes);
@@ -137,32 +139,34 @@ static frit_status slot_describe(void *self, frit_program_info *out, frit_err *e
     return FRIT_OK;
 }
 
-/* References live as long as the program. */
-static struct code *find_code(struct program *p, const frit_variant *variant)
+/* What prepare answered with this variant; it lives as long as the program. */
+static const struct prepared *find_answer(struct program *p, const frit_variant *variant)
 {
-    struct code *code = NULL;
+    const struct prepared *found = NULL;
 
     if (variant->n_bytes != KIR_DIGEST)
         return NULL;
     pthread_mutex_lock(&p->lock);
-    for (uint32_t i = 0; i < p->n_codes && !code; i++) {
-        if (memcmp(code_digest(p->codes[i]), variant->bytes, KIR_DIGEST) == 0)
-            code = p->codes[i];
+    for (uint32_t i = 0; i < p->n_answers && !found; i++) {
+        if (memcmp(p->answers[i]->digest, variant->bytes, KIR_DIGEST) == 0)
+            found = p->answers[i];
     }
     pthread_mutex_unlock(&p->lock);
-    return code;
+    return found;
 }
 
 static frit_status slot_compile(void *self, uint32_t candidate, const frit_variant *variant,
                                 const frit_cancel *cancel, frit_err *err)
 {
     struct program *p = self;
-    struct code *code = find_code(p, variant);
+    const struct prepared *answer = find_answer(p, variant);
 
     (void)candidate;
-    if (!code)
+    if (!answer)
         return fail(err, FRIT_INVALID, "%s: compile is asked for what prepare never gave", p->name);
-    return code_compile(code, cancel, err);
+    for (uint32_t i = 0; i < answer->n_bodies; i++)
+        TRY(code_compile(answer->bodies[i].code, cancel, err));
+    return FRIT_OK;
 }
 
 static void slot_destroy(void *self)

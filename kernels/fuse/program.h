@@ -17,16 +17,29 @@
  * candidates, say nothing about new ones. */
 enum { PROGRAM_VERSION = 2 };
 
-/* What one launch is, but for its late words.  Constant. */
-struct prepared {
+/* One kernel of a launch, over one space, or over several where its module says `spaces`. */
+struct body {
     struct code *code; /* one of the program's references */
     uint32_t n_phases;
     uint32_t grid[SCHED_PHASES][3], lanes[SCHED_PHASES];
+    uint32_t n_spaces;
+    uint32_t n_args, n_words; /* of each space */
+    uint32_t first_word;      /* of the first space among the launch's words */
+    uint32_t *args;           /* space after space: numbers of the launch's arguments */
+    uint32_t *first;          /* n_spaces + 1: groups before each space; NULL: one space */
+};
+
+/* What one launch is, but for its late words.  Constant; its arrays lie in the arena. */
+struct prepared {
+    struct arena arena;
+    uint8_t digest[KIR_DIGEST]; /* of the digests of its codes; of one code its own */
+    uint32_t n_bodies;
+    struct body *bodies;
     uint64_t workspace_bytes, bytes, flops;
-    uint64_t alias[FRIT_MAX_OUTPUTS]; /* in the order of the block's outputs */
+    frit_output_alias *alias; /* of each output of the launch */
     uint32_t n_late, n_words;
-    struct sched_late *late; /* behind the words */
-    uint64_t words[];
+    struct sched_late *late; /* words are those of the whole launch */
+    uint64_t *words;
 };
 
 struct program {
@@ -42,7 +55,9 @@ struct program {
     const struct schedule **schedules; /* of each candidate */
     pthread_mutex_t lock;              /* of the rest */
     struct map prepared;               /* candidate and signature -> struct prepared */
-    struct code **codes;               /* each once, with a reference */
+    struct prepared **answers;         /* all of them */
+    uint32_t n_answers, answers_capacity;
+    struct code **codes; /* each once, with a reference */
     uint32_t n_codes, codes_room;
 };
 
@@ -56,6 +71,13 @@ void program_destroy(struct program *program);
 /* A fuser's program for the first `n_ops` of a block, which it takes, also on failure. */
 frit_status program_of_block(const struct kernels_device *device, const struct schedule *schedule,
                              struct block *block, uint32_t n_ops, frit_program *out, frit_err *err);
+
+/* Lowers a block for a signature, whose arguments are in the order of the block: every kernel, with
+ * a reference to its code. */
+frit_status prepared_create(const struct program *program, uint32_t candidate,
+                            const frit_signature *sig, struct prepared **out, frit_err *err);
+/* Without the references.  NULL does nothing. */
+void prepared_destroy(void *prepared);
 
 /* Whether the device computes with every type of an op. */
 bool op_types_fit(const struct kir_target *target, const frit_op_desc *op);

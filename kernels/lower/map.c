@@ -368,11 +368,11 @@ static void emit_block(struct expr *e, const struct share *share, const struct s
     struct kir_module *m = e->s->module;
     uint32_t last, lanes;
 
-    if (share->n % share->lanes == 0) {
+    if (share->end == KIR_NONE) {
         emit_stores(e, pieces, KIR_NONE);
         return;
     }
-    if (share->groups >= MANY_GROUPS && share->blocks > 1) {
+    if (span->first != KIR_NONE && (share->shared || share->groups >= MANY_GROUPS)) {
         lanes = kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, share->lanes);
         last = kir_emit(m, KIR_add, span->first, lanes, KIR_NONE);
         last = kir_emit(m, KIR_le, last, share->end, KIR_NONE);

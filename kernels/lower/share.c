@@ -26,7 +26,10 @@ void share_init(struct share *share, const struct expr *e, const struct walk *wa
         share->inner = share->walk.dim[--share->walk.n];
         share->n = inner;
     }
-    share->lanes = choose_lanes(most, share->n, share->inner != BLOCK_NONE);
+    share->shared = e->s->shared;
+    share->lanes = share->shared && share->inner == BLOCK_NONE
+                       ? most
+                       : choose_lanes(most, share->n, share->inner != BLOCK_NONE);
     share->blocks = (share->n + share->lanes - 1) / share->lanes;
     share->groups = lines * share->blocks;
 }
@@ -39,7 +42,7 @@ static bool divides(const struct share *share)
 void share_phase(struct share *share, struct expr *e)
 {
     walk_phase(&share->walk, e);
-    share->end = share->n % share->lanes ? sched_index(e->s, share->n) : KIR_NONE;
+    share->end = share->shared || share->n % share->lanes ? sched_index(e->s, share->n) : KIR_NONE;
     if (!divides(share))
         return;
     share->n_blocks = sched_index(e->s, share->blocks);
@@ -63,7 +66,7 @@ struct span share_span(const struct share *share, const struct expr *e, uint32_t
         span.line = sched_divide(e->s, &share->by_blocks, group);
         group = op2(e, KIR_sub, group, op2(e, KIR_mul, span.line, share->n_blocks));
     }
-    if (share->blocks > 1) {
+    if (share->blocks > 1 || (share->shared && share->inner == BLOCK_NONE)) {
         span.first =
             op2(e, KIR_mul, group, kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, share->lanes));
         span.element = op2(e, KIR_add, span.first, lane);

@@ -106,6 +106,8 @@ static void fill_kernels(const struct adapter *adapter, const struct spirv_targe
         .group_bytes = target->shared_bytes > exchanged ? target->shared_bytes - exchanged : 0,
         .stages_tiles = adapter->type != FRIT_DEVICE_SOFTWARE,
         .bindings = 64,
+        .launch_args = LAUNCH_ARGS,
+        .launch_words = SPACES_WORDS,
         .most_rounds = adapter->type == FRIT_DEVICE_SOFTWARE ? MOST_ROUNDS : 0,
         .align_bytes = SPIRV_ALIGN,
         .fma = fuses(adapter),

@@ -79,7 +79,7 @@ static uint8_t dtype_use(const struct adapter *adapter, uint32_t dtype)
 static void fill_limits(const struct adapter *adapter, frit_device_info *out)
 {
     out->align_bytes = VULKAN_ALIGN;
-    out->max_bindings = 64;
+    out->max_bindings = LAUNCH_ARGS;
     out->group_memory = adapter->limits.maxComputeSharedMemorySize;
     out->max_group = adapter->limits.maxComputeWorkGroupInvocations;
     memcpy(out->max_grid, adapter->limits.maxComputeWorkGroupCount, sizeof out->max_grid);
