@@ -41,7 +41,6 @@ static void put_op(struct writer *w, const struct block *block, uint32_t number)
 {
     const struct block_op *op = &block->ops[number];
     const frit_op_info *info = frit_op_info_at(op->id);
-    uint32_t n_dead = 0;
 
     put_word(w, op->id);
     put_word(w, info->rev);
@@ -63,12 +62,9 @@ static void put_op(struct writer *w, const struct block *block, uint32_t number)
             put_value(w, block, op->out[i]);
     }
     put(w, op->attrs, frit_record_info_at(info->record)->size);
-    for (uint32_t i = 0; i < block->n_values; i++)
-        n_dead += block->values[i].dies == number;
-    put_word(w, n_dead);
-    for (uint32_t i = 0; i < block->n_values; i++)
-        if (block->values[i].dies == number)
-            put_word(w, i);
+    put_word(w, op->n_dead);
+    for (uint32_t i = 0; i < op->n_dead; i++)
+        put_word(w, op->dead[i]);
 }
 
 frit_status block_save(const struct block *block, void *bytes, uint64_t *n_bytes, frit_err *err)

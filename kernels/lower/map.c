@@ -372,7 +372,7 @@ static void emit_block(struct expr *e, const struct share *share, const struct s
         emit_stores(e, pieces, KIR_NONE);
         return;
     }
-    if (span->first != KIR_NONE && (share->shared || share->groups >= MANY_GROUPS)) {
+    if (share->groups >= MANY_GROUPS && share->blocks > 1) {
         lanes = kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, share->lanes);
         last = kir_emit(m, KIR_add, span->first, lanes, KIR_NONE);
         last = kir_emit(m, KIR_le, last, share->end, KIR_NONE);

@@ -3,7 +3,8 @@
 
 enum {
     LEAST_LINE = 64, /* innermost extent that is cut by itself */
-    WASTE = 8        /* a group size is taken if at most 1 / WASTE of the lanes idle */
+    WASTE = 8,       /* a group size is taken if at most 1 / WASTE of the lanes idle */
+    SMALL = 8        /* times as many lanes has a group of a large space as one of a small one */
 };
 
 /* Of a line the largest group of which few lanes idle; else one that holds all, if there is one. */
@@ -14,6 +15,12 @@ static uint32_t choose_lanes(uint32_t most, int64_t n, bool line)
     while (lanes > LEAST_LINE && line && (n + lanes - 1) / lanes * lanes - n > n / WASTE)
         lanes /= 2;
     return sched_lanes(lanes, n);
+}
+
+/* Two sizes, so that spaces have few kinds of groups. */
+static uint32_t shared_lanes(uint32_t most, int64_t n)
+{
+    return n <= most / 2 && most / SMALL >= SCHED_LEAST ? most / SMALL : most;
 }
 
 void share_init(struct share *share, const struct expr *e, const struct walk *walk, uint32_t most)
@@ -28,7 +35,7 @@ void share_init(struct share *share, const struct expr *e, const struct walk *wa
     }
     share->shared = e->s->shared;
     share->lanes = share->shared && share->inner == BLOCK_NONE
-                       ? most
+                       ? shared_lanes(most, share->n)
                        : choose_lanes(most, share->n, share->inner != BLOCK_NONE);
     share->blocks = (share->n + share->lanes - 1) / share->lanes;
     share->groups = lines * share->blocks;
@@ -42,7 +49,7 @@ static bool divides(const struct share *share)
 void share_phase(struct share *share, struct expr *e)
 {
     walk_phase(&share->walk, e);
-    share->end = share->shared || share->n % share->lanes ? sched_index(e->s, share->n) : KIR_NONE;
+    share->end = share->n % share->lanes ? sched_index(e->s, share->n) : KIR_NONE;
     if (!divides(share))
         return;
     share->n_blocks = sched_index(e->s, share->blocks);

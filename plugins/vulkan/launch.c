@@ -6,6 +6,8 @@
 
 #include "record.h"
 
+enum { MOST_TABLE = 1 << 14 /* entries: 64 KiB written for a launch */ };
+
 /* ---- checks ---- */
 
 static const frit_arg *arg_at(const frit_launch *launch, uint32_t i)
@@ -77,20 +79,33 @@ static bool fill_block(const struct kernels_launch *kernel, const frit_launch *l
     return bits % SPIRV_ALIGN == 0;
 }
 
-static uint64_t power_above(uint64_t n)
-{
-    uint64_t power = 2;
+/* How the spaces of a kernel are found by the numbers of groups: see spirv.h. */
+struct tables {
+    uint32_t shift, n_first, n_table;
+};
 
-    while (power < n)
-        power *= 2;
-    return power;
+static struct tables size_tables(const struct kernels_launch *kernel)
+{
+    uint32_t groups = kernel->first ? kernel->first[kernel->n_spaces] : 0;
+    struct tables t = {.n_first = kernel->first ? kernel->n_spaces + 1 : 0};
+
+    while (groups >> t.shift > MOST_TABLE)
+        t.shift++;
+    t.n_table = (groups + (1u << t.shift) - 1) >> t.shift;
+    return t;
 }
 
-/* The table of where spaces begin, behind their blocks. */
-static void fill_table(const struct kernels_launch *kernel, uint64_t size, uint32_t *table)
+static void fill_tables(const struct kernels_launch *kernel, const struct tables *t, uint32_t *to)
 {
-    memcpy(table, kernel->first, kernel->n_spaces * sizeof *table);
-    memset(table + kernel->n_spaces, 0xff, (size - kernel->n_spaces) * sizeof *table);
+    uint32_t *table = to + t->n_first;
+    uint32_t space = 0;
+
+    memcpy(to, kernel->first, t->n_first * sizeof *to);
+    for (uint32_t i = 0; i < t->n_table; i++) {
+        while (kernel->first[space + 1] <= i << t->shift)
+            space++;
+        table[i] = space;
+    }
 }
 
 static frit_status place_block(struct recording *r, const struct kernels_launch *kernel,
@@ -99,7 +114,8 @@ static frit_status place_block(struct recording *r, const struct kernels_launch 
 {
     const struct buffer *params = &r->device->queue.params;
     const struct code *code = kernel->code;
-    uint64_t size = kernel->first ? power_above(kernel->n_spaces) : 0, bytes, offset;
+    const struct tables t = size_tables(kernel);
+    uint64_t bytes, offset;
     frit_status status;
 
     if (code->inside) {
@@ -107,16 +123,18 @@ static frit_status place_block(struct recording *r, const struct kernels_launch 
         return FRIT_OK;
     }
     bytes = (uint64_t)kernel->n_spaces * (kernel->n_args + kernel->n_words) * sizeof(uint64_t);
-    status = record_take(r, bytes + size * sizeof(uint32_t), &offset, err);
+    status = record_take(r, bytes + (t.n_first + t.n_table) * sizeof(uint32_t), &offset, err);
     if (status)
         return status;
     *aligned = fill_block(kernel, launch, (uint64_t *)(void *)(params->mapped + offset));
     push->words[SPIRV_RECORDS] = params->address + offset;
-    if (!size)
+    if (!kernel->first)
         return FRIT_OK;
-    fill_table(kernel, size, (uint32_t *)(void *)(params->mapped + offset + bytes));
-    push->words[SPIRV_TABLE] = params->address + offset + bytes;
-    push->words[SPIRV_TABLE_SIZE] = size;
+    offset += bytes;
+    fill_tables(kernel, &t, (uint32_t *)(void *)(params->mapped + offset));
+    push->words[SPIRV_FIRST] = params->address + offset;
+    push->words[SPIRV_TABLE] = params->address + offset + t.n_first * sizeof(uint32_t);
+    push->words[SPIRV_SHIFT] = t.shift;
     return FRIT_OK;
 }
 

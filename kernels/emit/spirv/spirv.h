@@ -12,10 +12,10 @@
  *
  * Of a module with `spaces` each space has such a block.  Then these stand at offset 16, as words:
  *
- *    SPIRV_RECORDS      device address of the blocks, one after the other
- *    SPIRV_TABLE        of as many uint32_t: the groups before each space, from 0 on, filled up
- *                       with UINT32_MAX
- *    SPIRV_TABLE_SIZE   how many of them, a power of two
+ *    SPIRV_RECORDS  device address of the blocks, one after the other
+ *    SPIRV_FIRST    of a uint32_t for each space, and one more: the groups before it
+ *    SPIRV_TABLE    of a uint32_t for each 2^shift groups: the space of the first of them
+ *    SPIRV_SHIFT    that shift
  *
  * A workgroup is a group of the grid; `threads` x 1 x 1 of its invocations have `each` lanes.
  * Wanted of every device: shaderInt64, bufferDeviceAddress.  Floats are not contracted; NaNs,
@@ -29,7 +29,7 @@
 #include "ir/kir.h"
 
 enum { SPIRV_HEAD = 16, SPIRV_LEAST_PUSH = 24, SPIRV_ALIGN = 16 };
-enum { SPIRV_RECORDS, SPIRV_TABLE, SPIRV_TABLE_SIZE, SPIRV_SPACE_WORDS };
+enum { SPIRV_RECORDS, SPIRV_FIRST, SPIRV_TABLE, SPIRV_SHIFT, SPIRV_SPACE_WORDS };
 
 /* Facts of a device.  Zero is always right, but for the first two. */
 struct spirv_target {
