@@ -16,7 +16,7 @@ enum {
     MAX_TENSORS = 1024,
     SIDE = 64,
     SGD_OPS = 5,       /* of a parameter */
-    ADAM_OPS = 12,     /* likewise */
+    ADAM_OPS = 13,     /* likewise */
     QUIET_STEPS = 8,   /* without anything new: the program is warm */
     MOST_LAUNCHES = 6, /* of an optimiser's step */
     MOST_STEPS = 400,
