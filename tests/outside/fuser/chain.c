@@ -18,20 +18,18 @@ enum { F_NEGATE = 127, F_ADD = 129, F_SUB = 131, F_MUL = 133, SELECT = 169 };
 /* The instruction of a row, 0: none. */
 static uint32_t inst_of(uint32_t op)
 {
-    switch (op) {
-    case FRIT_OP_neg:
-        return F_NEGATE;
-    case FRIT_OP_add:
-        return F_ADD;
-    case FRIT_OP_sub:
-        return F_SUB;
-    case FRIT_OP_mul:
-        return F_MUL;
-    case FRIT_OP_relu:
-        return SELECT;
-    default:
-        return 0;
-    }
+    static const struct {
+        uint32_t op, inst;
+    } rows[] = {{FRIT_OP_neg, F_NEGATE},
+                {FRIT_OP_add, F_ADD},
+                {FRIT_OP_sub, F_SUB},
+                {FRIT_OP_mul, F_MUL},
+                {FRIT_OP_relu, SELECT}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].op == op)
+            return rows[i].inst;
+    return 0;
 }
 
 bool chain_takes(const frit_op_desc *op)
