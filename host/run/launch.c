@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "device/label.h"
+#include "run/bind_derived.h"
 #include "run/bound_plan.h"
 #include "run/launch_parts.h"
 
@@ -62,6 +63,20 @@ static frit_status command(struct launch *l, frit_err *err)
     return batch_add(l->batch, &cmd, 1, l->ranges, l->n_ranges, err);
 }
 
+static void enter_derived(const struct launch *l, struct lineage *lineage, bool fill)
+{
+    for (uint32_t i = 0; i < l->launch->n_derived; i++) {
+        const struct derived_use *use = &l->derived[i];
+
+        if (!use->kept || use->fill != fill)
+            continue;
+        if (fill)
+            lineage_writes(lineage, use->memory);
+        else
+            lineage_reads(lineage, use->memory);
+    }
+}
+
 /* Enters what the launch reads and writes; returns its cookie. */
 static uint64_t enter_lineage(struct launch *l)
 {
@@ -83,10 +98,12 @@ static uint64_t enter_lineage(struct launch *l)
         if (l->in[i].type.dtype != FRIT_NO_DTYPE)
             lineage_reads(lineage, l->in[i].buffer);
     }
+    enter_derived(l, lineage, false);
     for (uint32_t k = 0; k < call->n_out; k++) {
         if (l->out[k].type.dtype != FRIT_NO_DTYPE)
             lineage_writes(lineage, l->out[k].buffer);
     }
+    enter_derived(l, lineage, true);
     lineage_leave(lineage);
     return cookie;
 }
@@ -165,6 +182,7 @@ static void add_to_bound(const struct launch *l, uint32_t n_barriers)
                                                 .out = l->given ? NULL : call->out,
                                                 .ops = call->ops,
                                                 .spaces = l->spaces,
+                                                .derived = l->derived,
                                                 .n_ops = call->n_ops,
                                                 .n_in = call->n_in,
                                                 .n_out = call->n_out,

@@ -12,6 +12,7 @@
 #include "device/prepared_cache.h"
 #include "run/launch.h"
 #include "run/mirror.h"
+#include "run/replay_derived.h"
 #include "run/replay_lineage.h"
 
 /* ---- does it match ---- */
@@ -209,17 +210,18 @@ static void write_spaces(struct bound_launch *l)
     frit_derived *derived = (frit_derived *)l->launch.derived;
     uint32_t n = 0;
 
-    if (l->n_spaces > l->launch.n_derived) {
+    if (l->launch.workspace) {
         const struct buffer *workspace = *l->spaces[n++].now;
 
         l->launch.workspace = workspace->handle;
         l->launch.workspace_offset = workspace->offset;
     }
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
-        const struct buffer *memory = *l->spaces[n++].now;
+        const struct bound_derived *use = &l->derived[i];
+        const struct buffer *memory = use->kept ? use->memory : *l->spaces[n++].now;
 
-        derived[i].memory = memory->handle;
-        derived[i].offset = memory->offset;
+        derived[i] = (frit_derived){memory->handle, memory->offset, !use->kept || use->fill, 0};
+        ((frit_arg *)l->launch.args)[use->arg].content_id = use->content;
     }
 }
 
@@ -337,10 +339,10 @@ static void set_written(const struct bound_launch *l, uint64_t value)
             continue;
         buffer = *l->args[i].now;
         atomic_store_explicit(&buffer->last_write, value, memory_order_release);
-        buffer_drop_mirror(buffer);
+        buffer_changed(buffer);
         if (buffer->whole) {
             atomic_store_explicit(&buffer->whole->last_write, value, memory_order_release);
-            buffer_drop_mirror(buffer->whole);
+            buffer_changed(buffer->whole);
         }
     }
 }
@@ -377,6 +379,7 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
     for (uint32_t i = from; i < end; i++)
         set_written(&bound->launches[i], value);
     replay_look_inside(bound, device, from, end, value, late);
+    replay_publish_derived(bound, from, end);
     return FRIT_OK;
 }
 
@@ -443,7 +446,7 @@ static bool write_addresses(struct bound_plan *bound)
     for (uint32_t i = 0; i < bound->n_launches; i++) {
         if (!write_args(&bound->launches[i]))
             return false;
-        if (bound->launches[i].n_spaces)
+        if (bound->launches[i].n_spaces || bound->launches[i].launch.n_derived)
             write_spaces(&bound->launches[i]);
     }
     return true;
@@ -461,13 +464,21 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     st = take_memory(bound, device, &err);
     if (st)
         return st;
+    st = replay_take_derived(bound, device, &err);
+    if (st) {
+        drop_memory(bound, bound->made.count);
+        return st;
+    }
     replay_note_writers(bound, device);
     st = write_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
         replay_restore_writers(bound, device);
         drop_memory(bound, bound->made.count);
+    } else {
+        replay_count_derived(bound, device);
     }
+    replay_drop_derived(bound);
     return st;
 }
 

@@ -486,6 +486,29 @@ static void run(const struct driver_program *program, const frit_launch *launch)
     }
 }
 
+/* What is derived is a digest of the operand. */
+static void derive(struct driver *driver, const frit_launch *launch, uint32_t index)
+{
+    const frit_derived_spec *spec = &launch->spec->derived[index];
+    const frit_derived *derived = &launch->derived[index];
+    const frit_arg *arg = &launch->args[spec->arg];
+    const unsigned char *from = (const unsigned char *)arg->memory + arg->offset;
+    unsigned char *at = (unsigned char *)derived->memory + derived->offset;
+    uint64_t digest = spec->tag * 0x9e3779b97f4a7c15u;
+
+    for (uint64_t i = 0; i < arg->extent; i++)
+        digest = (digest ^ from[i]) * 0x100000001b3u;
+    assert_true(spec->bytes >= sizeof(digest));
+    driver->derived_fills += derived->fill && derived->memory;
+    if (derived->fill) {
+        memset(at, 0x55, spec->bytes);
+        memcpy(at, &digest, sizeof(digest));
+    } else if (memcmp(at, &digest, sizeof(digest)) != 0) {
+        driver->derived_stale++;
+    }
+    driver->last_content = arg->content_id;
+}
+
 static void launch_one(struct driver *driver, const frit_launch *launch)
 {
     struct driver_program *program = launch->program->self;
@@ -506,7 +529,7 @@ static void launch_one(struct driver *driver, const frit_launch *launch)
         memset((char *)launch->workspace + launch->workspace_offset, 0x77,
                launch->spec->workspace_bytes);
     for (uint32_t i = 0; i < launch->n_derived; i++)
-        driver->derived_fills += launch->derived[i].fill && launch->derived[i].memory;
+        derive(driver, launch, i);
     run(program, launch);
 }
 
@@ -545,7 +568,7 @@ static uint32_t touches_of(const frit_cmd *cmd, uint32_t index, struct touched *
                                     launch->spec->workspace_bytes, true, index};
     for (uint32_t i = 0; i < launch->n_derived; i++)
         out[n++] = (struct touched){(char *)launch->derived[i].memory + launch->derived[i].offset,
-                                    launch->spec->derived[i].bytes, true, index};
+                                    launch->spec->derived[i].bytes, launch->derived[i].fill, index};
     return n;
 }
 

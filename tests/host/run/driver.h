@@ -100,6 +100,8 @@ struct driver {
     uint64_t last_tail; /* of operand 0 of the last launch */
     bool workspace_was_zero;
     uint32_t derived_fills;
+    uint32_t derived_stale; /* said to be valid, and not derived from what the operand holds */
+    uint64_t last_content;  /* of the operand that memory was derived from last */
 
     uint64_t timeline;
     frit_failure failures[8]; /* values grow, and in one the commands */
