@@ -301,8 +301,8 @@ static void add_zeroing(struct bound_plan *bound, const struct bound_launch *l, 
 }
 
 /* The commands of one launch. */
-static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, uint32_t *n,
-                            frit_err *err)
+static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
+                            struct bound_launch *l, uint32_t *n, frit_err *err)
 {
     const frit_program *program = l->launch.program;
     bool foreign = FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
@@ -320,8 +320,9 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
         at[i] = (frit_cmd){.struct_size = sizeof(frit_cmd)};
     if (foreign) {
         TRY(program->table->record(program->self, &l->launch, at, capacity, &count, err));
-        if (count != capacity || !launch_commands_known(at, count))
+        if (count != capacity)
             return fail(err, FRIT_INTERNAL, "record gives other commands than before");
+        TRY(launch_check_commands(device, at, count, err));
     } else {
         at->kind = FRIT_CMD_LAUNCH;
         at->launch = &l->launch;
@@ -365,7 +366,7 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
 
     replay_enter(bound, device, from, end, stream, &batch);
     for (uint32_t i = from; i < end && !st; i++)
-        st = add_cmds(bound, &bound->launches[i], &n, err);
+        st = add_cmds(bound, device, &bound->launches[i], &n, err);
     if (!st)
         st = device_submit(device, bound->cmds, n, &value, err);
     if (st == FRIT_NO_DEVICE_MEMORY && from) {

@@ -127,14 +127,18 @@ static frit_status describe(void *self, frit_program_info *out, frit_err *err)
         {.struct_size = sizeof(frit_candidate), .identity = {"second", 6}},
         {.struct_size = sizeof(frit_candidate), .identity = {"third", 5}},
     };
-    const struct driver_program *program = self;
+    struct driver_program *program = self;
 
     (void)err;
     assert_true(program->n_candidates <= sizeof(candidates) / sizeof(candidates[0]));
     out->n_ops = program->n_ops ? program->n_ops : 1;
     out->n_candidates = program->n_candidates;
     out->candidate_stride = sizeof(candidates[0]);
-    out->candidates = candidates;
+    for (uint32_t i = 0; i < 3; i++) {
+        program->candidates[i] = candidates[i];
+        program->candidates[i].numeric_class = program->numeric[i];
+    }
+    out->candidates = program->candidates;
     out->serial = &program->serial;
     return FRIT_OK;
 }
@@ -241,6 +245,8 @@ static frit_status prepare_neg(struct driver *driver, const frit_signature *sig,
         arrays->output.strided = 1;
         memcpy(arrays->output.strides, driver->out_strides, sig->args[1].rank * sizeof(int64_t));
     }
+    out->n_phases = driver->phase.group[0] > 0;
+    out->phases = &driver->phase;
     variant->n_bytes = 1;
     variant->bytes[0] = 7;
     return driver->needs_compile ? FRIT_PREPARE_NEEDS_COMPILE : driver->odd_answer;
@@ -317,12 +323,22 @@ static frit_status record(void *self, const frit_launch *launch, frit_cmd *cmds,
     cmds[1].kind = FRIT_CMD_DISPATCH;
     cmds[1].launch = launch;
     cmds[1].kernel = self;
+    memcpy(cmds[1].grid, ((struct driver_program *)self)->driver->phase.grid, sizeof(cmds[1].grid));
+    memcpy(cmds[1].group, ((struct driver_program *)self)->driver->phase.group,
+           sizeof(cmds[1].group));
     return FRIT_OK;
+}
+
+static int32_t priority_of(void *self, uint32_t candidate, const frit_signature *sig)
+{
+    (void)sig;
+    return ((struct driver_program *)self)->priority[candidate];
 }
 
 #define SLOTS                                                                            \
     .struct_size = sizeof(frit_program_table), .describe = describe, .compile = compile, \
-    .destroy = destroy, .spec_release = spec_release, .generation = generation
+    .destroy = destroy, .spec_release = spec_release, .generation = generation,          \
+    .priority = priority_of
 
 static const frit_program_table table = {SLOTS, .prepare = prepare};
 static const frit_program_table foreign_table = {SLOTS, .prepare = prepare, .record = record};
@@ -766,6 +782,10 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
     driver->plugin.instance = driver;
     driver->info.caps = (driver->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0) |
                         (driver->host_visible ? FRIT_CAP_HOST_VISIBLE : 0);
+    driver->info.max_bindings = driver->max_bindings;
+    driver->info.max_binding = driver->max_binding;
+    driver->info.max_group = driver->max_group;
+    driver->info.max_grid[1] = driver->max_grid;
     driver->info.n_heaps = 1;
     driver->info.heap_stride = sizeof(driver->heap);
     driver->info.heaps = &driver->heap;
