@@ -197,6 +197,7 @@ frit_status options_read(struct instance *instance, frit_err *err)
     o->compiles = o->gate || o->compile_ms >= 0;
     o->fuse_ops = (uint32_t)read_i64(&r, FRIT_STR("fuse_ops"));
     o->n_fusers = (uint32_t)read_i64(&r, FRIT_STR("fusers"));
+    o->derive = read_bool(&r, FRIT_STR("derive"));
     o->refuse = read_str(&r, FRIT_STR("refuse"));
     o->fail_ops = read_str(&r, FRIT_STR("fail_ops"));
     read_fault(&r, FRIT_STR("fail_call"), call_parse, &o->call);
