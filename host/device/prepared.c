@@ -183,9 +183,6 @@ static frit_status check(const frit_device *device, const frit_signature *sig,
         return check_strides(device, &sig->args[spec->wanted_arg], spec->wanted_strides,
                              "an operand", err);
     }
-    if (p->status > 0)
-        return fail(err, FRIT_INTERNAL, "%s: prepare answered %d, which means nothing", name,
-                    p->status);
     if (p->variant.n_bytes > sizeof(p->variant.bytes))
         return fail(err, FRIT_INTERNAL, "%s: prepare gives a variant of %u bytes, at most %zu",
                     name, p->variant.n_bytes, sizeof(p->variant.bytes));
@@ -225,9 +222,10 @@ static void ask(struct prepared *p, const struct prepare_query *asked, bool *com
     }
     p->status = program->table->prepare(program->self, asked->candidate, asked->signature, &p->spec,
                                         &p->variant, &err);
+    if (p->status < 0 || p->status > FRIT_PREPARE_RELAYOUT)
+        p->status = fail_from(&err, p->status, "prepare");
     p->has_spec = p->status >= 0;
     p->passing = may_pass(p->status) || p->status == FRIT_INTERNAL;
-    fail_from(&err, p->status, "prepare");
     if (p->status == FRIT_PREPARE_NEEDS_COMPILE) {
         *compile = true;
         p->status = FRIT_OK;

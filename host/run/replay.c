@@ -319,7 +319,9 @@ static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
     for (uint32_t i = 0; i < capacity; i++)
         at[i] = (frit_cmd){.struct_size = sizeof(frit_cmd)};
     if (foreign) {
-        TRY(program->table->record(program->self, &l->launch, at, capacity, &count, err));
+        TRY(fail_from(err,
+                      program->table->record(program->self, &l->launch, at, capacity, &count, err),
+                      "record"));
         if (count != capacity)
             return fail(err, FRIT_INTERNAL, "record gives other commands than before");
         TRY(launch_check_commands(device, at, count, err));

@@ -38,6 +38,10 @@ static bool status_find(const char *name, frit_status *out)
 #include <frit/status.def>
     };
 
+    if (name[0] >= '1' && name[0] <= '9') {
+        *out = (frit_status)strtol(name, NULL, 10);
+        return true;
+    }
     for (size_t i = 1; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i].name, name) == 0) {
             *out = names[i].status;

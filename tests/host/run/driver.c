@@ -249,7 +249,7 @@ static frit_status prepare_neg(struct driver *driver, const frit_signature *sig,
     out->phases = &driver->phase;
     variant->n_bytes = 1;
     variant->bytes[0] = 7;
-    return driver->needs_compile ? FRIT_PREPARE_NEEDS_COMPILE : driver->odd_answer;
+    return driver->needs_compile ? FRIT_PREPARE_NEEDS_COMPILE : FRIT_OK;
 }
 
 static frit_status prepare(void *self, uint32_t candidate, const frit_signature *sig,
@@ -273,6 +273,8 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     if (program->refuse >> candidate & 1 ||
         (!program->n_ops && program->op == driver->refuse_prepare))
         return fail(err, FRIT_UNSUPPORTED, "not this shape");
+    if (driver->odd_answer && !program->n_ops && program->op == FRIT_OP_neg)
+        return driver->odd_answer;
     arrays = arrays_create(program, sig, out);
     if (!arrays)
         return fail_memory(err, sizeof(*arrays));
