@@ -102,13 +102,24 @@ void bare_tensor_free(struct bare *bare, struct bare_tensor *tensor);
 
 /* ---- launches ---- */
 
-enum { BARE_ARGS = 12, BARE_SCALARS = 8 };
+enum { BARE_ARGS = 12, BARE_SCALARS = 8, BARE_DERIVED = 16 };
+
+/* What launches derive from an operand.  All zero: no memory yet. */
+struct bare_derived {
+    frit_allocation at[BARE_DERIVED];
+    uint64_t bytes[BARE_DERIVED];
+    uint32_t n;
+    bool valid; /* filled by a launch */
+};
+
+void bare_derived_free(struct bare *bare, struct bare_derived *derived);
 
 struct bare_launch {
     const frit_program *program;
     uint32_t candidate, n_in, n_out, n_scalars;
     const struct bare_tensor *args[BARE_ARGS]; /* NULL: a scalar's place */
     double scalars[BARE_SCALARS];
+    struct bare_derived *derived; /* is filled, or found valid; NULL: is filled and thrown away */
 };
 
 /* What prepare answers. */
