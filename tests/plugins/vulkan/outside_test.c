@@ -19,12 +19,17 @@ static void open_on(struct plugin_rig *rig, const char *device, const char *stor
     rig_open(rig, device);
 }
 
+static float number_at(uint32_t i, uint32_t seed)
+{
+    return (float)(int32_t)((i + 1) * seed * 2654435761u) * 0x1p-29f;
+}
+
 static frit_tensor *numbers(struct plugin_rig *rig, uint32_t seed)
 {
     float values[COUNT];
 
     for (uint32_t i = 0; i < COUNT; i++)
-        values[i] = (float)(int32_t)((i + 1) * seed * 2654435761u) * 0x1p-29f;
+        values[i] = number_at(i, seed);
     return frit_from_host(rig->dev, FRIT_F32, FRIT_SHAPE(ROWS, COLS), values, sizeof(values));
 }
 
@@ -94,7 +99,7 @@ static void expect_results(struct plugin_rig *rig, program *run)
     free(wanted);
 }
 
-/* Its steps that are no views, of the last run. */
+/* The one step of the run. */
 static frit_step_desc only_step(const frit_inspection *seen)
 {
     frit_step_desc step = {.struct_size = sizeof(step)};
@@ -142,6 +147,37 @@ static void a_block_is_one_dispatch(void **state)
         expect_results(&rig, multiply_add);
     }
     expect_results(&rig, long_chain);
+    rig_close(&rig);
+}
+
+/* The same step with other numbers in other places: what it once was told must not stay. */
+static void a_step_again_and_again(void **state)
+{
+    enum { STEPS = 100, KEPT = 5 };
+    frit_tensor *kept[KEPT] = {NULL};
+    float got[COUNT];
+    struct plugin_rig rig;
+
+    (void)state;
+    open_on(&rig, "vulkan:0", "none");
+    for (uint32_t step = 1; step <= STEPS; step++) {
+        frit_tensor **to = &kept[step % KEPT];
+        frit_scope scope = frit_scope_begin(rig.dev);
+
+        frit_release(*to);
+        *to = frit_keep(multiply_add(numbers(&rig, step), numbers(&rig, 3), numbers(&rig, 7)));
+        frit_scope_end(scope);
+        assert_int_equal(frit_read(*to, got, sizeof(got)), FRIT_OK);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            const float product = number_at(i, step) * number_at(i, 3);
+            const float sum = product + number_at(i, 7);
+
+            assert_true(got[i] == (sum > 0 ? sum : 0));
+        }
+    }
+    for (int i = 0; i < KEPT; i++)
+        frit_release(kept[i]);
+    assert_int_equal(rig_stats(&rig).fused, STEPS);
     rig_close(&rig);
 }
 
@@ -194,6 +230,7 @@ int main(void)
     enum { SKIPPED = 77 };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_one_dispatch),
+        cmocka_unit_test(a_step_again_and_again),
         cmocka_unit_test(the_drivers_own_wins_what_saves_more),
         cmocka_unit_test(a_program_that_refuses_gives_way),
         cmocka_unit_test(a_saved_plan_makes_the_kernel_again),
