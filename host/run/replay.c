@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "device/prepared_cache.h"
+#include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
 #include "run/replay_lineage.h"
@@ -353,22 +354,47 @@ static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
     return from + 1;
 }
 
+/* Launches as commands. */
+static frit_status submit_cmds(struct bound_plan *bound, frit_device *device, uint32_t from,
+                               uint32_t end, uint64_t *value, frit_err *err)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = from; i < end; i++)
+        TRY(add_cmds(bound, &bound->launches[i], &n, err));
+    capture_record(bound, device, from, end, bound->cmds, n);
+    return device_submit(device, bound->cmds, n, value, err);
+}
+
+/* Of a recording, if there is one. */
+static frit_status submit_any(struct bound_plan *bound, frit_device *device, uint32_t from,
+                              uint32_t end, uint64_t *value, frit_err *err)
+{
+    frit_err why = ERR_INIT;
+
+    if (!capture_fits(bound, from))
+        return submit_cmds(bound, device, from, end, value, err);
+    if (capture_replay(bound, device, from, value, &why)) {
+        capture_drop(bound, from);
+        return submit_cmds(bound, device, from, end, value, err);
+    }
+    bound->n_captured += end - from;
+    return FRIT_OK;
+}
+
 static frit_status submit_next(struct bound_plan *bound, frit_device *device, uint32_t stream,
                                uint32_t from, struct failure **late, frit_err *err)
 {
     struct lineage_batch batch = {0};
-    uint32_t end = submit_end(bound, from), n = 0;
+    uint32_t end = submit_end(bound, from);
     uint64_t value = 0;
-    frit_status st = FRIT_OK;
+    frit_status st;
 
     replay_enter(bound, device, from, end, stream, &batch);
-    for (uint32_t i = from; i < end && !st; i++)
-        st = add_cmds(bound, &bound->launches[i], &n, err);
-    if (!st)
-        st = device_submit(device, bound->cmds, n, &value, err);
+    st = submit_any(bound, device, from, end, &value, err);
     if (st == FRIT_NO_DEVICE_MEMORY && from) {
         memory_trim(device->memory, false);
-        st = device_submit(device, bound->cmds, n, &value, err);
+        st = submit_any(bound, device, from, end, &value, err);
     }
     if (batch.first)
         lineage_end(device->lineage, &batch, 0, st ? 0 : value);
@@ -456,6 +482,7 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     frit_status st;
 
     *late = NULL;
+    bound->n_captured = 0;
     if (!up_to_date(bound) || !write_launches(bound, segment))
         return FRIT_UNSUPPORTED;
     st = take_memory(bound, device, &err);
@@ -468,6 +495,7 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
         replay_restore_writers(bound, device);
         drop_memory(bound, bound->made.count);
     }
+    bound->n_replays += !st;
     return st;
 }
 

@@ -465,6 +465,7 @@ typedef struct frit_stats {
                                  [fusion] store_bytes at most */
     uint64_t cache_evicted;   /* what left it for want of room */
     uint64_t faults;          /* launches refused with "internal": by a fault of a plugin */
+    uint64_t captured_launches; /* of the bound ones, those that the driver had recorded */
 } frit_stats;
 
 /* Fills as much of `out` as its struct_size says the caller knows. */
