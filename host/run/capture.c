@@ -144,9 +144,9 @@ static bool add_scalars(struct captured_submit *submit, const struct bound_launc
         const struct bound_scalars *w = &l->updates[u];
 
         for (uint32_t i = w->scalar; i < w->scalar + w->count.n_scalars && ok; i++)
-            ok = add_param(
-                submit, (frit_param){.command = command, .kind = FRIT_PARAM_SCALAR, .index = i},
-                &l->scalars[i].bits);
+            ok = add_param(submit,
+                           (frit_param){.command = command, .kind = FRIT_PARAM_SCALAR, .index = i},
+                           &l->scalars[i].bits);
         for (uint32_t i = w->bound; i < w->bound + w->count.n_bounds && ok; i++)
             ok = add_param(submit,
                            (frit_param){.command = command, .kind = FRIT_PARAM_BOUND, .index = i},
@@ -172,8 +172,7 @@ static bool add_places(struct captured_submit *submit, const struct bound_launch
     for (uint32_t i = 0; i < l->launch.n_args && ok; i++) {
         if (!l->args[i].now)
             continue;
-        ok = add_param(submit,
-                       (frit_param){.command = command, .kind = FRIT_PARAM_ARG, .index = i},
+        ok = add_param(submit, (frit_param){.command = command, .kind = FRIT_PARAM_ARG, .index = i},
                        &l->launch.args[i].memory) &&
              (i < l->n_in || add_fixed(submit, &l->launch.args[i]));
     }
@@ -182,8 +181,7 @@ static bool add_places(struct captured_submit *submit, const struct bound_launch
                        (frit_param){.command = command, .kind = FRIT_PARAM_DERIVED, .index = i},
                        &l->launch.derived[i].memory);
     if (l->n_spaces > l->launch.n_derived)
-        ok = ok && add_param(submit,
-                             (frit_param){.command = command, .kind = FRIT_PARAM_WORKSPACE},
+        ok = ok && add_param(submit, (frit_param){.command = command, .kind = FRIT_PARAM_WORKSPACE},
                              &l->launch.workspace);
     return ok && add_param(submit, (frit_param){.command = command, .kind = FRIT_PARAM_COOKIE},
                            &l->launch.cookie);
@@ -218,7 +216,8 @@ static frit_status record(struct captured_submit *submit, frit_device *device, c
     struct recorded *recorded = calloc(1, sizeof(*recorded));
     frit_status st;
 
-    submit->block = calloc(submit->block_bytes / sizeof(*submit->block) + 1, sizeof(*submit->block));
+    submit->block =
+        calloc(submit->block_bytes / sizeof(*submit->block) + 1, sizeof(*submit->block));
     if (!recorded || !submit->block) {
         free(recorded);
         return FRIT_NO_HOST_MEMORY;

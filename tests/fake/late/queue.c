@@ -27,6 +27,13 @@ struct node {
     uint32_t n_cmds;
 };
 
+/* Copies; behind it what they point at, and the parameters. */
+struct frit_recording {
+    frit_cmd *cmds;
+    frit_param *params;
+    uint32_t n_cmds, n_params;
+};
+
 /* ---- running ---- */
 
 /* The real driver's call; its value. */
@@ -275,19 +282,65 @@ static frit_cmd *keep_commands(struct room *room, const frit_cmd *cmds, uint32_t
     return copies;
 }
 
-frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
-                        uint32_t stride, const frit_point *waits, uint32_t n_waits, uint64_t *value,
-                        frit_err *err)
+/* What a replay gives of a launch. */
+static void patch_launch(frit_launch *launch, const frit_param *param, const void *from)
 {
-    struct device *device = self;
-    frit_status status = progress_check(&device->progress, waits, n_waits, err);
+    const frit_place *place = from;
+    frit_arg *arg = (frit_arg *)(void *)((char *)(uintptr_t)launch->args +
+                                         (size_t)launch->arg_stride * param->index);
+
+    switch (param->kind) {
+    case FRIT_PARAM_SCALAR:
+        memcpy(&((frit_scalar *)(uintptr_t)launch->scalars)[param->index].bits, from, 8);
+        break;
+    case FRIT_PARAM_BOUND:
+        memcpy(&((int64_t *)(uintptr_t)launch->bounds)[param->index], from, 8);
+        break;
+    case FRIT_PARAM_ARG:
+        arg->memory = place->memory;
+        arg->offset = place->offset;
+        break;
+    case FRIT_PARAM_DERIVED:
+        ((frit_derived *)(uintptr_t)launch->derived)[param->index].memory = place->memory;
+        ((frit_derived *)(uintptr_t)launch->derived)[param->index].offset = place->offset;
+        break;
+    case FRIT_PARAM_WORKSPACE:
+        launch->workspace = place->memory;
+        launch->workspace_offset = place->offset;
+        break;
+    default:
+        memcpy(&launch->cookie, from, 8);
+    }
+}
+
+static void patch(frit_cmd *cmds, const frit_recording *recording, const void *block)
+{
+    for (uint32_t i = 0; i < recording->n_params; i++) {
+        const frit_param *param = &recording->params[i];
+        const void *from = (const char *)block + param->at;
+        const frit_place *place = from;
+        frit_cmd *cmd = &cmds[param->command];
+
+        if (param->kind == FRIT_PARAM_DST) {
+            cmd->dst = place->memory;
+            cmd->dst_offset = place->offset;
+        } else if (param->kind == FRIT_PARAM_SRC) {
+            cmd->src = place->memory;
+            cmd->src_offset = place->offset;
+        } else {
+            patch_launch((frit_launch *)(uintptr_t)cmd->launch, param, from);
+        }
+    }
+}
+
+/* A node of copies, with what a replay gives of them where `recording` is not NULL. */
+static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_recording *recording, const void *block,
+                          uint64_t *value, frit_err *err)
+{
     struct room room = {0};
     struct node *node;
 
-    if (!status)
-        status = progress_check_queue(&device->progress, queue, err);
-    if (status)
-        return status;
     keep_commands(&room, cmds, count, stride);
     node = make_node(device, NODE_SUBMIT, room.used, err);
     if (!node)
@@ -295,7 +348,70 @@ frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uin
     room = (struct room){.at = node->data};
     node->cmds = keep_commands(&room, cmds, count, stride);
     node->n_cmds = count;
+    if (recording)
+        patch(node->cmds, recording, block);
     return take(device, node, value, err);
+}
+
+frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                        uint32_t stride, const frit_point *waits, uint32_t n_waits, uint64_t *value,
+                        frit_err *err)
+{
+    struct device *device = self;
+    frit_status status = progress_check(&device->progress, waits, n_waits, err);
+
+    if (!status)
+        status = progress_check_queue(&device->progress, queue, err);
+    return status ? status : submit(device, cmds, count, stride, NULL, NULL, value, err);
+}
+
+/* ---- frit.capture/1 ---- */
+
+frit_status late_record(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                        uint32_t stride, const frit_param *params, uint32_t n_params,
+                        uint32_t param_stride, frit_recording **out, frit_err *err)
+{
+    struct device *device = self;
+    const struct plug *plug = &device->instance->plug;
+    frit_status status = progress_check_queue(&device->progress, queue, err);
+    struct room room = {0};
+    frit_recording *made;
+
+    *out = NULL;
+    if (status)
+        return status;
+    keep_commands(&room, cmds, count, stride);
+    made = plug_alloc(plug, sizeof *made + n_params * sizeof *params + room.used,
+                      _Alignof(max_align_t));
+    if (!made)
+        return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a recording");
+    *made = (frit_recording){.n_cmds = count, .n_params = n_params};
+    room = (struct room){.at = (char *)(made + 1)};
+    made->cmds = keep_commands(&room, cmds, count, stride);
+    made->params = (frit_param *)(void *)((char *)(made + 1) + room.used);
+    for (uint32_t i = 0; i < n_params; i++)
+        memcpy(&made->params[i], (const char *)params + (size_t)i * param_stride,
+               sizeof *made->params);
+    *out = made;
+    return FRIT_OK;
+}
+
+frit_status late_replay(void *self, frit_recording *recording, const void *block,
+                        const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+{
+    struct device *device = self;
+    frit_status status = progress_check(&device->progress, waits, n_waits, err);
+
+    return status ? status
+                  : submit(device, recording->cmds, recording->n_cmds, sizeof *recording->cmds,
+                           recording, block, value, err);
+}
+
+void late_release(void *self, frit_recording *recording)
+{
+    struct device *device = self;
+
+    plug_free(&device->instance->plug, recording);
 }
 
 frit_status late_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
