@@ -8,7 +8,7 @@
 
 /* ---- checks ---- */
 
-static const frit_arg *arg_at(const frit_launch *launch, uint32_t i)
+const frit_arg *launch_arg(const frit_launch *launch, uint32_t i)
 {
     return (const frit_arg *)(const void *)((const char *)launch->args +
                                             (size_t)i * launch->arg_stride);
@@ -22,7 +22,7 @@ frit_status launch_check(struct device *device, const frit_launch *launch, frit_
     if (!kernels_owns(launch->program))
         return plug_fail(&device->instance->plug, err, FRIT_INVALID, "a program of another driver");
     for (uint32_t i = 0; i < launch->n_args && !status; i++) {
-        const frit_arg *arg = arg_at(launch, i);
+        const frit_arg *arg = launch_arg(launch, i);
 
         if (arg->memory)
             status = queue_check_range(device, arg->memory, arg->offset, arg->extent, err);
@@ -35,15 +35,14 @@ frit_status launch_check(struct device *device, const frit_launch *launch, frit_
 
 /* ---- the block ---- */
 
-/* Of element 0; 0 for an operand that is absent or has no elements. */
-static uint64_t address_of(const frit_launch *launch, uint32_t number)
+uint64_t launch_address(const frit_launch *launch, uint32_t number)
 {
     const frit_memory *buffer = launch->workspace;
     const frit_arg *arg;
 
     if (number == KERNELS_WORKSPACE)
         return buffer->address + launch->workspace_offset;
-    arg = arg_at(launch, number);
+    arg = launch_arg(launch, number);
     buffer = arg->memory;
     return buffer ? buffer->address + arg->offset + arg->origin : 0;
 }
@@ -63,7 +62,7 @@ static bool fill_block(const struct kernels_launch *kernel, const frit_launch *l
     uint64_t bits = 0;
 
     for (uint32_t i = 0; i < kernel->n_args; i++) {
-        words[i] = address_of(launch, kernel->args[i]);
+        words[i] = launch_address(launch, kernel->args[i]);
         bits |= words[i];
     }
     memcpy(words + kernel->n_args, kernel->words, kernel->n_words * sizeof *words);
@@ -117,14 +116,31 @@ static void dispatch(struct recording *r, const uint32_t grid[3], struct push *p
             }
 }
 
-frit_status record_launch(struct recording *r, const frit_launch *launch, frit_err *err)
+/* The block is in push constants, or its address: `n` words of `push`. */
+static void record_phases(struct recording *r, const struct kernels_launch *kernel,
+                          struct push *push, uint32_t n, const struct pipelines *pipelines,
+                          bool aligned)
 {
     const struct device_api *api = &r->device->api;
+
+    if (n)
+        api->CmdPushConstants(r->batch->cmds, r->device->layout, VK_SHADER_STAGE_COMPUTE_BIT,
+                              SPIRV_HEAD, n * (uint32_t)sizeof(uint64_t), push->words);
+    for (uint32_t i = 0; i < kernel->n_phases; i++) {
+        if (i > 0)
+            batch_barrier(r->device, r->batch);
+        api->CmdBindPipeline(r->batch->cmds, VK_PIPELINE_BIND_POINT_COMPUTE,
+                             aligned ? pipelines[i].aligned : pipelines[i].any);
+        dispatch(r, kernel->grid[i], push);
+    }
+}
+
+frit_status record_launch(struct recording *r, const frit_launch *launch, frit_err *err)
+{
     struct queue *queue = &r->device->queue;
     struct kernels_launch kernel;
     struct push push = {0};
     const struct code *code;
-    uint32_t n;
     bool aligned;
     frit_status status = kernels_launch(launch, queue->words, LAUNCH_WORDS, &kernel, err);
 
@@ -133,16 +149,16 @@ frit_status record_launch(struct recording *r, const frit_launch *launch, frit_e
     if (status)
         return status;
     code = kernel.code;
-    n = code->inside ? kernel.n_args + kernel.n_words : 1;
-    if (n)
-        api->CmdPushConstants(r->batch->cmds, r->device->layout, VK_SHADER_STAGE_COMPUTE_BIT,
-                              SPIRV_HEAD, n * (uint32_t)sizeof(uint64_t), push.words);
-    for (uint32_t i = 0; i < kernel.n_phases; i++) {
-        if (i > 0)
-            batch_barrier(r->device, r->batch);
-        api->CmdBindPipeline(r->batch->cmds, VK_PIPELINE_BIND_POINT_COMPUTE,
-                             aligned ? code->phases[i].aligned : code->phases[i].any);
-        dispatch(r, kernel.grid[i], &push);
-    }
+    record_phases(r, &kernel, &push, code->inside ? kernel.n_args + kernel.n_words : 1, code->near,
+                  aligned);
     return FRIT_OK;
+}
+
+void record_by_address(struct recording *r, const struct kernels_launch *kernel, uint64_t block,
+                       bool aligned)
+{
+    const struct code *code = kernel->code;
+    struct push push = {.words = {block}};
+
+    record_phases(r, kernel, &push, 1, code->inside ? code->far : code->near, aligned);
 }

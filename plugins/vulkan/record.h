@@ -27,6 +27,17 @@ frit_status record_fill(struct recording *r, const frit_cmd *cmd, frit_err *err)
 
 /* Whether the launch is one of ours, inside its buffers. */
 frit_status launch_check(struct device *device, const frit_launch *launch, frit_err *err);
+/* The address of element 0 of the argument that a kernel knows by this number; 0 for one that is
+ * absent or has no elements. */
+uint64_t launch_address(const frit_launch *launch, uint32_t number);
+const frit_arg *launch_arg(const frit_launch *launch, uint32_t i);
 frit_status record_launch(struct recording *r, const frit_launch *launch, frit_err *err);
+
+/* A launch whose words lie at an address, after code_by_address. */
+void record_by_address(struct recording *r, const struct kernels_launch *kernel, uint64_t block,
+                       bool aligned);
+
+/* What could be wrong with a command. */
+frit_status submit_check(struct device *device, const frit_cmd *cmd, frit_err *err);
 
 #endif
