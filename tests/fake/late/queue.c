@@ -5,15 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "commands.h"
 #include "late.h"
-
-/* A launch with all that it points at. */
-struct kept_launch {
-    frit_launch launch;
-    frit_program program;
-    frit_launch_spec spec;
-    frit_variant variant;
-};
 
 enum node_kind { NODE_WRITE, NODE_READ, NODE_SUBMIT };
 
@@ -25,13 +18,6 @@ struct node {
     void *data;             /* behind the node what is written; the host's memory to be read into */
     frit_cmd *cmds;         /* SUBMIT; behind the node */
     uint32_t n_cmds;
-};
-
-/* Copies; behind it what they point at, and the parameters. */
-struct frit_recording {
-    frit_cmd *cmds;
-    frit_param *params;
-    uint32_t n_cmds, n_params;
 };
 
 /* ---- running ---- */
@@ -214,125 +200,6 @@ frit_status late_read(void *self, const frit_transfer *from, void *into, uint64_
 
 /* ---- submit ---- */
 
-/* Memory behind a node, handed out from its beginning; without `at` it is only measured. */
-struct room {
-    char *at;
-    uint64_t used;
-};
-
-/* A copy of `bytes` bytes (`from` NULL: room for them), NULL while it is measured or where there
- * are none. */
-static void *keep(struct room *room, const void *from, uint64_t bytes)
-{
-    void *copy = room->at && bytes ? room->at + room->used : NULL;
-
-    if (copy && from)
-        memcpy(copy, from, bytes);
-    room->used +=
-        (bytes + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
-    return copy;
-}
-
-static const frit_launch *keep_launch(struct room *room, const frit_launch *from)
-{
-    struct kept_launch *kept = keep(room, &(struct kept_launch){.launch = *from}, sizeof *kept);
-    void *args = keep(room, from->args, (uint64_t)from->n_args * from->arg_stride);
-    void *scalars = keep(room, from->scalars, from->n_scalars * sizeof *from->scalars);
-    void *bounds = keep(room, from->bounds, from->n_bounds * sizeof *from->bounds);
-    void *derived = keep(room, from->derived, from->n_derived * sizeof *from->derived);
-
-    if (!kept)
-        return NULL;
-    kept->launch.args = args;
-    kept->launch.scalars = scalars;
-    kept->launch.bounds = bounds;
-    kept->launch.derived = derived;
-    if (from->program) {
-        kept->program = *from->program;
-        kept->launch.program = &kept->program;
-    }
-    if (from->spec) {
-        kept->spec = *from->spec;
-        kept->launch.spec = &kept->spec;
-    }
-    if (from->variant) {
-        memcpy(&kept->variant, from->variant,
-               offsetof(frit_variant, bytes) + from->variant->n_bytes);
-        kept->launch.variant = &kept->variant;
-    }
-    return &kept->launch;
-}
-
-/* All commands with what they point at. */
-static frit_cmd *keep_commands(struct room *room, const frit_cmd *cmds, uint32_t count,
-                               uint32_t stride)
-{
-    frit_cmd *copies = keep(room, NULL, count * sizeof *copies);
-
-    for (uint32_t i = 0; i < count; i++) {
-        const void *at = (const char *)cmds + (size_t)i * stride;
-        const frit_cmd *from = at;
-        const frit_launch *launch = from->launch ? keep_launch(room, from->launch) : NULL;
-
-        if (!copies)
-            continue;
-        copies[i] = *from;
-        copies[i].launch = launch;
-    }
-    return copies;
-}
-
-/* What a replay gives of a launch. */
-static void patch_launch(frit_launch *launch, const frit_param *param, const void *from)
-{
-    const frit_place *place = from;
-    frit_arg *arg = (frit_arg *)(void *)((char *)(uintptr_t)launch->args +
-                                         (size_t)launch->arg_stride * param->index);
-
-    switch (param->kind) {
-    case FRIT_PARAM_SCALAR:
-        memcpy(&((frit_scalar *)(uintptr_t)launch->scalars)[param->index].bits, from, 8);
-        break;
-    case FRIT_PARAM_BOUND:
-        memcpy(&((int64_t *)(uintptr_t)launch->bounds)[param->index], from, 8);
-        break;
-    case FRIT_PARAM_ARG:
-        arg->memory = place->memory;
-        arg->offset = place->offset;
-        break;
-    case FRIT_PARAM_DERIVED:
-        ((frit_derived *)(uintptr_t)launch->derived)[param->index].memory = place->memory;
-        ((frit_derived *)(uintptr_t)launch->derived)[param->index].offset = place->offset;
-        break;
-    case FRIT_PARAM_WORKSPACE:
-        launch->workspace = place->memory;
-        launch->workspace_offset = place->offset;
-        break;
-    default:
-        memcpy(&launch->cookie, from, 8);
-    }
-}
-
-static void patch(frit_cmd *cmds, const frit_recording *recording, const void *block)
-{
-    for (uint32_t i = 0; i < recording->n_params; i++) {
-        const frit_param *param = &recording->params[i];
-        const void *from = (const char *)block + param->at;
-        const frit_place *place = from;
-        frit_cmd *cmd = &cmds[param->command];
-
-        if (param->kind == FRIT_PARAM_DST) {
-            cmd->dst = place->memory;
-            cmd->dst_offset = place->offset;
-        } else if (param->kind == FRIT_PARAM_SRC) {
-            cmd->src = place->memory;
-            cmd->src_offset = place->offset;
-        } else {
-            patch_launch((frit_launch *)(uintptr_t)cmd->launch, param, from);
-        }
-    }
-}
-
 /* A node of copies, with what a replay gives of them where `recording` is not NULL. */
 static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t count,
                           uint32_t stride, const frit_recording *recording, const void *block,
@@ -341,15 +208,15 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
     struct room room = {0};
     struct node *node;
 
-    keep_commands(&room, cmds, count, stride);
+    commands_keep(&room, cmds, count, stride);
     node = make_node(device, NODE_SUBMIT, room.used, err);
     if (!node)
         return FRIT_NO_HOST_MEMORY;
     room = (struct room){.at = node->data};
-    node->cmds = keep_commands(&room, cmds, count, stride);
+    node->cmds = commands_keep(&room, cmds, count, stride);
     node->n_cmds = count;
     if (recording)
-        patch(node->cmds, recording, block);
+        recording_put_all(node->cmds, recording, block);
     return take(device, node, value, err);
 }
 
@@ -375,24 +242,16 @@ frit_status late_record(void *self, frit_queue *queue, const frit_cmd *cmds, uin
     const struct plug *plug = &device->instance->plug;
     frit_status status = progress_check_queue(&device->progress, queue, err);
     struct room room = {0};
-    frit_recording *made;
 
     *out = NULL;
     if (status)
         return status;
-    keep_commands(&room, cmds, count, stride);
-    made = plug_alloc(plug, sizeof *made + n_params * sizeof *params + room.used,
-                      _Alignof(max_align_t));
-    if (!made)
+    (void)recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
+    room.at = plug_alloc(plug, room.used, _Alignof(max_align_t));
+    if (!room.at)
         return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a recording");
-    *made = (frit_recording){.n_cmds = count, .n_params = n_params};
-    room = (struct room){.at = (char *)(made + 1)};
-    made->cmds = keep_commands(&room, cmds, count, stride);
-    made->params = (frit_param *)(void *)((char *)(made + 1) + room.used);
-    for (uint32_t i = 0; i < n_params; i++)
-        memcpy(&made->params[i], (const char *)params + (size_t)i * param_stride,
-               sizeof *made->params);
-    *out = made;
+    room.used = 0;
+    *out = recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
     return FRIT_OK;
 }
 
