@@ -354,32 +354,35 @@ static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
     return from + 1;
 }
 
-/* Launches as commands. */
-static frit_status submit_cmds(struct bound_plan *bound, frit_device *device, uint32_t from,
-                               uint32_t end, uint64_t *value, frit_err *err)
+static frit_status make_cmds(struct bound_plan *bound, uint32_t from, uint32_t end, uint32_t *n,
+                             frit_err *err)
 {
-    uint32_t n = 0;
-
     for (uint32_t i = from; i < end; i++)
-        TRY(add_cmds(bound, &bound->launches[i], &n, err));
-    capture_record(bound, device, from, end, bound->cmds, n);
-    return device_submit(device, bound->cmds, n, value, err);
+        TRY(add_cmds(bound, &bound->launches[i], n, err));
+    return FRIT_OK;
 }
 
-/* Of a recording, if there is one. */
-static frit_status submit_any(struct bound_plan *bound, frit_device *device, uint32_t from,
-                              uint32_t end, uint64_t *value, frit_err *err)
+/* By a recording, if there is one now. */
+static frit_status submit_launches(struct bound_plan *bound, frit_device *device, uint32_t from,
+                                   uint32_t end, uint64_t *value, frit_err *err)
 {
     frit_err why = ERR_INIT;
+    uint32_t n = 0;
 
-    if (!capture_fits(bound, from))
-        return submit_cmds(bound, device, from, end, value, err);
-    if (capture_replay(bound, device, from, value, &why)) {
-        capture_drop(bound, from);
-        return submit_cmds(bound, device, from, end, value, err);
+    if (!capture_fits(bound, from)) {
+        TRY(make_cmds(bound, from, end, &n, err));
+        capture_record(bound, device, from, end, bound->cmds, n);
     }
-    bound->n_captured += end - from;
-    return FRIT_OK;
+    if (capture_fits(bound, from)) {
+        if (capture_replay(bound, device, from, value, &why) == FRIT_OK) {
+            bound->n_captured += end - from;
+            return FRIT_OK;
+        }
+        capture_drop(bound, from);
+    }
+    if (n == 0)
+        TRY(make_cmds(bound, from, end, &n, err));
+    return device_submit(device, bound->cmds, n, value, err);
 }
 
 static frit_status submit_next(struct bound_plan *bound, frit_device *device, uint32_t stream,
@@ -391,10 +394,10 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
     frit_status st;
 
     replay_enter(bound, device, from, end, stream, &batch);
-    st = submit_any(bound, device, from, end, &value, err);
+    st = submit_launches(bound, device, from, end, &value, err);
     if (st == FRIT_NO_DEVICE_MEMORY && from) {
         memory_trim(device->memory, false);
-        st = submit_any(bound, device, from, end, &value, err);
+        st = submit_launches(bound, device, from, end, &value, err);
     }
     if (batch.first)
         lineage_end(device->lineage, &batch, 0, st ? 0 : value);
