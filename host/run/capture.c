@@ -10,16 +10,16 @@
 /* What a driver keeps of a command, in bytes: the host cannot know. */
 enum { DRIVER_BYTES = 1024 };
 
-/* Where a parameter's bytes stand in the launches, and in the block. */
-struct source {
+/* A parameter of eight bytes: where it stands in the launches, and in the block. */
+struct number {
     const void *from;
-    uint32_t at, bytes;
+    uint64_t at;
 };
 
-/* An output whose place may change what no parameter is. */
-struct fixed {
-    const frit_arg *arg;
-    uint64_t flags, tail;
+/* One that is a place. */
+struct place {
+    struct buffer *const *now;
+    uint64_t first, at;
 };
 
 /* A recording, for as long as launches in flight may need it. */
@@ -34,23 +34,17 @@ struct captured_submit {
     uint32_t n_cmds;
     struct recorded *recorded; /* NULL: it is submitted */
     uint64_t *block;
-    struct source *sources;
-    struct fixed *fixed;
+    struct number *numbers;
+    struct place *places;
     frit_param *params; /* while it is recorded */
-    uint32_t n_sources, sources_capacity, params_capacity, n_fixed, fixed_capacity;
-    uint32_t block_bytes;
+    uint32_t n_numbers, numbers_capacity, n_places, places_capacity, n_params, params_capacity;
+    uint64_t block_bytes;
 };
 
 struct capture {
     struct captured_submit *submits; /* by first launch */
     uint32_t n_launches;
 };
-
-/* A driver's table has launches' places where frit_place has them. */
-_Static_assert(offsetof(frit_arg, offset) == offsetof(frit_arg, memory) + 8, "a frit_place");
-_Static_assert(offsetof(frit_derived, offset) == offsetof(frit_derived, memory) + 8, "likewise");
-_Static_assert(offsetof(frit_launch, workspace_offset) == offsetof(frit_launch, workspace) + 8,
-               "likewise");
 
 /* ---- life ---- */
 
@@ -67,8 +61,8 @@ static void drop(struct captured_submit *submit)
     if (submit->recorded)
         retired_add(submit->recorded->device, &submit->recorded->retired);
     free(submit->block);
-    free(submit->sources);
-    free(submit->fixed);
+    free(submit->numbers);
+    free(submit->places);
     free(submit->params);
     *submit = (struct captured_submit){.tried = true};
 }
@@ -93,8 +87,8 @@ uint64_t capture_bytes(const struct capture *capture)
         const struct captured_submit *submit = &capture->submits[i];
 
         if (submit->recorded)
-            bytes += submit->block_bytes + submit->sources_capacity * sizeof(*submit->sources) +
-                     submit->fixed_capacity * sizeof(*submit->fixed) +
+            bytes += submit->block_bytes + submit->numbers_capacity * sizeof(*submit->numbers) +
+                     submit->places_capacity * sizeof(*submit->places) +
                      (uint64_t)submit->n_cmds * DRIVER_BYTES;
     }
     return bytes + sizeof(*capture) + capture->n_launches * sizeof(*capture->submits);
@@ -116,23 +110,37 @@ static struct capture *capture_create(uint32_t n_launches)
 
 /* ---- parameters ---- */
 
-/* False without memory. */
-static bool add_param(struct captured_submit *submit, frit_param param, const void *from)
+/* False without memory, as all that follow. */
+static bool add_param(struct captured_submit *submit, uint32_t command, uint32_t kind,
+                      uint32_t index, uint64_t bytes)
 {
-    uint32_t bytes = param.kind >= FRIT_PARAM_ARG && param.kind <= FRIT_PARAM_SRC
-                         ? sizeof(frit_place)
-                         : sizeof(uint64_t);
-
-    if (!array_grow(&submit->sources, &submit->sources_capacity, submit->n_sources, 1,
-                    sizeof(*submit->sources)) ||
-        !array_grow(&submit->params, &submit->params_capacity, submit->n_sources, 1,
+    if (!array_grow(&submit->params, &submit->params_capacity, submit->n_params, 1,
                     sizeof(*submit->params)))
         return false;
-    param.at = submit->block_bytes;
-    submit->params[submit->n_sources] = param;
-    submit->sources[submit->n_sources++] = (struct source){from, submit->block_bytes, bytes};
+    submit->params[submit->n_params++] =
+        (frit_param){.command = command, .kind = kind, .index = index, .at = submit->block_bytes};
     submit->block_bytes += bytes;
     return true;
+}
+
+static bool add_number(struct captured_submit *submit, uint32_t command, uint32_t kind,
+                       uint32_t index, const void *from)
+{
+    if (!array_grow(&submit->numbers, &submit->numbers_capacity, submit->n_numbers, 1,
+                    sizeof(*submit->numbers)))
+        return false;
+    submit->numbers[submit->n_numbers++] = (struct number){from, submit->block_bytes};
+    return add_param(submit, command, kind, index, sizeof(uint64_t));
+}
+
+static bool add_place(struct captured_submit *submit, uint32_t command, uint32_t kind,
+                      uint32_t index, const struct bound_ref *ref)
+{
+    if (!array_grow(&submit->places, &submit->places_capacity, submit->n_places, 1,
+                    sizeof(*submit->places)))
+        return false;
+    submit->places[submit->n_places++] = (struct place){ref->now, ref->first, submit->block_bytes};
+    return add_param(submit, command, kind, index, sizeof(frit_place));
 }
 
 static bool add_scalars(struct captured_submit *submit, const struct bound_launch *l,
@@ -144,63 +152,50 @@ static bool add_scalars(struct captured_submit *submit, const struct bound_launc
         const struct bound_scalars *w = &l->updates[u];
 
         for (uint32_t i = w->scalar; i < w->scalar + w->count.n_scalars && ok; i++)
-            ok = add_param(submit,
-                           (frit_param){.command = command, .kind = FRIT_PARAM_SCALAR, .index = i},
-                           &l->scalars[i].bits);
+            ok = add_number(submit, command, FRIT_PARAM_SCALAR, i, &l->scalars[i].bits);
         for (uint32_t i = w->bound; i < w->bound + w->count.n_bounds && ok; i++)
-            ok = add_param(submit,
-                           (frit_param){.command = command, .kind = FRIT_PARAM_BOUND, .index = i},
-                           &l->bounds[i]);
+            ok = add_number(submit, command, FRIT_PARAM_BOUND, i, &l->bounds[i]);
     }
     return ok;
 }
 
-static bool add_fixed(struct captured_submit *submit, const frit_arg *arg)
+/* The workspace's place, NULL where there is none. */
+static const struct bound_ref *workspace_of(const struct bound_launch *l)
 {
-    if (!array_grow(&submit->fixed, &submit->fixed_capacity, submit->n_fixed, 1,
-                    sizeof(*submit->fixed)))
-        return false;
-    submit->fixed[submit->n_fixed++] = (struct fixed){arg, arg->flags, arg->tail};
-    return true;
+    return l->n_spaces > l->launch.n_derived ? &l->spaces[0] : NULL;
 }
 
 static bool add_places(struct captured_submit *submit, const struct bound_launch *l,
                        uint32_t command)
 {
+    const struct bound_ref *workspace = workspace_of(l);
     bool ok = true;
 
     for (uint32_t i = 0; i < l->launch.n_args && ok; i++) {
-        if (!l->args[i].now)
-            continue;
-        ok = add_param(submit, (frit_param){.command = command, .kind = FRIT_PARAM_ARG, .index = i},
-                       &l->launch.args[i].memory) &&
-             (i < l->n_in || add_fixed(submit, &l->launch.args[i]));
+        if (l->args[i].now)
+            ok = add_place(submit, command, FRIT_PARAM_ARG, i, &l->args[i]);
     }
-    for (uint32_t i = 0; i < l->launch.n_derived && ok && l->n_spaces; i++)
-        ok = add_param(submit,
-                       (frit_param){.command = command, .kind = FRIT_PARAM_DERIVED, .index = i},
-                       &l->launch.derived[i].memory);
-    if (l->n_spaces > l->launch.n_derived)
-        ok = ok && add_param(submit, (frit_param){.command = command, .kind = FRIT_PARAM_WORKSPACE},
-                             &l->launch.workspace);
-    return ok && add_param(submit, (frit_param){.command = command, .kind = FRIT_PARAM_COOKIE},
-                           &l->launch.cookie);
+    for (uint32_t i = 0; l->n_spaces && i < l->launch.n_derived && ok; i++)
+        ok = add_place(submit, command, FRIT_PARAM_DERIVED, i, &l->spaces[i + !!workspace]);
+    if (workspace)
+        ok = ok && add_place(submit, command, FRIT_PARAM_WORKSPACE, 0, workspace);
+    return ok;
 }
 
-/* A FILL is that of the next launch's workspace.  False: without memory, or there are commands that
- * programs recorded. */
-static bool add_params(struct captured_submit *submit, const struct bound_launch *launches,
+/* A FILL is that of the next launch's workspace.  False too where there are commands that programs
+ * recorded. */
+static bool add_params(struct captured_submit *submit, const struct bound_launch *l,
                        const frit_cmd *cmds, uint32_t count)
 {
     bool ok = true;
 
     for (uint32_t i = 0; i < count && ok; i++) {
         if (cmds[i].kind == FRIT_CMD_FILL) {
-            ok = add_param(submit, (frit_param){.command = i, .kind = FRIT_PARAM_DST},
-                           &launches->launch.workspace);
-        } else if (cmds[i].kind == FRIT_CMD_LAUNCH && cmds[i].launch == &launches->launch) {
-            ok = add_scalars(submit, launches, i) && add_places(submit, launches, i);
-            launches++;
+            ok = add_place(submit, i, FRIT_PARAM_DST, 0, workspace_of(l));
+        } else if (cmds[i].kind == FRIT_CMD_LAUNCH && cmds[i].launch == &l->launch) {
+            ok = add_scalars(submit, l, i) && add_places(submit, l, i) &&
+                 add_number(submit, i, FRIT_PARAM_COOKIE, 0, &l->launch.cookie);
+            l++;
         } else {
             ok = cmds[i].kind == FRIT_CMD_BARRIER;
         }
@@ -223,7 +218,7 @@ static frit_status record(struct captured_submit *submit, frit_device *device, c
         return FRIT_NO_HOST_MEMORY;
     }
     *recorded = (struct recorded){.retired.destroy = release, .device = device};
-    st = device_record(device, cmds, count, submit->params, submit->n_sources, &recorded->handle);
+    st = device_record(device, cmds, count, submit->params, submit->n_params, &recorded->handle);
     if (st)
         free(recorded);
     else
@@ -258,20 +253,9 @@ void capture_record(struct bound_plan *bound, frit_device *device, uint32_t from
 
 /* ---- replaying ---- */
 
-bool capture_fits(const struct bound_plan *bound, uint32_t from)
+bool capture_has(const struct bound_plan *bound, uint32_t from)
 {
-    const struct captured_submit *submit;
-
-    if (!bound->capture)
-        return false;
-    submit = &bound->capture->submits[from];
-    for (uint32_t i = 0; i < submit->n_fixed; i++) {
-        const struct fixed *fixed = &submit->fixed[i];
-
-        if (fixed->arg->flags != fixed->flags || fixed->arg->tail != fixed->tail)
-            return false;
-    }
-    return submit->recorded;
+    return bound->capture && bound->capture->submits[from].recorded;
 }
 
 frit_status capture_replay(struct bound_plan *bound, frit_device *device, uint32_t from,
@@ -280,13 +264,14 @@ frit_status capture_replay(struct bound_plan *bound, frit_device *device, uint32
     const struct captured_submit *submit = &bound->capture->submits[from];
     char *block = (char *)submit->block;
 
-    for (uint32_t i = 0; i < submit->n_sources; i++) {
-        const struct source *source = &submit->sources[i];
+    for (uint32_t i = 0; i < submit->n_numbers; i++)
+        memcpy(block + submit->numbers[i].at, submit->numbers[i].from, sizeof(uint64_t));
+    for (uint32_t i = 0; i < submit->n_places; i++) {
+        const struct place *place = &submit->places[i];
+        const struct buffer *buffer = *place->now;
 
-        memcpy(block + source->at, source->from, sizeof(uint64_t));
-        if (source->bytes > sizeof(uint64_t))
-            memcpy(block + source->at + sizeof(uint64_t),
-                   (const char *)source->from + sizeof(uint64_t), sizeof(uint64_t));
+        *(frit_place *)(void *)(block + place->at) =
+            (frit_place){buffer->handle, buffer->offset + place->first};
     }
     return device_replay(device, submit->recorded->handle, submit->block, value, err);
 }

@@ -224,6 +224,17 @@ static void write_spaces(struct bound_launch *l)
     }
 }
 
+static bool write_addresses(struct bound_plan *bound, uint32_t from, uint32_t end)
+{
+    for (uint32_t i = from; i < end; i++) {
+        if (!write_args(&bound->launches[i]))
+            return false;
+        if (bound->launches[i].n_spaces)
+            write_spaces(&bound->launches[i]);
+    }
+    return true;
+}
+
 /* Gives the first `n` buffers back. */
 static void drop_memory(struct bound_plan *bound, uint32_t n)
 {
@@ -362,23 +373,25 @@ static frit_status make_cmds(struct bound_plan *bound, uint32_t from, uint32_t e
     return FRIT_OK;
 }
 
-/* By a recording, if there is one now. */
+/* By a recording, if there is one now; where it fails it is dropped. */
 static frit_status submit_launches(struct bound_plan *bound, frit_device *device, uint32_t from,
                                    uint32_t end, uint64_t *value, frit_err *err)
 {
     frit_err why = ERR_INIT;
     uint32_t n = 0;
 
-    if (!capture_fits(bound, from)) {
+    if (!capture_has(bound, from)) {
         TRY(make_cmds(bound, from, end, &n, err));
         capture_record(bound, device, from, end, bound->cmds, n);
     }
-    if (capture_fits(bound, from)) {
+    if (capture_has(bound, from)) {
         if (capture_replay(bound, device, from, value, &why) == FRIT_OK) {
             bound->n_captured += end - from;
             return FRIT_OK;
         }
         capture_drop(bound, from);
+        if (!write_addresses(bound, from, end))
+            return fail(err, FRIT_INTERNAL, "a value begins elsewhere than before");
     }
     if (n == 0)
         TRY(make_cmds(bound, from, end, &n, err));
@@ -467,13 +480,13 @@ static bool write_launches(struct bound_plan *bound, const struct segment *segme
     return true;
 }
 
-static bool write_addresses(struct bound_plan *bound)
+/* Recordings get them in a block. */
+static bool write_all_addresses(struct bound_plan *bound)
 {
-    for (uint32_t i = 0; i < bound->n_launches; i++) {
-        if (!write_args(&bound->launches[i]))
+    for (uint32_t at = 0, end; at < bound->n_launches; at = end) {
+        end = submit_end(bound, at);
+        if (!capture_has(bound, at) && !write_addresses(bound, at, end))
             return false;
-        if (bound->launches[i].n_spaces)
-            write_spaces(&bound->launches[i]);
     }
     return true;
 }
@@ -492,7 +505,7 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     if (st)
         return st;
     replay_note_writers(bound, device);
-    st = write_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
+    st = write_all_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
         replay_restore_writers(bound, device);

@@ -345,26 +345,31 @@ static int compare(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
+static double median(double *values, int64_t n)
+{
+    qsort(values, (size_t)n, sizeof(*values), compare);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
 static void measure_warm(const struct model *model, struct outcome *out)
 {
     int64_t n = model->shape->steps;
-    double *ms = malloc((size_t)n * sizeof(*ms));
+    double *ms = malloc(2 * (size_t)n * sizeof(*ms)), *host = ms + n;
     frit_stats before = stats_of(model), after;
-    double host = thread_seconds();
 
     if (!ms)
         exit(1);
     for (int64_t i = 0; i < n; i++) {
-        double begun = seconds();
+        double begun = seconds(), own = thread_seconds();
 
         out->sum = step(model);
         ms[i] = (seconds() - begun) * 1e3;
+        host[i] = (thread_seconds() - own) * 1e3;
     }
-    out->host_ms = (thread_seconds() - host) * 1e3 / (double)n;
     after = stats_of(model);
-    qsort(ms, (size_t)n, sizeof(*ms), compare);
+    out->warm_ms = median(ms, n);
     out->least_ms = ms[0];
-    out->warm_ms = n % 2 ? ms[n / 2] : (ms[n / 2 - 1] + ms[n / 2]) / 2;
+    out->host_ms = median(host, n);
     out->launches = (double)(after.launches - before.launches) / (double)n;
     out->bound = (double)(after.bound_launches - before.bound_launches) / (double)n;
     out->captured = (double)(after.captured_launches - before.captured_launches) / (double)n;
