@@ -23,6 +23,8 @@ struct launch {
     struct prepared *prepared; /* one reference */
     frit_launch *launch;
     frit_arg *args;
+    struct buffer_use *uses; /* bind_args.c's: of buffers by arguments */
+    uint32_t log2_uses;
     struct batch_range *ranges;
     uint32_t n_ranges;
     struct buffer **spaces; /* the workspace, if there is one, then derived */

@@ -8,27 +8,32 @@
 
 #include "record.h"
 
-enum { INSTANCES = 8, BLOCK_ALIGN = 16 };
+enum { INSTANCES = 8, BLOCK_ALIGN = 16, MOST_BYTES = 1 << 22 };
 
-/* A launch whose words change, or that only is recorded. */
+/* A kernel of a launch, and its part of the block. */
+struct kernel {
+    struct kernels_launch is; /* but for its words */
+    uint64_t first;           /* word of the block */
+    bool aligned;
+};
+
+/* A launch whose words change. */
 struct captured {
     frit_launch launch; /* without arguments; points into what follows */
     frit_program program;
     frit_launch_spec spec;
     frit_scalar *scalars;
     int64_t *bounds;
-    struct kernels_launch kernel;
-    uint32_t first; /* word of the block */
-    bool late;      /* scalars or bounds are parameters */
-    bool aligned;
+    uint32_t first, n_kernels;
+    bool late; /* scalars or bounds are parameters */
 };
 
 /* A word that is an address. */
 struct address {
     uint64_t at; /* in the block of parameters */
     uint64_t origin, extent;
-    uint32_t word;
-    const struct captured *launch;
+    uint64_t word;
+    bool aligned; /* must be a multiple of SPIRV_ALIGN */
 };
 
 /* Eight bytes of a launch. */
@@ -40,10 +45,12 @@ struct number {
 struct frit_recording {
     frit_cmd *cmds; /* LAUNCH: `launch` is not used */
     struct captured *launches;
+    struct kernel *kernels;
     struct address *addresses;
     struct number *numbers;
     uint64_t *words; /* of the block, as the last replay left them */
-    uint32_t n_cmds, n_launches, n_addresses, n_numbers, n_words;
+    uint64_t n_words, n_addresses;
+    uint32_t n_cmds, n_launches, n_kernels, n_numbers;
     frit_memory blocks; /* one for each instance, mapped */
     VkCommandPool pool;
     uint32_t n_instances;
@@ -62,7 +69,7 @@ static const frit_param *param_at(const frit_param *params, uint32_t stride, uin
 
 static uint64_t block_bytes(const frit_recording *recording)
 {
-    return (recording->n_words + 1) / 2 * 2 * sizeof(uint64_t);
+    return recording->n_words * sizeof(uint64_t); /* a multiple of BLOCK_ALIGN */
 }
 
 /* ---- life ---- */
@@ -82,6 +89,7 @@ static void destroy(struct device *device, frit_recording *recording)
     }
     vulkan_free(instance, recording->cmds);
     vulkan_free(instance, recording->launches);
+    vulkan_free(instance, recording->kernels);
     vulkan_free(instance, recording->addresses);
     vulkan_free(instance, recording->numbers);
     vulkan_free(instance, recording->words);
@@ -99,27 +107,18 @@ static frit_status no_memory(const struct device *device, frit_err *err)
                      "no memory for a recording");
 }
 
-/* Room for the commands and launches; an address may stand in several words. */
-static frit_status create(struct device *device, const frit_cmd *cmds, uint32_t count,
-                          uint32_t stride, uint32_t n_params, frit_recording **out, frit_err *err)
+static frit_status create(struct device *device, uint32_t count, uint32_t n_params,
+                          frit_recording **out, frit_err *err)
 {
     const struct instance *instance = device->instance;
     frit_recording *made = vulkan_alloc(instance, sizeof *made);
-    uint64_t n_launches = 0, n_args = 0;
 
     if (!made)
         return no_memory(device, err);
-    for (uint32_t i = 0; i < count; i++) {
-        const frit_cmd *cmd = command_at(cmds, stride, i);
-
-        n_launches += cmd->kind == FRIT_CMD_LAUNCH;
-        n_args += cmd->kind == FRIT_CMD_LAUNCH ? cmd->launch->n_args : 0;
-    }
-    made->cmds = vulkan_alloc(instance, (count + 1) * sizeof *made->cmds);
-    made->launches = vulkan_alloc(instance, (n_launches + 1) * sizeof *made->launches);
+    made->cmds = vulkan_alloc(instance, ((uint64_t)count + 1) * sizeof *made->cmds);
+    made->launches = vulkan_alloc(instance, ((uint64_t)count + 1) * sizeof *made->launches);
     made->numbers = vulkan_alloc(instance, ((uint64_t)n_params + 1) * sizeof *made->numbers);
-    made->addresses = vulkan_alloc(instance, (n_args + n_launches + 1) * sizeof *made->addresses);
-    if (!made->cmds || !made->launches || !made->numbers || !made->addresses) {
+    if (!made->cmds || !made->launches || !made->numbers) {
         destroy(device, made);
         return no_memory(device, err);
     }
@@ -159,11 +158,29 @@ static frit_status copy_launch(struct device *device, frit_recording *recording,
         memcpy(to->bounds, from->bounds, from->n_bounds * sizeof *to->bounds);
     to->launch.scalars = to->scalars;
     to->launch.bounds = to->bounds;
-    to->aligned = true;
     return FRIT_OK;
 }
 
-/* Under the lock.  Commands with their launches, and how many words the block has. */
+/* Counts what its kernels want. */
+static frit_status measure_launch(struct device *device, frit_recording *recording,
+                                  struct captured *launch, frit_err *err)
+{
+    struct kernels_launch kernel;
+    frit_status status = launch_kernels(device, &launch->launch, &kernel, err);
+
+    launch->first = recording->n_kernels;
+    if (status)
+        return status;
+    do {
+        launch->n_kernels++;
+        recording->n_words += (block_of(&kernel).bytes + BLOCK_ALIGN - 1) / BLOCK_ALIGN * 2;
+        recording->n_addresses += (uint64_t)kernel.n_spaces * kernel.n_args;
+    } while (kernels_next(&kernel));
+    recording->n_kernels += launch->n_kernels;
+    return FRIT_OK;
+}
+
+/* Under the lock. */
 static frit_status copy_commands(struct device *device, frit_recording *recording,
                                  const frit_cmd *cmds, uint32_t count, uint32_t stride,
                                  frit_err *err)
@@ -180,74 +197,88 @@ static frit_status copy_commands(struct device *device, frit_recording *recordin
         if (status)
             break;
         recording->cmds[recording->n_cmds++] = *cmd;
-        if (cmd->kind == FRIT_CMD_LAUNCH)
-            status = copy_launch(device, recording, cmd->launch, err);
-        if (!status && cmd->kind == FRIT_CMD_LAUNCH) {
-            struct captured *last = &recording->launches[recording->n_launches - 1];
-
-            status = kernels_launch(&last->launch, device->queue.words, LAUNCH_WORDS, &last->kernel,
-                                    err);
-            last->first = recording->n_words;
-            recording->n_words += (last->kernel.n_args + last->kernel.n_words + 1) / 2 * 2;
-        }
+        if (cmd->kind != FRIT_CMD_LAUNCH)
+            continue;
+        status = copy_launch(device, recording, cmd->launch, err);
+        if (!status)
+            status = measure_launch(device, recording,
+                                    &recording->launches[recording->n_launches - 1], err);
     }
+    if (!status && block_bytes(recording) > MOST_BYTES)
+        status = plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
+                           "%" PRIu64 " bytes of words in a recording", block_bytes(recording));
     return status;
 }
 
-/* The words as they are recorded.  Those that numbers go into are written in place. */
-static frit_status fill_words(struct device *device, frit_recording *recording,
-                              const frit_cmd *cmds, uint32_t stride, frit_err *err)
+static frit_status make_arrays(struct device *device, frit_recording *recording, frit_err *err)
 {
-    struct captured *to = recording->launches;
-    frit_status status = FRIT_OK;
+    const struct instance *instance = device->instance;
 
-    recording->words =
-        vulkan_alloc(device->instance, (recording->n_words + 1) * sizeof *recording->words);
-    if (!recording->words)
-        return no_memory(device, err);
-    for (uint32_t i = 0; i < recording->n_cmds && !status; i++) {
-        const frit_cmd *cmd = command_at(cmds, stride, i);
-        uint64_t *words;
+    recording->kernels =
+        vulkan_alloc(instance, ((uint64_t)recording->n_kernels + 1) * sizeof *recording->kernels);
+    recording->words = vulkan_alloc(instance, (recording->n_words + 1) * sizeof *recording->words);
+    recording->addresses =
+        vulkan_alloc(instance, (recording->n_addresses + 1) * sizeof *recording->addresses);
+    recording->n_addresses = 0;
+    return recording->kernels && recording->words && recording->addresses ? FRIT_OK
+                                                                          : no_memory(device, err);
+}
 
-        if (cmd->kind != FRIT_CMD_LAUNCH)
-            continue;
-        words = recording->words + to->first;
-        status = kernels_launch(&to->launch, words + to->kernel.n_args, to->kernel.n_words,
-                                &to->kernel, err);
-        if (!status && to->kernel.n_words && to->kernel.words != words + to->kernel.n_args)
-            memcpy(words + to->kernel.n_args, to->kernel.words, to->kernel.n_words * sizeof *words);
-        for (uint32_t k = 0; k < to->kernel.n_args && !status; k++)
-            words[k] = launch_address(cmd->launch, to->kernel.args[k]);
+/* Under the lock: the block as it is recorded. */
+static frit_status fill_launch(struct device *device, frit_recording *recording,
+                               const struct captured *launch, const frit_launch *given,
+                               uint64_t *word, frit_err *err)
+{
+    struct kernel *to = &recording->kernels[launch->first];
+    struct kernels_launch kernel;
+    frit_status status = launch_kernels(device, &launch->launch, &kernel, err);
+
+    if (status)
+        return status;
+    do {
+        const struct block block = block_of(&kernel);
+
+        *to = (struct kernel){.is = kernel, .first = *word};
+        to->aligned = block_fill(&block, &kernel, given, recording->words + *word);
+        *word += (block.bytes + BLOCK_ALIGN - 1) / BLOCK_ALIGN * 2;
         to++;
+    } while (kernels_next(&kernel));
+    return FRIT_OK;
+}
+
+static frit_status fill_all(struct device *device, frit_recording *recording, const frit_cmd *cmds,
+                            uint32_t stride, frit_err *err)
+{
+    frit_status status = FRIT_OK;
+    uint64_t word = 0;
+
+    for (uint32_t i = 0, n = 0; i < recording->n_cmds && !status; i++) {
+        const frit_cmd *cmd = command_at(cmds, stride, i);
+
+        if (cmd->kind == FRIT_CMD_LAUNCH)
+            status =
+                fill_launch(device, recording, &recording->launches[n++], cmd->launch, &word, err);
     }
     return status;
 }
 
 /* ---- parameters ---- */
 
-/* The words that are the place of argument `number`. */
-static void add_addresses(frit_recording *recording, struct captured *to, uint64_t at,
-                          uint32_t number, const frit_arg *arg)
+static const frit_arg *arg_at(const frit_launch *launch, uint32_t i)
 {
-    for (uint32_t k = 0; k < to->kernel.n_args; k++) {
-        struct address *address = &recording->addresses[recording->n_addresses];
-
-        if (to->kernel.args[k] != number)
-            continue;
-        *address = (struct address){.at = at,
-                                    .word = to->first + k,
-                                    .launch = to,
-                                    .extent = arg ? arg->extent : to->spec.workspace_bytes};
-        if (arg)
-            address->origin = arg->origin;
-        if (arg)
-            to->aligned &= (1u << arg->align_log2) % SPIRV_ALIGN == 0 || !arg->memory;
-        recording->n_addresses++;
-    }
+    return (const frit_arg *)(const void *)((const char *)launch->args +
+                                            (size_t)i * launch->arg_stride);
 }
 
+/* Places of one launch's arguments among the parameters, 0: constant, else 1 more than where; that
+ * of the workspace comes last. */
+struct places {
+    uint64_t *at;
+    uint32_t n;
+};
+
 static frit_status add_param(struct device *device, frit_recording *recording, struct captured *to,
-                             const frit_launch *launch, const frit_param *param, frit_err *err)
+                             const struct places *places, const frit_param *param, frit_err *err)
 {
     struct number *number = &recording->numbers[recording->n_numbers];
 
@@ -259,10 +290,10 @@ static frit_status add_param(struct device *device, frit_recording *recording, s
         *number = (struct number){param->at, &to->bounds[param->index]};
         break;
     case FRIT_PARAM_ARG:
-        add_addresses(recording, to, param->at, param->index, launch_arg(launch, param->index));
+        places->at[param->index] = param->at + 1;
         return FRIT_OK;
     case FRIT_PARAM_WORKSPACE:
-        add_addresses(recording, to, param->at, KERNELS_WORKSPACE, NULL);
+        places->at[places->n] = param->at + 1;
         return FRIT_OK;
     case FRIT_PARAM_COOKIE: /* which command failed is never known */
         return FRIT_OK;
@@ -275,58 +306,129 @@ static frit_status add_param(struct device *device, frit_recording *recording, s
     return FRIT_OK;
 }
 
-/* Which launch each command is; parameters come in the order of commands or in any other. */
-static struct captured *launch_of(frit_recording *recording, uint32_t command)
+/* The word of an argument, where that has a parameter. */
+static void add_address(frit_recording *recording, struct kernel *kernel,
+                        const struct captured *launch, const struct places *places,
+                        const frit_launch *given, uint32_t number, uint64_t word)
 {
-    uint32_t n = 0;
+    const frit_arg *arg = number == KERNELS_WORKSPACE ? NULL : arg_at(given, number);
+    const uint64_t at = places->at[arg ? number : places->n];
 
-    for (uint32_t i = 0; i < command; i++)
-        n += recording->cmds[i].kind == FRIT_CMD_LAUNCH;
-    return &recording->launches[n];
+    if (at == 0)
+        return;
+    recording->addresses[recording->n_addresses++] =
+        (struct address){.at = at - 1,
+                         .origin = arg ? arg->origin : 0,
+                         .extent = arg ? arg->extent : launch->spec.workspace_bytes,
+                         .word = word};
+    if (arg && arg->memory)
+        kernel->aligned &= (UINT64_C(1) << arg->align_log2) % SPIRV_ALIGN == 0;
+}
+
+static void add_addresses(frit_recording *recording, const struct captured *launch,
+                          const struct places *places, const frit_launch *given)
+{
+    for (uint32_t i = launch->first; i < launch->first + launch->n_kernels; i++) {
+        struct kernel *kernel = &recording->kernels[i];
+        const uint64_t before = recording->n_addresses;
+        const uint32_t each = kernel->is.n_args + kernel->is.n_words;
+
+        for (uint32_t s = 0; s < kernel->is.n_spaces; s++)
+            for (uint32_t k = 0; k < kernel->is.n_args; k++)
+                add_address(recording, kernel, launch, places, given,
+                            kernel->is.args[s * kernel->is.n_args + k],
+                            kernel->first + (uint64_t)s * each + k);
+        for (uint64_t k = before; k < recording->n_addresses; k++)
+            recording->addresses[k].aligned = kernel->aligned;
+    }
+}
+
+static frit_status add_launch_params(struct device *device, frit_recording *recording,
+                                     struct captured *to, const frit_launch *given,
+                                     const frit_param *const *params, uint32_t n_params,
+                                     frit_err *err)
+{
+    struct places places = {.n = given->n_args};
+    frit_status status = FRIT_OK;
+
+    places.at = vulkan_alloc(device->instance, (places.n + UINT64_C(1)) * sizeof *places.at);
+    if (!places.at)
+        return no_memory(device, err);
+    for (uint32_t i = 0; i < n_params && !status; i++)
+        status = add_param(device, recording, to, &places, params[i], err);
+    if (!status)
+        add_addresses(recording, to, &places, given);
+    vulkan_free(device->instance, places.at);
+    return status;
+}
+
+/* Parameters by command: `ends` has one entry more than there are commands. */
+static frit_status sort_params(struct device *device, const frit_recording *recording,
+                               const frit_param *params, uint32_t n_params, uint32_t stride,
+                               const frit_param **sorted, uint32_t *ends, frit_err *err)
+{
+    for (uint32_t i = 0; i < n_params; i++) {
+        const uint32_t command = param_at(params, stride, i)->command;
+
+        if (command >= recording->n_cmds || recording->cmds[command].kind != FRIT_CMD_LAUNCH)
+            return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
+                             "a parameter of a command that is no launch");
+        ends[command + 1]++;
+    }
+    for (uint32_t i = 0; i < recording->n_cmds; i++)
+        ends[i + 1] += ends[i];
+    for (uint32_t i = n_params; i-- > 0;) {
+        const frit_param *param = param_at(params, stride, i);
+
+        sorted[--ends[param->command + 1]] = param;
+    }
+    return FRIT_OK;
+}
+
+static frit_status add_sorted(struct device *device, frit_recording *recording,
+                              const frit_cmd *cmds, uint32_t stride,
+                              const frit_param *const *sorted, const uint32_t *begins,
+                              uint32_t n_params, frit_err *err)
+{
+    frit_status status = FRIT_OK;
+
+    for (uint32_t i = 0, n = 0; i < recording->n_cmds && !status; i++) {
+        const uint32_t end = i + 1 < recording->n_cmds ? begins[i + 2] : n_params;
+
+        if (recording->cmds[i].kind == FRIT_CMD_LAUNCH)
+            status = add_launch_params(device, recording, &recording->launches[n++],
+                                       command_at(cmds, stride, i)->launch, sorted + begins[i + 1],
+                                       end - begins[i + 1], err);
+    }
+    return status;
 }
 
 static frit_status add_params(struct device *device, frit_recording *recording,
                               const frit_cmd *cmds, uint32_t stride, const frit_param *params,
                               uint32_t n_params, uint32_t param_stride, frit_err *err)
 {
-    struct captured *to = NULL;
-    uint32_t last = UINT32_MAX;
-    frit_status status = FRIT_OK;
+    const struct instance *instance = device->instance;
+    const frit_param **sorted = vulkan_alloc(instance, (n_params + UINT64_C(1)) * sizeof *sorted);
+    uint32_t *begins = vulkan_alloc(instance, (recording->n_cmds + UINT64_C(2)) * sizeof *begins);
+    frit_status status = sorted && begins ? FRIT_OK : no_memory(device, err);
 
-    for (uint32_t i = 0; i < n_params && !status; i++) {
-        const frit_param *param = param_at(params, param_stride, i);
-
-        if (param->command >= recording->n_cmds ||
-            recording->cmds[param->command].kind != FRIT_CMD_LAUNCH)
-            return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                             "a parameter of a command that is no launch");
-        if (param->command != last)
-            to = launch_of(recording, param->command);
-        last = param->command;
+    if (!status)
         status =
-            add_param(device, recording, to, command_at(cmds, stride, last)->launch, param, err);
-    }
+            sort_params(device, recording, params, n_params, param_stride, sorted, begins, err);
+    if (!status)
+        status = add_sorted(device, recording, cmds, stride, sorted, begins, n_params, err);
+    vulkan_free(instance, (void *)sorted);
+    vulkan_free(instance, begins);
     return status;
-}
-
-/* What is recorded has to be aligned as well, origins with it. */
-static void settle_alignment(frit_recording *recording)
-{
-    for (uint32_t i = 0; i < recording->n_launches; i++) {
-        struct captured *to = &recording->launches[i];
-
-        for (uint32_t k = 0; k < to->kernel.n_args; k++)
-            to->aligned &= recording->words[to->first + k] % SPIRV_ALIGN == 0;
-    }
 }
 
 static frit_status make_kernels(struct device *device, frit_recording *recording, frit_err *err)
 {
     frit_status status = FRIT_OK;
 
-    for (uint32_t i = 0; i < recording->n_launches && !status; i++)
-        status = code_by_address(device, recording->launches[i].kernel.code,
-                                 recording->launches[i].aligned, err);
+    for (uint32_t i = 0; i < recording->n_kernels && !status; i++)
+        status = code_by_address(device, recording->kernels[i].is.code,
+                                 recording->kernels[i].aligned, err);
     return status;
 }
 
@@ -347,8 +449,10 @@ static frit_status record_instance(struct device *device, frit_recording *record
             status = record_command(&r, cmd, err);
             continue;
         }
-        record_by_address(&r, &launch->kernel, block + launch->first * sizeof(uint64_t),
-                          launch->aligned);
+        for (uint32_t k = launch->first; k < launch->first + launch->n_kernels; k++)
+            record_by_address(&r, &recording->kernels[k].is,
+                              block + recording->kernels[k].first * sizeof(uint64_t),
+                              recording->kernels[k].aligned);
         r.dirty = true;
         launch++;
     }
@@ -407,7 +511,9 @@ static frit_status copy_all(struct device *device, frit_recording *recording, co
     pthread_mutex_lock(&device->queue.lock);
     status = copy_commands(device, recording, cmds, count, stride, err);
     if (!status)
-        status = fill_words(device, recording, cmds, stride, err);
+        status = make_arrays(device, recording, err);
+    if (!status)
+        status = fill_all(device, recording, cmds, stride, err);
     pthread_mutex_unlock(&device->queue.lock);
     return status;
 }
@@ -422,15 +528,13 @@ frit_status capture_record(void *self, frit_queue *queue, const frit_cmd *cmds, 
 
     *out = NULL;
     if (!status)
-        status = create(device, cmds, count, stride, n_params, &made, err);
+        status = create(device, count, n_params, &made, err);
     if (!status)
         status = copy_all(device, made, cmds, count, stride, err);
     if (!status)
         status = add_params(device, made, cmds, stride, params, n_params, param_stride, err);
-    if (!status) {
-        settle_alignment(made);
+    if (!status)
         status = make_kernels(device, made, err);
-    }
     if (!status) {
         pthread_mutex_lock(&device->queue.lock);
         status = make_instances(device, made, err);
@@ -445,13 +549,10 @@ frit_status capture_record(void *self, frit_queue *queue, const frit_cmd *cmds, 
 
 /* ---- replay ---- */
 
-/* Words of this replay, under the lock. */
-static frit_status put_words(struct device *device, frit_recording *recording, const char *block,
-                             frit_err *err)
+static frit_status put_addresses(struct device *device, frit_recording *recording,
+                                 const char *block, frit_err *err)
 {
-    frit_status status = FRIT_OK;
-
-    for (uint32_t i = 0; i < recording->n_addresses; i++) {
+    for (uint64_t i = 0; i < recording->n_addresses; i++) {
         const struct address *address = &recording->addresses[i];
         const frit_place *place = (const frit_place *)(const void *)(block + address->at);
         uint64_t word;
@@ -459,21 +560,49 @@ static frit_status put_words(struct device *device, frit_recording *recording, c
         if (place->memory && !buffer_holds(place->memory, place->offset, address->extent))
             return queue_check_range(device, place->memory, place->offset, address->extent, err);
         word = place->memory ? place->memory->address + place->offset + address->origin : 0;
-        if (address->launch->aligned && word % SPIRV_ALIGN)
+        if (address->aligned && word % SPIRV_ALIGN)
             return plug_fail(&device->instance->plug, err, FRIT_INVALID,
                              "a place that is less aligned than the recorded one");
         recording->words[address->word] = word;
     }
+    return FRIT_OK;
+}
+
+/* Parameters of a launch with other scalars or bounds than before. */
+static frit_status put_numbers(struct device *device, frit_recording *recording,
+                               const struct captured *launch, frit_err *err)
+{
+    const struct kernel *to = &recording->kernels[launch->first];
+    struct kernels_launch kernel;
+    frit_status status = launch_kernels(device, &launch->launch, &kernel, err);
+
+    if (status)
+        return status;
+    do {
+        uint64_t *words = recording->words + to->first;
+        const uint64_t *params = kernel.words;
+
+        for (uint32_t s = 0; s < kernel.n_spaces; s++) {
+            memcpy(words + kernel.n_args, params, kernel.n_words * sizeof *words);
+            words += kernel.n_args + kernel.n_words;
+            params += kernel.n_words;
+        }
+        to++;
+    } while (kernels_next(&kernel));
+    return FRIT_OK;
+}
+
+/* Words of this replay, under the lock. */
+static frit_status put_words(struct device *device, frit_recording *recording, const char *block,
+                             frit_err *err)
+{
+    frit_status status = put_addresses(device, recording, block, err);
+
     for (uint32_t i = 0; i < recording->n_numbers; i++)
         memcpy(recording->numbers[i].to, block + recording->numbers[i].at, sizeof(uint64_t));
-    for (uint32_t i = 0; i < recording->n_launches && !status; i++) {
-        struct captured *launch = &recording->launches[i];
-
-        if (launch->late) /* in place */
-            status = kernels_launch(&launch->launch,
-                                    recording->words + launch->first + launch->kernel.n_args,
-                                    launch->kernel.n_words, &launch->kernel, err);
-    }
+    for (uint32_t i = 0; i < recording->n_launches && !status; i++)
+        if (recording->launches[i].late)
+            status = put_numbers(device, recording, &recording->launches[i], err);
     return status;
 }
 

@@ -84,7 +84,7 @@ enum { PCIE_BYTES_PER_US = 12000, PCIE_LATENCY_NS = 10000 };
 static void fill_limits(const struct adapter *adapter, frit_device_info *out)
 {
     out->align_bytes = VULKAN_ALIGN;
-    out->max_bindings = MOST_BINDINGS;
+    out->max_bindings = LAUNCH_ARGS;
     out->group_memory = adapter->limits.maxComputeSharedMemorySize;
     out->max_group = compile_lanes(adapter);
     out->n_heaps = 1;

@@ -141,11 +141,12 @@ bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes);
 
 enum {
     QUEUE_BATCHES = 32,
-    PARAMS_BYTES = 1 << 20,
+    PARAMS_BYTES = 1 << 22,
     STAGING_BYTES = 1 << 24,
-    LAUNCH_WORDS = 4096, /* arguments and parameters of one launch at most */
-    MOST_BINDINGS = 64,  /* arguments of one launch at most */
-    MOST_PUSH = 256      /* bytes of push constants, of those that a device has */
+    LAUNCH_WORDS = 4096,  /* arguments and parameters of a space at most */
+    SPACES_WORDS = 65536, /* of all spaces of a kernel */
+    LAUNCH_ARGS = 16384,  /* of a launch over several */
+    MOST_PUSH = 256       /* bytes of push constants, of those that a device has */
 };
 
 /* One recording: in use from the submission until its value is reached. */
@@ -188,7 +189,8 @@ struct queue {
     struct batch batches[QUEUE_BATCHES];
     frit_memory staging, params; /* host memory */
     struct ring staging_ring, params_ring;
-    uint64_t words[LAUNCH_WORDS]; /* of the launch that is recorded */
+    uint64_t *words; /* of the launch that is recorded */
+    uint32_t n_words;
 };
 
 struct device {

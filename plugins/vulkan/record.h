@@ -27,14 +27,25 @@ frit_status record_fill(struct recording *r, const frit_cmd *cmd, frit_err *err)
 
 /* Whether the launch is one of ours, inside its buffers. */
 frit_status launch_check(struct device *device, const frit_launch *launch, frit_err *err);
-/* The address of element 0 of the argument that a kernel knows by this number; 0 for one that is
- * absent or has no elements. */
-uint64_t launch_address(const frit_launch *launch, uint32_t number);
-const frit_arg *launch_arg(const frit_launch *launch, uint32_t i);
+/* The first kernel of a launch, for kernels_next; its words are the queue's. */
+frit_status launch_kernels(struct device *device, const frit_launch *launch,
+                           struct kernels_launch *out, frit_err *err);
 frit_status record_launch(struct recording *r, const frit_launch *launch, frit_err *err);
 
-/* A launch whose words lie at an address, after code_by_address. */
-void record_by_address(struct recording *r, const struct kernels_launch *kernel, uint64_t block,
+/* What a kernel reads: the words of its spaces, then how spaces are found by the numbers of groups;
+ * see spirv.h. */
+struct block {
+    uint32_t n_words;
+    uint32_t shift, n_first, n_table;
+    uint64_t bytes;
+};
+
+struct block block_of(const struct kernels_launch *kernel);
+/* Whether all addresses are aligned. */
+bool block_fill(const struct block *b, const struct kernels_launch *kernel,
+                const frit_launch *launch, void *to);
+/* A kernel whose block lies at an address, after code_by_address. */
+void record_by_address(struct recording *r, const struct kernels_launch *kernel, uint64_t address,
                        bool aligned);
 
 /* What could be wrong with a command. */

@@ -47,8 +47,9 @@ static bool device_fits(const frit_fuser_device *device)
 {
     const frit_str wanted = FRIT_STR(FRIT_FORMAT_HOST_FN);
 
-    if (device->same_plugin || !device->kernel_load || !device->kernel_unload ||
-        !device->native_get || !(device->info->caps & FRIT_CAP_HOST_VISIBLE))
+    if (device->same_plugin || !FRIT_HAS(device, frit_fuser_device, native_get) ||
+        !device->kernel_load || !device->kernel_unload || !device->native_get ||
+        !(device->info->caps & FRIT_CAP_HOST_VISIBLE))
         return false;
     for (uint32_t i = 0; i < device->info->n_formats; i++) {
         const frit_str *format = &device->info->formats[i];
