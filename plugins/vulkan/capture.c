@@ -1,61 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frit.capture/1.  A recording has the words of all its launches (addresses, then parameters) in
- * one block, which its kernels read by address.  A few command buffers of equal commands, each with
- * a block of its own in memory that the host writes, are made as replays overlap; a replay puts its
- * words in place and submits one. */
+/* Recording: commands are copied, words laid out, parameters bound to words. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "record.h"
-
-enum { INSTANCES = 8, BLOCK_ALIGN = 16, MOST_BYTES = 1 << 22 };
-
-/* A kernel of a launch, and its part of the block. */
-struct kernel {
-    struct kernels_launch is; /* but for its words */
-    uint64_t first;           /* word of the block */
-    bool aligned;
-};
-
-/* A launch whose words change. */
-struct captured {
-    frit_launch launch; /* without arguments; points into what follows */
-    frit_program program;
-    frit_launch_spec spec;
-    frit_scalar *scalars;
-    int64_t *bounds;
-    uint32_t first, n_kernels;
-    bool late; /* scalars or bounds are parameters */
-};
-
-/* A word that is an address. */
-struct address {
-    uint64_t at; /* in the block of parameters */
-    uint64_t origin, extent;
-    uint64_t word;
-    bool aligned; /* must be a multiple of SPIRV_ALIGN */
-};
-
-/* Eight bytes of a launch. */
-struct number {
-    uint64_t at;
-    void *to;
-};
-
-struct frit_recording {
-    frit_cmd *cmds; /* LAUNCH: `launch` is not used */
-    struct captured *launches;
-    struct kernel *kernels;
-    struct address *addresses;
-    struct number *numbers;
-    uint64_t *words; /* of the block, as the last replay left them */
-    uint64_t n_words, n_addresses;
-    uint32_t n_cmds, n_launches, n_kernels, n_numbers;
-    frit_memory blocks; /* one for each instance, mapped */
-    VkCommandPool pool;
-    uint32_t n_instances;
-    struct batch instances[INSTANCES];
-};
+#include "capture.h"
 
 static const frit_cmd *command_at(const frit_cmd *cmds, uint32_t stride, uint32_t i)
 {
@@ -65,11 +13,6 @@ static const frit_cmd *command_at(const frit_cmd *cmds, uint32_t stride, uint32_
 static const frit_param *param_at(const frit_param *params, uint32_t stride, uint32_t i)
 {
     return (const frit_param *)(const void *)((const char *)params + (size_t)i * stride);
-}
-
-static uint64_t block_bytes(const frit_recording *recording)
-{
-    return recording->n_words * sizeof(uint64_t); /* a multiple of BLOCK_ALIGN */
 }
 
 /* ---- life ---- */
@@ -432,75 +375,6 @@ static frit_status make_kernels(struct device *device, frit_recording *recording
     return status;
 }
 
-/* ---- command buffers ---- */
-
-static frit_status record_instance(struct device *device, frit_recording *recording,
-                                   struct batch *instance, uint64_t block, frit_err *err)
-{
-    struct recording r = {.device = device, .batch = instance};
-    const struct captured *launch = recording->launches;
-    frit_status status = batch_open(device, instance, 0, err);
-
-    for (uint32_t i = 0; i < recording->n_cmds && !status; i++) {
-        const frit_cmd *cmd = &recording->cmds[i];
-
-        if (cmd->kind != FRIT_CMD_LAUNCH) {
-            r.n = 0; /* it is one part */
-            status = record_command(&r, cmd, err);
-            continue;
-        }
-        for (uint32_t k = launch->first; k < launch->first + launch->n_kernels; k++)
-            record_by_address(&r, &recording->kernels[k].is,
-                              block + recording->kernels[k].first * sizeof(uint64_t),
-                              recording->kernels[k].aligned);
-        r.dirty = true;
-        launch++;
-    }
-    return status ? status : batch_close(device, instance, err);
-}
-
-static frit_status add_instance(struct device *device, frit_recording *recording,
-                                struct batch **out, frit_err *err)
-{
-    struct batch *instance = &recording->instances[recording->n_instances];
-    const VkCommandBufferAllocateInfo cmds = {.sType =
-                                                  VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                              .commandPool = recording->pool,
-                                              .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
-                                              .commandBufferCount = 1};
-    VkResult result = device->api.AllocateCommandBuffers(device->handle, &cmds, &instance->cmds);
-    uint64_t block = recording->blocks.address + recording->n_instances * block_bytes(recording);
-    frit_status status;
-
-    if (result)
-        return vulkan_refused(device->instance, err, result, "a command buffer on %s",
-                              device->adapter->name);
-    status = record_instance(device, recording, instance, block, err);
-    if (status)
-        return status;
-    recording->n_instances++;
-    *out = instance;
-    return FRIT_OK;
-}
-
-static frit_status make_instances(struct device *device, frit_recording *recording, frit_err *err)
-{
-    const VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                          .queueFamilyIndex = device->adapter->family};
-    struct batch *first;
-    VkResult result;
-    frit_status status =
-        buffer_create(device, MEMORY_PARAMS, block_bytes(recording) * INSTANCES + BLOCK_ALIGN,
-                      &recording->blocks, err);
-
-    if (status)
-        return status;
-    result = device->api.CreateCommandPool(device->handle, &pool, NULL, &recording->pool);
-    return result ? vulkan_refused(device->instance, err, result, "a command pool on %s",
-                                   device->adapter->name)
-                  : add_instance(device, recording, &first, err);
-}
-
 /* ---- record ---- */
 
 static frit_status copy_all(struct device *device, frit_recording *recording, const frit_cmd *cmds,
@@ -537,124 +411,12 @@ frit_status capture_record(void *self, frit_queue *queue, const frit_cmd *cmds, 
         status = make_kernels(device, made, err);
     if (!status) {
         pthread_mutex_lock(&device->queue.lock);
-        status = make_instances(device, made, err);
+        status = capture_instances(device, made, err);
         pthread_mutex_unlock(&device->queue.lock);
     }
     if (status)
         destroy(device, made);
     else
         *out = made;
-    return status;
-}
-
-/* ---- replay ---- */
-
-static frit_status put_addresses(struct device *device, frit_recording *recording,
-                                 const char *block, frit_err *err)
-{
-    for (uint64_t i = 0; i < recording->n_addresses; i++) {
-        const struct address *address = &recording->addresses[i];
-        const frit_place *place = (const frit_place *)(const void *)(block + address->at);
-        uint64_t word;
-
-        if (place->memory && !buffer_holds(place->memory, place->offset, address->extent))
-            return queue_check_range(device, place->memory, place->offset, address->extent, err);
-        word = place->memory ? place->memory->address + place->offset + address->origin : 0;
-        if (address->aligned && word % SPIRV_ALIGN)
-            return plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                             "a place that is less aligned than the recorded one");
-        recording->words[address->word] = word;
-    }
-    return FRIT_OK;
-}
-
-/* Parameters of a launch with other scalars or bounds than before. */
-static frit_status put_numbers(struct device *device, frit_recording *recording,
-                               const struct captured *launch, frit_err *err)
-{
-    const struct kernel *to = &recording->kernels[launch->first];
-    struct kernels_launch kernel;
-    frit_status status = launch_kernels(device, &launch->launch, &kernel, err);
-
-    if (status)
-        return status;
-    do {
-        uint64_t *words = recording->words + to->first;
-        const uint64_t *params = kernel.words;
-
-        for (uint32_t s = 0; s < kernel.n_spaces; s++) {
-            memcpy(words + kernel.n_args, params, kernel.n_words * sizeof *words);
-            words += kernel.n_args + kernel.n_words;
-            params += kernel.n_words;
-        }
-        to++;
-    } while (kernels_next(&kernel));
-    return FRIT_OK;
-}
-
-/* Words of this replay, under the lock. */
-static frit_status put_words(struct device *device, frit_recording *recording, const char *block,
-                             frit_err *err)
-{
-    frit_status status = put_addresses(device, recording, block, err);
-
-    for (uint32_t i = 0; i < recording->n_numbers; i++)
-        memcpy(recording->numbers[i].to, block + recording->numbers[i].at, sizeof(uint64_t));
-    for (uint32_t i = 0; i < recording->n_launches && !status; i++)
-        if (recording->launches[i].late)
-            status = put_numbers(device, recording, &recording->launches[i], err);
-    return status;
-}
-
-/* One that no replay in flight needs: made anew while there are few, else waited for. */
-static frit_status free_instance(struct device *device, frit_recording *recording,
-                                 struct batch **out, frit_err *err)
-{
-    struct queue *queue = &device->queue;
-    struct batch *oldest = &recording->instances[0];
-
-    queue_refresh(device);
-    if (queue->lost)
-        return queue_lost(device, err);
-    for (uint32_t i = 1; i < recording->n_instances; i++)
-        if (recording->instances[i].value < oldest->value)
-            oldest = &recording->instances[i];
-    *out = oldest;
-    if (oldest->value <= queue->done)
-        return FRIT_OK;
-    if (recording->n_instances < INSTANCES)
-        return add_instance(device, recording, out, err);
-    return queue_await_own(device, oldest->value, err);
-}
-
-/* Under the lock. */
-static frit_status replay(struct device *device, frit_recording *recording, const void *block,
-                          uint64_t *value, frit_err *err)
-{
-    struct batch *instance;
-    frit_status status = put_words(device, recording, block, err);
-
-    if (!status)
-        status = free_instance(device, recording, &instance, err);
-    if (status)
-        return status;
-    memcpy(recording->blocks.mapped +
-               (uint64_t)(instance - recording->instances) * block_bytes(recording),
-           recording->words, recording->n_words * sizeof *recording->words);
-    return batch_submit(device, instance, value, err);
-}
-
-frit_status capture_replay(void *self, frit_recording *recording, const void *block,
-                           const frit_point *waits, uint32_t n_waits, uint64_t *value,
-                           frit_err *err)
-{
-    struct device *device = self;
-    frit_status status;
-
-    pthread_mutex_lock(&device->queue.lock);
-    status = queue_check_waits(device, waits, n_waits, err);
-    if (!status)
-        status = replay(device, recording, block, value, err);
-    pthread_mutex_unlock(&device->queue.lock);
     return status;
 }
