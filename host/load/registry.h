@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
+#include <frit/capture.h>
 #include <frit/custom.h>
 #include <frit/fuser.h>
-#include <frit/capture.h>
 #include <frit/native.h>
 #include <frit/plugin.h>
 
