@@ -26,14 +26,14 @@ struct batch_mark batch_mark(const struct batch *batch)
 
 void batch_cut(struct batch *batch, const struct batch_mark *mark)
 {
+    if (batch->launches.last > mark->last_launch)
+        lineage_end(batch->lineage, &batch->launches, mark->last_launch, 0);
     while (batch->n_kept > mark->n_kept) {
         const struct batch_kept *kept = &batch->kept[--batch->n_kept];
 
         prepared_unref(kept->prepared);
         program_unref(kept->program);
     }
-    if (batch->launches.last > mark->last_launch)
-        lineage_end(batch->lineage, &batch->launches, mark->last_launch, 0);
     batch->n_cmds = mark->n_cmds;
     batch->n_ranges = mark->n_ranges;
     batch->since = mark->since;

@@ -37,6 +37,7 @@ void bound_plan_destroy(struct bound_plan *bound)
         program_unref(program_of(bound->launches[i].launch.program));
     }
     free(bound->launches);
+    free(bound->serials);
     free(bound->buffers);
     free(bound->cmds);
     arena_fini(&bound->arena);
@@ -193,7 +194,8 @@ static void add_serial(struct bound_plan *bound, const uint64_t *at)
     }
     if (!at)
         return;
-    if (bound->n_serials == BOUND_SERIALS) {
+    if (!array_grow(&bound->serials, &bound->serials_capacity, bound->n_serials, 1,
+                    sizeof(*bound->serials))) {
         bound->spoiled = true;
         return;
     }

@@ -75,8 +75,6 @@ struct bound_serial {
     uint64_t seen;
 };
 
-enum { BOUND_SERIALS = 4 };
-
 struct bound_launch {
     frit_launch launch;
     struct prepared_cache *cache;
@@ -138,8 +136,8 @@ struct bound_plan {
     bool *persistent; /* by recorded op; NULL: none is */
     uint32_t n_values, n_wishes, n_buffers, n_launches, n_same, n_submits, n_calls, n_blocks;
     uint32_t buffers_capacity, launches_capacity;
-    struct bound_serial serials[BOUND_SERIALS];
-    uint32_t n_serials;
+    struct bound_serial *serials;
+    uint32_t n_serials, serials_capacity;
     uint64_t n_disabled; /* programs of the device when the blocks were last looked at */
     uint32_t n_dropped;  /* of the dying, while it is replayed */
     frit_cmd *cmds;
