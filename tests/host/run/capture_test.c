@@ -243,6 +243,32 @@ static void test_recordings_are_bounded(void **state)
     assert_int_equal(recorder.alive, 0);
 }
 
+/* The bound plan leaves the cache while its last replay is pending: the recording is released when
+ * that has run, as the recorder checks. */
+static void test_what_is_pending_is_not_released(void **state)
+{
+    struct driver driver = {0};
+    struct recorder recorder = {0};
+    frit_device *device = recorder_device(&driver, &recorder, 100);
+    frit_tensor *x, *y, *other;
+
+    (void)state;
+    warm_up(device);
+    x = make(device);
+    y = minus(device, x, 2.25);
+    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(recorder.replays, 2);
+    device->cache.budget = 1;
+    other = frit_mul_f(x, 3);
+    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(recorder.alive, 1);
+    expect(other, 3, 0);
+    expect(y, -1, 2.25f);
+    frit_release(x);
+    device_close(device);
+    assert_int_equal(recorder.alive, 0);
+}
+
 /* ---- failures ---- */
 
 /* -x, 1 - x and x + 2 as one plan. */
@@ -305,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_recorded_is_submitted),
         cmocka_unit_test(test_a_replay_that_is_refused_is_submitted),
         cmocka_unit_test(test_recordings_are_bounded),
+        cmocka_unit_test(test_what_is_pending_is_not_released),
         cmocka_unit_test(test_dependents_in_a_replay_fail_alone),
     };
 
