@@ -13,15 +13,13 @@ static bool records, staging;
 
 static void open_rig(struct rig *rig, bool capture)
 {
-    const frit_setting settings[] = {
-        {"fusion", "compile", "wait"},
-        {"fusion", "store", "none"},
-        {"frit", "fallback", "none"},
-        {"stream", "capture", capture ? "yes" : "no"},
-        {"plugin.vulkan", "option.staging", staging ? "force" : "auto"}};
-    const frit_host_params params = {.struct_size = sizeof(params),
-                                     .settings = settings,
-                                     .n_settings = sizeof(settings) / sizeof(settings[0])};
+    const frit_setting settings[] = {{"fusion", "compile", "wait"},
+                                     {"fusion", "store", "none"},
+                                     {"frit", "fallback", "none"},
+                                     {"stream", "capture", capture ? "yes" : "no"},
+                                     {"plugin.vulkan", "option.staging", "force"}};
+    const frit_host_params params = {
+        .struct_size = sizeof(params), .settings = settings, .n_settings = staging ? 5 : 4};
     const char *name = getenv("FRIT_TEST_DEVICE");
 
     if (frit_host_open(&params, &rig->host) ||
