@@ -133,9 +133,10 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     mutex_init_spinning(&device->submit);
     pthread_mutex_init(&device->lock, NULL);
     cache_init(&device->cache, config->store_bytes / 2);
-    st = device->backend->device_open(entry->plugin->instance, entry->info->index, &params,
-                                      &device->self, err);
-    fail_from(err, st, "device_open");
+    st = fail_from(err,
+                   device->backend->device_open(entry->plugin->instance, entry->info->index,
+                                                &params, &device->self, err),
+                   "device_open");
     if (st) {
         fail_context(err, "%s", entry->name);
         goto out;
@@ -288,6 +289,10 @@ static frit_status call_wait(frit_device *device, uint64_t value, uint64_t timeo
         .from = failure.value, .to = failure.value, .command = failure.command};
 
     *more = false;
+    if (st > 0)
+        st = fail_from(detail, st, "wait");
+    if (failure.status > 0)
+        failure.status = fail_from(detail, failure.status, "a command");
     if (failure.status >= 0 && st != FRIT_DEVICE_LOST)
         return st;
     if (failure.value < known.value || failure.value > value ||
@@ -385,7 +390,8 @@ frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
         memory_poll(device->memory, PROGRESS_KNOWN);
         return FRIT_OK;
     }
-    fail_from(&detail, st, "wait");
+    if (detail.status != st)
+        st = fail_from(&detail, st, "wait");
     device_explain_loss(device, &detail);
     if (!err)
         return st;
@@ -426,7 +432,6 @@ static frit_status end_submit(frit_device *device, frit_status st, uint64_t begu
     retired_reap(device);
     if (st >= 0)
         return FRIT_OK;
-    fail_from(err, st, slot);
     device_explain_loss(device, err);
     return st;
 }
@@ -438,8 +443,10 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
     frit_status st;
 
     pthread_mutex_lock(&device->submit);
-    st = device->backend->submit(device->self, NULL, cmds, count, sizeof(*cmds), NULL, 0, value,
-                                 err);
+    st = fail_from(err,
+                   device->backend->submit(device->self, NULL, cmds, count, sizeof(*cmds), NULL, 0,
+                                           value, err),
+                   "submit");
     if (st >= 0)
         note_submit(device, *value);
     pthread_mutex_unlock(&device->submit);
@@ -453,7 +460,9 @@ frit_status device_replay(frit_device *device, frit_recording *recording, const 
     frit_status st;
 
     pthread_mutex_lock(&device->submit);
-    st = device->capture->replay(device->self, recording, block, NULL, 0, value, err);
+    st =
+        fail_from(err, device->capture->replay(device->self, recording, block, NULL, 0, value, err),
+                  "replay");
     if (st >= 0)
         note_submit(device, *value);
     pthread_mutex_unlock(&device->submit);
@@ -469,8 +478,10 @@ frit_status device_record(frit_device *device, const frit_cmd *cmds, uint32_t co
 
     *out = NULL;
     pthread_mutex_lock(&device->submit);
-    st = device->capture->record(device->self, NULL, cmds, count, sizeof(*cmds), params, n_params,
-                                 sizeof(*params), out, &err);
+    st = fail_from(&err,
+                   device->capture->record(device->self, NULL, cmds, count, sizeof(*cmds), params,
+                                           n_params, sizeof(*params), out, &err),
+                   "record");
     pthread_mutex_unlock(&device->submit);
     timeline_end(begun, "device", str_of("record"));
     if (st < 0 && st != FRIT_UNSUPPORTED)

@@ -210,9 +210,12 @@ static frit_status ask(struct arena *arena, struct plugin *plugin, frit_driver_i
         for (uint32_t i = 0; i < room; i++)
             plugin->devices[i].struct_size = sizeof(*plugin->devices);
         *driver = (frit_driver_info){.struct_size = sizeof(*driver)};
-        status = plugin->backend.enumerate(plugin->instance, plugin->devices,
-                                           sizeof(*plugin->devices), room, &count, driver, &err);
-        if (status < 0) {
+        status = fail_from(&err,
+                           plugin->backend.enumerate(plugin->instance, plugin->devices,
+                                                     sizeof(*plugin->devices), room, &count, driver,
+                                                     &err),
+                           "enumerate");
+        if (status) {
             err.text[sizeof(err.text) - 1] = '\0';
             no_devices(plugin, "%s%s%s", status_name(status), err.text[0] ? ": " : "", err.text);
             return FRIT_OK;

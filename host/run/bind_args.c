@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "run/bind_derived.h"
 #include "run/bound_plan.h"
 #include "run/mirror.h"
 
@@ -26,7 +27,7 @@ struct extent launch_extent(const struct value *value)
 
 /* ---- arguments ---- */
 
-static void touch(struct launch *l, const void *memory, uint64_t begin, uint64_t bytes, bool write)
+void launch_touch(struct launch *l, const void *memory, uint64_t begin, uint64_t bytes, bool write)
 {
     l->ranges[l->n_ranges++] = (struct batch_range){memory, begin, begin + bytes, write};
 }
@@ -53,7 +54,7 @@ static void bind(struct launch *l, uint32_t index, uint64_t flags)
         arg->flags |= FRIT_ARG_START;
     memcpy(arg->dims, value->type.dims, sizeof(arg->dims));
     memcpy(arg->strides, value->layout.strides, sizeof(arg->strides));
-    touch(l, arg->memory, arg->offset, arg->extent + (write ? arg->tail : 0), write);
+    launch_touch(l, arg->memory, arg->offset, arg->extent + (write ? arg->tail : 0), write);
 }
 
 static frit_status bind_inputs(struct launch *l, frit_err *err)
@@ -235,14 +236,14 @@ static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
     return batch_writes(l->batch, out->buffer, err);
 }
 
-static frit_status workspace(struct launch *l, uint64_t bytes, bool zeroed, struct buffer **out,
+frit_status launch_workspace(struct launch *l, uint64_t bytes, bool zeroed, struct buffer **out,
                              frit_err *err)
 {
     uint32_t from;
 
     TRY(frame_claim(l->frame, bytes, false, out, &from, err));
     frame_workspace(l->frame, *out, from);
-    touch(l, (*out)->handle, (*out)->offset, bytes, true);
+    launch_touch(l, (*out)->handle, (*out)->offset, bytes, true);
     l->spaces[l->n_spaces++] = *out;
     if (zeroed)
         return batch_fill(l->batch, *out, bytes, 0, err);
@@ -263,14 +264,13 @@ static bool has_effects(const struct launch *l)
 frit_status launch_bind_args(struct launch *l, frit_err *err)
 {
     const frit_launch_spec *spec = &l->prepared->spec;
-    frit_derived *derived = arena_array(&l->batch->arena, spec->n_derived + 1u, sizeof(*derived));
     struct buffer *space;
 
     l->spaces = arena_array(&l->batch->arena, spec->n_derived + 1u, sizeof(struct buffer *));
     l->ranges = arena_array(&l->batch->arena, l->call->n_in + l->call->n_out + 2u + spec->n_derived,
                             sizeof(*l->ranges));
-    if (!derived || !l->spaces || !l->ranges)
-        return fail_memory(err, sizeof(*derived));
+    if (!l->spaces || !l->ranges)
+        return fail_memory(err, sizeof(*l->ranges));
     TRY(bind_inputs(l, err));
     TRY(count_uses(l, err));
     if (!l->given)
@@ -282,17 +282,11 @@ frit_status launch_bind_args(struct launch *l, frit_err *err)
         TRY(l->out[k].buffer ? place_assigned(l, k, err) : place_output(l, k, err));
     }
     if (has_effects(l))
-        touch(l, l->frame->device, 0, 1, true);
+        launch_touch(l, l->frame->device, 0, 1, true);
     if (spec->workspace_bytes) {
-        TRY(workspace(l, spec->workspace_bytes, spec->workspace_zeroed, &space, err));
+        TRY(launch_workspace(l, spec->workspace_bytes, spec->workspace_zeroed, &space, err));
         l->launch->workspace = space->handle;
         l->launch->workspace_offset = space->offset;
     }
-    for (uint32_t i = 0; i < spec->n_derived; i++) {
-        TRY(workspace(l, prepared_derived(l->prepared, i)->bytes, false, &space, err));
-        derived[i] = (frit_derived){space->handle, space->offset, 1, 0};
-    }
-    l->launch->n_derived = spec->n_derived;
-    l->launch->derived = derived;
-    return FRIT_OK;
+    return spec->n_derived ? launch_bind_derived(l, err) : FRIT_OK;
 }

@@ -22,6 +22,14 @@ struct place {
     uint64_t first, at;
 };
 
+/* Memory derived from an operand: a launch that fills it is not one that finds it, and knows the
+ * contents by their number. */
+struct derived {
+    const struct bound_derived *use;
+    uint64_t content;
+    bool fill;
+};
+
 /* A recording, for as long as launches in flight may need it. */
 struct recorded {
     struct retired_entry retired; /* first */
@@ -36,8 +44,10 @@ struct captured_submit {
     uint64_t *block;
     struct number *numbers;
     struct place *places;
+    struct derived *derived;
     frit_param *params; /* while it is recorded */
     uint32_t n_numbers, numbers_capacity, n_places, places_capacity, n_params, params_capacity;
+    uint32_t n_derived, derived_capacity;
     uint64_t block_bytes;
 };
 
@@ -63,6 +73,7 @@ static void drop(struct captured_submit *submit)
     free(submit->block);
     free(submit->numbers);
     free(submit->places);
+    free(submit->derived);
     free(submit->params);
     *submit = (struct captured_submit){.tried = true};
 }
@@ -89,6 +100,7 @@ uint64_t capture_bytes(const struct capture *capture)
         if (submit->recorded)
             bytes += submit->block_bytes + submit->numbers_capacity * sizeof(*submit->numbers) +
                      submit->places_capacity * sizeof(*submit->places) +
+                     submit->derived_capacity * sizeof(*submit->derived) +
                      (uint64_t)submit->n_cmds * DRIVER_BYTES;
     }
     return bytes + sizeof(*capture) + capture->n_launches * sizeof(*capture->submits);
@@ -134,12 +146,12 @@ static bool add_number(struct captured_submit *submit, uint32_t command, uint32_
 }
 
 static bool add_place(struct captured_submit *submit, uint32_t command, uint32_t kind,
-                      uint32_t index, const struct bound_ref *ref)
+                      uint32_t index, struct buffer *const *now, uint64_t first)
 {
     if (!array_grow(&submit->places, &submit->places_capacity, submit->n_places, 1,
                     sizeof(*submit->places)))
         return false;
-    submit->places[submit->n_places++] = (struct place){ref->now, ref->first, submit->block_bytes};
+    submit->places[submit->n_places++] = (struct place){now, first, submit->block_bytes};
     return add_param(submit, command, kind, index, sizeof(frit_place));
 }
 
@@ -162,23 +174,40 @@ static bool add_scalars(struct captured_submit *submit, const struct bound_launc
 /* The workspace's place, NULL where there is none. */
 static const struct bound_ref *workspace_of(const struct bound_launch *l)
 {
-    return l->n_spaces > l->launch.n_derived ? &l->spaces[0] : NULL;
+    return l->launch.workspace ? &l->spaces[0] : NULL;
+}
+
+/* What is kept beside its operand lies where it was found, or is filled. */
+static bool add_derived(struct captured_submit *submit, const struct bound_launch *l,
+                        uint32_t command)
+{
+    uint32_t space = !!workspace_of(l);
+
+    for (uint32_t i = 0; i < l->launch.n_derived; i++) {
+        const struct bound_derived *use = &l->derived[i];
+        struct buffer *const *now = use->kept ? &use->memory : l->spaces[space++].now;
+
+        if (!array_grow(&submit->derived, &submit->derived_capacity, submit->n_derived, 1,
+                        sizeof(*submit->derived)) ||
+            !add_place(submit, command, FRIT_PARAM_DERIVED, i, now, 0))
+            return false;
+        submit->derived[submit->n_derived++] = (struct derived){use, use->content, use->fill};
+    }
+    return true;
 }
 
 static bool add_places(struct captured_submit *submit, const struct bound_launch *l,
                        uint32_t command)
 {
     const struct bound_ref *workspace = workspace_of(l);
-    bool ok = true;
+    bool ok = add_derived(submit, l, command);
 
     for (uint32_t i = 0; i < l->launch.n_args && ok; i++) {
         if (l->args[i].now)
-            ok = add_place(submit, command, FRIT_PARAM_ARG, i, &l->args[i]);
+            ok = add_place(submit, command, FRIT_PARAM_ARG, i, l->args[i].now, l->args[i].first);
     }
-    for (uint32_t i = 0; l->n_spaces && i < l->launch.n_derived && ok; i++)
-        ok = add_place(submit, command, FRIT_PARAM_DERIVED, i, &l->spaces[i + !!workspace]);
     if (workspace)
-        ok = ok && add_place(submit, command, FRIT_PARAM_WORKSPACE, 0, workspace);
+        ok = ok && add_place(submit, command, FRIT_PARAM_WORKSPACE, 0, workspace->now, 0);
     return ok;
 }
 
@@ -191,7 +220,7 @@ static bool add_params(struct captured_submit *submit, const struct bound_launch
 
     for (uint32_t i = 0; i < count && ok; i++) {
         if (cmds[i].kind == FRIT_CMD_FILL) {
-            ok = add_place(submit, i, FRIT_PARAM_DST, 0, workspace_of(l));
+            ok = add_place(submit, i, FRIT_PARAM_DST, 0, workspace_of(l)->now, 0);
         } else if (cmds[i].kind == FRIT_CMD_LAUNCH && cmds[i].launch == &l->launch) {
             ok = add_scalars(submit, l, i) && add_places(submit, l, i) &&
                  add_number(submit, i, FRIT_PARAM_COOKIE, 0, &l->launch.cookie);
@@ -253,9 +282,20 @@ void capture_record(struct bound_plan *bound, frit_device *device, uint32_t from
 
 /* ---- replaying ---- */
 
-bool capture_has(const struct bound_plan *bound, uint32_t from)
+bool capture_fits(const struct bound_plan *bound, uint32_t from)
 {
-    return bound->capture && bound->capture->submits[from].recorded;
+    const struct captured_submit *submit;
+
+    if (!bound->capture)
+        return false;
+    submit = &bound->capture->submits[from];
+    for (uint32_t i = 0; i < submit->n_derived; i++) {
+        const struct derived *derived = &submit->derived[i];
+
+        if (derived->use->fill != derived->fill || derived->use->content != derived->content)
+            return false;
+    }
+    return submit->recorded;
 }
 
 frit_status capture_replay(struct bound_plan *bound, frit_device *device, uint32_t from,

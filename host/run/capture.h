@@ -28,8 +28,9 @@ uint64_t capture_bytes(const struct capture *capture);
  * time for it and it was not tried before. */
 void capture_record(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
                     const frit_cmd *cmds, uint32_t count);
-/* Whether the submit that begins with launch `from` is recorded. */
-bool capture_has(const struct bound_plan *bound, uint32_t from);
+/* Whether the submit that begins with launch `from` is recorded, and derives from operands what it
+ * derived then; once replay_take_derived has said. */
+bool capture_fits(const struct bound_plan *bound, uint32_t from);
 /* Replays it: with the scalars, bounds and cookies that stand in the launches, and where the
  * buffers lie now.  Anything but FRIT_OK: nothing was submitted. */
 frit_status capture_replay(struct bound_plan *bound, frit_device *device, uint32_t from,

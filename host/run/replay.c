@@ -13,6 +13,7 @@
 #include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
+#include "run/replay_derived.h"
 #include "run/replay_lineage.h"
 
 /* ---- does it match ---- */
@@ -210,17 +211,18 @@ static void write_spaces(struct bound_launch *l)
     frit_derived *derived = (frit_derived *)l->launch.derived;
     uint32_t n = 0;
 
-    if (l->n_spaces > l->launch.n_derived) {
+    if (l->launch.workspace) {
         const struct buffer *workspace = *l->spaces[n++].now;
 
         l->launch.workspace = workspace->handle;
         l->launch.workspace_offset = workspace->offset;
     }
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
-        const struct buffer *memory = *l->spaces[n++].now;
+        const struct bound_derived *use = &l->derived[i];
+        const struct buffer *memory = use->kept ? use->memory : *l->spaces[n++].now;
 
-        derived[i].memory = memory->handle;
-        derived[i].offset = memory->offset;
+        derived[i] = (frit_derived){memory->handle, memory->offset, !use->kept || use->fill, 0};
+        ((frit_arg *)l->launch.args)[use->arg].content_id = use->content;
     }
 }
 
@@ -229,7 +231,7 @@ static bool write_addresses(struct bound_plan *bound, uint32_t from, uint32_t en
     for (uint32_t i = from; i < end; i++) {
         if (!write_args(&bound->launches[i]))
             return false;
-        if (bound->launches[i].n_spaces)
+        if (bound->launches[i].n_spaces || bound->launches[i].launch.n_derived)
             write_spaces(&bound->launches[i]);
     }
     return true;
@@ -311,8 +313,8 @@ static void add_zeroing(struct bound_plan *bound, const struct bound_launch *l, 
 }
 
 /* The commands of one launch. */
-static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, uint32_t *n,
-                            frit_err *err)
+static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
+                            struct bound_launch *l, uint32_t *n, frit_err *err)
 {
     const frit_program *program = l->launch.program;
     bool foreign = FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
@@ -329,9 +331,12 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
     for (uint32_t i = 0; i < capacity; i++)
         at[i] = (frit_cmd){.struct_size = sizeof(frit_cmd)};
     if (foreign) {
-        TRY(program->table->record(program->self, &l->launch, at, capacity, &count, err));
-        if (count != capacity || !launch_commands_known(at, count))
+        TRY(fail_from(err,
+                      program->table->record(program->self, &l->launch, at, capacity, &count, err),
+                      "record"));
+        if (count != capacity)
             return fail(err, FRIT_INTERNAL, "record gives other commands than before");
+        TRY(launch_check_commands(device, at, count, err));
     } else {
         at->kind = FRIT_CMD_LAUNCH;
         at->launch = &l->launch;
@@ -349,10 +354,10 @@ static void set_written(const struct bound_launch *l, uint64_t value)
             continue;
         buffer = *l->args[i].now;
         atomic_store_explicit(&buffer->last_write, value, memory_order_release);
-        buffer_drop_mirror(buffer);
+        buffer_changed(buffer);
         if (buffer->whole) {
             atomic_store_explicit(&buffer->whole->last_write, value, memory_order_release);
-            buffer_drop_mirror(buffer->whole);
+            buffer_changed(buffer->whole);
         }
     }
 }
@@ -365,11 +370,11 @@ static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
     return from + 1;
 }
 
-static frit_status make_cmds(struct bound_plan *bound, uint32_t from, uint32_t end, uint32_t *n,
-                             frit_err *err)
+static frit_status make_cmds(struct bound_plan *bound, const frit_device *device, uint32_t from,
+                             uint32_t end, uint32_t *n, frit_err *err)
 {
     for (uint32_t i = from; i < end; i++)
-        TRY(add_cmds(bound, &bound->launches[i], n, err));
+        TRY(add_cmds(bound, device, &bound->launches[i], n, err));
     return FRIT_OK;
 }
 
@@ -380,11 +385,11 @@ static frit_status submit_launches(struct bound_plan *bound, frit_device *device
     frit_err why = ERR_INIT;
     uint32_t n = 0;
 
-    if (!capture_has(bound, from)) {
-        TRY(make_cmds(bound, from, end, &n, err));
+    if (!capture_fits(bound, from)) {
+        TRY(make_cmds(bound, device, from, end, &n, err));
         capture_record(bound, device, from, end, bound->cmds, n);
     }
-    if (capture_has(bound, from)) {
+    if (capture_fits(bound, from)) {
         if (capture_replay(bound, device, from, value, &why) == FRIT_OK) {
             bound->n_captured += end - from;
             return FRIT_OK;
@@ -394,7 +399,7 @@ static frit_status submit_launches(struct bound_plan *bound, frit_device *device
             return fail(err, FRIT_INTERNAL, "a value begins elsewhere than before");
     }
     if (n == 0)
-        TRY(make_cmds(bound, from, end, &n, err));
+        TRY(make_cmds(bound, device, from, end, &n, err));
     return device_submit(device, bound->cmds, n, value, err);
 }
 
@@ -419,6 +424,7 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
     for (uint32_t i = from; i < end; i++)
         set_written(&bound->launches[i], value);
     replay_look_inside(bound, device, from, end, value, late);
+    replay_publish_derived(bound, from, end);
     return FRIT_OK;
 }
 
@@ -485,7 +491,7 @@ static bool write_all_addresses(struct bound_plan *bound)
 {
     for (uint32_t at = 0, end; at < bound->n_launches; at = end) {
         end = submit_end(bound, at);
-        if (!capture_has(bound, at) && !write_addresses(bound, at, end))
+        if (!capture_fits(bound, at) && !write_addresses(bound, at, end))
             return false;
     }
     return true;
@@ -504,14 +510,22 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     st = take_memory(bound, device, &err);
     if (st)
         return st;
+    st = replay_take_derived(bound, device, &err);
+    if (st) {
+        drop_memory(bound, bound->made.count);
+        return st;
+    }
     replay_note_writers(bound, device);
     st = write_all_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
         replay_restore_writers(bound, device);
         drop_memory(bound, bound->made.count);
+    } else {
+        replay_count_derived(bound, device);
     }
     bound->n_replays += !st;
+    replay_drop_derived(bound);
     return st;
 }
 

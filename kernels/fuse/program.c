@@ -10,9 +10,43 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <frit/op_table.h>
+
 #include "base/fail.h"
+#include "ir/kir.h"
 
 /* ---- life ---- */
+
+/* Whether schedules may give an op's elements other bits: where they add or multiply floats in
+ * their own order.  An element that is computed from its operands' elements alone is the same
+ * instructions in each of them. */
+static bool may_reorder(const struct block *block, const struct block_op *op)
+{
+    static const bool elementwise[] = {
+        [FRIT_CLASS_VIEW] = true, [FRIT_CLASS_COPY] = true,   [FRIT_CLASS_CAST] = true,
+        [FRIT_CLASS_INIT] = true, [FRIT_CLASS_RANDOM] = true, [FRIT_CLASS_MAP] = true,
+        [FRIT_CLASS_JOIN] = true, [FRIT_CLASS_SORT] = true};
+    const frit_op_info *info = frit_op_info_at(op->id);
+    const uint32_t n = sizeof(elementwise) / sizeof(elementwise[0]);
+    bool floats = false;
+
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        uint32_t dtype = op->out[k] == BLOCK_NONE ? FRIT_NO_DTYPE : block->values[op->out[k]].dtype;
+
+        floats |= kir_type_of(dtype) == KIR_F32 || kir_type_of(dtype) == KIR_F64;
+    }
+    return floats && (!info || info->cls >= n || !elementwise[info->cls]) &&
+           op->id != FRIT_OP_max && op->id != FRIT_OP_min;
+}
+
+static uint32_t class_of_others(const struct block *block)
+{
+    for (uint32_t i = 0; i < block->n_ops; i++) {
+        if (may_reorder(block, &block->ops[i]))
+            return FRIT_NUMERIC_REORDERED;
+    }
+    return FRIT_NUMERIC_EXACT;
+}
 
 static void add_candidate(struct program *p, const struct schedule *schedule)
 {
@@ -22,7 +56,7 @@ static void add_candidate(struct program *p, const struct schedule *schedule)
     p->candidates[i] = (frit_candidate){
         .struct_size = sizeof(frit_candidate),
         .version = PROGRAM_VERSION,
-        .numeric_class = i ? FRIT_NUMERIC_REORDERED : FRIT_NUMERIC_EXACT,
+        .numeric_class = i ? class_of_others(&p->block) : FRIT_NUMERIC_EXACT,
         .identity = str_of(schedule->name),
     };
 }

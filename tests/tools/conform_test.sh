@@ -21,7 +21,7 @@ calm='^(frit conform: [0-9]+ of [0-9]+.*)?$' # how far it is, on slow machines
 for name in device/transfers memory/places queue/order program/saved fuser/results; do
   grep -q "^# $name: ...*" "$scratch/list" || complain "$name is not listed" "conform --list"
 done
-sed -n 's/^# \([a-z0-9_]*\)\/.*/\1/p' "$scratch/list" | grep -Evx 'device|memory|queue|program|fuser' | sort -u >"$scratch/cases"
+sed -n 's/^# \([a-z0-9_]*\)\/.*/\1/p' "$scratch/list" | grep -Evx 'device|memory|queue|program|spec|fuser' | sort -u >"$scratch/cases"
 "$frit" ops --json | sed -n 's/^      "name": "\([a-z0-9_]*\)",$/\1/p' | sort -u >"$scratch/rows"
 [ "$(wc -l <"$scratch/rows")" -gt 150 ] || complain "cannot find the rows in its JSON" "frit ops --json"
 rest=$(comm -3 "$scratch/rows" "$scratch/cases" | tr -d '\t' | tr '\n' ' ')
@@ -94,7 +94,7 @@ while IFS='|' read -r file case words; do
   # Whatever went wrong, the other cases were still run, and told.
   grep -qE ', [1-9][0-9]* failed, ' "$scratch/out" || complain "no count of failures" "$file"
   case $row in
-    device | memory | queue | program | fuser) ;;
+    device | memory | queue | program | spec | fuser) ;;
     *) grep -qE "^$row  *[F~-]" "$scratch/out" || complain "no line of the table" "$file" ;;
   esac
 done < <(sed -nE 's/^FAKE_WRONG\([A-Z_]+, "([^"]*)", "([^"]*)", "([^"]*)"\)$/\1|\2|\3/p' tests/fake/wrongs.def)

@@ -102,11 +102,22 @@ void bare_tensor_free(struct bare *bare, struct bare_tensor *tensor);
 
 enum { BARE_ARGS = 12, BARE_SCALARS = 8, BARE_DERIVED = 16 };
 
+/* What launches derive from an operand.  All zero: no memory yet. */
+struct bare_derived {
+    frit_allocation at[BARE_DERIVED];
+    uint64_t bytes[BARE_DERIVED];
+    uint32_t n;
+    bool valid; /* filled by a launch */
+};
+
+void bare_derived_free(struct bare *bare, struct bare_derived *derived);
+
 struct bare_launch {
     const frit_program *program;
     uint32_t candidate, n_in, n_out, n_scalars;
     const struct bare_tensor *args[BARE_ARGS]; /* NULL: a scalar's place */
     double scalars[BARE_SCALARS];
+    struct bare_derived *derived; /* is filled, or found valid; NULL: is filled and thrown away */
 };
 
 /* What prepare answers. */
@@ -126,7 +137,8 @@ frit_status bare_compile(struct bare *bare, const struct bare_launch *launch,
                          struct bare_answer *answer);
 /* What a launch needs beside its arguments. */
 struct bare_extras {
-    frit_allocation workspace, derived[BARE_DERIVED];
+    frit_allocation workspace;
+    struct bare_derived own, *derived;
     frit_derived list[BARE_DERIVED];
 };
 

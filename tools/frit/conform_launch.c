@@ -259,13 +259,18 @@ const frit_output_spec *bare_output(const struct bare_answer *answer, uint32_t o
 
 /* ---- running ---- */
 
+void bare_derived_free(struct bare *bare, struct bare_derived *derived)
+{
+    for (uint32_t i = 0; i < derived->n; i++)
+        bare_free(bare, derived->at[i].memory);
+    *derived = (struct bare_derived){0};
+}
+
 static void extras_free(struct bare *bare, struct bare_extras *extras)
 {
     if (extras->workspace.memory)
         bare_free(bare, extras->workspace.memory);
-    for (uint32_t i = 0; i < BARE_DERIVED; i++)
-        if (extras->derived[i].memory)
-            bare_free(bare, extras->derived[i].memory);
+    bare_derived_free(bare, &extras->own);
 }
 
 static const frit_derived_spec *derived_at(const frit_launch_spec *spec, uint32_t index)
@@ -274,20 +279,46 @@ static const frit_derived_spec *derived_at(const frit_launch_spec *spec, uint32_
                                                      (size_t)index * spec->derived_stride);
 }
 
-static frit_status extras_make(struct bare *bare, const frit_launch_spec *spec,
-                               struct bare_extras *extras)
+/* Memory for all, with garbage in it. */
+static frit_status derived_make(struct bare *bare, const frit_launch_spec *spec,
+                                struct bare_derived *derived)
+{
+    frit_status status = FRIT_OK;
+
+    for (uint32_t i = derived->n; i < spec->n_derived && !status; i++) {
+        uint64_t bytes = derived_at(spec, i)->bytes;
+        void *garbage = malloc(bytes ? bytes : 1);
+
+        if (!garbage)
+            return bare_wrong(bare, "no memory");
+        memset(garbage, GUARD_BYTE, bytes);
+        status = bare_alloc(bare, bytes, 0, &derived->at[i]);
+        if (!status) {
+            derived->bytes[i] = bytes;
+            derived->n++;
+            status = bare_write(bare, derived->at[i].memory, 0, garbage, bytes);
+        }
+        free(garbage);
+    }
+    return status;
+}
+
+static frit_status extras_make(struct bare *bare, const struct bare_launch *launch,
+                               const frit_launch_spec *spec, struct bare_extras *extras)
 {
     frit_status status = FRIT_OK;
 
     *extras = (struct bare_extras){0};
+    extras->derived = launch->derived ? launch->derived : &extras->own;
     if (spec->n_derived > BARE_DERIVED)
         return bare_wrong(bare, "prepare wants %u derived pieces of memory", spec->n_derived);
     if (spec->workspace_bytes)
         status = bare_alloc(bare, spec->workspace_bytes, spec->workspace_align, &extras->workspace);
-    for (uint32_t i = 0; i < spec->n_derived && !status; i++) {
-        status = bare_alloc(bare, derived_at(spec, i)->bytes, 0, &extras->derived[i]);
-        extras->list[i] = (frit_derived){.memory = extras->derived[i].memory, .fill = 1};
-    }
+    if (!status)
+        status = derived_make(bare, spec, extras->derived);
+    for (uint32_t i = 0; i < spec->n_derived && !status; i++)
+        extras->list[i] = (frit_derived){.memory = extras->derived->at[i].memory,
+                                         .fill = !extras->derived->valid};
     return status;
 }
 
@@ -335,7 +366,7 @@ static frit_status submit(struct bare *bare, const frit_launch *launch)
 frit_status bare_bind(struct bare *bare, const struct bare_launch *launch,
                       const struct bare_answer *answer, struct bare_bound *out)
 {
-    frit_status status = extras_make(bare, &answer->spec, &out->extras);
+    frit_status status = extras_make(bare, launch, &answer->spec, &out->extras);
 
     fill_args(bare, launch, out->args);
     for (uint32_t i = 0; i < launch->n_scalars; i++) {
@@ -372,6 +403,7 @@ frit_status bare_run_prepared(struct bare *bare, const struct bare_launch *launc
 
     if (!status)
         status = submit(bare, &bound.launch);
+    bound.extras.derived->valid = !status;
     bare_unbind(bare, &bound);
     return status;
 }

@@ -129,16 +129,13 @@ static void test_sizes_by_turns(void **state)
     assert_int_equal(recorder.alive, 0);
 }
 
-/* Zeroed workspaces, derived operands, operands that are written over. */
+/* Zeroed workspaces, copied operands, operands that are written over. */
 static void test_all_kinds_of_memory(void **state)
 {
-    struct driver drivers[] = {{.workspace = 100},
-                               {.workspace = 100, .workspace_dirty = true},
-                               {.derived = 64, .n_derived = 2},
-                               {.alias = 1},
-                               {.wants_dense = true},
-                               {.inline_queue = true},
-                               {.reverse = true, .alias = 1, .workspace = 64}};
+    struct driver drivers[] = {
+        {.workspace = 100},     {.workspace = 100, .workspace_dirty = true},
+        {.alias = 1},           {.wants_dense = true},
+        {.inline_queue = true}, {.reverse = true, .alias = 1, .workspace = 64}};
 
     (void)state;
     for (size_t d = 0; d < sizeof(drivers) / sizeof(drivers[0]); d++) {
@@ -161,6 +158,37 @@ static void test_all_kinds_of_memory(void **state)
         device_close(device);
         assert_int_equal(recorder.alive, 0);
     }
+}
+
+/* What is derived from an operand once is found in replays; of other contents it is derived anew,
+ * which the recording does not do. */
+static void test_derived_memory(void **state)
+{
+    struct driver driver = {.derived = 64, .n_derived = 2};
+    struct recorder recorder = {0};
+    frit_device *device = recorder_device(&driver, &recorder, 100);
+    frit_tensor *x = make(device), *other = make(device);
+    uint32_t fills = 0;
+
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        expect(minus(device, x, 0.25 + i), -1, 0.25f + (float)i);
+        fills = i ? fills : driver.derived_fills;
+    }
+    assert_true(fills > 0);
+    assert_int_equal(driver.derived_fills, fills);
+    assert_int_equal(recorder.replays, ROUNDS - BEFORE);
+    for (int i = 0; i < 2; i++) {
+        expect(minus(device, other, 0.25 + i), -1, 0.25f + (float)i);
+        assert_int_equal(driver.derived_fills, 2 * fills);
+    }
+    assert_int_equal(recorder.replays, ROUNDS - BEFORE);
+    expect(minus(device, x, 0.75), -1, 0.75f);
+    assert_int_equal(recorder.replays, ROUNDS - BEFORE + 1);
+    frit_release(x);
+    frit_release(other);
+    device_close(device);
+    assert_int_equal(recorder.alive, 0);
 }
 
 /* ---- where there is no recording ---- */
@@ -328,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_scalars_and_places_are_those_of_the_replay),
         cmocka_unit_test(test_sizes_by_turns),
         cmocka_unit_test(test_all_kinds_of_memory),
+        cmocka_unit_test(test_derived_memory),
         cmocka_unit_test(test_what_cannot_be_recorded_is_submitted),
         cmocka_unit_test(test_a_replay_that_is_refused_is_submitted),
         cmocka_unit_test(test_recordings_are_bounded),
