@@ -215,6 +215,32 @@ typedef struct frit_host_fn {
     void *ctx;
 } frit_host_fn;
 
+/* Format of kernel_load: a compute shader, for devices of Vulkan 1.2.  The bytes are the words of a
+ * SPIR-V module of version 1.0 to 1.5 in this machine's byte order, copied by kernel_load.  It has
+ * one entry point, GLCompute "main"; LocalSize, which each DISPATCH gives as its group, not the
+ * built-in WorkgroupSize; the addressing model PhysicalStorageBuffer64; no descriptors; and only
+ * capabilities of the device.  Of those Shader, Int64 and PhysicalStorageBufferAddresses are
+ * everywhere, as are groups of 128 lanes along x or y.  FRIT_UNSUPPORTED: not on this device;
+ * FRIT_INVALID: on none.  What else a module does is its author's to get right.
+ *
+ * Its push constants are a frit_spirv_push.  At the address `words` are, in this order, of 64 bits
+ * each and to be read only:
+ *
+ *    driver[0..3]  of the launch spec
+ *    workspace     its address, 0 without one
+ *    args          for each its address of element 0, 0 for one without memory
+ *    layouts       for each argument its dims, then its strides: 2 * rank words
+ *    derived       for each its address, then `fill`
+ *    scalars       their bits
+ *    bounds */
+#define FRIT_FORMAT_SPIRV "spirv/1"
+
+typedef struct frit_spirv_push {
+    uint32_t base[3]; /* to add to WorkgroupId: the device runs a large grid in parts */
+    uint32_t reserved;
+    uint64_t words; /* device address, a multiple of 16 */
+} frit_spirv_push;
+
 /* ---- opening ---- */
 
 /* An object of the application that a device is to use in place of one of its own, under a name of
@@ -318,6 +344,7 @@ FRIT_STATIC_ASSERT(sizeof(frit_device_info) == 320, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_cmd) == 104, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_failure) == 32, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_host_fn) == 24, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_spirv_push) == 24, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_open_params, ctx) == 32, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, kernel_unload) == 136, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, heap_budget) == 160, "0.2");

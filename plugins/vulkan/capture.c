@@ -74,8 +74,9 @@ static frit_status create(struct device *device, uint32_t count, uint32_t n_para
 /* Whether it needs nothing from the ring of parameters. */
 static bool is_constant(const frit_cmd *cmd)
 {
-    return cmd->kind != FRIT_CMD_FILL ||
-           ((cmd->dst_offset | cmd->bytes) % 4 == 0 && cmd->pattern_bytes <= 4);
+    if (cmd->kind != FRIT_CMD_FILL)
+        return cmd->kind != FRIT_CMD_DISPATCH;
+    return ((cmd->dst_offset | cmd->bytes) % 4 == 0 && cmd->pattern_bytes <= 4);
 }
 
 static frit_status copy_launch(struct device *device, frit_recording *recording,
@@ -136,7 +137,7 @@ static frit_status copy_commands(struct device *device, frit_recording *recordin
         status = submit_check(device, cmd, err);
         if (!status && !is_constant(cmd))
             status = plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                               "a fill of parts of words in a recording");
+                               "a command of kind %u in a recording", cmd->kind);
         if (status)
             break;
         recording->cmds[recording->n_cmds++] = *cmd;

@@ -134,8 +134,8 @@ static void fill_kernels(const struct adapter *adapter, const struct spirv_targe
 
 /* ---- pipelines ---- */
 
-static frit_status make_pipeline(struct device *device, const struct spirv_code *code,
-                                 VkPipeline *out, frit_err *err)
+frit_status compile_pipeline(struct device *device, const struct spirv_code *code, VkPipeline *out,
+                             frit_err *err)
 {
     const VkShaderModuleCreateInfo words = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                             .codeSize = code->n_words * sizeof *code->words,
@@ -226,12 +226,12 @@ static void dump(const struct device *device, const char *name, uint32_t phase,
 static frit_status make_near(struct device *device, const struct spirv_code *any,
                              const struct spirv_code *aligned, struct pipelines *out, frit_err *err)
 {
-    frit_status status = make_pipeline(device, aligned, &out->aligned, err);
+    frit_status status = compile_pipeline(device, aligned, &out->aligned, err);
 
     if (status)
         return status;
     if (!same_words(any, aligned))
-        return make_pipeline(device, any, &out->any, err);
+        return compile_pipeline(device, any, &out->any, err);
     out->any = out->aligned;
     return FRIT_OK;
 }
@@ -271,7 +271,7 @@ frit_status code_by_address(struct device *device, struct code *code, bool align
         VkPipeline *to = aligned ? &code->far[i].aligned : &code->far[i].any;
 
         if (!*to)
-            status = make_pipeline(device, aligned ? &words->aligned : &words->any, to, err);
+            status = compile_pipeline(device, aligned ? &words->aligned : &words->any, to, err);
     }
     pthread_mutex_unlock(&device->code_lock);
     return status;

@@ -116,6 +116,8 @@ static void fill_info(const struct instance *instance, uint32_t index, frit_devi
         .runtime_version = text(adapter->runtime),
         .runtime_path = text(instance->library_path),
         .fingerprint = text(adapter->fingerprint),
+        .n_formats = sizeof foreign_formats / sizeof *foreign_formats,
+        .formats = foreign_formats,
     };
     memcpy(out->uuid, adapter->uuid, sizeof out->uuid);
     fill_limits(adapter, out);

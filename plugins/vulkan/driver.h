@@ -233,6 +233,9 @@ struct code {
 /* The pipelines that take the block by address, aligned or any.  Threads: any. */
 frit_status code_by_address(struct device *device, struct code *code, bool aligned, frit_err *err);
 
+/* The entry point "main" of a module's words; `subgroups`: it needs what the target promises. */
+frit_status compile_pipeline(struct device *device, const struct spirv_code *code, VkPipeline *out,
+                             frit_err *err);
 /* Lanes of a kernel's group at most. */
 uint32_t compile_lanes(const struct adapter *adapter);
 /* The device's part in making kernels: facts, layout, cache. */
@@ -308,6 +311,12 @@ frit_status backend_supports(void *self, const frit_op_desc *ops, uint32_t count
                              uint64_t *bits, frit_err *err);
 frit_status backend_op_program(void *self, const frit_op_desc *op, frit_program *out,
                                frit_err *err);
+
+/* Kernels of other plugins' programs: what kernel_load takes, and what it makes of it. */
+extern const frit_str foreign_formats[1];
+frit_status foreign_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
+                         frit_kernel **kernel, frit_err *err);
+void foreign_unload(void *self, frit_kernel *kernel);
 
 /* ---- slots of frit.capture/1 ---- */
 

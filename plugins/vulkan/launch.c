@@ -16,13 +16,11 @@ static const frit_arg *arg_at(const frit_launch *launch, uint32_t i)
                                             (size_t)i * launch->arg_stride);
 }
 
-frit_status launch_check(struct device *device, const frit_launch *launch, frit_err *err)
+frit_status launch_check_ranges(struct device *device, const frit_launch *launch, frit_err *err)
 {
     uint64_t workspace = launch->spec->workspace_bytes;
     frit_status status = FRIT_OK;
 
-    if (!kernels_owns(launch->program))
-        return plug_fail(&device->instance->plug, err, FRIT_INVALID, "a program of another driver");
     for (uint32_t i = 0; i < launch->n_args && !status; i++) {
         const frit_arg *arg = arg_at(launch, i);
 
@@ -33,6 +31,13 @@ frit_status launch_check(struct device *device, const frit_launch *launch, frit_
         status =
             queue_check_range(device, launch->workspace, launch->workspace_offset, workspace, err);
     return status;
+}
+
+frit_status launch_check(struct device *device, const frit_launch *launch, frit_err *err)
+{
+    if (!kernels_owns(launch->program))
+        return plug_fail(&device->instance->plug, err, FRIT_INVALID, "a program of another driver");
+    return launch_check_ranges(device, launch, err);
 }
 
 /* ---- the block ---- */
@@ -50,13 +55,10 @@ static uint64_t address_of(const frit_launch *launch, uint32_t number)
     return buffer ? buffer->address + arg->offset + arg->origin : 0;
 }
 
-/* What stands in push constants: the workgroup's base, then the block or its address. */
+/* What stands in push constants behind the workgroup's base: the block, or its address. */
 struct push {
-    uint32_t base[4];
     uint64_t words[(MOST_PUSH - SPIRV_HEAD) / 8];
 };
-
-_Static_assert(offsetof(struct push, words) == SPIRV_HEAD, "as spirv.h says");
 
 /* Addresses, then parameters, of each space; whether all addresses are aligned. */
 static bool fill_records(const struct kernels_launch *kernel, const frit_launch *launch,
@@ -161,19 +163,17 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* A grid beyond the device's limits is several dispatches, each with its base. */
-static void dispatch(struct recording *r, const uint32_t grid[3], struct push *push)
+void record_grid(struct recording *r, const uint32_t grid[3])
 {
     const struct device_api *api = &r->device->api;
     const uint32_t *most = r->device->adapter->limits.maxComputeWorkGroupCount;
-    uint32_t *at = push->base;
+    uint32_t at[4] = {0};
 
     for (at[2] = 0; at[2] < grid[2]; at[2] += smaller(most[2], grid[2] - at[2]))
         for (at[1] = 0; at[1] < grid[1]; at[1] += smaller(most[1], grid[1] - at[1]))
             for (at[0] = 0; at[0] < grid[0]; at[0] += smaller(most[0], grid[0] - at[0])) {
                 api->CmdPushConstants(r->batch->cmds, r->device->layout,
-                                      VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push->base,
-                                      push->base);
+                                      VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof at, at);
                 api->CmdDispatch(r->batch->cmds, smaller(most[0], grid[0] - at[0]),
                                  smaller(most[1], grid[1] - at[1]),
                                  smaller(most[2], grid[2] - at[2]));
@@ -195,7 +195,7 @@ static void record_phases(struct recording *r, const struct kernels_launch *kern
             batch_barrier(r->device, r->batch);
         api->CmdBindPipeline(r->batch->cmds, VK_PIPELINE_BIND_POINT_COMPUTE,
                              aligned ? pipelines[i].aligned : pipelines[i].any);
-        dispatch(r, kernel->grid[i], push);
+        record_grid(r, kernel->grid[i]);
     }
 }
 

@@ -37,6 +37,10 @@ grep -A1 '^skipped program/saved and 9 more$' "$scratch/out" | grep -q '^    the
 expect 0 '"skipped": 9,' '' "$frit" conform reference --filter fuser --json --junit "$scratch/junit.xml"
 expect_json conform
 tr -d '\n' <"$scratch/out" | grep -Eq '"skips": \[ *\{ *"case": "fuser/push", *"reason": "the plugin has no fusers" *\},' || complain "no list of skips" "conform --json"
+
+# The fusers of a plugin without a device.
+expect 0 ': 13 passed, 0 failed, 0 skipped;' '' "$frit" conform reference --filter 'fuser/*' --filter 'program/*' \
+  --set "plugin.org.frit.blocks.library=$build/tests/outside/libfrit-blocks.so"
 grep -q 'name="fuser/push"><skipped message="the plugin has no fusers"/>' "$scratch/junit.xml" || complain "no reason of a skip" junit
 expect 0 '^reference:0: [0-9]+ cases' '' "$frit" conform reference:0 --quick --filter 'add/*' --isolate
 

@@ -10,6 +10,7 @@
 #include <frit/backend.h>
 #include <frit/capture.h>
 #include <frit/fuser.h>
+#include <frit/native.h>
 #include <frit/plugin.h>
 
 #include "conform_lab.h"
@@ -22,6 +23,7 @@ struct bare {
     void *instance;
     const frit_backend *backend;
     const frit_fuser_table *fusers;    /* NULL: none */
+    const frit_native_table *native;   /* of the driver, while there is a guest; NULL: none */
     const frit_capture_table *capture; /* NULL: none */
     frit_device_info info;
     void *device;
@@ -41,6 +43,8 @@ frit_status bare_open(struct bare *bare, const struct conform_options *options,
 /* FRIT_INTERNAL if host memory is left, or the queue hangs: then the device stays open.  A failure
  * that is given beats that. */
 frit_status bare_close(struct bare *bare, frit_status status);
+/* Sets `plugin` to that of a file. */
+frit_status bare_load(struct bare *bare, const char *path);
 /* Writes the reason. */
 frit_status bare_wrong(struct bare *bare, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

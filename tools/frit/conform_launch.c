@@ -341,22 +341,54 @@ static void fill_args(const struct bare *bare, const struct bare_launch *launch,
     }
 }
 
+enum { RECORDED = 16 };
+
+static bool has_record(const frit_program *program)
+{
+    return FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
+}
+
+/* A LAUNCH, or what a program for another plugin's device records, at most RECORDED commands. */
+static frit_status record(struct bare *bare, const frit_launch *launch, frit_cmd *cmds, uint32_t *n)
+{
+    const frit_program *program = launch->program;
+    frit_status status;
+
+    cmds[0] = (frit_cmd){.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_LAUNCH, .launch = launch};
+    *n = 1;
+    if (!has_record(program))
+        return FRIT_OK;
+    for (uint32_t i = 0; i < RECORDED; i++)
+        cmds[i] = (frit_cmd){.struct_size = sizeof(cmds[0])};
+    status = program->table->record(program->self, launch, cmds, RECORDED, n, &bare->err);
+    if (status)
+        return bare_failed(bare, "record", status);
+    if (*n == 0 || *n > RECORDED)
+        return bare_wrong(bare, "record gives %u commands", *n);
+    for (uint32_t i = 0; i < *n; i++)
+        if (cmds[i].kind != FRIT_CMD_DISPATCH && cmds[i].kind != FRIT_CMD_BARRIER)
+            return bare_wrong(bare, "record gives a command of kind %u", cmds[i].kind);
+    return FRIT_OK;
+}
+
 static frit_status submit(struct bare *bare, const frit_launch *launch)
 {
+    enum { BEFORE = 2 };
     const frit_launch_spec *spec = launch->spec;
-    const frit_cmd cmds[] = {
-        {.struct_size = sizeof(cmds[0]),
-         .kind = FRIT_CMD_FILL,
-         .dst = launch->workspace,
-         .bytes = spec->workspace_bytes,
-         .pattern_bytes = 1},
-        {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_BARRIER},
-        {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_LAUNCH, .launch = launch}};
-    uint32_t first = spec->workspace_zeroed && spec->workspace_bytes ? 0 : 2;
+    frit_cmd cmds[BEFORE + RECORDED] = {{.struct_size = sizeof(cmds[0]),
+                                         .kind = FRIT_CMD_FILL,
+                                         .dst = launch->workspace,
+                                         .bytes = spec->workspace_bytes,
+                                         .pattern_bytes = 1},
+                                        {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_BARRIER}};
+    uint32_t first = spec->workspace_zeroed && spec->workspace_bytes ? 0 : BEFORE, n;
     uint64_t value = 0;
-    frit_status status = bare->backend->submit(bare->device, NULL, cmds + first, 3 - first,
-                                               sizeof(cmds[0]), NULL, 0, &value, &bare->err);
+    frit_status status = record(bare, launch, cmds + BEFORE, &n);
 
+    if (status)
+        return status;
+    status = bare->backend->submit(bare->device, NULL, cmds + first, BEFORE - first + n,
+                                   sizeof(cmds[0]), NULL, 0, &value, &bare->err);
     if (status)
         return bare_failed(bare, "submit", status);
     bare_note(bare, value);
