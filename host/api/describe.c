@@ -256,7 +256,8 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .cache_evicted = atomic_load(&device->cache.evicted),
                         .faults = atomic_load(&count->faults),
                         .derived_fills = atomic_load(&count->derived_fills),
-                        .derived_hits = atomic_load(&count->derived_hits)};
+                        .derived_hits = atomic_load(&count->derived_hits),
+                        .captured_launches = streams.captured};
 
     give(out, &stats, sizeof(stats));
 }

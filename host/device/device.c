@@ -123,6 +123,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     device->name = entry->name;
     device->backend = &entry->plugin->backend;
     device->info = entry->info;
+    if (config->capture && entry->plugin->capture.record)
+        device->capture = &entry->plugin->capture;
     device->opens = 1;
     if (config->compile_ahead)
         device->compiler =
@@ -402,34 +404,29 @@ void device_reached(frit_device *device, uint64_t value)
     raise_to(&device->last_value, value);
 }
 
-frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
-                          uint64_t *value, frit_err *err)
+/* Inside the baton, after a call that handed commands over. */
+static void note_submit(frit_device *device, uint64_t value)
 {
-    uint64_t begun = timeline_begin();
     frit_err detail = ERR_INIT;
-    frit_status st;
 
-    pthread_mutex_lock(&device->submit);
-    st = fail_from(err,
-                   device->backend->submit(device->self, NULL, cmds, count, sizeof(*cmds), NULL, 0,
-                                           value, err),
-                   "submit");
-    if (st >= 0) {
-        device_reached(device, *value);
-        atomic_store_explicit(&device->submits, atomic_load(&device->submits) + 1,
-                              memory_order_relaxed);
-    }
+    device_reached(device, value);
+    atomic_store_explicit(&device->submits, atomic_load(&device->submits) + 1,
+                          memory_order_relaxed);
     /* Work that ran inside submit has failed by now or never.  It has run in any case, so that a
      * wait that fails is a failure of the commands and not a refusal.  Asked while the driver's
      * queue is still this core's. */
-    if (st >= 0 && device->info->caps & FRIT_CAP_INLINE_QUEUE &&
-        device_wait(device, *value, &detail))
-        lineage_report(device->lineage, &(struct lineage_report){.from = *value,
-                                                                 .to = *value,
+    if (device->info->caps & FRIT_CAP_INLINE_QUEUE && device_wait(device, value, &detail))
+        lineage_report(device->lineage, &(struct lineage_report){.from = value,
+                                                                 .to = value,
                                                                  .command = FRIT_ALL_COMMANDS,
                                                                  .reason = &detail});
-    pthread_mutex_unlock(&device->submit);
-    timeline_end(begun, "device", str_of("submit"));
+}
+
+/* Outside of the baton, after such a call. */
+static frit_status end_submit(frit_device *device, frit_status st, uint64_t begun, const char *slot,
+                              frit_err *err)
+{
+    timeline_end(begun, "device", str_of(slot));
     if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))
         memory_poll(device->memory, PROGRESS_ASK);
     retired_reap(device);
@@ -437,4 +434,57 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
         return FRIT_OK;
     device_explain_loss(device, err);
     return st;
+}
+
+frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
+                          uint64_t *value, frit_err *err)
+{
+    uint64_t begun = timeline_begin();
+    frit_status st;
+
+    pthread_mutex_lock(&device->submit);
+    st = fail_from(err,
+                   device->backend->submit(device->self, NULL, cmds, count, sizeof(*cmds), NULL, 0,
+                                           value, err),
+                   "submit");
+    if (st >= 0)
+        note_submit(device, *value);
+    pthread_mutex_unlock(&device->submit);
+    return end_submit(device, st, begun, "submit", err);
+}
+
+frit_status device_replay(frit_device *device, frit_recording *recording, const void *block,
+                          uint64_t *value, frit_err *err)
+{
+    uint64_t begun = timeline_begin();
+    frit_status st;
+
+    pthread_mutex_lock(&device->submit);
+    st =
+        fail_from(err, device->capture->replay(device->self, recording, block, NULL, 0, value, err),
+                  "replay");
+    if (st >= 0)
+        note_submit(device, *value);
+    pthread_mutex_unlock(&device->submit);
+    return end_submit(device, st, begun, "replay", err);
+}
+
+frit_status device_record(frit_device *device, const frit_cmd *cmds, uint32_t count,
+                          const frit_param *params, uint32_t n_params, frit_recording **out)
+{
+    uint64_t begun = timeline_begin();
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    *out = NULL;
+    pthread_mutex_lock(&device->submit);
+    st = fail_from(&err,
+                   device->capture->record(device->self, NULL, cmds, count, sizeof(*cmds), params,
+                                           n_params, sizeof(*params), out, &err),
+                   "record");
+    pthread_mutex_unlock(&device->submit);
+    timeline_end(begun, "device", str_of("record"));
+    if (st < 0 && st != FRIT_UNSUPPORTED)
+        log_write(FRIT_LOG_WARN, "stream", "%s: record: %s", device->name, err.text);
+    return st < 0 ? st : FRIT_OK;
 }

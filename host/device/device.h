@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include <frit/backend.h>
+#include <frit/capture.h>
 #include <frit/frit.h>
 
 #include "base/versioned.h"
@@ -37,6 +38,7 @@ struct device_config {
     int64_t keep_bytes;           /* -1: memory_keep_bytes */
     bool single_stream;           /* one for all threads */
     bool fusion;                  /* ops are run together */
+    bool capture;                 /* submits are recorded where the driver can */
     uint32_t max_blocks;          /* of a search */
     uint64_t max_explorations;    /* 0: no limit */
     uint64_t store_bytes;         /* of known plans, half; of what `cache` has, half */
@@ -94,6 +96,7 @@ struct frit_device {
     const struct device_entry *entry;
     const char *name; /* of the entry */
     const frit_backend *backend;
+    const frit_capture_table *capture; /* NULL: submits are not recorded */
     const frit_device_info *info;
     void *self; /* the driver's */
     struct memory *memory;
@@ -137,6 +140,12 @@ frit_status device_wait(frit_device *device, uint64_t value, frit_err *err);
 bool device_has_reached(frit_device *device, uint64_t value);
 /* One call of the driver's submit: hands `cmds` over and gives the timeline value. */
 frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t count,
+                          uint64_t *value, frit_err *err);
+/* A recording of commands, to be replayed; with frit_device.capture. */
+frit_status device_record(frit_device *device, const frit_cmd *cmds, uint32_t count,
+                          const frit_param *params, uint32_t n_params, frit_recording **out);
+/* As device_submit, with the commands of a recording. */
+frit_status device_replay(frit_device *device, frit_recording *recording, const void *block,
                           uint64_t *value, frit_err *err);
 /* The timeline was told to reach `value`. */
 void device_reached(frit_device *device, uint64_t value);

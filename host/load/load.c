@@ -246,11 +246,14 @@ static frit_status take_driver(struct registry *registry, struct plugin *plugin,
                                const void *backend)
 {
     const void *native = table_of(plugin, FRIT_NATIVE_TABLE);
+    const void *capture = table_of(plugin, FRIT_CAPTURE_TABLE);
     const struct plugin *other;
 
     TRY(driver_take(plugin, backend));
     if (native)
         TRY(table_take_native(plugin, native));
+    if (capture)
+        TRY(table_take_capture(plugin, capture));
     other = taken_by(registry, plugin);
     if (other)
         return plugin_refuse(plugin, FRIT_REASON_SHADOWED,
@@ -322,6 +325,7 @@ frit_status plugin_load(struct registry *registry, const struct candidate *candi
         plugin->backend = (frit_backend){0};
         plugin->fusers = (frit_fuser_table){0};
         plugin->native = (frit_native_table){0};
+        plugin->capture = (frit_capture_table){0};
         plugin->n_ops = 0;
         plugin->driver[0] = '\0';
         plugin->n_devices = 0;

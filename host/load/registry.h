@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include <frit/capture.h>
 #include <frit/custom.h>
 #include <frit/fuser.h>
 #include <frit/native.h>
@@ -49,6 +50,7 @@ struct plugin {
     frit_backend backend;
     frit_fuser_table fusers;
     frit_native_table native;
+    frit_capture_table capture;
     /* Its custom ops, in the table's order. */
     uint32_t n_ops;
     struct plugin_op *ops;

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "device/prepared_cache.h"
 #include "run/bind_derived.h"
+#include "run/capture.h"
 
 /* ---- life ---- */
 
@@ -30,6 +31,7 @@ void bound_plan_destroy(struct bound_plan *bound)
 {
     if (!bound)
         return;
+    capture_destroy(bound->capture);
     for (uint32_t i = 0; i < bound->n_launches; i++) {
         prepared_unref(bound->launches[i].prepared);
         program_unref(program_of(bound->launches[i].launch.program));
@@ -47,7 +49,7 @@ uint64_t bound_plan_bytes(const struct bound_plan *bound)
     return sizeof(*bound) + arena_bytes(&bound->arena) +
            (uint64_t)bound->launches_capacity * sizeof(*bound->launches) +
            (uint64_t)bound->buffers_capacity * sizeof(*bound->buffers) +
-           (uint64_t)bound->cmds_capacity * sizeof(*bound->cmds);
+           (uint64_t)bound->cmds_capacity * sizeof(*bound->cmds) + capture_bytes(bound->capture);
 }
 
 /* ---- recording ---- */

@@ -129,6 +129,8 @@ struct bound_list {
     uint32_t count;
 };
 
+struct capture;
+
 struct bound_plan {
     struct cache_entry entry; /* first; of the device's cache, while a bound_cache has it */
     struct bound_cache *cache;
@@ -153,6 +155,10 @@ struct bound_plan {
     uint32_t n_dropped;  /* of the dying, while it is replayed */
     frit_cmd *cmds;
     uint32_t cmds_capacity;
+    struct capture *capture; /* NULL: nothing is recorded */
+    uint64_t n_replays;
+    uint32_t n_captured; /* launches of the last replay that were recorded */
+    bool grew;           /* by a recording, since its bytes were counted */
 };
 
 /* NULL without memory. */

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "device/prepared_cache.h"
+#include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
 #include "run/replay_derived.h"
@@ -225,6 +226,17 @@ static void write_spaces(struct bound_launch *l)
     }
 }
 
+static bool write_addresses(struct bound_plan *bound, uint32_t from, uint32_t end)
+{
+    for (uint32_t i = from; i < end; i++) {
+        if (!write_args(&bound->launches[i]))
+            return false;
+        if (bound->launches[i].n_spaces || bound->launches[i].launch.n_derived)
+            write_spaces(&bound->launches[i]);
+    }
+    return true;
+}
+
 /* Gives the first `n` buffers back. */
 static void drop_memory(struct bound_plan *bound, uint32_t n)
 {
@@ -358,22 +370,52 @@ static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
     return from + 1;
 }
 
+static frit_status make_cmds(struct bound_plan *bound, const frit_device *device, uint32_t from,
+                             uint32_t end, uint32_t *n, frit_err *err)
+{
+    for (uint32_t i = from; i < end; i++)
+        TRY(add_cmds(bound, device, &bound->launches[i], n, err));
+    return FRIT_OK;
+}
+
+/* By a recording, if there is one now; where it fails it is dropped. */
+static frit_status submit_launches(struct bound_plan *bound, frit_device *device, uint32_t from,
+                                   uint32_t end, uint64_t *value, frit_err *err)
+{
+    frit_err why = ERR_INIT;
+    uint32_t n = 0;
+
+    if (!capture_fits(bound, from)) {
+        TRY(make_cmds(bound, device, from, end, &n, err));
+        capture_record(bound, device, from, end, bound->cmds, n);
+    }
+    if (capture_fits(bound, from)) {
+        if (capture_replay(bound, device, from, value, &why) == FRIT_OK) {
+            bound->n_captured += end - from;
+            return FRIT_OK;
+        }
+        capture_drop(bound, from);
+        if (!write_addresses(bound, from, end))
+            return fail(err, FRIT_INTERNAL, "a value begins elsewhere than before");
+    }
+    if (n == 0)
+        TRY(make_cmds(bound, device, from, end, &n, err));
+    return device_submit(device, bound->cmds, n, value, err);
+}
+
 static frit_status submit_next(struct bound_plan *bound, frit_device *device, uint32_t stream,
                                uint32_t from, struct failure **late, frit_err *err)
 {
     struct lineage_batch batch = {0};
-    uint32_t end = submit_end(bound, from), n = 0;
+    uint32_t end = submit_end(bound, from);
     uint64_t value = 0;
-    frit_status st = FRIT_OK;
+    frit_status st;
 
     replay_enter(bound, device, from, end, stream, &batch);
-    for (uint32_t i = from; i < end && !st; i++)
-        st = add_cmds(bound, device, &bound->launches[i], &n, err);
-    if (!st)
-        st = device_submit(device, bound->cmds, n, &value, err);
+    st = submit_launches(bound, device, from, end, &value, err);
     if (st == FRIT_NO_DEVICE_MEMORY && from) {
         memory_trim(device->memory, false);
-        st = device_submit(device, bound->cmds, n, &value, err);
+        st = submit_launches(bound, device, from, end, &value, err);
     }
     if (batch.first)
         lineage_end(device->lineage, &batch, 0, st ? 0 : value);
@@ -444,13 +486,13 @@ static bool write_launches(struct bound_plan *bound, const struct segment *segme
     return true;
 }
 
-static bool write_addresses(struct bound_plan *bound)
+/* Recordings get them in a block. */
+static bool write_all_addresses(struct bound_plan *bound)
 {
-    for (uint32_t i = 0; i < bound->n_launches; i++) {
-        if (!write_args(&bound->launches[i]))
+    for (uint32_t at = 0, end; at < bound->n_launches; at = end) {
+        end = submit_end(bound, at);
+        if (!capture_fits(bound, at) && !write_addresses(bound, at, end))
             return false;
-        if (bound->launches[i].n_spaces || bound->launches[i].launch.n_derived)
-            write_spaces(&bound->launches[i]);
     }
     return true;
 }
@@ -462,6 +504,7 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     frit_status st;
 
     *late = NULL;
+    bound->n_captured = 0;
     if (!up_to_date(bound) || !write_launches(bound, segment))
         return FRIT_UNSUPPORTED;
     st = take_memory(bound, device, &err);
@@ -473,7 +516,7 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
         return st;
     }
     replay_note_writers(bound, device);
-    st = write_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
+    st = write_all_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
         replay_restore_writers(bound, device);
@@ -481,6 +524,7 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     } else {
         replay_count_derived(bound, device);
     }
+    bound->n_replays += !st;
     replay_drop_derived(bound);
     return st;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include <frit/backend.h>
+#include <frit/capture.h>
 
 #include "emit/spirv/spirv.h"
 #include "kernels.h"
@@ -200,6 +201,8 @@ struct device {
     struct queue queue;
     struct spirv_target target;
     struct kernels_device kernels;
+    pthread_mutex_t code_lock; /* of pipelines that recordings want */
+    bool has_code_lock;
     VkPipelineLayout layout;
     VkPipelineCache cache;
     uint64_t kept_bytes; /* of the cache, as it was read */
@@ -207,14 +210,28 @@ struct device {
 
 /* ---- kernels ---- */
 
-/* Compiled code: two pipelines for each phase. */
+/* Of a phase: for any arguments, and where the address of each is a multiple of SPIRV_ALIGN. */
+struct pipelines {
+    VkPipeline any, aligned;
+};
+
+/* Words of a phase whose pipelines are made when they are wanted. */
+struct far_words {
+    struct spirv_code any, aligned;
+};
+
+/* Compiled code.  Where small blocks of words stand in push constants, recordings want pipelines
+ * that take the block by address as well. */
 struct code {
     uint32_t n_phases;
     bool inside; /* the block of words stands in push constants, for all phases */
-    struct {
-        VkPipeline any, aligned; /* where every argument's address is a multiple of SPIRV_ALIGN */
-    } phases[];
+    struct pipelines *near;
+    struct pipelines *far; /* with `inside`; under the device's lock, NULL until wanted */
+    struct far_words *words;
 };
+
+/* The pipelines that take the block by address, aligned or any.  Threads: any. */
+frit_status code_by_address(struct device *device, struct code *code, bool aligned, frit_err *err);
 
 /* The entry point "main" of a module's words; `subgroups`: it needs what the target promises. */
 frit_status compile_pipeline(struct device *device, const struct spirv_code *code, VkPipeline *out,
@@ -236,6 +253,13 @@ void queue_close(struct device *device);
 frit_status batch_begin(struct device *device, struct batch **out, frit_err *err);
 /* Orders what was recorded before what comes after. */
 void batch_barrier(struct device *device, struct batch *batch);
+/* The same in two steps, for a command buffer of the caller's: begins it, with these flags; ends
+ * it; hands it over, any number of times. */
+frit_status batch_open(struct device *device, struct batch *batch, VkCommandBufferUsageFlags flags,
+                       frit_err *err);
+frit_status batch_close(struct device *device, struct batch *batch, frit_err *err);
+frit_status batch_submit(struct device *device, struct batch *batch, uint64_t *value,
+                         frit_err *err);
 /* Submits; open spans of both rings are free when its value is reached.  A batch that is not ended
  * was never begun. */
 frit_status batch_end(struct device *device, struct batch *batch, uint64_t *value, frit_err *err);
@@ -245,6 +269,8 @@ frit_status queue_room(struct device *device, struct ring *ring, uint64_t bytes,
                        void *into, uint64_t *offset, frit_err *err);
 /* Waits until `value` is reached, without the lock or with it. */
 frit_status queue_await(struct device *device, uint64_t value, uint64_t timeout_ns, frit_err *err);
+/* The same under the lock, for room in the queue itself; notes a loss, and what is reached. */
+frit_status queue_await_own(struct device *device, uint64_t value, frit_err *err);
 /* Takes note of what is reached; reads that are done are copied to where they are wanted. */
 void queue_refresh(struct device *device);
 /* A value that is reached already; only when everything is. */
@@ -291,6 +317,16 @@ extern const frit_str foreign_formats[1];
 frit_status foreign_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
                          frit_kernel **kernel, frit_err *err);
 void foreign_unload(void *self, frit_kernel *kernel);
+
+/* ---- slots of frit.capture/1 ---- */
+
+frit_status capture_record(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                           uint32_t stride, const frit_param *params, uint32_t n_params,
+                           uint32_t param_stride, frit_recording **out, frit_err *err);
+frit_status capture_replay(void *self, frit_recording *recording, const void *block,
+                           const frit_point *waits, uint32_t n_waits, uint64_t *value,
+                           frit_err *err);
+void capture_release(void *self, frit_recording *recording);
 
 /* ---- slots of frit.fuser/1 ---- */
 

@@ -61,8 +61,8 @@ struct push {
 };
 
 /* Addresses, then parameters, of each space; whether all addresses are aligned. */
-static bool fill_block(const struct kernels_launch *kernel, const frit_launch *launch,
-                       uint64_t *words)
+static bool fill_records(const struct kernels_launch *kernel, const frit_launch *launch,
+                         uint64_t *words)
 {
     const uint32_t *args = kernel->args;
     const uint64_t *params = kernel->words;
@@ -81,72 +81,79 @@ static bool fill_block(const struct kernels_launch *kernel, const frit_launch *l
     return bits % SPIRV_ALIGN == 0;
 }
 
-/* How the spaces of a kernel are found by the numbers of groups: see spirv.h. */
-struct tables {
-    uint32_t shift, n_first, n_table;
-};
-
-static struct tables size_tables(const struct kernels_launch *kernel)
+struct block block_of(const struct kernels_launch *kernel)
 {
     uint32_t groups = kernel->first ? kernel->first[kernel->n_spaces] : 0;
-    struct tables t = {.n_first = kernel->first ? kernel->n_spaces + 1 : 0};
+    struct block b = {.n_first = kernel->first ? kernel->n_spaces + 1 : 0};
 
-    while (groups >> t.shift > MOST_TABLE)
-        t.shift++;
-    t.n_table = (groups + (1u << t.shift) - 1) >> t.shift;
-    return t;
+    b.n_words = kernel->n_spaces * (kernel->n_args + kernel->n_words);
+    while (groups >> b.shift > MOST_TABLE)
+        b.shift++;
+    b.n_table = (groups + (1u << b.shift) - 1) >> b.shift;
+    b.bytes = b.n_words * sizeof(uint64_t) + (b.n_first + b.n_table) * sizeof(uint32_t);
+    return b;
 }
 
-static void fill_tables(const struct kernels_launch *kernel, const struct tables *t, uint32_t *to)
+static void fill_tables(const struct kernels_launch *kernel, const struct block *b, uint32_t *to)
 {
-    uint32_t *table = to + t->n_first;
+    uint32_t *table = to + b->n_first;
     uint32_t space = 0;
 
-    memcpy(to, kernel->first, t->n_first * sizeof *to);
-    for (uint32_t i = 0; i < t->n_table; i++) {
-        while (kernel->first[space + 1] <= i << t->shift)
+    memcpy(to, kernel->first, b->n_first * sizeof *to);
+    for (uint32_t i = 0; i < b->n_table; i++) {
+        while (kernel->first[space + 1] <= i << b->shift)
             space++;
         table[i] = space;
     }
 }
 
+bool block_fill(const struct block *b, const struct kernels_launch *kernel,
+                const frit_launch *launch, void *to)
+{
+    uint64_t *words = to;
+
+    if (kernel->first)
+        fill_tables(kernel, b, (uint32_t *)(void *)(words + b->n_words));
+    return fill_records(kernel, launch, words);
+}
+
+/* Of a block at an address; how many words are pushed. */
+static uint32_t push_address(const struct block *b, const struct kernels_launch *kernel,
+                             uint64_t address, struct push *push)
+{
+    const uint64_t tables = address + b->n_words * sizeof(uint64_t);
+
+    push->words[SPIRV_RECORDS] = address;
+    if (!kernel->first)
+        return 1;
+    push->words[SPIRV_FIRST] = tables;
+    push->words[SPIRV_TABLE] = tables + b->n_first * sizeof(uint32_t);
+    push->words[SPIRV_SHIFT] = b->shift;
+    return SPIRV_SPACE_WORDS;
+}
+
+/* Puts the block into push constants, or into the ring; `n`: words that are pushed. */
 static frit_status place_block(struct recording *r, const struct kernels_launch *kernel,
-                               const frit_launch *launch, struct push *push, bool *aligned,
-                               frit_err *err)
+                               const frit_launch *launch, struct push *push, uint32_t *n,
+                               bool *aligned, frit_err *err)
 {
     const frit_memory *params = &r->device->queue.params;
     const struct code *code = kernel->code;
-    const struct tables t = size_tables(kernel);
-    uint64_t bytes, offset;
+    const struct block b = block_of(kernel);
+    uint64_t offset;
     frit_status status;
 
     if (code->inside) {
-        *aligned = fill_block(kernel, launch, push->words);
+        *n = b.n_words;
+        *aligned = block_fill(&b, kernel, launch, push->words);
         return FRIT_OK;
     }
-    bytes = (uint64_t)kernel->n_spaces * (kernel->n_args + kernel->n_words) * sizeof(uint64_t);
-    status = record_take(r, bytes + (t.n_first + t.n_table) * sizeof(uint32_t), &offset, err);
+    status = record_take(r, b.bytes, &offset, err);
     if (status)
         return status;
-    *aligned = fill_block(kernel, launch, (uint64_t *)(void *)(params->mapped + offset));
-    push->words[SPIRV_RECORDS] = params->address + offset;
-    if (!kernel->first)
-        return FRIT_OK;
-    offset += bytes;
-    fill_tables(kernel, &t, (uint32_t *)(void *)(params->mapped + offset));
-    push->words[SPIRV_FIRST] = params->address + offset;
-    push->words[SPIRV_TABLE] = params->address + offset + t.n_first * sizeof(uint32_t);
-    push->words[SPIRV_SHIFT] = t.shift;
+    *aligned = block_fill(&b, kernel, launch, params->mapped + offset);
+    *n = push_address(&b, kernel, params->address + offset, push);
     return FRIT_OK;
-}
-
-static uint32_t count_push(const struct kernels_launch *kernel)
-{
-    const struct code *code = kernel->code;
-
-    if (code->inside)
-        return kernel->n_args + kernel->n_words;
-    return kernel->first ? SPIRV_SPACE_WORDS : 1;
 }
 
 /* ---- dispatches ---- */
@@ -173,29 +180,48 @@ void record_grid(struct recording *r, const uint32_t grid[3])
             }
 }
 
-static frit_status record_kernel(struct recording *r, const struct kernels_launch *kernel,
-                                 const frit_launch *launch, frit_err *err)
+/* `n` words of the push constants are meant. */
+static void record_phases(struct recording *r, const struct kernels_launch *kernel,
+                          struct push *push, uint32_t n, const struct pipelines *pipelines,
+                          bool aligned)
 {
     const struct device_api *api = &r->device->api;
-    const struct code *code = kernel->code;
-    struct push push = {0};
-    uint32_t n = count_push(kernel);
-    bool aligned;
-    frit_status status = place_block(r, kernel, launch, &push, &aligned, err);
 
-    if (status)
-        return status;
     if (n)
         api->CmdPushConstants(r->batch->cmds, r->device->layout, VK_SHADER_STAGE_COMPUTE_BIT,
-                              SPIRV_HEAD, n * (uint32_t)sizeof(uint64_t), push.words);
+                              SPIRV_HEAD, n * (uint32_t)sizeof(uint64_t), push->words);
     for (uint32_t i = 0; i < kernel->n_phases; i++) {
         if (i > 0)
             batch_barrier(r->device, r->batch);
         api->CmdBindPipeline(r->batch->cmds, VK_PIPELINE_BIND_POINT_COMPUTE,
-                             aligned ? code->phases[i].aligned : code->phases[i].any);
+                             aligned ? pipelines[i].aligned : pipelines[i].any);
         record_grid(r, kernel->grid[i]);
     }
-    return FRIT_OK;
+}
+
+static frit_status record_kernel(struct recording *r, const struct kernels_launch *kernel,
+                                 const frit_launch *launch, frit_err *err)
+{
+    const struct code *code = kernel->code;
+    struct push push = {0};
+    uint32_t n;
+    bool aligned;
+    frit_status status = place_block(r, kernel, launch, &push, &n, &aligned, err);
+
+    if (!status)
+        record_phases(r, kernel, &push, n, code->near, aligned);
+    return status;
+}
+
+void record_by_address(struct recording *r, const struct kernels_launch *kernel, uint64_t address,
+                       bool aligned)
+{
+    const struct block b = block_of(kernel);
+    const struct code *code = kernel->code;
+    struct push push = {0};
+    uint32_t n = push_address(&b, kernel, address, &push);
+
+    record_phases(r, kernel, &push, n, code->inside ? code->far : code->near, aligned);
 }
 
 /* Room for so many words of a launch. */
@@ -213,17 +239,25 @@ static frit_status grow_words(struct device *device, uint32_t n, frit_err *err)
     return FRIT_OK;
 }
 
+frit_status launch_kernels(struct device *device, const frit_launch *launch,
+                           struct kernels_launch *out, frit_err *err)
+{
+    struct queue *queue = &device->queue;
+    frit_status status;
+
+    *out = (struct kernels_launch){0};
+    status = kernels_launch(launch, queue->words, queue->n_words, out, err);
+    if (!status || out->total_words <= queue->n_words)
+        return status;
+    status = grow_words(device, out->total_words, err);
+    return status ? status : kernels_launch(launch, queue->words, queue->n_words, out, err);
+}
+
 frit_status record_launch(struct recording *r, const frit_launch *launch, frit_err *err)
 {
-    struct queue *queue = &r->device->queue;
-    struct kernels_launch kernel = {0};
-    frit_status status = kernels_launch(launch, queue->words, queue->n_words, &kernel, err);
+    struct kernels_launch kernel;
+    frit_status status = launch_kernels(r->device, launch, &kernel, err);
 
-    if (status && kernel.total_words > queue->n_words) {
-        status = grow_words(r->device, kernel.total_words, err);
-        if (!status)
-            status = kernels_launch(launch, queue->words, queue->n_words, &kernel, err);
-    }
     if (status)
         return status;
     do {

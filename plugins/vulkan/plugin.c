@@ -163,9 +163,18 @@ static const void *plugin_interface(void *instance, frit_str id)
         .from_state = fuser_from_state,
     };
 
+    static const frit_capture_table capture = {
+        .struct_size = sizeof(frit_capture_table),
+        .record = capture_record,
+        .replay = capture_replay,
+        .release = capture_release,
+    };
+
     (void)instance;
     if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
         return &backend;
+    if (plug_is(id, FRIT_STR(FRIT_CAPTURE_TABLE)))
+        return &capture;
     return plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)) ? &fuser : NULL;
 }
 

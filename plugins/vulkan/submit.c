@@ -31,7 +31,7 @@ static frit_status check_copy(struct device *device, const frit_cmd *cmd, frit_e
     return status;
 }
 
-static frit_status check_command(struct device *device, const frit_cmd *cmd, frit_err *err)
+frit_status submit_check(struct device *device, const frit_cmd *cmd, frit_err *err)
 {
     switch (cmd->kind) {
     case FRIT_CMD_COPY:
@@ -88,7 +88,7 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
     uint32_t from = 0; /* first command of the part that is recorded */
 
     for (uint32_t i = 0; i < count && !status; i++)
-        status = check_command(device, command(cmds, stride, i), err);
+        status = submit_check(device, command(cmds, stride, i), err);
     if (!status)
         status = record_begin(&r, err);
     if (status)

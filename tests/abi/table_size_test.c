@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <frit/capture.h>
 #include <frit/custom.h>
 #include <frit/frit.h>
 #include <frit/fuser.h>
@@ -25,7 +26,7 @@ static char folder[] = "/tmp/frit-table-size-XXXXXX";
 /* ---- what there is to resize ---- */
 
 /* What a plugin offers; 0: any. */
-enum { DRIVER = 1, FUSERS = 2, OPS = 4 };
+enum { DRIVER = 1, FUSERS = 2, OPS = 4, RECORDS = 8 };
 
 struct table {
     const char *name;
@@ -61,6 +62,7 @@ static const struct table plugin_tables[] = {
     REQUIRED(FRIT_FUSER_TABLE, FUSERS, frit_fuser_table, finish),
     REQUIRED(FRIT_NATIVE_TABLE, DRIVER, frit_native_table, get),
     REQUIRED(FRIT_OPS_TABLE, OPS, frit_ops_table, ops),
+    REQUIRED(FRIT_CAPTURE_TABLE, RECORDS, frit_capture_table, release),
 };
 
 /* It stays in its place, where there is no room for more. */
@@ -87,6 +89,7 @@ static const struct resized plugins[] = {
     {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS, true, false},
     {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS, false, false},
     {"reference", REFERENCE, "reference:0", DRIVER, false, true},
+    {"reference", LATE, "reference:0", DRIVER | RECORDS, false, true},
     {"cpu", CPU, "cpu:0", DRIVER | FUSERS, false, true},
     {"org.frit.blocks", BLOCKS, "reference:0", FUSERS, false, true},
     {"fake-ops", CUSTOM_OPS, "reference:0", OPS, false, true},

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "commands.h"
 #include "wrong.h"
 
 #ifndef WRONG_ID
@@ -420,10 +421,60 @@ static frit_status memory_read(void *self, const frit_transfer *from, void *into
     return status;
 }
 
+/* ---- frit.capture/1 ---- */
+
+static frit_status record(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_param *params, uint32_t n_params,
+                          uint32_t param_stride, frit_recording **out, frit_err *err)
+{
+    const struct fake *fake = fake_of(self);
+    struct room room = {0};
+    uint64_t value;
+
+    (void)recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
+    room.at = fake->core->mem_alloc(fake->host->self, room.used, 64);
+    if (!room.at)
+        return fake_fail(fake, err, FRIT_NO_HOST_MEMORY, "no memory for a recording");
+    room.used = 0;
+    *out = recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
+    return WRONG == WRONG_RECORDS ? submit(self, queue, cmds, count, stride, NULL, 0, &value, err)
+                                  : FRIT_OK;
+}
+
+/* What is wrong stays as it was recorded. */
+static bool is_baked(const frit_param *param)
+{
+    return (WRONG == WRONG_BAKED_SCALAR && param->kind == FRIT_PARAM_SCALAR) ||
+           (WRONG == WRONG_BAKED_PLACE && param->kind == FRIT_PARAM_ARG) ||
+           (WRONG == WRONG_BAKED_INPUT && param->kind == FRIT_PARAM_ARG && param->index == 0);
+}
+
+static frit_status replay(void *self, frit_recording *recording, const void *block,
+                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+{
+    for (uint32_t i = 0; i < recording->n_params; i++)
+        if (!is_baked(&recording->params[i]))
+            recording_put(recording->cmds, &recording->params[i], block);
+    return submit(self, NULL, recording->cmds, recording->n_cmds, sizeof(*recording->cmds), waits,
+                  n_waits, value, err);
+}
+
+static void release(void *self, frit_recording *recording)
+{
+    const struct fake *fake = fake_of(self);
+
+    fake->core->mem_free(fake->host->self, recording);
+}
+
+static const frit_capture_table captures = {
+    .struct_size = sizeof(captures), .record = record, .replay = replay, .release = release};
+
 /* ---- the plugin ---- */
 
 static const void *get_interface(void *instance, frit_str id)
 {
+    if (id.len == sizeof(FRIT_CAPTURE_TABLE) - 1 && memcmp(id.ptr, FRIT_CAPTURE_TABLE, id.len) == 0)
+        return &captures;
     return id.len == sizeof(FRIT_FUSER_TABLE) - 1 && memcmp(id.ptr, FRIT_FUSER_TABLE, id.len) == 0
                ? &wrong_fusers
                : fake_get_interface(instance, id);

@@ -351,6 +351,8 @@ static int run_cold(const struct bench *bench, const struct program_row *row, st
         is_optimiser(row) ? MOST_LAUNCHES : 0);
     add(out, "bound_per_step", "of these by bound plans",
         (double)(after.bound_launches - before.bound_launches) / WARM_STEPS, 0);
+    add(out, "captured_per_step", "of these by recordings of the driver",
+        (double)(after.captured_launches - before.captured_launches) / WARM_STEPS, 0);
     return end_program(&place, s);
 }
 

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include <frit/backend.h>
+#include <frit/capture.h>
 #include <frit/fuser.h>
 #include <frit/native.h>
 #include <frit/plugin.h>
@@ -21,8 +22,9 @@ struct bare {
     frit_host_root root;
     void *instance;
     const frit_backend *backend;
-    const frit_fuser_table *fusers;  /* NULL: none */
-    const frit_native_table *native; /* of the driver, while there is a guest; NULL: none */
+    const frit_fuser_table *fusers;    /* NULL: none */
+    const frit_native_table *native;   /* of the driver, while there is a guest; NULL: none */
+    const frit_capture_table *capture; /* NULL: none */
     frit_device_info info;
     void *device;
     uint64_t last;          /* value of the last write, read or submit */
@@ -134,6 +136,28 @@ void bare_prepare(struct bare *bare, const struct bare_launch *launch, struct ba
 void bare_release(const frit_program *program, struct bare_answer *answer);
 /* What it says of an output. */
 const frit_output_spec *bare_output(const struct bare_answer *answer, uint32_t output);
+/* Where prepare wants it; a failure is told. */
+frit_status bare_compile(struct bare *bare, const struct bare_launch *launch,
+                         struct bare_answer *answer);
+/* What a launch needs beside its arguments. */
+struct bare_extras {
+    frit_allocation workspace;
+    struct bare_derived own, *derived;
+    frit_derived list[BARE_DERIVED];
+};
+
+/* The contract's form of a launch, with memory that the spec wants until bare_unbind, also after a
+ * failure.  Points into itself and the answer. */
+struct bare_bound {
+    frit_launch launch;
+    frit_arg args[BARE_ARGS];
+    frit_scalar scalars[BARE_SCALARS];
+    struct bare_extras extras;
+};
+
+frit_status bare_bind(struct bare *bare, const struct bare_launch *launch,
+                      const struct bare_answer *answer, struct bare_bound *out);
+void bare_unbind(struct bare *bare, struct bare_bound *bound);
 /* Prepares, compiles, runs and waits.  FRIT_UNSUPPORTED where prepare says so or wants other
  * strides. */
 frit_status bare_run(struct bare *bare, const struct bare_launch *launch);

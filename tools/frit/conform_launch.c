@@ -259,13 +259,6 @@ const frit_output_spec *bare_output(const struct bare_answer *answer, uint32_t o
 
 /* ---- running ---- */
 
-/* What a launch needs beside its arguments. */
-struct extras {
-    frit_allocation workspace;
-    struct bare_derived own, *derived;
-    frit_derived list[BARE_DERIVED];
-};
-
 void bare_derived_free(struct bare *bare, struct bare_derived *derived)
 {
     for (uint32_t i = 0; i < derived->n; i++)
@@ -273,7 +266,7 @@ void bare_derived_free(struct bare *bare, struct bare_derived *derived)
     *derived = (struct bare_derived){0};
 }
 
-static void extras_free(struct bare *bare, struct extras *extras)
+static void extras_free(struct bare *bare, struct bare_extras *extras)
 {
     if (extras->workspace.memory)
         bare_free(bare, extras->workspace.memory);
@@ -311,11 +304,11 @@ static frit_status derived_make(struct bare *bare, const frit_launch_spec *spec,
 }
 
 static frit_status extras_make(struct bare *bare, const struct bare_launch *launch,
-                               const frit_launch_spec *spec, struct extras *extras)
+                               const frit_launch_spec *spec, struct bare_extras *extras)
 {
     frit_status status = FRIT_OK;
 
-    *extras = (struct extras){0};
+    *extras = (struct bare_extras){0};
     extras->derived = launch->derived ? launch->derived : &extras->own;
     if (spec->n_derived > BARE_DERIVED)
         return bare_wrong(bare, "prepare wants %u derived pieces of memory", spec->n_derived);
@@ -402,52 +395,72 @@ static frit_status submit(struct bare *bare, const frit_launch *launch)
     return bare_wait(bare, value);
 }
 
+frit_status bare_bind(struct bare *bare, const struct bare_launch *launch,
+                      const struct bare_answer *answer, struct bare_bound *out)
+{
+    frit_status status = extras_make(bare, launch, &answer->spec, &out->extras);
+
+    fill_args(bare, launch, out->args);
+    for (uint32_t i = 0; i < launch->n_scalars; i++) {
+        out->scalars[i] = (frit_scalar){.kind = FRIT_SCALAR_F64};
+        memcpy(&out->scalars[i].bits, &launch->scalars[i], sizeof(out->scalars[i].bits));
+    }
+    out->launch = (frit_launch){.struct_size = sizeof(out->launch),
+                                .n_args = launch->n_in + launch->n_out,
+                                .arg_stride = sizeof(out->args[0]),
+                                .n_scalars = launch->n_scalars,
+                                .n_derived = answer->spec.n_derived,
+                                .cookie = 1,
+                                .program = launch->program,
+                                .spec = &answer->spec,
+                                .variant = &answer->variant,
+                                .args = out->args,
+                                .scalars = out->scalars,
+                                .derived = out->extras.list,
+                                .workspace = out->extras.workspace.memory,
+                                .candidate = launch->candidate};
+    return status;
+}
+
+void bare_unbind(struct bare *bare, struct bare_bound *bound)
+{
+    extras_free(bare, &bound->extras);
+}
+
 frit_status bare_run_prepared(struct bare *bare, const struct bare_launch *launch,
                               const struct bare_answer *answer)
 {
-    frit_scalar scalars[BARE_SCALARS] = {{0}};
-    frit_arg args[BARE_ARGS];
-    struct extras extras;
-    frit_launch given = {.struct_size = sizeof(given),
-                         .n_args = launch->n_in + launch->n_out,
-                         .arg_stride = sizeof(args[0]),
-                         .n_scalars = launch->n_scalars,
-                         .n_derived = answer->spec.n_derived,
-                         .cookie = 1,
-                         .program = launch->program,
-                         .spec = &answer->spec,
-                         .variant = &answer->variant,
-                         .args = args,
-                         .scalars = scalars,
-                         .candidate = launch->candidate};
-    frit_status status = extras_make(bare, launch, &answer->spec, &extras);
+    struct bare_bound bound;
+    frit_status status = bare_bind(bare, launch, answer, &bound);
 
-    fill_args(bare, launch, args);
-    for (uint32_t i = 0; i < launch->n_scalars; i++) {
-        scalars[i].kind = FRIT_SCALAR_F64;
-        memcpy(&scalars[i].bits, &launch->scalars[i], sizeof(scalars[i].bits));
-    }
-    given.workspace = extras.workspace.memory;
-    given.derived = extras.list;
     if (!status)
-        status = submit(bare, &given);
-    extras.derived->valid = !status;
-    extras_free(bare, &extras);
+        status = submit(bare, &bound.launch);
+    bound.extras.derived->valid = !status;
+    bare_unbind(bare, &bound);
     return status;
+}
+
+frit_status bare_compile(struct bare *bare, const struct bare_launch *launch,
+                         struct bare_answer *answer)
+{
+    if (answer->status == FRIT_PREPARE_NEEDS_COMPILE)
+        answer->status = launch->program->table->compile(launch->program->self, launch->candidate,
+                                                         &answer->variant, NULL, &bare->err);
+    return answer->status ? bare_failed(bare, "prepare or compile", answer->status) : FRIT_OK;
 }
 
 static frit_status run_answer(struct bare *bare, const struct bare_launch *launch,
                               struct bare_answer *answer)
 {
+    frit_status status;
+
     if (answer->status == FRIT_PREPARE_RELAYOUT) {
         bare_wrong(bare, "it wants other strides than dense ones");
         return FRIT_UNSUPPORTED;
     }
-    if (answer->status == FRIT_PREPARE_NEEDS_COMPILE)
-        answer->status = launch->program->table->compile(launch->program->self, launch->candidate,
-                                                         &answer->variant, NULL, &bare->err);
-    if (answer->status)
-        return bare_failed(bare, "prepare or compile", answer->status);
+    status = bare_compile(bare, launch, answer);
+    if (status)
+        return status;
     for (uint32_t k = 0; k < launch->n_out; k++)
         if (bare_output(answer, k)->strided) {
             bare_wrong(bare, "it wants outputs that are not dense");

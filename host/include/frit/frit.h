@@ -467,6 +467,7 @@ typedef struct frit_stats {
     uint64_t faults;          /* launches refused with "internal": by a fault of a plugin */
     uint64_t derived_fills;   /* times a launch derived memory from an operand: packed weights */
     uint64_t derived_hits;    /* times one found it as an earlier one had derived it */
+    uint64_t captured_launches; /* of the bound ones, those that the driver had recorded */
 } frit_stats;
 
 /* Fills as much of `out` as its struct_size says the caller knows. */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include <frit/backend.h>
+#include <frit/capture.h>
 #include <frit/native.h>
 
 #include "util/plug.h"
@@ -48,6 +49,14 @@ frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uin
                         frit_err *err);
 frit_status late_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
                       frit_failure *failure, frit_err *err);
+
+/* Slots of frit.capture/1: commands are copied in record, and once more for each replay. */
+frit_status late_record(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                        uint32_t stride, const frit_param *params, uint32_t n_params,
+                        uint32_t param_stride, frit_recording **out, frit_err *err);
+frit_status late_replay(void *self, frit_recording *recording, const void *block,
+                        const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
+void late_release(void *self, frit_recording *recording);
 
 /* Begins the thread; `device` has its instance and inner device. */
 frit_status late_open(struct device *device, frit_err *err);

@@ -761,6 +761,7 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
                                    .keep_bytes = 1 << 20,
                                    .decompose = driver->decompose,
                                    .poison = driver->poison,
+                                   .capture = true,
                                    .store_bytes = 1 << 20,
                                    .registry = &driver->registry,
                                    .seed = &driver->seed,
