@@ -245,11 +245,14 @@ static frit_status take_driver(struct registry *registry, struct plugin *plugin,
                                const void *backend)
 {
     const void *native = table_of(plugin, FRIT_NATIVE_TABLE);
+    const void *profile = table_of(plugin, FRIT_PROFILE_TABLE);
     const struct plugin *other;
 
     TRY(driver_take(plugin, backend));
     if (native)
         TRY(table_take_native(plugin, native));
+    if (profile)
+        TRY(table_take_profile(plugin, profile));
     other = taken_by(registry, plugin);
     if (other)
         return plugin_refuse(plugin, FRIT_REASON_SHADOWED,
@@ -321,6 +324,7 @@ frit_status plugin_load(struct registry *registry, const struct candidate *candi
         plugin->backend = (frit_backend){0};
         plugin->fusers = (frit_fuser_table){0};
         plugin->native = (frit_native_table){0};
+        plugin->profile = (frit_profile_table){0};
         plugin->n_ops = 0;
         plugin->driver[0] = '\0';
         plugin->n_devices = 0;

@@ -13,6 +13,7 @@
 #include <frit/fuser.h>
 #include <frit/native.h>
 #include <frit/plugin.h>
+#include <frit/profile.h>
 
 #include "base/str.h"
 #include "conf/conf.h"
@@ -49,6 +50,7 @@ struct plugin {
     frit_backend backend;
     frit_fuser_table fusers;
     frit_native_table native;
+    frit_profile_table profile;
     /* Its custom ops, in the table's order. */
     uint32_t n_ops;
     struct plugin_op *ops;

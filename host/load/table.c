@@ -41,6 +41,7 @@ static const struct slot fuser_slots[] = {
     SLOT(frit_fuser_table, finish)};
 
 static const struct slot native_slots[] = {SLOT(frit_native_table, get)};
+static const struct slot profile_slots[] = {SLOT(frit_profile_table, clock)};
 static const struct slot ops_slots[] = {SLOT(frit_ops_table, ops)};
 
 #undef SLOT
@@ -56,6 +57,8 @@ static const struct shape fuser_shape =
     SHAPE(frit_fuser_table, FRIT_FUSER_TABLE, finish, fuser_slots);
 static const struct shape native_shape =
     SHAPE(frit_native_table, FRIT_NATIVE_TABLE, get, native_slots);
+static const struct shape profile_shape =
+    SHAPE(frit_profile_table, FRIT_PROFILE_TABLE, clock, profile_slots);
 static const struct shape ops_shape = SHAPE(frit_ops_table, FRIT_OPS_TABLE, ops, ops_slots);
 
 #undef SHAPE
@@ -109,6 +112,11 @@ frit_status table_take_fusers(struct plugin *plugin, const void *table)
 frit_status table_take_native(struct plugin *plugin, const void *table)
 {
     return take(plugin, &native_shape, table, &plugin->native);
+}
+
+frit_status table_take_profile(struct plugin *plugin, const void *table)
+{
+    return take(plugin, &profile_shape, table, &plugin->profile);
 }
 
 frit_status table_take_ops(struct plugin *plugin, const void *table, frit_ops_table *out)

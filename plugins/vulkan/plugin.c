@@ -161,9 +161,14 @@ static const void *plugin_interface(void *instance, frit_str id)
         .from_state = fuser_from_state,
     };
 
+    static const frit_profile_table profile = {.struct_size = sizeof(frit_profile_table),
+                                               .clock = device_clock};
+
     (void)instance;
     if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
         return &backend;
+    if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
+        return &profile;
     return plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)) ? &fuser : NULL;
 }
 

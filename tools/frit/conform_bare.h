@@ -10,6 +10,7 @@
 #include <frit/backend.h>
 #include <frit/fuser.h>
 #include <frit/plugin.h>
+#include <frit/profile.h>
 
 #include "conform_lab.h"
 
@@ -20,7 +21,8 @@ struct bare {
     frit_host_root root;
     void *instance;
     const frit_backend *backend;
-    const frit_fuser_table *fusers; /* NULL: none */
+    const frit_fuser_table *fusers;
+    const frit_profile_table *profile; /* NULL: there is none */ /* NULL: none */
     frit_device_info info;
     void *device;
     uint64_t last;          /* value of the last write, read or submit */
