@@ -265,11 +265,14 @@ static frit_status take_tables(struct registry *registry, struct plugin *plugin)
     const void *backend = table_of(plugin, FRIT_BACKEND);
     const void *fusers = table_of(plugin, FRIT_FUSER_TABLE);
     const void *ops = table_of(plugin, FRIT_OPS_TABLE);
+    const void *collective = table_of(plugin, FRIT_COLLECTIVE_TABLE);
 
-    if (!backend && !fusers && !ops && !table_of(plugin, "frit.collective/1"))
+    if (!backend && !fusers && !ops && !collective)
         return plugin_refuse(plugin, FRIT_REASON_NO_INTERFACE, "%s", "");
     if (fusers)
         TRY(table_take_fusers(plugin, fusers));
+    if (collective)
+        TRY(table_take_collective(plugin, collective));
     if (backend)
         TRY(take_driver(registry, plugin, backend));
     else
@@ -277,6 +280,7 @@ static frit_status take_tables(struct registry *registry, struct plugin *plugin)
                  fusers && ops ? "offers fusers and ops"
                  : fusers      ? "offers fusers"
                  : ops         ? "offers ops"
+                 : collective  ? "offers a collective engine"
                                : "offers neither driver nor fusers nor ops");
     return ops ? ops_take(&registry->arena, plugin, ops) : FRIT_OK;
 }
@@ -325,6 +329,7 @@ frit_status plugin_load(struct registry *registry, const struct candidate *candi
         plugin->fusers = (frit_fuser_table){0};
         plugin->native = (frit_native_table){0};
         plugin->profile = (frit_profile_table){0};
+        plugin->collective = (frit_collective_table){0};
         plugin->n_ops = 0;
         plugin->driver[0] = '\0';
         plugin->n_devices = 0;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include <frit/collective.h>
 #include <frit/custom.h>
 #include <frit/fuser.h>
 #include <frit/native.h>
@@ -51,6 +52,7 @@ struct plugin {
     frit_fuser_table fusers;
     frit_native_table native;
     frit_profile_table profile;
+    frit_collective_table collective;
     /* Its custom ops, in the table's order. */
     uint32_t n_ops;
     struct plugin_op *ops;
