@@ -255,7 +255,9 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .compiles_cancelled = atomic_load(&count->compiles_cancelled),
                         .cache_bytes_now = atomic_load(&device->cache.bytes),
                         .cache_evicted = atomic_load(&device->cache.evicted),
-                        .faults = atomic_load(&count->faults)};
+                        .faults = atomic_load(&count->faults),
+                        .derived_fills = atomic_load(&count->derived_fills),
+                        .derived_hits = atomic_load(&count->derived_hits)};
 
     give(out, &stats, sizeof(stats));
 }

@@ -18,6 +18,8 @@
 #include "plan/automaton.h"
 #include "search/fuser.h"
 
+enum { MOST_FAILURES = 4096 }; /* that are told one by one in a wait */
+
 /* Tells a device from a closed one at the same address. */
 static atomic_uint_least64_t last_id;
 
@@ -130,9 +132,10 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     mutex_init_spinning(&device->submit);
     pthread_mutex_init(&device->lock, NULL);
     cache_init(&device->cache, config->store_bytes / 2);
-    st = device->backend->device_open(entry->plugin->instance, entry->info->index, &params,
-                                      &device->self, err);
-    fail_from(err, st, "device_open");
+    st = fail_from(err,
+                   device->backend->device_open(entry->plugin->instance, entry->info->index,
+                                                &params, &device->self, err),
+                   "device_open");
     if (st) {
         fail_context(err, "%s", entry->name);
         goto out;
@@ -172,6 +175,7 @@ void device_destroy(frit_device *device)
     device->profile = NULL;
     if (device->compiler)
         job_queue_cancel_all(device->compiler, device);
+    lineage_forget_programs(device->lineage);
     plan_saver_close(device->saver);
     automaton_destroy(device->automaton);
     programs_destroy(device->programs);
@@ -264,6 +268,16 @@ frit_status device_check_loss(frit_device *device, frit_err *err)
 
 /* ---- the timeline ---- */
 
+/* Whether more is known than a caller knew, by whichever thread, and not all up to `value`. */
+static bool more_may_have_failed(const frit_device *device, const struct lineage_place *before,
+                                 uint64_t value)
+{
+    struct lineage_place now = lineage_known(device->lineage);
+
+    return (now.value > before->value || now.command > before->command) &&
+           (now.value < value || (now.value == value && now.command != FRIT_ALL_COMMANDS));
+}
+
 /* One call of the driver's wait; what it says of failed commands is reported.  A driver that does
  * not say when the command failed may mean any that is not known. */
 static frit_status call_wait(frit_device *device, uint64_t value, uint64_t timeout_ns,
@@ -278,6 +292,10 @@ static frit_status call_wait(frit_device *device, uint64_t value, uint64_t timeo
         .from = failure.value, .to = failure.value, .command = failure.command};
 
     *more = false;
+    if (st > 0)
+        st = fail_from(detail, st, "wait");
+    if (failure.status > 0)
+        failure.status = fail_from(detail, failure.status, "a command");
     if (failure.status >= 0 && st != FRIT_DEVICE_LOST)
         return st;
     if (failure.value < known.value || failure.value > value ||
@@ -286,6 +304,10 @@ static frit_status call_wait(frit_device *device, uint64_t value, uint64_t timeo
             (struct lineage_report){.from = (known.value > reached ? known.value : reached) + 1,
                                     .to = value,
                                     .command = FRIT_ALL_COMMANDS};
+    if (!report.command) /* not numbered */
+        report.command = FRIT_ALL_COMMANDS;
+    if (report.from > report.to && st != FRIT_DEVICE_LOST) /* told again what is known */
+        return st;
     report.cookie = failure.cookie;
     if (st == FRIT_DEVICE_LOST) /* what is not reached never will be */
         report = (struct lineage_report){.from = report.from,
@@ -293,9 +315,21 @@ static frit_status call_wait(frit_device *device, uint64_t value, uint64_t timeo
                                          .command = FRIT_ALL_COMMANDS};
     detail->status = failure.status < 0 ? failure.status : st;
     report.reason = detail;
-    *more = lineage_report(device->lineage, &report) && st >= 0 &&
-            (report.to < value || report.command != FRIT_ALL_COMMANDS);
+    (void)lineage_report(device->lineage, &report);
+    *more = st >= 0 && more_may_have_failed(device, &known, value);
     return st;
+}
+
+/* Takes all that is not known yet for failed: a driver that has so much to tell is taken for one
+ * that does not know. */
+static void give_up(frit_device *device, uint64_t value, const frit_err *reason)
+{
+    const struct lineage_report rest = {.from = lineage_known(device->lineage).value,
+                                        .to = value,
+                                        .command = FRIT_ALL_COMMANDS,
+                                        .reason = reason};
+
+    (void)lineage_report(device->lineage, &rest);
 }
 
 /* Waits until there is nothing more to report; the first call says how the wait went. */
@@ -305,9 +339,13 @@ static frit_status wait_and_report(frit_device *device, uint64_t value, uint64_t
     bool more;
     frit_status st = call_wait(device, value, timeout_ns, detail, &more);
 
-    while (more) {
+    for (uint32_t round = 0; more; round++) {
         frit_err again = ERR_INIT;
 
+        if (round == MOST_FAILURES) {
+            give_up(device, value, detail);
+            break;
+        }
         (void)call_wait(device, value, timeout_ns, &again, &more);
     }
     return st;
@@ -356,7 +394,8 @@ frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
         profile_poll(device->profile);
         return FRIT_OK;
     }
-    fail_from(&detail, st, "wait");
+    if (detail.status != st)
+        st = fail_from(&detail, st, "wait");
     device_explain_loss(device, &detail);
     if (!err)
         return st;
@@ -378,8 +417,10 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
     frit_status st;
 
     pthread_mutex_lock(&device->submit);
-    st = device->backend->submit(device->self, NULL, cmds, count, sizeof(*cmds), NULL, 0, value,
-                                 err);
+    st = fail_from(err,
+                   device->backend->submit(device->self, NULL, cmds, count, sizeof(*cmds), NULL, 0,
+                                           value, err),
+                   "submit");
     if (st >= 0) {
         device_reached(device, *value);
         atomic_store_explicit(&device->submits, atomic_load(&device->submits) + 1,
@@ -404,7 +445,6 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
     retired_reap(device);
     if (st >= 0)
         return FRIT_OK;
-    fail_from(err, st, "submit");
     device_explain_loss(device, err);
     return st;
 }

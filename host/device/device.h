@@ -79,6 +79,7 @@ struct device_counters {
     atomic_uint_least64_t fallbacks[FALLBACKS];
     atomic_uint_least64_t drains[DRAIN_CAUSES];
     atomic_uint_least64_t faults; /* refusals with FRIT_INTERNAL */
+    atomic_uint_least64_t derived_fills, derived_hits;
     atomic_uint_least64_t bytes_in, bytes_out;
 };
 

@@ -435,7 +435,9 @@ static void note_told(struct spread *s)
 /* The program that failed is not run again; others of the same label may be right. */
 static bool disable_failed(const struct spread *s)
 {
-    return s->failed && s->failed->disabled && !atomic_exchange(s->failed->disabled, true);
+    return s->failed && s->failed->disabled &&
+           s->failed->value > atomic_load(&s->lineage->device->reached) &&
+           !atomic_exchange(s->failed->disabled, true);
 }
 
 /* Outside of the lock. */
@@ -508,14 +510,16 @@ static void spread_again(struct lineage *lineage, uint64_t value)
 {
     const struct lineage_report report = {.from = value, .to = value, .command = FRIT_ALL_COMMANDS};
     struct spread s = {.lineage = lineage, .report = &report};
-    const struct told *told;
 
     short_lock_enter(&lineage->lock);
-    told = find_told(lineage, value);
-    if (told && !told->named) {
-        s.failure = failure_ref(told->failure);
-        spread(&s);
+    for (uint32_t i = 0; i < RECENT && !s.failure; i++) {
+        const struct told *told = &lineage->recent[i];
+
+        if (told->failure && !told->named && value >= told->from && value <= told->to)
+            s.failure = failure_ref(told->failure);
     }
+    if (s.failure)
+        spread(&s);
     short_lock_leave(&lineage->lock);
     if (s.n_streams)
         note_streams(&s);
@@ -564,6 +568,16 @@ struct lineage_place lineage_known(struct lineage *lineage)
     known = lineage->known;
     short_lock_leave(&lineage->lock);
     return known;
+}
+
+void lineage_forget_programs(struct lineage *lineage)
+{
+    if (!lineage)
+        return;
+    short_lock_enter(&lineage->lock);
+    for (uint64_t number = lineage->first; number < lineage->next; number++)
+        entry_at(lineage, number)->disabled = NULL;
+    short_lock_leave(&lineage->lock);
 }
 
 bool lineage_knows(struct lineage *lineage, uint64_t value)

@@ -90,6 +90,8 @@ bool lineage_report(struct lineage *lineage, const struct lineage_report *report
 struct lineage_place lineage_known(struct lineage *lineage);
 /* Whether a failure of this timeline value, or a later one, is known. */
 bool lineage_knows(struct lineage *lineage, uint64_t value);
+/* The programs of launches are about to end, whether they have run or not. */
+void lineage_forget_programs(struct lineage *lineage); /* NULL does nothing */
 /* Why the command with this timeline value failed, one of the last; a new reference or NULL. */
 struct failure *lineage_failure_at(struct lineage *lineage, uint64_t value);
 /* Why a buffer holds no good elements; a new reference or NULL. */

@@ -225,8 +225,9 @@ static frit_status open_instance(struct registry *registry, struct plugin *plugi
     frit_status status;
 
     TRY(service_create(&registry->arena, plugin, section, &lent, &plugin->service));
-    status = plugin->root->open(service_root(plugin->service), &plugin->instance, &err);
-    if (status < 0) {
+    status = fail_from(
+        &err, plugin->root->open(service_root(plugin->service), &plugin->instance, &err), "open");
+    if (status) {
         err.text[sizeof(err.text) - 1] = '\0';
         return plugin_refuse(plugin, FRIT_REASON_OPEN_FAILED, "%s%s%s", status_name(status),
                              err.text[0] ? ": " : "", err.text);

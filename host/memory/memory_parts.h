@@ -32,6 +32,8 @@ struct memory {
     struct pool pool;
     struct buffer *parts;
     struct memory_stats stats;
+    struct short_lock derived_lock; /* of all lists of what is derived, see derived.c */
+    struct derived *derived;
 };
 
 static inline uint64_t round_up(uint64_t n, uint64_t unit)

@@ -12,6 +12,7 @@
 #include "device/prepared_cache.h"
 #include "run/launch.h"
 #include "run/mirror.h"
+#include "run/replay_derived.h"
 #include "run/replay_lineage.h"
 
 /* ---- does it match ---- */
@@ -209,17 +210,18 @@ static void write_spaces(struct bound_launch *l)
     frit_derived *derived = (frit_derived *)l->launch.derived;
     uint32_t n = 0;
 
-    if (l->n_spaces > l->launch.n_derived) {
+    if (l->launch.workspace) {
         const struct buffer *workspace = *l->spaces[n++].now;
 
         l->launch.workspace = workspace->handle;
         l->launch.workspace_offset = workspace->offset;
     }
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
-        const struct buffer *memory = *l->spaces[n++].now;
+        const struct bound_derived *use = &l->derived[i];
+        const struct buffer *memory = use->kept ? use->memory : *l->spaces[n++].now;
 
-        derived[i].memory = memory->handle;
-        derived[i].offset = memory->offset;
+        derived[i] = (frit_derived){memory->handle, memory->offset, !use->kept || use->fill, 0};
+        ((frit_arg *)l->launch.args)[use->arg].content_id = use->content;
     }
 }
 
@@ -299,8 +301,8 @@ static void add_zeroing(struct bound_plan *bound, const struct bound_launch *l, 
 }
 
 /* The commands of one launch. */
-static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, uint32_t *n,
-                            frit_err *err)
+static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
+                            struct bound_launch *l, uint32_t *n, frit_err *err)
 {
     const frit_program *program = l->launch.program;
     bool foreign = FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
@@ -317,9 +319,12 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
     for (uint32_t i = 0; i < capacity; i++)
         at[i] = (frit_cmd){.struct_size = sizeof(frit_cmd)};
     if (foreign) {
-        TRY(program->table->record(program->self, &l->launch, at, capacity, &count, err));
-        if (count != capacity || !launch_commands_known(at, count))
+        TRY(fail_from(err,
+                      program->table->record(program->self, &l->launch, at, capacity, &count, err),
+                      "record"));
+        if (count != capacity)
             return fail(err, FRIT_INTERNAL, "record gives other commands than before");
+        TRY(launch_check_commands(device, at, count, err));
     } else {
         at->kind = FRIT_CMD_LAUNCH;
         at->launch = &l->launch;
@@ -337,10 +342,10 @@ static void set_written(const struct bound_launch *l, uint64_t value)
             continue;
         buffer = *l->args[i].now;
         atomic_store_explicit(&buffer->last_write, value, memory_order_release);
-        buffer_drop_mirror(buffer);
+        buffer_changed(buffer);
         if (buffer->whole) {
             atomic_store_explicit(&buffer->whole->last_write, value, memory_order_release);
-            buffer_drop_mirror(buffer->whole);
+            buffer_changed(buffer->whole);
         }
     }
 }
@@ -363,7 +368,7 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
 
     replay_enter(bound, device, from, end, stream, &batch);
     for (uint32_t i = from; i < end && !st; i++)
-        st = add_cmds(bound, &bound->launches[i], &n, err);
+        st = add_cmds(bound, device, &bound->launches[i], &n, err);
     if (!st)
         st = device_submit(device, bound->cmds, n, &value, err);
     if (st == FRIT_NO_DEVICE_MEMORY && from) {
@@ -377,6 +382,7 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
     for (uint32_t i = from; i < end; i++)
         set_written(&bound->launches[i], value);
     replay_look_inside(bound, device, from, end, value, late);
+    replay_publish_derived(bound, from, end);
     return FRIT_OK;
 }
 
@@ -443,7 +449,7 @@ static bool write_addresses(struct bound_plan *bound)
     for (uint32_t i = 0; i < bound->n_launches; i++) {
         if (!write_args(&bound->launches[i]))
             return false;
-        if (bound->launches[i].n_spaces)
+        if (bound->launches[i].n_spaces || bound->launches[i].launch.n_derived)
             write_spaces(&bound->launches[i]);
     }
     return true;
@@ -461,13 +467,21 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     st = take_memory(bound, device, &err);
     if (st)
         return st;
+    st = replay_take_derived(bound, device, &err);
+    if (st) {
+        drop_memory(bound, bound->made.count);
+        return st;
+    }
     replay_note_writers(bound, device);
     st = write_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
         replay_restore_writers(bound, device);
         drop_memory(bound, bound->made.count);
+    } else {
+        replay_count_derived(bound, device);
     }
+    replay_drop_derived(bound);
     return st;
 }
 

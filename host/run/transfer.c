@@ -21,10 +21,10 @@ frit_status transfer_fill(frit_device *device, struct buffer *buffer, const void
                         .offset = buffer->offset,
                         .bytes = buffer->bytes};
     uint64_t at = 0;
-    frit_status st = device->backend->write(device->self, &to, data, &at, err);
+    frit_status st =
+        fail_from(err, device->backend->write(device->self, &to, data, &at, err), "write");
 
-    if (st < 0) {
-        fail_from(err, st, "write");
+    if (st) {
         device_explain_loss(device, err);
         return st;
     }
@@ -69,10 +69,10 @@ static frit_status bytes_out(struct transfer_read *read, uint64_t offset, uint64
                                 .memory = buffer->handle,
                                 .offset = buffer->offset + offset,
                                 .bytes = bytes};
-    frit_status st = device->backend->read(device->self, &from, data, &read->at, err);
+    frit_status st =
+        fail_from(err, device->backend->read(device->self, &from, data, &read->at, err), "read");
 
-    if (st < 0) {
-        fail_from(err, st, "read");
+    if (st) {
         device_explain_loss(device, err);
         return st;
     }

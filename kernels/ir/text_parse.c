@@ -22,8 +22,8 @@ struct parser {
     struct kir_module *module;
     uint32_t open[KIR_MOST_DEPTH], depth; /* ops */
     uint32_t *lines, n_lines, lines_room; /* of each instruction, phase after phase */
-    uint32_t first[KIR_PHASES];      /* of the phase in `lines` */
-    uint32_t head[KIR_PHASES];       /* line of the phase */
+    uint32_t first[KIR_PHASES];           /* of the phase in `lines` */
+    uint32_t head[KIR_PHASES];            /* line of the phase */
     frit_err *err;
 };
 
@@ -208,6 +208,12 @@ static frit_status parse_kernel(struct parser *p)
 static frit_status parse_wide(struct parser *p)
 {
     p->module->wide = true;
+    return FRIT_OK;
+}
+
+static frit_status parse_spaces(struct parser *p)
+{
+    p->module->spaces = true;
     return FRIT_OK;
 }
 
@@ -477,8 +483,9 @@ static frit_status parse_line(struct parser *p)
         const char *word;
         frit_status (*parse)(struct parser *p);
     } heads[] = {
-        {"wide", parse_wide}, {"params", parse_params}, {"arg", parse_arg},
-        {"tile", parse_tile}, {"phase", parse_phase},   {"kernel", parse_kernel},
+        {"wide", parse_wide},     {"spaces", parse_spaces}, {"params", parse_params},
+        {"arg", parse_arg},       {"tile", parse_tile},     {"phase", parse_phase},
+        {"kernel", parse_kernel},
     };
 
     if (!p->module->name && !str_is(p->word, "kernel"))

@@ -118,7 +118,9 @@ static void fill_kernels(const struct adapter *adapter, const struct spirv_targe
         .units = adapter->type == FRIT_DEVICE_SOFTWARE ? 8 : 512,
         .group_bytes = target->shared_bytes > exchanged ? target->shared_bytes - exchanged : 0,
         .stages_tiles = adapter->type != FRIT_DEVICE_SOFTWARE,
-        .bindings = MOST_BINDINGS,
+        .bindings = 64,
+        .launch_args = LAUNCH_ARGS,
+        .launch_words = SPACES_WORDS,
         .most_rounds = adapter->type == FRIT_DEVICE_SOFTWARE ? MOST_ROUNDS : 0,
         .align_bytes = SPIRV_ALIGN,
         .fma = fuses(adapter),
@@ -132,8 +134,8 @@ static void fill_kernels(const struct adapter *adapter, const struct spirv_targe
 
 /* ---- pipelines ---- */
 
-static frit_status make_pipeline(struct device *device, const struct spirv_code *code,
-                                 VkPipeline *out, frit_err *err)
+frit_status compile_pipeline(struct device *device, const struct spirv_code *code, VkPipeline *out,
+                             frit_err *err)
 {
     const VkShaderModuleCreateInfo words = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                             .codeSize = code->n_words * sizeof *code->words,
@@ -234,11 +236,11 @@ static frit_status make_phase(struct device *device, const struct kir_module *mo
         dump(device, module->name, phase, &aligned);
     }
     if (!status)
-        status = make_pipeline(device, &aligned, &code->phases[phase].aligned, err);
+        status = compile_pipeline(device, &aligned, &code->phases[phase].aligned, err);
     if (!status && same_words(&any, &aligned))
         code->phases[phase].any = code->phases[phase].aligned;
     else if (!status)
-        status = make_pipeline(device, &any, &code->phases[phase].any, err);
+        status = compile_pipeline(device, &any, &code->phases[phase].any, err);
     code->inside = any.inside;
     spirv_fini(&any);
     spirv_fini(&aligned);

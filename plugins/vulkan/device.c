@@ -84,7 +84,7 @@ enum { PCIE_BYTES_PER_US = 12000, PCIE_LATENCY_NS = 10000 };
 static void fill_limits(const struct adapter *adapter, frit_device_info *out)
 {
     out->align_bytes = VULKAN_ALIGN;
-    out->max_bindings = MOST_BINDINGS;
+    out->max_bindings = LAUNCH_ARGS;
     out->group_memory = adapter->limits.maxComputeSharedMemorySize;
     out->max_group = compile_lanes(adapter);
     out->n_heaps = 1;
@@ -116,6 +116,8 @@ static void fill_info(const struct instance *instance, uint32_t index, frit_devi
         .runtime_version = text(adapter->runtime),
         .runtime_path = text(instance->library_path),
         .fingerprint = text(adapter->fingerprint),
+        .n_formats = sizeof foreign_formats / sizeof *foreign_formats,
+        .formats = foreign_formats,
     };
     memcpy(out->uuid, adapter->uuid, sizeof out->uuid);
     fill_limits(adapter, out);

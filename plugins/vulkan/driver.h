@@ -143,12 +143,13 @@ bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes);
 
 enum {
     QUEUE_BATCHES = 32,
-    PARAMS_BYTES = 1 << 20,
+    PARAMS_BYTES = 1 << 22,
     STAGING_BYTES = 1 << 24,
-    BATCH_STAMPS = 256,  /* timestamps of one batch at most */
-    LAUNCH_WORDS = 4096, /* arguments and parameters of one launch at most */
-    MOST_BINDINGS = 64,  /* arguments of one launch at most */
-    MOST_PUSH = 256      /* bytes of push constants, of those that a device has */
+    BATCH_STAMPS = 256,   /* timestamps of one batch at most */
+    LAUNCH_WORDS = 4096,  /* arguments and parameters of a space at most */
+    SPACES_WORDS = 65536, /* of all spaces of a kernel */
+    LAUNCH_ARGS = 16384,  /* of a launch over several */
+    MOST_PUSH = 256       /* bytes of push constants, of those that a device has */
 };
 
 struct stamps;
@@ -194,7 +195,8 @@ struct queue {
     struct batch batches[QUEUE_BATCHES];
     frit_memory staging, params; /* host memory */
     struct ring staging_ring, params_ring;
-    uint64_t words[LAUNCH_WORDS]; /* of the launch that is recorded */
+    uint64_t *words; /* of the launch that is recorded */
+    uint32_t n_words;
 };
 
 struct device {
@@ -221,6 +223,9 @@ struct code {
     } phases[];
 };
 
+/* The entry point "main" of a module's words; `subgroups`: it needs what the target promises. */
+frit_status compile_pipeline(struct device *device, const struct spirv_code *code, VkPipeline *out,
+                             frit_err *err);
 /* Lanes of a kernel's group at most. */
 uint32_t compile_lanes(const struct adapter *adapter);
 /* The device's part in making kernels: facts, layout, cache. */
@@ -299,6 +304,12 @@ frit_status backend_op_program(void *self, const frit_op_desc *op, frit_program 
 /* ---- the slot of frit.profile/1 ---- */
 
 frit_status device_clock(void *self, frit_clock *out, frit_err *err);
+
+/* Kernels of other plugins' programs: what kernel_load takes, and what it makes of it. */
+extern const frit_str foreign_formats[1];
+frit_status foreign_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
+                         frit_kernel **kernel, frit_err *err);
+void foreign_unload(void *self, frit_kernel *kernel);
 
 /* ---- slots of frit.fuser/1 ---- */
 

@@ -146,6 +146,8 @@ static const void *plugin_interface(void *instance, frit_str id)
         .wait = queue_wait,
         .supports = backend_supports,
         .op_program = backend_op_program,
+        .kernel_load = foreign_load,
+        .kernel_unload = foreign_unload,
         .heap_budget = memory_budget,
     };
 

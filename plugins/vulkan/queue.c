@@ -85,6 +85,7 @@ void queue_close(struct device *device)
     device->api.DestroySemaphore(device->handle, queue->timeline, NULL);
     buffer_destroy(device, &queue->staging);
     buffer_destroy(device, &queue->params);
+    vulkan_free(device->instance, queue->words);
     pthread_mutex_destroy(&queue->lock);
 }
 

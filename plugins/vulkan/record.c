@@ -57,6 +57,8 @@ frit_status record_command(struct recording *r, const frit_cmd *cmd, frit_err *e
         return status;
     if (cmd->kind == FRIT_CMD_LAUNCH)
         status = record_launch(r, cmd->launch, err);
+    else if (cmd->kind == FRIT_CMD_DISPATCH)
+        status = record_foreign(r, cmd, err);
     else if (cmd->kind == FRIT_CMD_COPY)
         record_copy(r, from->handle, cmd->src_offset, to->handle, cmd->dst_offset, cmd->bytes);
     else if (cmd->kind == FRIT_CMD_TIMESTAMP)

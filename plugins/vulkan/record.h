@@ -27,6 +27,15 @@ frit_status record_fill(struct recording *r, const frit_cmd *cmd, frit_err *err)
 
 /* Whether the launch is one of ours, inside its buffers. */
 frit_status launch_check(struct device *device, const frit_launch *launch, frit_err *err);
+/* The latter alone. */
+frit_status launch_check_ranges(struct device *device, const frit_launch *launch, frit_err *err);
 frit_status record_launch(struct recording *r, const frit_launch *launch, frit_err *err);
+/* The bound pipeline over a grid: beyond the device's limits several dispatches, each with its base
+ * in the first 16 bytes of push constants. */
+void record_grid(struct recording *r, const uint32_t grid[3]);
+
+/* A DISPATCH of a kernel of foreign_load. */
+frit_status foreign_check(struct device *device, const frit_cmd *cmd, frit_err *err);
+frit_status record_foreign(struct recording *r, const frit_cmd *cmd, frit_err *err);
 
 #endif

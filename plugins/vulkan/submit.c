@@ -51,6 +51,8 @@ static frit_status check_command(struct device *device, const frit_cmd *cmd, fri
         return check_fill(device, cmd, err);
     case FRIT_CMD_LAUNCH:
         return launch_check(device, cmd->launch, err);
+    case FRIT_CMD_DISPATCH:
+        return foreign_check(device, cmd, err);
     case FRIT_CMD_BARRIER:
         return FRIT_OK;
     case FRIT_CMD_TIMESTAMP:
@@ -68,6 +70,13 @@ static const frit_cmd *command(const frit_cmd *cmds, uint32_t stride, uint32_t i
     return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
 }
 
+static uint64_t cookie_of(const frit_cmd *cmd)
+{
+    const bool launches = cmd->kind == FRIT_CMD_LAUNCH || cmd->kind == FRIT_CMD_DISPATCH;
+
+    return launches ? cmd->launch->cookie : 0;
+}
+
 /* Parts are on their way: what comes behind them does not run, and counts as a failure of the last
  * one.  `from`: the first command of it. */
 static frit_status keep_fault(struct device *device, const struct recording *r,
@@ -76,9 +85,7 @@ static frit_status keep_fault(struct device *device, const struct recording *r,
     struct fault *fault = &device->queue.fault;
 
     if (fault->first == 0)
-        *fault = (struct fault){.first = r->value,
-                                .cookie = from->kind == FRIT_CMD_LAUNCH ? from->launch->cookie : 0,
-                                .err = *err};
+        *fault = (struct fault){.first = r->value, .cookie = cookie_of(from), .err = *err};
     fault->err.status = status;
     fault->last = r->value;
     return FRIT_OK;

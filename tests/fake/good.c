@@ -51,7 +51,8 @@ static frit_status configure(struct fake *fake, frit_err *err)
     double speed = 0;
     uint32_t refuse = 0;
 
-    if (!table || table->get_i64(self, FRIT_STR("devices"), &devices, err) ||
+    if (!table || !FRIT_HAS(table, frit_host_options, get_bool) ||
+        table->get_i64(self, FRIT_STR("devices"), &devices, err) ||
         table->get_str(self, FRIT_STR("type"), &type, err) ||
         table->get_f64(self, FRIT_STR("speed"), &speed, err) ||
         table->get_bool(self, FRIT_STR("refuse"), &refuse, err))

@@ -19,10 +19,13 @@
 
 /* ---- what its programs say of a launch ---- */
 
-const frit_phase wrong_phase = {{1, 1, 1}, {1, 1, 1}};
+const frit_phase wrong_phase = {{1, 1, 1}, {WRONG == WRONG_LIMITS ? 2048 : 1, 1, 1}};
 
 static const uint32_t first_input;
 const frit_output_spec wrong_aliased = {.alias = &first_input, .n_alias = 1};
+
+/* neg packs the last element of its operand. */
+static const frit_derived_spec packed = {.tag = 1, .bytes = 8};
 
 /* ---- a program: one op ---- */
 
@@ -32,6 +35,8 @@ struct wrong_program {
     float scalar; /* the first it saw */
     int64_t count;
     uint32_t runs;
+    float packed; /* the first that it packed */
+    bool has_packed;
 };
 
 /* ---- elements ---- */
@@ -157,6 +162,23 @@ static bool strided(const frit_arg *arg)
     return arg->rank > 0 && arg->strides[arg->rank - 1] > 1;
 }
 
+/* The result for the last element, which is derived from the operand. */
+static float unpack(struct wrong_program *program, const frit_launch *launch, float element)
+{
+    const frit_derived *derived = launch->derived;
+    float *at = (float *)(void *)((char *)derived->memory + derived->offset);
+
+    if (derived->fill)
+        at[0] = wrong_result(program->op, element, 0);
+    if (WRONG == WRONG_REWRITES)
+        at[1] = (float)program->runs++;
+    if (!program->has_packed) {
+        program->packed = at[0];
+        program->has_packed = true;
+    }
+    return WRONG == WRONG_STALE ? program->packed : at[0];
+}
+
 static void run(struct wrong_program *program, const frit_launch *launch)
 {
     const frit_arg *in[2] = {wrong_arg(launch, 0), wrong_arg(launch, 1)};
@@ -175,7 +197,9 @@ static void run(struct wrong_program *program, const frit_launch *launch)
         for (uint32_t k = 0; k < n_in; k++)
             if (in[k]->dtype != FRIT_NO_DTYPE)
                 value[k] = *wrong_element(in[k], out, i);
-        *wrong_element(out, out, i) = wrong_result(program->op, value[0], value[1]);
+        *wrong_element(out, out, i) = launch->n_derived && i == wrong_count(out) - 1
+                                          ? unpack(program, launch, value[0])
+                                          : wrong_result(program->op, value[0], value[1]);
     }
     if (WRONG == WRONG_PAST_END && count > 1)
         wrong_element(out, out, count - 1)[1] = 1;
@@ -217,6 +241,9 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     out->n_outputs = WRONG == WRONG_ALIAS;
     out->output_stride = sizeof(wrong_aliased);
     out->outputs = &wrong_aliased;
+    out->n_derived = program->op == FRIT_OP_neg;
+    out->derived_stride = sizeof(packed);
+    out->derived = &packed;
     return FRIT_OK;
 }
 

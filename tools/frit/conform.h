@@ -80,7 +80,7 @@ struct conform_check {
 };
 
 extern const struct conform_check device_checks[], memory_checks[], queue_checks[], clock_checks[],
-    program_checks[], fuser_checks[];
+    program_checks[], spec_checks[], fuser_checks[];
 
 struct conform_case {
     const struct conform_check *check; /* NULL: what follows */

@@ -259,21 +259,25 @@ const frit_output_spec *bare_output(const struct bare_answer *answer, uint32_t o
 
 /* ---- running ---- */
 
-enum { DERIVED = 16 };
-
 /* What a launch needs beside its arguments. */
 struct extras {
-    frit_allocation workspace, derived[DERIVED];
-    frit_derived list[DERIVED];
+    frit_allocation workspace;
+    struct bare_derived own, *derived;
+    frit_derived list[BARE_DERIVED];
 };
+
+void bare_derived_free(struct bare *bare, struct bare_derived *derived)
+{
+    for (uint32_t i = 0; i < derived->n; i++)
+        bare_free(bare, derived->at[i].memory);
+    *derived = (struct bare_derived){0};
+}
 
 static void extras_free(struct bare *bare, struct extras *extras)
 {
     if (extras->workspace.memory)
         bare_free(bare, extras->workspace.memory);
-    for (uint32_t i = 0; i < DERIVED; i++)
-        if (extras->derived[i].memory)
-            bare_free(bare, extras->derived[i].memory);
+    bare_derived_free(bare, &extras->own);
 }
 
 static const frit_derived_spec *derived_at(const frit_launch_spec *spec, uint32_t index)
@@ -282,20 +286,46 @@ static const frit_derived_spec *derived_at(const frit_launch_spec *spec, uint32_
                                                      (size_t)index * spec->derived_stride);
 }
 
-static frit_status extras_make(struct bare *bare, const frit_launch_spec *spec,
-                               struct extras *extras)
+/* Memory for all, with garbage in it. */
+static frit_status derived_make(struct bare *bare, const frit_launch_spec *spec,
+                                struct bare_derived *derived)
+{
+    frit_status status = FRIT_OK;
+
+    for (uint32_t i = derived->n; i < spec->n_derived && !status; i++) {
+        uint64_t bytes = derived_at(spec, i)->bytes;
+        void *garbage = malloc(bytes ? bytes : 1);
+
+        if (!garbage)
+            return bare_wrong(bare, "no memory");
+        memset(garbage, GUARD_BYTE, bytes);
+        status = bare_alloc(bare, bytes, 0, &derived->at[i]);
+        if (!status) {
+            derived->bytes[i] = bytes;
+            derived->n++;
+            status = bare_write(bare, derived->at[i].memory, 0, garbage, bytes);
+        }
+        free(garbage);
+    }
+    return status;
+}
+
+static frit_status extras_make(struct bare *bare, const struct bare_launch *launch,
+                               const frit_launch_spec *spec, struct extras *extras)
 {
     frit_status status = FRIT_OK;
 
     *extras = (struct extras){0};
-    if (spec->n_derived > DERIVED)
+    extras->derived = launch->derived ? launch->derived : &extras->own;
+    if (spec->n_derived > BARE_DERIVED)
         return bare_wrong(bare, "prepare wants %u derived pieces of memory", spec->n_derived);
     if (spec->workspace_bytes)
         status = bare_alloc(bare, spec->workspace_bytes, spec->workspace_align, &extras->workspace);
-    for (uint32_t i = 0; i < spec->n_derived && !status; i++) {
-        status = bare_alloc(bare, derived_at(spec, i)->bytes, 0, &extras->derived[i]);
-        extras->list[i] = (frit_derived){.memory = extras->derived[i].memory, .fill = 1};
-    }
+    if (!status)
+        status = derived_make(bare, spec, extras->derived);
+    for (uint32_t i = 0; i < spec->n_derived && !status; i++)
+        extras->list[i] = (frit_derived){.memory = extras->derived->at[i].memory,
+                                         .fill = !extras->derived->valid};
     return status;
 }
 
@@ -318,22 +348,54 @@ static void fill_args(const struct bare *bare, const struct bare_launch *launch,
     }
 }
 
+enum { RECORDED = 16 };
+
+static bool has_record(const frit_program *program)
+{
+    return FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
+}
+
+/* A LAUNCH, or what a program for another plugin's device records, at most RECORDED commands. */
+static frit_status record(struct bare *bare, const frit_launch *launch, frit_cmd *cmds, uint32_t *n)
+{
+    const frit_program *program = launch->program;
+    frit_status status;
+
+    cmds[0] = (frit_cmd){.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_LAUNCH, .launch = launch};
+    *n = 1;
+    if (!has_record(program))
+        return FRIT_OK;
+    for (uint32_t i = 0; i < RECORDED; i++)
+        cmds[i] = (frit_cmd){.struct_size = sizeof(cmds[0])};
+    status = program->table->record(program->self, launch, cmds, RECORDED, n, &bare->err);
+    if (status)
+        return bare_failed(bare, "record", status);
+    if (*n == 0 || *n > RECORDED)
+        return bare_wrong(bare, "record gives %u commands", *n);
+    for (uint32_t i = 0; i < *n; i++)
+        if (cmds[i].kind != FRIT_CMD_DISPATCH && cmds[i].kind != FRIT_CMD_BARRIER)
+            return bare_wrong(bare, "record gives a command of kind %u", cmds[i].kind);
+    return FRIT_OK;
+}
+
 static frit_status submit(struct bare *bare, const frit_launch *launch)
 {
+    enum { BEFORE = 2 };
     const frit_launch_spec *spec = launch->spec;
-    const frit_cmd cmds[] = {
-        {.struct_size = sizeof(cmds[0]),
-         .kind = FRIT_CMD_FILL,
-         .dst = launch->workspace,
-         .bytes = spec->workspace_bytes,
-         .pattern_bytes = 1},
-        {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_BARRIER},
-        {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_LAUNCH, .launch = launch}};
-    uint32_t first = spec->workspace_zeroed && spec->workspace_bytes ? 0 : 2;
+    frit_cmd cmds[BEFORE + RECORDED] = {{.struct_size = sizeof(cmds[0]),
+                                         .kind = FRIT_CMD_FILL,
+                                         .dst = launch->workspace,
+                                         .bytes = spec->workspace_bytes,
+                                         .pattern_bytes = 1},
+                                        {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_BARRIER}};
+    uint32_t first = spec->workspace_zeroed && spec->workspace_bytes ? 0 : BEFORE, n;
     uint64_t value = 0;
-    frit_status status = bare->backend->submit(bare->device, NULL, cmds + first, 3 - first,
-                                               sizeof(cmds[0]), NULL, 0, &value, &bare->err);
+    frit_status status = record(bare, launch, cmds + BEFORE, &n);
 
+    if (status)
+        return status;
+    status = bare->backend->submit(bare->device, NULL, cmds + first, BEFORE - first + n,
+                                   sizeof(cmds[0]), NULL, 0, &value, &bare->err);
     if (status)
         return bare_failed(bare, "submit", status);
     bare_note(bare, value);
@@ -358,7 +420,7 @@ frit_status bare_run_prepared(struct bare *bare, const struct bare_launch *launc
                          .args = args,
                          .scalars = scalars,
                          .candidate = launch->candidate};
-    frit_status status = extras_make(bare, &answer->spec, &extras);
+    frit_status status = extras_make(bare, launch, &answer->spec, &extras);
 
     fill_args(bare, launch, args);
     for (uint32_t i = 0; i < launch->n_scalars; i++) {
@@ -369,6 +431,7 @@ frit_status bare_run_prepared(struct bare *bare, const struct bare_launch *launc
     given.derived = extras.list;
     if (!status)
         status = submit(bare, &given);
+    extras.derived->valid = !status;
     extras_free(bare, &extras);
     return status;
 }

@@ -274,7 +274,6 @@ static frit_status refuses_all(const struct fuser_pair *pair, uint8_t *bytes, ui
     uint64_t step = n / 512 + 1; /* of long ones not every byte */
     frit_status status = refuses(pair, foreign, sizeof(foreign), "of others, of bytes", 64);
 
-
     for (uint64_t i = 0; i < n && !status; i += step)
         status = refuses(pair, bytes, i, "that was cut off at byte", i);
     for (uint64_t i = 0; i < n && !status; i += step) {

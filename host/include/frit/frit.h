@@ -465,6 +465,8 @@ typedef struct frit_stats {
                                  [fusion] store_bytes at most */
     uint64_t cache_evicted;   /* what left it for want of room */
     uint64_t faults;          /* launches refused with "internal": by a fault of a plugin */
+    uint64_t derived_fills;   /* times a launch derived memory from an operand: packed weights */
+    uint64_t derived_hits;    /* times one found it as an earlier one had derived it */
 } frit_stats;
 
 /* Fills as much of `out` as its struct_size says the caller knows. */

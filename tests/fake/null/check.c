@@ -82,7 +82,7 @@ static frit_status add_launch(struct device *device, struct ranges *ranges,
 
         status = add_range(device, ranges, range, err);
     }
-    return status;
+    return status ? status : derived_check(device, launch, err);
 }
 
 static frit_status add_command(struct device *device, struct ranges *ranges, const frit_cmd *cmd,
@@ -96,9 +96,12 @@ static frit_status add_command(struct device *device, struct ranges *ranges, con
         to.end = to.first + sizeof(uint64_t);
     if (cmd->kind == FRIT_CMD_COPY)
         status = add_range(device, ranges, from, err);
-    if (!status && (cmd->kind == FRIT_CMD_COPY || cmd->kind == FRIT_CMD_FILL ||
-                    cmd->kind == FRIT_CMD_TIMESTAMP))
+    if (!status && cmd->kind == FRIT_CMD_TIMESTAMP)
         status = add_range(device, ranges, to, err);
+    if (!status && (cmd->kind == FRIT_CMD_COPY || cmd->kind == FRIT_CMD_FILL)) {
+        status = add_range(device, ranges, to, err);
+        derived_written(device, cmd->dst, cmd->dst_offset, cmd->bytes);
+    }
     if (cmd->kind == FRIT_CMD_LAUNCH)
         status = program_check(device->instance, cmd->launch, err);
     if (!status && (cmd->kind == FRIT_CMD_LAUNCH || cmd->kind == FRIT_CMD_DISPATCH))

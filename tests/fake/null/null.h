@@ -63,6 +63,7 @@ struct options {
     uint32_t fuse_ops;
     uint32_t n_fusers;
     enum null_clock clock;
+    bool derive;     /* programs derive memory from their first input */
     frit_str refuse; /* the host's, as long as the instance */
     struct fault call;
     struct fault launch;
@@ -138,8 +139,16 @@ struct queue {
     uint32_t n_failures;
 };
 
+/* What is derived from operands, see derived.c. */
+struct derivations {
+    pthread_mutex_t lock;
+    struct record *list;
+    uint64_t n, capacity;
+};
+
 struct device {
     struct instance *instance;
+    struct derivations derivations;
     struct queue queue;
     uint64_t n_launches; /* taken; only submit uses it */
 };
@@ -190,6 +199,16 @@ const frit_cmd *cmd_at(const frit_cmd *cmds, uint32_t stride, uint32_t i);
  * that leave their buffers, or that are no launches of ours.  option.check */
 frit_status check_commands(struct device *device, const frit_cmd *cmds, uint32_t count,
                            uint32_t stride, frit_err *err);
+
+/* ---- what is derived from operands; option.derive ---- */
+
+void derived_open(struct derivations *all);
+void derived_close(struct derivations *all);
+/* FRIT_INVALID for a launch that is to find what nobody derived. */
+frit_status derived_check(struct device *device, const frit_launch *launch, frit_err *err);
+/* These bytes change, or are gone. */
+void derived_written(struct device *device, const frit_memory *memory, uint64_t first,
+                     uint64_t bytes);
 
 /* ---- programs and fusers ---- */
 

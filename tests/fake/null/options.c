@@ -38,6 +38,10 @@ static bool status_find(const char *name, frit_status *out)
 #include <frit/status.def>
     };
 
+    if (name[0] >= '1' && name[0] <= '9') {
+        *out = (frit_status)strtol(name, NULL, 10);
+        return true;
+    }
     for (size_t i = 1; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i].name, name) == 0) {
             *out = names[i].status;
@@ -201,6 +205,7 @@ frit_status options_read(struct instance *instance, frit_err *err)
     o->compiles = o->gate || o->compile_ms >= 0;
     o->fuse_ops = (uint32_t)read_i64(&r, FRIT_STR("fuse_ops"));
     o->n_fusers = (uint32_t)read_i64(&r, FRIT_STR("fusers"));
+    o->derive = read_bool(&r, FRIT_STR("derive"));
     o->refuse = read_str(&r, FRIT_STR("refuse"));
     o->fail_ops = read_str(&r, FRIT_STR("fail_ops"));
     read_fault(&r, FRIT_STR("fail_call"), call_parse, &o->call);

@@ -376,6 +376,7 @@ frit_status queue_write(void *self, const frit_transfer *to, const void *from, u
     if (!node)
         return FRIT_NO_HOST_MEMORY;
     memcpy(node->work + 1, from, to->bytes);
+    derived_written(device, to->memory, to->offset, to->bytes);
     node->is_transfer = true;
     node->work[0] = (struct work){.kind = WORK_COPY,
                                   .to = address(to->memory, to->offset),

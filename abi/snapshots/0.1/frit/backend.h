@@ -27,8 +27,8 @@ enum {
 #define FRIT_CAP_STATIC_SHAPES 0x004u /* a variant holds exact sizes */
 #define FRIT_CAP_INLINE_QUEUE  0x008u /* work may run inside submit */
 #define FRIT_CAP_HOST_VISIBLE  0x010u /* alloc gives host pointers */
-#define FRIT_CAP_F64           0x020u
-#define FRIT_CAP_I64           0x040u
+#define FRIT_CAP_F64           0x020u /* kernels compute with f64 */
+#define FRIT_CAP_I64           0x040u /* and with 64-bit integers, whatever rows do */
 
 /* What a device does with an element type. */
 #define FRIT_DTYPE_STORAGE     0x1u

@@ -84,7 +84,21 @@ typedef struct frit_host_trace {
 
 #define FRIT_HOST_EXEC "frit.host.exec/1"
 
-/* The one team of threads of the process. */
+/* Work for later; the host copies it. */
+typedef struct frit_task {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [any] +mayblock  Should stop soon once `cancel` asks for it. */
+    void (*run)(void *ctx, const frit_cancel *cancel);
+    /* [any] +nonblock  Called in place of `run` where the host cancels the task before it began. */
+    void (*drop)(void *ctx);
+    void *ctx;
+    /* The highest runs first: about the nanoseconds that were lost because it is not done yet,
+     * worked out from sizes and counts, not measured. */
+    uint64_t priority;
+} frit_task;
+
+/* The one team of threads of the process, and threads in the background. */
 typedef struct frit_host_exec {
     uint32_t struct_size;
     uint32_t reserved;
@@ -99,10 +113,21 @@ typedef struct frit_host_exec {
     void (*parallel_for)(void *self, uint64_t count, uint64_t grain,
                          void (*run)(void *ctx, uint64_t first, uint64_t end, uint32_t thread),
                          void *ctx);
-    /* [any] +nonblock  Calls `run` later, on the thread that the host has for work that nobody
-     * waits for: one after the other, in the order in which they came.  All have returned before
-     * the plugin is closed.  On failure (no memory, no thread) it is not called. */
+    /* [any] +nonblock  Calls `run` later, on a background thread: of one plugin one after the
+     * other, in the order in which they came.  All have returned before the plugin is closed.  On
+     * failure (no memory, no thread) it is not called. */
     frit_status (*spawn)(void *self, void (*run)(void *ctx), void *ctx, frit_err *err);
+    /* [any] +nonblock  Runs the task on one of a few background threads that yield the processors
+     * to what computes; several run at once.  The host's own compiles, for which launches wait, go
+     * first.  Before the plugin is closed the host cancels what did not begin, and `run` has
+     * returned.  *id is never 0.  On failure (no memory, no thread) neither `run` nor `drop` is
+     * called. */
+    frit_status (*task_spawn)(void *self, const frit_task *task, uint64_t *id, frit_err *err);
+    /* [any] +nonblock  Adds to the priority of a task that did not begin; else nothing. */
+    void (*task_raise)(void *self, uint64_t id, uint64_t by);
+    /* [any] +nonblock  A task that did not begin is dropped before this returns; one that began is
+     * asked to stop; of one that has ended nothing happens. */
+    void (*task_cancel)(void *self, uint64_t id);
 } frit_host_exec;
 
 #define FRIT_HOST_CACHE "frit.host.cache/1"
@@ -137,6 +162,8 @@ FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_core, now_ns) == 56, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_options, get_bool) == 40, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_trace, counter) == 32, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_exec, spawn) == 32, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_exec, task_cancel) == 56, "0.1");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_task, priority) == 40, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_cache, put) == 24, "0.1");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_host_root, get_interface) == 24, "frozen");
 

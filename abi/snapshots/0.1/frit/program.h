@@ -43,7 +43,7 @@ typedef struct frit_signature {
     uint32_t n_out;
     uint32_t arg_stride; /* bytes between arguments */
     uint32_t n_scalars;
-    uint32_t index_width; /* 32 or 64: bits that hold every element offset of every argument */
+    uint32_t index_width; /* 32 or 64: of a signed integer for all element offsets of an argument */
     uint64_t flags;
     const frit_arg_sig *args;      /* n_in + n_out; absent operands have dtype 0 */
     const uint8_t *scalar_classes; /* n_scalars of FRIT_SCALAR_CLASS_* */
@@ -227,11 +227,14 @@ typedef struct frit_program_table {
      * another device, and keeps the answer until the generation grows. */
     frit_status (*prepare)(void *self, uint32_t candidate, const frit_signature *sig,
                            frit_launch_spec *out, frit_variant *variant, frit_err *err);
-    /* [any] +mayblock  NULL: prepare never answers NEEDS_COMPILE.  The host calls it on a thread of
-     * its own and runs a block's ops one by one meanwhile, or on the thread that waits for it, then
-     * with `cancel` NULL: for a single op, where much lies between a block's ops, and where its user
-     * wants that (`[fusion] compile = wait`).  Launches come with the variant: keep the code by it.
-     */
+    /* [any] +mayblock  NULL: prepare never answers NEEDS_COMPILE.  The host calls it on one of
+     * its background threads and runs a block's ops one by one meanwhile; `cancel` then asks it to
+     * stop when nobody has the program any more or the device closes.  Or it calls it on the thread
+     * that waits for it, with `cancel` NULL: for a single op, where much lies between a block's
+     * ops, and where its user wants that (`[fusion] compile = wait`).  Launches come with the
+     * variant: keep the code by it. Code that should build and does not is FRIT_INTERNAL, whatever
+     * the compiler calls it; FRIT_UNSUPPORTED says, as in prepare, that the program is not for this
+     * signature. */
     frit_status (*compile)(void *self, uint32_t candidate, const frit_variant *variant,
                            const frit_cancel *cancel, frit_err *err);
     /* [object] +nonblock  required; no launch of it is pending */

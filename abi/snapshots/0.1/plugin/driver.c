@@ -226,7 +226,7 @@ frit_status fake_open(const frit_host_root *host, const char *driver_name, struc
     const frit_host_core *core = host->get_interface(host->self, FRIT_STR(FRIT_HOST_CORE));
     struct fake *fake;
 
-    if (!core)
+    if (!core || !FRIT_HAS(core, frit_host_core, mem_free))
         return FRIT_INCOMPATIBLE;
     fake = core->mem_alloc(host->self, sizeof(*fake), 64);
     if (!fake)
