@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include <frit/collective.h>
+#include <frit/host.h>
 #include <frit/op.h>
 #include <frit/plugin.h>
 
@@ -423,17 +424,32 @@ static frit_status wait_value(frit_group *group, uint64_t value, uint64_t timeou
 
 /* ---- the plugin ---- */
 
+struct instance {
+    const frit_host_root *host;
+    const frit_host_core *core;
+};
+
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
 {
-    (void)host;
-    (void)err;
+    const frit_host_core *core = host->get_interface(host->self, FRIT_STR(FRIT_HOST_CORE));
+    struct instance *instance;
+
     *out = NULL;
+    if (!core || core->struct_size < FRIT_END_OF(frit_host_core, mem_free))
+        return tell(err, FRIT_INCOMPATIBLE, "the host has no table " FRIT_HOST_CORE);
+    instance = core->mem_alloc(host->self, sizeof(*instance), _Alignof(struct instance));
+    if (!instance)
+        return tell(err, FRIT_NO_HOST_MEMORY, "no memory for an instance");
+    *instance = (struct instance){host, core};
+    *out = instance;
     return FRIT_OK;
 }
 
-static void plugin_close(void *instance)
+static void plugin_close(void *self)
 {
-    (void)instance;
+    const struct instance *instance = self;
+
+    instance->core->mem_free(instance->host->self, self);
 }
 
 static const void *plugin_interface(void *instance, frit_str id)
