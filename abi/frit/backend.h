@@ -163,8 +163,8 @@ typedef struct frit_cmd {
     uint32_t struct_size;
     uint32_t kind;             /* FRIT_CMD_* */
     const frit_launch *launch; /* LAUNCH; DISPATCH: its args, scalars, bounds, workspace, cookie */
-    frit_memory *dst;          /* COPY, FILL; TIMESTAMP: gets 8 bytes, the ticks when all commands
-                                * before it had ended */
+    frit_memory *dst;          /* COPY, FILL; TIMESTAMP: gets 8 bytes at a multiple of 8, the ticks
+                                * when all commands before it had ended */
     uint64_t dst_offset;
     frit_memory *src; /* COPY */
     uint64_t src_offset;

@@ -10,6 +10,7 @@
 #include "device/label.h"
 #include "device/lineage.h"
 #include "device/plan_saver.h"
+#include "device/profile.h"
 #include "device/programs.h"
 #include "device/retired.h"
 #include "exec/job_queue.h"
@@ -151,6 +152,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     if (!st)
         st = lineage_create(device, &device->lineage, err);
     if (!st)
+        st = profile_create(device, &device->profile, err);
+    if (!st)
         st = automaton_create(device->config.store_bytes / 2, &device->automaton, err);
     if (!st)
         st = fusers_create(&device->fusers, device->config.registry, entry, device->self, err);
@@ -170,6 +173,8 @@ void device_destroy(frit_device *device)
         return;
     if (device->self)
         wait_idle(device);
+    profile_destroy(device->profile);
+    device->profile = NULL;
     if (device->compiler)
         job_queue_cancel_all(device->compiler, device);
     lineage_forget_programs(device->lineage);
@@ -388,6 +393,7 @@ frit_status device_wait(frit_device *device, uint64_t value, frit_err *err)
     if (st >= 0) {
         raise_to(&device->reached, value);
         memory_poll(device->memory, PROGRESS_KNOWN);
+        profile_poll(device->profile);
         return FRIT_OK;
     }
     if (detail.status != st)
@@ -427,6 +433,7 @@ static frit_status end_submit(frit_device *device, frit_status st, uint64_t begu
                               frit_err *err)
 {
     timeline_end(begun, "device", str_of(slot));
+    profile_poll(device->profile);
     if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))
         memory_poll(device->memory, PROGRESS_ASK);
     retired_reap(device);
@@ -440,6 +447,7 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
                           uint64_t *value, frit_err *err)
 {
     uint64_t begun = timeline_begin();
+    bool profiled = profile_is_on(device->profile) && profile_begin(device->profile, &cmds, &count);
     frit_status st;
 
     pthread_mutex_lock(&device->submit);
@@ -450,6 +458,8 @@ frit_status device_submit(frit_device *device, const frit_cmd *cmds, uint32_t co
     if (st >= 0)
         note_submit(device, *value);
     pthread_mutex_unlock(&device->submit);
+    if (profiled)
+        profile_end(device->profile, st >= 0 ? *value : 0);
     return end_submit(device, st, begun, "submit", err);
 }
 

@@ -20,6 +20,7 @@
 struct device_entry;
 struct fusers;
 struct plan_saver;
+struct profile;
 struct labels;
 struct lineage;
 struct programs;
@@ -109,6 +110,7 @@ struct frit_device {
     struct plan_saver *saver; /* NULL: plans are not kept */
     struct labels *labels;
     struct lineage *lineage;
+    struct profile *profile;  /* NULL: the driver has no clock */
     frit_device *fallback;    /* runs what this one cannot, NULL: nothing does */
     atomic_uint n_spoiled;    /* buffers with a failure */
     atomic_uint next_ordinal; /* of streams, in order of their first op */

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "device/prepared_cache.h"
+#include "device/profile.h"
 #include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
@@ -382,15 +383,17 @@ static frit_status make_cmds(struct bound_plan *bound, const frit_device *device
 static frit_status submit_launches(struct bound_plan *bound, frit_device *device, uint32_t from,
                                    uint32_t end, uint64_t *value, frit_err *err)
 {
+    bool measured = profile_is_on(device->profile); /* by commands between these */
     frit_err why = ERR_INIT;
     uint32_t n = 0;
 
     if (!capture_fits(bound, from)) {
         TRY(make_cmds(bound, device, from, end, &n, err));
-        capture_record(bound, device, from, end, bound->cmds, n);
+        if (!measured)
+            capture_record(bound, device, from, end, bound->cmds, n);
     }
     if (capture_fits(bound, from)) {
-        if (capture_replay(bound, device, from, value, &why) == FRIT_OK) {
+        if (!measured && capture_replay(bound, device, from, value, &why) == FRIT_OK) {
             bound->n_captured += end - from;
             return FRIT_OK;
         }

@@ -9,6 +9,7 @@
 #define UTIL_SERIAL_H
 
 #include <frit/backend.h>
+#include <frit/profile.h>
 
 #include "util/plug.h"
 #include "util/progress.h"
@@ -44,6 +45,9 @@ frit_status serial_submit(struct serial *serial, const frit_queue *queue, const 
                           uint32_t n_waits, uint64_t *value, frit_err *err);
 frit_status serial_wait(struct serial *serial, const frit_queue *queue, uint64_t value,
                         frit_failure *failure, frit_err *err);
+
+/* As the slot of frit.profile/1: ticks are the host's nanoseconds. */
+void serial_clock(const struct serial *serial, frit_clock *out);
 
 /* Argument `i` of a launch. */
 const frit_arg *serial_arg(const frit_launch *launch, uint32_t i);

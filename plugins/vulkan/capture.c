@@ -75,7 +75,7 @@ static frit_status create(struct device *device, uint32_t count, uint32_t n_para
 static bool is_constant(const frit_cmd *cmd)
 {
     if (cmd->kind != FRIT_CMD_FILL)
-        return cmd->kind != FRIT_CMD_DISPATCH;
+        return cmd->kind != FRIT_CMD_DISPATCH && cmd->kind != FRIT_CMD_TIMESTAMP;
     return ((cmd->dst_offset | cmd->bytes) % 4 == 0 && cmd->pattern_bytes <= 4);
 }
 

@@ -157,6 +157,10 @@ static frit_status load_functions(struct device *device, frit_err *err)
 #define VULKAN_DEVICE(name)                                                                       \
     device->api.name = (PFN_vk##name)instance->api.GetDeviceProcAddr(device->handle, "vk" #name); \
     missing = device->api.name ? missing : "vk" #name;
+#define VULKAN_CLOCK(name)          \
+    if (device->adapter->has_clock) \
+        device->api.name =          \
+            (PFN_vk##name)instance->api.GetDeviceProcAddr(device->handle, "vk" #name);
 #include "syms.def"
     return missing ? plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "%s has no %s",
                                device->adapter->name, missing)

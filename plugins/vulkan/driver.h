@@ -9,6 +9,7 @@
 
 #include <frit/backend.h>
 #include <frit/capture.h>
+#include <frit/profile.h>
 
 #include "emit/spirv/spirv.h"
 #include "kernels.h"
@@ -77,9 +78,10 @@ struct features {
 /* Facts of a physical device, read once. */
 struct adapter {
     VkPhysicalDevice handle;
-    uint32_t reason; /* FRIT_REASON_*, 0: usable */
-    uint32_t type;   /* FRIT_DEVICE_* */
-    uint32_t family; /* of the queue */
+    uint32_t reason;     /* FRIT_REASON_*, 0: usable */
+    uint32_t type;       /* FRIT_DEVICE_* */
+    uint32_t family;     /* of the queue */
+    uint32_t stamp_bits; /* of its timestamps, 0: it has none */
     uint32_t version;
     char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + 64];
     char stable_id[40];
@@ -99,8 +101,9 @@ struct adapter {
     bool has_budget;               /* the heap's budget can be queried */
     uint32_t subgroup;             /* size to require, 0: cannot be */
     uint32_t most_subgroups;       /* of a group, then */
+    bool has_clock;                /* the device's clock can be read by the host */
     uint32_t n_extensions;
-    const char *extensions[4]; /* to be enabled */
+    const char *extensions[5]; /* to be enabled */
 };
 
 /* Bytes of the heap of buffers that this process should stay below, 0: not known. */
@@ -143,17 +146,21 @@ enum {
     QUEUE_BATCHES = 32,
     PARAMS_BYTES = 1 << 22,
     STAGING_BYTES = 1 << 24,
+    BATCH_STAMPS = 256,   /* timestamps of one batch at most */
     LAUNCH_WORDS = 4096,  /* arguments and parameters of a space at most */
     SPACES_WORDS = 65536, /* of all spaces of a kernel */
     LAUNCH_ARGS = 16384,  /* of a launch over several */
     MOST_PUSH = 256       /* bytes of push constants, of those that a device has */
 };
 
+struct stamps;
+
 /* One recording: in use from the submission until its value is reached. */
 struct batch {
     VkCommandPool pool;
     VkCommandBuffer cmds;
-    uint64_t value; /* 0: never submitted */
+    uint64_t value;        /* 0: never submitted */
+    struct stamps *stamps; /* NULL: it had none yet */
 };
 
 /* Commands that failed after submit had taken them: those of `first` from the launch with the
@@ -249,6 +256,14 @@ void queue_close(struct device *device);
 
 /* For the files of the queue, under its lock. */
 
+/* stamp.c: a timestamp, for 8 bytes at a multiple of 8. */
+frit_status stamps_add(struct device *device, struct batch *batch, VkBuffer to, uint64_t offset,
+                       frit_err *err);
+/* Copies the timestamps recorded so far to where they are wanted; whether there were any. */
+bool stamps_copy(struct device *device, struct batch *batch);
+void stamps_reset(struct batch *batch); /* when it begins again */
+void stamps_destroy(struct device *device, struct batch *batch);
+
 /* A batch to record into, after everything submitted; waits for one. */
 frit_status batch_begin(struct device *device, struct batch **out, frit_err *err);
 /* Orders what was recorded before what comes after. */
@@ -311,6 +326,10 @@ frit_status backend_supports(void *self, const frit_op_desc *ops, uint32_t count
                              uint64_t *bits, frit_err *err);
 frit_status backend_op_program(void *self, const frit_op_desc *op, frit_program *out,
                                frit_err *err);
+
+/* ---- the slot of frit.profile/1 ---- */
+
+frit_status device_clock(void *self, frit_clock *out, frit_err *err);
 
 /* Kernels of other plugins' programs: what kernel_load takes, and what it makes of it. */
 extern const frit_str foreign_formats[1];

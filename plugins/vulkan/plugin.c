@@ -169,12 +169,16 @@ static const void *plugin_interface(void *instance, frit_str id)
         .replay = capture_replay,
         .release = capture_release,
     };
+    static const frit_profile_table profile = {.struct_size = sizeof(frit_profile_table),
+                                               .clock = device_clock};
 
     (void)instance;
     if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
         return &backend;
     if (plug_is(id, FRIT_STR(FRIT_CAPTURE_TABLE)))
         return &capture;
+    if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
+        return &profile;
     return plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)) ? &fuser : NULL;
 }
 

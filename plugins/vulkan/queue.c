@@ -78,8 +78,10 @@ void queue_close(struct device *device)
     if (queue->loss.told)
         pthread_join(queue->loss.thread, NULL);
     (void)device->api.DeviceWaitIdle(device->handle);
-    for (uint32_t i = 0; i < QUEUE_BATCHES; i++)
+    for (uint32_t i = 0; i < QUEUE_BATCHES; i++) {
+        stamps_destroy(device, &queue->batches[i]);
         device->api.DestroyCommandPool(device->handle, queue->batches[i].pool, NULL);
+    }
     device->api.DestroySemaphore(device->handle, queue->timeline, NULL);
     buffer_destroy(device, &queue->staging);
     buffer_destroy(device, &queue->params);
@@ -269,6 +271,7 @@ frit_status batch_open(struct device *device, struct batch *batch, VkCommandBuff
     if (result)
         return vulkan_refused(device->instance, err, result, "recording on %s",
                               device->adapter->name);
+    stamps_reset(batch);
     batch_barrier(device, batch);
     return FRIT_OK;
 }
@@ -277,6 +280,7 @@ frit_status batch_close(struct device *device, struct batch *batch, frit_err *er
 {
     VkResult result;
 
+    (void)stamps_copy(device, batch);
     barrier(device, batch, VK_PIPELINE_STAGE_HOST_BIT,
             VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
     result = device->api.EndCommandBuffer(batch->cmds);

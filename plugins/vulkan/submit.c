@@ -31,6 +31,17 @@ static frit_status check_copy(struct device *device, const frit_cmd *cmd, frit_e
     return status;
 }
 
+static frit_status check_timestamp(struct device *device, const frit_cmd *cmd, frit_err *err)
+{
+    if (!device->adapter->stamp_bits)
+        return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED, "%s has no timestamps",
+                         device->adapter->name);
+    if (cmd->dst_offset % sizeof(uint64_t))
+        return plug_fail(&device->instance->plug, err, FRIT_INVALID, "timestamp at %" PRIu64,
+                         cmd->dst_offset);
+    return queue_check_range(device, cmd->dst, cmd->dst_offset, sizeof(uint64_t), err);
+}
+
 frit_status submit_check(struct device *device, const frit_cmd *cmd, frit_err *err)
 {
     switch (cmd->kind) {
@@ -44,6 +55,8 @@ frit_status submit_check(struct device *device, const frit_cmd *cmd, frit_err *e
         return foreign_check(device, cmd, err);
     case FRIT_CMD_BARRIER:
         return FRIT_OK;
+    case FRIT_CMD_TIMESTAMP:
+        return check_timestamp(device, cmd, err);
     default:
         return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED, "command of kind %u",
                          cmd->kind);

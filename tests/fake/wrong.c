@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include <frit/profile.h>
+
 #include "wrong.h"
 
 #ifndef WRONG_ID
@@ -313,6 +315,8 @@ static const frit_cmd *cmd_at(const frit_cmd *cmds, uint32_t stride, uint32_t i)
 /* What cannot be done is found before anything is. */
 static frit_status check(const struct fake *fake, const frit_cmd *cmd, frit_err *err)
 {
+    if (cmd->kind == FRIT_CMD_TIMESTAMP)
+        return FRIT_OK;
     if (WRONG != WRONG_KINDS && (cmd->kind < FRIT_CMD_COPY || cmd->kind > FRIT_CMD_BARRIER))
         return fake_fail(fake, err, FRIT_UNSUPPORTED, "a command of unknown kind");
     return FRIT_OK;
@@ -332,6 +336,41 @@ static frit_status launch(const struct fake *fake, const frit_launch *given, fri
     return FRIT_OK;
 }
 
+/* ---- the clock ---- */
+
+enum { EARLY_NS = 50000000 };
+
+static uint64_t ticks_now(const struct fake *fake)
+{
+    const uint64_t now = fake->core->now_ns(fake->host->self);
+
+    return WRONG == WRONG_RATE ? now / 2 : now;
+}
+
+static void timestamp(const struct fake *fake, const frit_cmd *cmd)
+{
+    static uint64_t back;
+    uint64_t ticks = ticks_now(fake);
+
+    if (WRONG == WRONG_CLOCK)
+        ticks -= (back += EARLY_NS / 1000);
+    if (WRONG == WRONG_EARLY)
+        ticks -= EARLY_NS;
+    memcpy((char *)cmd->dst + cmd->dst_offset, &ticks, sizeof(ticks));
+}
+
+static frit_status device_clock(void *self, frit_clock *out, frit_err *err)
+{
+    const struct fake *fake = fake_of(self);
+
+    (void)err;
+    out->valid_bits = 64;
+    out->host_ns = fake->core->now_ns(fake->host->self);
+    out->ticks = ticks_now(fake);
+    out->ns_per_tick = 1;
+    return FRIT_OK;
+}
+
 /* What submit of the fake driver does, one command after the other, and launches. */
 static frit_status submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
                           uint32_t stride, const frit_point *waits, uint32_t n_waits,
@@ -348,6 +387,10 @@ static frit_status submit(void *self, frit_queue *queue, const frit_cmd *cmds, u
         status = check(fake, &plain, err);
         if (!status && plain.kind == FRIT_CMD_LAUNCH) {
             status = launch(fake, plain.launch, err);
+            plain.kind = FRIT_CMD_BARRIER;
+        }
+        if (!status && plain.kind == FRIT_CMD_TIMESTAMP) {
+            timestamp(fake, &plain);
             plain.kind = FRIT_CMD_BARRIER;
         }
         if (!status)
@@ -473,8 +516,13 @@ static const frit_capture_table captures = {
 
 static const void *get_interface(void *instance, frit_str id)
 {
+    static const frit_profile_table profile = {.struct_size = sizeof(profile),
+                                               .clock = device_clock};
+
     if (id.len == sizeof(FRIT_CAPTURE_TABLE) - 1 && memcmp(id.ptr, FRIT_CAPTURE_TABLE, id.len) == 0)
         return &captures;
+    if (id.len == sizeof(FRIT_PROFILE_TABLE) - 1 && memcmp(id.ptr, FRIT_PROFILE_TABLE, id.len) == 0)
+        return &profile;
     return id.len == sizeof(FRIT_FUSER_TABLE) - 1 && memcmp(id.ptr, FRIT_FUSER_TABLE, id.len) == 0
                ? &wrong_fusers
                : fake_get_interface(instance, id);

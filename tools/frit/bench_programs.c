@@ -346,6 +346,12 @@ static int run_cold(const struct bench *bench, const struct program_row *row, st
         ms[i] = measure_step(&place, s).ms;
     after = place_stats(&place);
     add(out, "step_ms", "ms a step when warm", bench_median(ms, WARM_STEPS), 0);
+    if (bench_clock_start(place.device)) {
+        for (int i = 0; i < WARM_STEPS; i++)
+            measure_step(&place, s);
+        add(out, "device_ms", "ms of the device a step", bench_clock_stop(place.device, WARM_STEPS),
+            0);
+    }
     add(out, "launches_per_step", "launches a step then",
         (double)(after.launches - before.launches) / WARM_STEPS,
         is_optimiser(row) ? MOST_LAUNCHES : 0);

@@ -301,7 +301,7 @@ const struct command conform_command = {
         "\n"
         "device/...   transfers, threads, memory that is not there, what many opens leave\n"
         "memory/...   where memory lies, what a transfer touches, refusals\n"
-        "queue/...    order, the timeline, submits that must be refused, recordings\n"
+        "queue/...    order, the timeline, timestamps, submits that must be refused, recordings\n"
         "program/...  prepare is pure, aliases are true, saved programs run or are refused\n"
         "fuser/...    the guarantees of fuser.h; results are those of single ops\n"
         "\n"

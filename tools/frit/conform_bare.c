@@ -272,6 +272,7 @@ frit_status bare_open(struct bare *bare, const struct conform_options *options,
     bare->backend = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_BACKEND));
     bare->fusers = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_FUSER_TABLE));
     bare->capture = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_CAPTURE_TABLE));
+    bare->profile = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_PROFILE_TABLE));
     status = bare->backend ? find_device(bare, index) : bare_wrong(bare, "there is no backend");
     if (status)
         return bare_close(bare, status);

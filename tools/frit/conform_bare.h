@@ -12,6 +12,7 @@
 #include <frit/fuser.h>
 #include <frit/native.h>
 #include <frit/plugin.h>
+#include <frit/profile.h>
 
 #include "conform_lab.h"
 
@@ -25,6 +26,7 @@ struct bare {
     const frit_fuser_table *fusers;    /* NULL: none */
     const frit_native_table *native;   /* of the driver, while there is a guest; NULL: none */
     const frit_capture_table *capture; /* NULL: none */
+    const frit_profile_table *profile; /* NULL: none */
     frit_device_info info;
     void *device;
     uint64_t last;          /* value of the last write, read or submit */

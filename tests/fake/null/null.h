@@ -11,6 +11,7 @@
 #include <frit/backend.h>
 #include <frit/fuser.h>
 #include <frit/plugin.h>
+#include <frit/profile.h>
 
 #define NULL_VERSION "1.0"
 
@@ -40,6 +41,9 @@ struct fault {
     uint64_t nth; /* from 1 on */
 };
 
+/* How the counter of TIMESTAMPs goes. */
+enum null_clock { CLOCK_STEADY, CLOCK_BACKWARDS, CLOCK_NONE };
+
 struct options {
     bool has_memory; /* no: buffers hold nothing, what is read is 0 */
     bool is_mapped;  /* the host gets pointers */
@@ -58,6 +62,7 @@ struct options {
     int64_t compile_ms;
     uint32_t fuse_ops;
     uint32_t n_fusers;
+    enum null_clock clock;
     bool derive;     /* programs derive memory from their first input */
     frit_str refuse; /* the host's, as long as the instance */
     struct fault call;
@@ -166,6 +171,12 @@ void kernel_unload(void *self, frit_kernel *kernel);
 void *native_get(void *self, frit_memory *memory, frit_str name);
 /* Whether the range lies in the buffer. */
 bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes);
+
+/* ---- the clock ---- */
+
+/* Ticks of TIMESTAMPs now. */
+uint64_t null_ticks(const struct device *device);
+frit_status device_clock(void *self, frit_clock *out, frit_err *err);
 
 /* ---- the queue ---- */
 

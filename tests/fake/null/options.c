@@ -180,10 +180,14 @@ frit_status options_read(struct instance *instance, frit_err *err)
                        .table = host->get_interface(host->self, FRIT_STR(FRIT_HOST_OPTIONS)),
                        .err = err};
     struct options *o = &instance->options;
-    frit_str memory;
+    frit_str memory, clock;
 
     memory = read_str(&r, FRIT_STR("memory"));
     o->has_memory = !str_is(memory, "none");
+    clock = read_str(&r, FRIT_STR("clock"));
+    o->clock = str_is(clock, "none")        ? CLOCK_NONE
+               : str_is(clock, "backwards") ? CLOCK_BACKWARDS
+                                            : CLOCK_STEADY;
     o->opaque = read_bool(&r, FRIT_STR("opaque"));
     o->is_mapped = str_is(memory, "host") && !o->opaque;
     o->no_suballoc = read_bool(&r, FRIT_STR("no_suballoc"));
