@@ -56,24 +56,35 @@ frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *
 frit_status kernels_supports(const struct kernels_device *device, const frit_op_desc *ops,
                              uint32_t count, uint32_t stride, uint64_t *bits, frit_err *err);
 
-/* A launch of such a program, for submit.  Everything is borrowed: `words` are those given or live
- * as long as the rest, until the program is destroyed. */
+/* A launch of such a program, for submit: one kernel after the other, each over one space or
+ * several, in no order and with nothing between them.  Everything is borrowed: `words` are those
+ * given or live as long as the rest, until the program is destroyed. */
 struct kernels_launch {
     void *code;
     const char *name; /* of the kernel, for people */
-    uint32_t n_phases, n_words, n_args;
-    const uint32_t *args;      /* of each of the code's: its number in frit_launch.args, or
-                                  KERNELS_WORKSPACE */
-    const uint32_t (*grid)[3]; /* groups, of each phase */
-    const uint64_t *words;
-    uint64_t bytes, flops; /* that it touches and computes, by its signature */
+    uint32_t n_phases;
+    uint32_t n_spaces;
+    uint32_t n_words, n_args;  /* of each space */
+    const uint32_t *args;      /* of each of the code's, space after space: its number in
+                                  frit_launch.args, or KERNELS_WORKSPACE */
+    const uint64_t *words;     /* likewise space after space */
+    const uint32_t (*grid)[3]; /* groups, of each phase; of several spaces of all of them */
+    const uint32_t *first;     /* n_spaces + 1: groups before each space; NULL: the module's
+                                  `spaces` is false */
+    uint32_t total_words;      /* of the whole launch */
+    uint32_t body, n_bodies;   /* this kernel, and how many there are: see kernels_next */
+    uint64_t bytes, flops;     /* that the launch touches and computes, by its signature */
+    const void *prepared;
 };
 
 /* Whether a program is one of ours. */
 bool kernels_owns(const frit_program *program);
-/* `words` has room for `room`; FRIT_INTERNAL where that is too little (n_words says how much), or
- * the launch was not prepared and compiled. */
+/* The first kernel of a launch.  `words` has room for `room` and is used until the last one;
+ * FRIT_INTERNAL where that is too little (total_words says how much), or the launch was not
+ * prepared and compiled. */
 frit_status kernels_launch(const frit_launch *launch, uint64_t *words, uint32_t room,
                            struct kernels_launch *out, frit_err *err);
+/* The next one, in its place; false: that was the last. */
+bool kernels_next(struct kernels_launch *launch);
 
 #endif

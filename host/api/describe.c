@@ -6,6 +6,7 @@
 #include "api/give.h"
 #include "api/host.h"
 #include "base/fail.h"
+#include "device/profile.h"
 #include "device/support.h"
 #include "plan/automaton.h"
 
@@ -254,9 +255,41 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .compiles_cancelled = atomic_load(&count->compiles_cancelled),
                         .cache_bytes_now = atomic_load(&device->cache.bytes),
                         .cache_evicted = atomic_load(&device->cache.evicted),
-                        .faults = atomic_load(&count->faults)};
+                        .faults = atomic_load(&count->faults),
+                        .derived_fills = atomic_load(&count->derived_fills),
+                        .derived_hits = atomic_load(&count->derived_hits),
+                        .captured_launches = streams.captured};
 
     give(out, &stats, sizeof(stats));
+}
+
+frit_status frit_device_time_start(frit_device *device)
+{
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    if (!device)
+        return FRIT_INVALID;
+    st = profile_start(device->profile, &err);
+    if (st)
+        fail_context(&err, "device_time_start");
+    return st ? host_keep_error(device->config.host, st, &err) : FRIT_OK;
+}
+
+frit_status frit_device_time_stop(frit_device *device, frit_device_time *out)
+{
+    frit_device_time time;
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    if (!device || !out)
+        return FRIT_INVALID;
+    st = profile_stop(device->profile, &time, &err);
+    if (!st)
+        give(out, &time, sizeof(time));
+    else
+        fail_context(&err, "device_time_stop");
+    return st ? host_keep_error(device->config.host, st, &err) : FRIT_OK;
 }
 
 void frit_trim(frit_device *device)

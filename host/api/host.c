@@ -211,6 +211,7 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                    .single_stream = options->stream_single,
                                    .queues = (uint32_t)options->stream_queues,
                                    .fusion = options->fusion_enabled,
+                                   .capture = options->stream_capture,
                                    .max_blocks = (uint32_t)options->fusion_max_blocks,
                                    .max_explorations = (uint64_t)options->fusion_max_explorations,
                                    .store_bytes = (uint64_t)options->fusion_store_bytes,

@@ -16,8 +16,8 @@ frit_status fail_v(frit_err *err, frit_status status, const char *format, va_lis
 frit_status fail_memory(frit_err *err, size_t bytes);
 
 /* Passes on what a slot of a plugin returned.  A failure whose reason the plugin did not write gets
- * one that names the slot. */
-frit_status fail_from(frit_err *err, frit_status status, const char *slot);
+ * one that names the slot; a status above 0, where the slot has none, is FRIT_INTERNAL. */
+FRIT_NODISCARD frit_status fail_from(frit_err *err, frit_status status, const char *slot);
 
 /* Puts "context: " in front of a text that is already there; returns err's status. */
 frit_status fail_context(frit_err *err, const char *format, ...) FRIT_PRINTF(2, 3);

@@ -16,10 +16,17 @@
 
 #include "base/fail.h"
 
+enum event_kind { EVENT_SPAN, EVENT_COUNTER, EVENT_TRACK };
+
+/* Of a process in the viewer. */
+enum { TRACKS_THREADS = 1, TRACKS_DEVICES = 2 };
+
 struct event {
-    uint64_t start, end; /* counters: end 0 */
-    double value;
-    uint32_t thread;
+    enum event_kind kind;
+    uint32_t process;    /* TRACKS_* */
+    uint32_t track;      /* thread, or number of a device's track */
+    uint64_t start, end; /* of a span; a counter has a start */
+    double value;        /* of a counter */
     char room[TIMELINE_ROOM];
     char name[TIMELINE_NAME];
 };
@@ -84,7 +91,10 @@ static void record(const struct event *event, const char *room, frit_str name)
             struct event *to = &state.events[slot];
 
             *to = *event;
-            to->thread = (uint32_t)gettid();
+            if (!to->process) {
+                to->process = TRACKS_THREADS;
+                to->track = (uint32_t)gettid();
+            }
             cut(str_of(room), to->room, sizeof(to->room));
             cut(name, to->name, sizeof(to->name));
         }
@@ -92,9 +102,14 @@ static void record(const struct event *event, const char *room, frit_str name)
     atomic_fetch_sub(&state.writers, 1);
 }
 
+bool timeline_is_on(void)
+{
+    return atomic_load_explicit(&state.mode, memory_order_relaxed) == ON;
+}
+
 uint64_t timeline_begin(void)
 {
-    return atomic_load_explicit(&state.mode, memory_order_relaxed) == ON ? now_ns() : 0;
+    return timeline_is_on() ? now_ns() : 0;
 }
 
 void timeline_end(uint64_t begun, const char *room, frit_str name)
@@ -103,10 +118,23 @@ void timeline_end(uint64_t begun, const char *room, frit_str name)
         record(&(struct event){.start = begun, .end = now_ns()}, room, name);
 }
 
+void timeline_span(uint32_t track, uint64_t start, uint64_t end, const char *room, frit_str name)
+{
+    record(&(struct event){.process = TRACKS_DEVICES, .track = track, .start = start, .end = end},
+           room, name);
+}
+
+void timeline_track(uint32_t track, frit_str name)
+{
+    record(&(struct event){.kind = EVENT_TRACK, .process = TRACKS_DEVICES, .track = track}, "",
+           name);
+}
+
 void timeline_counter(const char *room, frit_str name, double value)
 {
-    if (atomic_load_explicit(&state.mode, memory_order_relaxed) == ON)
-        record(&(struct event){.start = now_ns(), .value = value}, room, name);
+    if (timeline_is_on())
+        record(&(struct event){.kind = EVENT_COUNTER, .start = now_ns(), .value = value}, room,
+               name);
 }
 
 /* ---- printing ---- */
@@ -148,20 +176,29 @@ static void print_time(struct str *out, const char *key, uint64_t ns)
     str_addf(out, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
 }
 
+/* Phase, process and track, then the time and what else a span or counter has. */
 static void print_event(struct str *out, const struct event *event)
 {
+    static const char *const phases[] = {
+        [EVENT_SPAN] = "X", [EVENT_COUNTER] = "C", [EVENT_TRACK] = "M"};
     uint64_t origin = event->start < state.origin ? event->start : state.origin;
 
     str_addf(out, "{\"name\":");
-    print_text(out, event->name);
+    print_text(out, event->kind == EVENT_TRACK ? "thread_name" : event->name);
     str_addf(out, ",\"cat\":");
     print_text(out, event->room);
-    str_addf(out, ",\"ph\":\"%s\",\"pid\":1,\"tid\":%" PRIu32, event->end ? "X" : "C",
-             event->thread);
+    str_addf(out, ",\"ph\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, phases[event->kind],
+             event->process, event->track);
+    if (event->kind == EVENT_TRACK) {
+        str_addf(out, ",\"args\":{\"name\":");
+        print_text(out, event->name);
+        str_addf(out, "}}");
+        return;
+    }
     print_time(out, "ts", event->start - origin);
-    if (event->end)
-        print_time(out, "dur", event->end - event->start);
-    if (!event->end) {
+    if (event->kind == EVENT_SPAN)
+        print_time(out, "dur", event->end > event->start ? event->end - event->start : 0);
+    if (event->kind == EVENT_COUNTER) {
         str_addf(out, ",\"args\":{\"value\":");
         print_value(out, event->value);
         str_addf(out, "}");

@@ -9,6 +9,7 @@
 #include "device/label.h"
 #include "device/lineage.h"
 #include "device/plan_saver.h"
+#include "device/profile.h"
 #include "device/programs.h"
 #include "device/retired.h"
 #include "exec/job_queue.h"
@@ -108,6 +109,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     device->name = entry->name;
     device->backend = &entry->plugin->backend;
     device->info = entry->info;
+    if (config->capture && entry->plugin->capture.record)
+        device->capture = &entry->plugin->capture;
     device->opens = 1;
     if (config->compile_ahead)
         device->compiler =
@@ -115,9 +118,10 @@ frit_status device_create(const struct device_entry *entry, const struct device_
                                                                                  : REGISTRY_USUAL);
     pthread_mutex_init(&device->lock, NULL);
     cache_init(&device->cache, config->store_bytes / 2);
-    st = device->backend->device_open(entry->plugin->instance, entry->info->index, &params,
-                                      &device->self, err);
-    fail_from(err, st, "device_open");
+    st = fail_from(err,
+                   device->backend->device_open(entry->plugin->instance, entry->info->index,
+                                                &params, &device->self, err),
+                   "device_open");
     if (st) {
         fail_context(err, "%s", entry->name);
         goto out;
@@ -132,6 +136,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
         st = labels_create(&device->labels, err);
     if (!st)
         st = lineage_create(device, &device->lineage, err);
+    if (!st)
+        st = profile_create(device, &device->profile, err);
     if (!st)
         st = automaton_create(device->config.store_bytes / 2, &device->automaton, err);
     if (!st)
@@ -152,8 +158,11 @@ void device_destroy(frit_device *device)
         return;
     if (device->self)
         wait_idle(device);
+    profile_destroy(device->profile);
+    device->profile = NULL;
     if (device->compiler)
         job_queue_cancel_all(device->compiler, device);
+    lineage_forget_programs(device->lineage);
     plan_saver_close(device->saver);
     automaton_destroy(device->automaton);
     programs_destroy(device->programs);

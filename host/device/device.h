@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include <frit/backend.h>
+#include <frit/capture.h>
 #include <frit/frit.h>
 
 #include "base/versioned.h"
@@ -20,6 +21,7 @@
 struct device_entry;
 struct fusers;
 struct plan_saver;
+struct profile;
 struct labels;
 struct lineage;
 struct programs;
@@ -39,6 +41,7 @@ struct device_config {
     bool single_stream;           /* one for all threads */
     uint32_t queues;              /* that streams are spread over, 0: by the type of device */
     bool fusion;                  /* ops are run together */
+    bool capture;                 /* submits are recorded where the driver can */
     uint32_t max_blocks;          /* of a search */
     uint64_t max_explorations;    /* 0: no limit */
     uint64_t store_bytes;         /* of known plans, half; of what `cache` has, half */
@@ -80,6 +83,7 @@ struct device_counters {
     atomic_uint_least64_t fallbacks[FALLBACKS];
     atomic_uint_least64_t drains[DRAIN_CAUSES];
     atomic_uint_least64_t faults; /* refusals with FRIT_INTERNAL */
+    atomic_uint_least64_t derived_fills, derived_hits;
     atomic_uint_least64_t bytes_in, bytes_out;
 };
 
@@ -95,6 +99,7 @@ struct frit_device {
     const struct device_entry *entry;
     const char *name; /* of the entry */
     const frit_backend *backend;
+    const frit_capture_table *capture; /* NULL: submits are not recorded */
     const frit_device_info *info;
     void *self; /* the driver's */
     struct memory *memory;
@@ -107,6 +112,7 @@ struct frit_device {
     struct plan_saver *saver; /* NULL: plans are not kept */
     struct labels *labels;
     struct lineage *lineage;
+    struct profile *profile;  /* NULL: the driver has no clock */
     frit_device *fallback;    /* runs what this one cannot, NULL: nothing does */
     atomic_uint n_spoiled;    /* buffers with a failure */
     atomic_uint next_ordinal; /* of streams, in order of their first op */

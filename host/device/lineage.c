@@ -463,7 +463,8 @@ static void note_told(struct spread *s)
 /* The program that failed is not run again; others of the same label may be right. */
 static bool disable_failed(const struct spread *s)
 {
-    return s->failed && s->failed->disabled && !atomic_exchange(s->failed->disabled, true);
+    return s->failed && s->failed->disabled && !is_reached(s->lineage, s->failed->point) &&
+           !atomic_exchange(s->failed->disabled, true);
 }
 
 /* Outside of the lock. */
@@ -537,14 +538,16 @@ static void spread_again(struct lineage *lineage, uint64_t point)
 {
     const struct lineage_report report = {.from = point, .to = point, .command = FRIT_ALL_COMMANDS};
     struct spread s = {.lineage = lineage, .report = &report};
-    const struct told *told;
 
     short_lock_enter(&lineage->lock);
-    told = find_told(lineage, point);
-    if (told && !told->named) {
-        s.failure = failure_ref(told->failure);
-        spread(&s);
+    for (uint32_t i = 0; i < RECENT && !s.failure; i++) {
+        const struct told *told = &lineage->recent[i];
+
+        if (told->failure && !told->named && point >= told->from && point <= told->to)
+            s.failure = failure_ref(told->failure);
     }
+    if (s.failure)
+        spread(&s);
     short_lock_leave(&lineage->lock);
     if (s.n_streams)
         note_streams(&s);
@@ -593,6 +596,16 @@ struct lineage_place lineage_known(struct lineage *lineage, uint32_t queue)
     known = lineage->known[queue].place;
     short_lock_leave(&lineage->lock);
     return known;
+}
+
+void lineage_forget_programs(struct lineage *lineage)
+{
+    if (!lineage)
+        return;
+    short_lock_enter(&lineage->lock);
+    for (uint64_t number = lineage->first; number < lineage->next; number++)
+        entry_at(lineage, number)->disabled = NULL;
+    short_lock_leave(&lineage->lock);
 }
 
 bool lineage_knows(struct lineage *lineage, uint64_t point)

@@ -92,6 +92,8 @@ bool lineage_report(struct lineage *lineage, const struct lineage_report *report
 struct lineage_place lineage_known(struct lineage *lineage, uint32_t queue);
 /* Whether a failure at this point, or a later one of its queue, is known. */
 bool lineage_knows(struct lineage *lineage, uint64_t point);
+/* The programs of launches are about to end, whether they have run or not. */
+void lineage_forget_programs(struct lineage *lineage); /* NULL does nothing */
 /* Why the command that reaches this point failed, one of the last; a new reference or NULL. */
 struct failure *lineage_failure_at(struct lineage *lineage, uint64_t point);
 /* Why a buffer holds no good elements; a new reference or NULL. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "device/limits.h"
 
 void prepared_ref(struct prepared *prepared)
 {
@@ -124,31 +125,6 @@ static frit_status check_output(const frit_device *device, const frit_arg_sig *a
     return check_strides(device, arg, out->strides, what, err);
 }
 
-/* Beyond what a device declared nothing is launched. */
-static frit_status check_phases(const frit_device *device, const frit_launch_spec *spec,
-                                frit_err *err)
-{
-    const frit_device_info *info = device->info;
-
-    for (uint32_t i = 0; i < spec->n_phases; i++) {
-        const frit_phase *phase = &spec->phases[i];
-        uint64_t lanes = 1;
-
-        for (uint32_t d = 0; d < 3; d++) {
-            if (info->max_grid[d] && phase->grid[d] > info->max_grid[d])
-                return fail(err, FRIT_INTERNAL,
-                            "%s: prepare asks for a grid of %u groups, the device declared %u",
-                            device->name, phase->grid[d], info->max_grid[d]);
-            lanes *= phase->group[d] ? phase->group[d] : 1;
-        }
-        if (info->max_group && lanes > info->max_group)
-            return fail(err, FRIT_INTERNAL,
-                        "%s: prepare asks for a group of %llu lanes, the device declared %u",
-                        device->name, (unsigned long long)lanes, info->max_group);
-    }
-    return FRIT_OK;
-}
-
 static frit_status check_arrays(const char *name, const frit_signature *sig,
                                 const frit_launch_spec *spec, frit_err *err)
 {
@@ -207,9 +183,6 @@ static frit_status check(const frit_device *device, const frit_signature *sig,
         return check_strides(device, &sig->args[spec->wanted_arg], spec->wanted_strides,
                              "an operand", err);
     }
-    if (p->status > 0)
-        return fail(err, FRIT_INTERNAL, "%s: prepare answered %d, which means nothing", name,
-                    p->status);
     if (p->variant.n_bytes > sizeof(p->variant.bytes))
         return fail(err, FRIT_INTERNAL, "%s: prepare gives a variant of %u bytes, at most %zu",
                     name, p->variant.n_bytes, sizeof(p->variant.bytes));
@@ -218,37 +191,10 @@ static frit_status check(const frit_device *device, const frit_signature *sig,
                     "%s: a workspace asks for alignment %llu, the device declared %llu", name,
                     (unsigned long long)spec->workspace_align, (unsigned long long)have);
     TRY(check_arrays(name, sig, spec, err));
-    TRY(check_phases(device, spec, err));
+    for (uint32_t i = 0; i < spec->n_phases; i++)
+        TRY(limits_check_grid(device, spec->phases[i].grid, spec->phases[i].group, "prepare", err));
     TRY(check_derived(name, sig, p, err));
     return check_outputs(device, sig, p, err);
-}
-
-/* What the device takes in one launch, whatever its programs say. */
-static frit_status check_limits(const frit_device *device, const frit_signature *sig, frit_err *err)
-{
-    const frit_device_info *info = device->info;
-    uint32_t n = sig->n_in + sig->n_out, used = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const frit_arg_sig *arg = &sig->args[i];
-        uint64_t reach = 0;
-
-        if (arg->dtype == FRIT_NO_DTYPE)
-            continue;
-        used++;
-        for (uint32_t d = 0; d < arg->rank; d++)
-            reach +=
-                (uint64_t)llabs(arg->strides[d]) * (uint64_t)(arg->dims[d] - (arg->dims[d] > 0));
-        if (info->max_binding &&
-            frit_storage_bytes(arg->dtype, (int64_t)reach + 1) > info->max_binding)
-            return fail(err, FRIT_UNSUPPORTED,
-                        "%s: an argument spans more than %llu bytes, the most of a launch",
-                        device->name, (unsigned long long)info->max_binding);
-    }
-    if (info->max_bindings && used > info->max_bindings)
-        return fail(err, FRIT_UNSUPPORTED, "%s: %u arguments, %u are the most of a launch",
-                    device->name, used, info->max_bindings);
-    return FRIT_OK;
 }
 
 static bool may_pass(frit_status status)
@@ -270,15 +216,16 @@ static void ask(struct prepared *p, const struct prepare_query *asked, bool *com
     const frit_program *program = &p->program->program;
     frit_err err = ERR_INIT;
 
-    if (check_limits(p->device, asked->signature, &err)) {
+    if (limits_check_args(p->device, asked->signature, &err)) {
         refuse(p, &err);
         return;
     }
     p->status = program->table->prepare(program->self, asked->candidate, asked->signature, &p->spec,
                                         &p->variant, &err);
+    if (p->status < 0 || p->status > FRIT_PREPARE_RELAYOUT)
+        p->status = fail_from(&err, p->status, "prepare");
     p->has_spec = p->status >= 0;
     p->passing = may_pass(p->status) || p->status == FRIT_INTERNAL;
-    fail_from(&err, p->status, "prepare");
     if (p->status == FRIT_PREPARE_NEEDS_COMPILE) {
         *compile = true;
         p->status = FRIT_OK;

@@ -518,6 +518,8 @@ static frit_status ask(struct prepared_cache *cache, const struct prepare_query 
     *out = prepared_create(cache->device, cache->program, asked, &needs_compile);
     if (!*out)
         return fail_memory(err, sizeof(**out));
+    if (serial_of(cache) != serial) /* better code may have come while it answered: look again */
+        (*out)->generation = 0;
     if (needs_compile && !asked->wait && cache->device->compiler &&
         (asked->peek || !compile_ahead(cache, asked, *out, serial))) {
         prepared_unref(*out);

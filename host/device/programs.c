@@ -231,9 +231,9 @@ static frit_status create(frit_device *device, const frit_op_desc *op, struct pr
                           frit_err *err)
 {
     frit_program made = {.struct_size = sizeof(made)};
-    frit_status st = device->backend->op_program(device->self, op, &made, err);
+    frit_status st =
+        fail_from(err, device->backend->op_program(device->self, op, &made, err), "op_program");
 
-    fail_from(err, st, "op_program");
     if (!st && !table_is_whole(made.table))
         st = fail(err, FRIT_INTERNAL, "%s: op_program gave a table that lacks required slots",
                   device->name);
@@ -253,9 +253,10 @@ static frit_status claim(frit_device *device, const frit_op_desc *op, struct pro
                          frit_err *err)
 {
     uint64_t claimed = 0;
-    frit_status st = device->backend->supports(device->self, op, 1, sizeof(*op), &claimed, err);
+    frit_status st =
+        fail_from(err, device->backend->supports(device->self, op, 1, sizeof(*op), &claimed, err),
+                  "supports");
 
-    fail_from(err, st, "supports");
     if (!st && claimed & 1)
         st = create(device, op, out, err);
     return st == FRIT_UNSUPPORTED ? FRIT_OK : st;

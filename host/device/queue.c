@@ -6,8 +6,11 @@
 #include "base/timeline.h"
 #include "device/device.h"
 #include "device/lineage.h"
+#include "device/profile.h"
 #include "device/retired.h"
 #include "exec/team.h"
+
+enum { MOST_FAILURES = 4096 }; /* that are told one by one in a wait */
 
 /* Held for less than it takes to sleep, as a rule. */
 static void mutex_init_spinning(pthread_mutex_t *mutex)
@@ -89,42 +92,87 @@ bool device_knows_reached(const frit_device *device, const struct points *points
     return true;
 }
 
-/* One call of the driver's wait; what it says of failed commands is reported.  A driver that does
- * not say when the command failed may mean any that is not known. */
+/* Whether more is known of the queue than a caller knew, by whichever thread, and not all up to
+ * `value`. */
+static bool more_may_have_failed(const frit_device *device, uint32_t queue,
+                                 const struct lineage_place *before, uint64_t value)
+{
+    struct lineage_place now = lineage_known(device->lineage, queue);
+
+    return (now.value > before->value || now.command > before->command) &&
+           (now.value < value || (now.value == value && now.command != FRIT_ALL_COMMANDS));
+}
+
+/* Of what the driver says behind the place that is known: the commands that it may mean.  A driver
+ * that does not say which failed may mean any that is not known. */
+static struct lineage_report report_of(const frit_failure *failure,
+                                       const struct lineage_place *known, uint64_t reached,
+                                       uint64_t value)
+{
+    struct lineage_report report = {.from = failure->value,
+                                    .to = failure->value,
+                                    .command =
+                                        failure->command ? failure->command : FRIT_ALL_COMMANDS};
+
+    if (failure->value < known->value || failure->value > value ||
+        (failure->value == known->value && failure->command <= known->command)) {
+        report.from = (known->value > reached ? known->value : reached) + 1;
+        report.to = value;
+        report.command = FRIT_ALL_COMMANDS;
+    }
+    return report;
+}
+
+/* One call of the driver's wait; what it says of failed commands is reported. */
 static frit_status call_wait(frit_device *device, uint64_t point, uint64_t timeout_ns,
                              frit_err *detail, bool *more)
 {
-    uint32_t q = point_queue(point);
-    uint64_t value = point_value(point), reached = reached_on(device, q), from;
-    struct lineage_place known = lineage_known(device->lineage, q);
+    uint32_t queue = point_queue(point);
+    const struct device_queue *own = &device->queues[queue];
+    uint64_t value = point_value(point);
+    struct lineage_place known = lineage_known(device->lineage, queue);
+    uint64_t reached = atomic_load(&own->reached);
     frit_failure failure = {
         .struct_size = sizeof(failure), .value = known.value, .command = known.command};
-    frit_status st = device->backend->wait(device->self, device->queues[q].handle, value,
-                                           timeout_ns, &failure, detail);
-    struct lineage_report report = {.command = failure.command, .cookie = failure.cookie};
+    frit_status st =
+        device->backend->wait(device->self, own->handle, value, timeout_ns, &failure, detail);
+    struct lineage_report report;
 
     *more = false;
+    if (st > 0)
+        st = fail_from(detail, st, "wait");
+    if (failure.status > 0)
+        failure.status = fail_from(detail, failure.status, "a command");
     if (failure.status >= 0 && st != FRIT_DEVICE_LOST)
         return st;
-    from = failure.value;
-    if (failure.value < known.value || failure.value > value ||
-        (failure.value == known.value && failure.command <= known.command)) {
-        from = (known.value > reached ? known.value : reached) + 1;
-        failure.value = value;
-        report.command = FRIT_ALL_COMMANDS;
-    }
-    if (st == FRIT_DEVICE_LOST) { /* what is not reached never will be */
-        failure.value = atomic_load(&device->queues[q].last_value);
-        report.cookie = 0;
-        report.command = FRIT_ALL_COMMANDS;
-    }
-    report.from = point_of(q, from);
-    report.to = point_of(q, failure.value);
+    report = report_of(&failure, &known, reached, value);
+    if (report.from > report.to && st != FRIT_DEVICE_LOST) /* told again what is known */
+        return st;
+    report.cookie = failure.cookie;
+    if (st == FRIT_DEVICE_LOST) /* what is not reached never will be */
+        report = (struct lineage_report){
+            .from = report.from, .to = atomic_load(&own->last_value), .command = FRIT_ALL_COMMANDS};
+    report.from = point_of(queue, report.from);
+    report.to = point_of(queue, report.to);
     detail->status = failure.status < 0 ? failure.status : st;
     report.reason = detail;
-    *more = lineage_report(device->lineage, &report) && st >= 0 &&
-            (report.to < point || report.command != FRIT_ALL_COMMANDS);
+    (void)lineage_report(device->lineage, &report);
+    *more = st >= 0 && more_may_have_failed(device, queue, &known, value);
     return st;
+}
+
+/* Takes all that is not known yet for failed: a driver that has so much to tell is taken for one
+ * that does not know. */
+static void give_up(frit_device *device, uint64_t point, const frit_err *reason)
+{
+    uint32_t queue = point_queue(point);
+    const struct lineage_report rest = {
+        .from = point_of(queue, lineage_known(device->lineage, queue).value),
+        .to = point,
+        .command = FRIT_ALL_COMMANDS,
+        .reason = reason};
+
+    (void)lineage_report(device->lineage, &rest);
 }
 
 /* Waits until there is nothing more to report; the first call says how the wait went. */
@@ -134,9 +182,13 @@ static frit_status wait_and_report(frit_device *device, uint64_t point, uint64_t
     bool more;
     frit_status st = call_wait(device, point, timeout_ns, detail, &more);
 
-    while (more) {
+    for (uint32_t round = 0; more; round++) {
         frit_err again = ERR_INIT;
 
+        if (round == MOST_FAILURES) {
+            give_up(device, point, detail);
+            break;
+        }
         (void)call_wait(device, point, timeout_ns, &again, &more);
     }
     return st;
@@ -202,8 +254,10 @@ static frit_status wait_each(frit_device *device, const struct points *points, f
 }
 
 /* What the commands waited for is reached when they are, but for its failures, and for what later
- * commands wait for. */
-frit_status device_wait_points(frit_device *device, const struct points *points, frit_err *err)
+ * commands wait for.  Calls the driver's wait alone, so that it may be called inside a queue's
+ * lock.
+ */
+static frit_status await_points(frit_device *device, const struct points *points, frit_err *err)
 {
     uint64_t begun = timeline_begin();
     struct points all = *points;
@@ -217,15 +271,23 @@ frit_status device_wait_points(frit_device *device, const struct points *points,
     timeline_end(begun, "device", str_of("wait"));
     if (!st) {
         raise_reached(device, &all);
-        memory_poll(device->memory, PROGRESS_KNOWN);
         return FRIT_OK;
     }
-    fail_from(&detail, st, "wait");
+    if (detail.status != st)
+        st = fail_from(&detail, st, "wait");
     device_explain_loss(device, &detail);
     if (!err)
         return st;
     *err = detail;
     return fail_context(err, "waiting for %s", device->name);
+}
+
+frit_status device_wait_points(frit_device *device, const struct points *points, frit_err *err)
+{
+    TRY(await_points(device, points, err));
+    memory_poll(device->memory, PROGRESS_KNOWN);
+    profile_poll(device->profile);
+    return FRIT_OK;
 }
 
 frit_status device_wait(frit_device *device, uint64_t point, frit_err *err)
@@ -333,44 +395,116 @@ static void note_call(frit_device *device, uint32_t queue, const struct points *
     }
 }
 
+/* Inside the lock, after a call that handed commands over. */
+static void note_submit(frit_device *device, uint32_t queue, uint64_t value)
+{
+    struct device_queue *own = &device->queues[queue];
+    uint64_t point = point_of(queue, value);
+    struct points points = {0};
+    frit_err detail = ERR_INIT;
+
+    atomic_store_explicit(&own->submits, atomic_load(&own->submits) + 1, memory_order_relaxed);
+    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || is_reached(device, point))
+        return;
+    /* Work that ran inside submit has failed by now or never.  It has run in any case, so that a
+     * wait that fails is a failure of the commands and not a refusal.  Asked while the driver's
+     * queue is still this core's. */
+    points_add(&points, point);
+    if (await_points(device, &points, &detail))
+        lineage_report(device->lineage, &(struct lineage_report){.from = point,
+                                                                 .to = point,
+                                                                 .command = FRIT_ALL_COMMANDS,
+                                                                 .reason = &detail});
+}
+
+/* Outside of the lock, after such a call. */
+static frit_status end_submit(frit_device *device, frit_status st, uint64_t begun, const char *slot,
+                              frit_err *err)
+{
+    bool inside = device->info->caps & FRIT_CAP_INLINE_QUEUE;
+
+    timeline_end(begun, "device", str_of(slot));
+    profile_poll(device->profile);
+    memory_poll(device->memory, inside ? PROGRESS_KNOWN : PROGRESS_ASK);
+    retired_reap(device);
+    if (st >= 0)
+        return FRIT_OK;
+    device_explain_loss(device, err);
+    return st;
+}
+
 frit_status device_submit(frit_device *device, uint32_t queue, const frit_cmd *cmds, uint32_t count,
                           const struct points *after, uint64_t *point, frit_err *err)
 {
     struct device_queue *own = &device->queues[queue];
-    bool inside = device->info->caps & FRIT_CAP_INLINE_QUEUE;
     uint64_t begun = timeline_begin(), value;
+    bool profiled = profile_is_on(device->profile) && profile_begin(device->profile, &cmds, &count);
     frit_point waits[QUEUES_MAX];
-    frit_err detail = ERR_INIT;
     frit_status st;
     uint32_t n;
 
     pthread_mutex_lock(&own->lock);
     n = gather_waits(device, queue, after, waits);
-    st = device->backend->submit(device->self, own->handle, cmds, count, sizeof(*cmds), waits, n,
-                                 &value, err);
+    st = fail_from(err,
+                   device->backend->submit(device->self, own->handle, cmds, count, sizeof(*cmds),
+                                           waits, n, &value, err),
+                   "submit");
     if (st >= 0) {
         *point = point_of(queue, value);
         note_call(device, queue, after, n, value);
-        atomic_store_explicit(&own->submits, atomic_load(&own->submits) + 1, memory_order_relaxed);
+        note_submit(device, queue, value);
     }
-    /* Work that ran inside submit has failed by now or never.  It has run in any case, so that a
-     * wait that fails is a failure of the commands and not a refusal.  Asked while the driver's
-     * queue is still this core's. */
-    if (st >= 0 && inside && device_wait(device, *point, &detail))
-        lineage_report(device->lineage, &(struct lineage_report){.from = *point,
-                                                                 .to = *point,
-                                                                 .command = FRIT_ALL_COMMANDS,
-                                                                 .reason = &detail});
     pthread_mutex_unlock(&own->lock);
-    timeline_end(begun, "device", str_of("submit"));
-    if (!inside)
-        memory_poll(device->memory, PROGRESS_ASK);
-    retired_reap(device);
-    if (st >= 0)
-        return FRIT_OK;
-    fail_from(err, st, "submit");
-    device_explain_loss(device, err);
-    return st;
+    if (profiled)
+        profile_end(device->profile, st >= 0 ? *point : 0);
+    return end_submit(device, st, begun, "submit", err);
+}
+
+/* ---- recordings ---- */
+
+frit_status device_record(frit_device *device, uint32_t queue, const frit_cmd *cmds, uint32_t count,
+                          const frit_param *params, uint32_t n_params, frit_recording **out)
+{
+    struct device_queue *own = &device->queues[queue];
+    uint64_t begun = timeline_begin();
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    *out = NULL;
+    pthread_mutex_lock(&own->lock);
+    st = fail_from(&err,
+                   device->capture->record(device->self, own->handle, cmds, count, sizeof(*cmds),
+                                           params, n_params, sizeof(*params), out, &err),
+                   "record");
+    pthread_mutex_unlock(&own->lock);
+    timeline_end(begun, "device", str_of("record"));
+    if (st < 0 && st != FRIT_UNSUPPORTED)
+        log_write(FRIT_LOG_WARN, "stream", "%s: record: %s", device->name, err.text);
+    return st < 0 ? st : FRIT_OK;
+}
+
+frit_status device_replay(frit_device *device, const struct device_replay *replay,
+                          const struct points *after, uint64_t *point, frit_err *err)
+{
+    struct device_queue *own = &device->queues[replay->queue];
+    uint64_t begun = timeline_begin(), value;
+    frit_point waits[QUEUES_MAX];
+    frit_status st;
+    uint32_t n;
+
+    pthread_mutex_lock(&own->lock);
+    n = gather_waits(device, replay->queue, after, waits);
+    st = fail_from(err,
+                   device->capture->replay(device->self, replay->recording, replay->block, waits, n,
+                                           &value, err),
+                   "replay");
+    if (st >= 0) {
+        *point = point_of(replay->queue, value);
+        note_call(device, replay->queue, after, n, value);
+        note_submit(device, replay->queue, value);
+    }
+    pthread_mutex_unlock(&own->lock);
+    return end_submit(device, st, begun, "replay", err);
 }
 
 /* ---- transfers ---- */
@@ -388,15 +522,17 @@ static uint32_t enter_any(frit_device *device, uint32_t queue)
     return queue;
 }
 
-/* Of a call that has gathered its waits and taken the lock. */
+/* After a call behind `waits` that was made inside the lock. */
 static frit_status leave(frit_device *device, uint32_t queue, const frit_transfer *transfer,
-                         const struct points *after, frit_status st, uint64_t *point)
+                         const struct points *after, frit_status st, uint64_t *point, frit_err *err)
 {
-    if (st >= 0) {
+    if (!st) {
         note_call(device, queue, after, transfer->n_waits, *point);
         *point = point_of(queue, *point);
     }
     pthread_mutex_unlock(&device->queues[queue].lock);
+    if (st)
+        device_explain_loss(device, err);
     return st;
 }
 
@@ -410,13 +546,8 @@ frit_status device_write(frit_device *device, uint32_t queue, frit_transfer *to,
     to->queue = device->queues[queue].handle;
     to->waits = waits;
     to->n_waits = gather_waits(device, queue, after, waits);
-    st = device->backend->write(device->self, to, from, point, err);
-    st = leave(device, queue, to, after, st, point);
-    if (st >= 0)
-        return FRIT_OK;
-    fail_from(err, st, "write");
-    device_explain_loss(device, err);
-    return st;
+    st = fail_from(err, device->backend->write(device->self, to, from, point, err), "write");
+    return leave(device, queue, to, after, st, point, err);
 }
 
 frit_status device_read(frit_device *device, uint32_t queue, frit_transfer *from, void *into,
@@ -429,11 +560,6 @@ frit_status device_read(frit_device *device, uint32_t queue, frit_transfer *from
     from->queue = device->queues[queue].handle;
     from->waits = waits;
     from->n_waits = gather_waits(device, queue, after, waits);
-    st = device->backend->read(device->self, from, into, point, err);
-    st = leave(device, queue, from, after, st, point);
-    if (st >= 0)
-        return FRIT_OK;
-    fail_from(err, st, "read");
-    device_explain_loss(device, err);
-    return st;
+    st = fail_from(err, device->backend->read(device->self, from, into, point, err), "read");
+    return leave(device, queue, from, after, st, point, err);
 }

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #include <frit/backend.h>
+#include <frit/capture.h>
 #include <frit/frit.h>
 
 #include "memory/point.h"
@@ -59,6 +60,17 @@ uint64_t device_submits(const frit_device *device);
 /* One call of the driver's submit: hands `cmds` over, to run behind `after` (NULL: nothing but what
  * the queue has), and gives the point that they reach. */
 frit_status device_submit(frit_device *device, uint32_t queue, const frit_cmd *cmds, uint32_t count,
+                          const struct points *after, uint64_t *point, frit_err *err);
+/* A recording of commands for the queue, to be replayed; with frit_device.capture. */
+frit_status device_record(frit_device *device, uint32_t queue, const frit_cmd *cmds, uint32_t count,
+                          const frit_param *params, uint32_t n_params, frit_recording **out);
+struct device_replay {
+    frit_recording *recording;
+    uint32_t queue; /* of the recording */
+    const void *block;
+};
+/* As device_submit, with the commands of a recording. */
+frit_status device_replay(frit_device *device, const struct device_replay *replay,
                           const struct points *after, uint64_t *point, frit_err *err);
 /* One call of the driver's write or read, behind `after`.  Takes `queue` if nobody is in it, else
  * any other; fills the transfer's queue and waits. */

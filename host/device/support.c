@@ -11,7 +11,8 @@ static bool claims(frit_device *device, const struct program_call *call)
 
     if (op_form_init(call, &form, NULL))
         return false;
-    if (device->backend->supports(device->self, &form.desc, 1, sizeof(form.desc), &claimed, NULL))
+    if (device->backend->supports(device->self, &form.desc, 1, sizeof(form.desc), &claimed, NULL) !=
+        FRIT_OK)
         claimed = 0;
     op_form_fini(&form);
     return claimed & 1;

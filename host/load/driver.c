@@ -95,6 +95,12 @@ static frit_status copy_formats(struct arena *arena, frit_device_info *info)
     return FRIT_OK;
 }
 
+static const frit_heap *heap_at(const frit_device_info *info, uint32_t index)
+{
+    return (const frit_heap *)(const void *)((const char *)info->heaps +
+                                             (size_t)index * info->heap_stride);
+}
+
 /* Filled in what 0 stands for. */
 static frit_status copy_heaps(struct arena *arena, frit_device_info *info)
 {
@@ -103,8 +109,11 @@ static frit_status copy_heaps(struct arena *arena, frit_device_info *info)
     if (!copies)
         return FRIT_NO_HOST_MEMORY;
     for (uint32_t i = 0; i < info->n_heaps; i++) {
-        copies[i] = *(const frit_heap *)(const void *)((const char *)info->heaps +
-                                                       (size_t)i * info->heap_stride);
+        const frit_heap *heap = heap_at(info, i);
+
+        memcpy(&copies[i], heap,
+               heap->struct_size < sizeof(*heap) ? heap->struct_size : sizeof(*heap));
+        copies[i].struct_size = sizeof(*heap);
         if (copies[i].budget == 0)
             copies[i].budget = copies[i].bytes;
         if (copies[i].granularity == 0)
@@ -121,8 +130,11 @@ static const char *heaps_trouble(const frit_device_info *info)
         return "no heaps";
     if (info->n_heaps > MAX_HEAPS)
         return "more than 64 heaps";
-    if (info->heap_stride < sizeof(frit_heap))
-        return "heaps that lack fields";
+    for (uint32_t i = 0; i < info->n_heaps; i++) {
+        if (info->heap_stride < FRIT_END_OF(frit_heap, granularity) ||
+            !FRIT_HAS(heap_at(info, i), frit_heap, granularity))
+            return "heaps that lack fields";
+    }
     return info->heaps->kind == FRIT_HEAP_DEVICE ? NULL : "a first heap that is not its own memory";
 }
 
@@ -198,9 +210,12 @@ static frit_status ask(struct arena *arena, struct plugin *plugin, frit_driver_i
         for (uint32_t i = 0; i < room; i++)
             plugin->devices[i].struct_size = sizeof(*plugin->devices);
         *driver = (frit_driver_info){.struct_size = sizeof(*driver)};
-        status = plugin->backend.enumerate(plugin->instance, plugin->devices,
-                                           sizeof(*plugin->devices), room, &count, driver, &err);
-        if (status < 0) {
+        status = fail_from(&err,
+                           plugin->backend.enumerate(plugin->instance, plugin->devices,
+                                                     sizeof(*plugin->devices), room, &count, driver,
+                                                     &err),
+                           "enumerate");
+        if (status) {
             err.text[sizeof(err.text) - 1] = '\0';
             no_devices(plugin, "%s%s%s", status_name(status), err.text[0] ? ": " : "", err.text);
             return FRIT_OK;

@@ -225,8 +225,9 @@ static frit_status open_instance(struct registry *registry, struct plugin *plugi
     frit_status status;
 
     TRY(service_create(&registry->arena, plugin, section, &lent, &plugin->service));
-    status = plugin->root->open(service_root(plugin->service), &plugin->instance, &err);
-    if (status < 0) {
+    status = fail_from(
+        &err, plugin->root->open(service_root(plugin->service), &plugin->instance, &err), "open");
+    if (status) {
         err.text[sizeof(err.text) - 1] = '\0';
         return plugin_refuse(plugin, FRIT_REASON_OPEN_FAILED, "%s%s%s", status_name(status),
                              err.text[0] ? ": " : "", err.text);
@@ -245,11 +246,17 @@ static frit_status take_driver(struct registry *registry, struct plugin *plugin,
                                const void *backend)
 {
     const void *native = table_of(plugin, FRIT_NATIVE_TABLE);
+    const void *capture = table_of(plugin, FRIT_CAPTURE_TABLE);
+    const void *profile = table_of(plugin, FRIT_PROFILE_TABLE);
     const struct plugin *other;
 
     TRY(driver_take(plugin, backend));
     if (native)
         TRY(table_take_native(plugin, native));
+    if (capture)
+        TRY(table_take_capture(plugin, capture));
+    if (profile)
+        TRY(table_take_profile(plugin, profile));
     other = taken_by(registry, plugin);
     if (other)
         return plugin_refuse(plugin, FRIT_REASON_SHADOWED,
@@ -262,11 +269,14 @@ static frit_status take_tables(struct registry *registry, struct plugin *plugin)
     const void *backend = table_of(plugin, FRIT_BACKEND);
     const void *fusers = table_of(plugin, FRIT_FUSER_TABLE);
     const void *ops = table_of(plugin, FRIT_OPS_TABLE);
+    const void *collective = table_of(plugin, FRIT_COLLECTIVE_TABLE);
 
-    if (!backend && !fusers && !ops && !table_of(plugin, "frit.collective/1"))
+    if (!backend && !fusers && !ops && !collective)
         return plugin_refuse(plugin, FRIT_REASON_NO_INTERFACE, "%s", "");
     if (fusers)
         TRY(table_take_fusers(plugin, fusers));
+    if (collective)
+        TRY(table_take_collective(plugin, collective));
     if (backend)
         TRY(take_driver(registry, plugin, backend));
     else
@@ -274,6 +284,7 @@ static frit_status take_tables(struct registry *registry, struct plugin *plugin)
                  fusers && ops ? "offers fusers and ops"
                  : fusers      ? "offers fusers"
                  : ops         ? "offers ops"
+                 : collective  ? "offers a collective engine"
                                : "offers neither driver nor fusers nor ops");
     return ops ? ops_take(&registry->arena, plugin, ops) : FRIT_OK;
 }
@@ -321,6 +332,9 @@ frit_status plugin_load(struct registry *registry, const struct candidate *candi
         plugin->backend = (frit_backend){0};
         plugin->fusers = (frit_fuser_table){0};
         plugin->native = (frit_native_table){0};
+        plugin->capture = (frit_capture_table){0};
+        plugin->profile = (frit_profile_table){0};
+        plugin->collective = (frit_collective_table){0};
         plugin->n_ops = 0;
         plugin->driver[0] = '\0';
         plugin->n_devices = 0;

@@ -95,6 +95,9 @@ void service_end_tasks(const struct service *service);
 frit_status table_take_backend(struct plugin *plugin, const void *table);
 frit_status table_take_fusers(struct plugin *plugin, const void *table);
 frit_status table_take_native(struct plugin *plugin, const void *table);
+frit_status table_take_capture(struct plugin *plugin, const void *table);
+frit_status table_take_profile(struct plugin *plugin, const void *table);
+frit_status table_take_collective(struct plugin *plugin, const void *table);
 frit_status table_take_ops(struct plugin *plugin, const void *table, frit_ops_table *out);
 
 /* ops.c: takes the table of custom ops.  An op that cannot be is refused by itself. */

@@ -9,10 +9,13 @@
 
 #include <stdbool.h>
 
+#include <frit/capture.h>
+#include <frit/collective.h>
 #include <frit/custom.h>
 #include <frit/fuser.h>
 #include <frit/native.h>
 #include <frit/plugin.h>
+#include <frit/profile.h>
 
 #include "base/str.h"
 #include "conf/conf.h"
@@ -49,6 +52,9 @@ struct plugin {
     frit_backend backend;
     frit_fuser_table fusers;
     frit_native_table native;
+    frit_capture_table capture;
+    frit_profile_table profile;
+    frit_collective_table collective;
     /* Its custom ops, in the table's order. */
     uint32_t n_ops;
     struct plugin_op *ops;

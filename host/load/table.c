@@ -41,6 +41,14 @@ static const struct slot fuser_slots[] = {
     SLOT(frit_fuser_table, finish)};
 
 static const struct slot native_slots[] = {SLOT(frit_native_table, get)};
+static const struct slot capture_slots[] = {SLOT(frit_capture_table, record),
+                                            SLOT(frit_capture_table, replay),
+                                            SLOT(frit_capture_table, release)};
+static const struct slot profile_slots[] = {SLOT(frit_profile_table, clock)};
+static const struct slot collective_slots[] = {
+    SLOT(frit_collective_table, group_id),      SLOT(frit_collective_table, group_create),
+    SLOT(frit_collective_table, group_destroy), SLOT(frit_collective_table, group_abort),
+    SLOT(frit_collective_table, begin),         SLOT(frit_collective_table, wait)};
 static const struct slot ops_slots[] = {SLOT(frit_ops_table, ops)};
 
 #undef SLOT
@@ -56,6 +64,12 @@ static const struct shape fuser_shape =
     SHAPE(frit_fuser_table, FRIT_FUSER_TABLE, finish, fuser_slots);
 static const struct shape native_shape =
     SHAPE(frit_native_table, FRIT_NATIVE_TABLE, get, native_slots);
+static const struct shape capture_shape =
+    SHAPE(frit_capture_table, FRIT_CAPTURE_TABLE, release, capture_slots);
+static const struct shape profile_shape =
+    SHAPE(frit_profile_table, FRIT_PROFILE_TABLE, clock, profile_slots);
+static const struct shape collective_shape =
+    SHAPE(frit_collective_table, FRIT_COLLECTIVE_TABLE, wait, collective_slots);
 static const struct shape ops_shape = SHAPE(frit_ops_table, FRIT_OPS_TABLE, ops, ops_slots);
 
 #undef SHAPE
@@ -113,6 +127,21 @@ frit_status table_take_fusers(struct plugin *plugin, const void *table)
 frit_status table_take_native(struct plugin *plugin, const void *table)
 {
     return take(plugin, &native_shape, table, &plugin->native);
+}
+
+frit_status table_take_capture(struct plugin *plugin, const void *table)
+{
+    return take(plugin, &capture_shape, table, &plugin->capture);
+}
+
+frit_status table_take_profile(struct plugin *plugin, const void *table)
+{
+    return take(plugin, &profile_shape, table, &plugin->profile);
+}
+
+frit_status table_take_collective(struct plugin *plugin, const void *table)
+{
+    return take(plugin, &collective_shape, table, &plugin->collective);
 }
 
 frit_status table_take_ops(struct plugin *plugin, const void *table, frit_ops_table *out)

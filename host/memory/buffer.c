@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "memory/derived.h"
 
 #define PIN ((uint64_t)1 << 32)
 
@@ -188,7 +189,7 @@ static void give_back(struct buffer *buffer)
     struct memory *memory = buffer->memory;
     struct failure *failure;
 
-    buffer_drop_mirror(buffer);
+    buffer_changed(buffer);
     if (buffer->piece && shelve(memory, buffer))
         return;
     short_lock_enter(&memory->lock);
@@ -319,10 +320,16 @@ bool buffer_set_mirror(struct buffer *buffer, struct buffer *mirror)
     return false;
 }
 
-void buffer_drop_mirror(struct buffer *buffer)
+static void drop_mirror(struct buffer *buffer)
 {
     if (!atomic_load_explicit(&buffer->mirror, memory_order_relaxed))
         return;
     atomic_store(&buffer->is_away, false);
     buffer_disown(atomic_exchange(&buffer->mirror, NULL));
+}
+
+void buffer_changed(struct buffer *buffer)
+{
+    drop_mirror(buffer);
+    derived_forget(buffer);
 }

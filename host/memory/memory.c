@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "memory/derived.h"
 
 uint64_t memory_chunk_bytes(const frit_device_info *info, uint64_t wanted)
 {
@@ -202,6 +203,7 @@ void memory_trim(struct memory *memory, bool all)
     struct pool_chunk *list;
     struct points newest = {0};
 
+    derived_trim(memory);
     short_lock_enter(&memory->lock);
     memory_clear_shelves(memory);
     list = unlink_idle(memory, all);
@@ -372,6 +374,7 @@ frit_status memory_take_piece(struct memory *memory, uint64_t bytes, bool persis
 {
     enum chunk_kind kind = kind_for(memory, bytes, persistent);
     struct pool_chunk *chunk;
+    frit_status st;
 
     /* What the driver would round up, rounded before the search for a chunk of nearly this size. */
     if (kind != CHUNK_POOL)
@@ -379,9 +382,12 @@ frit_status memory_take_piece(struct memory *memory, uint64_t bytes, bool persis
     *out = take(memory, kind, bytes);
     if (*out)
         return FRIT_OK;
-    TRY(chunk_from_driver(memory, kind, bytes, &chunk, err));
-    *out = take_new(memory, chunk, bytes);
-    return FRIT_OK;
+    st = chunk_from_driver(memory, kind, bytes, &chunk, err);
+    if (!st)
+        *out = take_new(memory, chunk, bytes);
+    else if (st == FRIT_NO_DEVICE_MEMORY) /* in what was given back meanwhile */
+        *out = take(memory, kind, bytes);
+    return *out ? FRIT_OK : st;
 }
 
 void memory_stats(struct memory *memory, struct memory_stats *out)

@@ -15,8 +15,9 @@
  * from buffer to buffer, and who uses it next has his queue wait for these points (buffer_uses).
  *
  * Where the driver has no memory for a pool chunk, smaller ones are tried, down to the size of the
- * buffer; then every chunk without buffers goes back, but for persistent ones, and the allocation
- * is tried once more.  Threads: any.  The lock is never held during a driver call. */
+ * buffer; then what is derived from buffers (derived.h) and every chunk without buffers goes back,
+ * but for persistent ones, and the allocation is tried once more.  Threads: any.  The lock is never
+ * held during a driver call. */
 #ifndef MEMORY_MEMORY_H
 #define MEMORY_MEMORY_H
 
@@ -27,6 +28,7 @@
 
 #include "memory/pool.h"
 
+struct contents;
 struct failure;
 struct memory;
 
@@ -47,10 +49,11 @@ struct buffer {
     _Atomic(struct failure *) failure; /* why its contents are no good, the caller's mark; NULL as a
                                           rule.  Changed only by who excludes its end */
     /* The same bytes in another device's memory, owned; NULL: none.  Until a write here, which the
-     * writer follows with buffer_drop_mirror, the two stay equal. */
+     * writer follows with buffer_changed, the two stay equal. */
     _Atomic(struct buffer *) mirror;
-    atomic_bool is_away;        /* only the mirror has the bytes yet */
-    struct buffer *prev, *next; /* on the shelf; among the parts */
+    _Atomic(struct contents *) contents; /* since the last write, see derived.h; NULL: unnumbered */
+    atomic_bool is_away;                 /* only the mirror has the bytes yet */
+    struct buffer *prev, *next;          /* on the shelf; among the parts */
 };
 
 struct memory_limits {
@@ -147,15 +150,17 @@ void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer,
 
 /* Takes the mirror over; false if there is one already, which stays. */
 bool buffer_set_mirror(struct buffer *buffer, struct buffer *mirror);
-/* The bytes here change, or have changed: nobody else uses the buffer. */
-void buffer_drop_mirror(struct buffer *buffer);
+/* The bytes here change, or have changed: nobody else uses the buffer.  Its mirror and what was
+ * derived from it go. */
+void buffer_changed(struct buffer *buffer);
 
 static inline bool buffer_is_away(const struct buffer *buffer)
 {
     return atomic_load_explicit(&buffer->is_away, memory_order_acquire);
 }
 
-/* Gives chunks without buffers back, persistent ones too only on `all`. */
+/* Gives derived memory that no launch uses back, and chunks without buffers, persistent ones only
+ * on `all`. */
 void memory_trim(struct memory *memory, bool all);
 /* Gives chunks beyond `keep_bytes` back whose commands are done; does not wait.  One load where
  * there are none. */

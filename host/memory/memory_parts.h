@@ -33,6 +33,8 @@ struct memory {
     uint64_t idle_order; /* of the chunk that was idle last */
     struct buffer *parts;
     struct memory_stats stats;
+    struct short_lock derived_lock; /* of all lists of what is derived, see derived.c */
+    struct derived *derived;
 };
 
 static inline uint64_t round_up(uint64_t n, uint64_t unit)

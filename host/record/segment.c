@@ -239,8 +239,12 @@ static bool number_extents(struct segment *segment, uint32_t number,
     segment->n_extents = number ? segment->ops[number - 1]->n_extents : 0;
     if (!array_grow(&segment->extents, &segment->extents_capacity, segment->n_extents,
                     (record->end - record->first) * FRIT_MAX_RANK + n_inner,
-                    sizeof(*segment->extents)))
+                    sizeof(*segment->extents))) {
+        for (uint32_t v = record->first; v < record->end; v++)
+            segment->key_types[v] = (struct key_type){0};
+        record->n_extents = segment->n_extents;
         return false;
+    }
     for (uint32_t v = record->first; v < record->end; v++) {
         const struct op_type *type = &segment->types[v];
         struct key_type *key = &segment->key_types[v];

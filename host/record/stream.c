@@ -228,6 +228,8 @@ static void add_counts(struct stream *stream, void *ctx)
     stream_count(&sum->replays, atomic_load_explicit(&stream->count.replays, memory_order_relaxed));
     stream_count(&sum->launches,
                  atomic_load_explicit(&stream->count.launches, memory_order_relaxed));
+    stream_count(&sum->captured,
+                 atomic_load_explicit(&stream->count.captured, memory_order_relaxed));
     stream_count(&sum->fused, atomic_load_explicit(&stream->count.fused, memory_order_relaxed));
 }
 

@@ -26,6 +26,7 @@ struct stream_counters {
     atomic_uint_least64_t plan_hits; /* plans that were known */
     atomic_uint_least64_t replays;   /* of bound plans, and what they launched */
     atomic_uint_least64_t launches, fused;
+    atomic_uint_least64_t captured; /* of the launches, those of recordings */
 };
 
 static inline void stream_count(atomic_uint_least64_t *counter, uint64_t by)

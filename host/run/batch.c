@@ -2,6 +2,7 @@
 #include "run/batch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/fail.h"
@@ -15,26 +16,30 @@ void batch_fini(struct batch *batch)
     free(batch->written);
     free(batch->used);
     free(batch->kept);
+    free(batch->derived);
     *batch = (struct batch){0};
 }
 
 struct batch_mark batch_mark(const struct batch *batch)
 {
-    return (struct batch_mark){batch->n_cmds,     batch->n_ranges,   batch->since,
-                               batch->n_written,  batch->n_used,     batch->n_kept,
-                               batch->n_launches, batch->n_barriers, batch->launches.last};
+    return (struct batch_mark){batch->n_cmds,       batch->n_ranges,   batch->since,
+                               batch->n_written,    batch->n_used,     batch->n_kept,
+                               batch->n_derived,    batch->n_launches, batch->n_barriers,
+                               batch->launches.last};
 }
 
 void batch_cut(struct batch *batch, const struct batch_mark *mark)
 {
+    if (batch->launches.last > mark->last_launch)
+        lineage_end(batch->lineage, &batch->launches, mark->last_launch, 0);
     while (batch->n_kept > mark->n_kept) {
         const struct batch_kept *kept = &batch->kept[--batch->n_kept];
 
         prepared_unref(kept->prepared);
         program_unref(kept->program);
     }
-    if (batch->launches.last > mark->last_launch)
-        lineage_end(batch->lineage, &batch->launches, mark->last_launch, 0);
+    while (batch->n_derived > mark->n_derived)
+        buffer_disown(batch->derived[--batch->n_derived].memory);
     batch->n_cmds = mark->n_cmds;
     batch->n_ranges = mark->n_ranges;
     batch->since = mark->since;
@@ -148,6 +153,31 @@ frit_status batch_writes(struct batch *batch, struct buffer *buffer, frit_err *e
     return FRIT_OK;
 }
 
+frit_status batch_derives(struct batch *batch, const struct batch_derived *derived, frit_err *err)
+{
+    if (!array_grow(&batch->derived, &batch->derived_capacity, batch->n_derived, 1,
+                    sizeof(*batch->derived)))
+        return fail_memory(err, sizeof(*batch->derived));
+    TRY(batch_writes(batch, derived->memory, err));
+    buffer_own(derived->memory);
+    batch->derived[batch->n_derived++] = *derived;
+    return FRIT_OK;
+}
+
+struct buffer *batch_find_derived(const struct batch *batch, uint64_t content,
+                                  const struct derived_key *key)
+{
+    for (uint32_t i = 0; i < batch->n_derived; i++) {
+        const struct batch_derived *derived = &batch->derived[i];
+
+        if (derived->content != content || memcmp(&derived->key, key, sizeof(*key)) != 0)
+            continue;
+        buffer_own(derived->memory);
+        return derived->memory;
+    }
+    return NULL;
+}
+
 frit_status batch_keep(struct batch *batch, struct program *program, struct prepared *prepared,
                        frit_err *err)
 {
@@ -180,13 +210,19 @@ frit_status batch_submit(struct batch *batch, frit_device *device, uint32_t queu
         buffer_use(batch->used[i], *point);
     for (uint32_t i = 0; i < batch->n_written; i++) {
         atomic_store(&batch->written[i]->last_write, *point);
-        buffer_drop_mirror(batch->written[i]);
+        buffer_changed(batch->written[i]);
         if (batch->written[i]->whole) {
             atomic_store(&batch->written[i]->whole->last_write, *point);
-            buffer_drop_mirror(batch->written[i]->whole);
+            buffer_changed(batch->written[i]->whole);
         }
     }
     spoil_written(batch, device, *point);
+    for (uint32_t i = 0; i < batch->n_derived; i++) {
+        const struct batch_derived *derived = &batch->derived[i];
+
+        atomic_store(&derived->memory->last_write, *point);
+        derived_add(derived->of, derived->content, &derived->key, derived->memory);
+    }
     lineage_end(device->lineage, &batch->launches, 0, *point);
     atomic_fetch_add(&device->count.launches, batch->n_launches);
     atomic_fetch_add(&device->count.barriers, batch->n_barriers);

@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "device/lineage.h"
 #include "device/prepared.h"
+#include "memory/derived.h"
 #include "plan/program.h"
 
 struct batch_range {
@@ -26,6 +27,14 @@ struct batch_kept {
     struct prepared *prepared;
 };
 
+/* Memory that a command derives from a buffer's contents; others may use it once it is submitted.
+ */
+struct batch_derived {
+    struct buffer *of, *memory; /* `memory` owned */
+    uint64_t content;
+    struct derived_key key;
+};
+
 /* All zero is empty. */
 struct batch {
     struct arena arena;
@@ -35,12 +44,14 @@ struct batch {
     struct buffer **used;    /* where a device has several queues; likewise */
     struct points after;     /* what the commands wait for on other queues */
     struct batch_kept *kept; /* what the launches point into */
+    struct batch_derived *derived;
     uint32_t n_cmds, cmds_capacity;
     uint32_t n_ranges, ranges_capacity;
     uint32_t since; /* first range after the last BARRIER */
     uint32_t n_written, written_capacity;
     uint32_t n_used, used_capacity;
     uint32_t n_kept, kept_capacity;
+    uint32_t n_derived, derived_capacity;
     uint32_t n_launches;
     uint32_t n_barriers;
     struct lineage_batch launches;
@@ -49,7 +60,7 @@ struct batch {
 
 /* A place to come back to. */
 struct batch_mark {
-    uint32_t n_cmds, n_ranges, since, n_written, n_used, n_kept, n_launches, n_barriers;
+    uint32_t n_cmds, n_ranges, since, n_written, n_used, n_kept, n_derived, n_launches, n_barriers;
     uint64_t last_launch; /* number */
 };
 
@@ -75,6 +86,11 @@ frit_status batch_copy(struct batch *batch, struct buffer *from, uint64_t first,
 frit_status batch_uses(struct batch *batch, struct buffer *buffer, bool write, frit_err *err);
 /* The buffer is written by the commands added last, and what it is a part of. */
 frit_status batch_writes(struct batch *batch, struct buffer *buffer, frit_err *err);
+/* The commands added last derive the memory; it gets one owner more until the submit. */
+frit_status batch_derives(struct batch *batch, const struct batch_derived *derived, frit_err *err);
+/* What a command of the batch derives from these contents, with one owner more; NULL: none does. */
+struct buffer *batch_find_derived(const struct batch *batch, uint64_t content,
+                                  const struct derived_key *key);
 /* Keeps a program and what its prepare answered until the submit; takes the reference to the latter
  * over, also on failure. */
 frit_status batch_keep(struct batch *batch, struct program *program, struct prepared *prepared,

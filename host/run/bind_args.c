@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "run/bind_derived.h"
 #include "run/bound_plan.h"
 #include "run/mirror.h"
 
@@ -26,7 +27,7 @@ struct extent launch_extent(const struct value *value)
 
 /* ---- arguments ---- */
 
-static void touch(struct launch *l, const void *memory, uint64_t begin, uint64_t bytes, bool write)
+void launch_touch(struct launch *l, const void *memory, uint64_t begin, uint64_t bytes, bool write)
 {
     l->ranges[l->n_ranges++] = (struct batch_range){memory, begin, begin + bytes, write};
 }
@@ -53,7 +54,7 @@ static void bind(struct launch *l, uint32_t index, uint64_t flags)
         arg->flags |= FRIT_ARG_START;
     memcpy(arg->dims, value->type.dims, sizeof(arg->dims));
     memcpy(arg->strides, value->layout.strides, sizeof(arg->strides));
-    touch(l, arg->memory, arg->offset, arg->extent + (write ? arg->tail : 0), write);
+    launch_touch(l, arg->memory, arg->offset, arg->extent + (write ? arg->tail : 0), write);
 }
 
 static frit_status bind_inputs(struct launch *l, frit_err *err)
@@ -70,25 +71,61 @@ static frit_status bind_inputs(struct launch *l, frit_err *err)
 
 /* ---- outputs ---- */
 
-static bool op_makes(const struct graph_op *op, uint32_t value)
+/* How many arguments of the launch lie in a buffer: open addressing, `n_uses` a power of two. */
+struct buffer_use {
+    const struct buffer *buffer; /* NULL: the slot is empty */
+    uint32_t n;
+};
+
+static struct buffer_use *use_of(const struct launch *l, const struct buffer *buffer)
 {
-    for (uint32_t k = 0; k < op->n_out; k++) {
-        if (op->out[k] == value)
-            return true;
+    uint32_t at = (uint32_t)((uintptr_t)buffer >> 4) * 2654435769u >> (32 - l->log2_uses);
+
+    while (l->uses[at].buffer && l->uses[at].buffer != buffer)
+        at = (at + 1) & ((1u << l->log2_uses) - 1);
+    return &l->uses[at];
+}
+
+static void count_use(const struct launch *l, const struct buffer *buffer)
+{
+    struct buffer_use *use = use_of(l, buffer);
+
+    use->buffer = buffer;
+    use->n++;
+}
+
+/* Operands, and outputs that have their memory already. */
+static frit_status count_uses(struct launch *l, frit_err *err)
+{
+    uint32_t n = l->call->n_in + l->call->n_out;
+
+    l->log2_uses = 1;
+    while (1u << l->log2_uses < 2 * n)
+        l->log2_uses++;
+    l->uses = arena_array(&l->batch->arena, (size_t)1 << l->log2_uses, sizeof(*l->uses));
+    if (!l->uses)
+        return fail_memory(err, sizeof(*l->uses) << l->log2_uses);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct value *value = launch_value(l, i);
+
+        if (value->type.dtype != FRIT_NO_DTYPE && value->buffer)
+            count_use(l, value->buffer);
     }
-    return false;
+    return FRIT_OK;
 }
 
 /* Only what somebody sees after the run is worth a block of its own. */
-static bool is_persistent(const struct launch *l, uint32_t value)
+static void note_persistent(const struct launch *l)
 {
-    if (!l->frame->values[value].wanted)
-        return false;
     for (uint32_t i = 0; i < l->call->n_ops; i++) {
-        if (op_makes(&l->frame->graph->ops[l->call->ops[i]], value))
-            return l->frame->ops[l->call->ops[i]].persistent;
+        const struct graph_op *op = &l->frame->graph->ops[l->call->ops[i]];
+
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            if (op->out[k] != GRAPH_NO_VALUE)
+                l->frame->values[op->out[k]].persistent = l->frame->values[op->out[k]].wanted &&
+                                                          l->frame->ops[l->call->ops[i]].persistent;
+        }
     }
-    return false;
 }
 
 /* Whether an output of so many bytes may take the memory of input `index`: it is the input's last
@@ -106,14 +143,8 @@ static bool may_take(const struct launch *l, uint32_t index, uint64_t bytes, boo
     if (extent.bytes == 0 || extent.first % launch_align(l) ||
         bytes > buffer->bytes - extent.first || buffer_is_persistent(buffer) != persistent)
         return false;
-    for (uint32_t i = 0; i < l->call->n_in; i++) {
-        if (i != index && l->in[i].type.dtype != FRIT_NO_DTYPE && l->in[i].buffer == buffer)
-            return false;
-    }
-    for (uint32_t k = 0; k < l->call->n_out; k++) {
-        if (l->out[k].buffer == buffer)
-            return false;
-    }
+    if (use_of(l, buffer)->n > 1)
+        return false;
     return frame_dies(l->frame, value) && frame_is_sole_owner(l->frame, value);
 }
 
@@ -126,29 +157,34 @@ static bool elements_before(uint32_t dtype, uint64_t bytes, int64_t *count)
     return frit_storage_bytes(dtype, *count) == bytes;
 }
 
+/* Whether the output went into the memory of the input. */
+static bool place_in(struct launch *l, uint32_t k, uint32_t input, uint64_t bytes, bool persistent)
+{
+    uint32_t dtype = l->out[k].type.dtype, from;
+    struct buffer *buffer;
+    int64_t offset;
+
+    if (!may_take(l, input, bytes, persistent) ||
+        !elements_before(dtype, launch_extent(&l->in[input]).first, &offset))
+        return false;
+    buffer = frame_inherit(l->frame, l->call->in[input], &from);
+    l->out[k].layout.offset = offset;
+    l->out[k].buffer = buffer;
+    count_use(l, buffer);
+    frame_make(l->frame, l->call->out[k], buffer, from);
+    bound_plan_add_made(l->frame->bound, l->call->out[k], buffer, l->call->in[input]);
+    atomic_fetch_add(&l->frame->device->count.in_place, 1);
+    frame_remark(l->frame, RUN_IN_PLACE);
+    return true;
+}
+
 /* The memory of an input that the program allows, if there is one. */
 static bool place_inside(struct launch *l, uint32_t k, const frit_output_spec *spec, uint64_t bytes,
                          bool persistent)
 {
-    for (uint32_t a = 0; a < spec->n_alias; a++) {
-        uint32_t dtype = l->out[k].type.dtype, i = spec->alias[a], from;
-        struct buffer *buffer;
-        int64_t offset;
-        uint64_t first;
-
-        if (!may_take(l, i, bytes, persistent))
-            continue;
-        first = launch_extent(&l->in[i]).first;
-        if (!elements_before(dtype, first, &offset))
-            continue;
-        buffer = frame_inherit(l->frame, l->call->in[i], &from);
-        l->out[k].layout.offset = offset;
-        l->out[k].buffer = buffer;
-        frame_make(l->frame, l->call->out[k], buffer, from);
-        bound_plan_add_made(l->frame->bound, l->call->out[k], buffer, l->call->in[i]);
-        atomic_fetch_add(&l->frame->device->count.in_place, 1);
-        frame_remark(l->frame, RUN_IN_PLACE);
-        return true;
+    for (uint32_t i = 0; i < spec->n_alias; i++) {
+        if (place_in(l, k, spec->alias[i], bytes, persistent))
+            return true;
     }
     return false;
 }
@@ -176,7 +212,7 @@ static frit_status place_assigned(struct launch *l, uint32_t k, frit_err *err)
 static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
 {
     const frit_output_spec *spec = prepared_output(l->prepared, k);
-    bool persistent = !l->given && is_persistent(l, l->call->out[k]);
+    bool persistent = !l->given && l->frame->values[l->call->out[k]].persistent;
     struct value *out = &l->out[k];
     uint64_t bytes;
     uint32_t from;
@@ -201,7 +237,7 @@ static frit_status place_output(struct launch *l, uint32_t k, frit_err *err)
     return batch_writes(l->batch, out->buffer, err);
 }
 
-static frit_status workspace(struct launch *l, uint64_t bytes, bool zeroed, struct buffer **out,
+frit_status launch_workspace(struct launch *l, uint64_t bytes, bool zeroed, struct buffer **out,
                              frit_err *err)
 {
     uint32_t from;
@@ -209,7 +245,7 @@ static frit_status workspace(struct launch *l, uint64_t bytes, bool zeroed, stru
     TRY(frame_claim(l->frame, bytes, false, out, &from, err));
     frame_workspace(l->frame, *out, from);
     TRY(batch_uses(l->batch, *out, true, err));
-    touch(l, (*out)->handle, (*out)->offset, bytes, true);
+    launch_touch(l, (*out)->handle, (*out)->offset, bytes, true);
     l->spaces[l->n_spaces++] = *out;
     if (zeroed)
         return batch_fill(l->batch, *out, bytes, 0, err);
@@ -230,15 +266,17 @@ static bool has_effects(const struct launch *l)
 frit_status launch_bind_args(struct launch *l, frit_err *err)
 {
     const frit_launch_spec *spec = &l->prepared->spec;
-    frit_derived *derived = arena_array(&l->batch->arena, spec->n_derived + 1u, sizeof(*derived));
     struct buffer *space;
 
     l->spaces = arena_array(&l->batch->arena, spec->n_derived + 1u, sizeof(struct buffer *));
     l->ranges = arena_array(&l->batch->arena, l->call->n_in + l->call->n_out + 2u + spec->n_derived,
                             sizeof(*l->ranges));
-    if (!derived || !l->spaces || !l->ranges)
-        return fail_memory(err, sizeof(*derived));
+    if (!l->spaces || !l->ranges)
+        return fail_memory(err, sizeof(*l->ranges));
     TRY(bind_inputs(l, err));
+    TRY(count_uses(l, err));
+    if (!l->given)
+        note_persistent(l);
     TRY(frame_reserve(l->frame, 2 * l->call->n_out + 1 + spec->n_derived, err));
     for (uint32_t k = 0; k < l->call->n_out; k++) {
         if (l->out[k].type.dtype == FRIT_NO_DTYPE)
@@ -246,17 +284,11 @@ frit_status launch_bind_args(struct launch *l, frit_err *err)
         TRY(l->out[k].buffer ? place_assigned(l, k, err) : place_output(l, k, err));
     }
     if (has_effects(l))
-        touch(l, l->frame->device, 0, 1, true);
+        launch_touch(l, l->frame->device, 0, 1, true);
     if (spec->workspace_bytes) {
-        TRY(workspace(l, spec->workspace_bytes, spec->workspace_zeroed, &space, err));
+        TRY(launch_workspace(l, spec->workspace_bytes, spec->workspace_zeroed, &space, err));
         l->launch->workspace = space->handle;
         l->launch->workspace_offset = space->offset;
     }
-    for (uint32_t i = 0; i < spec->n_derived; i++) {
-        TRY(workspace(l, prepared_derived(l->prepared, i)->bytes, false, &space, err));
-        derived[i] = (frit_derived){space->handle, space->offset, 1, 0};
-    }
-    l->launch->n_derived = spec->n_derived;
-    l->launch->derived = derived;
-    return FRIT_OK;
+    return spec->n_derived ? launch_bind_derived(l, err) : FRIT_OK;
 }

@@ -121,6 +121,14 @@ void bound_cache_add(struct bound_cache *cache, struct plan *plan, struct bound_
         bound_cache_remove(cache, least_recent(cache));
 }
 
+void bound_cache_recount(struct bound_cache *cache, struct bound_plan *bound)
+{
+    cache_lock(&cache->device->cache);
+    cache_remove(&cache->device->cache, &bound->entry);
+    cache_add(&cache->device->cache, &bound->entry, &bound_class, bound_plan_bytes(bound));
+    cache_unlock(&cache->device->cache);
+}
+
 void bound_cache_sweep(struct bound_cache *cache, uint64_t serial)
 {
     if (cache->serial == serial)

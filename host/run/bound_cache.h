@@ -39,6 +39,8 @@ static inline void bound_cache_used(struct bound_cache *cache, struct bound_entr
     entry->used = ++cache->uses;
     cache_use(&entry->bound->entry);
 }
+/* It has other bytes than before. */
+void bound_cache_recount(struct bound_cache *cache, struct bound_plan *bound);
 /* Takes a bound plan over; where there are BOUND_PLANS_MAX, the longest unused one goes.  What ends
  * with one that goes has no launch pending then. */
 void bound_cache_add(struct bound_cache *cache, struct plan *plan, struct bound_plan *bound);

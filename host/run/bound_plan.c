@@ -8,7 +8,8 @@
 
 #include "base/array.h"
 #include "device/prepared_cache.h"
-#include "run/launch_parts.h"
+#include "run/bind_derived.h"
+#include "run/capture.h"
 
 /* ---- life ---- */
 
@@ -30,11 +31,13 @@ void bound_plan_destroy(struct bound_plan *bound)
 {
     if (!bound)
         return;
+    capture_destroy(bound->capture);
     for (uint32_t i = 0; i < bound->n_launches; i++) {
         prepared_unref(bound->launches[i].prepared);
         program_unref(program_of(bound->launches[i].launch.program));
     }
     free(bound->launches);
+    free(bound->serials);
     free(bound->buffers);
     free(bound->cmds);
     arena_fini(&bound->arena);
@@ -46,7 +49,7 @@ uint64_t bound_plan_bytes(const struct bound_plan *bound)
     return sizeof(*bound) + arena_bytes(&bound->arena) +
            (uint64_t)bound->launches_capacity * sizeof(*bound->launches) +
            (uint64_t)bound->buffers_capacity * sizeof(*bound->buffers) +
-           (uint64_t)bound->cmds_capacity * sizeof(*bound->cmds);
+           (uint64_t)bound->cmds_capacity * sizeof(*bound->cmds) + capture_bytes(bound->capture);
 }
 
 /* ---- recording ---- */
@@ -182,6 +185,22 @@ static struct bound_ref *bind_spaces(struct bound_plan *bound, const struct bind
     }
     return spaces;
 }
+
+static struct bound_derived *bind_derived(struct bound_plan *bound, const struct bind_launch *from)
+{
+    uint32_t n = from->launch->n_derived;
+    struct bound_derived *derived = arena_array(&bound->arena, (size_t)n + 1, sizeof(*derived));
+
+    bound->spoiled |= !derived;
+    bound->n_derived += n;
+    for (uint32_t i = 0; i < n && derived; i++) {
+        const struct derived_use *use = &from->derived[i];
+
+        derived[i] = (struct bound_derived){.kept = use->kept, .arg = use->arg, .key = use->key};
+    }
+    return derived;
+}
+
 /* Programs of one driver share one, as a rule. */
 static void add_serial(struct bound_plan *bound, const uint64_t *at)
 {
@@ -191,7 +210,8 @@ static void add_serial(struct bound_plan *bound, const uint64_t *at)
     }
     if (!at)
         return;
-    if (bound->n_serials == BOUND_SERIALS) {
+    if (!array_grow(&bound->serials, &bound->serials_capacity, bound->n_serials, 1,
+                    sizeof(*bound->serials))) {
         bound->spoiled = true;
         return;
     }
@@ -231,6 +251,7 @@ void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *f
     bound->spoiled |= prepared_is_outdated(to->prepared);
     to->args = bind_args(bound, from);
     to->spaces = bind_spaces(bound, from);
+    to->derived = bind_derived(bound, from);
     to->ops = copy(bound, from->ops, from->n_ops, sizeof(*from->ops));
     to->classes = copy(bound, from->classes, l->n_scalars, 1);
     to->scalars = copy(bound, l->scalars, l->n_scalars, sizeof(*l->scalars));

@@ -15,6 +15,7 @@
 #ifndef RUN_BOUND_PLAN_H
 #define RUN_BOUND_PLAN_H
 
+#include "memory/derived.h"
 #include "run/explore.h"
 #include "run/launch_scalars.h"
 
@@ -75,7 +76,15 @@ struct bound_serial {
     uint64_t seen;
 };
 
-enum { BOUND_SERIALS = 4 };
+/* Memory that a launch derives from an operand; see bind_derived.h for the first four. */
+struct bound_derived {
+    bool kept;
+    bool fill; /* this and the next three: while it is replayed */
+    uint32_t arg;
+    uint64_t content;
+    struct buffer *of, *memory;
+    struct derived_key key;
+};
 
 struct bound_launch {
     frit_launch launch;
@@ -87,7 +96,8 @@ struct bound_launch {
     uint8_t *classes;
     frit_scalar *scalars;
     int64_t *bounds;
-    struct bound_ref *spaces; /* the workspace, if there is one, then derived memory */
+    struct bound_ref *spaces; /* the workspace, if there is one, then derived that is not kept */
+    struct bound_derived *derived; /* launch.n_derived */
     uint32_t n_ops, n_in, n_updates, n_spaces;
     uint32_t n_cmds;       /* of a program that records its own, else 1 */
     uint64_t zeroed_bytes; /* of the workspace */
@@ -119,6 +129,8 @@ struct bound_list {
     uint32_t count;
 };
 
+struct capture;
+
 struct bound_plan {
     struct cache_entry entry; /* first; of the device's cache, while a bound_cache has it */
     struct bound_cache *cache;
@@ -136,12 +148,17 @@ struct bound_plan {
     bool *persistent; /* by recorded op; NULL: none is */
     uint32_t n_values, n_wishes, n_buffers, n_launches, n_same, n_submits, n_calls, n_blocks;
     uint32_t buffers_capacity, launches_capacity;
-    struct bound_serial serials[BOUND_SERIALS];
-    uint32_t n_serials;
+    struct bound_serial *serials;
+    uint32_t n_serials, serials_capacity;
+    uint32_t n_derived;  /* of all launches */
     uint64_t n_disabled; /* programs of the device when the blocks were last looked at */
     uint32_t n_dropped;  /* of the dying, while it is replayed */
     frit_cmd *cmds;
     uint32_t cmds_capacity;
+    struct capture *capture; /* NULL: nothing is recorded */
+    uint64_t n_replays;
+    uint32_t n_captured; /* launches of the last replay that were recorded */
+    bool grew;           /* by a recording, since its bytes were counted */
 };
 
 /* NULL without memory. */
@@ -171,6 +188,7 @@ struct bind_launch {
     const uint32_t *out;        /* GRAPH_NO_VALUE: not wanted; NULL: a copy for another launch */
     const uint32_t *ops;        /* of the graph */
     struct buffer *const *spaces;
+    const struct derived_use *derived;
     uint32_t n_ops, n_in, n_out, n_spaces, n_cmds;
     bool barrier; /* one stands before it */
     bool block;

@@ -281,12 +281,16 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     stream_count(&stream->count.replays, 1);
     stream_count(&stream->count.launches, bound->n_launches);
     stream_count(&stream->count.fused, bound->n_blocks);
+    stream_count(&stream->count.captured, bound->n_captured);
     if (failure && !stream->first_error)
         stream->first_error = failure_ref(failure);
     f->segment->bound = bound;
     end(f);
     replay_end(bound);
     bound_cache_used(&f->executor->bound, entry);
+    if (bound->grew)
+        bound_cache_recount(&f->executor->bound, bound);
+    bound->grew = false;
     failure_unref(failure);
     return true;
 }

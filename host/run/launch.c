@@ -7,6 +7,8 @@
 
 #include "base/fail.h"
 #include "device/label.h"
+#include "device/limits.h"
+#include "run/bind_derived.h"
 #include "run/bound_plan.h"
 #include "run/launch_parts.h"
 
@@ -14,15 +16,22 @@
 
 enum { MAX_RECORDED = 1024 };
 
-bool launch_commands_known(const frit_cmd *cmds, uint32_t n)
+static bool is_known(const frit_cmd *cmd)
+{
+    return cmd->kind == FRIT_CMD_BARRIER ||
+           (cmd->kind == FRIT_CMD_DISPATCH && cmd->kernel && cmd->launch);
+}
+
+frit_status launch_check_commands(const frit_device *device, const frit_cmd *cmds, uint32_t n,
+                                  frit_err *err)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (cmds[i].kind != FRIT_CMD_DISPATCH && cmds[i].kind != FRIT_CMD_BARRIER)
-            return false;
-        if (cmds[i].kind == FRIT_CMD_DISPATCH && (!cmds[i].kernel || !cmds[i].launch))
-            return false;
+        if (!is_known(&cmds[i]))
+            return fail(err, FRIT_INTERNAL, "record gives commands that no program may give");
+        if (cmds[i].kind == FRIT_CMD_DISPATCH)
+            TRY(limits_check_grid(device, cmds[i].grid, cmds[i].group, "record", err));
     }
-    return n > 0;
+    return n ? FRIT_OK : fail(err, FRIT_INTERNAL, "record gives no commands");
 }
 
 /* A program of another plugin writes its own commands. */
@@ -45,9 +54,10 @@ static frit_status record(struct launch *l, frit_err *err)
         if (n > MAX_RECORDED)
             break;
     }
-    if (n > capacity || !launch_commands_known(cmds, n))
-        return fail(err, FRIT_INTERNAL, "%s: record gives commands that no program may give",
-                    l->call->label);
+    if (n > capacity)
+        return fail(err, FRIT_INTERNAL, "%s: record gives %u commands", l->call->label, n);
+    if (launch_check_commands(l->frame->device, cmds, n, err))
+        return fail_context(err, "%s", l->call->label);
     l->n_cmds = n;
     return batch_add(l->batch, cmds, n, l->ranges, l->n_ranges, err);
 }
@@ -60,6 +70,20 @@ static frit_status command(struct launch *l, frit_err *err)
     if (FRIT_HAS(table, frit_program_table, record) && table->record)
         return record(l, err);
     return batch_add(l->batch, &cmd, 1, l->ranges, l->n_ranges, err);
+}
+
+static void enter_derived(const struct launch *l, struct lineage *lineage, bool fill)
+{
+    for (uint32_t i = 0; i < l->launch->n_derived; i++) {
+        const struct derived_use *use = &l->derived[i];
+
+        if (!use->kept || use->fill != fill)
+            continue;
+        if (fill)
+            lineage_writes(lineage, use->memory);
+        else
+            lineage_reads(lineage, use->memory);
+    }
 }
 
 /* Enters what the launch reads and writes; returns its cookie. */
@@ -83,10 +107,12 @@ static uint64_t enter_lineage(struct launch *l)
         if (l->in[i].type.dtype != FRIT_NO_DTYPE)
             lineage_reads(lineage, l->in[i].buffer);
     }
+    enter_derived(l, lineage, false);
     for (uint32_t k = 0; k < call->n_out; k++) {
         if (l->out[k].type.dtype != FRIT_NO_DTYPE)
             lineage_writes(lineage, l->out[k].buffer);
     }
+    enter_derived(l, lineage, true);
     lineage_leave(lineage);
     return cookie;
 }
@@ -165,6 +191,7 @@ static void add_to_bound(const struct launch *l, uint32_t n_barriers)
                                                 .out = l->given ? NULL : call->out,
                                                 .ops = call->ops,
                                                 .spaces = l->spaces,
+                                                .derived = l->derived,
                                                 .n_ops = call->n_ops,
                                                 .n_in = call->n_in,
                                                 .n_out = call->n_out,

@@ -50,8 +50,10 @@ void launch_enter_copy(struct frame *frame, const struct buffer *from, struct bu
  * other failure means that no candidate of the program takes the signature. */
 frit_status launch_add(const struct launch_call *call, frit_err *err);
 
-/* Whether commands that a program wrote are of kinds that it may write. */
-bool launch_commands_known(const frit_cmd *cmds, uint32_t n);
+/* FRIT_INTERNAL: commands that a program wrote are none that it may write, or ask for more than the
+ * device takes. */
+frit_status launch_check_commands(const frit_device *device, const frit_cmd *cmds, uint32_t n,
+                                  frit_err *err);
 
 /* Whether the failure of a launch says nothing about its program. */
 bool launch_lacked_memory(frit_status status);

@@ -23,12 +23,15 @@ struct launch {
     struct prepared *prepared; /* one reference */
     frit_launch *launch;
     frit_arg *args;
+    struct buffer_use *uses; /* bind_args.c's: of buffers by arguments */
+    uint32_t log2_uses;
     struct batch_range *ranges;
     uint32_t n_ranges;
-    struct buffer **spaces; /* the workspace, if there is one, then derived */
+    struct buffer **spaces; /* the workspace, if there is one, then derived that is not kept */
     uint32_t n_spaces;
-    uint32_t n_cmds;     /* that its program recorded, 1: a LAUNCH */
-    uint32_t n_assigned; /* outputs that are to be written where they are assigned to */
+    struct derived_use *derived; /* of the spec, see bind_derived.h */
+    uint32_t n_cmds;             /* that its program recorded, 1: a LAUNCH */
+    uint32_t n_assigned;         /* outputs that are to be written where they are assigned to */
 };
 
 /* The bytes a value's elements lie in. */
@@ -71,6 +74,11 @@ frit_status launch_prepare_ahead(struct launch *l, bool queue);
 
 /* Binds the operands; gives outputs, workspace and derived operands their memory. */
 frit_status launch_bind_args(struct launch *l, frit_err *err);
+
+/* For these: the launch touches bytes; memory that is free when it has ended. */
+void launch_touch(struct launch *l, const void *memory, uint64_t begin, uint64_t bytes, bool write);
+frit_status launch_workspace(struct launch *l, uint64_t bytes, bool zeroed, struct buffer **out,
+                             frit_err *err);
 
 /* Gives outputs with memory assigned that memory, where nothing that lies there is needed after
  * this launch; launch_bind_args binds it. */

@@ -10,8 +10,11 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "device/prepared_cache.h"
+#include "device/profile.h"
+#include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
+#include "run/replay_derived.h"
 #include "run/replay_lineage.h"
 
 /* ---- does it match ---- */
@@ -209,18 +212,30 @@ static void write_spaces(struct bound_launch *l)
     frit_derived *derived = (frit_derived *)l->launch.derived;
     uint32_t n = 0;
 
-    if (l->n_spaces > l->launch.n_derived) {
+    if (l->launch.workspace) {
         const struct buffer *workspace = *l->spaces[n++].now;
 
         l->launch.workspace = workspace->handle;
         l->launch.workspace_offset = workspace->offset;
     }
     for (uint32_t i = 0; i < l->launch.n_derived; i++) {
-        const struct buffer *memory = *l->spaces[n++].now;
+        const struct bound_derived *use = &l->derived[i];
+        const struct buffer *memory = use->kept ? use->memory : *l->spaces[n++].now;
 
-        derived[i].memory = memory->handle;
-        derived[i].offset = memory->offset;
+        derived[i] = (frit_derived){memory->handle, memory->offset, !use->kept || use->fill, 0};
+        ((frit_arg *)l->launch.args)[use->arg].content_id = use->content;
     }
+}
+
+static bool write_addresses(struct bound_plan *bound, uint32_t from, uint32_t end)
+{
+    for (uint32_t i = from; i < end; i++) {
+        if (!write_args(&bound->launches[i]))
+            return false;
+        if (bound->launches[i].n_spaces || bound->launches[i].launch.n_derived)
+            write_spaces(&bound->launches[i]);
+    }
+    return true;
 }
 
 /* Gives the first `n` buffers back. */
@@ -299,8 +314,8 @@ static void add_zeroing(struct bound_plan *bound, const struct bound_launch *l, 
 }
 
 /* The commands of one launch. */
-static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, uint32_t *n,
-                            frit_err *err)
+static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
+                            struct bound_launch *l, uint32_t *n, frit_err *err)
 {
     const frit_program *program = l->launch.program;
     bool foreign = FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
@@ -317,9 +332,12 @@ static frit_status add_cmds(struct bound_plan *bound, struct bound_launch *l, ui
     for (uint32_t i = 0; i < capacity; i++)
         at[i] = (frit_cmd){.struct_size = sizeof(frit_cmd)};
     if (foreign) {
-        TRY(program->table->record(program->self, &l->launch, at, capacity, &count, err));
-        if (count != capacity || !launch_commands_known(at, count))
+        TRY(fail_from(err,
+                      program->table->record(program->self, &l->launch, at, capacity, &count, err),
+                      "record"));
+        if (count != capacity)
             return fail(err, FRIT_INTERNAL, "record gives other commands than before");
+        TRY(launch_check_commands(device, at, count, err));
     } else {
         at->kind = FRIT_CMD_LAUNCH;
         at->launch = &l->launch;
@@ -337,10 +355,10 @@ static void set_written(const struct bound_launch *l, uint64_t point)
             continue;
         buffer = *l->args[i].now;
         atomic_store_explicit(&buffer->last_write, point, memory_order_release);
-        buffer_drop_mirror(buffer);
+        buffer_changed(buffer);
         if (buffer->whole) {
             atomic_store_explicit(&buffer->whole->last_write, point, memory_order_release);
-            buffer_drop_mirror(buffer->whole);
+            buffer_changed(buffer->whole);
         }
     }
 }
@@ -355,6 +373,10 @@ static void add_uses(const struct bound_launch *l, struct points *after)
     }
     for (uint32_t i = 0; i < l->n_spaces; i++)
         buffer_uses(*l->spaces[i].now, false, after);
+    for (uint32_t i = 0; i < l->launch.n_derived; i++) {
+        if (l->derived[i].kept)
+            buffer_uses(l->derived[i].memory, !l->derived[i].fill, after);
+    }
 }
 
 static void set_used(const struct bound_launch *l, uint64_t point)
@@ -365,6 +387,13 @@ static void set_used(const struct bound_launch *l, uint64_t point)
     }
     for (uint32_t i = 0; i < l->n_spaces; i++)
         buffer_use(*l->spaces[i].now, point);
+    for (uint32_t i = 0; i < l->launch.n_derived; i++) {
+        if (!l->derived[i].kept)
+            continue;
+        buffer_use(l->derived[i].memory, point);
+        if (l->derived[i].fill)
+            atomic_store(&l->derived[i].memory->last_write, point);
+    }
 }
 
 /* ---- submits ---- */
@@ -377,26 +406,60 @@ static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
     return from + 1;
 }
 
+static frit_status make_cmds(struct bound_plan *bound, const frit_device *device, uint32_t from,
+                             uint32_t end, uint32_t *n, frit_err *err)
+{
+    for (uint32_t i = from; i < end; i++)
+        TRY(add_cmds(bound, device, &bound->launches[i], n, err));
+    return FRIT_OK;
+}
+
+/* By a recording, if there is one now; where it fails it is dropped. */
+static frit_status submit_launches(struct bound_plan *bound, const struct replay_range *range,
+                                   uint64_t *point, frit_err *err)
+{
+    uint32_t from = range->from, end = range->end, n = 0;
+    frit_device *device = range->device;
+    bool measured = profile_is_on(device->profile); /* by commands between these */
+    frit_err why = ERR_INIT;
+
+    if (!capture_fits(bound, from)) {
+        TRY(make_cmds(bound, device, from, end, &n, err));
+        if (!measured)
+            capture_record(bound, range, bound->cmds, n);
+    }
+    if (capture_fits(bound, from)) {
+        if (!measured && capture_replay(bound, range, point, &why) == FRIT_OK) {
+            bound->n_captured += end - from;
+            return FRIT_OK;
+        }
+        capture_drop(bound, from);
+        if (!write_addresses(bound, from, end))
+            return fail(err, FRIT_INTERNAL, "a value begins elsewhere than before");
+    }
+    if (n == 0)
+        TRY(make_cmds(bound, device, from, end, &n, err));
+    return device_submit(device, range->queue, bound->cmds, n, range->after, point, err);
+}
+
 static frit_status submit_next(struct bound_plan *bound, frit_device *device, uint32_t stream,
                                uint32_t from, struct failure **late, frit_err *err)
 {
-    uint32_t end = submit_end(bound, from), n = 0, queue = queue_of_stream(device, stream);
     bool one_queue = device->n_queues == 1;
     struct lineage_batch batch = {0};
+    uint32_t end = submit_end(bound, from);
     struct points after = {0};
-    frit_status st = FRIT_OK;
+    const struct replay_range range = {device, queue_of_stream(device, stream), from, end, &after};
     uint64_t point = 0;
+    frit_status st;
 
     for (uint32_t i = from; i < end && !one_queue; i++)
         add_uses(&bound->launches[i], &after);
     replay_enter(bound, device, from, end, stream, &batch);
-    for (uint32_t i = from; i < end && !st; i++)
-        st = add_cmds(bound, &bound->launches[i], &n, err);
-    if (!st)
-        st = device_submit(device, queue, bound->cmds, n, &after, &point, err);
+    st = submit_launches(bound, &range, &point, err);
     if (st == FRIT_NO_DEVICE_MEMORY && from) {
         memory_trim(device->memory, false);
-        st = device_submit(device, queue, bound->cmds, n, &after, &point, err);
+        st = submit_launches(bound, &range, &point, err);
     }
     if (batch.first)
         lineage_end(device->lineage, &batch, 0, st ? 0 : point);
@@ -407,6 +470,7 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
     for (uint32_t i = from; i < end; i++)
         set_written(&bound->launches[i], point);
     replay_look_inside(bound, device, from, end, point, late);
+    replay_publish_derived(bound, from, end);
     return FRIT_OK;
 }
 
@@ -468,13 +532,13 @@ static bool write_launches(struct bound_plan *bound, const struct segment *segme
     return true;
 }
 
-static bool write_addresses(struct bound_plan *bound)
+/* Recordings get them in a block. */
+static bool write_all_addresses(struct bound_plan *bound)
 {
-    for (uint32_t i = 0; i < bound->n_launches; i++) {
-        if (!write_args(&bound->launches[i]))
+    for (uint32_t at = 0, end; at < bound->n_launches; at = end) {
+        end = submit_end(bound, at);
+        if (!capture_fits(bound, at) && !write_addresses(bound, at, end))
             return false;
-        if (bound->launches[i].n_spaces)
-            write_spaces(&bound->launches[i]);
     }
     return true;
 }
@@ -486,18 +550,28 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
     frit_status st;
 
     *late = NULL;
+    bound->n_captured = 0;
     if (!up_to_date(bound) || !write_launches(bound, segment))
         return FRIT_UNSUPPORTED;
     st = take_memory(bound, device, &err);
     if (st)
         return st;
+    st = replay_take_derived(bound, device, &err);
+    if (st) {
+        drop_memory(bound, bound->made.count);
+        return st;
+    }
     replay_note_writers(bound, device);
-    st = write_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
+    st = write_all_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
         replay_restore_writers(bound, device);
         drop_memory(bound, bound->made.count);
+    } else {
+        replay_count_derived(bound, device);
     }
+    bound->n_replays += !st;
+    replay_drop_derived(bound);
     return st;
 }
 

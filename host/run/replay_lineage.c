@@ -36,6 +36,20 @@ static atomic_bool *disabled_flag(const struct bound_launch *l)
     return l->block ? &program_of(l->launch.program)->disabled : NULL;
 }
 
+static void enter_derived(const struct bound_launch *l, struct lineage *lineage, bool fill)
+{
+    for (uint32_t i = 0; i < l->launch.n_derived; i++) {
+        const struct bound_derived *use = &l->derived[i];
+
+        if (!use->kept || use->fill != fill)
+            continue;
+        if (fill)
+            lineage_writes(lineage, use->memory);
+        else
+            lineage_reads(lineage, use->memory);
+    }
+}
+
 static void enter_launch(struct bound_launch *l, struct lineage *lineage, uint32_t stream,
                          struct lineage_batch *batch)
 {
@@ -43,14 +57,16 @@ static void enter_launch(struct bound_launch *l, struct lineage *lineage, uint32
         .stream = stream, .label = lineage_label(l->launch.cookie), .disabled = disabled_flag(l)};
 
     l->launch.cookie = lineage_launch(lineage, batch, &launch);
-    for (uint32_t i = 0; i < l->launch.n_args; i++) {
-        if (!l->args[i].now)
-            continue;
-        if (i < l->n_in)
+    for (uint32_t i = 0; i < l->n_in; i++) {
+        if (l->args[i].now)
             lineage_reads(lineage, *l->args[i].now);
-        else
+    }
+    enter_derived(l, lineage, false);
+    for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
+        if (l->args[i].now)
             lineage_writes(lineage, *l->args[i].now);
     }
+    enter_derived(l, lineage, true);
 }
 
 void replay_enter(struct bound_plan *bound, frit_device *device, uint32_t from, uint32_t end,
@@ -72,6 +88,10 @@ static void spoil_outputs(frit_device *device, const struct bound_launch *l,
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
         if (l->args[i].now)
             lineage_spoil(device->lineage, *l->args[i].now, failure);
+    }
+    for (uint32_t i = 0; i < l->launch.n_derived; i++) {
+        if (l->derived[i].kept && l->derived[i].fill)
+            lineage_spoil(device->lineage, l->derived[i].memory, failure);
     }
 }
 

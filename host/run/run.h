@@ -20,9 +20,10 @@ struct run_value {
                            was not wanted */
     struct failure *failure; /* EXTERNAL, borrowed: it has no value.  MADE: set with a reference */
     bool external;
-    bool wanted; /* MADE: somebody may see it after the segment */
-    bool last;   /* EXTERNAL: nobody sees it after the segment, so that its buffer may be
-                    overwritten after its last use if it has one owner, the caller's */
+    bool wanted;     /* MADE: somebody may see it after the segment */
+    bool last;       /* EXTERNAL: nobody sees it after the segment, so that its buffer may be
+                        overwritten after its last use if it has one owner, the caller's */
+    bool persistent; /* MADE: the run's own, where its memory is to be persistent */
     bool pinned; /* EXTERNAL: the caller keeps it alive with a pin, which does not hinder that */
     struct buffer *assigned; /* MADE, wanted: the memory that it is to lie in, densely; borrowed, of
                                 its size.  NULL: any */

@@ -59,7 +59,7 @@ static frit_status acquire(struct search_ctx *ctx, uint32_t k, struct feed *feed
         feed->clone = spare->clones[--spare->count];
         return FRIT_OK;
     }
-    st = fuser->table->clone(fuser->prototype, &feed->clone, &why);
+    st = fail_from(&why, fuser->table->clone(fuser->prototype, &feed->clone, &why), "clone");
     if (st == FRIT_NO_HOST_MEMORY)
         return fail(err, st, "fuser %s: no memory for a clone", fuser->name);
     if (st || !feed->clone) {
@@ -307,7 +307,8 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pro
         struct feed *feed = &block->feeds[k];
         frit_program made = {.struct_size = sizeof(made)};
         frit_err why = ERR_INIT;
-        frit_status st = fuser_of(ctx, k)->table->finish(feed->clone, &made, &why);
+        frit_status st =
+            fail_from(&why, fuser_of(ctx, k)->table->finish(feed->clone, &made, &why), "finish");
         const char *fault;
 
         *n_ops = feed->state.accepted;

@@ -131,8 +131,9 @@ static frit_status take(struct fusers *fusers, const struct plugin *plugin,
 
     if (!device)
         return fail_memory(err, sizeof(*device));
-    if (plugin->fusers.prototypes(plugin->instance, &device->info, list, sizeof(list[0]),
-                                  MAX_FUSERS, &count, &why)) {
+    st = plugin->fusers.prototypes(plugin->instance, &device->info, list, sizeof(list[0]),
+                                   MAX_FUSERS, &count, &why);
+    if (fail_from(&why, st, "prototypes")) {
         log_write(FRIT_LOG_WARN, "fusion", "%s: no fusers for %s: %s", plugin->id, entry->name,
                   why.text);
         return FRIT_OK;

@@ -115,6 +115,14 @@ frit_status codes_take(struct codes *codes, struct kir_module *module, struct co
     return code ? FRIT_OK : fail_memory(err, sizeof(*code));
 }
 
+struct code *code_ref(struct code *code)
+{
+    pthread_mutex_lock(&code->codes->lock);
+    code->refs++;
+    pthread_mutex_unlock(&code->codes->lock);
+    return code;
+}
+
 void code_unref(struct code *code)
 {
     struct codes *codes = code->codes;

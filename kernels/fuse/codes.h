@@ -18,6 +18,7 @@ void codes_destroy(struct codes *codes);
 /* The code for a module: a new reference.  Takes what the module holds, also on failure. */
 frit_status codes_take(struct codes *codes, struct kir_module *module, struct code **out,
                        frit_err *err);
+struct code *code_ref(struct code *code);
 void code_unref(struct code *code);
 
 /* Once, whoever asks: others wait; where it fails, one of those tries again. */

@@ -9,11 +9,6 @@
 #include "kernels.h"
 #include "lower/cost.h"
 
-/* Instructions of a kernel by lower_cost.  Compilers take more than linear time: half a second for
- * so many in a common one, 15 s for twenty times as many.  Further ops are as well in a kernel of
- * their own: so many take longer than the memory between the two. */
-enum { MOST_INSTRUCTIONS = 4096 };
-
 struct fuser {
     const struct kernels_device *device;
     const struct schedule *schedule;
@@ -116,16 +111,23 @@ void kernels_reset(void *fuser)
 /* Whether a program of all ops has no more arguments than the device takes. */
 static bool args_fit(const struct fuser *f)
 {
-    uint32_t most = f->device->target.bindings;
+    const struct kir_target *target = &f->device->target;
+    uint32_t most = f->schedule->of_components ? target->launch_args : target->bindings;
 
     return !most || f->matcher.n_inputs + f->matcher.n_outputs <= most;
+}
+
+/* Whether the kernel has become too large with an op more.  Components that are alike are one. */
+static bool is_too_large(const struct fuser *f)
+{
+    return !f->schedule->of_components && f->block.n_ops && f->n_instructions > LOWER_MOST_COST;
 }
 
 static void push(struct fuser *f, const frit_op_desc *op)
 {
     f->n_instructions += lower_cost(op->id);
-    if ((f->block.n_ops && f->n_instructions > MOST_INSTRUCTIONS) ||
-        !op_types_fit(&f->device->target, op) || block_push(&f->block, op, NULL)) {
+    if (is_too_large(f) || !op_types_fit(&f->device->target, op) ||
+        block_push(&f->block, op, NULL)) {
         f->closed = true;
         return;
     }

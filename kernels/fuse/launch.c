@@ -83,8 +83,7 @@ static frit_status put_words(const struct prepared *p, const frit_launch *launch
     if (!p->n_late)
         return FRIT_OK;
     if (room < p->n_words)
-        return fail(err, FRIT_INTERNAL, "%s: %u words do not fit into %u", code_name(p->code),
-                    p->n_words, room);
+        return fail(err, FRIT_INTERNAL, "%u words do not fit into %u", p->n_words, room);
     memcpy(words, p->words, p->n_words * sizeof(*words));
     for (uint32_t i = 0; i < p->n_late; i++) {
         const struct sched_late *late = &p->late[i];
@@ -97,6 +96,40 @@ static frit_status put_words(const struct prepared *p, const frit_launch *launch
     return FRIT_OK;
 }
 
+/* Fills in kernel number `number`; false: it is not compiled. */
+static bool fill_body(struct kernels_launch *out, uint32_t number)
+{
+    const struct prepared *p = out->prepared;
+    const struct body *body = &p->bodies[number];
+
+    if (number)
+        out->words += body->first_word - p->bodies[out->body].first_word;
+    out->body = number;
+    out->code = code_compiled(body->code);
+    out->name = code_name(body->code);
+    out->n_phases = body->n_phases;
+    out->n_spaces = body->n_spaces;
+    out->n_words = body->n_words;
+    out->n_args = body->n_args;
+    out->args = body->args;
+    out->grid = body->grid;
+    out->first = body->first;
+    return out->code;
+}
+
+bool kernels_next(struct kernels_launch *launch)
+{
+    return launch->body + 1 < launch->n_bodies && fill_body(launch, launch->body + 1);
+}
+
+static bool has_codes(const struct prepared *p)
+{
+    for (uint32_t i = 0; i < p->n_bodies; i++)
+        if (!code_compiled(p->bodies[i].code))
+            return false;
+    return true;
+}
+
 frit_status kernels_launch(const frit_launch *launch, uint64_t *words, uint32_t room,
                            struct kernels_launch *out, frit_err *err)
 {
@@ -106,19 +139,14 @@ frit_status kernels_launch(const frit_launch *launch, uint64_t *words, uint32_t 
     if (!p || !kernels_owns(launch->program))
         return fail(err, FRIT_INTERNAL, "a launch that no program here has prepared");
     program = launch->program->self;
-    *out = (struct kernels_launch){
-        .code = code_compiled(p->code),
-        .name = code_name(p->code),
-        .n_phases = p->n_phases,
-        .n_words = p->n_words,
-        .n_args = program->block.n_inputs + program->block.n_outputs + (p->workspace_bytes != 0),
-        .args = program->places,
-        .grid = p->grid,
-        .bytes = p->bytes,
-        .flops = p->flops,
-    };
-    if (!out->code)
+    *out = (struct kernels_launch){.total_words = p->n_words,
+                                   .n_bodies = p->n_bodies,
+                                   .bytes = p->bytes,
+                                   .flops = p->flops,
+                                   .prepared = p};
+    if (!has_codes(p))
         return fail(err, FRIT_INTERNAL, "%s: launched before it is compiled", program->name);
+    fill_body(out, 0);
     if (launch->n_scalars != program->block.n_scalars)
         return fail(err, FRIT_INTERNAL, "%s: launched with %u scalars instead of %u", program->name,
                     launch->n_scalars, program->block.n_scalars);

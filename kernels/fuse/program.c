@@ -10,9 +10,43 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <frit/op_table.h>
+
 #include "base/fail.h"
+#include "ir/kir.h"
 
 /* ---- life ---- */
+
+/* Whether schedules may give an op's elements other bits: where they add or multiply floats in
+ * their own order.  An element that is computed from its operands' elements alone is the same
+ * instructions in each of them. */
+static bool may_reorder(const struct block *block, const struct block_op *op)
+{
+    static const bool elementwise[] = {
+        [FRIT_CLASS_VIEW] = true, [FRIT_CLASS_COPY] = true,   [FRIT_CLASS_CAST] = true,
+        [FRIT_CLASS_INIT] = true, [FRIT_CLASS_RANDOM] = true, [FRIT_CLASS_MAP] = true,
+        [FRIT_CLASS_JOIN] = true, [FRIT_CLASS_SORT] = true};
+    const frit_op_info *info = frit_op_info_at(op->id);
+    const uint32_t n = sizeof(elementwise) / sizeof(elementwise[0]);
+    bool floats = false;
+
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        uint32_t dtype = op->out[k] == BLOCK_NONE ? FRIT_NO_DTYPE : block->values[op->out[k]].dtype;
+
+        floats |= kir_type_of(dtype) == KIR_F32 || kir_type_of(dtype) == KIR_F64;
+    }
+    return floats && (!info || info->cls >= n || !elementwise[info->cls]) &&
+           op->id != FRIT_OP_max && op->id != FRIT_OP_min;
+}
+
+static uint32_t class_of_others(const struct block *block)
+{
+    for (uint32_t i = 0; i < block->n_ops; i++) {
+        if (may_reorder(block, &block->ops[i]))
+            return FRIT_NUMERIC_REORDERED;
+    }
+    return FRIT_NUMERIC_EXACT;
+}
 
 static void add_candidate(struct program *p, const struct schedule *schedule)
 {
@@ -22,7 +56,7 @@ static void add_candidate(struct program *p, const struct schedule *schedule)
     p->candidates[i] = (frit_candidate){
         .struct_size = sizeof(frit_candidate),
         .version = PROGRAM_VERSION,
-        .numeric_class = i ? FRIT_NUMERIC_REORDERED : FRIT_NUMERIC_EXACT,
+        .numeric_class = i ? class_of_others(&p->block) : FRIT_NUMERIC_EXACT,
         .identity = str_of(schedule->name),
     };
 }
@@ -34,7 +68,8 @@ static frit_status accepts_whole(const struct schedule *schedule, const struct b
     bool open;
 
     TRY(match_block(schedule, block, &covered, &open, err));
-    *out = covered == block->n_ops && block->n_outputs <= SCHED_OUTPUTS;
+    *out =
+        covered == block->n_ops && (schedule->of_components || block->n_outputs <= SCHED_OUTPUTS);
     return FRIT_OK;
 }
 
@@ -99,21 +134,12 @@ frit_status program_create(const struct kernels_device *device, const struct sch
     return st;
 }
 
-static void drop_code(void *value)
-{
-    struct program_code *codes = value;
-
-    while (codes->n_prepared--)
-        code_unref(codes->code);
-    free(codes);
-}
-
 void program_destroy(struct program *program)
 {
     if (!program)
         return;
-    map_fini(&program->prepared, free);
-    map_fini(&program->codes, drop_code);
+    map_fini(&program->prepared, prepared_destroy);
+    map_fini(&program->variants, free);
     pthread_mutex_destroy(&program->lock);
     block_fini(&program->block);
     free(program);
@@ -135,38 +161,65 @@ static frit_status slot_describe(void *self, frit_program_info *out, frit_err *e
     return FRIT_OK;
 }
 
-/* NULL: no spec has such a variant. */
-static struct code *find_code(struct program *p, const frit_variant *variant)
+/* Some answer of this variant; inside the lock. */
+static const struct prepared *find_answer(const struct program *p, const frit_variant *variant)
 {
-    const struct program_code *known = NULL;
-    struct code *code;
+    const struct program_variant *known =
+        variant->n_bytes == KIR_DIGEST ? map_get(&p->variants, variant->bytes, KIR_DIGEST) : NULL;
 
-    pthread_mutex_lock(&p->lock);
-    if (variant->n_bytes == KIR_DIGEST)
-        known = map_get(&p->codes, variant->bytes, KIR_DIGEST);
-    code = known ? known->code : NULL;
-    pthread_mutex_unlock(&p->lock);
-    return code;
+    return known ? known->first : NULL;
 }
 
 static uint64_t slot_generation(void *self, uint32_t candidate, const frit_variant *variant)
 {
-    const struct code *code = find_code(self, variant);
+    struct program *p = self;
+    const struct prepared *answer;
+    uint64_t generation = 0;
 
     (void)candidate;
-    return code ? code_generation(code) : 0;
+    pthread_mutex_lock(&p->lock);
+    answer = find_answer(p, variant);
+    for (uint32_t i = 0; answer && i < answer->n_bodies; i++)
+        generation += code_generation(answer->bodies[i].code);
+    pthread_mutex_unlock(&p->lock);
+    return generation;
+}
+
+/* The codes of a variant, a reference to each: another answer of it may be released meanwhile. */
+static frit_status take_codes(struct program *p, const frit_variant *variant, struct code ***out,
+                              uint32_t *n, frit_err *err)
+{
+    const struct prepared *answer;
+
+    pthread_mutex_lock(&p->lock);
+    answer = find_answer(p, variant);
+    *n = answer ? answer->n_bodies : 0;
+    *out = calloc(*n + 1u, sizeof(struct code *));
+    for (uint32_t i = 0; *out && i < *n; i++)
+        (*out)[i] = code_ref(answer->bodies[i].code);
+    pthread_mutex_unlock(&p->lock);
+    if (!*out)
+        return fail_memory(err, *n * sizeof(struct code *));
+    return *n ? FRIT_OK
+              : fail(err, FRIT_INVALID, "%s: compile is asked for what prepare never gave",
+                     p->name);
 }
 
 static frit_status slot_compile(void *self, uint32_t candidate, const frit_variant *variant,
                                 const frit_cancel *cancel, frit_err *err)
 {
-    struct program *p = self;
-    struct code *code = find_code(p, variant);
+    struct code **codes;
+    uint32_t n;
+    frit_status st = take_codes(self, variant, &codes, &n, err);
 
     (void)candidate;
-    if (!code)
-        return fail(err, FRIT_INVALID, "%s: compile is asked for what prepare never gave", p->name);
-    return code_compile(code, cancel, err);
+    for (uint32_t i = 0; i < n && codes; i++) {
+        if (!st)
+            st = code_compile(codes[i], cancel, err);
+        code_unref(codes[i]);
+    }
+    free(codes);
+    return st;
 }
 
 static void slot_destroy(void *self)

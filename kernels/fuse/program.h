@@ -17,19 +17,41 @@
  * candidates, say nothing about new ones. */
 enum { PROGRAM_VERSION = 2 };
 
-/* What one launch is, but for its late words, in one block of memory.  Constant but for `specs`. */
+/* One kernel of a launch, over one space, or over several where its module says `spaces`. */
+struct body {
+    struct code *code; /* a reference */
+    uint32_t n_phases;
+    uint32_t grid[SCHED_PHASES][3], lanes[SCHED_PHASES];
+    uint32_t n_spaces;
+    uint32_t n_args, n_words; /* of each space */
+    uint32_t first_word;      /* of the first space among the launch's words */
+    uint32_t *args;           /* space after space: numbers of the launch's arguments */
+    uint32_t *first;          /* n_spaces + 1: groups before each space; NULL: one space */
+};
+
+/* What one launch is, but for its late words.  Constant, but for what the program's lock guards;
+ * its arrays lie in the arena. */
 struct prepared {
-    struct code *code;
-    uint32_t specs; /* that point here; guarded by the program's lock */
-    uint32_t n_phases, n_late, n_words;
-    uint32_t grid[SCHED_PHASES][3];
-    frit_phase phases[SCHED_PHASES];
+    struct arena arena;
+    uint8_t digest[KIR_DIGEST]; /* of the digests of its codes; of one code its own */
+    uint32_t n_bodies;
+    struct body *bodies;
     uint64_t workspace_bytes, bytes, flops;
-    frit_output_spec *outputs; /* of a launch */
-    struct sched_late *late;
+    uint32_t n_phases; /* of all bodies, one after the other */
+    frit_phase *phases;
+    frit_output_spec *outputs; /* of the launch */
+    uint32_t n_late, n_words;
+    struct sched_late *late; /* words are those of the whole launch */
     uint64_t *words;
+    void *key; /* candidate and signature */
     size_t key_bytes;
-    unsigned char *key; /* candidate and signature */
+    uint32_t specs;                /* that point here; guarded, with the next */
+    struct prepared *next, **link; /* of this variant */
+};
+
+/* Its answers of one digest. */
+struct program_variant {
+    struct prepared *first;
 };
 
 struct program {
@@ -45,7 +67,7 @@ struct program {
     const struct schedule **schedules; /* of each candidate */
     pthread_mutex_t lock;              /* of the rest */
     struct map prepared;               /* candidate and signature -> struct prepared */
-    struct map codes;                  /* digest -> struct program_code */
+    struct map variants;               /* digest -> struct program_variant */
 };
 
 /* A program for a closed block, which it takes, also on failure: by `first`, and by each other
@@ -59,14 +81,14 @@ void program_destroy(struct program *program);
 frit_status program_of_block(const struct kernels_device *device, const struct schedule *schedule,
                              struct block *block, uint32_t n_ops, frit_program *out, frit_err *err);
 
+/* Lowers a block for a signature, whose arguments are in the order of the block: every kernel, with
+ * a reference to its code. */
+frit_status prepared_create(const struct program *program, uint32_t candidate,
+                            const frit_signature *sig, struct prepared **out, frit_err *err);
+void prepared_destroy(void *prepared); /* NULL does nothing */
+
 /* Whether the device computes with every type of an op. */
 bool op_types_fit(const struct kir_target *target, const frit_op_desc *op);
-
-/* The code of some of a program's answers, with a reference each. */
-struct program_code {
-    struct code *code;
-    uint32_t n_prepared;
-};
 
 /* Slots of the table. */
 void program_spec_release(void *self, const frit_launch_spec *spec);

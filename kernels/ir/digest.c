@@ -44,7 +44,8 @@ static void add_phase(XXH3_state_t *state, const struct kir_module *module,
 
 void kir_digest(const struct kir_module *module, uint8_t out[KIR_DIGEST])
 {
-    uint32_t head[4] = {module->n_args, module->n_params, module->n_phases, module->wide};
+    uint32_t head[4] = {module->n_args, module->n_params, module->n_phases,
+                        module->wide | (uint32_t)module->spaces << 1};
     XXH3_state_t state;
     XXH128_canonical_t digest;
 

@@ -15,7 +15,10 @@
  * round.
  *
  * What the launch gives: `params`, 64-bit words that prepare and the launch computed, and
- * arguments: tensors by address, of element 0.  Workspace is one more argument.
+ * arguments: tensors by address, of element 0.  Workspace is one more argument.  A launch over
+ * several spaces gives each space parameters and arguments of its own, and some of the groups: the
+ * grid is a line of groups, those of the first space, then those of the next, and `group 0` is a
+ * group's number in its space.  Spaces write nothing that another one touches.
  *
  * Types: B one bit; I32, I64, F32, F64.  Smaller ones exist in memory only.  The text form is in
  * text.h, the rules that every module keeps in verify.h.  Not thread-safe; a finished module is
@@ -108,6 +111,7 @@ struct kir_module {
     struct kir_phase *phases;
     uint32_t *links;
     bool wide;   /* element offsets are I64, else I32 */
+    bool spaces; /* a launch runs it over several spaces, as below */
     bool failed; /* there was no memory: what was built since is nothing */
 };
 

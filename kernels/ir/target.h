@@ -16,6 +16,9 @@ struct kir_target {
     uint32_t group_bytes; /* of group tiles */
     uint32_t registers;   /* that hold values of several lanes; 0: each lane has its own */
     uint32_t bindings;    /* arguments of a kernel at most */
+    uint32_t launch_args; /* of a launch over several spaces at most, all together; 0: no limit */
+    uint32_t
+        launch_words;     /* arguments and parameters of one kernel's spaces at most; 0: no limit */
     uint32_t most_rounds; /* of all loops of a lane in a phase: more are left out; 0: no limit */
     uint32_t align_bytes; /* aligned to this many, neighbours are one access if the code shows it */
     bool caches_rows;     /* reading a row again right away costs little */

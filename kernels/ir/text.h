@@ -4,6 +4,7 @@
  *
  *     kernel scale                      name
  *     wide                              only where offsets are I64
+ *     spaces                            only where a launch may have several spaces
  *     params 1
  *     arg a0 f32 read                   a number each, in order; read, write, read write
  *     arg a1 f32 write

@@ -211,6 +211,12 @@ static frit_status parse_wide(struct parser *p)
     return FRIT_OK;
 }
 
+static frit_status parse_spaces(struct parser *p)
+{
+    p->module->spaces = true;
+    return FRIT_OK;
+}
+
 static frit_status parse_params(struct parser *p)
 {
     return want_u32(p, &p->module->n_params);
@@ -477,8 +483,9 @@ static frit_status parse_line(struct parser *p)
         const char *word;
         frit_status (*parse)(struct parser *p);
     } heads[] = {
-        {"wide", parse_wide}, {"params", parse_params}, {"arg", parse_arg},
-        {"tile", parse_tile}, {"phase", parse_phase},   {"kernel", parse_kernel},
+        {"wide", parse_wide},     {"spaces", parse_spaces}, {"params", parse_params},
+        {"arg", parse_arg},       {"tile", parse_tile},     {"phase", parse_phase},
+        {"kernel", parse_kernel},
     };
 
     if (!p->module->name && !str_is(p->word, "kernel"))

@@ -148,6 +148,8 @@ void kir_print(const struct kir_module *module, struct str *out)
     str_addf(out, "kernel %s\n", module->name ? module->name : "?");
     if (module->wide)
         str_addf(out, "wide\n");
+    if (module->spaces)
+        str_addf(out, "spaces\n");
     if (module->n_params)
         str_addf(out, "params %u\n", module->n_params);
     for (uint32_t i = 0; i < module->n_args; i++) {

@@ -257,7 +257,7 @@ static frit_status check_imm(struct verify *v)
         right = inst->op == KIR_phi || inst->imm < v->module->n_params;
         break;
     case KIR_IMM_DIM:
-        right = inst->imm < 3;
+        right = inst->imm < (v->module->spaces ? 1u : 3u);
         break;
     case KIR_IMM_NARROW:
         right = narrow_is_right(inst);
@@ -429,6 +429,8 @@ static frit_status check_module(struct verify *v)
             arg->access > (KIR_READ | KIR_WRITE))
             return bad(v, "argument %u has no dtype that is loaded, or no access", i);
     }
+    if (module->spaces && module->n_phases > 1)
+        return bad(v, "several phases over several spaces");
     for (uint32_t i = 0; i < module->n_phases; i++) {
         v->place = (struct kir_place){i, KIR_NONE};
         v->phase = &module->phases[i];

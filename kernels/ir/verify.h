@@ -2,7 +2,8 @@
 /* The rules that every module keeps; whoever reads one relies on them.
  *
  *  - The name is a word of letters, digits and _ . - + of at most KIR_MOST_NAME characters.  There
- *    is a phase at least and not more than a program may have.
+ *    is a phase at least and not more than a program may have; with `spaces` there is one, whose
+ *    groups have the coordinate 0 alone.
  *  - An argument has a dtype that is loaded as a type, and is read or written or both.  A phase has
  *    1 .. KIR_MOST_LANES lanes, a power of two; a tile has elements of a type but B.
  *  - Operands and results have the types that kir.def says, offsets into arguments that of `wide`.

@@ -353,6 +353,14 @@ static void count_fields(struct block *block, const frit_op_desc *desc,
     block->n_scalars += op->n_scalars;
 }
 
+/* Sorted, so that equal blocks are equal bytes. */
+static void insert(uint32_t *sorted, uint32_t n, uint32_t value)
+{
+    for (; n > 0 && sorted[n - 1] > value; n--)
+        sorted[n] = sorted[n - 1];
+    sorted[n] = value;
+}
+
 /* A value dies once. */
 static bool push_dead(struct block *block, const frit_op_desc *desc, struct block_op *op)
 {
@@ -366,7 +374,7 @@ static bool push_dead(struct block *block, const frit_op_desc *desc, struct bloc
         if (value == BLOCK_NONE || block->values[value].dies != BLOCK_NONE)
             continue;
         block->values[value].dies = block->n_ops;
-        dead[op->n_dead++] = value;
+        insert(dead, op->n_dead++, value);
     }
     op->dead = dead;
     return true;

@@ -28,7 +28,6 @@ static void put_op(struct str *out, const struct block *block, uint32_t number)
 {
     const struct block_op *op = &block->ops[number];
     const frit_op_info *info = frit_op_info_at(op->id);
-    uint32_t n_dead = 0;
 
     put_word(out, op->id);
     put_word(out, info->rev);
@@ -50,12 +49,9 @@ static void put_op(struct str *out, const struct block *block, uint32_t number)
             put_value(out, block, op->out[i]);
     }
     put(out, op->attrs, frit_record_info_at(info->record)->size);
-    for (uint32_t i = 0; i < block->n_values; i++)
-        n_dead += block->values[i].dies == number;
-    put_word(out, n_dead);
-    for (uint32_t i = 0; i < block->n_values; i++)
-        if (block->values[i].dies == number)
-            put_word(out, i);
+    put_word(out, op->n_dead);
+    for (uint32_t i = 0; i < op->n_dead; i++)
+        put_word(out, op->dead[i]);
 }
 
 void block_write(const struct block *block, struct str *out)

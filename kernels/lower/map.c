@@ -368,7 +368,7 @@ static void emit_block(struct expr *e, const struct share *share, const struct s
     struct kir_module *m = e->s->module;
     uint32_t last, lanes;
 
-    if (share->n % share->lanes == 0) {
+    if (share->end == KIR_NONE) {
         emit_stores(e, pieces, KIR_NONE);
         return;
     }

@@ -20,6 +20,8 @@ bool matcher_init(struct matcher *matcher, const struct schedule *schedule)
 void matcher_fini(struct matcher *matcher)
 {
     free(matcher->seen);
+    free(matcher->outputs);
+    free(matcher->place);
     free(matcher->values);
     free(matcher->state);
     *matcher = (struct matcher){0};
@@ -34,6 +36,8 @@ void matcher_reset(struct matcher *matcher)
         memset(matcher->values, 0, (size_t)matcher->n_states * schedule->value_bytes);
     if (matcher->capacity)
         memset(matcher->seen, 0, matcher->capacity * sizeof(*matcher->seen));
+    if (matcher->place_capacity)
+        memset(matcher->place, 0, matcher->place_capacity * sizeof(*matcher->place));
     matcher->n_ops = matcher->n_values = matcher->n_inputs = 0;
     matcher->n_hidden = matcher->n_outputs = 0;
     matcher->closed = matcher->no_memory = matcher->fits = false;
@@ -43,11 +47,15 @@ void matcher_reset(struct matcher *matcher)
 static bool grow(struct matcher *m, const struct block *block)
 {
     size_t size = m->schedule->value_bytes;
-    uint32_t values = m->n_states, extents = m->capacity;
+    uint32_t values = m->n_states, extents = m->capacity, places = m->place_capacity;
 
     if (!array_grow(&m->values, &m->n_states, 0, size ? block->n_values : 0, size ? size : 1) ||
-        !array_grow(&m->seen, &m->capacity, 0, block->n_extents + 2, sizeof(*m->seen)))
+        !array_grow(&m->seen, &m->capacity, 0, block->n_extents + 2, sizeof(*m->seen)) ||
+        !array_grow(&m->place, &m->place_capacity, 0, block->n_values, sizeof(*m->place)) ||
+        !array_grow(&m->outputs, &m->outputs_capacity, m->n_outputs, FRIT_OP_MAX_OUT,
+                    sizeof(*m->outputs)))
         return false;
+    memset(m->place + places, 0, (m->place_capacity - places) * sizeof(*m->place));
     if (m->n_states > values)
         memset((char *)m->values + values * size, 0, (m->n_states - values) * size);
     memset(m->seen + extents, 0, (m->capacity - extents) * sizeof(*m->seen));
@@ -82,21 +90,24 @@ static void add_value(struct matcher *m, const struct block *block, uint32_t val
         return;
     m->n_values = value + 1;
     show_extents(m, &block->values[value]);
-    if (block->values[value].maker == BLOCK_NONE)
+    if (block->values[value].maker == BLOCK_NONE) {
         m->n_inputs++;
-    else
-        m->outputs[m->n_outputs++] = value;
+        return;
+    }
+    m->outputs[m->n_outputs++] = value;
+    m->place[value] = m->n_outputs;
 }
 
 static void bury_value(struct matcher *m, const struct block *block, uint32_t value)
 {
-    uint32_t i = 0;
+    uint32_t place = m->place[value], last;
 
-    while (i < m->n_outputs && m->outputs[i] != value)
-        i++;
-    if (i == m->n_outputs)
+    if (!place)
         return;
-    m->outputs[i] = m->outputs[--m->n_outputs];
+    last = m->outputs[--m->n_outputs];
+    m->outputs[place - 1] = last;
+    m->place[last] = place;
+    m->place[value] = 0;
     hide_extents(m, &block->values[value]);
 }
 
@@ -117,7 +128,13 @@ static bool take_op(struct matcher *m, const struct block *block)
             add_value(m, block, op->out[i]);
     for (uint32_t i = 0; i < op->n_dead; i++)
         bury_value(m, block, op->dead[i]);
-    return m->n_outputs <= MATCH_ALIVE;
+    return m->n_outputs <= MATCH_ALIVE || m->schedule->of_components;
+}
+
+static bool outputs_fit(const struct matcher *m)
+{
+    return m->n_outputs > 0 &&
+           (m->n_outputs <= SCHED_OUTPUTS || m->schedule->of_components != NULL);
 }
 
 void matcher_push(struct matcher *matcher, const struct block *block)
@@ -132,8 +149,7 @@ void matcher_push(struct matcher *matcher, const struct block *block)
         return;
     }
     m->n_ops++;
-    m->fits = m->n_outputs > 0 && m->n_outputs <= SCHED_OUTPUTS && !m->n_hidden &&
-              m->schedule->fits(m, block);
+    m->fits = outputs_fit(m) && !m->n_hidden && m->schedule->fits(m, block);
 }
 
 frit_status match_block(const struct schedule *schedule, const struct block *block,

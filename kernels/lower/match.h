@@ -9,7 +9,8 @@
 
 #include "lower/block.h"
 
-/* Values that may be alive at once: a kernel keeps about as many in registers. */
+/* Values that may be alive at once: a kernel keeps about as many in registers.  Components of a
+ * block are kernels each, and their schedule limits what each of them has. */
 enum { MATCH_ALIVE = 32 };
 
 struct schedule;
@@ -23,7 +24,9 @@ struct matcher {
     uint32_t n_values, n_inputs; /* that those ops have; of them, that no op makes */
     uint32_t n_hidden;           /* extents of those values that no input and no output has */
     uint32_t n_outputs;          /* values that the ops make and that are alive */
-    uint32_t outputs[MATCH_ALIVE + FRIT_OP_MAX_OUT]; /* in no order */
+    uint32_t *outputs;           /* in no order */
+    uint32_t *place;             /* per value: 1 + where it is among the outputs, 0: it is not */
+    uint32_t outputs_capacity, place_capacity;
     uint32_t *seen; /* per extent: 1 + how often inputs and outputs have it, 0: no value has it */
     uint32_t capacity; /* of `seen` */
     uint32_t n_states; /* of `values`: one for each value of the block */

@@ -50,6 +50,9 @@ struct sched {
     const int64_t *extents; /* of the block, see block_extents */
     struct kir_module *module;
     struct sched_numbers *numbers;
+    /* The module is to serve other spaces in the same launch: what need not decide anything in it
+     * is a parameter. */
+    bool shared;
 };
 
 /* FRIT_UNSUPPORTED where the device leaves out some of so many rounds, all loops of a lane in a
@@ -101,10 +104,14 @@ struct schedule {
     /* The module and numbers of a closed block that it accepts whole.  FRIT_UNSUPPORTED: not with
      * these numbers; the ops run by themselves. */
     frit_status (*build)(struct sched *s, frit_err *err);
+    /* Not NULL: takes blocks of several components (components.h), each of which this one builds,
+     * in one phase and without a workspace; `build` is NULL then. */
+    const struct schedule *of_components;
 };
 
-extern const struct schedule sched_row;  /* folds over one set of dims, with all around: row.c */
-extern const struct schedule sched_map;  /* elementwise over one space: map.c */
+extern const struct schedule sched_row;     /* folds over one set of dims, with all around: row.c */
+extern const struct schedule sched_map;     /* elementwise over one space: map.c */
+extern const struct schedule sched_foreach; /* maps over many spaces in one launch: foreach.c */
 extern const struct schedule sched_scan; /* one running fold, with elementwise ops around: scan.c */
 extern const struct schedule sched_pool; /* windows, with elementwise ops around: pool.c */
 extern const struct schedule sched_scatter;  /* writes where an index says: scatter.c */

@@ -3,7 +3,8 @@
 
 enum {
     LEAST_LINE = 64, /* innermost extent that is cut by itself */
-    WASTE = 8        /* a group size is taken if at most 1 / WASTE of the lanes idle */
+    WASTE = 8,       /* a group size is taken if at most 1 / WASTE of the lanes idle */
+    SMALL = 8        /* times as many lanes has a group of a large space as one of a small one */
 };
 
 /* Of a line the largest group of which few lanes idle; else one that holds all, if there is one. */
@@ -16,6 +17,12 @@ static uint32_t choose_lanes(uint32_t most, int64_t n, bool line)
     return sched_lanes(lanes, n);
 }
 
+/* Two sizes, so that spaces have few kinds of groups. */
+static uint32_t shared_lanes(uint32_t most, int64_t n)
+{
+    return n <= most / 2 && most / SMALL >= SCHED_LEAST ? most / SMALL : most;
+}
+
 void share_init(struct share *share, const struct expr *e, const struct walk *walk, uint32_t most)
 {
     int64_t inner = walk->n > 1 ? e->space.extent[walk->dim[walk->n - 1]] : 0, lines = 1;
@@ -26,7 +33,10 @@ void share_init(struct share *share, const struct expr *e, const struct walk *wa
         share->inner = share->walk.dim[--share->walk.n];
         share->n = inner;
     }
-    share->lanes = choose_lanes(most, share->n, share->inner != BLOCK_NONE);
+    share->shared = e->s->shared;
+    share->lanes = share->shared && share->inner == BLOCK_NONE
+                       ? shared_lanes(most, share->n)
+                       : choose_lanes(most, share->n, share->inner != BLOCK_NONE);
     share->blocks = (share->n + share->lanes - 1) / share->lanes;
     share->groups = lines * share->blocks;
 }
@@ -63,7 +73,7 @@ struct span share_span(const struct share *share, const struct expr *e, uint32_t
         span.line = sched_divide(e->s, &share->by_blocks, group);
         group = op2(e, KIR_sub, group, op2(e, KIR_mul, span.line, share->n_blocks));
     }
-    if (share->blocks > 1) {
+    if (share->blocks > 1 || (share->shared && share->inner == BLOCK_NONE)) {
         span.first =
             op2(e, KIR_mul, group, kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, share->lanes));
         span.element = op2(e, KIR_add, span.first, lane);

@@ -14,8 +14,9 @@ struct share {
     int64_t blocks;   /* that this makes */
     int64_t groups;
     uint32_t lanes;
+    bool shared; /* see sched.h: whether there are several blocks does not show */
     /* parameters of the phase */
-    uint32_t end;      /* n */
+    uint32_t end;      /* n; KIR_NONE: blocks fill up */
     uint32_t n_blocks; /* with by_blocks: where a dim is cut into several */
     struct sched_divisor by_blocks;
 };

@@ -20,6 +20,8 @@ struct phase_run {
     const uint64_t *words;
     void *const *args, *const *scratch;
     const uint32_t *grid;
+    const uint32_t *first; /* groups before each space; NULL: there is one */
+    uint32_t n_spaces, n_words, n_args;
     bool streams;                     /* stores go around the caches */
     const struct tile_bounds *bounds; /* NULL: nothing is checked */
     atomic_uint_least64_t *outside;   /* elements that were not within bounds */
@@ -102,6 +104,57 @@ static void fence(void)
 #endif
 }
 
+/* One group of a space; how many elements were not within bounds. */
+static uint64_t run_group(const struct phase_run *run, uint32_t space, const uint32_t *group,
+                          uint32_t thread)
+{
+    const uint64_t *words = run->words + (size_t)space * run->n_words;
+    size_t arg = (size_t)space * run->n_args;
+
+    if (run->bounds)
+        return tile_run_within(run->tile, words, run->args + arg, run->bounds + arg, group,
+                               run->scratch[thread]);
+    if (run->tile)
+        tile_run(run->tile, words, run->args + arg, group, run->scratch[thread]);
+    else
+        run->code->run(words, run->args + arg, group, run->scratch[thread]);
+    return 0;
+}
+
+/* The space that a group is in: the last one that begins at it or before, and has groups. */
+static uint32_t find_space(const struct phase_run *run, uint64_t group)
+{
+    uint32_t low = 0, high = run->n_spaces;
+
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (run->first[middle] <= group)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void run_spaces(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
+{
+    const struct phase_run *run = ctx;
+    uint32_t space = find_space(run, first);
+    uint64_t outside = 0;
+
+    for (; first < end; first++) {
+        uint32_t group[4] = {0};
+
+        while (run->first[space + 1] <= first)
+            space++;
+        group[0] = (uint32_t)first - run->first[space];
+        outside += run_group(run, space, group, thread);
+    }
+    if (outside)
+        atomic_fetch_add(run->outside, outside);
+}
+
 static void run_groups(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
 {
     const struct phase_run *run = ctx;
@@ -111,13 +164,7 @@ static void run_groups(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
                          (uint32_t)(first / grid[0] / grid[1]), run->streams};
 
     for (; first < end; first++) {
-        if (run->bounds)
-            outside += tile_run_within(run->tile, run->words, run->args, run->bounds, group,
-                                       run->scratch[thread]);
-        else if (run->tile)
-            tile_run(run->tile, run->words, run->args, group, run->scratch[thread]);
-        else
-            run->code->run(run->words, run->args, group, run->scratch[thread]);
+        outside += run_group(run, 0, group, thread);
         if (++group[0] < grid[0])
             continue;
         group[0] = 0;
@@ -136,7 +183,7 @@ static void run_groups(void *ctx, uint64_t first, uint64_t end, uint32_t thread)
 static uint64_t estimate_ns(const struct kernels_launch *made, uint64_t groups,
                             const struct phase_code *phase)
 {
-    uint64_t launch = made->bytes / BYTES_PER_NS + made->flops / FLOPS_PER_NS;
+    uint64_t launch = (made->bytes / BYTES_PER_NS + made->flops / FLOPS_PER_NS) / made->n_bodies;
     uint64_t code = groups * phase->work / WORK_PER_NS;
 
     return launch > code ? launch : code;
@@ -145,14 +192,15 @@ static uint64_t estimate_ns(const struct kernels_launch *made, uint64_t groups,
 static void run_phase(const struct instance *instance, const struct phase_run *run, uint64_t groups,
                       uint64_t ns)
 {
+    void (*part)(void *, uint64_t, uint64_t, uint32_t) = run->first ? run_spaces : run_groups;
     uint64_t grain;
 
     if (ns < 2 * GRAIN_NS || !instance->exec) {
-        run_groups((void *)(uintptr_t)run, 0, groups, 0);
+        part((void *)(uintptr_t)run, 0, groups, 0);
         return;
     }
     grain = groups / (ns / GRAIN_NS);
-    instance->exec->parallel_for(instance->plug.host->self, groups, grain ? grain : 1, run_groups,
+    instance->exec->parallel_for(instance->plug.host->self, groups, grain ? grain : 1, part,
                                  (void *)(uintptr_t)run);
 }
 
@@ -169,6 +217,8 @@ static bool streams(const struct launcher *launcher, const frit_launch *launch,
     const struct module_code *code = made->code;
     uint64_t bytes = 0;
 
+    if (made->first)
+        return false;
     for (uint32_t i = 0; i < made->n_args; i++) {
         if (i >= 64 || !(code->writes >> i & 1))
             continue;
@@ -197,6 +247,10 @@ static uint64_t run_phases(const struct launcher *launcher, const frit_launch *l
                                       .args = launcher->room.args,
                                       .scratch = launcher->room.scratch,
                                       .grid = made->grid[i],
+                                      .first = made->first,
+                                      .n_spaces = made->n_spaces,
+                                      .n_words = made->n_words,
+                                      .n_args = made->n_args,
                                       .streams = object && streams(launcher, launch, made),
                                       .bounds = instance->check ? launcher->room.bounds : NULL,
                                       .outside = &outside};
@@ -253,7 +307,7 @@ static struct tile_bounds bounds_of(const frit_launch *launch, uint32_t arg)
 static void set_args(struct room *room, const frit_launch *launch,
                      const struct kernels_launch *made)
 {
-    for (uint32_t i = 0; i < made->n_args; i++) {
+    for (uint32_t i = 0; i < made->n_spaces * made->n_args; i++) {
         room->bounds[i] = bounds_of(launch, made->args[i]);
         room->args[i] = made->args[i] == KERNELS_WORKSPACE
                             ? workspace_of(launch)
@@ -274,35 +328,46 @@ static frit_status no_memory(const struct instance *instance, const char *name, 
     return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory to run %s", name);
 }
 
+/* One kernel of a launch; *outside: elements that were not within bounds. */
+static frit_status run_kernel(struct launcher *launcher, const frit_launch *launch,
+                              const struct kernels_launch *made, uint64_t *outside, frit_err *err)
+{
+    const struct instance *instance = launcher->instance;
+    const struct object *object = choose(made);
+
+    if (!grow_args(&launcher->room, instance, made->n_spaces * made->n_args) ||
+        !grow_scratch(&launcher->room, instance, scratch_of(made->code, object)))
+        return no_memory(instance, made->name, err);
+    set_args(&launcher->room, launch, made);
+    *outside += run_phases(launcher, launch, made, object);
+    return FRIT_OK;
+}
+
 static frit_status run(void *ctx, const frit_launch *launch, frit_err *err)
 {
     struct launcher *launcher = ctx;
     const struct instance *instance = launcher->instance;
     struct room *room = &launcher->room;
     struct kernels_launch made = {0};
-    const struct object *object;
-    uint64_t outside;
+    uint64_t outside = 0;
     frit_status status = kernels_launch(launch, room->words, room->n_words, &made, err);
 
-    if (status && made.n_words > room->n_words) {
-        if (!grow_words(room, instance, made.n_words))
+    if (status && made.total_words > room->n_words) {
+        if (!grow_words(room, instance, made.total_words))
             return no_memory(instance, made.name, err);
         status = kernels_launch(launch, room->words, room->n_words, &made, err);
     }
     if (status)
         return status;
-    object = choose(&made);
-    if (!grow_args(room, instance, made.n_args) ||
-        !grow_scratch(room, instance, scratch_of(made.code, object)))
-        return no_memory(instance, made.name, err);
-    set_args(room, launch, &made);
-    outside = run_phases(launcher, launch, &made, object);
-    if (outside)
+    do {
+        status = run_kernel(launcher, launch, &made, &outside, err);
+    } while (!status && kernels_next(&made));
+    if (!status && outside)
         return plug_fail(&instance->plug, err, FRIT_INTERNAL,
                          "%s: %" PRIu64 " elements outside of its arguments: loads gave 0, stores "
                          "were dropped",
                          made.name, outside);
-    return FRIT_OK;
+    return status;
 }
 
 static frit_str name_of(const frit_launch *launch)

@@ -165,6 +165,11 @@ static const frit_native_table native = {
     .get = hosted_native,
 };
 
+static const frit_profile_table profile = {
+    .struct_size = sizeof(frit_profile_table),
+    .clock = hosted_clock,
+};
+
 static const void *plugin_interface(void *instance, frit_str id)
 {
     (void)instance;
@@ -172,6 +177,8 @@ static const void *plugin_interface(void *instance, frit_str id)
         return &backend;
     if (plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)))
         return &fuser_table;
+    if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
+        return &profile;
     return plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)) ? &native : NULL;
 }
 

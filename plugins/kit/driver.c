@@ -217,6 +217,7 @@ frit_status kit_open(const struct kit_driver *driver, const frit_host_root *host
         .backend = backend_of(driver),
         .fuser = fuser_slots,
         .native = {.struct_size = sizeof(frit_native_table), .get = hosted_native},
+        .profile = {.struct_size = sizeof(frit_profile_table), .clock = hosted_clock},
     };
     status = check_compiler(instance, err);
     if (!status)
@@ -236,6 +237,12 @@ void kit_close(void *self)
     plug_free(&instance->plug, instance);
 }
 
+/* A queue in place of the kit's takes no TIMESTAMP unless its driver has a clock for it. */
+static bool has_clock(const struct kit_instance *instance)
+{
+    return instance->backend.submit == hosted_submit || instance->profile.clock != hosted_clock;
+}
+
 const void *kit_interface(void *self, frit_str id)
 {
     const struct kit_instance *instance = self;
@@ -244,5 +251,7 @@ const void *kit_interface(void *self, frit_str id)
         return &instance->backend;
     if (plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)))
         return instance->driver->n_fusers ? &instance->fuser : NULL;
+    if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
+        return has_clock(instance) ? &instance->profile : NULL;
     return plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)) ? &instance->native : NULL;
 }

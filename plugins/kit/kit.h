@@ -104,6 +104,7 @@ struct kit_instance {
     frit_backend backend;
     frit_fuser_table fuser;
     frit_native_table native;
+    frit_profile_table profile; /* offered as long as `submit` is the kit's, or `clock` is not */
 };
 
 struct kit_device {

@@ -66,10 +66,16 @@ static const void *plugin_interface(void *instance, frit_str id)
         .struct_size = sizeof(frit_native_table),
         .get = hosted_native,
     };
+    static const frit_profile_table profile = {
+        .struct_size = sizeof(frit_profile_table),
+        .clock = hosted_clock,
+    };
 
     (void)instance;
     if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
         return &backend;
+    if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
+        return &profile;
     return plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)) ? &native : NULL;
 }
 

@@ -121,6 +121,13 @@ frit_status hosted_wait(void *self, frit_queue *queue, uint64_t value, uint64_t 
     return status ? status : progress_wait(&serial->progress, value, timeout_ns, failure, err);
 }
 
+frit_status hosted_clock(void *self, frit_clock *out, frit_err *err)
+{
+    (void)err;
+    serial_clock(&((struct hosted *)self)->queue, out);
+    return FRIT_OK;
+}
+
 frit_status hosted_kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
                                frit_kernel **kernel, frit_err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A device on host memory that runs commands inside of submit: what such a device of a driver
- * begins with, and the slots of frit.backend/1 and frit.native/1 that then need nothing of the
- * driver.
+ * begins with, and the slots of frit.backend/1, frit.native/1 and frit.profile/1 that then need
+ * nothing of the driver.
  *
  * `self` of the slots is the device, whose first member is the struct hosted.  Threads: as the
  * slots say. */
@@ -41,6 +41,7 @@ frit_status hosted_submit(void *self, frit_queue *queue, const frit_cmd *cmds, u
                           uint64_t *value, frit_err *err);
 frit_status hosted_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
                         frit_failure *failure, frit_err *err);
+frit_status hosted_clock(void *self, frit_clock *out, frit_err *err);
 frit_status hosted_kernel_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
                                frit_kernel **kernel, frit_err *err);
 void hosted_kernel_unload(void *self, frit_kernel *kernel);

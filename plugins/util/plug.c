@@ -17,7 +17,7 @@ frit_status plug_init(struct plug *plug, const char *name, const frit_host_root 
     *plug = (struct plug){
         .name = name,
         .host = host,
-        .core = plug_table(host, FRIT_STR(FRIT_HOST_CORE), FRIT_END_OF(frit_host_core, mem_free)),
+        .core = plug_table(host, FRIT_STR(FRIT_HOST_CORE), FRIT_END_OF(frit_host_core, now_ns)),
         .trace = plug_table(host, FRIT_STR(FRIT_HOST_TRACE), FRIT_END_OF(frit_host_trace, counter)),
     };
     return plug->core ? FRIT_OK : FRIT_INCOMPATIBLE;

@@ -152,6 +152,13 @@ static frit_status check_copy(struct serial *serial, const frit_cmd *cmd, frit_e
     return status ? status : check_range(serial, cmd->src, cmd->src_offset, cmd->bytes, err);
 }
 
+static frit_status check_timestamp(struct serial *serial, const frit_cmd *cmd, frit_err *err)
+{
+    if (cmd->dst_offset % sizeof(uint64_t))
+        return plug_fail(serial->plug, err, FRIT_INVALID, "timestamp at %" PRIu64, cmd->dst_offset);
+    return check_range(serial, cmd->dst, cmd->dst_offset, sizeof(uint64_t), err);
+}
+
 static frit_status check_launch(struct serial *serial, const frit_launch *launch, frit_err *err)
 {
     uint64_t workspace = launch->spec->workspace_bytes;
@@ -186,6 +193,8 @@ static frit_status check_command(struct serial *serial, const frit_cmd *cmd, fri
         return status ? status : check_launch(serial, cmd->launch, err);
     case FRIT_CMD_BARRIER:
         return FRIT_OK;
+    case FRIT_CMD_TIMESTAMP:
+        return check_timestamp(serial, cmd, err);
     default:
         return plug_fail(serial->plug, err, FRIT_UNSUPPORTED, "command of kind %u", cmd->kind);
     }
@@ -206,6 +215,25 @@ static void run_fill(const frit_cmd *cmd)
 static void run_copy(const frit_cmd *cmd)
 {
     memmove(address(cmd->dst, cmd->dst_offset), address(cmd->src, cmd->src_offset), cmd->bytes);
+}
+
+static uint64_t now_ns(const struct serial *serial)
+{
+    return serial->plug->core->now_ns(serial->plug->host->self);
+}
+
+static void run_timestamp(const struct serial *serial, const frit_cmd *cmd)
+{
+    const uint64_t ticks = now_ns(serial);
+
+    memcpy(address(cmd->dst, cmd->dst_offset), &ticks, sizeof ticks);
+}
+
+void serial_clock(const struct serial *serial, frit_clock *out)
+{
+    out->valid_bits = 64;
+    out->ticks = out->host_ns = now_ns(serial);
+    out->ns_per_tick = 1;
 }
 
 static frit_str command_name(const struct serial *serial, const frit_cmd *cmd)
@@ -270,9 +298,14 @@ frit_status serial_submit(struct serial *serial, const frit_cmd *cmds, uint32_t 
     if (status)
         return status;
     await_points(serial, waits, n_waits);
-    for (uint32_t i = 0; i < count; i++)
-        if (command(cmds, stride, i)->kind != FRIT_CMD_BARRIER)
-            run_traced(serial, command(cmds, stride, i), *value, i + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        const frit_cmd *cmd = command(cmds, stride, i);
+
+        if (cmd->kind == FRIT_CMD_TIMESTAMP)
+            run_timestamp(serial, cmd);
+        else if (cmd->kind != FRIT_CMD_BARRIER)
+            run_traced(serial, cmd, *value, i + 1);
+    }
     progress_reach(&serial->progress, *value, NULL);
     return FRIT_OK;
 }

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include <frit/backend.h>
+#include <frit/profile.h>
 
 #include "util/plug.h"
 #include "util/progress.h"
@@ -54,6 +55,9 @@ frit_status serial_read(struct serial *serial, const frit_transfer *from, void *
 frit_status serial_submit(struct serial *serial, const frit_cmd *cmds, uint32_t count,
                           uint32_t stride, const frit_point *waits, uint32_t n_waits,
                           uint64_t *value, frit_err *err);
+
+/* As the slot of frit.profile/1: ticks are the host's nanoseconds. */
+void serial_clock(const struct serial *serial, frit_clock *out);
 
 /* Argument `i` of a launch. */
 const frit_arg *serial_arg(const frit_launch *launch, uint32_t i);

@@ -7,11 +7,12 @@
 #include "driver.h"
 
 /* Extensions that are looked for; each is enabled where it is there. */
-enum { EXT_ATOMIC_FLOAT, EXT_BUDGET, EXT_PCI, EXT_SUBGROUP_SIZE, N_EXTENSIONS };
+enum { EXT_ATOMIC_FLOAT, EXT_BUDGET, EXT_CLOCK, EXT_PCI, EXT_SUBGROUP_SIZE, N_EXTENSIONS };
 
 static const char *const extension_names[N_EXTENSIONS] = {
     [EXT_ATOMIC_FLOAT] = VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME,
     [EXT_BUDGET] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME,
+    [EXT_CLOCK] = VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME,
     [EXT_PCI] = VK_EXT_PCI_BUS_INFO_EXTENSION_NAME,
     [EXT_SUBGROUP_SIZE] = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
 };
@@ -283,7 +284,8 @@ static void read_memory(const struct instance *instance, const bool found[N_EXTE
 
 /* The first family that computes and draws, which every driver knows best, else any that computes.
  */
-static uint32_t find_family(const struct instance *instance, VkPhysicalDevice handle)
+static uint32_t find_family(const struct instance *instance, VkPhysicalDevice handle,
+                            uint32_t *stamp_bits)
 {
     VkQueueFamilyProperties families[32];
     uint32_t n = sizeof families / sizeof *families, found = UINT32_MAX;
@@ -298,6 +300,7 @@ static uint32_t find_family(const struct instance *instance, VkPhysicalDevice ha
             !(families[found].queueFlags & VK_QUEUE_GRAPHICS_BIT))
             found = i;
     }
+    *stamp_bits = found == UINT32_MAX ? 0 : families[found].timestampValidBits;
     return found;
 }
 
@@ -350,7 +353,8 @@ frit_status adapter_read(const struct instance *instance, VkPhysicalDevice handl
     status = read_extensions(instance, out, found, err);
     if (status)
         return status;
-    out->family = find_family(instance, handle);
+    out->family = find_family(instance, handle, &out->stamp_bits);
+    out->has_clock = found[EXT_CLOCK];
     read_features(instance, found, out);
     read_properties(instance, found, out);
     read_memory(instance, found, out);

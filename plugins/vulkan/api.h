@@ -20,6 +20,7 @@ struct instance_api {
 
 struct device_api {
 #define VULKAN_DEVICE(name) PFN_vk##name name;
+#define VULKAN_CLOCK(name)  PFN_vk##name name;
 #include "syms.def"
 };
 

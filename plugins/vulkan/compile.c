@@ -118,7 +118,9 @@ static void fill_kernels(const struct adapter *adapter, const struct spirv_targe
         .units = adapter->type == FRIT_DEVICE_SOFTWARE ? 8 : 512,
         .group_bytes = target->shared_bytes > exchanged ? target->shared_bytes - exchanged : 0,
         .stages_tiles = adapter->type != FRIT_DEVICE_SOFTWARE,
-        .bindings = MOST_BINDINGS,
+        .bindings = 64,
+        .launch_args = LAUNCH_ARGS,
+        .launch_words = SPACES_WORDS,
         .most_rounds = adapter->type == FRIT_DEVICE_SOFTWARE ? MOST_ROUNDS : 0,
         .align_bytes = SPIRV_ALIGN,
         .fma = fuses(adapter),
@@ -132,8 +134,8 @@ static void fill_kernels(const struct adapter *adapter, const struct spirv_targe
 
 /* ---- pipelines ---- */
 
-static frit_status make_pipeline(struct device *device, const struct spirv_code *code,
-                                 VkPipeline *out, frit_err *err)
+frit_status compile_pipeline(struct device *device, const struct spirv_code *code, VkPipeline *out,
+                             frit_err *err)
 {
     const VkShaderModuleCreateInfo words = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                             .codeSize = code->n_words * sizeof *code->words,
@@ -220,10 +222,24 @@ static void dump(const struct device *device, const char *name, uint32_t phase,
     }
 }
 
+/* Both pipelines of a phase; one where they would be the same. */
+static frit_status make_near(struct device *device, const struct spirv_code *any,
+                             const struct spirv_code *aligned, struct pipelines *out, frit_err *err)
+{
+    frit_status status = compile_pipeline(device, aligned, &out->aligned, err);
+
+    if (status)
+        return status;
+    if (!same_words(any, aligned))
+        return compile_pipeline(device, any, &out->any, err);
+    out->any = out->aligned;
+    return FRIT_OK;
+}
+
 static frit_status make_phase(struct device *device, const struct kir_module *module,
                               uint32_t phase, struct code *code, frit_err *err)
 {
-    const struct spirv_target target = target_for(device, &module->phases[phase]);
+    struct spirv_target target = target_for(device, &module->phases[phase]);
     struct spirv_code any = {0}, aligned = {0};
     frit_status status = spirv_emit(module, phase, &target, false, &any, err);
 
@@ -232,16 +248,32 @@ static frit_status make_phase(struct device *device, const struct kir_module *mo
     if (!status) {
         dump(device, module->name, phase, &any);
         dump(device, module->name, phase, &aligned);
+        status = make_near(device, &any, &aligned, &code->near[phase], err);
     }
-    if (!status)
-        status = make_pipeline(device, &aligned, &code->phases[phase].aligned, err);
-    if (!status && same_words(&any, &aligned))
-        code->phases[phase].any = code->phases[phase].aligned;
-    else if (!status)
-        status = make_pipeline(device, &any, &code->phases[phase].any, err);
     code->inside = any.inside;
     spirv_fini(&any);
     spirv_fini(&aligned);
+    target.push_bytes = 0;
+    if (!status && code->inside)
+        status = spirv_emit(module, phase, &target, false, &code->words[phase].any, err);
+    if (!status && code->inside)
+        status = spirv_emit(module, phase, &target, true, &code->words[phase].aligned, err);
+    return status;
+}
+
+frit_status code_by_address(struct device *device, struct code *code, bool aligned, frit_err *err)
+{
+    frit_status status = FRIT_OK;
+
+    pthread_mutex_lock(&device->code_lock);
+    for (uint32_t i = 0; i < code->n_phases && code->inside && !status; i++) {
+        const struct far_words *words = &code->words[i];
+        VkPipeline *to = aligned ? &code->far[i].aligned : &code->far[i].any;
+
+        if (!*to)
+            status = compile_pipeline(device, aligned ? &words->aligned : &words->any, to, err);
+    }
+    pthread_mutex_unlock(&device->code_lock);
     return status;
 }
 
@@ -251,11 +283,29 @@ static void code_release(void *self, void *released)
     struct code *code = released;
 
     for (uint32_t i = 0; i < code->n_phases; i++) {
-        if (code->phases[i].any != code->phases[i].aligned)
-            device->api.DestroyPipeline(device->handle, code->phases[i].any, NULL);
-        device->api.DestroyPipeline(device->handle, code->phases[i].aligned, NULL);
+        if (code->near[i].any != code->near[i].aligned)
+            device->api.DestroyPipeline(device->handle, code->near[i].any, NULL);
+        device->api.DestroyPipeline(device->handle, code->near[i].aligned, NULL);
+        device->api.DestroyPipeline(device->handle, code->far[i].any, NULL);
+        device->api.DestroyPipeline(device->handle, code->far[i].aligned, NULL);
+        spirv_fini(&code->words[i].any);
+        spirv_fini(&code->words[i].aligned);
     }
     vulkan_free(device->instance, code);
+}
+
+/* With its arrays behind it. */
+static struct code *code_alloc(const struct instance *instance, uint32_t n_phases)
+{
+    struct code *code = vulkan_alloc(
+        instance, sizeof *code + n_phases * (2 * sizeof *code->near + sizeof *code->words));
+
+    if (!code)
+        return NULL;
+    code->near = (struct pipelines *)(code + 1);
+    code->far = code->near + n_phases;
+    code->words = (struct far_words *)(code->far + n_phases);
+    return code;
 }
 
 static frit_status code_compile(void *self, struct kir_module *module, const uint8_t *digest,
@@ -272,7 +322,7 @@ static frit_status code_compile(void *self, struct kir_module *module, const uin
         return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
                          "kernel %s has %u arguments, %u parameters", module->name, module->n_args,
                          module->n_params);
-    code = vulkan_alloc(device->instance, sizeof *code + module->n_phases * sizeof *code->phases);
+    code = code_alloc(device->instance, module->n_phases);
     if (!code)
         return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
                          "no memory for kernel %s", module->name);
@@ -346,6 +396,9 @@ frit_status compile_open(struct device *device, frit_err *err)
     VkResult result;
     frit_status status;
 
+    if (pthread_mutex_init(&device->code_lock, NULL))
+        return plug_fail(&device->instance->plug, err, FRIT_IO, "no mutex for kernels");
+    device->has_code_lock = true;
     fill_target(device->adapter, &device->target);
     fill_kernels(device->adapter, &device->target, &device->kernels.target);
     device->kernels.self = device;
@@ -368,4 +421,6 @@ void compile_close(struct device *device)
         device->api.DestroyPipelineCache(device->handle, device->cache, NULL);
     if (device->layout)
         device->api.DestroyPipelineLayout(device->handle, device->layout, NULL);
+    if (device->has_code_lock)
+        pthread_mutex_destroy(&device->code_lock);
 }

@@ -84,7 +84,7 @@ enum { PCIE_BYTES_PER_US = 12000, PCIE_LATENCY_NS = 10000 };
 static void fill_limits(const struct adapter *adapter, frit_device_info *out)
 {
     out->align_bytes = VULKAN_ALIGN;
-    out->max_bindings = MOST_BINDINGS;
+    out->max_bindings = LAUNCH_ARGS;
     out->group_memory = adapter->limits.maxComputeSharedMemorySize;
     out->max_group = compile_lanes(adapter);
     out->n_heaps = 1;
@@ -116,6 +116,8 @@ static void fill_info(const struct instance *instance, uint32_t index, frit_devi
         .runtime_version = text(adapter->runtime),
         .runtime_path = text(instance->library_path),
         .fingerprint = text(adapter->fingerprint),
+        .n_formats = sizeof foreign_formats / sizeof *foreign_formats,
+        .formats = foreign_formats,
     };
     memcpy(out->uuid, adapter->uuid, sizeof out->uuid);
     fill_limits(adapter, out);
@@ -155,6 +157,10 @@ static frit_status load_functions(struct device *device, frit_err *err)
 #define VULKAN_DEVICE(name)                                                                       \
     device->api.name = (PFN_vk##name)instance->api.GetDeviceProcAddr(device->handle, "vk" #name); \
     missing = device->api.name ? missing : "vk" #name;
+#define VULKAN_CLOCK(name)          \
+    if (device->adapter->has_clock) \
+        device->api.name =          \
+            (PFN_vk##name)instance->api.GetDeviceProcAddr(device->handle, "vk" #name);
 #include "syms.def"
     return missing ? plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "%s has no %s",
                                device->adapter->name, missing)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 
 #include <frit/backend.h>
+#include <frit/capture.h>
+#include <frit/profile.h>
 
 #include "emit/spirv/spirv.h"
 #include "kernels.h"
@@ -76,9 +78,10 @@ struct features {
 /* Facts of a physical device, read once. */
 struct adapter {
     VkPhysicalDevice handle;
-    uint32_t reason; /* FRIT_REASON_*, 0: usable */
-    uint32_t type;   /* FRIT_DEVICE_* */
-    uint32_t family; /* of the queue */
+    uint32_t reason;     /* FRIT_REASON_*, 0: usable */
+    uint32_t type;       /* FRIT_DEVICE_* */
+    uint32_t family;     /* of the queue */
+    uint32_t stamp_bits; /* of its timestamps, 0: it has none */
     uint32_t version;
     char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + 64];
     char stable_id[40];
@@ -98,8 +101,9 @@ struct adapter {
     bool has_budget;               /* the heap's budget can be queried */
     uint32_t subgroup;             /* size to require, 0: cannot be */
     uint32_t most_subgroups;       /* of a group, then */
+    bool has_clock;                /* the device's clock can be read by the host */
     uint32_t n_extensions;
-    const char *extensions[4]; /* to be enabled */
+    const char *extensions[5]; /* to be enabled */
 };
 
 /* Bytes of the heap of buffers that this process should stay below, 0: not known. */
@@ -140,18 +144,23 @@ bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes);
 
 enum {
     QUEUE_BATCHES = 32,
-    PARAMS_BYTES = 1 << 20,
+    PARAMS_BYTES = 1 << 22,
     STAGING_BYTES = 1 << 24,
-    LAUNCH_WORDS = 4096, /* arguments and parameters of one launch at most */
-    MOST_BINDINGS = 64,  /* arguments of one launch at most */
-    MOST_PUSH = 256      /* bytes of push constants, of those that a device has */
+    BATCH_STAMPS = 256,   /* timestamps of one batch at most */
+    LAUNCH_WORDS = 4096,  /* arguments and parameters of a space at most */
+    SPACES_WORDS = 65536, /* of all spaces of a kernel */
+    LAUNCH_ARGS = 16384,  /* of a launch over several */
+    MOST_PUSH = 256       /* bytes of push constants, of those that a device has */
 };
+
+struct stamps;
 
 /* One recording: in use from the submission until its value is reached. */
 struct batch {
     VkCommandPool pool;
     VkCommandBuffer cmds;
-    uint64_t value; /* 0: never submitted */
+    uint64_t value;        /* 0: never submitted */
+    struct stamps *stamps; /* NULL: it had none yet */
 };
 
 /* Commands that failed after submit had taken them: those of `first` from the launch with the
@@ -187,7 +196,8 @@ struct queue {
     struct batch batches[QUEUE_BATCHES];
     frit_memory staging, params; /* host memory */
     struct ring staging_ring, params_ring;
-    uint64_t words[LAUNCH_WORDS]; /* of the launch that is recorded */
+    uint64_t *words; /* of the launch that is recorded */
+    uint32_t n_words;
 };
 
 struct device {
@@ -198,6 +208,8 @@ struct device {
     struct queue queue;
     struct spirv_target target;
     struct kernels_device kernels;
+    pthread_mutex_t code_lock; /* of pipelines that recordings want */
+    bool has_code_lock;
     VkPipelineLayout layout;
     VkPipelineCache cache;
     uint64_t kept_bytes; /* of the cache, as it was read */
@@ -205,15 +217,32 @@ struct device {
 
 /* ---- kernels ---- */
 
-/* Compiled code: two pipelines for each phase. */
+/* Of a phase: for any arguments, and where the address of each is a multiple of SPIRV_ALIGN. */
+struct pipelines {
+    VkPipeline any, aligned;
+};
+
+/* Words of a phase whose pipelines are made when they are wanted. */
+struct far_words {
+    struct spirv_code any, aligned;
+};
+
+/* Compiled code.  Where small blocks of words stand in push constants, recordings want pipelines
+ * that take the block by address as well. */
 struct code {
     uint32_t n_phases;
     bool inside; /* the block of words stands in push constants, for all phases */
-    struct {
-        VkPipeline any, aligned; /* where every argument's address is a multiple of SPIRV_ALIGN */
-    } phases[];
+    struct pipelines *near;
+    struct pipelines *far; /* with `inside`; under the device's lock, NULL until wanted */
+    struct far_words *words;
 };
 
+/* The pipelines that take the block by address, aligned or any.  Threads: any. */
+frit_status code_by_address(struct device *device, struct code *code, bool aligned, frit_err *err);
+
+/* The entry point "main" of a module's words; `subgroups`: it needs what the target promises. */
+frit_status compile_pipeline(struct device *device, const struct spirv_code *code, VkPipeline *out,
+                             frit_err *err);
 /* Lanes of a kernel's group at most. */
 uint32_t compile_lanes(const struct adapter *adapter);
 /* The device's part in making kernels: facts, layout, cache. */
@@ -227,10 +256,25 @@ void queue_close(struct device *device);
 
 /* For the files of the queue, under its lock. */
 
+/* stamp.c: a timestamp, for 8 bytes at a multiple of 8. */
+frit_status stamps_add(struct device *device, struct batch *batch, VkBuffer to, uint64_t offset,
+                       frit_err *err);
+/* Copies the timestamps recorded so far to where they are wanted; whether there were any. */
+bool stamps_copy(struct device *device, struct batch *batch);
+void stamps_reset(struct batch *batch); /* when it begins again */
+void stamps_destroy(struct device *device, struct batch *batch);
+
 /* A batch to record into, after everything submitted; waits for one. */
 frit_status batch_begin(struct device *device, struct batch **out, frit_err *err);
 /* Orders what was recorded before what comes after. */
 void batch_barrier(struct device *device, struct batch *batch);
+/* The same in two steps, for a command buffer of the caller's: begins it, with these flags; ends
+ * it; hands it over, any number of times. */
+frit_status batch_open(struct device *device, struct batch *batch, VkCommandBufferUsageFlags flags,
+                       frit_err *err);
+frit_status batch_close(struct device *device, struct batch *batch, frit_err *err);
+frit_status batch_submit(struct device *device, struct batch *batch, uint64_t *value,
+                         frit_err *err);
 /* Submits; open spans of both rings are free when its value is reached.  A batch that is not ended
  * was never begun. */
 frit_status batch_end(struct device *device, struct batch *batch, uint64_t *value, frit_err *err);
@@ -240,6 +284,8 @@ frit_status queue_room(struct device *device, struct ring *ring, uint64_t bytes,
                        void *into, uint64_t *offset, frit_err *err);
 /* Waits until `value` is reached, without the lock or with it. */
 frit_status queue_await(struct device *device, uint64_t value, uint64_t timeout_ns, frit_err *err);
+/* The same under the lock, for room in the queue itself; notes a loss, and what is reached. */
+frit_status queue_await_own(struct device *device, uint64_t value, frit_err *err);
 /* Takes note of what is reached; reads that are done are copied to where they are wanted. */
 void queue_refresh(struct device *device);
 /* A value that is reached already; only when everything is. */
@@ -280,6 +326,26 @@ frit_status backend_supports(void *self, const frit_op_desc *ops, uint32_t count
                              uint64_t *bits, frit_err *err);
 frit_status backend_op_program(void *self, const frit_op_desc *op, frit_program *out,
                                frit_err *err);
+
+/* ---- the slot of frit.profile/1 ---- */
+
+frit_status device_clock(void *self, frit_clock *out, frit_err *err);
+
+/* Kernels of other plugins' programs: what kernel_load takes, and what it makes of it. */
+extern const frit_str foreign_formats[1];
+frit_status foreign_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
+                         frit_kernel **kernel, frit_err *err);
+void foreign_unload(void *self, frit_kernel *kernel);
+
+/* ---- slots of frit.capture/1 ---- */
+
+frit_status capture_record(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                           uint32_t stride, const frit_param *params, uint32_t n_params,
+                           uint32_t param_stride, frit_recording **out, frit_err *err);
+frit_status capture_replay(void *self, frit_recording *recording, const void *block,
+                           const frit_point *waits, uint32_t n_waits, uint64_t *value,
+                           frit_err *err);
+void capture_release(void *self, frit_recording *recording);
 
 /* ---- slots of frit.fuser/1 ---- */
 

@@ -146,6 +146,8 @@ static const void *plugin_interface(void *instance, frit_str id)
         .wait = queue_wait,
         .supports = backend_supports,
         .op_program = backend_op_program,
+        .kernel_load = foreign_load,
+        .kernel_unload = foreign_unload,
         .heap_budget = memory_budget,
     };
 
@@ -161,9 +163,22 @@ static const void *plugin_interface(void *instance, frit_str id)
         .from_state = fuser_from_state,
     };
 
+    static const frit_capture_table capture = {
+        .struct_size = sizeof(frit_capture_table),
+        .record = capture_record,
+        .replay = capture_replay,
+        .release = capture_release,
+    };
+    static const frit_profile_table profile = {.struct_size = sizeof(frit_profile_table),
+                                               .clock = device_clock};
+
     (void)instance;
     if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
         return &backend;
+    if (plug_is(id, FRIT_STR(FRIT_CAPTURE_TABLE)))
+        return &capture;
+    if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))
+        return &profile;
     return plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)) ? &fuser : NULL;
 }
 

@@ -78,11 +78,14 @@ void queue_close(struct device *device)
     if (queue->loss.told)
         pthread_join(queue->loss.thread, NULL);
     (void)device->api.DeviceWaitIdle(device->handle);
-    for (uint32_t i = 0; i < QUEUE_BATCHES; i++)
+    for (uint32_t i = 0; i < QUEUE_BATCHES; i++) {
+        stamps_destroy(device, &queue->batches[i]);
         device->api.DestroyCommandPool(device->handle, queue->batches[i].pool, NULL);
+    }
     device->api.DestroySemaphore(device->handle, queue->timeline, NULL);
     buffer_destroy(device, &queue->staging);
     buffer_destroy(device, &queue->params);
+    vulkan_free(device->instance, queue->words);
     pthread_mutex_destroy(&queue->lock);
 }
 
@@ -193,8 +196,7 @@ frit_status queue_await(struct device *device, uint64_t value, uint64_t timeout_
                   : FRIT_OK;
 }
 
-/* The same under the lock, for room in the queue itself. */
-static frit_status await_own(struct device *device, uint64_t value, frit_err *err)
+frit_status queue_await_own(struct device *device, uint64_t value, frit_err *err)
 {
     frit_status status = queue_await(device, value, UINT64_MAX, err);
 
@@ -259,37 +261,35 @@ void batch_barrier(struct device *device, struct batch *batch)
                 VK_ACCESS_TRANSFER_WRITE_BIT);
 }
 
-frit_status batch_begin(struct device *device, struct batch **out, frit_err *err)
+frit_status batch_open(struct device *device, struct batch *batch, VkCommandBufferUsageFlags flags,
+                       frit_err *err)
 {
     const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-                                            .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
-    struct queue *queue = &device->queue;
-    struct batch *batch = &queue->batches[queue->next];
-    frit_status status;
-    VkResult result;
+                                            .flags = flags};
+    VkResult result = device->api.BeginCommandBuffer(batch->cmds, &begin);
 
-    queue_refresh(device);
-    if (queue->lost)
-        return queue_lost(device, err);
-    if (batch->value > queue->done) {
-        status = await_own(device, batch->value, err);
-        if (status)
-            return status;
-    }
-    ring_cancel(&queue->staging_ring); /* what a recording took that was given up */
-    ring_cancel(&queue->params_ring);
-    result = device->api.ResetCommandPool(device->handle, batch->pool, 0);
-    if (!result)
-        result = device->api.BeginCommandBuffer(batch->cmds, &begin);
     if (result)
         return vulkan_refused(device->instance, err, result, "recording on %s",
                               device->adapter->name);
+    stamps_reset(batch);
     batch_barrier(device, batch);
-    *out = batch;
     return FRIT_OK;
 }
 
-frit_status batch_end(struct device *device, struct batch *batch, uint64_t *value, frit_err *err)
+frit_status batch_close(struct device *device, struct batch *batch, frit_err *err)
+{
+    VkResult result;
+
+    (void)stamps_copy(device, batch);
+    barrier(device, batch, VK_PIPELINE_STAGE_HOST_BIT,
+            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
+    result = device->api.EndCommandBuffer(batch->cmds);
+    return result ? vulkan_refused(device->instance, err, result, "recording on %s",
+                                   device->adapter->name)
+                  : FRIT_OK;
+}
+
+frit_status batch_submit(struct device *device, struct batch *batch, uint64_t *value, frit_err *err)
 {
     struct queue *queue = &device->queue;
     const uint64_t reached = queue->issued + 1;
@@ -307,21 +307,54 @@ frit_status batch_end(struct device *device, struct batch *batch, uint64_t *valu
 
     if (queue->lost) /* found while room was waited for */
         return queue_lost(device, err);
-    barrier(device, batch, VK_PIPELINE_STAGE_HOST_BIT,
-            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
-    result = device->api.EndCommandBuffer(batch->cmds);
-    if (!result)
-        result = device->api.QueueSubmit(queue->handle, 1, &submit, VK_NULL_HANDLE);
+    result = device->api.QueueSubmit(queue->handle, 1, &submit, VK_NULL_HANDLE);
     if (result == VK_ERROR_DEVICE_LOST)
         queue_lose(device);
     if (result)
         return vulkan_refused(device->instance, err, result, "submitting to %s",
                               device->adapter->name);
     queue->issued = queue->submitted = batch->value = reached;
-    queue->next = (queue->next + 1) % QUEUE_BATCHES;
-    ring_seal(&queue->staging_ring, reached);
-    ring_seal(&queue->params_ring, reached);
     *value = reached;
+    return FRIT_OK;
+}
+
+frit_status batch_begin(struct device *device, struct batch **out, frit_err *err)
+{
+    struct queue *queue = &device->queue;
+    struct batch *batch = &queue->batches[queue->next];
+    frit_status status;
+    VkResult result;
+
+    queue_refresh(device);
+    if (queue->lost)
+        return queue_lost(device, err);
+    if (batch->value > queue->done) {
+        status = queue_await_own(device, batch->value, err);
+        if (status)
+            return status;
+    }
+    ring_cancel(&queue->staging_ring); /* what a recording took that was given up */
+    ring_cancel(&queue->params_ring);
+    result = device->api.ResetCommandPool(device->handle, batch->pool, 0);
+    if (result)
+        return vulkan_refused(device->instance, err, result, "recording on %s",
+                              device->adapter->name);
+    *out = batch;
+    return batch_open(device, batch, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, err);
+}
+
+frit_status batch_end(struct device *device, struct batch *batch, uint64_t *value, frit_err *err)
+{
+    struct queue *queue = &device->queue;
+    frit_status status = queue->lost ? queue_lost(device, err) : batch_close(device, batch, err);
+
+    if (!status)
+        status = batch_submit(device, batch, value, err);
+    if (status)
+        return status;
+    queue->next = (queue->next + 1) % QUEUE_BATCHES;
+    ring_seal(&queue->staging_ring, *value);
+    ring_seal(&queue->params_ring, *value);
     return FRIT_OK;
 }
 
@@ -330,7 +363,7 @@ frit_status queue_room(struct device *device, struct ring *ring, uint64_t bytes,
 {
     while ((*offset = ring_take(ring, bytes, align, into)) == RING_FULL) {
         uint64_t oldest = ring_oldest(ring);
-        frit_status status = oldest ? await_own(device, oldest, err) : FRIT_BUSY;
+        frit_status status = oldest ? queue_await_own(device, oldest, err) : FRIT_BUSY;
 
         if (status)
             return status;

@@ -5,6 +5,8 @@
 
 enum { PART_COMMANDS = 256 };
 
+_Static_assert((int)PART_COMMANDS <= (int)BATCH_STAMPS, "each command may be a timestamp");
+
 frit_status record_begin(struct recording *r, frit_err *err)
 {
     r->n = 0;
@@ -44,7 +46,7 @@ frit_status record_command(struct recording *r, const frit_cmd *cmd, frit_err *e
     frit_status status = FRIT_OK;
 
     if (cmd->kind == FRIT_CMD_BARRIER) {
-        if (r->dirty)
+        if (stamps_copy(r->device, r->batch) || r->dirty)
             batch_barrier(r->device, r->batch);
         r->dirty = false;
         return FRIT_OK;
@@ -55,8 +57,12 @@ frit_status record_command(struct recording *r, const frit_cmd *cmd, frit_err *e
         return status;
     if (cmd->kind == FRIT_CMD_LAUNCH)
         status = record_launch(r, cmd->launch, err);
+    else if (cmd->kind == FRIT_CMD_DISPATCH)
+        status = record_foreign(r, cmd, err);
     else if (cmd->kind == FRIT_CMD_COPY)
         record_copy(r, from->handle, cmd->src_offset, to->handle, cmd->dst_offset, cmd->bytes);
+    else if (cmd->kind == FRIT_CMD_TIMESTAMP)
+        status = stamps_add(r->device, r->batch, to->handle, cmd->dst_offset, err);
     else
         status = record_fill(r, cmd, err);
     r->n++;

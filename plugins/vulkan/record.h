@@ -27,6 +27,37 @@ frit_status record_fill(struct recording *r, const frit_cmd *cmd, frit_err *err)
 
 /* Whether the launch is one of ours, inside its buffers. */
 frit_status launch_check(struct device *device, const frit_launch *launch, frit_err *err);
+/* The latter alone. */
+frit_status launch_check_ranges(struct device *device, const frit_launch *launch, frit_err *err);
+/* The first kernel of a launch, for kernels_next; its words are the queue's. */
+frit_status launch_kernels(struct device *device, const frit_launch *launch,
+                           struct kernels_launch *out, frit_err *err);
 frit_status record_launch(struct recording *r, const frit_launch *launch, frit_err *err);
+/* The bound pipeline over a grid: beyond the device's limits several dispatches, each with its base
+ * in the first 16 bytes of push constants. */
+void record_grid(struct recording *r, const uint32_t grid[3]);
+
+/* A DISPATCH of a kernel of foreign_load. */
+frit_status foreign_check(struct device *device, const frit_cmd *cmd, frit_err *err);
+frit_status record_foreign(struct recording *r, const frit_cmd *cmd, frit_err *err);
+
+/* What a kernel reads: the words of its spaces, then how spaces are found by the numbers of groups;
+ * see spirv.h. */
+struct block {
+    uint32_t n_words;
+    uint32_t shift, n_first, n_table;
+    uint64_t bytes;
+};
+
+struct block block_of(const struct kernels_launch *kernel);
+/* Whether all addresses are aligned. */
+bool block_fill(const struct block *b, const struct kernels_launch *kernel,
+                const frit_launch *launch, void *to);
+/* A kernel whose block lies at an address, after code_by_address. */
+void record_by_address(struct recording *r, const struct kernels_launch *kernel, uint64_t address,
+                       bool aligned);
+
+/* What could be wrong with a command. */
+frit_status submit_check(struct device *device, const frit_cmd *cmd, frit_err *err);
 
 #endif

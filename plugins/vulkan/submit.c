@@ -31,7 +31,18 @@ static frit_status check_copy(struct device *device, const frit_cmd *cmd, frit_e
     return status;
 }
 
-static frit_status check_command(struct device *device, const frit_cmd *cmd, frit_err *err)
+static frit_status check_timestamp(struct device *device, const frit_cmd *cmd, frit_err *err)
+{
+    if (!device->adapter->stamp_bits)
+        return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED, "%s has no timestamps",
+                         device->adapter->name);
+    if (cmd->dst_offset % sizeof(uint64_t))
+        return plug_fail(&device->instance->plug, err, FRIT_INVALID, "timestamp at %" PRIu64,
+                         cmd->dst_offset);
+    return queue_check_range(device, cmd->dst, cmd->dst_offset, sizeof(uint64_t), err);
+}
+
+frit_status submit_check(struct device *device, const frit_cmd *cmd, frit_err *err)
 {
     switch (cmd->kind) {
     case FRIT_CMD_COPY:
@@ -40,8 +51,12 @@ static frit_status check_command(struct device *device, const frit_cmd *cmd, fri
         return check_fill(device, cmd, err);
     case FRIT_CMD_LAUNCH:
         return launch_check(device, cmd->launch, err);
+    case FRIT_CMD_DISPATCH:
+        return foreign_check(device, cmd, err);
     case FRIT_CMD_BARRIER:
         return FRIT_OK;
+    case FRIT_CMD_TIMESTAMP:
+        return check_timestamp(device, cmd, err);
     default:
         return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED, "command of kind %u",
                          cmd->kind);
@@ -55,6 +70,13 @@ static const frit_cmd *command(const frit_cmd *cmds, uint32_t stride, uint32_t i
     return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
 }
 
+static uint64_t cookie_of(const frit_cmd *cmd)
+{
+    const bool launches = cmd->kind == FRIT_CMD_LAUNCH || cmd->kind == FRIT_CMD_DISPATCH;
+
+    return launches ? cmd->launch->cookie : 0;
+}
+
 /* Parts are on their way: what comes behind them does not run, and counts as a failure of the last
  * one.  `from`: the first command of it. */
 static frit_status keep_fault(struct device *device, const struct recording *r,
@@ -63,9 +85,7 @@ static frit_status keep_fault(struct device *device, const struct recording *r,
     struct fault *fault = &device->queue.fault;
 
     if (fault->first == 0)
-        *fault = (struct fault){.first = r->value,
-                                .cookie = from->kind == FRIT_CMD_LAUNCH ? from->launch->cookie : 0,
-                                .err = *err};
+        *fault = (struct fault){.first = r->value, .cookie = cookie_of(from), .err = *err};
     fault->err.status = status;
     fault->last = r->value;
     return FRIT_OK;
@@ -81,7 +101,7 @@ static frit_status submit(struct device *device, const frit_cmd *cmds, uint32_t 
     uint32_t from = 0; /* first command of the part that is recorded */
 
     for (uint32_t i = 0; i < count && !status; i++)
-        status = check_command(device, command(cmds, stride, i), err);
+        status = submit_check(device, command(cmds, stride, i), err);
     if (!status)
         status = record_begin(&r, err);
     if (status)

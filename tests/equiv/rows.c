@@ -78,6 +78,7 @@ bool generate_op(struct generator *g)
         {generate_sort, 2},    {generate_topk, 1},
         {generate_gather, 1},  {generate_scatter, 2},
         {generate_fft, 1},     {generate_quant, 1},
+        {generate_step, 1},
     };
     uint32_t n = sizeof(forms) / sizeof(forms[0]), total = 0, at;
 

@@ -25,6 +25,7 @@ bool generate_clamp(struct generator *g);
 bool generate_cast(struct generator *g);
 bool generate_chain(struct generator *g);
 bool generate_quant(struct generator *g);
+bool generate_step(struct generator *g);
 /* rows_reduce.c */
 bool generate_reduce(struct generator *g);
 bool generate_along_axis(struct generator *g);

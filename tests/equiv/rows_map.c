@@ -307,3 +307,40 @@ bool generate_quant(struct generator *g)
     give(g, &back, var.dtype, &var.shape, 8, false);
     return commit(g, &back);
 }
+
+/* |x| - x where the first is not seen: of one tensor of a step. */
+static bool step_value(struct generator *g)
+{
+    struct action inner = begin_op(g, FRIT_OP_abs, ATTR_NONE);
+    struct action outer = begin_op(g, FRIT_OP_sub, ATTR_NONE);
+    uint16_t x = pick_simple(g, BIT(FRIT_F32), 0);
+    const struct var *var = value_of(g, x);
+
+    if (x == NO_VAR)
+        return false;
+    inner.n_in = 1;
+    inner.in[0] = (struct operand){x, false};
+    give(g, &inner, var->dtype, &var->shape, var->level, true);
+    if (!commit(g, &inner))
+        return false;
+    var = value_of(g, x);
+    outer.n_in = 2;
+    outer.in[0] = used_up(g, inner.out[0]);
+    outer.in[1] = (struct operand){x, false};
+    give(g, &outer, var->dtype, &var->shape, var->level + 1, false);
+    return commit(g, &outer);
+}
+
+/* The same ops over many values, each with a result of its own: as an optimiser does. */
+bool generate_step(struct generator *g)
+{
+    uint32_t n = 10 + chance_below(&g->chance, 20);
+    struct action flush = begin(g, ACT_FLUSH);
+    bool some = false;
+
+    if (!chance_of(&g->chance, 15)) /* it has many ops */
+        return generate_unary(g);
+    for (uint32_t i = 0; i < n; i++)
+        some |= step_value(g);
+    return some && (chance_of(&g->chance, 50) || commit(g, &flush));
+}

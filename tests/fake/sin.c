@@ -11,6 +11,7 @@
 #include <frit/custom.h>
 #include <frit/fuser.h>
 #include <frit/native.h>
+#include <frit/profile.h>
 
 #include "driver.h"
 
@@ -280,6 +281,7 @@ static bool is(frit_str id, const char *name)
 static const void *get_interface(void *instance, frit_str id)
 {
     static const frit_native_table no_native = {.struct_size = sizeof(no_native)};
+    static const frit_profile_table no_clock = {.struct_size = sizeof(no_clock)};
     bool has_backend = SIN != SIN_NO_INTERFACE && SIN != SIN_FUSERS_ALONE;
     bool has_fusers = SIN == SIN_FUSERS_ALONE || SIN == SIN_SHORT_FUSERS || SIN == SIN_NULL_PUSH;
 
@@ -292,6 +294,8 @@ static const void *get_interface(void *instance, frit_str id)
         return has_backend ? backend_table(instance) : NULL;
     if (is(id, FRIT_FUSER_TABLE))
         return has_fusers ? fuser_table() : NULL;
+    if (is(id, FRIT_PROFILE_TABLE))
+        return SIN == SIN_NULL_CLOCK ? &no_clock : NULL;
     return is(id, FRIT_NATIVE_TABLE) && SIN == SIN_NULL_GET ? &no_native : NULL;
 }
 

@@ -9,6 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "commands.h"
+#include <frit/profile.h>
+
 #include "wrong.h"
 #include "wrong_queue.h"
 
@@ -18,10 +21,13 @@
 
 /* ---- what its programs say of a launch ---- */
 
-const frit_phase wrong_phase = {{1, 1, 1}, {1, 1, 1}};
+const frit_phase wrong_phase = {{1, 1, 1}, {WRONG == WRONG_LIMITS ? 2048 : 1, 1, 1}};
 
 static const uint32_t first_input;
 const frit_output_spec wrong_aliased = {.alias = &first_input, .n_alias = 1};
+
+/* neg packs the last element of its operand. */
+static const frit_derived_spec packed = {.tag = 1, .bytes = 8};
 
 /* ---- a program: one op ---- */
 
@@ -31,6 +37,8 @@ struct wrong_program {
     float scalar; /* the first it saw */
     int64_t count;
     uint32_t runs;
+    float packed; /* the first that it packed */
+    bool has_packed;
 };
 
 /* ---- elements ---- */
@@ -156,6 +164,23 @@ static bool strided(const frit_arg *arg)
     return arg->rank > 0 && arg->strides[arg->rank - 1] > 1;
 }
 
+/* The result for the last element, which is derived from the operand. */
+static float unpack(struct wrong_program *program, const frit_launch *launch, float element)
+{
+    const frit_derived *derived = launch->derived;
+    float *at = (float *)(void *)((char *)derived->memory + derived->offset);
+
+    if (derived->fill)
+        at[0] = wrong_result(program->op, element, 0);
+    if (WRONG == WRONG_REWRITES)
+        at[1] = (float)program->runs++;
+    if (!program->has_packed) {
+        program->packed = at[0];
+        program->has_packed = true;
+    }
+    return WRONG == WRONG_STALE ? program->packed : at[0];
+}
+
 static void run(struct wrong_program *program, const frit_launch *launch)
 {
     const frit_arg *in[2] = {wrong_arg(launch, 0), wrong_arg(launch, 1)};
@@ -174,7 +199,9 @@ static void run(struct wrong_program *program, const frit_launch *launch)
         for (uint32_t k = 0; k < n_in; k++)
             if (in[k]->dtype != FRIT_NO_DTYPE)
                 value[k] = *wrong_element(in[k], out, i);
-        *wrong_element(out, out, i) = wrong_result(program->op, value[0], value[1]);
+        *wrong_element(out, out, i) = launch->n_derived && i == wrong_count(out) - 1
+                                          ? unpack(program, launch, value[0])
+                                          : wrong_result(program->op, value[0], value[1]);
     }
     if (WRONG == WRONG_PAST_END && count > 1)
         wrong_element(out, out, count - 1)[1] = 1;
@@ -216,6 +243,9 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     out->n_outputs = WRONG == WRONG_ALIAS;
     out->output_stride = sizeof(wrong_aliased);
     out->outputs = &wrong_aliased;
+    out->n_derived = program->op == FRIT_OP_neg;
+    out->derived_stride = sizeof(packed);
+    out->derived = &packed;
     return FRIT_OK;
 }
 
@@ -286,6 +316,8 @@ static const frit_cmd *cmd_at(const frit_cmd *cmds, uint32_t stride, uint32_t i)
 /* What cannot be done is found before anything is. */
 static frit_status check(const struct fake *fake, const frit_cmd *cmd, frit_err *err)
 {
+    if (cmd->kind == FRIT_CMD_TIMESTAMP)
+        return FRIT_OK;
     if (WRONG != WRONG_KINDS && (cmd->kind < FRIT_CMD_COPY || cmd->kind > FRIT_CMD_BARRIER))
         return fake_fail(fake, err, FRIT_UNSUPPORTED, "a command of unknown kind");
     return FRIT_OK;
@@ -302,6 +334,41 @@ static frit_status launch(const struct fake *fake, const frit_launch *given, fri
     if (WRONG == WRONG_FAILS && program->op == FRIT_OP_add && strided(wrong_arg(given, 0)))
         return fake_fail(fake, err, FRIT_IO, "not today");
     run(program, given);
+    return FRIT_OK;
+}
+
+/* ---- the clock ---- */
+
+enum { EARLY_NS = 50000000 };
+
+static uint64_t ticks_now(const struct fake *fake)
+{
+    const uint64_t now = fake->core->now_ns(fake->host->self);
+
+    return WRONG == WRONG_RATE ? now / 2 : now;
+}
+
+static void timestamp(const struct fake *fake, const frit_cmd *cmd)
+{
+    static uint64_t back;
+    uint64_t ticks = ticks_now(fake);
+
+    if (WRONG == WRONG_CLOCK)
+        ticks -= (back += EARLY_NS / 1000);
+    if (WRONG == WRONG_EARLY)
+        ticks -= EARLY_NS;
+    memcpy((char *)cmd->dst + cmd->dst_offset, &ticks, sizeof(ticks));
+}
+
+static frit_status device_clock(void *self, frit_clock *out, frit_err *err)
+{
+    const struct fake *fake = fake_of(self);
+
+    (void)err;
+    out->valid_bits = 64;
+    out->host_ns = fake->core->now_ns(fake->host->self);
+    out->ticks = ticks_now(fake);
+    out->ns_per_tick = 1;
     return FRIT_OK;
 }
 
@@ -325,6 +392,10 @@ static frit_status submit(void *self, frit_queue *queue, const frit_cmd *cmds, u
         status = check(fake, &plain, err);
         if (!status && plain.kind == FRIT_CMD_LAUNCH) {
             status = launch(fake, plain.launch, err);
+            plain.kind = FRIT_CMD_BARRIER;
+        }
+        if (!status && plain.kind == FRIT_CMD_TIMESTAMP) {
+            timestamp(fake, &plain);
             plain.kind = FRIT_CMD_BARRIER;
         }
         if (!status)
@@ -404,10 +475,65 @@ static frit_status memory_read(void *self, const frit_transfer *from, void *into
     return status;
 }
 
+/* ---- frit.capture/1 ---- */
+
+static frit_status record(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_param *params, uint32_t n_params,
+                          uint32_t param_stride, frit_recording **out, frit_err *err)
+{
+    const struct fake *fake = fake_of(self);
+    struct room room = {0};
+    uint64_t value;
+
+    (void)recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
+    room.at = fake->core->mem_alloc(fake->host->self, room.used, 64);
+    if (!room.at)
+        return fake_fail(fake, err, FRIT_NO_HOST_MEMORY, "no memory for a recording");
+    room.used = 0;
+    *out = recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
+    return WRONG == WRONG_RECORDS ? submit(self, queue, cmds, count, stride, NULL, 0, &value, err)
+                                  : FRIT_OK;
+}
+
+/* What is wrong stays as it was recorded. */
+static bool is_baked(const frit_param *param)
+{
+    return (WRONG == WRONG_BAKED_SCALAR && param->kind == FRIT_PARAM_SCALAR) ||
+           (WRONG == WRONG_BAKED_PLACE && param->kind == FRIT_PARAM_ARG) ||
+           (WRONG == WRONG_BAKED_INPUT && param->kind == FRIT_PARAM_ARG && param->index == 0);
+}
+
+static frit_status replay(void *self, frit_recording *recording, const void *block,
+                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+{
+    for (uint32_t i = 0; i < recording->n_params; i++)
+        if (!is_baked(&recording->params[i]))
+            recording_put(recording->cmds, &recording->params[i], block);
+    return submit(self, NULL, recording->cmds, recording->n_cmds, sizeof(*recording->cmds), waits,
+                  n_waits, value, err);
+}
+
+static void release(void *self, frit_recording *recording)
+{
+    const struct fake *fake = fake_of(self);
+
+    fake->core->mem_free(fake->host->self, recording);
+}
+
+static const frit_capture_table captures = {
+    .struct_size = sizeof(captures), .record = record, .replay = replay, .release = release};
+
 /* ---- the plugin ---- */
 
 static const void *get_interface(void *instance, frit_str id)
 {
+    static const frit_profile_table profile = {.struct_size = sizeof(profile),
+                                               .clock = device_clock};
+
+    if (id.len == sizeof(FRIT_CAPTURE_TABLE) - 1 && memcmp(id.ptr, FRIT_CAPTURE_TABLE, id.len) == 0)
+        return &captures;
+    if (id.len == sizeof(FRIT_PROFILE_TABLE) - 1 && memcmp(id.ptr, FRIT_PROFILE_TABLE, id.len) == 0)
+        return &profile;
     return id.len == sizeof(FRIT_FUSER_TABLE) - 1 && memcmp(id.ptr, FRIT_FUSER_TABLE, id.len) == 0
                ? &wrong_fusers
                : fake_get_interface(instance, id);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "plugins/load.h"
 
@@ -126,12 +127,22 @@ static void split(void *self, uint64_t items, uint64_t grain,
             run(ctx, i * part, (i + 1) * part < items ? (i + 1) * part : items, i);
 }
 
+static uint64_t now_ns(void *self)
+{
+    struct timespec now;
+
+    (void)self;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static const void *get_interface(void *self, frit_str id)
 {
     static const frit_host_core core = {.struct_size = sizeof core,
                                         .err_set = set_error,
                                         .mem_alloc = take_memory,
-                                        .mem_free = give_memory};
+                                        .mem_free = give_memory,
+                                        .now_ns = now_ns};
     static const frit_host_options options = {.struct_size = sizeof options,
                                               .get_str = get_text,
                                               .get_i64 = get_option,

@@ -21,7 +21,7 @@ calm='^(frit conform: [0-9]+ of [0-9]+.*)?$' # how far it is, on slow machines
 for name in device/transfers memory/places queue/order program/saved fuser/results; do
   grep -q "^# $name: ...*" "$scratch/list" || complain "$name is not listed" "conform --list"
 done
-sed -n 's/^# \([a-z0-9_]*\)\/.*/\1/p' "$scratch/list" | grep -Evx 'device|memory|queue|program|fuser' | sort -u >"$scratch/cases"
+sed -n 's/^# \([a-z0-9_]*\)\/.*/\1/p' "$scratch/list" | grep -Evx 'device|memory|queue|program|spec|fuser' | sort -u >"$scratch/cases"
 "$frit" ops --json | sed -n 's/^      "name": "\([a-z0-9_]*\)",$/\1/p' | sort -u >"$scratch/rows"
 [ "$(wc -l <"$scratch/rows")" -gt 150 ] || complain "cannot find the rows in its JSON" "frit ops --json"
 rest=$(comm -3 "$scratch/rows" "$scratch/cases" | tr -d '\t' | tr '\n' ' ')
@@ -32,13 +32,17 @@ rest=$(comm -3 "$scratch/rows" "$scratch/cases" | tr -d '\t' | tr '\n' ' ')
 expect 0 'ok, [0-9]+ ops' '' "$frit" check "$scratch/case.frit"
 
 # All that `reference` lacks is fusers, and it is told so.
-expect 0 ' 0 failed, 10 skipped; .* 0 fallback, 0 failed$' '*' "$frit" conform reference --quick
+expect 0 ' 0 failed, 13 skipped; .* 0 fallback, 0 failed$' '*' "$frit" conform reference --quick
 grep -A1 '^skipped program/saved and 9 more$' "$scratch/out" | grep -q '^    the plugin has no fusers$' || complain "no reason of what is skipped" "conform --quick"
 expect 0 '"skipped": 9,' '' "$frit" conform reference --filter fuser --json --junit "$scratch/junit.xml"
 expect_json conform
 tr -d '\n' <"$scratch/out" | grep -Eq '"skips": \[ *\{ *"case": "fuser/push", *"reason": "the plugin has no fusers" *\},' || complain "no list of skips" "conform --json"
 grep -q 'name="fuser/push"><skipped message="the plugin has no fusers"/>' "$scratch/junit.xml" || complain "no reason of a skip" junit
 expect 0 '^reference:0: [0-9]+ cases' '' "$frit" conform reference:0 --quick --filter 'add/*' --isolate
+
+# The fusers of a plugin without a device.
+expect 0 ' passed, 0 failed, 0 skipped;' '' "$frit" conform reference --filter 'fuser/*' --filter 'program/saved' \
+  --set "plugin.org.frit.blocks.library=$build/tests/outside/libfrit-blocks.so"
 
 # However many processes there are, the report is the same.
 for jobs in 1 7; do
@@ -94,7 +98,7 @@ while IFS='|' read -r file case words; do
   # Whatever went wrong, the other cases were still run, and told.
   grep -qE ', [1-9][0-9]* failed, ' "$scratch/out" || complain "no count of failures" "$file"
   case $row in
-    device | memory | queue | program | fuser) ;;
+    device | memory | queue | program | spec | fuser) ;;
     *) grep -qE "^$row  *[F~-]" "$scratch/out" || complain "no line of the table" "$file" ;;
   esac
 done < <(sed -nE 's/^FAKE_WRONG\([A-Z_]+, "([^"]*)", "([^"]*)", "([^"]*)"\)$/\1|\2|\3/p' tests/fake/wrongs.def)

@@ -19,6 +19,9 @@ for span in 'drain: scope","cat":"stream' 'explore","cat":"search' 'map: add mul
   'submit","cat":"device' 'wait","cat":"device'; do
   grep -q "\"name\":\"$span\",\"ph\":\"X\"" "$scratch/spans.json" || complain "no span $span" timeline
 done
+grep -q '"thread_name","cat":"","ph":"M","pid":2,"tid":[0-9]*,"args":{"name":"reference:0"}}' "$scratch/spans.json" ||
+  complain "no track of the device" timeline
+grep -q '"name":"map: add mul mul","cat":"reference:0","ph":"X","pid":2' "$scratch/spans.json" || complain "no device time" timeline
 grep -q '"lost":0}' "$scratch/spans.json" || complain "events were lost" timeline
 expect 0 '*' '^frit error timeline: /no/such/file: cannot be written: No such file' \
   env FRIT_TIMELINE=/no/such/file "$frit" "${run[@]}"

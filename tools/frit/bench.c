@@ -20,6 +20,20 @@ uint64_t bench_now(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+bool bench_clock_start(frit_device *device)
+{
+    return frit_device_time_start(device) == FRIT_OK;
+}
+
+double bench_clock_stop(frit_device *device, uint64_t n)
+{
+    frit_device_time time = {.struct_size = sizeof(time)};
+
+    if (frit_device_time_stop(device, &time))
+        return 0;
+    return (double)time.busy_ns * 1e-6 / (double)n;
+}
+
 static int compare(const void *left, const void *right)
 {
     const double *a = left, *b = right;
@@ -205,7 +219,8 @@ const struct command bench_command = {
         "             pointers, with 16 shapes in turn; the time of a search for a plan\n"
         "\n"
         "programs     whole programs from their first step: SGD over many small parameters,\n"
-        "             unrelated ops, loops that never wait; times, searches, launches\n"
+        "             unrelated ops, loops that never wait; times, searches, launches, and\n"
+        "             the time of the device itself where it has a clock\n"
         "\n"
         "DEVICE       as in `frit devices`, or the beginning of it: what chains, norms and sums\n"
         "             written op by op reach of what the device copies\n"

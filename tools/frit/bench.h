@@ -48,6 +48,10 @@ void bench_print(const struct bench *bench, const struct bench_row *row);
 /* Sorts; n > 0. */
 double bench_median(double *samples, size_t n);
 uint64_t bench_now(void);
+/* Begins to measure time by the device's own clock; false: it has none. */
+bool bench_clock_start(frit_device *device);
+/* Milliseconds of it since then, of each of `n` runs, which have ended. */
+double bench_clock_stop(frit_device *device, uint64_t n);
 
 /* The suite `overhead`. */
 int bench_overhead(const struct bench *bench);

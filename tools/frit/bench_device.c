@@ -146,8 +146,14 @@ static frit_tensor *run_work(const void *self)
     return m->work->run(&m->stage->data);
 }
 
+/* Milliseconds of one run, by the host's clock and by the device's (0: it has none). */
+struct times {
+    double ms, device_ms;
+};
+
 /* Medians in turn with the copy; bytes per second, below 0 after a failure. */
-static double measure(const struct stage *stage, const struct bench_work *work, double *limit)
+static double measure(const struct stage *stage, const struct bench_work *work, double *limit,
+                      struct times *times)
 {
     double ours[MOST_ROUNDS], copies[MOST_ROUNDS];
     uint32_t rounds =
@@ -164,21 +170,27 @@ static double measure(const struct stage *stage, const struct bench_work *work, 
         if (ours[i] < 0 || copies[i] < 0)
             return -1;
     }
+    if (bench_clock_start(stage->device)) {
+        (void)bench_run(&job, n);
+        times->device_ms = bench_clock_stop(stage->device, n);
+    }
+    times->ms = bench_median(ours, rounds) * 1e-6;
     *limit = 2e9 * bytes / bench_median(copies, rounds);
-    return 1e9 * bytes * (work->reads + work->writes) / bench_median(ours, rounds);
+    return 1e3 * bytes * (work->reads + work->writes) / times->ms;
 }
 
 static int run_row(const struct stage *stage, const struct bench_work *work, struct plot *plot)
 {
     bool processor = strcmp(stage->desc.type, "processor") == 0;
     double plain = work->limit == LIMIT_READ ? stage->plain.read : stage->plain.copy;
-    double limit = 0, rate = measure(stage, work, &limit);
+    struct times times = {0};
+    double limit = 0, rate = measure(stage, work, &limit, &times);
     char what[96];
     struct bench_row row = {.suite = "device",
                             .row = work->name,
                             .what = what,
                             .device = stage->desc.name,
-                            .n_figures = 2};
+                            .n_figures = times.device_ms > 0 ? 4 : 3};
 
     if (rate < 0)
         return failed(stage->bench->in, "%s: %s", work->name, frit_host_error(stage->host));
@@ -188,6 +200,9 @@ static int run_row(const struct stage *stage, const struct bench_work *work, str
     row.figures[0] = (struct bench_figure){"gb_per_s", "GB/s", rate * 1e-9, 0, false};
     row.figures[1] = (struct bench_figure){"ratio", "of the limit", rate / limit,
                                            processor ? work->target : 0, true};
+    row.figures[2] = (struct bench_figure){"ms", "ms", times.ms, 0, false};
+    row.figures[3] =
+        (struct bench_figure){"device_ms", "ms of the device", times.device_ms, 0, false};
     bench_print(stage->bench, &row);
     plot_add(plot, work->name, rate / limit);
     return CLI_FINE;

@@ -15,8 +15,10 @@
 enum {
     MAX_TENSORS = 1024,
     SIDE = 64,
-    SGD_OPS = 5,     /* of a parameter */
-    QUIET_STEPS = 8, /* without anything new: the program is warm */
+    SGD_OPS = 5,       /* of a parameter */
+    ADAM_OPS = 13,     /* likewise */
+    QUIET_STEPS = 8,   /* without anything new: the program is warm */
+    MOST_LAUNCHES = 6, /* of an optimiser's step */
     MOST_STEPS = 400,
     WARM_STEPS = 9,
     LOOP_BEGINNING = 32,
@@ -27,7 +29,7 @@ enum {
 
 static const double patience = 60; /* seconds until a program has to be warm */
 
-enum program { PROGRAM_SGD, PROGRAM_UNRELATED, PROGRAM_LOOP };
+enum program { PROGRAM_SGD, PROGRAM_ADAM, PROGRAM_UNRELATED, PROGRAM_LOOP };
 
 struct program_row {
     const char *name, *what;
@@ -40,6 +42,7 @@ static const struct program_row program_rows[] = {
     {"sgd-64", "SGD with momentum, 64 small parameters", PROGRAM_SGD, 64, 20},
     {"sgd-256", "SGD with momentum, 256 small parameters", PROGRAM_SGD, 256, 80},
     {"sgd-1024", "SGD with momentum, 1,024 small parameters", PROGRAM_SGD, 1024, 320},
+    {"adam-1024", "Adam, 1,024 small parameters", PROGRAM_ADAM, 1024, 0},
     {"unrelated-128", "exp of 128 tensors", PROGRAM_UNRELATED, 128, 0},
     {"unrelated-256", "exp of 256 tensors", PROGRAM_UNRELATED, 256, 0},
     {"unrelated-512", "exp of 512 tensors", PROGRAM_UNRELATED, 512, 0},
@@ -62,8 +65,10 @@ struct state {
     const struct program_row *row;
     frit_device *device;
     frit_tensor *value[MAX_TENSORS]; /* parameters, operands; of a loop its value and two weights */
-    frit_tensor *speed[MAX_TENSORS]; /* SGD */
-    frit_tensor *slope[MAX_TENSORS];
+    frit_tensor *slope[MAX_TENSORS]; /* of optimisers */
+    frit_tensor *speed[MAX_TENSORS]; /* SGD; of Adam the mean of slopes */
+    frit_tensor *power[MAX_TENSORS]; /* Adam: the mean of their squares */
+    double decay[2];                 /* Adam: of both means, to the power of the step's number */
 };
 
 static frit_tensor *filled(frit_device *device, frit_dims dims, float value)
@@ -93,19 +98,26 @@ static frit_dims dims_of(int i)
     }
 }
 
+static bool is_optimiser(const struct program_row *row)
+{
+    return row->program == PROGRAM_SGD || row->program == PROGRAM_ADAM;
+}
+
 static void state_init(struct state *s, const struct program_row *row, frit_device *device)
 {
     int n = row->program == PROGRAM_LOOP ? 3 : row->n;
+    bool optimises = is_optimiser(row);
 
-    *s = (struct state){.row = row, .device = device};
+    *s = (struct state){.row = row, .device = device, .decay = {1, 1}};
     for (int i = 0; i < n; i++) {
-        frit_dims dims = row->program == PROGRAM_SGD    ? dims_of(i)
+        frit_dims dims = optimises                      ? dims_of(i)
                          : row->program == PROGRAM_LOOP ? FRIT_SHAPE(SIDE, SIDE)
                                                         : FRIT_SHAPE(SIDE);
 
         s->value[i] = filled(device, dims, 0.5f);
-        s->speed[i] = row->program == PROGRAM_SGD ? filled(device, dims, 0) : NULL;
-        s->slope[i] = row->program == PROGRAM_SGD ? filled(device, dims, 0.25f) : NULL;
+        s->speed[i] = optimises ? filled(device, dims, 0) : NULL;
+        s->slope[i] = optimises ? filled(device, dims, 0.25f) : NULL;
+        s->power[i] = row->program == PROGRAM_ADAM ? filled(device, dims, 0) : NULL;
     }
 }
 
@@ -115,6 +127,7 @@ static void state_fini(struct state *s)
         frit_release(s->value[i]);
         frit_release(s->speed[i]);
         frit_release(s->slope[i]);
+        frit_release(s->power[i]);
     }
 }
 
@@ -131,6 +144,41 @@ static void step_sgd(struct state *s)
         frit_release(s->speed[i]);
         frit_release(s->value[i]);
         s->speed[i] = frit_keep(speed);
+        s->value[i] = frit_keep(value);
+    }
+    frit_scope_end(scope);
+}
+
+/* The value less the mean of slopes over the root of that of their squares, both corrected for how
+ * few steps they are of. */
+static frit_tensor *adam_value(frit_tensor *value, frit_tensor *mean, frit_tensor *power,
+                               const double decay[2])
+{
+    frit_tensor *root = frit_sqrt(frit_mul_f(power, 1 / (1 - decay[1])));
+    frit_tensor *change =
+        frit_div(frit_mul_f(mean, 0.001 / (1 - decay[0])), frit_add_f(root, 1e-8));
+
+    return frit_sub(value, change);
+}
+
+/* mean = 0.9 mean + 0.1 slope; power = 0.999 power + 0.001 slope^2; then the value. */
+static void step_adam(struct state *s)
+{
+    frit_scope scope = frit_scope_begin(s->device);
+
+    s->decay[0] *= 0.9;
+    s->decay[1] *= 0.999;
+    for (int i = 0; i < s->row->n; i++) {
+        frit_tensor *slope = s->slope[i], *square = frit_mul(slope, slope);
+        frit_tensor *mean = frit_add(frit_mul_f(s->speed[i], 0.9), frit_mul_f(slope, 0.1));
+        frit_tensor *power = frit_add(frit_mul_f(s->power[i], 0.999), frit_mul_f(square, 0.001));
+        frit_tensor *value = adam_value(s->value[i], mean, power, s->decay);
+
+        frit_release(s->speed[i]);
+        frit_release(s->power[i]);
+        frit_release(s->value[i]);
+        s->speed[i] = frit_keep(mean);
+        s->power[i] = frit_keep(power);
         s->value[i] = frit_keep(value);
     }
     frit_scope_end(scope);
@@ -188,6 +236,8 @@ static void step(struct state *s)
 {
     if (s->row->program == PROGRAM_SGD)
         step_sgd(s);
+    else if (s->row->program == PROGRAM_ADAM)
+        step_adam(s);
     else if (s->row->program == PROGRAM_UNRELATED)
         step_unrelated(s);
     else
@@ -296,11 +346,19 @@ static int run_cold(const struct bench *bench, const struct program_row *row, st
         ms[i] = measure_step(&place, s).ms;
     after = place_stats(&place);
     add(out, "step_ms", "ms a step when warm", bench_median(ms, WARM_STEPS), 0);
+    if (bench_clock_start(place.device)) {
+        for (int i = 0; i < WARM_STEPS; i++)
+            measure_step(&place, s);
+        add(out, "device_ms", "ms of the device a step", bench_clock_stop(place.device, WARM_STEPS),
+            0);
+    }
     add(out, "launches_per_step", "launches a step then",
         (double)(after.launches - before.launches) / WARM_STEPS,
-        row->program == PROGRAM_SGD ? row->n / 4.0 : 0);
+        is_optimiser(row) ? MOST_LAUNCHES : 0);
     add(out, "bound_per_step", "of these by bound plans",
         (double)(after.bound_launches - before.bound_launches) / WARM_STEPS, 0);
+    add(out, "captured_per_step", "of these by recordings of the driver",
+        (double)(after.captured_launches - before.captured_launches) / WARM_STEPS, 0);
     return end_program(&place, s);
 }
 
@@ -321,12 +379,18 @@ static int run_first(const struct bench *bench, const struct program_row *row, s
     return end_program(&place, s);
 }
 
+/* Of a parameter, or whatever the program has many of. */
+static uint64_t ops_of(enum program program)
+{
+    return program == PROGRAM_SGD ? SGD_OPS : program == PROGRAM_ADAM ? ADAM_OPS : 1;
+}
+
 static int run_program(const struct bench *bench, const struct program_row *row)
 {
     struct bench_row out = {.suite = "programs",
                             .row = row->name,
                             .what = row->what,
-                            .ops = (uint64_t)row->n * (row->program == PROGRAM_SGD ? SGD_OPS : 1)};
+                            .ops = (uint64_t)row->n * ops_of(row->program)};
     struct cache cache;
     int status = cache_create(&cache, bench);
 

@@ -212,7 +212,7 @@ static bool find_file(const struct lab *lab, frit_plugin_desc *plugin, uint32_t 
     return false;
 }
 
-static frit_status load(struct bare *bare, const char *path)
+frit_status bare_load(struct bare *bare, const char *path)
 {
     const frit_hello hello = {sizeof(hello), FRIT_HELLO_MAGIC, FRIT_ABI_MIN,
                               FRIT_ABI_MAX,  FRIT_SANITIZER,   0};
@@ -264,13 +264,15 @@ frit_status bare_open(struct bare *bare, const struct conform_options *options,
     bare->root = (frit_host_root){sizeof(bare->root), 0, bare, get_interface};
     if (!find_file(lab, &plugin, &index))
         return bare_wrong(bare, "the plugin's file is not known");
-    status = load(bare, plugin.path);
+    status = bare_load(bare, plugin.path);
     if (!status && (status = bare->plugin->open(&bare->root, &bare->instance, &bare->err)))
         return bare_failed(bare, "open", status);
     if (status)
         return status;
     bare->backend = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_BACKEND));
     bare->fusers = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_FUSER_TABLE));
+    bare->capture = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_CAPTURE_TABLE));
+    bare->profile = bare->plugin->get_interface(bare->instance, FRIT_STR(FRIT_PROFILE_TABLE));
     status = bare->backend ? find_device(bare, index) : bare_wrong(bare, "there is no backend");
     if (status)
         return bare_close(bare, status);

@@ -8,8 +8,11 @@
 #include <stdatomic.h>
 
 #include <frit/backend.h>
+#include <frit/capture.h>
 #include <frit/fuser.h>
+#include <frit/native.h>
 #include <frit/plugin.h>
+#include <frit/profile.h>
 
 #include "conform_lab.h"
 
@@ -20,7 +23,10 @@ struct bare {
     frit_host_root root;
     void *instance;
     const frit_backend *backend;
-    const frit_fuser_table *fusers; /* NULL: none */
+    const frit_fuser_table *fusers;    /* NULL: none */
+    const frit_native_table *native;   /* of the driver, while there is a guest; NULL: none */
+    const frit_capture_table *capture; /* NULL: none */
+    const frit_profile_table *profile; /* NULL: none */
     frit_device_info info;
     void *device;
     uint64_t last;          /* value of the last write, read or submit */
@@ -39,6 +45,8 @@ frit_status bare_open(struct bare *bare, const struct conform_options *options,
 /* FRIT_INTERNAL if host memory is left, or the queue hangs: then the device stays open.  A failure
  * that is given beats that. */
 frit_status bare_close(struct bare *bare, frit_status status);
+/* Sets `plugin` to that of a file. */
+frit_status bare_load(struct bare *bare, const char *path);
 /* Writes the reason. */
 frit_status bare_wrong(struct bare *bare, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -98,13 +106,24 @@ void bare_tensor_free(struct bare *bare, struct bare_tensor *tensor);
 
 /* ---- launches ---- */
 
-enum { BARE_ARGS = 12, BARE_SCALARS = 8 };
+enum { BARE_ARGS = 12, BARE_SCALARS = 8, BARE_DERIVED = 16 };
+
+/* What launches derive from an operand.  All zero: no memory yet. */
+struct bare_derived {
+    frit_allocation at[BARE_DERIVED];
+    uint64_t bytes[BARE_DERIVED];
+    uint32_t n;
+    bool valid; /* filled by a launch */
+};
+
+void bare_derived_free(struct bare *bare, struct bare_derived *derived);
 
 struct bare_launch {
     const frit_program *program;
     uint32_t candidate, n_in, n_out, n_scalars;
     const struct bare_tensor *args[BARE_ARGS]; /* NULL: a scalar's place */
     double scalars[BARE_SCALARS];
+    struct bare_derived *derived; /* is filled, or found valid; NULL: is filled and thrown away */
 };
 
 /* What prepare answers. */
@@ -119,6 +138,28 @@ void bare_prepare(struct bare *bare, const struct bare_launch *launch, struct ba
 void bare_release(const frit_program *program, struct bare_answer *answer);
 /* What it says of an output. */
 const frit_output_spec *bare_output(const struct bare_answer *answer, uint32_t output);
+/* Where prepare wants it; a failure is told. */
+frit_status bare_compile(struct bare *bare, const struct bare_launch *launch,
+                         struct bare_answer *answer);
+/* What a launch needs beside its arguments. */
+struct bare_extras {
+    frit_allocation workspace;
+    struct bare_derived own, *derived;
+    frit_derived list[BARE_DERIVED];
+};
+
+/* The contract's form of a launch, with memory that the spec wants until bare_unbind, also after a
+ * failure.  Points into itself and the answer. */
+struct bare_bound {
+    frit_launch launch;
+    frit_arg args[BARE_ARGS];
+    frit_scalar scalars[BARE_SCALARS];
+    struct bare_extras extras;
+};
+
+frit_status bare_bind(struct bare *bare, const struct bare_launch *launch,
+                      const struct bare_answer *answer, struct bare_bound *out);
+void bare_unbind(struct bare *bare, struct bare_bound *bound);
 /* Prepares, compiles, runs and waits.  FRIT_UNSUPPORTED where prepare says so or wants other
  * strides. */
 frit_status bare_run(struct bare *bare, const struct bare_launch *launch);

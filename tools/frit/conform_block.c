@@ -415,7 +415,8 @@ static frit_status place_init(struct bare *bare, const struct block_run *run, st
     const struct block_values *values = run->values;
     frit_status status = FRIT_OK;
 
-    *place = (struct place){.launch = {.program = run->program, .candidate = run->candidate}};
+    *place = (struct place){
+        .launch = {.program = run->program, .candidate = run->candidate, .derived = run->derived}};
     block_args(values->block, run->n_ops, &place->args);
     place->launch.n_in = place->args.n_in;
     place->launch.n_out = place->args.n_out;

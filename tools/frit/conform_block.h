@@ -88,6 +88,7 @@ struct block_run {
     const struct block_values *values;
     bool aliased; /* output `out` lies in the memory of input `in`; both have the same dims */
     uint32_t out, in;
+    struct bare_derived *derived; /* as in bare_launch */
 };
 
 /* Whether the program makes of the inputs what single ops do, and writes nothing else. */

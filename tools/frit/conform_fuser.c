@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "conform_guest.h"
+
 const struct block_size fuser_sizes[3] = {{5, 7, 3, 0.75}, {16, 32, 8, 0.75}, {33, 70, 12, 0.75}};
 
 /* ---- pairs ---- */
@@ -114,6 +116,28 @@ static frit_status ask_fusers(struct bare *bare, fuser_ask *ask, uint32_t *asked
     return status;
 }
 
+/* The same of each plugin that the lab's host has beside its devices' drivers. */
+static frit_status ask_guests(struct bare *bare, const struct lab *lab, fuser_ask *ask,
+                              uint32_t *asked)
+{
+    frit_plugin_desc plugin = {.struct_size = sizeof(plugin)};
+    frit_status status = FRIT_OK;
+
+    for (uint64_t k = 0; !status && frit_plugin_at(lab->host, k, &plugin) == FRIT_OK; k++) {
+        struct guest driver;
+
+        if (plugin.reason || plugin.n_devices)
+            continue;
+        status = guest_open(bare, plugin.path, &driver);
+        if (status)
+            return status;
+        if (bare->fusers)
+            status = ask_fusers(bare, ask, asked);
+        guest_close(bare, &driver);
+    }
+    return status;
+}
+
 frit_status fuser_each(const struct conform_options *options, const struct lab *lab, fuser_ask *ask,
                        bool singles, char reason[CONFORM_REASON])
 {
@@ -126,6 +150,8 @@ frit_status fuser_each(const struct conform_options *options, const struct lab *
         return status;
     if (bare.fusers)
         status = ask_fusers(&bare, ask, &asked);
+    if (!status)
+        status = ask_guests(&bare, lab, ask, &asked);
     if (!status && singles)
         status = ask_blocks(&single, ask, &asked);
     if (!status && !asked) {
@@ -138,6 +164,12 @@ frit_status fuser_each(const struct conform_options *options, const struct lab *
 }
 
 /* ---- programs ---- */
+
+static bool is_launched(const struct fuser_pair *pair, const frit_program_table *table)
+{
+    return pair->bare->seen.same_plugin ||
+           (FRIT_HAS(table, frit_program_table, record) && table->record);
+}
 
 frit_status fuser_finish(const struct fuser_pair *pair, void *fuser, frit_program *out)
 {
@@ -152,9 +184,11 @@ frit_status fuser_finish(const struct fuser_pair *pair, void *fuser, frit_progra
     if (status || !out->table)
         return status ? bare_failed(pair->bare, "finish", status)
                       : bare_wrong(pair->bare, "finish gives no program");
-    if (before.accepted == after.accepted)
+    if (before.accepted == after.accepted && is_launched(pair, out->table))
         return FRIT_OK;
     out->table->destroy(out->self);
+    if (before.accepted == after.accepted)
+        return bare_wrong(pair->bare, "a program for another plugin's device has no record");
     return bare_wrong(pair->bare, "finish changes accepted from %u to %u", before.accepted,
                       after.accepted);
 }

@@ -259,21 +259,18 @@ const frit_output_spec *bare_output(const struct bare_answer *answer, uint32_t o
 
 /* ---- running ---- */
 
-enum { DERIVED = 16 };
+void bare_derived_free(struct bare *bare, struct bare_derived *derived)
+{
+    for (uint32_t i = 0; i < derived->n; i++)
+        bare_free(bare, derived->at[i].memory);
+    *derived = (struct bare_derived){0};
+}
 
-/* What a launch needs beside its arguments. */
-struct extras {
-    frit_allocation workspace, derived[DERIVED];
-    frit_derived list[DERIVED];
-};
-
-static void extras_free(struct bare *bare, struct extras *extras)
+static void extras_free(struct bare *bare, struct bare_extras *extras)
 {
     if (extras->workspace.memory)
         bare_free(bare, extras->workspace.memory);
-    for (uint32_t i = 0; i < DERIVED; i++)
-        if (extras->derived[i].memory)
-            bare_free(bare, extras->derived[i].memory);
+    bare_derived_free(bare, &extras->own);
 }
 
 static const frit_derived_spec *derived_at(const frit_launch_spec *spec, uint32_t index)
@@ -282,20 +279,46 @@ static const frit_derived_spec *derived_at(const frit_launch_spec *spec, uint32_
                                                      (size_t)index * spec->derived_stride);
 }
 
-static frit_status extras_make(struct bare *bare, const frit_launch_spec *spec,
-                               struct extras *extras)
+/* Memory for all, with garbage in it. */
+static frit_status derived_make(struct bare *bare, const frit_launch_spec *spec,
+                                struct bare_derived *derived)
 {
     frit_status status = FRIT_OK;
 
-    *extras = (struct extras){0};
-    if (spec->n_derived > DERIVED)
+    for (uint32_t i = derived->n; i < spec->n_derived && !status; i++) {
+        uint64_t bytes = derived_at(spec, i)->bytes;
+        void *garbage = malloc(bytes ? bytes : 1);
+
+        if (!garbage)
+            return bare_wrong(bare, "no memory");
+        memset(garbage, GUARD_BYTE, bytes);
+        status = bare_alloc(bare, bytes, 0, &derived->at[i]);
+        if (!status) {
+            derived->bytes[i] = bytes;
+            derived->n++;
+            status = bare_write(bare, derived->at[i].memory, 0, garbage, bytes);
+        }
+        free(garbage);
+    }
+    return status;
+}
+
+static frit_status extras_make(struct bare *bare, const struct bare_launch *launch,
+                               const frit_launch_spec *spec, struct bare_extras *extras)
+{
+    frit_status status = FRIT_OK;
+
+    *extras = (struct bare_extras){0};
+    extras->derived = launch->derived ? launch->derived : &extras->own;
+    if (spec->n_derived > BARE_DERIVED)
         return bare_wrong(bare, "prepare wants %u derived pieces of memory", spec->n_derived);
     if (spec->workspace_bytes)
         status = bare_alloc(bare, spec->workspace_bytes, spec->workspace_align, &extras->workspace);
-    for (uint32_t i = 0; i < spec->n_derived && !status; i++) {
-        status = bare_alloc(bare, derived_at(spec, i)->bytes, 0, &extras->derived[i]);
-        extras->list[i] = (frit_derived){.memory = extras->derived[i].memory, .fill = 1};
-    }
+    if (!status)
+        status = derived_make(bare, spec, extras->derived);
+    for (uint32_t i = 0; i < spec->n_derived && !status; i++)
+        extras->list[i] = (frit_derived){.memory = extras->derived->at[i].memory,
+                                         .fill = !extras->derived->valid};
     return status;
 }
 
@@ -318,73 +341,126 @@ static void fill_args(const struct bare *bare, const struct bare_launch *launch,
     }
 }
 
+enum { RECORDED = 16 };
+
+static bool has_record(const frit_program *program)
+{
+    return FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
+}
+
+/* A LAUNCH, or what a program for another plugin's device records, at most RECORDED commands. */
+static frit_status record(struct bare *bare, const frit_launch *launch, frit_cmd *cmds, uint32_t *n)
+{
+    const frit_program *program = launch->program;
+    frit_status status;
+
+    cmds[0] = (frit_cmd){.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_LAUNCH, .launch = launch};
+    *n = 1;
+    if (!has_record(program))
+        return FRIT_OK;
+    for (uint32_t i = 0; i < RECORDED; i++)
+        cmds[i] = (frit_cmd){.struct_size = sizeof(cmds[0])};
+    status = program->table->record(program->self, launch, cmds, RECORDED, n, &bare->err);
+    if (status)
+        return bare_failed(bare, "record", status);
+    if (*n == 0 || *n > RECORDED)
+        return bare_wrong(bare, "record gives %u commands", *n);
+    for (uint32_t i = 0; i < *n; i++)
+        if (cmds[i].kind != FRIT_CMD_DISPATCH && cmds[i].kind != FRIT_CMD_BARRIER)
+            return bare_wrong(bare, "record gives a command of kind %u", cmds[i].kind);
+    return FRIT_OK;
+}
+
 static frit_status submit(struct bare *bare, const frit_launch *launch)
 {
+    enum { BEFORE = 2 };
     const frit_launch_spec *spec = launch->spec;
-    const frit_cmd cmds[] = {
-        {.struct_size = sizeof(cmds[0]),
-         .kind = FRIT_CMD_FILL,
-         .dst = launch->workspace,
-         .bytes = spec->workspace_bytes,
-         .pattern_bytes = 1},
-        {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_BARRIER},
-        {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_LAUNCH, .launch = launch}};
-    uint32_t first = spec->workspace_zeroed && spec->workspace_bytes ? 0 : 2;
+    frit_cmd cmds[BEFORE + RECORDED] = {{.struct_size = sizeof(cmds[0]),
+                                         .kind = FRIT_CMD_FILL,
+                                         .dst = launch->workspace,
+                                         .bytes = spec->workspace_bytes,
+                                         .pattern_bytes = 1},
+                                        {.struct_size = sizeof(cmds[0]), .kind = FRIT_CMD_BARRIER}};
+    uint32_t first = spec->workspace_zeroed && spec->workspace_bytes ? 0 : BEFORE, n;
     uint64_t value = 0;
-    frit_status status = bare->backend->submit(bare->device, NULL, cmds + first, 3 - first,
-                                               sizeof(cmds[0]), NULL, 0, &value, &bare->err);
+    frit_status status = record(bare, launch, cmds + BEFORE, &n);
 
+    if (status)
+        return status;
+    status = bare->backend->submit(bare->device, NULL, cmds + first, BEFORE - first + n,
+                                   sizeof(cmds[0]), NULL, 0, &value, &bare->err);
     if (status)
         return bare_failed(bare, "submit", status);
     bare_note(bare, value);
     return bare_wait(bare, value);
 }
 
+frit_status bare_bind(struct bare *bare, const struct bare_launch *launch,
+                      const struct bare_answer *answer, struct bare_bound *out)
+{
+    frit_status status = extras_make(bare, launch, &answer->spec, &out->extras);
+
+    fill_args(bare, launch, out->args);
+    for (uint32_t i = 0; i < launch->n_scalars; i++) {
+        out->scalars[i] = (frit_scalar){.kind = FRIT_SCALAR_F64};
+        memcpy(&out->scalars[i].bits, &launch->scalars[i], sizeof(out->scalars[i].bits));
+    }
+    out->launch = (frit_launch){.struct_size = sizeof(out->launch),
+                                .n_args = launch->n_in + launch->n_out,
+                                .arg_stride = sizeof(out->args[0]),
+                                .n_scalars = launch->n_scalars,
+                                .n_derived = answer->spec.n_derived,
+                                .cookie = 1,
+                                .program = launch->program,
+                                .spec = &answer->spec,
+                                .variant = &answer->variant,
+                                .args = out->args,
+                                .scalars = out->scalars,
+                                .derived = out->extras.list,
+                                .workspace = out->extras.workspace.memory,
+                                .candidate = launch->candidate};
+    return status;
+}
+
+void bare_unbind(struct bare *bare, struct bare_bound *bound)
+{
+    extras_free(bare, &bound->extras);
+}
+
 frit_status bare_run_prepared(struct bare *bare, const struct bare_launch *launch,
                               const struct bare_answer *answer)
 {
-    frit_scalar scalars[BARE_SCALARS] = {{0}};
-    frit_arg args[BARE_ARGS];
-    struct extras extras;
-    frit_launch given = {.struct_size = sizeof(given),
-                         .n_args = launch->n_in + launch->n_out,
-                         .arg_stride = sizeof(args[0]),
-                         .n_scalars = launch->n_scalars,
-                         .n_derived = answer->spec.n_derived,
-                         .cookie = 1,
-                         .program = launch->program,
-                         .spec = &answer->spec,
-                         .variant = &answer->variant,
-                         .args = args,
-                         .scalars = scalars,
-                         .candidate = launch->candidate};
-    frit_status status = extras_make(bare, &answer->spec, &extras);
+    struct bare_bound bound;
+    frit_status status = bare_bind(bare, launch, answer, &bound);
 
-    fill_args(bare, launch, args);
-    for (uint32_t i = 0; i < launch->n_scalars; i++) {
-        scalars[i].kind = FRIT_SCALAR_F64;
-        memcpy(&scalars[i].bits, &launch->scalars[i], sizeof(scalars[i].bits));
-    }
-    given.workspace = extras.workspace.memory;
-    given.derived = extras.list;
     if (!status)
-        status = submit(bare, &given);
-    extras_free(bare, &extras);
+        status = submit(bare, &bound.launch);
+    bound.extras.derived->valid = !status;
+    bare_unbind(bare, &bound);
     return status;
+}
+
+frit_status bare_compile(struct bare *bare, const struct bare_launch *launch,
+                         struct bare_answer *answer)
+{
+    if (answer->status == FRIT_PREPARE_NEEDS_COMPILE)
+        answer->status = launch->program->table->compile(launch->program->self, launch->candidate,
+                                                         &answer->variant, NULL, &bare->err);
+    return answer->status ? bare_failed(bare, "prepare or compile", answer->status) : FRIT_OK;
 }
 
 static frit_status run_answer(struct bare *bare, const struct bare_launch *launch,
                               struct bare_answer *answer)
 {
+    frit_status status;
+
     if (answer->status == FRIT_PREPARE_RELAYOUT) {
         bare_wrong(bare, "it wants other strides than dense ones");
         return FRIT_UNSUPPORTED;
     }
-    if (answer->status == FRIT_PREPARE_NEEDS_COMPILE)
-        answer->status = launch->program->table->compile(launch->program->self, launch->candidate,
-                                                         &answer->variant, NULL, &bare->err);
-    if (answer->status)
-        return bare_failed(bare, "prepare or compile", answer->status);
+    status = bare_compile(bare, launch, answer);
+    if (status)
+        return status;
     for (uint32_t k = 0; k < launch->n_out; k++)
         if (bare_output(answer, k)->strided) {
             bare_wrong(bare, "it wants outputs that are not dense");

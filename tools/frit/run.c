@@ -189,6 +189,7 @@ static void print_json(const struct program *program, const struct invocation *i
     json_uint(&json, "ops", after->ops - before->ops);
     json_uint(&json, "programs", after->programs - before->programs);
     json_uint(&json, "launches", after->launches - before->launches);
+    json_uint(&json, "captured_launches", after->captured_launches - before->captured_launches);
     json_uint(&json, "explorations", after->explorations - before->explorations);
     json_uint(&json, "plan_hits", after->plan_hits - before->plan_hits);
     json_uint(&json, "plan_misses", after->plan_misses - before->plan_misses);
@@ -287,7 +288,8 @@ const struct command run_command = {
         "With --json: file, device, runs, ops, programs (made by the driver), launches,\n"
         "explorations, plan_hits, plan_misses, fallbacks_candidate, fallbacks_ops,\n"
         "fallbacks_decomposed, fallbacks_device (what ran instead of a program), compiles,\n"
-        "faults (programs that failed by a fault of the driver), driver_allocs, bytes_moved "
+        "faults (programs that failed by a fault of the driver), captured_launches, driver_allocs, "
+        "bytes_moved "
         "(between program and device), seconds (median of the runs),\n"
         "first_seconds, outputs {name, dtype, dims, count, nan, min, max, mean, first, file}.\n"
         "Counters are sums over the runs.",

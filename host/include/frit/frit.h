@@ -465,10 +465,29 @@ typedef struct frit_stats {
                                  [fusion] store_bytes at most */
     uint64_t cache_evicted;   /* what left it for want of room */
     uint64_t faults;          /* launches refused with "internal": by a fault of a plugin */
+    uint64_t derived_fills;   /* times a launch derived memory from an operand: packed weights */
+    uint64_t derived_hits;    /* times one found it as an earlier one had derived it */
+    uint64_t captured_launches; /* of the bound ones, those that the driver had recorded */
 } frit_stats;
 
 /* Fills as much of `out` as its struct_size says the caller knows. */
 void frit_stats_get(frit_device *device, frit_stats *out);
+/* Time by the device's own clock. */
+typedef struct frit_device_time {
+    uint64_t struct_size;
+    uint64_t commands; /* launches, copies and fills that were measured, one after the other */
+    uint64_t busy_ns;  /* that they took */
+    uint64_t lost;     /* commands that could not be measured */
+} frit_device_time;
+
+/* Begins to measure what is submitted from now on.  Commands that could run at the same time run
+ * one after the other meanwhile.  FRIT_UNSUPPORTED if the driver has no clock, FRIT_BUSY if it has
+ * begun already. */
+FRIT_NODISCARD frit_status frit_device_time_start(frit_device *device);
+/* Ends, waits for what was submitted, and fills as much of `out` as its struct_size says the caller
+ * knows.  FRIT_INVALID if it had not begun. */
+FRIT_NODISCARD frit_status frit_device_time_stop(frit_device *device, frit_device_time *out);
+
 /* Gives unused driver memory back now. */
 void frit_trim(frit_device *device);
 

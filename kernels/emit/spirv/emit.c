@@ -133,6 +133,11 @@ static uint32_t push_member(struct emit *e, uint32_t number)
     return AT_ENTRY(e, SPV_LOAD, word, pointer);
 }
 
+uint32_t emit_push_word(struct emit *e, uint32_t number)
+{
+    return push_member(e, PUSH_BLOCK + number);
+}
+
 uint32_t emit_given(struct emit *e, uint32_t number)
 {
     uint32_t word = emit_int(e, 64), address;
@@ -501,9 +506,11 @@ static void make_function(struct emit *e)
     e->block = spv_id(&e->build);
     spv_put(&e->build, SPV_IN_LOCALS, SPV_LABEL, SPV(e->block));
     given = e->module->n_args + e->module->n_params;
-    e->code->inside = SPIRV_HEAD + given * 8 <= e->target->push_bytes;
-    make_push(e, e->code->inside ? given : 1);
+    e->code->inside = !e->module->spaces && SPIRV_HEAD + given * 8 <= e->target->push_bytes;
+    make_push(e, e->code->inside ? given : e->module->spaces ? SPIRV_SPACE_WORDS : 1);
     make_tiles(e);
+    if (e->module->spaces)
+        emit_space(e);
     for (uint32_t i = 0; i < e->phase->n && !e->build.failed; i++)
         instruction(e, i);
     spv_put(&e->build, SPV_IN_BODY, SPV_RETURN, NULL, 0);

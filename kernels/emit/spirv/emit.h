@@ -122,6 +122,8 @@ uint32_t emit_pointer(struct emit *e, enum spv_class class, uint32_t type);
 
 /* Address of an argument's element 0, word of a parameter: 64 bits, read at the entry. */
 uint32_t emit_given(struct emit *e, uint32_t number);
+/* A word of the push constants behind the head. */
+uint32_t emit_push_word(struct emit *e, uint32_t number);
 uint32_t emit_thread(struct emit *e);
 uint32_t emit_group(struct emit *e, uint32_t dim);
 /* A zero that compilers do not see: they take x + 0 and x * 0 for x and 0. */
@@ -135,6 +137,11 @@ struct region emit_begin(struct emit *e, uint32_t condition);
 void emit_otherwise(struct emit *e, struct region *region);
 void emit_label(struct emit *e, uint32_t label);
 void emit_end(struct emit *e, const struct region *region);
+
+/* ---- space.c ---- */
+
+/* Finds the workgroup's space: from here on emit_given and emit_group are of that. */
+void emit_space(struct emit *e);
 
 /* ---- value.c, convert.c: one lane's value of an instruction, from its operands' ids ---- */
 

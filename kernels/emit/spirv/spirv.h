@@ -10,6 +10,13 @@
  *          12   uint32_t 0         which is read: zeros that a compiler must not see come from here
  *          16   the block itself, where `inside`; else its device address, a multiple of 16
  *
+ * Of a module with `spaces` each space has such a block.  Then these stand at offset 16, as words:
+ *
+ *    SPIRV_RECORDS  device address of the blocks, one after the other
+ *    SPIRV_FIRST    of a uint32_t for each space, and one more: the groups before it
+ *    SPIRV_TABLE    of a uint32_t for each 2^shift groups: the space of the first of them
+ *    SPIRV_SHIFT    that shift
+ *
  * A workgroup is a group of the grid; `threads` x 1 x 1 of its invocations have `each` lanes.
  * Wanted of every device: shaderInt64, bufferDeviceAddress.  Floats are not contracted; NaNs,
  * signed zeros, denormals and rounding to nearest are asked for where the facts say that they can
@@ -22,6 +29,7 @@
 #include "ir/kir.h"
 
 enum { SPIRV_HEAD = 16, SPIRV_LEAST_PUSH = 24, SPIRV_ALIGN = 16 };
+enum { SPIRV_RECORDS, SPIRV_FIRST, SPIRV_TABLE, SPIRV_SHIFT, SPIRV_SPACE_WORDS };
 
 /* Facts of a device.  Zero is always right, but for the first two. */
 struct spirv_target {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include <frit/backend.h>
+#include <frit/capture.h>
 #include <frit/native.h>
 
 #include "util/plug.h"
@@ -61,6 +62,14 @@ frit_status late_wait(void *self, frit_queue *queue, uint64_t value, uint64_t ti
 frit_status late_queue_create(void *self, const frit_queue_desc *desc, frit_queue **out,
                               frit_err *err);
 void late_queue_destroy(void *self, frit_queue *queue);
+
+/* Slots of frit.capture/1: commands are copied in record, and once more for each replay. */
+frit_status late_record(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                        uint32_t stride, const frit_param *params, uint32_t n_params,
+                        uint32_t param_stride, frit_recording **out, frit_err *err);
+frit_status late_replay(void *self, frit_recording *recording, const void *block,
+                        const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err);
+void late_release(void *self, frit_recording *recording);
 
 /* Begins the thread of the first queue; `device` has its instance and inner device. */
 frit_status late_open(struct device *device, frit_err *err);

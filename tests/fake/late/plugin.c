@@ -207,9 +207,18 @@ static const void *plugin_interface(void *instance, frit_str id)
         .get = native_get,
     };
 
+    static const frit_capture_table capture = {
+        .struct_size = sizeof(frit_capture_table),
+        .record = late_record,
+        .replay = late_replay,
+        .release = late_release,
+    };
+
     (void)instance;
     if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
         return &backend;
+    if (plug_is(id, FRIT_STR(FRIT_CAPTURE_TABLE)))
+        return &capture;
     return plug_is(id, FRIT_STR(FRIT_NATIVE_TABLE)) ? &native : NULL;
 }
 

@@ -6,15 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "commands.h"
 #include "late.h"
-
-/* A launch with all that it points at. */
-struct kept_launch {
-    frit_launch launch;
-    frit_program program;
-    frit_launch_spec spec;
-    frit_variant variant;
-};
 
 enum node_kind { NODE_WRITE, NODE_READ, NODE_SUBMIT };
 
@@ -237,17 +230,26 @@ void late_queue_destroy(void *self, frit_queue *queue)
 
 /* ---- taking ---- */
 
-static struct node *make_node(struct device *device, enum node_kind kind, uint64_t bytes,
-                              frit_err *err)
+/* With its waits and `bytes` of data behind it. */
+static struct node *make_node(struct device *device, enum node_kind kind, const frit_point *waits,
+                              uint32_t n_waits, uint64_t bytes, frit_err *err)
 {
     const struct plug *plug = &device->instance->plug;
-    struct node *node = plug_alloc(plug, sizeof *node + bytes, _Alignof(max_align_t));
+    uint64_t align = _Alignof(max_align_t), before = n_waits * sizeof *waits;
+    struct node *node;
+    frit_point *copies;
 
+    before = (before + align - 1) / align * align;
+    node = plug_alloc(plug, sizeof *node + before + bytes, align);
     if (!node) {
         (void)plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory to queue a command");
         return NULL;
     }
-    *node = (struct node){.kind = kind, .data = node + 1};
+    copies = (frit_point *)(void *)(node + 1);
+    *node = (struct node){
+        .kind = kind, .waits = copies, .n_waits = n_waits, .data = (char *)copies + before};
+    if (n_waits)
+        memcpy(copies, waits, n_waits * sizeof *waits);
     return node;
 }
 
@@ -282,49 +284,25 @@ static frit_status check_waits(struct device *device, const frit_point *waits, u
     return status;
 }
 
-/* Memory behind a node, handed out from its beginning; without `at` it is only measured. */
-struct room {
-    char *at;
-    uint64_t used;
-};
-
-/* A copy of `bytes` bytes (`from` NULL: room for them), NULL while it is measured or where there
- * are none. */
-static void *keep(struct room *room, const void *from, uint64_t bytes)
-{
-    void *copy = room->at && bytes ? room->at + room->used : NULL;
-
-    if (copy && from)
-        memcpy(copy, from, bytes);
-    room->used +=
-        (bytes + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
-    return copy;
-}
-
 static frit_status transfer(struct device *device, enum node_kind kind, const frit_transfer *how,
                             const void *from, void *into, uint64_t *value, frit_err *err)
 {
     frit_status status = check_waits(device, how->waits, how->n_waits, err);
-    uint64_t bytes = how->n_waits * sizeof *how->waits;
-    struct room room = {0};
     struct node *node;
 
     if (status)
         return status;
-    keep(&room, how->waits, bytes);
-    node = make_node(device, kind, room.used + (from ? how->bytes : 0), err);
+    node = make_node(device, kind, how->waits, how->n_waits, from ? how->bytes : 0, err);
     if (!node)
         return FRIT_NO_HOST_MEMORY;
-    room = (struct room){.at = node->data};
-    node->waits = keep(&room, how->waits, bytes);
-    node->n_waits = how->n_waits;
     node->transfer = *how;
     node->transfer.queue = NULL;
     node->transfer.waits = NULL;
     node->transfer.n_waits = 0;
-    node->data = from ? room.at + room.used : into;
     if (from)
         memcpy(node->data, from, how->bytes);
+    else
+        node->data = into;
     return take(queue_of(device, how->queue), node, value, err);
 }
 
@@ -342,77 +320,82 @@ frit_status late_read(void *self, const frit_transfer *from, void *into, uint64_
 
 /* ---- submit ---- */
 
-static const frit_launch *keep_launch(struct room *room, const frit_launch *from)
+/* What a submit or a replay is given: the queue, and what it waits for. */
+struct call {
+    frit_queue *queue;
+    const frit_point *waits;
+    uint32_t n_waits;
+};
+
+/* A node of copies, with what a replay gives of them where `recording` is not NULL. */
+static frit_status submit(const struct call *call, const frit_cmd *cmds, uint32_t count,
+                          uint32_t stride, const frit_recording *recording, const void *block,
+                          uint64_t *value, frit_err *err)
 {
-    struct kept_launch *kept = keep(room, &(struct kept_launch){.launch = *from}, sizeof *kept);
-    void *args = keep(room, from->args, (uint64_t)from->n_args * from->arg_stride);
-    void *scalars = keep(room, from->scalars, from->n_scalars * sizeof *from->scalars);
-    void *bounds = keep(room, from->bounds, from->n_bounds * sizeof *from->bounds);
-    void *derived = keep(room, from->derived, from->n_derived * sizeof *from->derived);
+    struct device *device = call->queue->device;
+    frit_status status = check_waits(device, call->waits, call->n_waits, err);
+    struct room room = {0};
+    struct node *node;
 
-    if (!kept)
-        return NULL;
-    kept->launch.args = args;
-    kept->launch.scalars = scalars;
-    kept->launch.bounds = bounds;
-    kept->launch.derived = derived;
-    if (from->program) {
-        kept->program = *from->program;
-        kept->launch.program = &kept->program;
-    }
-    if (from->spec) {
-        kept->spec = *from->spec;
-        kept->launch.spec = &kept->spec;
-    }
-    if (from->variant) {
-        memcpy(&kept->variant, from->variant,
-               offsetof(frit_variant, bytes) + from->variant->n_bytes);
-        kept->launch.variant = &kept->variant;
-    }
-    return &kept->launch;
-}
-
-/* All commands with what they point at. */
-static frit_cmd *keep_commands(struct room *room, const frit_cmd *cmds, uint32_t count,
-                               uint32_t stride)
-{
-    frit_cmd *copies = keep(room, NULL, count * sizeof *copies);
-
-    for (uint32_t i = 0; i < count; i++) {
-        const void *at = (const char *)cmds + (size_t)i * stride;
-        const frit_cmd *from = at;
-        const frit_launch *launch = from->launch ? keep_launch(room, from->launch) : NULL;
-
-        if (!copies)
-            continue;
-        copies[i] = *from;
-        copies[i].launch = launch;
-    }
-    return copies;
+    if (status)
+        return status;
+    commands_keep(&room, cmds, count, stride);
+    node = make_node(device, NODE_SUBMIT, call->waits, call->n_waits, room.used, err);
+    if (!node)
+        return FRIT_NO_HOST_MEMORY;
+    room = (struct room){.at = node->data};
+    node->cmds = commands_keep(&room, cmds, count, stride);
+    node->n_cmds = count;
+    if (recording)
+        recording_put_all(node->cmds, recording, block);
+    return take(call->queue, node, value, err);
 }
 
 frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
                         uint32_t stride, const frit_point *waits, uint32_t n_waits, uint64_t *value,
                         frit_err *err)
 {
-    struct device *device = self;
-    frit_status status = check_waits(device, waits, n_waits, err);
-    struct room room = {0};
-    struct node *node;
+    const struct call call = {queue_of(self, queue), waits, n_waits};
 
-    if (status)
-        return status;
-    keep_commands(&room, cmds, count, stride);
-    keep(&room, waits, n_waits * sizeof *waits);
-    node = make_node(device, NODE_SUBMIT, room.used, err);
-    if (!node)
-        return FRIT_NO_HOST_MEMORY;
-    room = (struct room){.at = node->data};
-    node->cmds = keep_commands(&room, cmds, count, stride);
-    node->n_cmds = count;
-    node->waits = keep(&room, waits, n_waits * sizeof *waits);
-    node->n_waits = n_waits;
-    return take(queue_of(device, queue), node, value, err);
+    return submit(&call, cmds, count, stride, NULL, NULL, value, err);
+}
+
+/* ---- frit.capture/1 ---- */
+
+frit_status late_record(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                        uint32_t stride, const frit_param *params, uint32_t n_params,
+                        uint32_t param_stride, frit_recording **out, frit_err *err)
+{
+    struct device *device = self;
+    const struct plug *plug = &device->instance->plug;
+    struct room room = {0};
+
+    *out = NULL;
+    (void)recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
+    room.at = plug_alloc(plug, room.used, _Alignof(max_align_t));
+    if (!room.at)
+        return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a recording");
+    room.used = 0;
+    *out = recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
+    (*out)->queue = queue_of(device, queue);
+    return FRIT_OK;
+}
+
+frit_status late_replay(void *self, frit_recording *recording, const void *block,
+                        const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
+{
+    const struct call call = {recording->queue, waits, n_waits};
+
+    (void)self;
+    return submit(&call, recording->cmds, recording->n_cmds, sizeof *recording->cmds, recording,
+                  block, value, err);
+}
+
+void late_release(void *self, frit_recording *recording)
+{
+    struct device *device = self;
+
+    plug_free(&device->instance->plug, recording);
 }
 
 frit_status late_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,

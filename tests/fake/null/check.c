@@ -82,7 +82,7 @@ static frit_status add_launch(struct device *device, struct ranges *ranges,
 
         status = add_range(device, ranges, range, err);
     }
-    return status;
+    return status ? status : derived_check(device, launch, err);
 }
 
 static frit_status add_command(struct device *device, struct ranges *ranges, const frit_cmd *cmd,
@@ -92,10 +92,16 @@ static frit_status add_command(struct device *device, struct ranges *ranges, con
     struct range from = {cmd->src, cmd->src_offset, cmd->src_offset + cmd->bytes, command, false};
     frit_status status = FRIT_OK;
 
+    if (cmd->kind == FRIT_CMD_TIMESTAMP)
+        to.end = to.first + sizeof(uint64_t);
     if (cmd->kind == FRIT_CMD_COPY)
         status = add_range(device, ranges, from, err);
-    if (!status && (cmd->kind == FRIT_CMD_COPY || cmd->kind == FRIT_CMD_FILL))
+    if (!status && cmd->kind == FRIT_CMD_TIMESTAMP)
         status = add_range(device, ranges, to, err);
+    if (!status && (cmd->kind == FRIT_CMD_COPY || cmd->kind == FRIT_CMD_FILL)) {
+        status = add_range(device, ranges, to, err);
+        derived_written(device, cmd->dst, cmd->dst_offset, cmd->bytes);
+    }
     if (cmd->kind == FRIT_CMD_LAUNCH)
         status = program_check(device->instance, cmd->launch, err);
     if (!status && (cmd->kind == FRIT_CMD_LAUNCH || cmd->kind == FRIT_CMD_DISPATCH))
@@ -107,7 +113,8 @@ static frit_status check_form(struct device *device, const frit_cmd *cmd, frit_e
 {
     uint32_t n = cmd->pattern_bytes;
 
-    if (cmd->kind < FRIT_CMD_COPY || cmd->kind > FRIT_CMD_DISPATCH)
+    if (cmd->kind < FRIT_CMD_COPY || cmd->kind > FRIT_CMD_TIMESTAMP ||
+        (cmd->kind == FRIT_CMD_TIMESTAMP && device->instance->options.clock == CLOCK_NONE))
         return null_fail(device->instance, err, FRIT_UNSUPPORTED, "null: command of kind %u",
                          cmd->kind);
     if (cmd->kind == FRIT_CMD_FILL &&

@@ -61,8 +61,10 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
     if (!device)
         return null_fail(instance, err, FRIT_NO_HOST_MEMORY, "no memory to open null:0");
     *device = (struct device){.instance = instance};
+    derived_open(&device->derivations);
     status = queue_open(&device->queue, device, err);
     if (status) {
+        derived_close(&device->derivations);
         null_free(instance, device);
         return status;
     }
@@ -75,6 +77,7 @@ void device_close(void *self)
     struct device *device = self;
 
     queue_close(&device->queue, device);
+    derived_close(&device->derivations);
     null_free(device->instance, device);
 }
 
@@ -129,6 +132,7 @@ void buffer_free(void *self, frit_memory *memory)
 
     if (!memory)
         return;
+    derived_written(self, memory, 0, memory->bytes);
     null_uncount(instance, NULL_COUNT_memory_now, 1);
     null_uncount(instance, NULL_COUNT_bytes_now, memory->bytes);
     null_free(instance, memory);

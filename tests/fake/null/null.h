@@ -11,6 +11,7 @@
 #include <frit/backend.h>
 #include <frit/fuser.h>
 #include <frit/plugin.h>
+#include <frit/profile.h>
 
 #define NULL_VERSION "1.0"
 
@@ -40,6 +41,9 @@ struct fault {
     uint64_t nth; /* from 1 on */
 };
 
+/* How the counter of TIMESTAMPs goes. */
+enum null_clock { CLOCK_STEADY, CLOCK_BACKWARDS, CLOCK_NONE };
+
 struct options {
     bool has_memory; /* no: buffers hold nothing, what is read is 0 */
     bool is_mapped;  /* the host gets pointers */
@@ -58,6 +62,8 @@ struct options {
     int64_t compile_ms;
     uint32_t fuse_ops;
     uint32_t n_fusers;
+    enum null_clock clock;
+    bool derive;     /* programs derive memory from their first input */
     frit_str refuse; /* the host's, as long as the instance */
     struct fault call;
     struct fault launch;
@@ -133,8 +139,16 @@ struct queue {
     uint32_t n_failures;
 };
 
+/* What is derived from operands, see derived.c. */
+struct derivations {
+    pthread_mutex_t lock;
+    struct record *list;
+    uint64_t n, capacity;
+};
+
 struct device {
     struct instance *instance;
+    struct derivations derivations;
     struct queue queue;
     uint64_t n_launches; /* taken; only submit uses it */
 };
@@ -158,6 +172,12 @@ void *native_get(void *self, frit_memory *memory, frit_str name);
 /* Whether the range lies in the buffer. */
 bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes);
 
+/* ---- the clock ---- */
+
+/* Ticks of TIMESTAMPs now. */
+uint64_t null_ticks(const struct device *device);
+frit_status device_clock(void *self, frit_clock *out, frit_err *err);
+
 /* ---- the queue ---- */
 
 frit_status queue_open(struct queue *queue, struct device *device, frit_err *err);
@@ -179,6 +199,16 @@ const frit_cmd *cmd_at(const frit_cmd *cmds, uint32_t stride, uint32_t i);
  * that leave their buffers, or that are no launches of ours.  option.check */
 frit_status check_commands(struct device *device, const frit_cmd *cmds, uint32_t count,
                            uint32_t stride, frit_err *err);
+
+/* ---- what is derived from operands; option.derive ---- */
+
+void derived_open(struct derivations *all);
+void derived_close(struct derivations *all);
+/* FRIT_INVALID for a launch that is to find what nobody derived. */
+frit_status derived_check(struct device *device, const frit_launch *launch, frit_err *err);
+/* These bytes change, or are gone. */
+void derived_written(struct device *device, const frit_memory *memory, uint64_t first,
+                     uint64_t bytes);
 
 /* ---- programs and fusers ---- */
 

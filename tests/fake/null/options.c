@@ -38,6 +38,10 @@ static bool status_find(const char *name, frit_status *out)
 #include <frit/status.def>
     };
 
+    if (name[0] >= '1' && name[0] <= '9') {
+        *out = (frit_status)strtol(name, NULL, 10);
+        return true;
+    }
     for (size_t i = 1; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i].name, name) == 0) {
             *out = names[i].status;
@@ -176,10 +180,14 @@ frit_status options_read(struct instance *instance, frit_err *err)
                        .table = host->get_interface(host->self, FRIT_STR(FRIT_HOST_OPTIONS)),
                        .err = err};
     struct options *o = &instance->options;
-    frit_str memory;
+    frit_str memory, clock;
 
     memory = read_str(&r, FRIT_STR("memory"));
     o->has_memory = !str_is(memory, "none");
+    clock = read_str(&r, FRIT_STR("clock"));
+    o->clock = str_is(clock, "none")        ? CLOCK_NONE
+               : str_is(clock, "backwards") ? CLOCK_BACKWARDS
+                                            : CLOCK_STEADY;
     o->opaque = read_bool(&r, FRIT_STR("opaque"));
     o->is_mapped = str_is(memory, "host") && !o->opaque;
     o->no_suballoc = read_bool(&r, FRIT_STR("no_suballoc"));
@@ -197,6 +205,7 @@ frit_status options_read(struct instance *instance, frit_err *err)
     o->compiles = o->gate || o->compile_ms >= 0;
     o->fuse_ops = (uint32_t)read_i64(&r, FRIT_STR("fuse_ops"));
     o->n_fusers = (uint32_t)read_i64(&r, FRIT_STR("fusers"));
+    o->derive = read_bool(&r, FRIT_STR("derive"));
     o->refuse = read_str(&r, FRIT_STR("refuse"));
     o->fail_ops = read_str(&r, FRIT_STR("fail_ops"));
     read_fault(&r, FRIT_STR("fail_call"), call_parse, &o->call);

@@ -109,7 +109,7 @@ static const void *host_table(const frit_host_root *host, frit_str id, uint32_t 
 static frit_status plugin_open(const frit_host_root *host, void **out, frit_err *err)
 {
     const frit_host_core *core =
-        host_table(host, FRIT_STR(FRIT_HOST_CORE), FRIT_END_OF(frit_host_core, mem_free));
+        host_table(host, FRIT_STR(FRIT_HOST_CORE), FRIT_END_OF(frit_host_core, now_ns));
     struct instance *instance;
     frit_status status;
 
@@ -161,6 +161,9 @@ static const frit_backend backend = {
     .kernel_unload = kernel_unload,
 };
 
+static const frit_profile_table profile = {.struct_size = sizeof(frit_profile_table),
+                                           .clock = device_clock};
+
 static const frit_native_table native = {.struct_size = sizeof(frit_native_table),
                                          .get = native_get};
 
@@ -185,16 +188,18 @@ static const void *plugin_interface(void *instance, frit_str id)
         frit_str id;
         const void *table;
     } tables[] = {
-        {TEXT(FRIT_BACKEND), &backend},
-        {TEXT(FRIT_FUSER_TABLE), &fusers},
-        {TEXT(FRIT_NATIVE_TABLE), &native},
-        {TEXT(NULL_STATS), &stats},
+        {TEXT(FRIT_BACKEND), &backend},       {TEXT(FRIT_FUSER_TABLE), &fusers},
+        {TEXT(FRIT_NATIVE_TABLE), &native},   {TEXT(NULL_STATS), &stats},
+        {TEXT(FRIT_PROFILE_TABLE), &profile},
     };
 
-    (void)instance;
+    const struct instance *self = instance;
+
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         if (tables[i].id.len == id.len && memcmp(tables[i].id.ptr, id.ptr, id.len) == 0)
-            return tables[i].table;
+            return tables[i].table == &profile && self->options.clock == CLOCK_NONE
+                       ? NULL
+                       : tables[i].table;
     return NULL;
 }
 

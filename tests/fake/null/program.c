@@ -151,6 +151,20 @@ static frit_status write_outputs(const struct program *program, const frit_signa
     return FRIT_OK;
 }
 
+static void write_derived(const frit_signature *sig, frit_launch_spec *out)
+{
+    static const frit_derived_spec first = {.tag = 1, .bytes = 256};
+
+    if (!sig->n_in || !sig_arg(sig, 0)->dtype)
+        return;
+    for (uint32_t d = 0; d < sig_arg(sig, 0)->rank; d++)
+        if (sig_arg(sig, 0)->dims[d] == 0)
+            return;
+    out->n_derived = 1;
+    out->derived_stride = sizeof first;
+    out->derived = &first;
+}
+
 static frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
                                    frit_launch_spec *out, frit_variant *variant, frit_err *err)
 {
@@ -167,6 +181,8 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
         return null_fail(program->instance, err, FRIT_UNSUPPORTED,
                          "null: the sizes of %u arguments are too many for a variant",
                          sig->n_in + sig->n_out);
+    if (options->derive)
+        write_derived(sig, out);
     if (program->cover.n_out)
         status = write_outputs(program, sig, out, err);
     if (status)

@@ -14,7 +14,7 @@
 
 #include "null.h"
 
-enum work_kind { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_BARRIER };
+enum work_kind { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_BARRIER, WORK_TIMESTAMP };
 
 /* A command with addresses. */
 struct work {
@@ -36,10 +36,15 @@ struct node {
 
 /* ---- doing ---- */
 
-static void work_run(const struct work *work)
+static void work_run(const struct device *device, const struct work *work)
 {
     if (!work->to)
         return;
+    if (work->kind == WORK_TIMESTAMP) {
+        const uint64_t ticks = null_ticks(device);
+
+        memcpy(work->to, &ticks, sizeof ticks);
+    }
     if (work->kind == WORK_COPY)
         memmove(work->to, work->from, work->bytes);
     else if (work->kind == WORK_FILL)
@@ -66,14 +71,15 @@ static void shuffle(struct work *work, uint32_t n, uint64_t *state)
     }
 }
 
-/* Another order between each two BARRIERs. */
+/* Another order between each two BARRIERs or TIMESTAMPs. */
 static void node_permute(struct node *node, uint64_t seed)
 {
     uint64_t state = (seed + node->value) * 0x9e3779b97f4a7c15ull | 1;
     uint32_t first = 0;
 
     for (uint32_t i = 0; i <= node->n_work; i++)
-        if (i == node->n_work || node->work[i].kind == WORK_BARRIER) {
+        if (i == node->n_work || node->work[i].kind == WORK_BARRIER ||
+            node->work[i].kind == WORK_TIMESTAMP) {
             shuffle(node->work + first, i - first, &state);
             first = i + 1;
         }
@@ -87,12 +93,14 @@ static void pause_ns(uint64_t ns)
         ;
 }
 
-static void node_run(struct node *node, const struct options *options)
+static void node_run(const struct device *device, struct node *node)
 {
+    const struct options *options = &device->instance->options;
+
     if (options->permute)
         node_permute(node, options->seed);
     for (uint32_t i = 0; i < node->n_work; i++)
-        work_run(&node->work[i]);
+        work_run(device, &node->work[i]);
 }
 
 /* ---- the thread ---- */
@@ -146,7 +154,7 @@ static void *queue_main(void *arg)
 
         pause_ns(stop ? 0 : options->latency_ns + (crosses ? options->transfer_ns : 0));
         was_transfer = node->is_transfer;
-        node_run(node, options);
+        node_run(device, node);
         pthread_mutex_lock(&device->queue.lock);
         queue_reach(&device->queue, node->value);
         pthread_mutex_unlock(&device->queue.lock);
@@ -279,7 +287,7 @@ static void tally(struct device *device, uint64_t value, const frit_cmd *cmds, u
     static const enum null_counter counters[] = {
         [FRIT_CMD_COPY] = NULL_COUNT_copies,       [FRIT_CMD_FILL] = NULL_COUNT_fills,
         [FRIT_CMD_LAUNCH] = NULL_COUNT_launches,   [FRIT_CMD_BARRIER] = NULL_COUNT_barriers,
-        [FRIT_CMD_DISPATCH] = NULL_COUNT_launches,
+        [FRIT_CMD_DISPATCH] = NULL_COUNT_launches, [FRIT_CMD_TIMESTAMP] = NULL_COUNT_timestamps,
     };
     uint64_t n[NULL_N_COUNTERS] = {0};
 
@@ -322,7 +330,7 @@ static uint64_t queue_take(struct device *device, struct node *node, const frit_
     value = node->value = ++queue->issued;
     tally(device, value, cmds, count, stride);
     if (options->inline_queue) {
-        node_run(node, options);
+        node_run(device, node);
         queue_reach(queue, value);
         null_free(device->instance, node);
     } else {
@@ -368,6 +376,7 @@ frit_status queue_write(void *self, const frit_transfer *to, const void *from, u
     if (!node)
         return FRIT_NO_HOST_MEMORY;
     memcpy(node->work + 1, from, to->bytes);
+    derived_written(device, to->memory, to->offset, to->bytes);
     node->is_transfer = true;
     node->work[0] = (struct work){.kind = WORK_COPY,
                                   .to = address(to->memory, to->offset),
@@ -416,6 +425,9 @@ static struct work work_of(const frit_cmd *cmd)
         work.to = address(cmd->dst, cmd->dst_offset);
         work.pattern = cmd->pattern;
         work.pattern_bytes = cmd->pattern_bytes;
+    } else if (cmd->kind == FRIT_CMD_TIMESTAMP) {
+        work.kind = WORK_TIMESTAMP;
+        work.to = address(cmd->dst, cmd->dst_offset);
     } else if (cmd->kind != FRIT_CMD_BARRIER) {
         work.kind = WORK_LAUNCH;
     }
@@ -436,7 +448,7 @@ static uint64_t run_inline(struct device *device, const frit_cmd *cmds, uint32_t
     for (uint32_t i = 0; i < count; i++) {
         struct work work = work_of(cmd_at(cmds, stride, i));
 
-        work_run(&work);
+        work_run(device, &work);
     }
     queue_reach(queue, value);
     pthread_mutex_unlock(&queue->lock);

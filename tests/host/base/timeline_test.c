@@ -84,6 +84,32 @@ static void events(void **state)
     str_fini(&text);
 }
 
+/* Spans of devices have tracks of their own, which have names. */
+static void tracks(void **state)
+{
+    struct str text = {0};
+    uint64_t begun;
+
+    (void)state;
+    timeline_span(7, 10, 20, "null:0", FRIT_STR("early"));
+    timeline_track(7, FRIT_STR("null:0"));
+    assert_false(timeline_is_on());
+    assert_int_equal(timeline_start(16, NULL), FRIT_OK);
+    assert_true(timeline_is_on());
+    begun = timeline_begin();
+    timeline_track(7, FRIT_STR("null:0"));
+    timeline_span(7, begun, begun + 1500, "null:0", FRIT_STR("exp"));
+    timeline_span(7, begun + 10, begun + 5, "null:0", FRIT_STR("odd"));
+    timeline_stop(&text);
+    contains(&text, "{\"name\":\"thread_name\",\"cat\":\"\",\"ph\":\"M\",\"pid\":2,\"tid\":7,"
+                    "\"args\":{\"name\":\"null:0\"}}");
+    contains(&text, "{\"name\":\"exp\",\"cat\":\"null:0\",\"ph\":\"X\",\"pid\":2,\"tid\":7,");
+    contains(&text, "\"dur\":1.500}");
+    contains(&text, "\"dur\":0.000}"); /* an end before its start */
+    assert_int_equal(count_of(&text, "\"ph\":"), 3);
+    str_fini(&text);
+}
+
 /* Neither quotes nor line ends nor bytes of any other kind leave the string; names are cut. */
 static void any_text_is_a_string(void **state)
 {
@@ -171,9 +197,13 @@ static void without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(off_records_nothing),   cmocka_unit_test(events),
-        cmocka_unit_test(any_text_is_a_string),  cmocka_unit_test(what_is_too_much_is_counted),
-        cmocka_unit_test(writers_and_a_stopper), cmocka_unit_test(without_memory),
+        cmocka_unit_test(off_records_nothing),
+        cmocka_unit_test(events),
+        cmocka_unit_test(tracks),
+        cmocka_unit_test(any_text_is_a_string),
+        cmocka_unit_test(what_is_too_much_is_counted),
+        cmocka_unit_test(writers_and_a_stopper),
+        cmocka_unit_test(without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static void refuses_with_line_and_reason(void **state)
          "decompose poison fallback trace timeline artefacts artefact_bytes x-ANY; did you mean "
          "'device'?"},
         {"[stream]\ndevice = cpu\n",
-         ":2: [stream] has no key 'device'; allowed: max_ops single x-ANY"},
+         ":2: [stream] has no key 'device'; allowed: max_ops single queues capture x-ANY"},
         {"[frit]\nconfig_version = 2\n",
          ":2: [frit] config_version: '2' is not allowed; allowed: 1"},
         {"[stream]\nmax_ops = 0\n",

@@ -127,14 +127,18 @@ static frit_status describe(void *self, frit_program_info *out, frit_err *err)
         {.struct_size = sizeof(frit_candidate), .identity = {"second", 6}},
         {.struct_size = sizeof(frit_candidate), .identity = {"third", 5}},
     };
-    const struct driver_program *program = self;
+    struct driver_program *program = self;
 
     (void)err;
     assert_true(program->n_candidates <= sizeof(candidates) / sizeof(candidates[0]));
     out->n_ops = program->n_ops ? program->n_ops : 1;
     out->n_candidates = program->n_candidates;
     out->candidate_stride = sizeof(candidates[0]);
-    out->candidates = candidates;
+    for (uint32_t i = 0; i < 3; i++) {
+        program->candidates[i] = candidates[i];
+        program->candidates[i].numeric_class = program->numeric[i];
+    }
+    out->candidates = program->candidates;
     out->serial = &program->serial;
     return FRIT_OK;
 }
@@ -241,9 +245,11 @@ static frit_status prepare_neg(struct driver *driver, const frit_signature *sig,
         arrays->output.strided = 1;
         memcpy(arrays->output.strides, driver->out_strides, sig->args[1].rank * sizeof(int64_t));
     }
+    out->n_phases = driver->phase.group[0] > 0;
+    out->phases = &driver->phase;
     variant->n_bytes = 1;
     variant->bytes[0] = 7;
-    return driver->needs_compile ? FRIT_PREPARE_NEEDS_COMPILE : driver->odd_answer;
+    return driver->needs_compile ? FRIT_PREPARE_NEEDS_COMPILE : FRIT_OK;
 }
 
 static frit_status prepare(void *self, uint32_t candidate, const frit_signature *sig,
@@ -267,6 +273,8 @@ static frit_status prepare(void *self, uint32_t candidate, const frit_signature 
     if (program->refuse >> candidate & 1 ||
         (!program->n_ops && program->op == driver->refuse_prepare))
         return fail(err, FRIT_UNSUPPORTED, "not this shape");
+    if (driver->odd_answer && !program->n_ops && program->op == FRIT_OP_neg)
+        return driver->odd_answer;
     arrays = arrays_create(program, sig, out);
     if (!arrays)
         return fail_memory(err, sizeof(*arrays));
@@ -317,12 +325,22 @@ static frit_status record(void *self, const frit_launch *launch, frit_cmd *cmds,
     cmds[1].kind = FRIT_CMD_DISPATCH;
     cmds[1].launch = launch;
     cmds[1].kernel = self;
+    memcpy(cmds[1].grid, ((struct driver_program *)self)->driver->phase.grid, sizeof(cmds[1].grid));
+    memcpy(cmds[1].group, ((struct driver_program *)self)->driver->phase.group,
+           sizeof(cmds[1].group));
     return FRIT_OK;
+}
+
+static int32_t priority_of(void *self, uint32_t candidate, const frit_signature *sig)
+{
+    (void)sig;
+    return ((struct driver_program *)self)->priority[candidate];
 }
 
 #define SLOTS                                                                            \
     .struct_size = sizeof(frit_program_table), .describe = describe, .compile = compile, \
-    .destroy = destroy, .spec_release = spec_release, .generation = generation
+    .destroy = destroy, .spec_release = spec_release, .generation = generation,          \
+    .priority = priority_of
 
 static const frit_program_table table = {SLOTS, .prepare = prepare};
 static const frit_program_table foreign_table = {SLOTS, .prepare = prepare, .record = record};
@@ -486,6 +504,29 @@ static void run(const struct driver_program *program, const frit_launch *launch)
     }
 }
 
+/* What is derived is a digest of the operand. */
+static void derive(struct driver *driver, const frit_launch *launch, uint32_t index)
+{
+    const frit_derived_spec *spec = &launch->spec->derived[index];
+    const frit_derived *derived = &launch->derived[index];
+    const frit_arg *arg = &launch->args[spec->arg];
+    const unsigned char *from = (const unsigned char *)arg->memory + arg->offset;
+    unsigned char *at = (unsigned char *)derived->memory + derived->offset;
+    uint64_t digest = spec->tag * 0x9e3779b97f4a7c15u;
+
+    for (uint64_t i = 0; i < arg->extent; i++)
+        digest = (digest ^ from[i]) * 0x100000001b3u;
+    assert_true(spec->bytes >= sizeof(digest));
+    driver->derived_fills += derived->fill && derived->memory;
+    if (derived->fill) {
+        memset(at, 0x55, spec->bytes);
+        memcpy(at, &digest, sizeof(digest));
+    } else if (memcmp(at, &digest, sizeof(digest)) != 0) {
+        driver->derived_stale++;
+    }
+    driver->last_content = arg->content_id;
+}
+
 static void launch_one(struct driver *driver, const frit_launch *launch)
 {
     struct driver_program *program = launch->program->self;
@@ -506,7 +547,7 @@ static void launch_one(struct driver *driver, const frit_launch *launch)
         memset((char *)launch->workspace + launch->workspace_offset, 0x77,
                launch->spec->workspace_bytes);
     for (uint32_t i = 0; i < launch->n_derived; i++)
-        driver->derived_fills += launch->derived[i].fill && launch->derived[i].memory;
+        derive(driver, launch, i);
     run(program, launch);
 }
 
@@ -545,7 +586,7 @@ static uint32_t touches_of(const frit_cmd *cmd, uint32_t index, struct touched *
                                     launch->spec->workspace_bytes, true, index};
     for (uint32_t i = 0; i < launch->n_derived; i++)
         out[n++] = (struct touched){(char *)launch->derived[i].memory + launch->derived[i].offset,
-                                    launch->spec->derived[i].bytes, true, index};
+                                    launch->spec->derived[i].bytes, launch->derived[i].fill, index};
     return n;
 }
 
@@ -720,6 +761,7 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
                                    .keep_bytes = 1 << 20,
                                    .decompose = driver->decompose,
                                    .poison = driver->poison,
+                                   .capture = true,
                                    .store_bytes = 1 << 20,
                                    .registry = &driver->registry,
                                    .seed = &driver->seed,
@@ -743,6 +785,10 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
     driver->plugin.instance = driver;
     driver->info.caps = (driver->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0) |
                         (driver->host_visible ? FRIT_CAP_HOST_VISIBLE : 0);
+    driver->info.max_bindings = driver->max_bindings;
+    driver->info.max_binding = driver->max_binding;
+    driver->info.max_group = driver->max_group;
+    driver->info.max_grid[1] = driver->max_grid;
     driver->info.n_heaps = 1;
     driver->info.heap_stride = sizeof(driver->heap);
     driver->info.heaps = &driver->heap;

@@ -33,11 +33,14 @@ struct driver_program {
     const int *out; /* the register of each output */
     /* Script. */
     uint32_t n_candidates;
-    uint32_t refuse;           /* bit: this candidate refuses every signature */
-    uint64_t alias;            /* inputs of output 0, a bit each */
-    uint64_t workspace;        /* bytes that a block wants */
-    bool relayout_first;       /* candidate 0 wants operand 0 in other strides, then refuses */
-    frit_status submit_status; /* of each submit with a launch of it */
+    uint32_t numeric[3]; /* class of each candidate */
+    int32_t priority[3];
+    frit_candidate candidates[3]; /* filled by describe */
+    uint32_t refuse;              /* bit: this candidate refuses every signature */
+    uint64_t alias;               /* inputs of output 0, a bit each */
+    uint64_t workspace;           /* bytes that a block wants */
+    bool relayout_first;          /* candidate 0 wants operand 0 in other strides, then refuses */
+    frit_status submit_status;    /* of each submit with a launch of it */
     /* What happened. */
     uint32_t prepares, launches, last_candidate;
     uint32_t specs;       /* not released yet; none is left at destroy */
@@ -81,6 +84,9 @@ struct driver {
     bool is_lost;                           /* each call says that, and not why */
     void (*on_tell)(struct driver *driver); /* in a wait that tells a failure */
     bool inline_queue;
+    frit_phase phase; /* of prepare and record; all zero: prepare gives none */
+    uint32_t max_bindings, max_group, max_grid;
+    uint64_t max_binding;
     bool refuse_assigned; /* prepare does not take outputs that are PREASSIGNED */
 
     /* What happened. */
@@ -100,6 +106,8 @@ struct driver {
     uint64_t last_tail; /* of operand 0 of the last launch */
     bool workspace_was_zero;
     uint32_t derived_fills;
+    uint32_t derived_stale; /* said to be valid, and not derived from what the operand holds */
+    uint64_t last_content;  /* of the operand that memory was derived from last */
 
     uint64_t timeline;
     frit_failure failures[8]; /* values grow, and in one the commands */

@@ -91,6 +91,59 @@ static void test_the_next_candidate_takes_over(void **state)
     bench_close(&b);
 }
 
+/* The highest priority of those whose numbers the user allows; the first one is always allowed. */
+static void test_classes_and_priorities_choose_the_candidate(void **state)
+{
+    static const struct {
+        uint32_t allowed, runs;
+    } rows[] = {{FRIT_NUMERIC_EXACT, 0},
+                {FRIT_NUMERIC_REORDERED, 1},
+                {FRIT_NUMERIC_REDUCED, 2},
+                {FRIT_NUMERIC_RELAXED, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct driver driver = {0};
+        struct program *program;
+        struct driver_program *script;
+        struct bench b;
+        uint32_t y;
+
+        open_block(&b, &driver, false, &program, &y);
+        script = bench_script(program);
+        script->n_candidates = 3;
+        script->numeric[0] = FRIT_NUMERIC_RELAXED;
+        script->numeric[1] = FRIT_NUMERIC_REORDERED;
+        script->numeric[2] = FRIT_NUMERIC_REDUCED;
+        script->priority[0] = -7;
+        script->priority[2] = 5;
+        b.device->config.numeric_class = rows[i].allowed;
+        bench_run(&b);
+        bench_expect(&b, y, -60);
+        assert_int_equal(script->last_candidate, rows[i].runs);
+        bench_close(&b);
+    }
+}
+
+/* Then the block's ops run by themselves. */
+static void test_recorded_grids_have_limits(void **state)
+{
+    (void)state;
+    for (uint32_t lanes = 64; lanes <= 65; lanes++) {
+        struct driver driver = {.phase = {{1, 4, 1}, {lanes, 1, 1}}, .max_group = 64};
+        struct program *program;
+        struct bench b;
+        uint32_t y;
+
+        open_block(&b, &driver, true, &program, &y);
+        bench_run(&b);
+        if (lanes == 64)
+            bench_expect(&b, y, -60);
+        assert_int_equal(driver.dispatches, lanes == 64);
+        bench_close(&b);
+    }
+}
+
 /* All ops by themselves, and the refusal is remembered. */
 static void test_a_refused_block_runs_op_by_op(void **state)
 {
@@ -334,6 +387,8 @@ int main(void)
         cmocka_unit_test(test_a_block_is_one_launch),
         cmocka_unit_test(test_copies_for_a_refused_candidate_are_not_made),
         cmocka_unit_test(test_the_next_candidate_takes_over),
+        cmocka_unit_test(test_classes_and_priorities_choose_the_candidate),
+        cmocka_unit_test(test_recorded_grids_have_limits),
         cmocka_unit_test(test_a_refused_block_runs_op_by_op),
         cmocka_unit_test(test_new_generations_are_asked_again),
         cmocka_unit_test(test_a_program_that_fails_is_disabled),

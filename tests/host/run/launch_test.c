@@ -535,7 +535,64 @@ static void test_senseless_answers_are_refused(void **state)
     (void)state;
     expect_internal(&negative, "neg: scripted:0: prepare gives output 0 a negative stride");
     expect_internal(&absent, "neg: scripted:0: prepare derives memory from no operand");
-    expect_internal(&unknown, "neg: scripted:0: prepare answered 77, which means nothing");
+    expect_internal(&unknown, "neg: prepare returned 77, which is no status");
+}
+
+static void expect_neg(struct driver *driver)
+{
+    frit_device *device = driver_device(driver, 100);
+
+    expect_neg_transposed(neg_transposed(device));
+    device_close(device);
+}
+
+/* What a program asks for beyond what its own device declared is its driver's error. */
+static void test_grids_and_groups_have_limits(void **state)
+{
+    struct driver lanes = {.phase = {{1, 1, 1}, {32, 3, 1}}, .max_group = 95};
+    struct driver most = {.phase = {{1, 8, 1}, {32, 3, 1}}, .max_group = 96, .max_grid = 8};
+    struct driver groups = {.phase = {{1, 9, 1}, {1, 1, 1}}, .max_group = 96, .max_grid = 8};
+    struct driver one = {.phase = {{1, 1, 1}, {2, 1, 1}}};
+    struct driver huge = {.phase = {{1, 1, 1}, {UINT32_MAX, UINT32_MAX, UINT32_MAX}},
+                          .max_group = 1024};
+
+    (void)state;
+    expect_internal(&lanes, "neg: scripted:0: prepare asks for a group of 96 lanes, the device "
+                            "declared 95");
+    expect_internal(&groups, "neg: scripted:0: prepare asks for a grid of 9 groups, the device "
+                             "declared 8");
+    expect_internal(&one, "neg: scripted:0: prepare asks for a group of 2 lanes, the device "
+                          "declared 1");
+    expect_internal(&huge, "neg: scripted:0: prepare asks for a group of 18446744073709551615 "
+                           "lanes, the device declared 1024");
+    expect_neg(&most);
+}
+
+static void expect_unsupported(struct driver *driver, const char *text)
+{
+    frit_device *device = driver_device(driver, 100);
+    frit_tensor *x = make(device), *y = frit_add(x, x);
+    float out[6];
+
+    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_UNSUPPORTED);
+    assert_non_null(strstr(frit_tensor_error(y), text));
+    assert_int_equal(driver->launches, 0);
+    assert_int_equal(driver->prepares, 0);
+    frit_release(x);
+    frit_release(y);
+    device_close(device);
+}
+
+/* What the device cannot take in one launch is not asked of its programs. */
+static void test_arguments_have_limits(void **state)
+{
+    struct driver few = {.max_bindings = 2}, small = {.max_binding = 23};
+    struct driver enough = {.max_bindings = 2, .max_binding = 24};
+
+    (void)state;
+    expect_unsupported(&few, "3 arguments, 2 are the most of a launch");
+    expect_unsupported(&small, "an argument spans more than 23 bytes");
+    expect_neg(&enough);
 }
 
 static void test_support_is_told_per_row(void **state)
@@ -556,6 +613,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_senseless_answers_are_refused),
+        cmocka_unit_test(test_grids_and_groups_have_limits),
+        cmocka_unit_test(test_arguments_have_limits),
         cmocka_unit_test(test_support_is_told_per_row),
         cmocka_unit_test(test_prepare_is_asked_once_per_signature),
         cmocka_unit_test(test_compile_when_asked),

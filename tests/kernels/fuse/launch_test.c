@@ -240,7 +240,7 @@ static void test_what_is_no_launch(void **state)
 
     assert_int_equal(kernels_launch(&s->launch.launch, room, N_WORDS - 1, &launch, NULL),
                      FRIT_INTERNAL);
-    assert_int_equal(launch.n_words, N_WORDS);
+    assert_int_equal(launch.total_words, N_WORDS);
     assert_false(kernels_owns(&other));
     s->launch.launch.program = &other;
     assert_int_equal(kernels_launch(&s->launch.launch, room, N_WORDS, &launch, NULL),

@@ -297,29 +297,53 @@ void rig_bind(struct rig_launch *out, const frit_program *program, const frit_la
                                 .workspace = (frit_memory *)(void *)out->workspace};
 }
 
-void rig_run(const struct rig_launch *l)
+/* Where a kernel's argument lies that is number `place` of the launch. */
+static struct eval_arg eval_arg_of(const struct rig_launch *l, uint32_t place)
+{
+    bool workspace = place == KERNELS_WORKSPACE;
+
+    if (workspace)
+        assert_true(l->launch.spec->workspace_bytes <= sizeof(l->workspace));
+    else
+        assert_true(place < l->launch.n_args && l->args[place].memory);
+    return (struct eval_arg){.base = workspace ? l->launch.workspace : l->args[place].memory,
+                             .after = workspace ? l->launch.spec->workspace_bytes
+                                                : l->args[place].extent};
+}
+
+static void run_space(const struct rig_launch *l, const struct kernels_launch *kernel,
+                      uint32_t space)
 {
     frit_err err = {.struct_size = sizeof(err)};
     struct eval_arg args[RIG_ARGS + 1];
-    struct kernels_launch launch;
-    uint64_t words[64];
+    const uint32_t(*grid)[3] = kernel->grid;
+    uint32_t groups[1][3] = {{0, 1, 1}};
+
+    for (uint32_t i = 0; i < kernel->n_args; i++)
+        args[i] = eval_arg_of(l, kernel->args[space * kernel->n_args + i]);
+    if (kernel->first) {
+        groups[0][0] = kernel->first[space + 1] - kernel->first[space];
+        grid = (const uint32_t(*)[3])groups;
+    }
+    if (eval_run(kernel->code, kernel->words + (size_t)space * kernel->n_words, args, grid, &err))
+        fail_msg("eval: %s", err.text);
+}
+
+void rig_run(const struct rig_launch *l)
+{
+    frit_err err = {.struct_size = sizeof(err)};
+    struct kernels_launch kernel;
+    uint64_t words[RIG_WORDS];
 
     assert_true(kernels_owns(l->launch.program));
-    if (kernels_launch(&l->launch, words, 64, &launch, &err))
+    if (kernels_launch(&l->launch, words, RIG_WORDS, &kernel, &err))
         fail_msg("launch: %s", err.text);
-    assert_int_equal(launch.n_args, ((const struct kir_module *)launch.code)->n_args);
-    for (uint32_t i = 0; i < launch.n_args; i++) {
-        uint32_t place = launch.args[i];
-        bool workspace = place == KERNELS_WORKSPACE;
+    do {
+        const struct kir_module *module = kernel.code;
 
-        if (workspace)
-            assert_true(l->launch.spec->workspace_bytes <= sizeof(l->workspace));
-        else
-            assert_true(place < l->launch.n_args && l->args[place].memory);
-        args[i] = (struct eval_arg){.base = workspace ? l->launch.workspace : l->args[place].memory,
-                                    .after = workspace ? l->launch.spec->workspace_bytes
-                                                       : l->args[place].extent};
-    }
-    if (eval_run(launch.code, launch.words, args, launch.grid, &err))
-        fail_msg("eval: %s", err.text);
+        assert_int_equal(kernel.n_args, module->n_args);
+        assert_int_equal(module->spaces, kernel.first != NULL);
+        for (uint32_t space = 0; space < kernel.n_spaces; space++)
+            run_space(l, &kernel, space);
+    } while (kernels_next(&kernel));
 }

@@ -13,7 +13,7 @@
 
 /* ---- relative ops ---- */
 
-enum { RIG_OPS = 16, RIG_OPERANDS = 5, RIG_ARGS = 12 };
+enum { RIG_OPS = 96, RIG_OPERANDS = 5, RIG_ARGS = 120, RIG_WORDS = 512 };
 
 struct rig_ops {
     uint32_t n;

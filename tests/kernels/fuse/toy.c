@@ -13,7 +13,8 @@ int toy_fault;
 
 static bool knows(const struct block_op *op)
 {
-    return op->id == FRIT_OP_add || op->id == FRIT_OP_mul || op->id == FRIT_OP_neg;
+    return op->id == FRIT_OP_add || op->id == FRIT_OP_mul || op->id == FRIT_OP_neg ||
+           op->id == FRIT_OP_matmul;
 }
 
 static bool match(struct matcher *matcher, const struct block *block)

@@ -70,6 +70,7 @@ static void test_different(void **state)
     rig_sample(&m);
     kir_digest(&m, digest);
     CHANGED(m.wide = true);
+    CHANGED(m.spaces = true);
     CHANGED(m.n_params++);
     CHANGED(kir_arg(&m, FRIT_F32, KIR_READ));
     CHANGED(m.args[0].dtype = FRIT_F16);

@@ -410,7 +410,7 @@ static void test_wide(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         struct kir_module module;
         struct sched_numbers numbers = {0};
-        struct sched s = {&rig.block, &rig.sig, &rig.target, rig.extents, &module, &numbers};
+        struct sched s = {&rig.block, &rig.sig, &rig.target, rig.extents, &module, &numbers, false};
 
         for (uint32_t k = 0; k < rig.block.n_extents; k++)
             rig.extents[k + 2] = extents[i];

@@ -657,7 +657,7 @@ static void test_wide(void **state)
     for (uint32_t i = 0; i < 5; i++) {
         struct kir_module module;
         struct sched_numbers numbers = {0};
-        struct sched s = {&rig.block, &rig.sig, &rig.target, rig.extents, &module, &numbers};
+        struct sched s = {&rig.block, &rig.sig, &rig.target, rig.extents, &module, &numbers, false};
 
         rig.args[1].strides[0] = strides[i];
         kir_init(&module, "test");

@@ -366,8 +366,8 @@ uint32_t rig_match(const struct schedule *schedule, const struct block *block, b
 
 frit_status rig_build(struct rig *rig, const struct schedule *schedule)
 {
-    struct sched s = {&rig->block,  &rig->sig,    &rig->target,
-                      rig->extents, &rig->module, &rig->numbers};
+    struct sched s = {&rig->block,  &rig->sig,     &rig->target, rig->extents,
+                      &rig->module, &rig->numbers, false};
     frit_err err = ERR_INIT;
     frit_status status;
     bool open;

@@ -13,7 +13,8 @@ void rig_scarce(const struct rig *rig, const struct schedule *schedule, uint32_t
     for (long n = 0; hit; n++) {
         struct kir_module module;
         struct sched_numbers numbers = {0};
-        struct sched s = {&rig->block, &rig->sig, &rig->target, rig->extents, &module, &numbers};
+        struct sched s = {&rig->block, &rig->sig, &rig->target, rig->extents,
+                          &module,     &numbers,  false};
         frit_status status;
 
         failing_alloc_arm(n);

@@ -442,7 +442,7 @@ static void test_wide(void **state)
     for (uint32_t i = 0; i <= 3; i++) {
         struct kir_module module;
         struct sched_numbers numbers = {0};
-        struct sched s = {&rig.block, &rig.sig, &rig.target, rig.extents, &module, &numbers};
+        struct sched s = {&rig.block, &rig.sig, &rig.target, rig.extents, &module, &numbers, false};
         int64_t own = rig.args[i].strides[0];
 
         rig.args[i].strides[0] = 1ll << 31;

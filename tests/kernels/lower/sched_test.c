@@ -158,7 +158,7 @@ static void test_marks(void **state)
     struct kir_module m;
     struct sched_numbers numbers = {0};
     struct rig rig;
-    struct sched s = {&rig.block, &rig.sig, &rig.target, rig.extents, &m, &numbers};
+    struct sched s = {&rig.block, &rig.sig, &rig.target, rig.extents, &m, &numbers, false};
     struct expr e;
     uint32_t x, t, y, store;
 

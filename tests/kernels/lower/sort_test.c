@@ -221,7 +221,7 @@ static void test_many(void **state)
             rig.extents[i] = 1 << 26;
     kir_init(&module, "test");
     assert_int_equal(sched_sort.build(&(struct sched){&rig.block, &rig.sig, &rig.target,
-                                                      rig.extents, &module, &numbers},
+                                                      rig.extents, &module, &numbers, false},
                                       NULL),
                      FRIT_UNSUPPORTED);
     kir_fini(&module);

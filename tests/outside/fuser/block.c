@@ -44,6 +44,8 @@ static bool op_fits(const struct row *row, enum fuser_kind kind, const frit_op_d
     if (row->cls == FRIT_CLASS_MAP &&
         !row->map[number_kind(operand_at(op, op->in, row->decides)->dtype)])
         return false;
+    if (kind == FUSER_CHAIN)
+        return chain_takes(op);
     if (row->cls != FRIT_CLASS_REDUCE)
         return true;
     return kind == FUSER_ROW && op->attrs &&
@@ -108,11 +110,11 @@ static void mark_deaths(struct block *block, const frit_op_desc *op)
 
 /* ---- prefixes ---- */
 
-/* Whether a program can cover all ops: it knows every extent, and has not too many outputs. */
-static bool coverable(const struct block *block)
+/* Whether a program can cover all ops: it knows every extent, and has not too many arguments. */
+static bool coverable(const struct block *block, enum fuser_kind kind)
 {
     uint64_t known = 0, wanted = 0;
-    uint32_t n_out = 0;
+    uint32_t n_in = 0, n_out = 0;
 
     for (uint32_t i = 0; i < block->n_values; i++) {
         const struct block_value *value = &block->values[i];
@@ -120,9 +122,24 @@ static bool coverable(const struct block *block)
         wanted |= value->extents;
         if (value->maker == BLOCK_NONE || value->dies == BLOCK_NONE)
             known |= value->extents;
+        n_in += value->maker == BLOCK_NONE;
         n_out += value->maker != BLOCK_NONE && value->dies == BLOCK_NONE;
     }
+    if (kind == FUSER_CHAIN && n_in + n_out > CHAIN_ARGS)
+        return false;
     return known == wanted && n_out <= BLOCK_OUTPUTS;
+}
+
+/* Whether all values have the dims of the first. */
+static bool same_dims(const struct block *block)
+{
+    const struct block_value *first = &block->values[0];
+
+    for (uint32_t i = 1; i < block->n_values; i++)
+        if (block->values[i].rank != first->rank ||
+            memcmp(block->values[i].extent, first->extent, first->rank) != 0)
+            return false;
+    return true;
 }
 
 void block_push(struct block *block, enum fuser_kind kind, const frit_op_desc *op)
@@ -157,13 +174,14 @@ void block_push(struct block *block, enum fuser_kind kind, const frit_op_desc *o
         memcpy(&own->attrs, op->attrs, given < row->attrs_size ? given : row->attrs_size);
     }
     own->attrs.struct_size = row->attrs_size;
-    if (full) { /* what was added is beyond the accepted prefix and goes with the trim */
+    if (full || (kind == FUSER_CHAIN && !same_dims(block))) {
+        /* What was added is beyond the accepted prefix and goes with the trim. */
         block->closed = true;
         return;
     }
     mark_deaths(block, op);
     block->n_ops++;
-    if (coverable(block))
+    if (coverable(block, kind))
         block->accepted = block->n_ops;
 }
 

@@ -24,7 +24,8 @@ struct instance {
     const frit_host_core *core;
 };
 
-enum fuser_kind { FUSER_MAP, FUSER_ROW, FUSER_KINDS };
+/* The first two run as host functions, the last one as shaders. */
+enum fuser_kind { FUSER_MAP, FUSER_ROW, FUSER_CHAIN, FUSER_KINDS };
 
 struct block_value {
     uint32_t number; /* the host's */
@@ -67,6 +68,10 @@ void block_copy(struct block *to, const struct block *from);
 uint32_t block_args(const struct block *block, uint16_t *args, uint32_t *n_in);
 enum { BLOCK_ARGS = BLOCK_OPS * ROW_OPERANDS + BLOCK_OPS };
 
+/* Whether every operand of the op is a tensor of f32 with the result's dims, and the row one that
+ * chain_words knows. */
+bool chain_takes(const frit_op_desc *op);
+
 /* What is saved of a program: by what its block is told from others. */
 struct state {
     uint32_t magic;
@@ -90,6 +95,8 @@ struct program {
     struct block block;
 };
 
+frit_str fuser_name(enum fuser_kind kind);
+
 extern const frit_program_table program_table;
 /* The block is copied. */
 frit_status program_create(const struct instance *instance, const frit_fuser_device *device,
@@ -103,6 +110,12 @@ void machine_extents(const struct program *program, const void *dims_of_first, u
 uint64_t machine_workspace(const struct program *program, const int64_t *extents);
 /* The host function. */
 frit_status machine_run(void *program, const frit_launch *launch, frit_err *err);
+
+/* chain.c: a block that FUSER_CHAIN took, as a module of FRIT_FORMAT_SPIRV: CHAIN_LANES lanes of a
+ * group, an element each; spec.driver[0] is the number of elements.  Returns how many of the words
+ * are used. */
+enum { CHAIN_LANES = 64, CHAIN_ARGS = 32, CHAIN_WORDS = 4096 };
+uint32_t chain_words(const struct program *program, uint32_t words[CHAIN_WORDS]);
 
 extern const frit_fuser_table fuser_table;
 

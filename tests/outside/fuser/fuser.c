@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two fusers: `map` takes elementwise rows, conversions, views and what is made from nothing;
- * `row` takes reductions over one axis as well, in any order. */
+/* The fusers: `map` takes elementwise rows, conversions, views and what is made from nothing; `row`
+ * takes reductions over one axis as well, in any order; `chain` takes a few elementwise rows of f32
+ * on tensors of the same dims. */
 #include <string.h>
 
 #include "blocks.h"
@@ -15,10 +16,17 @@ struct fuser {
 static const struct {
     frit_str name;
     uint32_t quality;
+    frit_str format; /* of its kernels */
 } kinds[FUSER_KINDS] = {
-    [FUSER_MAP] = {{"map", 3}, 800},
-    [FUSER_ROW] = {{"row", 3}, 700},
+    [FUSER_MAP] = {{"map", 3}, 800, {FRIT_FORMAT_HOST_FN, sizeof(FRIT_FORMAT_HOST_FN) - 1}},
+    [FUSER_ROW] = {{"row", 3}, 700, {FRIT_FORMAT_HOST_FN, sizeof(FRIT_FORMAT_HOST_FN) - 1}},
+    [FUSER_CHAIN] = {{"chain", 5}, 1000, {FRIT_FORMAT_SPIRV, sizeof(FRIT_FORMAT_SPIRV) - 1}},
 };
+
+frit_str fuser_name(enum fuser_kind kind)
+{
+    return kinds[kind].name;
+}
 
 static struct fuser *fuser_create(const struct instance *instance, const frit_fuser_device *device,
                                   enum fuser_kind kind)
@@ -42,42 +50,50 @@ static void fuser_destroy(void *self)
         fuser->instance->core->mem_free(fuser->instance->host->self, self);
 }
 
-/* Blocks run where kernels can be host functions and memory has an address here. */
-static bool device_fits(const frit_fuser_device *device)
+static bool device_takes(const frit_fuser_device *device, frit_str format)
 {
-    const frit_str wanted = FRIT_STR(FRIT_FORMAT_HOST_FN);
-
-    if (device->same_plugin || !FRIT_HAS(device, frit_fuser_device, native_get) ||
-        !device->kernel_load || !device->kernel_unload || !device->native_get ||
-        !(device->info->caps & FRIT_CAP_HOST_VISIBLE))
-        return false;
     for (uint32_t i = 0; i < device->info->n_formats; i++) {
-        const frit_str *format = &device->info->formats[i];
+        const frit_str *taken = &device->info->formats[i];
 
-        if (format->len == wanted.len && memcmp(format->ptr, wanted.ptr, wanted.len) == 0)
+        if (taken->len == format.len && memcmp(taken->ptr, format.ptr, format.len) == 0)
             return true;
     }
     return false;
+}
+
+/* Host functions run where memory has an address here. */
+static bool device_fits(const frit_fuser_device *device, enum fuser_kind kind)
+{
+    if (device->same_plugin || !FRIT_HAS(device, frit_fuser_device, native_get) ||
+        !device->kernel_load || !device->kernel_unload || !device_takes(device, kinds[kind].format))
+        return false;
+    if (kind == FUSER_CHAIN)
+        return device->info->max_bindings == 0 || device->info->max_bindings >= CHAIN_ARGS;
+    return device->native_get && device->info->caps & FRIT_CAP_HOST_VISIBLE;
 }
 
 static frit_status fuser_prototypes(void *instance, const frit_fuser_device *device,
                                     frit_fuser *out, uint64_t stride, uint32_t capacity,
                                     uint32_t *count, frit_err *err)
 {
-    *count = device_fits(device) ? FUSER_KINDS : 0;
-    for (uint32_t kind = 0; kind < *count && kind < capacity; kind++) {
-        frit_fuser *fuser = (frit_fuser *)(void *)((char *)out + kind * stride);
+    uint32_t n = 0;
 
+    for (uint32_t kind = 0; kind < FUSER_KINDS; kind++) {
+        frit_fuser *fuser = (frit_fuser *)(void *)((char *)out + n * stride);
+
+        if (!device_fits(device, (enum fuser_kind)kind) || n++ >= capacity)
+            continue;
         fuser->prototype = fuser_create(instance, device, (enum fuser_kind)kind);
         if (!fuser->prototype) {
-            while (kind-- > 0)
-                fuser_destroy(((frit_fuser *)(void *)((char *)out + kind * stride))->prototype);
+            while (--n > 0)
+                fuser_destroy(((frit_fuser *)(void *)((char *)out + (n - 1) * stride))->prototype);
             *count = 0;
             return blocks_fail(instance, err, FRIT_NO_HOST_MEMORY, "blocks: no memory for a fuser");
         }
         fuser->version = 1;
         fuser->name = kinds[kind].name;
     }
+    *count = n;
     return FRIT_OK;
 }
 

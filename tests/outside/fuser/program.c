@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs: a block and the kernel under which the device's driver knows it.  One candidate, any
- * layout of the inputs.  Constant once made. */
+/* Programs: a block and the kernel under which the device's driver knows it.  One candidate; any
+ * layout of the inputs, but of a chain's, which are dense.  Constant once made. */
 #include <string.h>
 
 #include "blocks.h"
@@ -13,7 +13,7 @@ static frit_status program_describe(void *self, frit_program_info *out, frit_err
     out->n_candidates = 1;
     out->candidate_stride = sizeof(program->candidate);
     out->n_ops = program->block.n_ops;
-    out->name = program->kind == FUSER_MAP ? FRIT_STR("map") : FRIT_STR("row");
+    out->name = fuser_name(program->kind);
     out->candidates = &program->candidate;
     return FRIT_OK;
 }
@@ -54,19 +54,23 @@ static struct reads reads_of(const struct block *block, uint16_t value)
     return reads;
 }
 
-/* Whether the input's elements lie one for one where those of the dense output do. */
-static bool lies_like(const frit_arg_sig *in, const frit_arg_sig *out)
+static bool is_dense(const frit_arg_sig *arg)
 {
     int64_t dense = 1;
 
-    if (in->rank != out->rank || frit_dtype_bits(in->dtype) != frit_dtype_bits(out->dtype))
-        return false;
-    for (uint32_t d = in->rank; d-- > 0;) {
-        if (in->dims[d] != out->dims[d] || (in->dims[d] != 1 && in->strides[d] != dense))
+    for (uint32_t d = arg->rank; d-- > 0;) {
+        if (arg->dims[d] != 1 && arg->strides[d] != dense)
             return false;
-        dense *= in->dims[d];
+        dense *= arg->dims[d];
     }
     return true;
+}
+
+/* Whether the input's elements lie one for one where those of the dense output do. */
+static bool lies_like(const frit_arg_sig *in, const frit_arg_sig *out)
+{
+    return in->rank == out->rank && frit_dtype_bits(in->dtype) == frit_dtype_bits(out->dtype) &&
+           memcmp(in->dims, out->dims, in->rank * sizeof(*in->dims)) == 0 && is_dense(in);
 }
 
 static const frit_arg_sig *sig_at(const frit_signature *sig, uint32_t i)
@@ -98,26 +102,37 @@ static uint32_t find_aliases(const struct program *program, const frit_signature
     return n;
 }
 
-/* One piece of memory, of the spec. */
-static frit_status make_outputs(const struct program *program, const frit_signature *sig,
-                                frit_launch_spec *out, frit_err *err)
+/* ---- prepare ---- */
+
+/* What a spec points to: one piece of memory, with the outputs' aliases at the end. */
+struct answer {
+    frit_phase phase;
+    frit_output_spec outputs[];
+};
+
+static frit_status make_answer(const struct program *program, const frit_signature *sig,
+                               const frit_phase *phase, frit_launch_spec *out, frit_err *err)
 {
     const struct instance *instance = program->instance;
     uint64_t bytes = sizeof(frit_output_spec) + program->n_in * sizeof(uint32_t);
-    frit_output_spec *outputs =
-        instance->core->mem_alloc(instance->host->self, sig->n_out * bytes, 64);
-    uint32_t *inputs = (uint32_t *)(outputs + sig->n_out);
+    struct answer *answer =
+        instance->core->mem_alloc(instance->host->self, sizeof(*answer) + sig->n_out * bytes, 64);
+    uint32_t *inputs;
 
-    if (!outputs)
+    if (!answer)
         return blocks_fail(instance, err, FRIT_NO_HOST_MEMORY, "blocks: no memory for a spec");
+    inputs = (uint32_t *)(answer->outputs + sig->n_out);
+    answer->phase = *phase;
     for (uint32_t k = 0; k < sig->n_out; k++) {
-        outputs[k] = (frit_output_spec){
+        answer->outputs[k] = (frit_output_spec){
             .alias = inputs, .n_alias = find_aliases(program, sig, sig->n_in + k, inputs)};
-        inputs += outputs[k].n_alias;
+        inputs += answer->outputs[k].n_alias;
     }
+    out->n_phases = 1;
+    out->phases = &answer->phase;
     out->n_outputs = sig->n_out;
-    out->output_stride = sizeof(*outputs);
-    out->outputs = outputs;
+    out->output_stride = sizeof(*answer->outputs);
+    out->outputs = answer->outputs;
     return FRIT_OK;
 }
 
@@ -125,7 +140,29 @@ static void program_spec_release(void *self, const frit_launch_spec *spec)
 {
     const struct program *program = self;
 
-    program->instance->core->mem_free(program->instance->host->self, (void *)spec->outputs);
+    program->instance->core->mem_free(program->instance->host->self, (void *)spec->phases);
+}
+
+/* An element for each lane of a chain. */
+static frit_status prepare_chain(const struct program *program, const frit_signature *sig,
+                                 frit_launch_spec *out, frit_err *err)
+{
+    frit_phase phase = {.grid = {1, 1, 1}, .group = {CHAIN_LANES, 1, 1}};
+    uint64_t count = 1, groups;
+
+    for (uint32_t i = 0; i < program->n_args; i++)
+        if (!is_dense(sig_at(sig, i)))
+            return blocks_fail(program->instance, err, FRIT_UNSUPPORTED,
+                               "blocks: a chain of dense tensors only");
+    for (uint32_t d = 0; d < sig->args->rank; d++)
+        count *= (uint64_t)sig->args->dims[d];
+    groups = (count + CHAIN_LANES - 1) / CHAIN_LANES;
+    if (groups > INT32_MAX)
+        return blocks_fail(program->instance, err, FRIT_UNSUPPORTED,
+                           "blocks: a chain of more groups than a grid has");
+    phase.grid[0] = (uint32_t)groups;
+    out->driver[0] = count;
+    return make_answer(program, sig, &phase, out, err);
 }
 
 static frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
@@ -140,11 +177,13 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
     if (sig->flags & FRIT_MUST_UNDERSTAND)
         return blocks_fail(program->instance, err, FRIT_UNSUPPORTED,
                            "blocks: unknown flags in a signature");
+    variant->n_bytes = 0;
+    if (program->kind == FUSER_CHAIN)
+        return prepare_chain(program, sig, out, err);
     machine_extents(program, sig->args->dims, sig->arg_stride, extents);
     out->workspace_bytes = machine_workspace(program, extents);
     out->workspace_align = 8;
-    variant->n_bytes = 0;
-    return make_outputs(program, sig, out, err);
+    return make_answer(program, sig, &(frit_phase){{1, 1, 1}, {1, 1, 1}}, out, err);
 }
 
 static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
@@ -163,6 +202,7 @@ static frit_status program_record(void *self, const frit_launch *launch, struct 
                                   uint32_t capacity, uint32_t *count, frit_err *err)
 {
     const struct program *program = self;
+    const frit_phase *phase = launch->spec->phases;
 
     (void)err;
     *count = 1;
@@ -171,9 +211,9 @@ static frit_status program_record(void *self, const frit_launch *launch, struct 
     cmds[0] = (frit_cmd){.struct_size = sizeof(frit_cmd),
                          .kind = FRIT_CMD_DISPATCH,
                          .launch = launch,
-                         .kernel = program->kernel,
-                         .grid = {1, 1, 1},
-                         .group = {1, 1, 1}};
+                         .kernel = program->kernel};
+    memcpy(cmds[0].grid, phase->grid, sizeof(phase->grid));
+    memcpy(cmds[0].group, phase->group, sizeof(phase->group));
     return FRIT_OK;
 }
 
@@ -195,12 +235,25 @@ const frit_program_table program_table = {
     .spec_release = program_spec_release,
 };
 
+static frit_status load_kernel(const frit_fuser_device *device, struct program *program,
+                               frit_err *err)
+{
+    const frit_host_fn function = {
+        .struct_size = sizeof(function), .run = machine_run, .ctx = program};
+    uint32_t words[CHAIN_WORDS];
+
+    if (program->kind != FUSER_CHAIN)
+        return device->kernel_load(device->self, FRIT_STR(FRIT_FORMAT_HOST_FN), &function,
+                                   sizeof(function), &program->kernel, err);
+    return device->kernel_load(device->self, FRIT_STR(FRIT_FORMAT_SPIRV), words,
+                               chain_words(program, words) * sizeof(*words), &program->kernel, err);
+}
+
 frit_status program_create(const struct instance *instance, const frit_fuser_device *device,
                            enum fuser_kind kind, const struct block *block, frit_program *out,
                            frit_err *err)
 {
     struct program *program = instance->core->mem_alloc(instance->host->self, sizeof(*program), 64);
-    frit_host_fn function = {.struct_size = sizeof(function), .run = machine_run, .ctx = program};
     frit_status status;
 
     if (!program)
@@ -213,12 +266,12 @@ frit_status program_create(const struct instance *instance, const frit_fuser_dev
         .native_get = device->native_get,
         .candidate = {.struct_size = sizeof(frit_candidate),
                       .version = 1,
-                      .identity = FRIT_STR("interpreter")},
+                      .identity =
+                          kind == FUSER_CHAIN ? FRIT_STR("shader") : FRIT_STR("interpreter")},
     };
     block_copy(&program->block, block);
     program->n_args = block_args(block, program->args, &program->n_in);
-    status = device->kernel_load(device->self, FRIT_STR(FRIT_FORMAT_HOST_FN), &function,
-                                 sizeof(function), &program->kernel, err);
+    status = load_kernel(device, program, err);
     if (status) {
         instance->core->mem_free(instance->host->self, program);
         return status;

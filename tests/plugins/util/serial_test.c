@@ -3,6 +3,8 @@
  */
 #include <string.h>
 
+#include <frit/profile.h>
+
 #include "plugins/rig.h"
 
 static int open_rig(void **state)
@@ -108,14 +110,15 @@ static void refused_submits_run_nothing(void **state)
     struct rig *rig = *state;
     const frit_alloc_desc desc = {sizeof desc, 0, 16, 64};
     frit_allocation memory = {.struct_size = sizeof memory};
-    frit_cmd bad[5], cmds[2];
+    frit_cmd bad[6], cmds[2];
     uint64_t value;
 
     assert_int_equal(rig->backend->alloc(rig->device, &desc, &memory, &rig->err), FRIT_OK);
     memset(memory.host_pointer, 7, 16);
     memset(bad, 0, sizeof bad);
     bad[0] = (frit_cmd){.kind = 77};
-    bad[1] = (frit_cmd){.kind = FRIT_CMD_TIMESTAMP, .dst = memory.memory};
+    bad[1] = (frit_cmd){.kind = FRIT_CMD_TIMESTAMP, .dst = memory.memory, .dst_offset = 4};
+    bad[5] = (frit_cmd){.kind = FRIT_CMD_TIMESTAMP, .dst = memory.memory, .dst_offset = 16};
     bad[2] =
         (frit_cmd){.kind = FRIT_CMD_FILL, .dst = memory.memory, .bytes = 16, .pattern_bytes = 3};
     bad[3] = (frit_cmd){.kind = FRIT_CMD_FILL,
@@ -125,15 +128,47 @@ static void refused_submits_run_nothing(void **state)
                         .pattern_bytes = 1};
     bad[4] =
         (frit_cmd){.kind = FRIT_CMD_COPY, .dst = memory.memory, .src = memory.memory, .bytes = 17};
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         cmds[0] = (frit_cmd){
             .kind = FRIT_CMD_FILL, .dst = memory.memory, .bytes = 16, .pattern_bytes = 1};
         cmds[1] = bad[i];
         assert_int_equal(rig->backend->submit(rig->device, NULL, cmds, 2, sizeof *cmds, NULL, 0,
                                               &value, &rig->err),
-                         i < 2 ? FRIT_UNSUPPORTED : FRIT_INVALID);
+                         i < 1 ? FRIT_UNSUPPORTED : FRIT_INVALID);
         assert_int_equal(((char *)memory.host_pointer)[0], 7);
     }
+    rig->backend->free(rig->device, memory.memory);
+}
+
+/* Ticks are of the clock's time, and go on from one command to the next. */
+static void timestamps(void **state)
+{
+    struct rig *rig = *state;
+    const frit_alloc_desc desc = {sizeof desc, 0, 24, 64};
+    const frit_profile_table *profile =
+        rig->plugin->get_interface(rig->instance, FRIT_STR(FRIT_PROFILE_TABLE));
+    frit_allocation memory = {.struct_size = sizeof memory};
+    frit_clock before = {.struct_size = sizeof before}, after = before;
+    frit_cmd cmds[3];
+    const uint64_t *ticks;
+    uint64_t value;
+
+    assert_non_null(profile);
+    assert_int_equal(rig->backend->alloc(rig->device, &desc, &memory, &rig->err), FRIT_OK);
+    for (uint32_t i = 0; i < 3; i++)
+        cmds[i] = (frit_cmd){.struct_size = sizeof cmds[i],
+                             .kind = FRIT_CMD_TIMESTAMP,
+                             .dst = memory.memory,
+                             .dst_offset = 8 * i};
+    assert_int_equal(profile->clock(rig->device, &before, &rig->err), FRIT_OK);
+    assert_int_equal(
+        rig->backend->submit(rig->device, NULL, cmds, 3, sizeof *cmds, NULL, 0, &value, &rig->err),
+        FRIT_OK);
+    assert_int_equal(profile->clock(rig->device, &after, &rig->err), FRIT_OK);
+    assert_int_equal(before.valid_bits, 64);
+    ticks = memory.host_pointer;
+    assert_true(before.ticks <= ticks[0] && ticks[0] <= ticks[1] && ticks[1] <= ticks[2] &&
+                ticks[2] <= after.ticks);
     rig->backend->free(rig->device, memory.memory);
 }
 
@@ -160,7 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cap_holds),         cmocka_unit_test(memory_that_is_not_there),
         cmocka_unit_test(fill_and_copy),         cmocka_unit_test(refused_submits_run_nothing),
-        cmocka_unit_test(transfers_stay_inside),
+        cmocka_unit_test(transfers_stay_inside), cmocka_unit_test(timestamps),
     };
 
     return cmocka_run_group_tests(tests, open_rig, close_rig);

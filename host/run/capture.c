@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/capture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "device/retired.h"
+
+/* What a driver keeps of a command, in bytes: the host cannot know. */
+enum { DRIVER_BYTES = 1024 };
+
+/* A parameter of eight bytes: where it stands in the launches, and in the block. */
+struct number {
+    const void *from;
+    uint64_t at;
+};
+
+/* One that is a place. */
+struct place {
+    struct buffer *const *now;
+    uint64_t first, at;
+};
+
+/* Memory derived from an operand: a launch that fills it is not one that finds it, and knows the
+ * contents by their number. */
+struct derived {
+    const struct bound_derived *use;
+    uint64_t content;
+    bool fill;
+};
+
+/* A recording, for as long as launches in flight may need it. */
+struct recorded {
+    struct retired_entry retired; /* first */
+    frit_device *device;
+    frit_recording *handle;
+    uint32_t queue;
+};
+
+struct captured_submit {
+    bool tried;
+    uint32_t n_cmds;
+    struct recorded *recorded; /* NULL: it is submitted */
+    uint64_t *block;
+    struct number *numbers;
+    struct place *places;
+    struct derived *derived;
+    frit_param *params; /* while it is recorded */
+    uint32_t n_numbers, numbers_capacity, n_places, places_capacity, n_params, params_capacity;
+    uint32_t n_derived, derived_capacity;
+    uint64_t block_bytes;
+};
+
+struct capture {
+    struct captured_submit *submits; /* by first launch */
+    uint32_t n_launches;
+};
+
+/* ---- life ---- */
+
+static void release(struct retired_entry *entry)
+{
+    struct recorded *recorded = (struct recorded *)entry;
+
+    recorded->device->capture->release(recorded->device->self, recorded->handle);
+    free(recorded);
+}
+
+static void drop(struct captured_submit *submit)
+{
+    if (submit->recorded)
+        retired_add(submit->recorded->device, &submit->recorded->retired);
+    free(submit->block);
+    free(submit->numbers);
+    free(submit->places);
+    free(submit->derived);
+    free(submit->params);
+    *submit = (struct captured_submit){.tried = true};
+}
+
+void capture_destroy(struct capture *capture)
+{
+    if (!capture)
+        return;
+    for (uint32_t i = 0; i < capture->n_launches; i++)
+        drop(&capture->submits[i]);
+    free(capture->submits);
+    free(capture);
+}
+
+uint64_t capture_bytes(const struct capture *capture)
+{
+    uint64_t bytes = 0;
+
+    if (!capture)
+        return 0;
+    for (uint32_t i = 0; i < capture->n_launches; i++) {
+        const struct captured_submit *submit = &capture->submits[i];
+
+        if (submit->recorded)
+            bytes += submit->block_bytes + submit->numbers_capacity * sizeof(*submit->numbers) +
+                     submit->places_capacity * sizeof(*submit->places) +
+                     submit->derived_capacity * sizeof(*submit->derived) +
+                     (uint64_t)submit->n_cmds * DRIVER_BYTES;
+    }
+    return bytes + sizeof(*capture) + capture->n_launches * sizeof(*capture->submits);
+}
+
+static struct capture *capture_create(uint32_t n_launches)
+{
+    struct capture *capture = calloc(1, sizeof(*capture));
+
+    if (!capture)
+        return NULL;
+    capture->n_launches = n_launches;
+    capture->submits = calloc(n_launches, sizeof(*capture->submits));
+    if (capture->submits)
+        return capture;
+    free(capture);
+    return NULL;
+}
+
+/* ---- parameters ---- */
+
+/* False without memory, as all that follow. */
+static bool add_param(struct captured_submit *submit, uint32_t command, uint32_t kind,
+                      uint32_t index, uint64_t bytes)
+{
+    if (!array_grow(&submit->params, &submit->params_capacity, submit->n_params, 1,
+                    sizeof(*submit->params)))
+        return false;
+    submit->params[submit->n_params++] =
+        (frit_param){.command = command, .kind = kind, .index = index, .at = submit->block_bytes};
+    submit->block_bytes += bytes;
+    return true;
+}
+
+static bool add_number(struct captured_submit *submit, uint32_t command, uint32_t kind,
+                       uint32_t index, const void *from)
+{
+    if (!array_grow(&submit->numbers, &submit->numbers_capacity, submit->n_numbers, 1,
+                    sizeof(*submit->numbers)))
+        return false;
+    submit->numbers[submit->n_numbers++] = (struct number){from, submit->block_bytes};
+    return add_param(submit, command, kind, index, sizeof(uint64_t));
+}
+
+static bool add_place(struct captured_submit *submit, uint32_t command, uint32_t kind,
+                      uint32_t index, struct buffer *const *now, uint64_t first)
+{
+    if (!array_grow(&submit->places, &submit->places_capacity, submit->n_places, 1,
+                    sizeof(*submit->places)))
+        return false;
+    submit->places[submit->n_places++] = (struct place){now, first, submit->block_bytes};
+    return add_param(submit, command, kind, index, sizeof(frit_place));
+}
+
+static bool add_scalars(struct captured_submit *submit, const struct bound_launch *l,
+                        uint32_t command)
+{
+    bool ok = true;
+
+    for (uint32_t u = 0; u < l->n_updates; u++) {
+        const struct bound_scalars *w = &l->updates[u];
+
+        for (uint32_t i = w->scalar; i < w->scalar + w->count.n_scalars && ok; i++)
+            ok = add_number(submit, command, FRIT_PARAM_SCALAR, i, &l->scalars[i].bits);
+        for (uint32_t i = w->bound; i < w->bound + w->count.n_bounds && ok; i++)
+            ok = add_number(submit, command, FRIT_PARAM_BOUND, i, &l->bounds[i]);
+    }
+    return ok;
+}
+
+/* The workspace's place, NULL where there is none. */
+static const struct bound_ref *workspace_of(const struct bound_launch *l)
+{
+    return l->launch.workspace ? &l->spaces[0] : NULL;
+}
+
+/* What is kept beside its operand lies where it was found, or is filled. */
+static bool add_derived(struct captured_submit *submit, const struct bound_launch *l,
+                        uint32_t command)
+{
+    uint32_t space = !!workspace_of(l);
+
+    for (uint32_t i = 0; i < l->launch.n_derived; i++) {
+        const struct bound_derived *use = &l->derived[i];
+        struct buffer *const *now = use->kept ? &use->memory : l->spaces[space++].now;
+
+        if (!array_grow(&submit->derived, &submit->derived_capacity, submit->n_derived, 1,
+                        sizeof(*submit->derived)) ||
+            !add_place(submit, command, FRIT_PARAM_DERIVED, i, now, 0))
+            return false;
+        submit->derived[submit->n_derived++] = (struct derived){use, use->content, use->fill};
+    }
+    return true;
+}
+
+static bool add_places(struct captured_submit *submit, const struct bound_launch *l,
+                       uint32_t command)
+{
+    const struct bound_ref *workspace = workspace_of(l);
+    bool ok = add_derived(submit, l, command);
+
+    for (uint32_t i = 0; i < l->launch.n_args && ok; i++) {
+        if (l->args[i].now)
+            ok = add_place(submit, command, FRIT_PARAM_ARG, i, l->args[i].now, l->args[i].first);
+    }
+    if (workspace)
+        ok = ok && add_place(submit, command, FRIT_PARAM_WORKSPACE, 0, workspace->now, 0);
+    return ok;
+}
+
+/* A FILL is that of the next launch's workspace.  False too where there are commands that programs
+ * recorded. */
+static bool add_params(struct captured_submit *submit, const struct bound_launch *l,
+                       const frit_cmd *cmds, uint32_t count)
+{
+    bool ok = true;
+
+    for (uint32_t i = 0; i < count && ok; i++) {
+        if (cmds[i].kind == FRIT_CMD_FILL) {
+            ok = add_place(submit, i, FRIT_PARAM_DST, 0, workspace_of(l)->now, 0);
+        } else if (cmds[i].kind == FRIT_CMD_LAUNCH && cmds[i].launch == &l->launch) {
+            ok = add_scalars(submit, l, i) && add_places(submit, l, i) &&
+                 add_number(submit, i, FRIT_PARAM_COOKIE, 0, &l->launch.cookie);
+            l++;
+        } else {
+            ok = cmds[i].kind == FRIT_CMD_BARRIER;
+        }
+    }
+    return ok;
+}
+
+/* ---- recording ---- */
+
+static frit_status record(struct captured_submit *submit, const struct replay_range *range,
+                          const frit_cmd *cmds, uint32_t count)
+{
+    struct recorded *recorded = calloc(1, sizeof(*recorded));
+    frit_status st;
+
+    submit->block =
+        calloc(submit->block_bytes / sizeof(*submit->block) + 1, sizeof(*submit->block));
+    if (!recorded || !submit->block) {
+        free(recorded);
+        return FRIT_NO_HOST_MEMORY;
+    }
+    *recorded = (struct recorded){
+        .retired.destroy = release, .device = range->device, .queue = range->queue};
+    st = device_record(range->device, range->queue, cmds, count, submit->params, submit->n_params,
+                       &recorded->handle);
+    if (st)
+        free(recorded);
+    else
+        submit->recorded = recorded;
+    return st;
+}
+
+void capture_record(struct bound_plan *bound, const struct replay_range *range,
+                    const frit_cmd *cmds, uint32_t count)
+{
+    uint32_t from = range->from;
+    struct captured_submit *submit;
+
+    if (!range->device->capture || bound->n_replays < CAPTURE_AFTER || from == range->end)
+        return;
+    if (!bound->capture)
+        bound->capture = capture_create(bound->n_launches);
+    if (!bound->capture || bound->capture->submits[from].tried)
+        return;
+    submit = &bound->capture->submits[from];
+    submit->tried = true;
+    submit->n_cmds = count;
+    if (!add_params(submit, &bound->launches[from], cmds, count) ||
+        record(submit, range, cmds, count)) {
+        drop(submit);
+        return;
+    }
+    free(submit->params);
+    submit->params = NULL;
+    submit->params_capacity = 0;
+    bound->grew = true;
+}
+
+/* ---- replaying ---- */
+
+bool capture_fits(const struct bound_plan *bound, uint32_t from)
+{
+    const struct captured_submit *submit;
+
+    if (!bound->capture)
+        return false;
+    submit = &bound->capture->submits[from];
+    for (uint32_t i = 0; i < submit->n_derived; i++) {
+        const struct derived *derived = &submit->derived[i];
+
+        if (derived->use->fill != derived->fill || derived->use->content != derived->content)
+            return false;
+    }
+    return submit->recorded;
+}
+
+frit_status capture_replay(struct bound_plan *bound, const struct replay_range *range,
+                           uint64_t *point, frit_err *err)
+{
+    const struct captured_submit *submit = &bound->capture->submits[range->from];
+    char *block = (char *)submit->block;
+
+    for (uint32_t i = 0; i < submit->n_numbers; i++)
+        memcpy(block + submit->numbers[i].at, submit->numbers[i].from, sizeof(uint64_t));
+    for (uint32_t i = 0; i < submit->n_places; i++) {
+        const struct place *place = &submit->places[i];
+        const struct buffer *buffer = *place->now;
+
+        *(frit_place *)(void *)(block + place->at) =
+            (frit_place){buffer->handle, buffer->offset + place->first};
+    }
+    return device_replay(
+        range->device,
+        &(struct device_replay){submit->recorded->handle, submit->recorded->queue, submit->block},
+        range->after, point, err);
+}
+
+void capture_drop(struct bound_plan *bound, uint32_t from)
+{
+    drop(&bound->capture->submits[from]);
+}
