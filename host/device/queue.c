@@ -364,7 +364,21 @@ uint64_t device_submits(const frit_device *device)
     return sum;
 }
 
-/* ---- submitting; under the queue's lock ---- */
+/* ---- locks ---- */
+
+static void enter(struct device_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    atomic_store_explicit(&queue->inside, (uint64_t)pthread_self(), memory_order_relaxed);
+}
+
+static void leave(struct device_queue *queue)
+{
+    atomic_store_explicit(&queue->inside, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* ---- submitting; inside the queue's lock ---- */
 
 /* What of `after` has to be waited for; returns how many. */
 static uint32_t gather_waits(const frit_device *device, uint32_t queue, const struct points *after,
@@ -443,7 +457,7 @@ frit_status device_submit(frit_device *device, uint32_t queue, const frit_cmd *c
     frit_status st;
     uint32_t n;
 
-    pthread_mutex_lock(&own->lock);
+    enter(own);
     n = gather_waits(device, queue, after, waits);
     st = fail_from(err,
                    device->backend->submit(device->self, own->handle, cmds, count, sizeof(*cmds),
@@ -454,7 +468,7 @@ frit_status device_submit(frit_device *device, uint32_t queue, const frit_cmd *c
         note_call(device, queue, after, n, value);
         note_submit(device, queue, value);
     }
-    pthread_mutex_unlock(&own->lock);
+    leave(own);
     if (profiled)
         profile_end(device->profile, st >= 0 ? *point : 0);
     return end_submit(device, st, begun, "submit", err);
@@ -471,12 +485,12 @@ frit_status device_record(frit_device *device, uint32_t queue, const frit_cmd *c
     frit_status st;
 
     *out = NULL;
-    pthread_mutex_lock(&own->lock);
+    enter(own);
     st = fail_from(&err,
                    device->capture->record(device->self, own->handle, cmds, count, sizeof(*cmds),
                                            params, n_params, sizeof(*params), out, &err),
                    "record");
-    pthread_mutex_unlock(&own->lock);
+    leave(own);
     timeline_end(begun, "device", str_of("record"));
     if (st < 0 && st != FRIT_UNSUPPORTED)
         log_write(FRIT_LOG_WARN, "stream", "%s: record: %s", device->name, err.text);
@@ -492,7 +506,7 @@ frit_status device_replay(frit_device *device, const struct device_replay *repla
     frit_status st;
     uint32_t n;
 
-    pthread_mutex_lock(&own->lock);
+    enter(own);
     n = gather_waits(device, replay->queue, after, waits);
     st = fail_from(err,
                    device->capture->replay(device->self, replay->recording, replay->block, waits, n,
@@ -503,34 +517,63 @@ frit_status device_replay(frit_device *device, const struct device_replay *repla
         note_call(device, replay->queue, after, n, value);
         note_submit(device, replay->queue, value);
     }
-    pthread_mutex_unlock(&own->lock);
+    leave(own);
     return end_submit(device, st, begun, "replay", err);
 }
 
 /* ---- transfers ---- */
 
-/* Takes the lock of a queue: this one, or one that is free. */
-static uint32_t enter_any(frit_device *device, uint32_t queue)
+/* Takes the lock of a queue: this one, or one that is free.  A driver's submit may call back: its
+ * thread has the lock, and *again is true. */
+static uint32_t enter_any(frit_device *device, uint32_t queue, bool *again)
 {
+    struct device_queue *own = &device->queues[queue];
+
+    *again = false;
     for (uint32_t i = 0; i < device->n_queues && device->n_queues > 1; i++) {
         uint32_t q = (queue + i) % device->n_queues;
 
-        if (!pthread_mutex_trylock(&device->queues[q].lock))
+        if (!pthread_mutex_trylock(&device->queues[q].lock)) {
+            atomic_store_explicit(&device->queues[q].inside, (uint64_t)pthread_self(),
+                                  memory_order_relaxed);
             return q;
+        }
     }
-    pthread_mutex_lock(&device->queues[queue].lock);
+    *again = atomic_load_explicit(&own->inside, memory_order_relaxed) == (uint64_t)pthread_self();
+    if (!*again)
+        enter(own);
     return queue;
 }
 
-/* After a call behind `waits` that was made inside the lock. */
-static frit_status leave(frit_device *device, uint32_t queue, const frit_transfer *transfer,
-                         const struct points *after, frit_status st, uint64_t *point, frit_err *err)
+/* A transfer that is made, and what is known of it. */
+struct transfer_call {
+    frit_transfer *transfer;
+    const struct points *after;
+    uint32_t queue;
+    bool again;
+    frit_point waits[QUEUES_MAX];
+};
+
+static void begin_transfer(struct transfer_call *call, frit_device *device, uint32_t queue,
+                           frit_transfer *transfer, const struct points *after)
+{
+    call->transfer = transfer;
+    call->after = after;
+    call->queue = enter_any(device, queue, &call->again);
+    transfer->queue = device->queues[call->queue].handle;
+    transfer->waits = call->waits;
+    transfer->n_waits = gather_waits(device, call->queue, after, call->waits);
+}
+
+static frit_status end_transfer(const struct transfer_call *call, frit_device *device,
+                                frit_status st, uint64_t *point, frit_err *err)
 {
     if (!st) {
-        note_call(device, queue, after, transfer->n_waits, *point);
-        *point = point_of(queue, *point);
+        note_call(device, call->queue, call->after, call->transfer->n_waits, *point);
+        *point = point_of(call->queue, *point);
     }
-    pthread_mutex_unlock(&device->queues[queue].lock);
+    if (!call->again)
+        leave(&device->queues[call->queue]);
     if (st)
         device_explain_loss(device, err);
     return st;
@@ -539,27 +582,21 @@ static frit_status leave(frit_device *device, uint32_t queue, const frit_transfe
 frit_status device_write(frit_device *device, uint32_t queue, frit_transfer *to, const void *from,
                          const struct points *after, uint64_t *point, frit_err *err)
 {
-    frit_point waits[QUEUES_MAX];
+    struct transfer_call call;
     frit_status st;
 
-    queue = enter_any(device, queue);
-    to->queue = device->queues[queue].handle;
-    to->waits = waits;
-    to->n_waits = gather_waits(device, queue, after, waits);
+    begin_transfer(&call, device, queue, to, after);
     st = fail_from(err, device->backend->write(device->self, to, from, point, err), "write");
-    return leave(device, queue, to, after, st, point, err);
+    return end_transfer(&call, device, st, point, err);
 }
 
 frit_status device_read(frit_device *device, uint32_t queue, frit_transfer *from, void *into,
                         const struct points *after, uint64_t *point, frit_err *err)
 {
-    frit_point waits[QUEUES_MAX];
+    struct transfer_call call;
     frit_status st;
 
-    queue = enter_any(device, queue);
-    from->queue = device->queues[queue].handle;
-    from->waits = waits;
-    from->n_waits = gather_waits(device, queue, after, waits);
+    begin_transfer(&call, device, queue, from, after);
     st = fail_from(err, device->backend->read(device->self, from, into, point, err), "read");
-    return leave(device, queue, from, after, st, point, err);
+    return end_transfer(&call, device, st, point, err);
 }

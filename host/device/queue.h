@@ -25,6 +25,7 @@ struct device_queue {
     /* Written with each submit, apart from what is only read. */
     _Alignas(64) pthread_mutex_t lock; /* the contract wants one call at a time */
     frit_queue *handle;                /* NULL: the device's first one */
+    atomic_uint_least64_t inside;      /* thread that has the lock, 0: none */
     atomic_uint_least64_t submits;     /* how many; written under the lock */
     atomic_uint_least64_t last_value;  /* submitted */
     atomic_uint_least64_t reached;
