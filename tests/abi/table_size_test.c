@@ -28,7 +28,7 @@ static char folder[] = "/tmp/frit-table-size-XXXXXX";
 /* ---- what there is to resize ---- */
 
 /* What a plugin offers; 0: any. */
-enum { DRIVER = 1, FUSERS = 2, OPS = 4, RECORDS = 8, ENGINE = 16 };
+enum { DRIVER = 1, FUSERS = 2, OPS = 4, RECORDS = 8, ENGINE = 16, CLOCK = 32 };
 
 struct table {
     const char *name;
@@ -63,7 +63,7 @@ static const struct table plugin_tables[] = {
     REQUIRED(FRIT_BACKEND, DRIVER, frit_backend, op_program),
     REQUIRED(FRIT_FUSER_TABLE, FUSERS, frit_fuser_table, finish),
     REQUIRED(FRIT_NATIVE_TABLE, DRIVER, frit_native_table, get),
-    REQUIRED(FRIT_PROFILE_TABLE, DRIVER, frit_profile_table, clock),
+    REQUIRED(FRIT_PROFILE_TABLE, CLOCK, frit_profile_table, clock),
     REQUIRED(FRIT_OPS_TABLE, OPS, frit_ops_table, ops),
     REQUIRED(FRIT_CAPTURE_TABLE, RECORDS, frit_capture_table, release),
     REQUIRED(FRIT_COLLECTIVE_TABLE, ENGINE, frit_collective_table, wait),
@@ -90,11 +90,11 @@ struct resized {
 };
 
 static const struct resized plugins[] = {
-    {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS, true, false},
-    {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS, false, false},
-    {"reference", REFERENCE, "reference:0", DRIVER, false, true},
+    {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS | CLOCK, true, false},
+    {"null", NULL_PLUGIN, "null:0", DRIVER | FUSERS | CLOCK, false, false},
+    {"reference", REFERENCE, "reference:0", DRIVER | CLOCK, false, true},
     {"reference", LATE, "reference:0", DRIVER | RECORDS, false, true},
-    {"cpu", CPU, "cpu:0", DRIVER | FUSERS, false, true},
+    {"cpu", CPU, "cpu:0", DRIVER | FUSERS | CLOCK, false, true},
     {"org.frit.blocks", BLOCKS, "reference:0", FUSERS, false, true},
     {"fake-ops", CUSTOM_OPS, "reference:0", OPS, false, true},
     {"fake-collective", COLLECTIVE, "reference:0", ENGINE, false, true},

@@ -226,7 +226,8 @@ static void test_every_call_fails_once(void **state)
     (void)state;
     fail_every(times);
     for (size_t i = 0; i < N_CALLS; i++) {
-        if (!times[i] && !strstr(calls[i], "_state"))
+        /* Programs are not saved here, and nobody measures. */
+        if (!times[i] && !strstr(calls[i], "_state") && strcmp(calls[i], "clock") != 0)
             fail_msg("%s was never called", calls[i]);
     }
 }

@@ -11,9 +11,9 @@
  * points to wait for.
  *
  * After FRIT_TIMEOUT everything goes on as before.  After FRIT_DEVICE_LOST a driver touches no
- * memory of the caller any more (none that `read` was to fill either), every wait returns
- * FRIT_DEVICE_LOST at once, free and destroy still work, and the device can only be closed; opening
- * it again, which may find it repaired, is the reset. */
+ * memory of the caller any more (none that `read` was to fill either), every wait for a value
+ * that was not reached returns FRIT_DEVICE_LOST at once, free and destroy still work, and the
+ * device can only be closed; opening it again, which may find it repaired, is the reset. */
 #ifndef FRIT_BACKEND_H
 #define FRIT_BACKEND_H
 
@@ -163,8 +163,8 @@ typedef struct frit_cmd {
     uint32_t struct_size;
     uint32_t kind;             /* FRIT_CMD_* */
     const frit_launch *launch; /* LAUNCH; DISPATCH: its args, scalars, bounds, workspace, cookie */
-    frit_memory *dst;          /* COPY, FILL; TIMESTAMP: gets 8 bytes, the ticks when all commands
-                                * before it had ended */
+    frit_memory *dst;          /* COPY, FILL; TIMESTAMP: gets 8 bytes at a multiple of 8, the ticks
+                                * when all commands before it had ended */
     uint64_t dst_offset;
     frit_memory *src; /* COPY */
     uint64_t src_offset;
@@ -177,22 +177,24 @@ typedef struct frit_cmd {
     uint32_t group[3];   /* DISPATCH: lanes of a group per axis */
 } frit_cmd;
 
-/* What wait reports beside its status: the first command that failed behind {value, command} as the
- * caller gave them, up to the value waited for; failures are in the order of values and, in a
- * submit, of commands.  Every call that asks for a failure is told it; once a call gave its place
- * or a later one, a driver may forget it.  A driver without room for more failures may merge one
- * into the last that it keeps: it then tells that one's status and cookie, with `command`
- * FRIT_ALL_COMMANDS, for all values from the first to the last merged, the smallest that was asked
- * for. */
+/* What wait reports beside its status, FRIT_TIMEOUT included: the first command that failed behind
+ * the place {value, command} that the caller gives, up to the value waited for.  Failures are in
+ * the order of values and, in a submit, of commands; one is told only when none before it can come
+ * any more.  Every call that asks for a failure is told it; once a call gave its place or a later
+ * one, a driver may forget it.  A driver without room for more may merge a failure into the last
+ * that it keeps, and has then one for all values from the first to the last merged: it tells that
+ * one's status and cookie, FRIT_ALL_COMMANDS, and the smallest of these values that is behind the
+ * caller's place, so that the next call is told the next value. */
 typedef struct frit_failure {
     uint32_t struct_size;
     frit_status status; /* of the command; FRIT_OK: none failed, the rest is as it was given */
-    uint64_t value;     /* in: the caller knows of failures up to it; out: what the command was to
+    uint64_t value;     /* in: the caller knows of failures before it; out: what the command was to
                          * reach */
     uint64_t cookie;    /* of the launch, 0 if not a launch */
-    uint32_t command;   /* number of the command in its submit, from 1; in: those of `value` up to
-                         * it are known.  FRIT_ALL_COMMANDS out: the driver does not know more,
-                         * and each command of `value` behind the cookie's may have failed, too */
+    uint32_t command;   /* number of the command in its submit, from 1.  In: of `value` those up to
+                         * it are known, with 0 or FRIT_ALL_COMMANDS all.  FRIT_ALL_COMMANDS out:
+                         * the driver does not know more, and each command of `value` behind the
+                         * cookie's may have failed, too */
     uint32_t reserved;
 } frit_failure;
 
@@ -213,6 +215,32 @@ typedef struct frit_host_fn {
     void *ctx;
 } frit_host_fn;
 
+/* Format of kernel_load: a compute shader, for devices of Vulkan 1.2.  The bytes are the words of a
+ * SPIR-V module of version 1.0 to 1.5 in this machine's byte order, copied by kernel_load.  It has
+ * one entry point, GLCompute "main"; LocalSize, which each DISPATCH gives as its group, not the
+ * built-in WorkgroupSize; the addressing model PhysicalStorageBuffer64; no descriptors; and only
+ * capabilities of the device.  Of those Shader, Int64 and PhysicalStorageBufferAddresses are
+ * everywhere, as are groups of 128 lanes along x or y.  FRIT_UNSUPPORTED: not on this device;
+ * FRIT_INVALID: on none.  What else a module does is its author's to get right.
+ *
+ * Its push constants are a frit_spirv_push.  At the address `words` are, in this order, of 64 bits
+ * each and to be read only:
+ *
+ *    driver[0..3]  of the launch spec
+ *    workspace     its address, 0 without one
+ *    args          for each its address of element 0, 0 for one without memory
+ *    layouts       for each argument its dims, then its strides: 2 * rank words
+ *    derived       for each its address, then `fill`
+ *    scalars       their bits
+ *    bounds */
+#define FRIT_FORMAT_SPIRV "spirv/1"
+
+typedef struct frit_spirv_push {
+    uint32_t base[3]; /* to add to WorkgroupId: the device runs a large grid in parts */
+    uint32_t reserved;
+    uint64_t words; /* device address, a multiple of 16 */
+} frit_spirv_push;
+
 /* ---- opening ---- */
 
 /* An object of the application that a device is to use in place of one of its own, under a name of
@@ -226,8 +254,9 @@ typedef struct frit_open_params {
     uint32_t struct_size;
     uint32_t n_natives; /* a name that the driver does not know is FRIT_UNSUPPORTED */
     const frit_native_object *natives;
-    /* [any] +nonblock  To be called by the driver, at any time and from any thread but inside of a
-     * slot, when it learns that the device is lost; `why` is borrowed.  NULL: nobody listens. */
+    /* [any] +nonblock  To be called by the driver, from any thread but inside of a slot, when it
+     * learns that the device is lost; `why` is borrowed.  Not once device_close, or a device_open
+     * that failed, has returned: these wait for a call under way.  NULL: nobody listens. */
     void (*lost)(void *ctx, const frit_err *why);
     void *ctx;
 } frit_open_params;
@@ -315,6 +344,7 @@ FRIT_STATIC_ASSERT(sizeof(frit_device_info) == 320, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_cmd) == 104, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_failure) == 32, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_host_fn) == 24, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_spirv_push) == 24, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_open_params, ctx) == 32, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, kernel_unload) == 136, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, heap_budget) == 160, "0.2");

@@ -25,9 +25,11 @@ enum {
     FRIT_PARAM_COOKIE = 8     /* of the launch: a uint64_t */
 };
 
-/* With the alignment, and the flag FRIT_ARG_START, of the place that was recorded. */
+/* A place is at least as aligned as that of the recorded launch was said to be (`align_log2`,
+ * `workspace_align`), has its `tail`, and has or lacks FRIT_ARG_START as it did; origin, extent and
+ * strides stay. */
 typedef struct frit_place {
-    frit_memory *memory;
+    frit_memory *memory; /* NULL where there are no elements */
     uint64_t offset;
 } frit_place;
 
@@ -42,8 +44,8 @@ typedef struct frit_param {
 typedef struct frit_capture_table {
     uint32_t struct_size;
     uint32_t reserved;
-    /* [queue] +mayblock  required.  Nothing runs.  Commands and parameters are borrowed for the
-     * call, but programs, what prepare answered of them and kernels are needed until release.
+    /* [queue] +mayblock  required.  Nothing runs.  Commands, launches and parameters are borrowed
+     * for the call; programs, what specs of prepare point to and kernels are needed until release.
      * FRIT_UNSUPPORTED: submit them each time instead. */
     frit_status (*record)(void *device, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
                           uint32_t stride, const frit_param *params, uint32_t n_params,

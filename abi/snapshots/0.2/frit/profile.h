@@ -3,7 +3,8 @@
  *
  * A TIMESTAMP writes a count of ticks as a 64-bit number into device memory, when all commands
  * before it in its queue have ended and none behind it has begun.  The host reads it like any other
- * memory. */
+ * memory, behind a BARRIER or in a later call.  The host asks for the clock before it sends the
+ * first TIMESTAMP to a device, and sends none to a device without. */
 #ifndef FRIT_PROFILE_H
 #define FRIT_PROFILE_H
 
@@ -23,7 +24,8 @@ typedef struct frit_clock {
 typedef struct frit_profile_table {
     uint32_t struct_size;
     uint32_t reserved;
-    /* [any] +mayblock  required.  `device` is what device_open returned. */
+    /* [any] +mayblock  required.  `device` is what device_open returned.  FRIT_UNSUPPORTED: this
+     * one's queues take no TIMESTAMP. */
     frit_status (*clock)(void *device, frit_clock *out, frit_err *err);
 } frit_profile_table;
 

@@ -258,7 +258,9 @@ typedef struct frit_program_table {
     frit_status (*record)(void *self, const frit_launch *launch, struct frit_cmd *cmds,
                           uint32_t capacity, uint32_t *count, frit_err *err);
     /* [any] +nonblock  NULL: what specs point to lives as long as the program.  The host has
-     * forgotten a spec that prepare filled; no launch of it is pending. */
+     * forgotten a spec that prepare filled, once for each positive answer and before `destroy`; no
+     * launch of it is pending.  `compile` and `generation` are called with variants of specs that
+     * are not released only. */
     void (*spec_release)(void *self, const frit_launch_spec *spec);
     /* [any] +nonblock  NULL: always 0.  Grows when prepare or compile of this candidate and variant
      * would give better code than before; then the host asks again. */

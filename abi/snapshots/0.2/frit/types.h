@@ -69,6 +69,7 @@ typedef struct frit_str {
 typedef struct frit_memory frit_memory;       /* an allocation of a device */
 typedef struct frit_kernel frit_kernel;       /* a kernel for DISPATCH */
 typedef struct frit_queue frit_queue;         /* a queue of a device */
+typedef struct frit_group frit_group;         /* a rank's end of a group of a collective engine */
 typedef struct frit_recording frit_recording; /* commands to be replayed */
 
 /* Element types: FRIT_F32 and so on, see dtypes.def.  0 is no type. */
