@@ -134,7 +134,7 @@ static frit_status host_init(frit_host *host, const frit_host_params *params, fr
     TRY(check_options(host->conf, err));
     conf_warn(host->conf);
     TRY(timeline_open(host, err));
-    atomic_store(&host->seed.number, (uint64_t)conf_options(host->conf)->seed);
+    host->seed = (uint64_t)conf_options(host->conf)->seed;
     return registry_open(host->conf, &host->registry, err);
 }
 
@@ -185,8 +185,19 @@ void frit_host_close(frit_host *host)
 
 void frit_seed(frit_host *host, uint64_t seed)
 {
-    if (host)
-        versioned_set(&host->seed, seed);
+    if (!host)
+        return;
+    pthread_mutex_lock(&host->lock);
+    host->seed = seed;
+    for (frit_device *device = host->devices; device; device = device->next)
+        versioned_set(&device->seed, seed);
+    pthread_mutex_unlock(&host->lock);
+}
+
+void frit_device_seed(frit_device *device, uint64_t seed)
+{
+    if (device)
+        versioned_set(&device->seed, seed);
 }
 
 /* ---- devices ---- */
@@ -223,7 +234,7 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                    .decompose = options->decompose,
                                    .poison = options->poison,
                                    .host = host,
-                                   .seed = &host->seed,
+                                   .seed = host->seed,
                                    .run_orphan = stream_run_orphan};
     frit_status st;
 
@@ -357,6 +368,11 @@ void frit_device_close(frit_device *device)
 const char *frit_device_name(const frit_device *device)
 {
     return device ? device->entry->name : "";
+}
+
+uint32_t frit_device_dtype_use(const frit_device *device, uint32_t dtype)
+{
+    return device && dtype < FRIT_DTYPE_LIMIT ? device->info->dtype_use[dtype] : 0;
 }
 
 /* ---- running queues ---- */

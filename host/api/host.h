@@ -9,7 +9,7 @@
 struct frit_host {
     struct conf *conf;
     struct registry *registry;
-    struct versioned seed;
+    uint64_t seed;        /* of devices that are opened; under the lock */
     pthread_mutex_t lock; /* of the rest */
     frit_device *devices;
     frit_err error;    /* of the last failed call */

@@ -118,6 +118,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
                                                                                  : REGISTRY_USUAL);
     pthread_mutex_init(&device->lock, NULL);
     cache_init(&device->cache, config->store_bytes / 2);
+    atomic_init(&device->seed.number, config->seed);
     st = fail_from(err,
                    device->backend->device_open(entry->plugin->instance, entry->info->index,
                                                 &params, &device->self, err),

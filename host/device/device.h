@@ -37,21 +37,21 @@ struct device_config {
     uint64_t id;     /* unique in the process */
     int64_t max_ops; /* queued ops that make a stream run */
     int64_t chunk_bytes;
-    int64_t keep_bytes;           /* -1: memory_keep_bytes */
-    bool single_stream;           /* one for all threads */
-    uint32_t queues;              /* that streams are spread over, 0: by the type of device */
-    bool fusion;                  /* ops are run together */
-    bool capture;                 /* submits are recorded where the driver can */
-    uint32_t max_blocks;          /* of a search */
-    uint64_t max_explorations;    /* 0: no limit */
-    uint64_t store_bytes;         /* of known plans, half; of what `cache` has, half */
-    const char *store;            /* file of known plans, NULL: none */
-    bool store_named;             /* by the user */
-    bool compile_ahead;           /* blocks of ops do not wait for their programs */
-    uint32_t numeric_class;       /* FRIT_NUMERIC_*: the most that candidates may differ */
-    bool decompose;               /* composite ops run as core ops even where claimed */
-    bool poison;                  /* memory is filled with NaN before each use */
-    const struct versioned *seed; /* of the host */
+    int64_t keep_bytes;        /* -1: memory_keep_bytes */
+    bool single_stream;        /* one for all threads */
+    uint32_t queues;           /* that streams are spread over, 0: by the type of device */
+    bool fusion;               /* ops are run together */
+    bool capture;              /* submits are recorded where the driver can */
+    uint32_t max_blocks;       /* of a search */
+    uint64_t max_explorations; /* 0: no limit */
+    uint64_t store_bytes;      /* of known plans, half; of what `cache` has, half */
+    const char *store;         /* file of known plans, NULL: none */
+    bool store_named;          /* by the user */
+    bool compile_ahead;        /* blocks of ops do not wait for their programs */
+    uint32_t numeric_class;    /* FRIT_NUMERIC_*: the most that candidates may differ */
+    bool decompose;            /* composite ops run as core ops even where claimed */
+    bool poison;               /* memory is filled with NaN before each use */
+    uint64_t seed;             /* of random rows, until it is set */
     /* Runs what is queued in a stream whose thread has ended. */
     void (*run_orphan)(struct stream *stream);
 };
@@ -101,7 +101,8 @@ struct frit_device {
     const frit_backend *backend;
     const frit_capture_table *capture; /* NULL: submits are not recorded */
     const frit_device_info *info;
-    void *self; /* the driver's */
+    struct versioned seed; /* of random rows */
+    void *self;            /* the driver's */
     struct memory *memory;
     struct cache cache; /* of what can be made again, with half of store_bytes */
     struct programs *programs;

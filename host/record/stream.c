@@ -311,7 +311,7 @@ static void take_numbers(struct stream *stream, struct segment_call *call)
 {
     uint64_t version;
 
-    call->seed = versioned_get(stream->device->config.seed, &version);
+    call->seed = versioned_get(&stream->device->seed, &version);
     if (stream->seed_version != version) {
         stream->seed_version = version;
         stream->op_counter = 0;

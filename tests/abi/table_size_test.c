@@ -69,12 +69,13 @@ static const struct table plugin_tables[] = {
     REQUIRED(FRIT_COLLECTIVE_TABLE, ENGINE, frit_collective_table, wait),
 };
 
-/* It stays in its place, where there is no room for more. */
+/* It stays in its place, where there is no room for more.  Without spec_release what specs point to
+ * would not be given back. */
 static const struct table program_table = {FRIT_PROGRAM_TABLE,
                                            DRIVER | FUSERS,
-                                           FRIT_END_OF(frit_program_table, destroy),
+                                           FRIT_END_OF(frit_program_table, spec_release),
                                            0,
-                                           FRIT_END_OF(frit_program_table, destroy),
+                                           FRIT_END_OF(frit_program_table, spec_release),
                                            sizeof(frit_program_table),
                                            sizeof(frit_program_table)};
 

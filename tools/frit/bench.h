@@ -33,7 +33,7 @@ struct bench_row {
     const char *device;
     uint64_t ops, streams, plans; /* `streams` 0: it is not about threads and plans */
     uint32_t n_figures;
-    struct bench_figure figures[8];
+    struct bench_figure figures[16];
 };
 
 /* Whether the row is wanted: there is no --filter, or one that is its name or a pattern for it. */

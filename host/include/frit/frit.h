@@ -117,6 +117,10 @@ FRIT_NODISCARD frit_status frit_device_open(frit_host *host, const char *name, f
 void frit_device_close(frit_device *device);
 /* "reference:0". */
 const char *frit_device_name(const frit_device *device);
+/* What the device does with an element type: FRIT_DTYPE_* of backend.h (STORAGE: tensors of it;
+ * ARITHMETIC: rows compute with it; ACCELERATED: faster than with f32).  0: nothing, or there is no
+ * such type or device. */
+uint32_t frit_device_dtype_use(const frit_device *device, uint32_t dtype);
 
 /* A device that was found, usable or not. */
 typedef struct frit_device_desc {
@@ -188,8 +192,11 @@ frit_status frit_sync(frit_device *device);
 frit_status frit_sync_all(frit_device *device);
 /* Runs what the calling thread queued, without waiting. */
 frit_status frit_flush(frit_device *device);
-/* Seeds the random rows of all devices of the host; the default is the option [frit] seed. */
+/* Seeds the random rows of all devices of the host, those that are open and those to come; the
+ * default is the option [frit] seed.  Each stream's draws begin anew. */
 void frit_seed(frit_host *host, uint64_t seed);
+/* The same for one device.  Two devices with one seed draw the same numbers. */
+void frit_device_seed(frit_device *device, uint64_t seed);
 
 /* ---- streams ---- */
 

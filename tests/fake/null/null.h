@@ -221,6 +221,12 @@ struct cover {
     uint32_t n_bounds;
 };
 
+/* What a spec points to lies behind it. */
+struct spec_memory {
+    struct spec_memory *next;
+    uint64_t reserved;
+};
+
 struct program {
     struct instance *instance;
     frit_candidate candidate;
@@ -228,7 +234,8 @@ struct program {
     bool fused;
     frit_status fails; /* each launch; FRIT_OK: none */
     atomic_bool compiled;
-    uint32_t dtypes[]; /* inputs, then outputs; 0 for what is no tensor */
+    _Atomic(struct spec_memory *) specs; /* of all specs, freed with the program */
+    uint32_t dtypes[];                   /* inputs, then outputs; 0 for what is no tensor */
 };
 
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,

@@ -64,6 +64,10 @@ void program_destroy(void *self)
 {
     struct program *program = self;
 
+    for (struct spec_memory *memory = program->specs, *next; memory; memory = next) {
+        next = memory->next;
+        null_free(program->instance, memory);
+    }
     null_uncount(program->instance, NULL_COUNT_programs_now, 1);
     null_free(program->instance, program);
 }
@@ -126,16 +130,21 @@ static bool write_variant(const frit_signature *sig, frit_variant *variant)
 }
 
 /* Each output with the inputs whose memory it may take; one piece of memory, of the spec. */
-static frit_status write_outputs(const struct program *program, const frit_signature *sig,
+static frit_status write_outputs(struct program *program, const frit_signature *sig,
                                  frit_launch_spec *out, frit_err *err)
 {
     uint64_t alias_bytes = program->cover.n_in * sizeof(uint32_t);
-    frit_output_spec *outputs =
-        null_alloc(program->instance, program->cover.n_out * (sizeof *outputs + alias_bytes));
+    struct spec_memory *memory = null_alloc(
+        program->instance,
+        sizeof *memory + program->cover.n_out * (sizeof(frit_output_spec) + alias_bytes));
+    frit_output_spec *outputs = (frit_output_spec *)(void *)(memory + 1);
     uint32_t *alias = (uint32_t *)(outputs + program->cover.n_out);
 
-    if (!outputs)
+    if (!memory)
         return null_fail(program->instance, err, FRIT_NO_HOST_MEMORY, "null: no memory for a spec");
+    memory->next = atomic_load(&program->specs);
+    while (!atomic_compare_exchange_weak(&program->specs, &memory->next, memory))
+        ;
     for (uint32_t o = 0; o < program->cover.n_out; o++) {
         uint32_t n = 0;
 
@@ -197,8 +206,8 @@ static void program_spec_release(void *self, const frit_launch_spec *spec)
 {
     const struct program *program = self;
 
+    (void)spec;
     null_uncount(program->instance, NULL_COUNT_specs_now, 1);
-    null_free(program->instance, (void *)spec->outputs);
 }
 
 static bool is_cancelled(const frit_cancel *cancel)

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include <frit/backend.h>
+
 static const float six[6] = {1, 2, 3, 4, 5, 6};
 
 static void test_a_chain_computes(void **state)
@@ -418,6 +420,62 @@ static void test_same_seed_same_numbers(void **state)
     rig_close(&rig);
 }
 
+static void draw(frit_device *device, float out[64])
+{
+    frit_tensor *r = frit_random_uniform(device, FRIT_F32, FRIT_SHAPE(64), 0, 1);
+
+    assert_int_equal(frit_read(frit_take(r), out, 64 * sizeof(*out)), FRIT_OK);
+}
+
+/* A seed of one device is not one of the other; that of the host is one of both, and of those to
+ * come. */
+static void test_devices_have_seeds_of_their_own(void **state)
+{
+    const frit_setting setting = {"frit", "seed", "7"};
+    struct rig rig;
+    frit_device *other;
+    float first[64], second[64], again[64];
+
+    (void)state;
+    rig_open(&rig, &setting, 1);
+    draw(rig.dev, first);
+    assert_int_equal(frit_device_open(rig.host, "cpu:0", &other), FRIT_OK);
+    draw(other, again);
+    assert_memory_equal(first, again, sizeof(first));
+    frit_device_seed(other, 8);
+    draw(rig.dev, second);
+    draw(other, again);
+    assert_memory_not_equal(first, again, sizeof(first));
+    frit_device_seed(other, 7);
+    draw(other, again);
+    assert_memory_equal(first, again, sizeof(first));
+    draw(other, again);
+    assert_memory_equal(second, again, sizeof(second));
+    frit_seed(rig.host, 7);
+    draw(rig.dev, again);
+    assert_memory_equal(first, again, sizeof(first));
+    draw(other, again);
+    assert_memory_equal(first, again, sizeof(first));
+    frit_device_close(other);
+    frit_device_seed(NULL, 1);
+    rig_close(&rig);
+}
+
+static void test_a_device_says_what_it_does_with_types(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, NULL, 0);
+    assert_int_equal(frit_device_dtype_use(rig.dev, FRIT_F32),
+                     FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC);
+    assert_int_equal(frit_device_dtype_use(rig.dev, FRIT_NO_DTYPE), 0);
+    assert_int_equal(frit_device_dtype_use(rig.dev, 7), 0);
+    assert_int_equal(frit_device_dtype_use(rig.dev, UINT32_MAX), 0);
+    assert_int_equal(frit_device_dtype_use(NULL, FRIT_F32), 0);
+    rig_close(&rig);
+}
+
 static void test_a_full_queue_runs(void **state)
 {
     const frit_setting setting = {"stream", "max_ops", "4"};
@@ -517,6 +575,8 @@ int main(void)
         cmocka_unit_test(test_lent_memory_comes_back_once),
         cmocka_unit_test(test_devices_do_not_mix),
         cmocka_unit_test(test_same_seed_same_numbers),
+        cmocka_unit_test(test_devices_have_seeds_of_their_own),
+        cmocka_unit_test(test_a_device_says_what_it_does_with_types),
         cmocka_unit_test(test_a_full_queue_runs),
         cmocka_unit_test(test_each_open_wants_its_close),
         cmocka_unit_test(test_closing_makes_handles_stale),

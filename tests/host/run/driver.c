@@ -764,7 +764,6 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
                                    .capture = true,
                                    .store_bytes = 1 << 20,
                                    .registry = &driver->registry,
-                                   .seed = &driver->seed,
                                    .run_orphan = stream_run_orphan};
     frit_device *device;
     frit_err err = ERR_INIT;

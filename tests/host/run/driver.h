@@ -117,7 +117,6 @@ struct driver {
     frit_heap heap;
     struct registry registry; /* no plugins */
     struct device_entry entry;
-    struct versioned seed;
 };
 
 /* A program for a block, `foreign`: with commands of its own; the caller's until destroy.  `self`

@@ -127,8 +127,8 @@ static void sign(struct rig_sig *sig, const struct step *steps, uint32_t n)
 static void bind(struct rig_launch *launch, const frit_program *program,
                  const frit_launch_spec *spec, struct step *steps, uint32_t n, bool in_place)
 {
-    float *args[5 * MOST_STEPS];
-    double scalars[2 * MOST_STEPS];
+    float *args[5 * MOST_STEPS] = {0};
+    double scalars[2 * MOST_STEPS] = {0};
 
     for (uint32_t i = 0; i < n; i++) {
         args[3 * i] = steps[i].speed;

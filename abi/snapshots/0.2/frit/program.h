@@ -160,8 +160,11 @@ typedef struct frit_arg {
     uint32_t align_log2;
     uint32_t reserved;
     uint64_t tail;
-    uint64_t flags;      /* FRIT_ARG_* */
-    uint64_t content_id; /* equal: the same elements, in the whole process; 0 unknown */
+    uint64_t flags; /* FRIT_ARG_* */
+    /* Given for operands that a spec derives from; 0 unknown.  Of one place (memory, offset, dims,
+     * strides) and with one number: the same elements.  A write gives another number, never used
+     * before in the process. */
+    uint64_t content_id;
     int64_t dims[FRIT_MAX_RANK];
     int64_t strides[FRIT_MAX_RANK];
 } frit_arg;
@@ -171,7 +174,8 @@ typedef struct frit_arg {
 typedef struct frit_derived {
     frit_memory *memory;
     uint64_t offset;
-    uint32_t fill; /* 1: derive it in this launch, before it is used; 0: it is valid */
+    uint32_t fill; /* 1: derive it in this launch, before it is used; 0: it is valid, and only
+                    * read: another launch may read it, too */
     uint32_t reserved;
 } frit_derived;
 
