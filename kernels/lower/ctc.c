@@ -143,8 +143,7 @@ static frit_status check_lanes(const struct ctc *c, frit_err *err)
 
     for (uint32_t i = 0; i < n; i++)
         if (lanes[i] / SCHED_LEAST >= INT32_MAX)
-            return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups",
-                        c->e.s->module->name);
+            return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", c->m->name);
     return FRIT_OK;
 }
 
@@ -180,6 +179,7 @@ static frit_status ctc_build(struct sched *s, frit_err *err)
     frit_status status;
 
     expr_init(&c.e, s);
+    c.m = s->module;
     c.e.apart = 1u << CTC_STEP | 1u << CTC_LABEL | 1u << CTC_CLASS;
     if (anchor_init(&c.anchor, s->block, takes)) {
         status = c.anchor.found && c.anchor.n_ops == s->block->n_ops

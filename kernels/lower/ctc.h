@@ -23,6 +23,7 @@ enum { CTC_PHASES = 3 };
 
 struct ctc {
     struct expr e;
+    struct kir_module *m; /* of the schedule */
     struct anchor anchor;
     const struct block_op *op;
     bool gradient;
@@ -42,9 +43,6 @@ struct ctc {
 
 /* ---- ctc_paths.c ---- */
 
-uint32_t ctc_op(const struct ctc *c, enum kir_op op, uint32_t a, uint32_t b);
-uint32_t ctc_index(const struct ctc *c, int64_t value);
-uint32_t ctc_pick(const struct ctc *c, uint32_t a, uint32_t b, uint32_t condition);
 /* Of KIR_NONE, which always holds, and a condition. */
 uint32_t ctc_both(const struct ctc *c, uint32_t a, uint32_t b);
 /* The logarithm of 0. */

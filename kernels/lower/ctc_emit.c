@@ -30,12 +30,12 @@ uint32_t ctc_lanes(const struct ctc *c, int64_t lanes[CTC_PHASES])
 
 static uint32_t zero_of(const struct ctc *c)
 {
-    return kir_const_f(c->e.s->module, c->type, 0);
+    return kir_const_f(c->m, c->type, 0);
 }
 
 static uint32_t exp_of(const struct ctc *c, uint32_t value)
 {
-    return math_exp(c->e.s->module, c->e.s->target, value);
+    return math_exp(c->m, c->e.s->target, value);
 }
 
 /* The op's result at the point that is set, and all that is made of it. */
@@ -56,7 +56,7 @@ static void emit_loss(struct ctc *c)
 {
     uint32_t total = ctc_total(c, c->item, ctc_labels(c));
 
-    emit_stores(c, ctc_op(c, KIR_neg, total, KIR_NONE));
+    emit_stores(c, kir_binary(c->m, KIR_neg, total, KIR_NONE));
 }
 
 /* ---- the gradient ---- */
@@ -67,41 +67,42 @@ static uint32_t divide(struct ctc *c, uint32_t number, int64_t by, uint32_t *res
     struct sched_divisor divisor;
     uint32_t quotient;
 
-    *rest = ctc_index(c, 0);
+    *rest = kir_index(c->m, 0);
     if (by == 1)
         return number;
     divisor = sched_divisor(c->e.s, by);
     quotient = sched_divide(c->e.s, &divisor, number);
-    *rest = ctc_op(c, KIR_sub, number, ctc_op(c, KIR_mul, quotient, sched_index(c->e.s, by)));
+    *rest = kir_binary(c->m, KIR_sub, number,
+                       kir_binary(c->m, KIR_mul, quotient, sched_index(c->e.s, by)));
     return quotient;
 }
 
 static uint32_t row_at(const struct ctc *c, uint32_t row, uint32_t column)
 {
-    return ctc_op(c, KIR_add, ctc_op(c, KIR_mul, row, c->row), column);
+    return kir_binary(c->m, KIR_add, kir_binary(c->m, KIR_mul, row, c->row), column);
 }
 
 static uint32_t sums_at(const struct ctc *c, uint32_t step)
 {
-    uint32_t row = ctc_op(c, KIR_mul, c->items, sched_index(c->e.s, c->n_classes));
+    uint32_t row = kir_binary(c->m, KIR_mul, c->items, sched_index(c->e.s, c->n_classes));
 
-    row = ctc_op(c, KIR_add, ctc_op(c, KIR_mul, step, row), c->item);
-    return ctc_op(c, KIR_add, row, sched_index(c->e.s, c->n_table));
+    row = kir_binary(c->m, KIR_add, kir_binary(c->m, KIR_mul, step, row), c->item);
+    return kir_binary(c->m, KIR_add, row, sched_index(c->e.s, c->n_table));
 }
 
 static uint32_t sum_at(const struct ctc *c, uint32_t sums, uint32_t class)
 {
-    return ctc_op(c, KIR_add, sums, ctc_op(c, KIR_mul, class, c->items));
+    return kir_binary(c->m, KIR_add, sums, kir_binary(c->m, KIR_mul, class, c->items));
 }
 
 static uint32_t read_sum(const struct ctc *c, uint32_t at, uint32_t mask)
 {
-    return kir_emit_as(c->e.s->module, KIR_load_if, c->type, c->table, at, mask, zero_of(c));
+    return kir_emit_as(c->m, KIR_load_if, c->type, c->table, at, mask, zero_of(c));
 }
 
 static void write_sum(const struct ctc *c, uint32_t at, uint32_t value, uint32_t mask)
 {
-    kir_emit_imm(c->e.s->module, KIR_store_if, c->table, at, value, mask);
+    kir_emit_imm(c->m, KIR_store_if, c->table, at, value, mask);
 }
 
 /* A lane has a moment; steps beyond the sequence none. */
@@ -116,10 +117,10 @@ static struct moment begin_moment(struct ctc *c)
     expr_hoist(&c->e);
     steps = ctc_steps(c);
     moment.labels = ctc_labels(c);
-    moment.mask = ctc_both(c, c->mask, ctc_op(c, KIR_lt, step, steps));
-    moment.before = row_at(c, ctc_op(c, KIR_add, step, ctc_index(c, 1)), c->item);
-    moment.after = ctc_op(c, KIR_add, c->item, c->items);
-    moment.after = row_at(c, ctc_op(c, KIR_sub, steps, step), moment.after);
+    moment.mask = ctc_both(c, c->mask, kir_binary(c->m, KIR_lt, step, steps));
+    moment.before = row_at(c, kir_binary(c->m, KIR_add, step, kir_index(c->m, 1)), c->item);
+    moment.after = kir_binary(c->m, KIR_add, c->item, c->items);
+    moment.after = row_at(c, kir_binary(c->m, KIR_sub, steps, step), moment.after);
     moment.total = ctc_total(c, row_at(c, steps, c->item), moment.labels);
     moment.sums = sums_at(c, step);
     expr_mask(&c->e, moment.mask);
@@ -128,12 +129,12 @@ static struct moment begin_moment(struct ctc *c)
 
 static void emit_no_sums(const struct ctc *c, const struct moment *moment)
 {
-    struct kir_module *m = c->e.s->module;
+    struct kir_module *m = c->m;
     uint32_t none, class;
 
-    none = ctc_op(c, KIR_eq, moment->total, ctc_never(c));
-    none = ctc_pick(c, kir_const_f(m, c->type, (double)NAN), zero_of(c), none);
-    class = kir_for(m, ctc_index(c, 0), sched_index(c->e.s, c->n_classes), 1);
+    none = kir_binary(c->m, KIR_eq, moment->total, ctc_never(c));
+    none = kir_select(c->m, none, kir_const_f(m, c->type, (double)NAN), zero_of(c));
+    class = kir_for(m, kir_index(c->m, 0), sched_index(c->e.s, c->n_classes), 1);
     write_sum(c, sum_at(c, moment->sums, class), none, moment->mask);
     kir_next(m, NULL, 0);
 }
@@ -143,43 +144,45 @@ static void emit_no_sums(const struct ctc *c, const struct moment *moment)
 static uint32_t chance_of(struct ctc *c, const struct moment *moment, uint32_t state, uint32_t own,
                           uint32_t mask)
 {
-    uint32_t end = ctc_op(c, KIR_mul, moment->labels, ctc_index(c, 2)), paths, chance;
+    uint32_t end = kir_binary(c->m, KIR_mul, moment->labels, kir_index(c->m, 2)), paths, chance;
 
-    paths = ctc_op(c, KIR_add, ctc_read(c, moment->before, state, mask),
-                   ctc_read(c, moment->after, ctc_op(c, KIR_sub, end, state), mask));
-    chance = ctc_op(c, KIR_sub, ctc_op(c, KIR_sub, paths, own), moment->total);
-    return ctc_pick(c, zero_of(c), exp_of(c, chance), ctc_op(c, KIR_eq, paths, ctc_never(c)));
+    paths = kir_binary(c->m, KIR_add, ctc_read(c, moment->before, state, mask),
+                       ctc_read(c, moment->after, kir_binary(c->m, KIR_sub, end, state), mask));
+    chance = kir_binary(c->m, KIR_sub, kir_binary(c->m, KIR_sub, paths, own), moment->total);
+    return kir_select(c->m, kir_binary(c->m, KIR_eq, paths, ctc_never(c)), zero_of(c),
+                      exp_of(c, chance));
 }
 
 static void add_chance(const struct ctc *c, uint32_t at, uint32_t chance, uint32_t mask)
 {
-    write_sum(c, at, ctc_op(c, KIR_add, read_sum(c, at, mask), chance), mask);
+    write_sum(c, at, kir_binary(c->m, KIR_add, read_sum(c, at, mask), chance), mask);
 }
 
 /* The label that is set and the blank before it; what the blanks have then. */
 static uint32_t emit_label(struct ctc *c, const struct moment *moment, uint32_t label,
                            uint32_t blanks)
 {
-    uint32_t mask = ctc_op(c, KIR_and, moment->mask, ctc_op(c, KIR_lt, label, moment->labels));
-    uint32_t state = ctc_op(c, KIR_mul, label, ctc_index(c, 2)), blank, chance;
+    uint32_t mask =
+        kir_binary(c->m, KIR_and, moment->mask, kir_binary(c->m, KIR_lt, label, moment->labels));
+    uint32_t state = kir_binary(c->m, KIR_mul, label, kir_index(c->m, 2)), blank, chance;
 
     blank = chance_of(c, moment, state, ctc_value(c, c->blank), mask);
-    state = ctc_op(c, KIR_add, state, ctc_index(c, 1));
+    state = kir_binary(c->m, KIR_add, state, kir_index(c->m, 1));
     chance = chance_of(c, moment, state, ctc_value(c, c->label), mask);
     add_chance(c, sum_at(c, moment->sums, ctc_as_index(c, ctc_class(c))), chance, mask);
-    return ctc_op(c, KIR_add, blanks, blank);
+    return kir_binary(c->m, KIR_add, blanks, blank);
 }
 
 static void emit_sums(struct ctc *c)
 {
-    struct kir_module *m = c->e.s->module;
+    struct kir_module *m = c->m;
     struct moment moment = begin_moment(c);
     uint32_t own = ctc_value(c, c->blank), blanks = zero_of(c), label, next, mark;
     int64_t blank = ((const frit_attrs_ctc *)c->op->attrs)->blank;
 
     emit_no_sums(c, &moment);
     if (c->n_labels) {
-        label = kir_for(m, ctc_index(c, 0), sched_index(c->e.s, c->n_labels), 1);
+        label = kir_for(m, kir_index(c->m, 0), sched_index(c->e.s, c->n_labels), 1);
         blanks = kir_phi(m, blanks);
         mark = expr_mark(&c->e);
         walk_set(&c->walk[CTC_LABEL], &c->e, label);
@@ -187,8 +190,8 @@ static void emit_sums(struct ctc *c)
         expr_release(&c->e, mark);
         kir_next(m, &next, 1);
     }
-    next = ctc_op(c, KIR_mul, moment.labels, ctc_index(c, 2));
-    next = ctc_op(c, KIR_add, blanks, chance_of(c, &moment, next, own, moment.mask));
+    next = kir_binary(c->m, KIR_mul, moment.labels, kir_index(c->m, 2));
+    next = kir_binary(c->m, KIR_add, blanks, chance_of(c, &moment, next, own, moment.mask));
     add_chance(c, sum_at(c, moment.sums, sched_index(c->e.s, blank)), next, moment.mask);
 }
 
@@ -203,11 +206,11 @@ static void emit_gradient(struct ctc *c)
     walk_set(&c->walk[CTC_STEP], &c->e, step);
     walk_set(&c->walk[CTC_CLASS], &c->e, class);
     expr_hoist(&c->e);
-    in = ctc_op(c, KIR_lt, step, ctc_steps(c));
+    in = kir_binary(c->m, KIR_lt, step, ctc_steps(c));
     sum = read_sum(c, sum_at(c, sums_at(c, step), class), ctc_both(c, c->mask, in));
-    value = ctc_op(c, KIR_sub, exp_of(c, ctc_value(c, c->class)), sum);
-    value = ctc_op(c, KIR_mul, ctc_value(c, c->grad), value);
-    emit_stores(c, ctc_pick(c, value, zero_of(c), in));
+    value = kir_binary(c->m, KIR_sub, exp_of(c, ctc_value(c, c->class)), sum);
+    value = kir_binary(c->m, KIR_mul, ctc_value(c, c->grad), value);
+    emit_stores(c, kir_select(c->m, in, value, zero_of(c)));
 }
 
 void ctc_emit(struct ctc *c)

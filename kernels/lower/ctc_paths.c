@@ -24,69 +24,54 @@ struct column {
     uint32_t labels; /* of the sequence; where one may */
 };
 
-uint32_t ctc_op(const struct ctc *c, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(c->e.s->module, op, a, b, KIR_NONE);
-}
-
-uint32_t ctc_pick(const struct ctc *c, uint32_t a, uint32_t b, uint32_t condition)
-{
-    return kir_emit(c->e.s->module, KIR_select, a, b, condition);
-}
-
-uint32_t ctc_index(const struct ctc *c, int64_t value)
-{
-    return kir_const_i(c->e.s->module, c->e.s->module->wide ? KIR_I64 : KIR_I32, value);
-}
-
 uint32_t ctc_never(const struct ctc *c)
 {
-    return kir_const_f(c->e.s->module, c->type, -(double)INFINITY);
+    return kir_const_f(c->m, c->type, -(double)INFINITY);
 }
 
 uint32_t ctc_both(const struct ctc *c, uint32_t a, uint32_t b)
 {
-    return a == KIR_NONE ? b : ctc_op(c, KIR_and, a, b);
+    return a == KIR_NONE ? b : kir_binary(c->m, KIR_and, a, b);
 }
 
 uint32_t ctc_value(struct ctc *c, uint32_t node)
 {
     uint32_t value = expr_value(&c->e, node);
 
-    if (kir_type_at(c->e.s->module, value) == c->type)
+    if (kir_type_at(c->m, value) == c->type)
         return value;
-    return ctc_op(c, KIR_f64, value, KIR_NONE);
+    return kir_binary(c->m, KIR_f64, value, KIR_NONE);
 }
 
 uint32_t ctc_as_index(const struct ctc *c, uint32_t value)
 {
-    const struct kir_module *m = c->e.s->module;
+    const struct kir_module *m = c->m;
 
-    if (kir_type_at(m, value) == (m->wide ? KIR_I64 : KIR_I32))
+    if (kir_type_at(m, value) == kir_index_type(m))
         return value;
-    return ctc_op(c, m->wide ? KIR_i64 : KIR_i32, value, KIR_NONE);
+    return kir_binary(c->m, m->wide ? KIR_i64 : KIR_i32, value, KIR_NONE);
 }
 
 uint32_t ctc_class(struct ctc *c)
 {
-    struct kir_module *m = c->e.s->module;
+    struct kir_module *m = c->m;
     uint32_t class = expr_value(&c->e, c->target);
 
-    class = ctc_op(c, KIR_smax, class, kir_const_i(m, kir_type_at(m, class), 0));
-    return ctc_op(c, KIR_smin, class, c->last_class);
+    class = kir_binary(c->m, KIR_smax, class, kir_const_i(m, kir_type_at(m, class), 0));
+    return kir_binary(c->m, KIR_smin, class, c->last_class);
 }
 
 /* A length, brought between 0 and the most, as an index. */
 static uint32_t length_of(struct ctc *c, uint32_t node, int64_t most)
 {
-    struct kir_module *m = c->e.s->module;
+    struct kir_module *m = c->m;
     uint32_t value = expr_value(&c->e, node);
     enum kir_type type = kir_type_at(m, value);
 
     if (type == KIR_I32 && most > INT32_MAX)
         most = INT32_MAX;
-    value = ctc_op(c, KIR_smax, value, kir_const_i(m, type, 0));
-    value = ctc_op(c, KIR_smin, value, sched_word(c->e.s, type, (uint64_t)most));
+    value = kir_binary(c->m, KIR_smax, value, kir_const_i(m, type, 0));
+    value = kir_binary(c->m, KIR_smin, value, sched_word(c->e.s, type, (uint64_t)most));
     return ctc_as_index(c, value);
 }
 
@@ -120,10 +105,10 @@ uint32_t ctc_phase(struct ctc *c, uint32_t phase, int64_t n)
     if (c->n_steps && c->n_labels)
         c->last_class = sched_word(s, expr_type(&c->e, c->target), (uint64_t)(c->n_classes - 1));
     number = sched_wide(s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
-    number = ctc_op(c, KIR_mul, number, ctc_index(c, lanes));
-    number = ctc_op(c, KIR_add, number,
-                    sched_wide(s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
-    c->mask = n % lanes ? ctc_op(c, KIR_lt, number, sched_index(s, n)) : KIR_NONE;
+    number = kir_binary(c->m, KIR_mul, number, kir_index(c->m, lanes));
+    number = kir_binary(c->m, KIR_add, number,
+                        sched_wide(s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
+    c->mask = n % lanes ? kir_binary(c->m, KIR_lt, number, sched_index(s, n)) : KIR_NONE;
     expr_mask(&c->e, c->mask);
     return number;
 }
@@ -132,7 +117,7 @@ uint32_t ctc_phase(struct ctc *c, uint32_t phase, int64_t n)
 
 static uint32_t place_of(const struct ctc *c, uint32_t row, uint32_t state)
 {
-    return ctc_op(c, KIR_add, ctc_op(c, KIR_mul, state, c->columns), row);
+    return kir_binary(c->m, KIR_add, kir_binary(c->m, KIR_mul, state, c->columns), row);
 }
 
 uint32_t ctc_read(const struct ctc *c, uint32_t row, uint32_t state, uint32_t mask)
@@ -140,47 +125,49 @@ uint32_t ctc_read(const struct ctc *c, uint32_t row, uint32_t state, uint32_t ma
     uint32_t at = place_of(c, row, state);
 
     if (mask == KIR_NONE)
-        return kir_emit_as(c->e.s->module, KIR_load, c->type, c->table, at, KIR_NONE, KIR_NONE);
-    return kir_emit_as(c->e.s->module, KIR_load_if, c->type, c->table, at, mask, ctc_never(c));
+        return kir_emit_as(c->m, KIR_load, c->type, c->table, at, KIR_NONE, KIR_NONE);
+    return kir_emit_as(c->m, KIR_load_if, c->type, c->table, at, mask, ctc_never(c));
 }
 
 static void write_state(const struct ctc *c, uint32_t row, uint32_t state, uint32_t value,
                         uint32_t mask)
 {
-    kir_emit_imm(c->e.s->module, mask == KIR_NONE ? KIR_store : KIR_store_if, c->table,
+    kir_emit_imm(c->m, mask == KIR_NONE ? KIR_store : KIR_store_if, c->table,
                  place_of(c, row, state), value, mask);
 }
 
 /* log(e^a + e^b) */
 static uint32_t log_add(const struct ctc *c, uint32_t a, uint32_t b)
 {
-    struct kir_module *m = c->e.s->module;
+    struct kir_module *m = c->m;
     const struct kir_target *target = c->e.s->target;
-    uint32_t larger = ctc_op(c, KIR_fmax, a, b), rest, none = ctc_never(c);
+    uint32_t larger = kir_binary(c->m, KIR_fmax, a, b), rest, none = ctc_never(c);
 
-    rest = ctc_op(c, KIR_sub, ctc_op(c, KIR_fmin, a, b), larger);
+    rest = kir_binary(c->m, KIR_sub, kir_binary(c->m, KIR_fmin, a, b), larger);
     rest = math_log1p(m, target, math_exp(m, target, rest));
-    return ctc_pick(c, none, ctc_op(c, KIR_add, larger, rest), ctc_op(c, KIR_eq, larger, none));
+    return kir_select(c->m, kir_binary(c->m, KIR_eq, larger, none), none,
+                      kir_binary(c->m, KIR_add, larger, rest));
 }
 
 uint32_t ctc_total(const struct ctc *c, uint32_t row, uint32_t labels)
 {
-    uint32_t last = ctc_op(c, KIR_mul, labels, ctc_index(c, 2));
-    uint32_t some = ctc_op(c, KIR_lt, ctc_index(c, 0), last);
+    uint32_t last = kir_binary(c->m, KIR_mul, labels, kir_index(c->m, 2));
+    uint32_t some = kir_binary(c->m, KIR_lt, kir_index(c->m, 0), last);
     uint32_t sum = ctc_read(c, row, last, c->mask);
 
-    last = ctc_op(c, KIR_sub, last, ctc_index(c, 1));
+    last = kir_binary(c->m, KIR_sub, last, kir_index(c->m, 1));
     return log_add(c, sum, ctc_read(c, row, last, ctc_both(c, c->mask, some)));
 }
 
 /* All paths are in state 0. */
 static void emit_begin(const struct ctc *c, uint32_t row)
 {
-    struct kir_module *m = c->e.s->module;
-    uint32_t zero = ctc_index(c, 0), end = sched_index(c->e.s, c->n_states), state, paths;
+    struct kir_module *m = c->m;
+    uint32_t zero = kir_index(c->m, 0), end = sched_index(c->e.s, c->n_states), state, paths;
 
     state = kir_for(m, zero, end, 1);
-    paths = ctc_pick(c, kir_const_f(m, c->type, 0), ctc_never(c), ctc_op(c, KIR_eq, state, zero));
+    paths = kir_select(c->m, kir_binary(c->m, KIR_eq, state, zero), kir_const_f(m, c->type, 0),
+                       ctc_never(c));
     write_state(c, row, state, paths, c->mask);
     kir_next(m, NULL, 0);
 }
@@ -192,7 +179,7 @@ static uint32_t emit_blank(struct ctc *c, const struct rows *rows, uint32_t stat
     uint32_t old = ctc_read(c, rows->from, state, mask);
     uint32_t paths = log_add(c, old, before);
 
-    write_state(c, rows->to, state, ctc_op(c, KIR_add, paths, ctc_value(c, c->blank)), mask);
+    write_state(c, rows->to, state, kir_binary(c->m, KIR_add, paths, ctc_value(c, c->blank)), mask);
     return old;
 }
 
@@ -200,15 +187,16 @@ static uint32_t emit_blank(struct ctc *c, const struct rows *rows, uint32_t stat
 static void emit_label(struct ctc *c, const struct rows *rows, uint32_t label,
                        struct carried *carried, uint32_t mask)
 {
-    uint32_t state = ctc_op(c, KIR_mul, label, ctc_index(c, 2)), blank, old, paths, class;
+    uint32_t state = kir_binary(c->m, KIR_mul, label, kir_index(c->m, 2)), blank, old, paths, class;
 
     blank = emit_blank(c, rows, state, carried->before, mask);
-    state = ctc_op(c, KIR_add, state, ctc_index(c, 1));
+    state = kir_binary(c->m, KIR_add, state, kir_index(c->m, 1));
     old = ctc_read(c, rows->from, state, mask);
     class = ctc_class(c);
-    paths = ctc_pick(c, carried->before, ctc_never(c), ctc_op(c, KIR_ne, class, carried->class));
+    paths = kir_select(c->m, kir_binary(c->m, KIR_ne, class, carried->class), carried->before,
+                       ctc_never(c));
     paths = log_add(c, log_add(c, old, blank), paths);
-    write_state(c, rows->to, state, ctc_op(c, KIR_add, paths, ctc_value(c, c->label)), mask);
+    write_state(c, rows->to, state, kir_binary(c->m, KIR_add, paths, ctc_value(c, c->label)), mask);
     carried->before = old;
     carried->class = class;
 }
@@ -216,26 +204,26 @@ static void emit_label(struct ctc *c, const struct rows *rows, uint32_t label,
 /* Number `i` of so many, counted from where the column begins.  Behind the last it is any. */
 static uint32_t turned(const struct ctc *c, const struct column *column, uint32_t i, uint32_t n)
 {
-    uint32_t zero = ctc_index(c, 0), from_end;
+    uint32_t zero = kir_index(c->m, 0), from_end;
 
     if (column->back == KIR_NONE)
         return i;
-    from_end = ctc_op(c, KIR_sub, ctc_op(c, KIR_sub, n, ctc_index(c, 1)), i);
-    return ctc_pick(c, ctc_op(c, KIR_smax, from_end, zero), i, column->back);
+    from_end = kir_binary(c->m, KIR_sub, kir_binary(c->m, KIR_sub, n, kir_index(c->m, 1)), i);
+    return kir_select(c->m, column->back, kir_binary(c->m, KIR_smax, from_end, zero), i);
 }
 
 /* The row after one more step. */
 static void emit_step(struct ctc *c, const struct column *column, const struct rows *rows,
                       uint32_t mask)
 {
-    struct kir_module *m = c->e.s->module;
+    struct kir_module *m = c->m;
     struct carried carried = {ctc_never(c), KIR_NONE}, phis;
-    uint32_t end = ctc_index(c, 0), label, mark;
+    uint32_t end = kir_index(c->m, 0), label, mark;
 
     if (c->n_labels) {
         end = sched_index(c->e.s, c->n_labels);
         carried.class = kir_const_i(m, kir_type_at(m, c->last_class), -1);
-        label = kir_for(m, ctc_index(c, 0), end, 1);
+        label = kir_for(m, kir_index(c->m, 0), end, 1);
         carried.before = phis.before = kir_phi(m, carried.before);
         carried.class = phis.class = kir_phi(m, carried.class);
         mark = expr_mark(&c->e);
@@ -244,7 +232,7 @@ static void emit_step(struct ctc *c, const struct column *column, const struct r
         expr_release(&c->e, mark);
         kir_next(m, (const uint32_t[]){carried.before, carried.class}, 2);
         carried = phis;
-        end = ctc_op(c, KIR_mul, end, ctc_index(c, 2));
+        end = kir_binary(c->m, KIR_mul, end, kir_index(c->m, 2));
     }
     emit_blank(c, rows, end, carried.before, mask);
 }
@@ -255,22 +243,22 @@ static struct rows rows_of(const struct ctc *c, const struct column *column, uin
     struct rows rows = {column->at, column->at};
 
     if (c->gradient) {
-        rows.from = ctc_op(c, KIR_add, ctc_op(c, KIR_mul, step, c->row), column->at);
-        rows.to = ctc_op(c, KIR_add, rows.from, c->row);
+        rows.from = kir_binary(c->m, KIR_add, kir_binary(c->m, KIR_mul, step, c->row), column->at);
+        rows.to = kir_binary(c->m, KIR_add, rows.from, c->row);
     }
     return rows;
 }
 
 static void emit_steps(struct ctc *c, const struct column *column)
 {
-    struct kir_module *m = c->e.s->module;
+    struct kir_module *m = c->m;
     uint32_t steps = ctc_steps(c), step, mark, mask;
     struct rows rows;
 
-    step = kir_for(m, ctc_index(c, 0), sched_index(c->e.s, c->n_steps), 1);
+    step = kir_for(m, kir_index(c->m, 0), sched_index(c->e.s, c->n_steps), 1);
     mark = expr_mark(&c->e);
     walk_set(&c->walk[CTC_STEP], &c->e, turned(c, column, step, steps));
-    mask = ctc_both(c, c->mask, ctc_op(c, KIR_lt, step, steps));
+    mask = ctc_both(c, c->mask, kir_binary(c->m, KIR_lt, step, steps));
     expr_mask(&c->e, mask);
     expr_hoist(&c->e);
     rows = rows_of(c, column, step);
@@ -286,9 +274,9 @@ void ctc_paths(struct ctc *c, uint32_t number)
 
     c->item = number;
     if (c->gradient) {
-        other = ctc_op(c, KIR_sub, number, c->items);
-        column.back = ctc_op(c, KIR_le, c->items, number);
-        c->item = ctc_pick(c, other, number, column.back);
+        other = kir_binary(c->m, KIR_sub, number, c->items);
+        column.back = kir_binary(c->m, KIR_le, c->items, number);
+        c->item = kir_select(c->m, column.back, other, number);
     }
     walk_set(&c->walk[CTC_ITEM], &c->e, c->item);
     expr_hoist(&c->e);

@@ -80,11 +80,6 @@ uint32_t expr_known(const struct expr *e, uint32_t node)
 
 /* ---- parameters ---- */
 
-static uint32_t emit2(struct expr *e, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(e->s->module, op, a, b, KIR_NONE);
-}
-
 enum kir_type expr_type(const struct expr *e, uint32_t node)
 {
     return kir_type_of(packed_stored(e->s->block->values[e->nodes[node].value].dtype));
@@ -94,15 +89,15 @@ enum kir_type expr_type(const struct expr *e, uint32_t node)
  * aligned is to be seen in the module. */
 static uint32_t distance(struct expr *e, int64_t number)
 {
-    enum kir_type type = e->s->module->wide ? KIR_I64 : KIR_I32;
+    enum kir_type type = kir_index_type(e->s->module);
     int64_t even = e->emit->even;
 
     while (number % even)
         even /= 2;
     if (even == 1)
         return sched_index(e->s, number);
-    return emit2(e, KIR_mul, sched_index(e->s, number / even),
-                 kir_const_i(e->s->module, type, even));
+    return kir_binary(e->s->module, KIR_mul, sched_index(e->s, number / even),
+                      kir_const_i(e->s->module, type, even));
 }
 
 static void phase_site(struct expr *e, struct site *site)
@@ -157,7 +152,7 @@ static uint32_t scalar_dtype(const struct expr *e, const struct block_op *op, ui
 
 static uint32_t truth(struct expr *e, uint32_t word)
 {
-    return emit2(e, KIR_ne, word, kir_const_i(e->s->module, KIR_I32, 0));
+    return kir_binary(e->s->module, KIR_ne, word, kir_const_i(e->s->module, KIR_I32, 0));
 }
 
 static void phase_scalars(struct expr *e, const struct block_op *op)
@@ -241,10 +236,11 @@ static uint32_t var_value(struct expr *e, uint32_t var);
 static uint32_t add_term(struct expr *e, uint32_t sum, int64_t k, uint32_t param, uint32_t value)
 {
     if (k == -1)
-        return sum == KIR_NONE ? emit2(e, KIR_neg, value, KIR_NONE) : emit2(e, KIR_sub, sum, value);
+        return sum == KIR_NONE ? kir_binary(e->s->module, KIR_neg, value, KIR_NONE)
+                               : kir_binary(e->s->module, KIR_sub, sum, value);
     if (k != 1)
-        value = emit2(e, KIR_mul, value, param);
-    return sum == KIR_NONE ? value : emit2(e, KIR_add, sum, value);
+        value = kir_binary(e->s->module, KIR_mul, value, param);
+    return sum == KIR_NONE ? value : kir_binary(e->s->module, KIR_add, sum, value);
 }
 
 /* Adds to the partial sum all terms that are at hand. */
@@ -275,7 +271,7 @@ static void advance(struct expr *e, struct site *site)
         put(e, &site->done, done);
     }
     if (all) {
-        enum kir_type type = e->s->module->wide ? KIR_I64 : KIR_I32;
+        enum kir_type type = kir_index_type(e->s->module);
 
         put(e, &site->value, sum == KIR_NONE ? kir_const_i(e->s->module, type, 0) : sum);
     }
@@ -296,7 +292,7 @@ static uint32_t check_value(struct expr *e, uint32_t number)
     uint32_t at = check->value == KIR_NONE ? site_value(e, check->site) : KIR_NONE;
 
     if (at != KIR_NONE)
-        put(e, &check->value, emit2(e, KIR_ult, at, check->param));
+        put(e, &check->value, kir_binary(e->s->module, KIR_ult, at, check->param));
     return check->value;
 }
 
@@ -321,25 +317,26 @@ static bool is_ready(struct expr *e, uint32_t node)
 /* An index that was found, brought between 0 and the last one, as wide as offsets are. */
 static uint32_t found_value(struct expr *e, const struct atom *atom)
 {
-    enum kir_type type = expr_type(e, atom->node), wanted = e->s->module->wide ? KIR_I64 : KIR_I32;
+    enum kir_type type = expr_type(e, atom->node), wanted = kir_index_type(e->s->module);
     uint32_t value = expr_value(e, atom->node);
 
-    value = emit2(e, KIR_smax, value, kir_const_i(e->s->module, type, 0));
-    value = emit2(e, KIR_smin, value, atom->last);
+    value = kir_binary(e->s->module, KIR_smax, value, kir_const_i(e->s->module, type, 0));
+    value = kir_binary(e->s->module, KIR_smin, value, atom->last);
     if (type == wanted)
         return value;
-    return emit2(e, wanted == KIR_I64 ? KIR_i64 : KIR_i32, value, KIR_NONE);
+    return kir_binary(e->s->module, wanted == KIR_I64 ? KIR_i64 : KIR_i32, value, KIR_NONE);
 }
 
 static uint32_t atom_of(struct expr *e, const struct atom *atom, uint32_t kind, uint32_t of)
 {
     switch ((enum space_kind)kind) {
     case SPACE_STEPS:
-        return emit2(e, KIR_add, atom->first, emit2(e, KIR_mul, of, atom->second));
+        return kir_binary(e->s->module, KIR_add, atom->first,
+                          kir_binary(e->s->module, KIR_mul, of, atom->second));
     case SPACE_RATIO:
-        return emit2(e, KIR_sdiv, of, atom->first);
+        return kir_binary(e->s->module, KIR_sdiv, of, atom->first);
     case SPACE_REST:
-        return emit2(e, KIR_srem, of, atom->first);
+        return kir_binary(e->s->module, KIR_srem, of, atom->first);
     default:
         return sched_divide(e->s, &atom->by, of);
     }
@@ -435,7 +432,7 @@ static uint32_t emit_op(struct expr *e, uint32_t number)
 /* a and b, where KIR_NONE is true. */
 static uint32_t both(struct expr *e, uint32_t a, uint32_t b)
 {
-    return a == KIR_NONE ? b : b == KIR_NONE ? a : emit2(e, KIR_and, a, b);
+    return a == KIR_NONE ? b : b == KIR_NONE ? a : kir_binary(e->s->module, KIR_and, a, b);
 }
 
 /* An operand with loads only where `mask` holds too: what is emitted for it is forgotten. */
@@ -458,18 +455,19 @@ static uint32_t emit_join(struct expr *e, uint32_t number)
     uint32_t values[FRIT_OP_MAX_IN], below[FRIT_OP_MAX_IN];
 
     for (uint32_t i = 0; i < node->n_in; i++) {
-        below[i] = i + 1 < node->n_in ? emit2(e, KIR_lt, at, e->emit->end[number][i]) : KIR_NONE;
+        below[i] = i + 1 < node->n_in
+                       ? kir_binary(e->s->module, KIR_lt, at, e->emit->end[number][i])
+                       : KIR_NONE;
         values[i] = node->in[i] == BLOCK_NONE
                         ? KIR_NONE
                         : masked_value(e, node->in[i], both(e, rest, below[i]));
         if (below[i] != KIR_NONE)
-            rest = both(e, rest, emit2(e, KIR_not, below[i], KIR_NONE));
+            rest = both(e, rest, kir_binary(e->s->module, KIR_not, below[i], KIR_NONE));
     }
     for (uint32_t i = node->n_in; i-- > 0;)
         if (values[i] != KIR_NONE)
-            result = result == KIR_NONE
-                         ? values[i]
-                         : kir_emit(e->s->module, KIR_select, values[i], result, below[i]);
+            result = result == KIR_NONE ? values[i]
+                                        : kir_select(e->s->module, below[i], values[i], result);
     return result;
 }
 
@@ -494,8 +492,8 @@ static uint32_t emit_guard(struct expr *e, uint32_t number)
     inside = expr_inside(e, number);
     value = masked_value(e, node->in[0], inside);
     if (node->in[1] != BLOCK_NONE)
-        rest = masked_value(e, node->in[1], emit2(e, KIR_not, inside, KIR_NONE));
-    return kir_emit(e->s->module, KIR_select, value, rest, inside);
+        rest = masked_value(e, node->in[1], kir_binary(e->s->module, KIR_not, inside, KIR_NONE));
+    return kir_select(e->s->module, inside, value, rest);
 }
 
 uint32_t expr_value(struct expr *e, uint32_t node)
@@ -554,9 +552,9 @@ uint32_t expr_piece_has(struct expr *e, uint32_t store, uint32_t piece, uint32_t
     if (node->in[piece] == BLOCK_NONE)
         return KIR_NONE;
     if (piece > 0)
-        has = emit2(e, KIR_le, e->emit->end[number][piece - 1], first);
+        has = kir_binary(e->s->module, KIR_le, e->emit->end[number][piece - 1], first);
     if (piece + 1 < node->n_in)
-        has = both(e, has, emit2(e, KIR_lt, last, e->emit->end[number][piece]));
+        has = both(e, has, kir_binary(e->s->module, KIR_lt, last, e->emit->end[number][piece]));
     return has;
 }
 

@@ -28,6 +28,7 @@ enum { FFT_OUT, FFT_LINE }; /* tags of dims */
 
 struct fft {
     struct expr e;
+    struct kir_module *m; /* of the schedule */
     struct anchor anchor;
     struct space_map root; /* of the results */
     bool inverse;
@@ -122,29 +123,9 @@ static void plan(struct fft *f)
 
 /* ---- emitting ---- */
 
-static uint32_t op1(const struct fft *f, enum kir_op op, uint32_t a)
-{
-    return kir_emit(f->e.s->module, op, a, KIR_NONE, KIR_NONE);
-}
-
-static uint32_t op2(const struct fft *f, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(f->e.s->module, op, a, b, KIR_NONE);
-}
-
-static uint32_t choose(const struct fft *f, uint32_t condition, uint32_t a, uint32_t b)
-{
-    return kir_emit(f->e.s->module, KIR_select, a, b, condition);
-}
-
-static uint32_t index_const(const struct fft *f, int64_t value)
-{
-    return kir_const_i(f->e.s->module, f->e.s->module->wide ? KIR_I64 : KIR_I32, value);
-}
-
 static uint32_t real_const(const struct fft *f, double value)
 {
-    return kir_const_f(f->e.s->module, kir_type_of(f->carried), value);
+    return kir_const_f(f->m, kir_type_of(f->carried), value);
 }
 
 /* A parameter of the type of sums. */
@@ -163,7 +144,8 @@ static uint32_t real_word(const struct fft *f, double real)
 /* Whether a bit of an index is 1. */
 static uint32_t has_bit(const struct fft *f, uint32_t value, int64_t bit)
 {
-    return op2(f, KIR_ne, op2(f, KIR_and, value, index_const(f, bit)), index_const(f, 0));
+    return kir_binary(f->m, KIR_ne, kir_binary(f->m, KIR_and, value, kir_index(f->m, bit)),
+                      kir_index(f->m, 0));
 }
 
 /* Begins a phase with a lane for each of `count` points; gives the lane's. */
@@ -177,24 +159,24 @@ static uint32_t begin_phase(struct fft *f, uint32_t phase, int64_t count)
            (const uint32_t[3]){(uint32_t)((count + f->lanes - 1) / f->lanes), 1, 1},
            sizeof(s->numbers->grid[phase]));
     point = sched_wide(s, kir_emit_imm(s->module, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
-    point = op2(f, KIR_mul, point, index_const(f, f->lanes));
-    point = op2(f, KIR_add, point, sched_wide(s, op1(f, KIR_lane, KIR_NONE)));
-    f->mask = count % f->lanes ? op2(f, KIR_lt, point, sched_index(s, count)) : KIR_NONE;
+    point = kir_binary(f->m, KIR_mul, point, kir_index(f->m, f->lanes));
+    point = kir_binary(f->m, KIR_add, point, sched_wide(s, kir_unary(f->m, KIR_lane, KIR_NONE)));
+    f->mask = count % f->lanes ? kir_binary(f->m, KIR_lt, point, sched_index(s, count)) : KIR_NONE;
     return point;
 }
 
 static void table_store(const struct fft *f, uint32_t at, uint32_t value)
 {
-    kir_emit_imm(f->e.s->module, f->mask == KIR_NONE ? KIR_store : KIR_store_if, f->table, at,
-                 value, f->mask);
+    kir_emit_imm(f->m, f->mask == KIR_NONE ? KIR_store : KIR_store_if, f->table, at, value,
+                 f->mask);
 }
 
 static uint32_t table_load(const struct fft *f, uint32_t at)
 {
     bool all = f->mask == KIR_NONE;
 
-    return kir_emit_as(f->e.s->module, all ? KIR_load : KIR_load_if, kir_type_of(f->carried),
-                       f->table, at, f->mask, all ? KIR_NONE : real_const(f, 0));
+    return kir_emit_as(f->m, all ? KIR_load : KIR_load_if, kir_type_of(f->carried), f->table, at,
+                       f->mask, all ? KIR_NONE : real_const(f, 0));
 }
 
 /* Multiple j of 2 pi / n is q quarters of a turn and r / n of an eighth:
@@ -204,28 +186,31 @@ static uint32_t table_load(const struct fft *f, uint32_t at)
  * n cosines are followed by n sines. */
 static void emit_table(struct fft *f)
 {
-    struct kir_module *m = f->e.s->module;
+    struct kir_module *m = f->m;
     uint32_t j = begin_phase(f, 0, f->n), n = sched_index(f->e.s, f->n);
-    uint32_t eighths = op2(f, KIR_mul, j, index_const(f, 8)), q, angle, cosine, sine, odd, back;
+    uint32_t eighths = kir_binary(f->m, KIR_mul, j, kir_index(f->m, 8)), q, angle, cosine, sine,
+             odd, back;
     struct sched_divisor divisor = sched_divisor(f->e.s, 2 * f->n);
 
-    q = sched_divide(f->e.s, &divisor, op2(f, KIR_add, eighths, n));
-    angle = op2(f, KIR_sub, eighths, op2(f, KIR_mul, q, op2(f, KIR_add, n, n)));
-    angle = op1(f, f->carried == FRIT_F64 ? KIR_f64 : KIR_f32, angle);
-    angle = op2(f, KIR_mul, angle, real_word(f, 0.785398163397448309616 / (double)f->n));
+    q = sched_divide(f->e.s, &divisor, kir_binary(f->m, KIR_add, eighths, n));
+    angle = kir_binary(f->m, KIR_sub, eighths,
+                       kir_binary(f->m, KIR_mul, q, kir_binary(f->m, KIR_add, n, n)));
+    angle = kir_unary(f->m, f->carried == FRIT_F64 ? KIR_f64 : KIR_f32, angle);
+    angle = kir_binary(f->m, KIR_mul, angle, real_word(f, 0.785398163397448309616 / (double)f->n));
     cosine = math_cos(m, f->e.s->target, angle);
     sine = math_sin(m, f->e.s->target, angle);
     odd = has_bit(f, q, 1);
     back = has_bit(f, q, 2);
-    angle = choose(f, odd, op1(f, KIR_neg, sine), cosine);
-    sine = choose(f, odd, cosine, sine);
-    table_store(f, j, choose(f, back, op1(f, KIR_neg, angle), angle));
-    table_store(f, op2(f, KIR_add, j, n), choose(f, back, op1(f, KIR_neg, sine), sine));
+    angle = kir_select(f->m, odd, kir_unary(f->m, KIR_neg, sine), cosine);
+    sine = kir_select(f->m, odd, cosine, sine);
+    table_store(f, j, kir_select(f->m, back, kir_unary(f->m, KIR_neg, angle), angle));
+    table_store(f, kir_binary(f->m, KIR_add, j, n),
+                kir_select(f->m, back, kir_unary(f->m, KIR_neg, sine), sine));
 }
 
 static uint32_t element(struct fft *f, uint32_t part)
 {
-    return lower_convert(f->e.s->module, f->dtype, f->carried, expr_value(&f->e, f->node[part]));
+    return lower_convert(f->m, f->dtype, f->carried, expr_value(&f->e, f->node[part]));
 }
 
 /* x e^(-i angle) is added to the sums that are wanted. */
@@ -235,20 +220,23 @@ static void add_forward(struct fft *f, uint32_t cosine, uint32_t sine)
     uint32_t x = element(f, 0);
 
     for (uint32_t i = 0; i < f->n_sums; i++)
-        f->state[i] = op2(f, f->sums[i] ? KIR_sub : KIR_add, f->state[i],
-                          op2(f, KIR_mul, x, factor[f->sums[i]]));
+        f->state[i] = kir_binary(f->m, f->sums[i] ? KIR_sub : KIR_add, f->state[i],
+                                 kir_binary(f->m, KIR_mul, x, factor[f->sums[i]]));
 }
 
 /* The values beyond the middle are the conjugates of those before it: all but the first, and the
  * middle of an even n, count twice, and the imaginary parts of those two count for nothing. */
 static void add_inverse(struct fft *f, uint32_t k, uint32_t cosine, uint32_t sine)
 {
-    uint32_t re = op2(f, KIR_mul, element(f, 0), cosine);
-    uint32_t im = op2(f, KIR_mul, element(f, 1), sine), both = op2(f, KIR_sub, re, im);
-    uint32_t alone = op2(f, KIR_or, op2(f, KIR_eq, k, index_const(f, 0)),
-                         op2(f, KIR_eq, op2(f, KIR_add, k, k), f->n_param));
+    uint32_t re = kir_binary(f->m, KIR_mul, element(f, 0), cosine);
+    uint32_t im = kir_binary(f->m, KIR_mul, element(f, 1), sine),
+             both = kir_binary(f->m, KIR_sub, re, im);
+    uint32_t alone =
+        kir_binary(f->m, KIR_or, kir_binary(f->m, KIR_eq, k, kir_index(f->m, 0)),
+                   kir_binary(f->m, KIR_eq, kir_binary(f->m, KIR_add, k, k), f->n_param));
 
-    f->state[0] = op2(f, KIR_add, f->state[0], choose(f, alone, re, op2(f, KIR_add, both, both)));
+    f->state[0] = kir_binary(f->m, KIR_add, f->state[0],
+                             kir_select(f->m, alone, re, kir_binary(f->m, KIR_add, both, both)));
 }
 
 /* Element `k` of the line; the multiple goes on. */
@@ -258,31 +246,32 @@ static void emit_element(struct fft *f, uint32_t k)
 
     walk_set(&f->inner, &f->e, k);
     cosine = table_load(f, *multiple);
-    sine = table_load(f, op2(f, KIR_add, *multiple, f->n_param));
+    sine = table_load(f, kir_binary(f->m, KIR_add, *multiple, f->n_param));
     if (f->inverse)
         add_inverse(f, k, cosine, sine);
     else
         add_forward(f, cosine, sine);
-    *multiple = op2(f, KIR_add, *multiple, f->multiple);
-    over = op2(f, KIR_sub, *multiple, f->n_param);
-    *multiple = choose(f, op2(f, KIR_le, index_const(f, 0), over), over, *multiple);
+    *multiple = kir_binary(f->m, KIR_add, *multiple, f->multiple);
+    over = kir_binary(f->m, KIR_sub, *multiple, f->n_param);
+    *multiple =
+        kir_select(f->m, kir_binary(f->m, KIR_le, kir_index(f->m, 0), over), over, *multiple);
     expr_release(&f->e, mark);
 }
 
 /* A loop that carries the states. */
 static uint32_t open_loop(struct fft *f, uint32_t from, uint32_t to, uint32_t step, uint32_t *phis)
 {
-    uint32_t counter = kir_for(f->e.s->module, from, to, step);
+    uint32_t counter = kir_for(f->m, from, to, step);
 
     for (uint32_t i = 0; i <= f->n_sums; i++)
-        phis[i] = f->state[i] = kir_phi(f->e.s->module, f->state[i]);
+        phis[i] = f->state[i] = kir_phi(f->m, f->state[i]);
     return counter;
 }
 
 /* Closes it: the states are its phis. */
 static void close_loop(struct fft *f, const uint32_t *phis)
 {
-    kir_next(f->e.s->module, f->state, f->n_sums + 1);
+    kir_next(f->m, f->state, f->n_sums + 1);
     memcpy(f->state, phis, (f->n_sums + 1) * sizeof(*phis));
 }
 
@@ -302,7 +291,7 @@ static void emit_stretch(struct fft *f, uint32_t from, uint32_t to)
 
 static void emit_line(struct fft *f)
 {
-    uint32_t zero = index_const(f, 0), end = sched_index(f->e.s, f->have), from, to;
+    uint32_t zero = kir_index(f->m, 0), end = sched_index(f->e.s, f->have), from, to;
     uint32_t phis[STATES] = {0};
 
     clear_sums(f);
@@ -312,11 +301,11 @@ static void emit_line(struct fft *f)
         return;
     }
     from = open_loop(f, zero, end, BLOCK, phis);
-    to = op2(f, KIR_smin, op2(f, KIR_add, from, index_const(f, BLOCK)), end);
+    to = kir_binary(f->m, KIR_smin, kir_binary(f->m, KIR_add, from, kir_index(f->m, BLOCK)), end);
     clear_sums(f);
     emit_stretch(f, from, to);
     for (uint32_t i = 0; i < f->n_sums; i++)
-        f->state[i] = op2(f, KIR_add, phis[i], f->state[i]);
+        f->state[i] = kir_binary(f->m, KIR_add, phis[i], f->state[i]);
     close_loop(f, phis);
 }
 
@@ -326,9 +315,8 @@ static void bind_results(struct fft *f)
         uint32_t value = f->state[i];
 
         if (f->inverse)
-            value = op2(f, KIR_div, value, real_word(f, (double)f->n));
-        expr_bind(&f->e, f->result[f->sums[i]],
-                  lower_convert(f->e.s->module, f->carried, f->dtype, value));
+            value = kir_binary(f->m, KIR_div, value, real_word(f, (double)f->n));
+        expr_bind(&f->e, f->result[f->sums[i]], lower_convert(f->m, f->carried, f->dtype, value));
     }
 }
 
@@ -404,6 +392,7 @@ static frit_status fft_build(struct sched *s, frit_err *err)
     frit_status status;
 
     expr_init(&f.e, s);
+    f.m = s->module;
     f.e.apart = 1u << FFT_LINE;
     if (anchor_init(&f.anchor, s->block, takes)) {
         status = f.anchor.found && f.anchor.n_ops == s->block->n_ops

@@ -7,16 +7,6 @@
 
 #include "lower/rows.h"
 
-static uint32_t op2(const struct fold *fold, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(fold->m, op, a, b, KIR_NONE);
-}
-
-static uint32_t choose(const struct fold *fold, uint32_t c, uint32_t a, uint32_t b)
-{
-    return kir_emit(fold->m, KIR_select, a, b, c);
-}
-
 static struct fold_state single(uint32_t value)
 {
     return (struct fold_state){{value, KIR_NONE}};
@@ -43,12 +33,12 @@ static struct fold_state one(const struct fold *fold)
 
 static uint32_t sum(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    return op2(fold, KIR_add, a, b);
+    return kir_binary(fold->m, KIR_add, a, b);
 }
 
 static uint32_t product(const struct fold *fold, uint32_t a, uint32_t b)
 {
-    return op2(fold, KIR_mul, a, b);
+    return kir_binary(fold->m, KIR_mul, a, b);
 }
 
 /* ---- max, min ---- */
@@ -124,9 +114,9 @@ static uint32_t beats(const struct fold *fold, uint32_t a, uint32_t b)
 
     if (!lower_is_float(fold->dtype))
         return lower_less(fold->m, fold->dtype, worse, better);
-    test = op2(fold, KIR_le, better, worse);
-    return op2(fold, KIR_and, kir_emit(fold->m, KIR_not, test, KIR_NONE, KIR_NONE),
-               op2(fold, KIR_eq, a, a));
+    test = kir_binary(fold->m, KIR_le, better, worse);
+    return kir_binary(fold->m, KIR_and, kir_unary(fold->m, KIR_not, test),
+                      kir_binary(fold->m, KIR_eq, a, a));
 }
 
 static struct fold_state pick(const struct fold *fold, const struct fold_state *a,
@@ -134,17 +124,17 @@ static struct fold_state pick(const struct fold *fold, const struct fold_state *
 {
     uint32_t take = beats(fold, a->part[0], b->part[0]);
 
-    return (struct fold_state){
-        {choose(fold, take, b->part[0], a->part[0]), choose(fold, take, b->part[1], a->part[1])}};
+    return (struct fold_state){{kir_select(fold->m, take, b->part[0], a->part[0]),
+                                kir_select(fold->m, take, b->part[1], a->part[1])}};
 }
 
 uint32_t fold_number_of(const struct fold *fold, const struct fold_state *state, uint32_t value)
 {
-    uint32_t own = state->part[0], has = op2(fold, KIR_eq, own, value);
+    uint32_t own = state->part[0], has = kir_binary(fold->m, KIR_eq, own, value);
 
     if (lower_is_float(fold->dtype))
-        has = op2(fold, KIR_or, has, op2(fold, KIR_ne, own, own));
-    return choose(fold, has, state->part[1], no_number(fold));
+        has = kir_binary(fold->m, KIR_or, has, kir_binary(fold->m, KIR_ne, own, own));
+    return kir_select(fold->m, has, state->part[1], no_number(fold));
 }
 
 /* ---- the table ---- */
@@ -169,11 +159,10 @@ const struct fold_row *fold_row_of(uint32_t op)
 /* Where no element beat the identity all of them are as it is: the first is number 0. */
 static uint32_t number_of(const struct fold *fold, uint32_t number)
 {
-    uint32_t none = op2(fold, KIR_eq, number, no_number(fold));
+    uint32_t none = kir_binary(fold->m, KIR_eq, number, no_number(fold));
 
-    number = choose(fold, none, kir_const_i(fold->m, fold->number, 0), number);
-    return fold->number == KIR_I64 ? number
-                                   : kir_emit(fold->m, KIR_i64, number, KIR_NONE, KIR_NONE);
+    number = kir_select(fold->m, none, kir_const_i(fold->m, fold->number, 0), number);
+    return fold->number == KIR_I64 ? number : kir_unary(fold->m, KIR_i64, number);
 }
 
 uint32_t fold_result(const struct fold *fold, const struct fold_state *state)

@@ -7,30 +7,20 @@
 
 static uint32_t one(const struct lower *l, enum kir_op op)
 {
-    return kir_emit(l->m, op, l->in[0], KIR_NONE, KIR_NONE);
+    return kir_unary(l->m, op, l->in[0]);
 }
 
 static uint32_t two(const struct lower *l, enum kir_op op)
 {
-    return kir_emit(l->m, op, l->in[0], l->in[1], KIR_NONE);
-}
-
-static uint32_t op2(const struct lower *l, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(l->m, op, a, b, KIR_NONE);
+    return kir_binary(l->m, op, l->in[0], l->in[1]);
 }
 
 static uint32_t negated(const struct lower *l, uint32_t b)
 {
-    return kir_emit(l->m, KIR_not, b, KIR_NONE, KIR_NONE);
+    return kir_unary(l->m, KIR_not, b);
 }
 
 /* c ? a : b */
-static uint32_t choose(const struct lower *l, uint32_t c, uint32_t a, uint32_t b)
-{
-    return kir_emit(l->m, KIR_select, a, b, c);
-}
-
 static uint32_t number(const struct lower *l, double value)
 {
     return lower_const(l->m, l->in_dtype[0], value);
@@ -51,18 +41,19 @@ uint32_t lower_neg(const struct lower *l)
 uint32_t lower_sign(const struct lower *l)
 {
     uint32_t x = l->in[0], zero = number(l, 0), up = lower_less(l->m, l->dtype, zero, x);
-    uint32_t sign = choose(l, up, number(l, 1), zero);
+    uint32_t sign = kir_select(l->m, up, number(l, 1), zero);
 
     if (lower_is_unsigned(l->dtype))
         return sign;
-    sign = choose(l, lower_less(l->m, l->dtype, x, zero), number(l, -1), sign);
-    return lower_is_float(l->dtype) ? choose(l, op2(l, KIR_ne, x, x), x, sign) : sign;
+    sign = kir_select(l->m, lower_less(l->m, l->dtype, x, zero), number(l, -1), sign);
+    return lower_is_float(l->dtype) ? kir_select(l->m, kir_binary(l->m, KIR_ne, x, x), x, sign)
+                                    : sign;
 }
 
 /* a - b c, rounded once. */
 static uint32_t less_product(const struct lower *l, uint32_t a, uint32_t b, uint32_t c)
 {
-    return kir_emit(l->m, KIR_fma, kir_emit(l->m, KIR_neg, b, KIR_NONE, KIR_NONE), c, a);
+    return kir_emit(l->m, KIR_fma, kir_unary(l->m, KIR_neg, b), c, a);
 }
 
 /* The positive number `steps` places from one. */
@@ -71,7 +62,7 @@ static uint32_t neighbour(const struct lower *l, uint32_t y, int64_t steps)
     enum kir_type real = kir_type_at(l->m, y), word = real == KIR_F32 ? KIR_I32 : KIR_I64;
     uint32_t bits = kir_emit_as(l->m, KIR_bits, word, 0, y, KIR_NONE, KIR_NONE);
 
-    bits = op2(l, KIR_add, bits, kir_const_i(l->m, word, steps));
+    bits = kir_binary(l->m, KIR_add, bits, kir_const_i(l->m, word, steps));
     return kir_emit_as(l->m, KIR_bits, real, 0, bits, KIR_NONE, KIR_NONE);
 }
 
@@ -86,15 +77,16 @@ uint32_t lower_sqrt(const struct lower *l)
 
     if (l->target->exact_div || !l->target->fma)
         return y;
-    half = op2(l, KIR_div, kir_const_f(l->m, kir_type_at(l->m, x), 0.5), y);
+    half = kir_binary(l->m, KIR_div, kir_const_f(l->m, kir_type_at(l->m, x), 0.5), y);
     z = kir_emit(l->m, KIR_fma, less_product(l, x, y, y), half, y);
     p = neighbour(l, z, -1);
     n = neighbour(l, z, 1);
-    best = choose(l, op2(l, KIR_le, less_product(l, x, z, p), zero), p, z);
-    best = choose(l, op2(l, KIR_lt, zero, less_product(l, x, z, n)), n, best);
-    best = choose(l, op2(l, KIR_le, number(l, least), x), best, z);
-    ok = op2(l, KIR_and, op2(l, KIR_lt, zero, x), op2(l, KIR_lt, x, number(l, INFINITY)));
-    return choose(l, ok, best, y);
+    best = kir_select(l->m, kir_binary(l->m, KIR_le, less_product(l, x, z, p), zero), p, z);
+    best = kir_select(l->m, kir_binary(l->m, KIR_lt, zero, less_product(l, x, z, n)), n, best);
+    best = kir_select(l->m, kir_binary(l->m, KIR_le, number(l, least), x), best, z);
+    ok = kir_binary(l->m, KIR_and, kir_binary(l->m, KIR_lt, zero, x),
+                    kir_binary(l->m, KIR_lt, x, number(l, INFINITY)));
+    return kir_select(l->m, ok, best, y);
 }
 
 uint32_t lower_floor(const struct lower *l)
@@ -124,28 +116,28 @@ uint32_t lower_not(const struct lower *l)
 
 uint32_t lower_recip(const struct lower *l)
 {
-    return op2(l, KIR_div, number(l, 1), l->in[0]);
+    return kir_binary(l->m, KIR_div, number(l, 1), l->in[0]);
 }
 
 uint32_t lower_cross(const struct lower *l)
 {
-    return op2(l, KIR_sub, op2(l, KIR_mul, l->in[0], l->in[1]),
-               op2(l, KIR_mul, l->in[2], l->in[3]));
+    return kir_binary(l->m, KIR_sub, kir_binary(l->m, KIR_mul, l->in[0], l->in[1]),
+                      kir_binary(l->m, KIR_mul, l->in[2], l->in[3]));
 }
 
 uint32_t lower_square(const struct lower *l)
 {
-    return op2(l, KIR_mul, l->in[0], l->in[0]);
+    return kir_binary(l->m, KIR_mul, l->in[0], l->in[0]);
 }
 
 uint32_t lower_is_nan(const struct lower *l)
 {
-    return op2(l, KIR_ne, l->in[0], l->in[0]);
+    return kir_binary(l->m, KIR_ne, l->in[0], l->in[0]);
 }
 
 uint32_t lower_is_inf(const struct lower *l)
 {
-    return op2(l, KIR_eq, one(l, KIR_abs), number(l, (double)INFINITY));
+    return kir_binary(l->m, KIR_eq, one(l, KIR_abs), number(l, (double)INFINITY));
 }
 
 uint32_t lower_relu(const struct lower *l)
@@ -206,9 +198,10 @@ uint32_t lower_xor(const struct lower *l)
 static uint32_t shifted(const struct lower *l, enum kir_op op)
 {
     uint32_t b = l->in[1], zero = number(l, 0);
-    uint32_t fits = op2(l, KIR_ult, b, number(l, lower_bits(l->dtype)));
+    uint32_t fits = kir_binary(l->m, KIR_ult, b, number(l, lower_bits(l->dtype)));
 
-    return choose(l, fits, op2(l, op, l->in[0], choose(l, fits, b, zero)), zero);
+    return kir_select(l->m, fits, kir_binary(l->m, op, l->in[0], kir_select(l->m, fits, b, zero)),
+                      zero);
 }
 
 uint32_t lower_shl(const struct lower *l)
@@ -246,8 +239,8 @@ uint32_t lower_gt(const struct lower *l)
 static uint32_t not_above(const struct lower *l, uint32_t a, uint32_t b)
 {
     if (l->in_dtype[0] == FRIT_BOOL)
-        return op2(l, KIR_or, negated(l, a), b);
-    return op2(l, lower_is_unsigned(l->in_dtype[0]) ? KIR_ule : KIR_le, a, b);
+        return kir_binary(l->m, KIR_or, negated(l, a), b);
+    return kir_binary(l->m, lower_is_unsigned(l->in_dtype[0]) ? KIR_ule : KIR_le, a, b);
 }
 
 uint32_t lower_le(const struct lower *l)
@@ -264,12 +257,12 @@ uint32_t lower_ge(const struct lower *l)
 
 uint32_t lower_where(const struct lower *l)
 {
-    return choose(l, l->in[0], l->in[1], l->in[2]);
+    return kir_select(l->m, l->in[0], l->in[1], l->in[2]);
 }
 
 uint32_t lower_mask_fill(const struct lower *l)
 {
-    return choose(l, l->in[1], l->in[2], l->in[0]);
+    return kir_select(l->m, l->in[1], l->in[2], l->in[0]);
 }
 
 uint32_t lower_clamp(const struct lower *l)
@@ -279,15 +272,16 @@ uint32_t lower_clamp(const struct lower *l)
 
 uint32_t lower_hard_sigmoid(const struct lower *l)
 {
-    uint32_t line = op2(l, KIR_add, op2(l, KIR_mul, l->in[1], l->in[0]), l->in[2]);
+    uint32_t line =
+        kir_binary(l->m, KIR_add, kir_binary(l->m, KIR_mul, l->in[1], l->in[0]), l->in[2]);
 
-    line = op2(l, KIR_fmax, line, number(l, 0));
-    return op2(l, KIR_fmin, line, number(l, 1));
+    line = kir_binary(l->m, KIR_fmax, line, number(l, 0));
+    return kir_binary(l->m, KIR_fmin, line, number(l, 1));
 }
 
 uint32_t lower_leaky_relu(const struct lower *l)
 {
-    uint32_t up = op2(l, KIR_lt, number(l, 0), l->in[0]);
+    uint32_t up = kir_binary(l->m, KIR_lt, number(l, 0), l->in[0]);
 
-    return choose(l, up, l->in[0], two(l, KIR_mul));
+    return kir_select(l->m, up, l->in[0], two(l, KIR_mul));
 }

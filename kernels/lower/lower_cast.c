@@ -7,16 +7,6 @@
  * 2008). */
 #include "lower/rows.h"
 
-static uint32_t emit1(struct kir_module *m, enum kir_op op, uint32_t a)
-{
-    return kir_emit(m, op, a, KIR_NONE, KIR_NONE);
-}
-
-static uint32_t emit2(struct kir_module *m, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(m, op, a, b, KIR_NONE);
-}
-
 static bool is_half(uint32_t dtype)
 {
     return dtype == FRIT_F16 || dtype == FRIT_BF16;
@@ -28,25 +18,25 @@ static bool is_half(uint32_t dtype)
  * set. */
 static uint32_t narrow_odd(struct kir_module *m, uint32_t x)
 {
-    uint32_t near = emit1(m, KIR_f32, x), back = emit1(m, KIR_f64, near), one, bits, beyond;
+    uint32_t near = kir_unary(m, KIR_f32, x), back = kir_unary(m, KIR_f64, near), one, bits, beyond;
 
     one = kir_const_i(m, KIR_I32, 1);
     bits = kir_emit_as(m, KIR_bits, KIR_I32, 0, near, KIR_NONE, KIR_NONE);
-    beyond = emit2(m, KIR_lt, emit1(m, KIR_abs, x), emit1(m, KIR_abs, back));
-    bits = emit2(m, KIR_sub, bits, emit1(m, KIR_i32, beyond));
-    bits = emit2(m, KIR_or, bits, one);
+    beyond = kir_binary(m, KIR_lt, kir_unary(m, KIR_abs, x), kir_unary(m, KIR_abs, back));
+    bits = kir_binary(m, KIR_sub, bits, kir_unary(m, KIR_i32, beyond));
+    bits = kir_binary(m, KIR_or, bits, one);
     bits = kir_emit_as(m, KIR_bits, KIR_F32, 0, bits, KIR_NONE, KIR_NONE);
-    beyond = emit2(m, KIR_lt, back, x);
-    beyond = emit2(m, KIR_or, beyond, emit2(m, KIR_lt, x, back));
-    return kir_emit(m, KIR_select, bits, near, beyond);
+    beyond = kir_binary(m, KIR_lt, back, x);
+    beyond = kir_binary(m, KIR_or, beyond, kir_binary(m, KIR_lt, x, back));
+    return kir_select(m, beyond, bits, near);
 }
 
 static uint32_t float_to_float(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
 {
     if (from == FRIT_F64 && to != FRIT_F64)
-        x = is_half(to) ? narrow_odd(m, x) : emit1(m, KIR_f32, x);
+        x = is_half(to) ? narrow_odd(m, x) : kir_unary(m, KIR_f32, x);
     else if (from != FRIT_F64 && to == FRIT_F64)
-        return emit1(m, KIR_f64, x);
+        return kir_unary(m, KIR_f64, x);
     return from == to || (from == FRIT_F16 && to == FRIT_F32) ? x : lower_fit(m, to, x);
 }
 
@@ -69,17 +59,16 @@ static uint32_t magnitude_odd(struct kir_module *m, uint32_t magnitude)
 
         if (s->type != type)
             continue;
-        large = emit2(m, KIR_ule, kir_const_i(m, type, (int64_t)1 << s->least), magnitude);
-        shift = kir_emit(m, KIR_select, kir_const_i(m, type, s->shift), shift, large);
-        lost = kir_emit(m, KIR_select, kir_const_i(m, type, ((int64_t)1 << s->shift) - 1), lost,
-                        large);
-        scale = kir_emit(m, KIR_select, kir_const_f(m, KIR_F32, (double)((int64_t)1 << s->shift)),
-                         scale, large);
+        large = kir_binary(m, KIR_ule, kir_const_i(m, type, (int64_t)1 << s->least), magnitude);
+        shift = kir_select(m, large, kir_const_i(m, type, s->shift), shift);
+        lost = kir_select(m, large, kir_const_i(m, type, ((int64_t)1 << s->shift) - 1), lost);
+        scale =
+            kir_select(m, large, kir_const_f(m, KIR_F32, (double)((int64_t)1 << s->shift)), scale);
     }
-    some = emit2(m, KIR_ne, emit2(m, KIR_and, magnitude, lost), zero);
-    kept = emit2(m, KIR_shr, magnitude, shift);
-    kept = emit2(m, KIR_or, kept, emit1(m, type == KIR_I32 ? KIR_i32 : KIR_i64, some));
-    return emit2(m, KIR_mul, emit1(m, KIR_f32, kept), scale);
+    some = kir_binary(m, KIR_ne, kir_binary(m, KIR_and, magnitude, lost), zero);
+    kept = kir_binary(m, KIR_shr, magnitude, shift);
+    kept = kir_binary(m, KIR_or, kept, kir_unary(m, type == KIR_I32 ? KIR_i32 : KIR_i64, some));
+    return kir_binary(m, KIR_mul, kir_unary(m, KIR_f32, kept), scale);
 }
 
 static uint32_t int_to_half(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
@@ -87,12 +76,12 @@ static uint32_t int_to_half(struct kir_module *m, uint32_t from, uint32_t to, ui
     uint32_t negative, real;
 
     if (lower_bits(from) < 32)
-        return lower_fit(m, to, emit1(m, KIR_f32, x));
+        return lower_fit(m, to, kir_unary(m, KIR_f32, x));
     if (lower_is_unsigned(from))
         return lower_fit(m, to, magnitude_odd(m, x));
-    negative = emit2(m, KIR_lt, x, lower_const(m, from, 0));
-    real = magnitude_odd(m, emit1(m, KIR_abs, x));
-    real = kir_emit(m, KIR_select, emit1(m, KIR_neg, real), real, negative);
+    negative = kir_binary(m, KIR_lt, x, lower_const(m, from, 0));
+    real = magnitude_odd(m, kir_unary(m, KIR_abs, x));
+    real = kir_select(m, negative, kir_unary(m, KIR_neg, real), real);
     return lower_fit(m, to, real);
 }
 
@@ -101,12 +90,12 @@ static uint32_t int_to_float(struct kir_module *m, uint32_t from, uint32_t to, u
     bool is_unsigned = lower_is_unsigned(from);
 
     if (from == FRIT_BOOL)
-        return emit1(m, to == FRIT_F64 ? KIR_f64 : KIR_f32, x);
+        return kir_unary(m, to == FRIT_F64 ? KIR_f64 : KIR_f32, x);
     if (is_half(to))
         return int_to_half(m, from, to, x);
     if (to == FRIT_F64)
-        return emit1(m, is_unsigned ? KIR_uf64 : KIR_f64, x);
-    return emit1(m, is_unsigned ? KIR_uf32 : KIR_f32, x);
+        return kir_unary(m, is_unsigned ? KIR_uf64 : KIR_f64, x);
+    return kir_unary(m, is_unsigned ? KIR_uf32 : KIR_f32, x);
 }
 
 /* ---- to integers ---- */
@@ -117,14 +106,14 @@ static uint32_t float_to_int(struct kir_module *m, uint32_t to, uint32_t x)
     bool is_unsigned = lower_is_unsigned(to);
 
     if (bits == 64)
-        return emit1(m, is_unsigned ? KIR_u64 : KIR_i64, x);
-    x = emit1(m, is_unsigned ? KIR_u32 : KIR_i32, x);
+        return kir_unary(m, is_unsigned ? KIR_u64 : KIR_i64, x);
+    x = kir_unary(m, is_unsigned ? KIR_u32 : KIR_i32, x);
     if (bits == 32)
         return x;
     if (is_unsigned)
-        return emit2(m, KIR_umin, x, kir_const_i(m, KIR_I32, (1 << bits) - 1));
-    x = emit2(m, KIR_smin, x, kir_const_i(m, KIR_I32, (1 << (bits - 1)) - 1));
-    return emit2(m, KIR_smax, x, kir_const_i(m, KIR_I32, -(1 << (bits - 1))));
+        return kir_binary(m, KIR_umin, x, kir_const_i(m, KIR_I32, (1 << bits) - 1));
+    x = kir_binary(m, KIR_smin, x, kir_const_i(m, KIR_I32, (1 << (bits - 1)) - 1));
+    return kir_binary(m, KIR_smax, x, kir_const_i(m, KIR_I32, -(1 << (bits - 1))));
 }
 
 static uint32_t int_to_int(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
@@ -134,8 +123,8 @@ static uint32_t int_to_int(struct kir_module *m, uint32_t from, uint32_t to, uin
     if (type == wanted)
         return from == to ? x : lower_fit(m, to, x);
     if (wanted == KIR_I64)
-        return emit1(m, lower_is_unsigned(from) ? KIR_u64 : KIR_i64, x);
-    return lower_fit(m, to, emit1(m, KIR_i32, x));
+        return kir_unary(m, lower_is_unsigned(from) ? KIR_u64 : KIR_i64, x);
+    return lower_fit(m, to, kir_unary(m, KIR_i32, x));
 }
 
 uint32_t lower_convert(struct kir_module *m, uint32_t from, uint32_t to, uint32_t value)
@@ -143,7 +132,7 @@ uint32_t lower_convert(struct kir_module *m, uint32_t from, uint32_t to, uint32_
     if (from == to)
         return value;
     if (to == FRIT_BOOL)
-        return emit2(m, KIR_ne, value, lower_const(m, from, 0));
+        return kir_binary(m, KIR_ne, value, lower_const(m, from, 0));
     if (lower_is_float(from))
         return lower_is_float(to) ? float_to_float(m, from, to, value) : float_to_int(m, to, value);
     return lower_is_float(to) ? int_to_float(m, from, to, value) : int_to_int(m, from, to, value);

@@ -31,16 +31,16 @@ uint32_t lower_arange(const struct lower *l)
     uint32_t i = l->at;
 
     if (kir_type_at(l->m, i) != type)
-        i = kir_emit(l->m, from_index[type], i, KIR_NONE, KIR_NONE);
-    i = kir_emit(l->m, KIR_mul, i, l->in[1], KIR_NONE);
-    i = kir_emit(l->m, KIR_add, l->in[0], i, KIR_NONE);
+        i = kir_unary(l->m, from_index[type], i);
+    i = kir_binary(l->m, KIR_mul, i, l->in[1]);
+    i = kir_binary(l->m, KIR_add, l->in[0], i);
     return lower_is_float(l->dtype) ? lower_convert(l->m, l->in_dtype[0], l->dtype, i) : i;
 }
 
 uint32_t lower_eye(const struct lower *l)
 {
     uint32_t zero = kir_const_i(l->m, kir_type_at(l->m, l->at), 0);
-    uint32_t on = kir_emit(l->m, KIR_eq, l->at, zero, KIR_NONE);
+    uint32_t on = kir_binary(l->m, KIR_eq, l->at, zero);
 
     return lower_convert(l->m, FRIT_BOOL, l->dtype, on);
 }

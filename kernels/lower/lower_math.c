@@ -42,17 +42,7 @@ MATH_ROW_2(hypot)
 
 /* ---- those that integers have too ---- */
 
-static uint32_t op2(const struct lower *l, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(l->m, op, a, b, KIR_NONE);
-}
-
 /* c ? a : b */
-static uint32_t choose(const struct lower *l, uint32_t c, uint32_t a, uint32_t b)
-{
-    return kir_emit(l->m, KIR_select, a, b, c);
-}
-
 static uint32_t number(const struct lower *l, double value)
 {
     return lower_const(l->m, l->dtype, value);
@@ -62,14 +52,16 @@ static uint32_t number(const struct lower *l, double value)
 static uint32_t rem_int(const struct lower *l)
 {
     uint32_t b = l->in[1], zero = number(l, 0);
-    uint32_t rest = op2(l, lower_is_unsigned(l->dtype) ? KIR_urem : KIR_srem, l->in[0], b), off;
+    uint32_t rest =
+                 kir_binary(l->m, lower_is_unsigned(l->dtype) ? KIR_urem : KIR_srem, l->in[0], b),
+             off;
 
     if (!lower_is_unsigned(l->dtype)) {
-        off = op2(l, KIR_lt, op2(l, KIR_xor, rest, b), zero);
-        off = op2(l, KIR_and, off, op2(l, KIR_ne, rest, zero));
-        rest = choose(l, off, op2(l, KIR_add, rest, b), rest);
+        off = kir_binary(l->m, KIR_lt, kir_binary(l->m, KIR_xor, rest, b), zero);
+        off = kir_binary(l->m, KIR_and, off, kir_binary(l->m, KIR_ne, rest, zero));
+        rest = kir_select(l->m, off, kir_binary(l->m, KIR_add, rest, b), rest);
     }
-    return choose(l, op2(l, KIR_eq, b, zero), zero, rest);
+    return kir_select(l->m, kir_binary(l->m, KIR_eq, b, zero), zero, rest);
 }
 
 uint32_t lower_rem(const struct lower *l)
@@ -91,19 +83,19 @@ static uint32_t pow_int(const struct lower *l)
     power = kir_phi(m, unit);
     base = kir_phi(m, a);
     bits = kir_phi(m, b);
-    odd = op2(l, KIR_ne, op2(l, KIR_and, bits, unit), zero);
-    next[0] = choose(l, odd, op2(l, KIR_mul, power, base), power);
-    next[1] = op2(l, KIR_mul, base, base);
-    next[2] = op2(l, KIR_shr, bits, unit);
+    odd = kir_binary(l->m, KIR_ne, kir_binary(l->m, KIR_and, bits, unit), zero);
+    next[0] = kir_select(l->m, odd, kir_binary(l->m, KIR_mul, power, base), power);
+    next[1] = kir_binary(l->m, KIR_mul, base, base);
+    next[2] = kir_binary(l->m, KIR_shr, bits, unit);
     kir_next(m, next, 3);
     if (lower_is_unsigned(l->dtype))
         return power;
-    negative = op2(l, KIR_lt, b, zero);
-    odd = op2(l, KIR_ne, op2(l, KIR_and, b, unit), zero);
-    small = choose(l, odd, number(l, -1), unit);
-    small = choose(l, op2(l, KIR_eq, a, number(l, -1)), small, zero);
-    small = choose(l, op2(l, KIR_eq, a, unit), unit, small);
-    return choose(l, negative, small, power);
+    negative = kir_binary(l->m, KIR_lt, b, zero);
+    odd = kir_binary(l->m, KIR_ne, kir_binary(l->m, KIR_and, b, unit), zero);
+    small = kir_select(l->m, odd, number(l, -1), unit);
+    small = kir_select(l->m, kir_binary(l->m, KIR_eq, a, number(l, -1)), small, zero);
+    small = kir_select(l->m, kir_binary(l->m, KIR_eq, a, unit), unit, small);
+    return kir_select(l->m, negative, small, power);
 }
 
 uint32_t lower_pow(const struct lower *l)

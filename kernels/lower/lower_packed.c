@@ -9,7 +9,7 @@ static uint32_t as_type(const struct lower *l, enum kir_type type, uint32_t valu
 {
     if (kir_type_at(l->m, value) == type)
         return value;
-    return kir_emit(l->m, type == KIR_F64 ? KIR_f64 : KIR_f32, value, KIR_NONE, KIR_NONE);
+    return kir_unary(l->m, type == KIR_F64 ? KIR_f64 : KIR_f32, value);
 }
 
 /* A product of two that is exact, or rounded once to the result; scales of scales may leave the
@@ -32,14 +32,14 @@ uint32_t lower_dequantize(const struct lower *l)
     uint32_t at = l->at, value, scale;
 
     if (at != KIR_NONE && kir_type_at(l->m, at) == KIR_I64)
-        at = kir_emit(l->m, KIR_i32, at, KIR_NONE, KIR_NONE);
+        at = kir_unary(l->m, KIR_i32, at);
     value = as_type(l, type, packed_decode(l->m, l->in_dtype[0], l->in[0], at));
     scale = as_type(l, type, packed_scale(l->m, l->in_dtype[1], attrs->scale, l->in[1]));
     if (l->n > 2) {
         uint32_t global = packed_scale(l->m, l->in_dtype[2], attrs->global, l->in[2]);
 
-        scale = kir_emit(l->m, KIR_mul, as_type(l, type, global), scale, KIR_NONE);
+        scale = kir_binary(l->m, KIR_mul, as_type(l, type, global), scale);
     }
-    value = kir_emit(l->m, KIR_mul, value, scale, KIR_NONE);
+    value = kir_binary(l->m, KIR_mul, value, scale);
     return lower_convert(l->m, wide ? FRIT_F64 : FRIT_F32, l->dtype, value);
 }

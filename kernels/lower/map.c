@@ -329,9 +329,7 @@ static void find_pieces(struct expr *e, const struct share *share, const struct 
     expr_release(e, mark);
     pieces->n = n_pieces;
     if (at->k[inner])
-        pieces->to =
-            kir_emit(m, KIR_add, pieces->from,
-                     kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, share->lanes - 1), KIR_NONE);
+        pieces->to = kir_binary(m, KIR_add, pieces->from, kir_index(m, share->lanes - 1));
 }
 
 /* The stores of a block.  One that is within a piece of a join costs what that piece costs. */
@@ -351,8 +349,8 @@ static void emit_stores(struct expr *e, const struct pieces *pieces, uint32_t ma
         expr_emit_piece(e, 0, piece);
         expr_release(e, mark);
         kir_end(m);
-        outside = kir_emit(m, KIR_not, has, KIR_NONE, KIR_NONE);
-        several = several == KIR_NONE ? outside : kir_emit(m, KIR_and, several, outside, KIR_NONE);
+        outside = kir_unary(m, KIR_not, has);
+        several = several == KIR_NONE ? outside : kir_binary(m, KIR_and, several, outside);
     }
     if (several != KIR_NONE)
         kir_if(m, several);
@@ -373,13 +371,13 @@ static void emit_block(struct expr *e, const struct share *share, const struct s
         return;
     }
     if (share->groups >= MANY_GROUPS && share->blocks > 1) {
-        lanes = kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, share->lanes);
-        last = kir_emit(m, KIR_add, span->first, lanes, KIR_NONE);
-        last = kir_emit(m, KIR_le, last, share->end, KIR_NONE);
+        lanes = kir_index(m, share->lanes);
+        last = kir_binary(m, KIR_add, span->first, lanes);
+        last = kir_binary(m, KIR_le, last, share->end);
         kir_if(m, last);
         emit_stores(e, pieces, KIR_NONE);
         kir_end(m);
-        kir_if(m, kir_emit(m, KIR_not, last, KIR_NONE, KIR_NONE));
+        kir_if(m, kir_unary(m, KIR_not, last));
         emit_all(e, share_mask(share, e, span));
         kir_end(m);
         return;

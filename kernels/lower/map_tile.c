@@ -33,16 +33,6 @@ struct tiled {
     uint32_t major, minor; /* of the lane in a line of lines: `lanes` / `side` lines at once */
 };
 
-static uint32_t op2(const struct tiled *t, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(t->m, op, a, b, KIR_NONE);
-}
-
-static uint32_t index_const(const struct tiled *t, int64_t value)
-{
-    return kir_const_i(t->m, t->m->wide ? KIR_I64 : KIR_I32, value);
-}
-
 /* ---- whether, and how ---- */
 
 /* The dim along which the load's elements are neighbours, while those along the innermost one are
@@ -154,15 +144,15 @@ static void set_square(struct tiled *t)
 
     for (uint32_t i = 0; i < 2; i++) {
         int64_t extent = t->e->space.extent[dims[i]], n = squares(t, dims[i]);
-        uint32_t at = n > 1 ? rest : index_const(t, 0);
+        uint32_t at = n > 1 ? rest : kir_index(t->m, 0);
 
         if (n > 1) {
             struct sched_divisor by = sched_divisor(s, n);
 
             rest = sched_divide(s, &by, at);
-            at = op2(t, KIR_sub, at, op2(t, KIR_mul, rest, sched_index(s, n)));
+            at = kir_binary(t->m, KIR_sub, at, kir_binary(t->m, KIR_mul, rest, sched_index(s, n)));
         }
-        t->begin[i] = op2(t, KIR_mul, at, index_const(t, t->side));
+        t->begin[i] = kir_binary(t->m, KIR_mul, at, kir_index(t->m, t->side));
         t->end[i] = extent % t->side ? sched_index(s, extent) : KIR_NONE;
     }
     walk_set(&t->outer, t->e, rest);
@@ -176,8 +166,8 @@ static void set_lane(struct tiled *t)
     t->major = kir_const_i(t->m, KIR_I32, 0);
     t->minor = lane;
     if (t->lanes > t->side) {
-        t->major = op2(t, KIR_udiv, lane, side);
-        t->minor = op2(t, KIR_and, lane, kir_const_i(t->m, KIR_I32, t->side - 1));
+        t->major = kir_binary(t->m, KIR_udiv, lane, side);
+        t->minor = kir_binary(t->m, KIR_and, lane, kir_const_i(t->m, KIR_I32, t->side - 1));
     }
 }
 
@@ -191,12 +181,12 @@ static uint32_t set_point(const struct tiled *t, uint32_t line, uint32_t along)
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t at = sched_wide(t->e->s, i == along ? t->minor : line), inside;
 
-        at = op2(t, KIR_add, t->begin[i], at);
+        at = kir_binary(t->m, KIR_add, t->begin[i], at);
         expr_set(t->e, dims[i], at);
         if (t->end[i] == KIR_NONE)
             continue;
-        inside = op2(t, KIR_lt, at, t->end[i]);
-        mask = mask == KIR_NONE ? inside : op2(t, KIR_and, mask, inside);
+        inside = kir_binary(t->m, KIR_lt, at, t->end[i]);
+        mask = mask == KIR_NONE ? inside : kir_binary(t->m, KIR_and, mask, inside);
     }
     return mask;
 }
@@ -215,12 +205,12 @@ static void read_lines(const struct tiled *t, const uint32_t *lines, uint32_t n)
         expr_release(t->e, mark);
     }
     for (uint32_t k = 0; k < n; k++) {
-        uint32_t at = op2(t, KIR_mul, lines[k], kir_const_i(t->m, KIR_I32, t->side + 1));
+        uint32_t at = kir_binary(t->m, KIR_mul, lines[k], kir_const_i(t->m, KIR_I32, t->side + 1));
 
-        at = op2(t, KIR_add, at, t->minor);
+        at = kir_binary(t->m, KIR_add, at, t->minor);
         for (uint32_t i = 0; i < t->n; i++) {
             if (kir_type_at(t->m, value[k][i]) == KIR_B)
-                value[k][i] = kir_emit(t->m, KIR_i32, value[k][i], KIR_NONE, KIR_NONE);
+                value[k][i] = kir_unary(t->m, KIR_i32, value[k][i]);
             kir_emit_imm(t->m, KIR_tstore, t->tile[i], at, value[k][i], KIR_NONE);
         }
     }
@@ -228,15 +218,15 @@ static void read_lines(const struct tiled *t, const uint32_t *lines, uint32_t n)
 
 static void bind_tiles(const struct tiled *t, uint32_t line)
 {
-    uint32_t at = op2(t, KIR_mul, t->minor, kir_const_i(t->m, KIR_I32, t->side + 1));
+    uint32_t at = kir_binary(t->m, KIR_mul, t->minor, kir_const_i(t->m, KIR_I32, t->side + 1));
 
-    at = op2(t, KIR_add, at, line);
+    at = kir_binary(t->m, KIR_add, at, line);
     for (uint32_t i = 0; i < t->n; i++) {
         uint32_t value =
             kir_emit_as(t->m, KIR_tload, tile_type(t, i), t->tile[i], at, KIR_NONE, KIR_NONE);
 
         if (expr_type(t->e, t->node[i]) == KIR_B)
-            value = op2(t, KIR_ne, value, kir_const_i(t->m, KIR_I32, 0));
+            value = kir_binary(t->m, KIR_ne, value, kir_const_i(t->m, KIR_I32, 0));
         expr_bind(t->e, t->node[i], value);
     }
 }
@@ -275,13 +265,13 @@ static void each_line(const struct tiled *t,
     if (t->side / step > MOST_ROUNDS) {
         lines[0] =
             kir_for(t->m, kir_const_i(t->m, KIR_I32, 0), kir_const_i(t->m, KIR_I32, t->side), step);
-        lines[0] = op2(t, KIR_add, lines[0], t->major);
+        lines[0] = kir_binary(t->m, KIR_add, lines[0], t->major);
         emit(t, lines, 1);
         kir_next(t->m, NULL, 0);
         return;
     }
     for (uint32_t line = 0; line < t->side; line += step)
-        lines[n++] = op2(t, KIR_add, t->major, kir_const_i(t->m, KIR_I32, line));
+        lines[n++] = kir_binary(t->m, KIR_add, t->major, kir_const_i(t->m, KIR_I32, line));
     emit(t, lines, n);
 }
 

@@ -35,21 +35,6 @@ static const struct small *small_of(uint32_t dtype)
     return NULL;
 }
 
-static uint32_t op1(struct kir_module *m, enum kir_op op, uint32_t a)
-{
-    return kir_emit(m, op, a, KIR_NONE, KIR_NONE);
-}
-
-static uint32_t op2(struct kir_module *m, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(m, op, a, b, KIR_NONE);
-}
-
-static uint32_t pick(struct kir_module *m, uint32_t a, uint32_t b, uint32_t condition)
-{
-    return kir_emit(m, KIR_select, a, b, condition);
-}
-
 static uint32_t int_of(struct kir_module *m, int64_t value)
 {
     return kir_const_i(m, KIR_I32, value);
@@ -62,7 +47,7 @@ static uint32_t real_like(struct kir_module *m, uint32_t value, double number)
 
 static uint32_t as_f32(struct kir_module *m, uint32_t value)
 {
-    return kir_type_at(m, value) == KIR_F64 ? op1(m, KIR_f32, value) : value;
+    return kir_type_at(m, value) == KIR_F64 ? kir_unary(m, KIR_f32, value) : value;
 }
 
 static uint32_t bits_of(struct kir_module *m, uint32_t real)
@@ -92,8 +77,8 @@ static uint32_t decode_integer(struct kir_module *m, uint32_t width, uint32_t bi
 {
     uint32_t spare = int_of(m, 32 - width);
 
-    bits = op2(m, KIR_shl, bits, at == KIR_NONE ? spare : op2(m, KIR_sub, spare, at));
-    return op1(m, KIR_f32, op2(m, KIR_sar, bits, spare));
+    bits = kir_binary(m, KIR_shl, bits, at == KIR_NONE ? spare : kir_binary(m, KIR_sub, spare, at));
+    return kir_unary(m, KIR_f32, kir_binary(m, KIR_sar, bits, spare));
 }
 
 /* Of bits without a sign, not beyond the largest value's. */
@@ -101,32 +86,33 @@ static uint32_t small_value(struct kir_module *m, const struct small *type, uint
 {
     uint32_t one = int_of(m, 1 << type->fraction), exponent, fraction, normal;
 
-    exponent = op2(m, KIR_shr, size, int_of(m, type->fraction));
-    fraction = op2(m, KIR_and, size, int_of(m, (1 << type->fraction) - 1));
-    normal = op2(m, KIR_le, one, size);
-    fraction = pick(m, op2(m, KIR_or, fraction, one), fraction, normal);
-    exponent = op2(m, KIR_smax, exponent, int_of(m, 1));
-    exponent =
-        op2(m, KIR_add, exponent, int_of(m, (int64_t)F32_BIAS - type->bias - type->fraction));
-    exponent = real_of(m, op2(m, KIR_shl, exponent, int_of(m, F32_FRACTION)));
-    return op2(m, KIR_mul, op1(m, KIR_f32, fraction), exponent);
+    exponent = kir_binary(m, KIR_shr, size, int_of(m, type->fraction));
+    fraction = kir_binary(m, KIR_and, size, int_of(m, (1 << type->fraction) - 1));
+    normal = kir_binary(m, KIR_le, one, size);
+    fraction = kir_select(m, normal, kir_binary(m, KIR_or, fraction, one), fraction);
+    exponent = kir_binary(m, KIR_smax, exponent, int_of(m, 1));
+    exponent = kir_binary(m, KIR_add, exponent,
+                          int_of(m, (int64_t)F32_BIAS - type->bias - type->fraction));
+    exponent = real_of(m, kir_binary(m, KIR_shl, exponent, int_of(m, F32_FRACTION)));
+    return kir_binary(m, KIR_mul, kir_unary(m, KIR_f32, fraction), exponent);
 }
 
 static uint32_t decode_small(struct kir_module *m, const struct small *type, uint32_t bits)
 {
     uint32_t width = packed_width(type->dtype), sign = 1u << (width - 1);
-    uint32_t size = op2(m, KIR_and, bits, int_of(m, sign - 1)), value = small_value(m, type, size);
+    uint32_t size = kir_binary(m, KIR_and, bits, int_of(m, sign - 1)),
+             value = small_value(m, type, size);
     uint32_t nan = kir_const_f(m, KIR_F32, (double)NAN), first = type->largest_bits + 1, beyond;
 
     if (type->nan) {
-        beyond = op2(m, KIR_le, int_of(m, first), size);
+        beyond = kir_binary(m, KIR_le, int_of(m, first), size);
         if (type->infinite)
-            nan = pick(m, kir_const_f(m, KIR_F32, (double)INFINITY), nan,
-                       op2(m, KIR_eq, size, int_of(m, first)));
-        value = pick(m, nan, value, beyond);
+            nan = kir_select(m, kir_binary(m, KIR_eq, size, int_of(m, first)),
+                             kir_const_f(m, KIR_F32, (double)INFINITY), nan);
+        value = kir_select(m, beyond, nan, value);
     }
-    sign = op2(m, KIR_ne, op2(m, KIR_and, bits, int_of(m, sign)), int_of(m, 0));
-    return pick(m, op1(m, KIR_neg, value), value, sign);
+    sign = kir_binary(m, KIR_ne, kir_binary(m, KIR_and, bits, int_of(m, sign)), int_of(m, 0));
+    return kir_select(m, sign, kir_unary(m, KIR_neg, value), value);
 }
 
 uint32_t packed_decode(struct kir_module *m, uint32_t dtype, uint32_t bits, uint32_t at)
@@ -135,7 +121,7 @@ uint32_t packed_decode(struct kir_module *m, uint32_t dtype, uint32_t bits, uint
 
     if (!type)
         return decode_integer(m, packed_width(dtype), bits, at);
-    return decode_small(m, type, at == KIR_NONE ? bits : op2(m, KIR_shr, bits, at));
+    return decode_small(m, type, at == KIR_NONE ? bits : kir_binary(m, KIR_shr, bits, at));
 }
 
 /* ---- to bits ---- */
@@ -145,10 +131,10 @@ static uint32_t encode_integer(struct kir_module *m, uint32_t width, bool symmet
 {
     double high = (double)((1u << (width - 1)) - 1), low = symmetric ? -high : -high - 1;
 
-    real = op2(m, KIR_fmax, real, real_like(m, real, low));
-    real = op2(m, KIR_fmin, real, real_like(m, real, high));
-    real = op1(m, KIR_i32, op1(m, KIR_rint, real));
-    return op2(m, KIR_and, real, int_of(m, (int64_t)(1u << width) - 1));
+    real = kir_binary(m, KIR_fmax, real, real_like(m, real, low));
+    real = kir_binary(m, KIR_fmin, real, real_like(m, real, high));
+    real = kir_unary(m, KIR_i32, kir_unary(m, KIR_rint, real));
+    return kir_binary(m, KIR_and, real, int_of(m, (int64_t)(1u << width) - 1));
 }
 
 /* The bits of the nearest to a size >= 0. */
@@ -156,31 +142,32 @@ static uint32_t small_nearest(struct kir_module *m, const struct small *type, ui
 {
     uint32_t steps = 1, exponent = int_of(m, 0);
 
-    size = op2(m, KIR_fmin, size, real_like(m, size, type->largest));
-    size = op2(m, KIR_mul, size, real_like(m, size, ldexp(1, (int)type->bias - 1)));
+    size = kir_binary(m, KIR_fmin, size, real_like(m, size, type->largest));
+    size = kir_binary(m, KIR_mul, size, real_like(m, size, ldexp(1, (int)type->bias - 1)));
     while (2 * steps < 1u << (packed_width(type->dtype) - 1 - type->fraction))
         steps *= 2;
     for (; steps; steps /= 2) {
-        uint32_t less = op2(m, KIR_mul, size, real_like(m, size, ldexp(1, -(int)steps)));
-        uint32_t more = op2(m, KIR_add, exponent, int_of(m, steps));
-        uint32_t large = op2(m, KIR_le, real_like(m, size, ldexp(1, (int)steps)), size);
+        uint32_t less = kir_binary(m, KIR_mul, size, real_like(m, size, ldexp(1, -(int)steps)));
+        uint32_t more = kir_binary(m, KIR_add, exponent, int_of(m, steps));
+        uint32_t large = kir_binary(m, KIR_le, real_like(m, size, ldexp(1, (int)steps)), size);
 
-        size = pick(m, less, size, large);
-        exponent = pick(m, more, exponent, large);
+        size = kir_select(m, large, less, size);
+        exponent = kir_select(m, large, more, exponent);
     }
-    size = op2(m, KIR_mul, size, real_like(m, size, (double)(1u << type->fraction)));
-    size = op1(m, KIR_i32, op1(m, KIR_rint, size));
-    return op2(m, KIR_add, size, op2(m, KIR_shl, exponent, int_of(m, type->fraction)));
+    size = kir_binary(m, KIR_mul, size, real_like(m, size, (double)(1u << type->fraction)));
+    size = kir_unary(m, KIR_i32, kir_unary(m, KIR_rint, size));
+    return kir_binary(m, KIR_add, size,
+                      kir_binary(m, KIR_shl, exponent, int_of(m, type->fraction)));
 }
 
 static uint32_t encode_small(struct kir_module *m, const struct small *type, uint32_t real)
 {
     uint32_t sign = int_of(m, (int64_t)1 << (packed_width(type->dtype) - 1));
-    uint32_t bits = small_nearest(m, type, op1(m, KIR_abs, real)), zero = int_of(m, 0);
-    uint32_t negative = op2(m, KIR_lt, bits_of(m, as_f32(m, real)), zero);
+    uint32_t bits = small_nearest(m, type, kir_unary(m, KIR_abs, real)), zero = int_of(m, 0);
+    uint32_t negative = kir_binary(m, KIR_lt, bits_of(m, as_f32(m, real)), zero);
 
-    bits = op2(m, KIR_or, bits, pick(m, sign, zero, negative));
-    return pick(m, bits, int_of(m, type->nan), op2(m, KIR_eq, real, real));
+    bits = kir_binary(m, KIR_or, bits, kir_select(m, negative, sign, zero));
+    return kir_select(m, kir_binary(m, KIR_eq, real, real), bits, int_of(m, type->nan));
 }
 
 uint32_t packed_encode(struct kir_module *m, uint32_t dtype, bool symmetric, uint32_t real)
@@ -200,18 +187,18 @@ static uint32_t power_above(struct kir_module *m, uint32_t scale)
     uint32_t single = as_f32(m, scale), bits = bits_of(m, single), half, power;
 
     if (single != scale) {
-        uint32_t below = op2(m, KIR_lt, op1(m, KIR_f64, single), scale);
+        uint32_t below = kir_binary(m, KIR_lt, kir_unary(m, KIR_f64, single), scale);
 
-        bits = op2(m, KIR_add, bits, op1(m, KIR_i32, below));
+        bits = kir_binary(m, KIR_add, bits, kir_unary(m, KIR_i32, below));
     }
     half = int_of(m, (int64_t)1 << (F32_FRACTION - 1));
-    bits = op2(m, KIR_smax, bits, int_of(m, 0));
-    power = op2(m, KIR_add, bits, int_of(m, ((int64_t)1 << F32_FRACTION) - 1));
-    power = op2(m, KIR_shr, power, int_of(m, F32_FRACTION));
-    power = op2(m, KIR_smin, power, int_of(m, 2 * F32_BIAS));
-    power = op2(m, KIR_shl, power, int_of(m, F32_FRACTION));
-    power = real_of(m, pick(m, half, power, op2(m, KIR_le, bits, half)));
-    return pick(m, power, single, op2(m, KIR_eq, single, single));
+    bits = kir_binary(m, KIR_smax, bits, int_of(m, 0));
+    power = kir_binary(m, KIR_add, bits, int_of(m, ((int64_t)1 << F32_FRACTION) - 1));
+    power = kir_binary(m, KIR_shr, power, int_of(m, F32_FRACTION));
+    power = kir_binary(m, KIR_smin, power, int_of(m, 2 * F32_BIAS));
+    power = kir_binary(m, KIR_shl, power, int_of(m, F32_FRACTION));
+    power = real_of(m, kir_select(m, kir_binary(m, KIR_le, bits, half), half, power));
+    return kir_select(m, kir_binary(m, KIR_eq, single, single), power, single);
 }
 
 /* What is below 0, and NaN, is 0. */
@@ -219,7 +206,7 @@ static uint32_t small_scale(struct kir_module *m, uint32_t scale)
 {
     uint32_t zero = real_like(m, scale, 0);
 
-    scale = pick(m, scale, zero, op2(m, KIR_lt, zero, scale));
+    scale = kir_select(m, kir_binary(m, KIR_lt, zero, scale), scale, zero);
     return small_value(m, small_of(FRIT_F8E4M3), small_nearest(m, small_of(FRIT_F8E4M3), scale));
 }
 

@@ -34,6 +34,7 @@ struct window {
 
 struct pool {
     struct expr e;
+    struct kir_module *m; /* of the schedule */
     struct anchor anchor;
     struct space_map root; /* of the result */
     enum pool_fold fold;
@@ -229,43 +230,28 @@ static void plan(struct pool *p)
 
 /* ---- emitting ---- */
 
-static uint32_t op2(const struct pool *p, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(p->e.s->module, op, a, b, KIR_NONE);
-}
-
-static enum kir_type index_type(const struct pool *p)
-{
-    return p->e.s->module->wide ? KIR_I64 : KIR_I32;
-}
-
-static uint32_t index_const(const struct pool *p, int64_t value)
-{
-    return kir_const_i(p->e.s->module, index_type(p), value);
-}
-
 static void begin(struct pool *p)
 {
-    struct kir_module *m = p->e.s->module;
+    struct kir_module *m = p->m;
 
     p->n_states = p->index == BLOCK_NONE ? 1 : 2;
     p->state[0] = lower_const(m, p->dtype, p->fold == POOL_MOST ? -(double)INFINITY : 0);
-    p->state[1] = index_const(p, -1);
+    p->state[1] = kir_index(p->m, -1);
 }
 
 /* The first of the largest; the first NaN, if there is one.  What lies outside is no element. */
 static void take_numbered(struct pool *p, uint32_t value)
 {
-    struct kir_module *m = p->e.s->module;
+    struct kir_module *m = p->m;
     uint32_t best = p->state[0], at = p->state[1], inside = expr_inside(&p->e, p->node);
-    uint32_t takes = kir_emit(m, KIR_not, op2(p, KIR_le, value, best), KIR_NONE, KIR_NONE);
+    uint32_t takes = kir_unary(m, KIR_not, kir_binary(p->m, KIR_le, value, best));
 
-    takes = op2(p, KIR_and, takes, op2(p, KIR_eq, best, best));
-    takes = op2(p, KIR_or, takes, op2(p, KIR_lt, at, index_const(p, 0)));
+    takes = kir_binary(p->m, KIR_and, takes, kir_binary(p->m, KIR_eq, best, best));
+    takes = kir_binary(p->m, KIR_or, takes, kir_binary(p->m, KIR_lt, at, kir_index(p->m, 0)));
     if (inside != KIR_NONE)
-        takes = op2(p, KIR_and, takes, inside);
-    p->state[0] = kir_emit(m, KIR_select, value, best, takes);
-    p->state[1] = kir_emit(m, KIR_select, expr_place_value(&p->e, p->number), at, takes);
+        takes = kir_binary(p->m, KIR_and, takes, inside);
+    p->state[0] = kir_select(m, takes, value, best);
+    p->state[1] = kir_select(m, takes, expr_place_value(&p->e, p->number), at);
 }
 
 /* Of equal elements, which zeros of both signs are, the first: as with their numbers. */
@@ -276,25 +262,25 @@ static void take(struct pool *p)
     if (p->index != BLOCK_NONE)
         take_numbered(p, value);
     else if (p->fold == POOL_MOST)
-        p->state[0] = lower_most(p->e.s->module, p->dtype, value, p->state[0]);
+        p->state[0] = lower_most(p->m, p->dtype, value, p->state[0]);
     else
-        p->state[0] = op2(p, KIR_add, p->state[0], value);
+        p->state[0] = kir_binary(p->m, KIR_add, p->state[0], value);
 }
 
 /* A loop that carries the states. */
 static uint32_t open_loop(struct pool *p, uint32_t from, uint32_t to, uint32_t step)
 {
-    uint32_t counter = kir_for(p->e.s->module, from, to, step);
+    uint32_t counter = kir_for(p->m, from, to, step);
 
     for (uint32_t i = 0; i < p->n_states; i++)
-        p->state[i] = kir_phi(p->e.s->module, p->state[i]);
+        p->state[i] = kir_phi(p->m, p->state[i]);
     return counter;
 }
 
 /* Closes it: the states are the phis `was`. */
 static void close_loop(struct pool *p, const uint32_t *was)
 {
-    kir_next(p->e.s->module, p->state, p->n_states);
+    kir_next(p->m, p->state, p->n_states);
     memcpy(p->state, was, p->n_states * sizeof(*was));
 }
 
@@ -320,7 +306,7 @@ static void emit_apart(struct pool *p, uint32_t dim, uint32_t from, uint32_t to)
 
     begin(p);
     emit_taps(p, dim, from, to);
-    p->state[0] = op2(p, KIR_add, sum, p->state[0]);
+    p->state[0] = kir_binary(p->m, KIR_add, sum, p->state[0]);
 }
 
 /* Dims `dim` and further of the window, in order. */
@@ -332,7 +318,7 @@ static void emit_window(struct pool *p, uint32_t dim)
         take(p);
         return;
     }
-    zero = index_const(p, 0);
+    zero = kir_index(p->m, 0);
     if (p->fold == POOL_MOST || dim + 1 < p->n_dims) {
         emit_taps(p, dim, zero, p->extents[dim]);
         return;
@@ -343,7 +329,8 @@ static void emit_window(struct pool *p, uint32_t dim)
     }
     counter = open_loop(p, zero, p->extents[dim], BLOCK);
     memcpy(was, p->state, sizeof(was));
-    end = op2(p, KIR_smin, op2(p, KIR_add, counter, index_const(p, BLOCK)), p->extents[dim]);
+    end = kir_binary(p->m, KIR_smin, kir_binary(p->m, KIR_add, counter, kir_index(p->m, BLOCK)),
+                     p->extents[dim]);
     emit_apart(p, dim, counter, end);
     close_loop(p, was);
 }
@@ -364,7 +351,7 @@ static uint32_t real_word(const struct pool *p, double real)
 /* How many elements the mean is of, as its type. */
 static uint32_t count_of(struct pool *p)
 {
-    struct kir_module *m = p->e.s->module;
+    struct kir_module *m = p->m;
     enum kir_type type = kir_type_of(p->dtype);
     uint32_t count = KIR_NONE;
     int64_t known = 1;
@@ -379,27 +366,27 @@ static uint32_t count_of(struct pool *p)
         first = expr_place_value(&p->e, p->first[i]);
         end = expr_place_value(&p->e, p->end[i]);
         if (p->exclude_pad)
-            first = op2(p, KIR_smax, first, p->counted[i][0]);
-        end = op2(p, KIR_sub, op2(p, KIR_smin, end, p->counted[i][1]), first);
-        count = count == KIR_NONE ? end : op2(p, KIR_mul, count, end);
+            first = kir_binary(p->m, KIR_smax, first, p->counted[i][0]);
+        end = kir_binary(p->m, KIR_sub, kir_binary(p->m, KIR_smin, end, p->counted[i][1]), first);
+        count = count == KIR_NONE ? end : kir_binary(p->m, KIR_mul, count, end);
     }
     if (count == KIR_NONE)
         return real_word(p, (double)known);
-    count = kir_emit(m, type == KIR_F64 ? KIR_f64 : KIR_f32, count, KIR_NONE, KIR_NONE);
-    return known == 1 ? count : op2(p, KIR_mul, count, real_word(p, (double)known));
+    count = kir_unary(m, type == KIR_F64 ? KIR_f64 : KIR_f32, count);
+    return known == 1 ? count : kir_binary(p->m, KIR_mul, count, real_word(p, (double)known));
 }
 
 static void bind_results(struct pool *p)
 {
-    struct kir_module *m = p->e.s->module;
+    struct kir_module *m = p->m;
     uint32_t value = p->state[0], at = p->state[1];
 
     if (p->fold == POOL_MEAN)
-        value = lower_fit(m, p->dtype, op2(p, KIR_div, value, count_of(p)));
+        value = lower_fit(m, p->dtype, kir_binary(p->m, KIR_div, value, count_of(p)));
     if (p->result != BLOCK_NONE)
         expr_bind(&p->e, p->result, value);
     if (p->index != BLOCK_NONE)
-        expr_bind(&p->e, p->index, m->wide ? at : kir_emit(m, KIR_i64, at, KIR_NONE, KIR_NONE));
+        expr_bind(&p->e, p->index, m->wide ? at : kir_unary(m, KIR_i64, at));
 }
 
 static void emit_parameters(struct pool *p)
@@ -415,7 +402,7 @@ static void emit_parameters(struct pool *p)
         }
     for (uint32_t i = 0; i < p->n_windows && p->fold == POOL_MEAN; i++)
         if (p->windows[i].varies) {
-            p->counted[i][0] = index_const(p, 0);
+            p->counted[i][0] = kir_index(p->m, 0);
             p->counted[i][1] = sched_index(p->e.s, x[2 + i] + (p->exclude_pad ? 0 : p->padding[i]));
         }
 }
@@ -430,12 +417,12 @@ static void emit(struct pool *p)
     expr_phase(e);
     emit_parameters(p);
     element = sched_wide(e->s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
-    element = op2(p, KIR_mul, element, index_const(p, p->lanes));
-    element = op2(p, KIR_add, element,
-                  sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
+    element = kir_binary(p->m, KIR_mul, element, kir_index(p->m, p->lanes));
+    element = kir_binary(p->m, KIR_add, element,
+                         sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
     walk_set(&p->outer, e, element);
     if (p->outer.count % p->lanes)
-        expr_mask(e, op2(p, KIR_lt, element, sched_index(e->s, p->outer.count)));
+        expr_mask(e, kir_binary(p->m, KIR_lt, element, sched_index(e->s, p->outer.count)));
     expr_hoist(e);
     begin(p);
     emit_window(p, 0);
@@ -496,6 +483,7 @@ static frit_status pool_build(struct sched *s, frit_err *err)
     frit_status status;
 
     expr_init(&p.e, s);
+    p.m = s->module;
     p.e.apart = 1u << POOL_WINDOW;
     if (anchor_init(&p.anchor, s->block, takes)) {
         status = p.anchor.found && p.anchor.n_ops == s->block->n_ops

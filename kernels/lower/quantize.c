@@ -16,6 +16,7 @@ enum { OF_BYTES, OF_ELEMENTS }; /* tags of dims: of bytes, of a byte's elements 
 
 struct quantize {
     struct expr e;
+    struct kir_module *m; /* of the schedule */
     const struct block_op *op;
     const frit_attrs_quantize *attrs;
     uint32_t dtype, width, n; /* of y: bits, elements of a byte */
@@ -92,16 +93,11 @@ static void plan(struct quantize *q)
 
 /* ---- emitting ---- */
 
-static uint32_t op2(const struct quantize *q, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(q->e.s->module, op, a, b, KIR_NONE);
-}
-
 static uint32_t as_type(const struct quantize *q, uint32_t value)
 {
-    if (kir_type_at(q->e.s->module, value) == q->type)
+    if (kir_type_at(q->m, value) == q->type)
         return value;
-    return op2(q, q->type == KIR_F64 ? KIR_f64 : KIR_f32, value, KIR_NONE);
+    return kir_binary(q->m, q->type == KIR_F64 ? KIR_f64 : KIR_f32, value, KIR_NONE);
 }
 
 /* A scale as it is used: rounded as it is kept. */
@@ -109,26 +105,26 @@ static uint32_t scale_value(struct quantize *q, uint32_t node, int64_t type)
 {
     uint32_t dtype = q->e.s->block->values[q->e.nodes[node].value].dtype;
 
-    return as_type(q, packed_scale(q->e.s->module, dtype, type, expr_value(&q->e, node)));
+    return as_type(q, packed_scale(q->m, dtype, type, expr_value(&q->e, node)));
 }
 
 /* Element `i` of the lane's byte, in its place there. */
 static uint32_t element_bits(struct quantize *q, uint32_t i, uint32_t global)
 {
-    struct kir_module *m = q->e.s->module;
+    struct kir_module *m = q->m;
     uint32_t mark = expr_mark(&q->e), scale, inside, bits;
 
-    walk_set(&q->element, &q->e, kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, i));
+    walk_set(&q->element, &q->e, kir_index(m, i));
     scale = scale_value(q, q->scale, q->attrs->scale);
     if (global != KIR_NONE)
-        scale = op2(q, KIR_mul, global, scale);
-    bits = op2(q, KIR_div, as_type(q, expr_value(&q->e, q->x)), scale);
+        scale = kir_binary(q->m, KIR_mul, global, scale);
+    bits = kir_binary(q->m, KIR_div, as_type(q, expr_value(&q->e, q->x)), scale);
     bits = packed_encode(m, q->dtype, q->attrs->symmetric != 0, bits);
     inside = expr_inside(&q->e, q->x);
     if (inside != KIR_NONE)
-        bits = kir_emit(m, KIR_select, bits, kir_const_i(m, KIR_I32, 0), inside);
+        bits = kir_select(m, inside, bits, kir_const_i(m, KIR_I32, 0));
     expr_release(&q->e, mark);
-    return i ? op2(q, KIR_shl, bits, kir_const_i(m, KIR_I32, i * q->width)) : bits;
+    return i ? kir_binary(q->m, KIR_shl, bits, kir_const_i(m, KIR_I32, i * q->width)) : bits;
 }
 
 static void emit(struct quantize *q, uint32_t lanes)
@@ -142,11 +138,11 @@ static void emit(struct quantize *q, uint32_t lanes)
     walk_phase(&q->byte, e);
     walk_phase(&q->element, e);
     number = sched_wide(e->s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
-    number = op2(q, KIR_mul, number, kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, lanes));
-    number = op2(q, KIR_add, number,
-                 sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
+    number = kir_binary(q->m, KIR_mul, number, kir_index(m, lanes));
+    number = kir_binary(q->m, KIR_add, number,
+                        sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
     if (q->bytes % lanes)
-        mask = op2(q, KIR_lt, number, sched_index(e->s, q->bytes));
+        mask = kir_binary(q->m, KIR_lt, number, sched_index(e->s, q->bytes));
     walk_set(&q->byte, e, number);
     expr_mask(e, mask);
     expr_hoist(e);
@@ -155,7 +151,7 @@ static void emit(struct quantize *q, uint32_t lanes)
     for (uint32_t i = 0; i < q->n; i++) {
         uint32_t more = element_bits(q, i, global);
 
-        bits = i ? op2(q, KIR_or, bits, more) : more;
+        bits = i ? kir_binary(q->m, KIR_or, bits, more) : more;
     }
     kir_emit_imm(m, mask == KIR_NONE ? KIR_store : KIR_store_if, e->s->block->n_inputs,
                  expr_place_value(e, q->at), bits, mask);
@@ -217,6 +213,7 @@ static frit_status quantize_build(struct sched *s, frit_err *err)
     frit_status status;
 
     expr_init(&q.e, s);
+    q.m = s->module;
     q.e.apart = 1u << OF_ELEMENTS;
     status = build(&q, err);
     expr_fini(&q.e);

@@ -21,7 +21,7 @@ void phase_begin(struct work *w)
         walk_phase(&w->row->outer, w->e);
     walk_phase(&w->row->inner, w->e);
     w->lane = sched_wide(w->e->s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
-    w->lane_0 = work_op2(w, KIR_eq, w->lane, work_index(w, 0));
+    w->lane_0 = kir_binary(w->m, KIR_eq, w->lane, kir_index(w->m, 0));
     w->mask = KIR_NONE;
 }
 

@@ -40,16 +40,6 @@ struct work {
     uint32_t save_room;  /* elements that tiles may have yet */
 };
 
-static inline uint32_t work_index(const struct work *w, int64_t value)
-{
-    return kir_const_i(w->m, w->m->wide ? KIR_I64 : KIR_I32, value);
-}
-
-static inline uint32_t work_op2(const struct work *w, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(w->m, op, a, b, KIR_NONE);
-}
-
 /* Whether the fold is made in the pass at hand. */
 static inline bool work_folds(const struct work *w, const struct row_fold *fold)
 {

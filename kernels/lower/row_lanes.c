@@ -17,7 +17,7 @@ static uint32_t merge(const struct work *w, const struct merging *m, uint32_t a,
 {
     const struct fold *fold = &m->fold->fold;
 
-    return m->number ? work_op2(w, KIR_smin, a, b) : fold->row->merge(fold, a, b);
+    return m->number ? kir_binary(w->m, KIR_smin, a, b) : fold->row->merge(fold, a, b);
 }
 
 static void merge_near(const struct work *w, struct merging *m, uint32_t lanes)
@@ -30,8 +30,7 @@ static void merge_near(const struct work *w, struct merging *m, uint32_t lanes)
 /* Tiles have no bits. */
 static uint32_t packed(const struct work *w, uint32_t value)
 {
-    return kir_type_at(w->m, value) == KIR_B ? kir_emit(w->m, KIR_i32, value, KIR_NONE, KIR_NONE)
-                                             : value;
+    return kir_type_at(w->m, value) == KIR_B ? kir_unary(w->m, KIR_i32, value) : value;
 }
 
 static void leave(const struct work *w, struct merging *m, uint32_t near)
@@ -40,9 +39,9 @@ static void leave(const struct work *w, struct merging *m, uint32_t near)
 
     value = packed(w, m->value);
     m->tile = kir_tile(w->m, KIR_GROUP, kir_type_at(w->m, value), w->row->lanes / near);
-    at = work_op2(w, KIR_and, lane, kir_const_i(w->m, KIR_I32, near - 1));
-    first = work_op2(w, KIR_eq, at, kir_const_i(w->m, KIR_I32, 0));
-    at = work_op2(w, KIR_udiv, lane, kir_const_i(w->m, KIR_I32, near));
+    at = kir_binary(w->m, KIR_and, lane, kir_const_i(w->m, KIR_I32, near - 1));
+    first = kir_binary(w->m, KIR_eq, at, kir_const_i(w->m, KIR_I32, 0));
+    at = kir_binary(w->m, KIR_udiv, lane, kir_const_i(w->m, KIR_I32, near));
     kir_emit_imm(w->m, KIR_tstore_if, m->tile, at, value, first);
 }
 
@@ -52,7 +51,7 @@ static uint32_t left(const struct work *w, const struct merging *m, uint32_t i)
     uint32_t value = kir_emit_as(w->m, KIR_tload, type == KIR_B ? KIR_I32 : type, m->tile,
                                  kir_const_i(w->m, KIR_I32, i), KIR_NONE, KIR_NONE);
 
-    return type == KIR_B ? work_op2(w, KIR_ne, value, kir_const_i(w->m, KIR_I32, 0)) : value;
+    return type == KIR_B ? kir_binary(w->m, KIR_ne, value, kir_const_i(w->m, KIR_I32, 0)) : value;
 }
 
 static void merge_left(const struct work *w, struct merging *m, uint32_t n)
@@ -79,7 +78,7 @@ static void merge_all(const struct work *w, struct merging *list, uint32_t n)
         merge_near(w, &list[i], near);
     if (near == lanes) {
         for (uint32_t i = 0; i < n; i++)
-            list[i].value = kir_emit(w->m, KIR_first, list[i].value, KIR_NONE, KIR_NONE);
+            list[i].value = kir_unary(w->m, KIR_first, list[i].value);
         return;
     }
     for (uint32_t i = 0; i < n; i++)

@@ -69,18 +69,18 @@ struct fold_state states_masked(const struct work *w, const struct row_fold *fol
         return state;
     identity = fold->fold.row->identity(&fold->fold);
     for (uint32_t p = 0; p < fold->fold.row->n_parts; p++)
-        state.part[p] = kir_emit(w->m, KIR_select, state.part[p], identity.part[p], mask);
+        state.part[p] = kir_select(w->m, mask, state.part[p], identity.part[p]);
     return state;
 }
 
 /* An element's number as the fold wants it. */
 static uint32_t number_of(const struct work *w, const struct row_fold *fold, uint32_t element)
 {
-    enum kir_type has = w->m->wide ? KIR_I64 : KIR_I32, wanted = fold->fold.number;
+    enum kir_type has = kir_index_type(w->m), wanted = fold->fold.number;
 
     if (has == wanted)
         return element;
-    return kir_emit(w->m, wanted == KIR_I64 ? KIR_i64 : KIR_i32, element, KIR_NONE, KIR_NONE);
+    return kir_unary(w->m, wanted == KIR_I64 ? KIR_i64 : KIR_i32, element);
 }
 
 static void fold_element(const struct work *w, struct row_fold *fold, uint32_t element,
@@ -134,7 +134,7 @@ uint32_t round_step(const struct work *w)
 
 uint32_t round_element(const struct work *w, uint32_t counter)
 {
-    return w->row->form == ROW_GROUP ? work_op2(w, KIR_add, counter, w->lane) : counter;
+    return w->row->form == ROW_GROUP ? kir_binary(w->m, KIR_add, counter, w->lane) : counter;
 }
 
 uint32_t loop_open(const struct work *w, uint32_t begin, uint32_t end, uint32_t step,
@@ -202,7 +202,7 @@ static void emit_ahead(struct work *w, uint32_t counter)
     for (uint32_t k = 0; k < AHEAD; k++) {
         uint32_t mark = expr_mark(e);
 
-        element[k] = work_op2(w, KIR_add, counter, work_index(w, k));
+        element[k] = kir_binary(w->m, KIR_add, counter, kir_index(w->m, k));
         walk_set(&w->row->inner, w->e, element[k]);
         for (uint32_t i = 0; i < e->n_nodes; i++)
             known[k * e->n_nodes + i] = is_read(w, i) ? expr_value(w->e, i) : KIR_NONE;
@@ -224,9 +224,9 @@ static void emit_rounds(struct work *w, uint32_t begin, uint32_t end)
     uint32_t phis[ROW_STATES], counter, whole;
 
     if (w->ahead) {
-        whole = work_op2(w, KIR_sub, end, begin);
-        whole = work_op2(w, KIR_and, whole, work_index(w, -AHEAD));
-        whole = work_op2(w, KIR_add, begin, whole);
+        whole = kir_binary(w->m, KIR_sub, end, begin);
+        whole = kir_binary(w->m, KIR_and, whole, kir_index(w->m, -AHEAD));
+        whole = kir_binary(w->m, KIR_add, begin, whole);
         counter = loop_open(w, begin, whole, AHEAD, phis);
         emit_step(w);
         emit_ahead(w, counter);
@@ -244,8 +244,8 @@ static void emit_blocks(struct work *w, const struct stretch *stretch)
     uint32_t step = round_step(w) * BLOCK, phis[ROW_STATES] = {0}, begin, end;
 
     begin = loop_open(w, stretch->begin, stretch->full, step, phis);
-    end = work_op2(w, KIR_add, begin, work_index(w, step));
-    end = work_op2(w, KIR_smin, end, stretch->full);
+    end = kir_binary(w->m, KIR_add, begin, kir_index(w->m, step));
+    end = kir_binary(w->m, KIR_smin, end, stretch->full);
     states_identity(w);
     emit_rounds(w, begin, end);
     states_combine(w, phis);
@@ -281,9 +281,9 @@ static void emit_all_kept(const struct work *w)
         uint32_t element = w->lane, mask = KIR_NONE;
 
         if (k)
-            element = work_op2(w, KIR_add, element, work_index(w, (int64_t)k * row->lanes));
+            element = kir_binary(w->m, KIR_add, element, kir_index(w->m, (int64_t)k * row->lanes));
         if ((int64_t)(k + 1) * row->lanes > row->n_row)
-            mask = work_op2(w, KIR_lt, element, sched_index(w->e->s, row->n_row));
+            mask = kir_binary(w->m, KIR_lt, element, sched_index(w->e->s, row->n_row));
         emit_kept(w, w->kept + (size_t)k * w->e->n_nodes, element, mask);
     }
 }
@@ -291,7 +291,7 @@ static void emit_all_kept(const struct work *w)
 struct stretch stretch_whole(const struct work *w, int64_t n)
 {
     int64_t step = round_step(w), full = n / step * step;
-    struct stretch stretch = {.begin = work_index(w, 0),
+    struct stretch stretch = {.begin = kir_index(w->m, 0),
                               .tail = full<n, .rounds = full> 0,
                               .blocks = full / step > BLOCK};
 
@@ -304,15 +304,15 @@ struct stretch stretch_chunk(const struct work *w, uint32_t begin)
 {
     const struct row *row = w->row;
     int64_t step = round_step(w), full = row->n_row / step * step;
-    uint32_t chunk = work_op2(w, KIR_add, begin, work_index(w, row->chunk));
+    uint32_t chunk = kir_binary(w->m, KIR_add, begin, kir_index(w->m, row->chunk));
     struct stretch stretch = {
         .begin = begin,
         .tail = full<row->n_row, .rounds = true, .blocks = row->chunk / step> BLOCK};
 
-    stretch.full = work_op2(w, KIR_smin, sched_index(w->e->s, full), chunk);
+    stretch.full = kir_binary(w->m, KIR_smin, sched_index(w->e->s, full), chunk);
     stretch.end = stretch.full;
     if (stretch.tail)
-        stretch.end = work_op2(w, KIR_smin, sched_index(w->e->s, row->n_row), chunk);
+        stretch.end = kir_binary(w->m, KIR_smin, sched_index(w->e->s, row->n_row), chunk);
     return stretch;
 }
 
@@ -329,9 +329,9 @@ void stretch_emit(struct work *w, const struct stretch *stretch)
     else if (stretch->rounds)
         emit_rounds(w, stretch->begin, stretch->full);
     if (stretch->tail) {
-        uint32_t element = work_op2(w, KIR_add, stretch->full, w->lane);
+        uint32_t element = kir_binary(w->m, KIR_add, stretch->full, w->lane);
 
-        emit_round(w, element, work_op2(w, KIR_lt, element, stretch->end));
+        emit_round(w, element, kir_binary(w->m, KIR_lt, element, stretch->end));
     }
 }
 

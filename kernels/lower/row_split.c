@@ -23,7 +23,7 @@ static uint32_t to_bits(const struct work *w, uint32_t value)
         value = kir_emit_as(w->m, KIR_bits, KIR_I32, 0, value, KIR_NONE, KIR_NONE);
     if (type == KIR_F64)
         return kir_emit_as(w->m, KIR_bits, KIR_I64, 0, value, KIR_NONE, KIR_NONE);
-    return type == KIR_I64 ? value : kir_emit(w->m, KIR_i64, value, KIR_NONE, KIR_NONE);
+    return type == KIR_I64 ? value : kir_unary(w->m, KIR_i64, value);
 }
 
 static uint32_t from_bits(const struct work *w, enum kir_type type, uint32_t bits)
@@ -33,8 +33,8 @@ static uint32_t from_bits(const struct work *w, enum kir_type type, uint32_t bit
     if (type == KIR_F64)
         return kir_emit_as(w->m, KIR_bits, KIR_F64, 0, bits, KIR_NONE, KIR_NONE);
     if (type == KIR_B)
-        return work_op2(w, KIR_ne, bits, kir_const_i(w->m, KIR_I64, 0));
-    bits = kir_emit(w->m, KIR_i32, bits, KIR_NONE, KIR_NONE);
+        return kir_binary(w->m, KIR_ne, bits, kir_const_i(w->m, KIR_I64, 0));
+    bits = kir_unary(w->m, KIR_i32, bits);
     return type == KIR_I32 ? bits
                            : kir_emit_as(w->m, KIR_bits, KIR_F32, 0, bits, KIR_NONE, KIR_NONE);
 }
@@ -58,19 +58,19 @@ static uint32_t load_word(const struct work *w, enum kir_type type, uint32_t at,
 /* The word of each row that stands `number` times all rows behind the first. */
 static uint32_t word_of(const struct work *w, uint32_t number)
 {
-    return work_op2(w, KIR_add, work_op2(w, KIR_mul, number, w->n_rows), w->rows);
+    return kir_binary(w->m, KIR_add, kir_binary(w->m, KIR_mul, number, w->n_rows), w->rows);
 }
 
 static uint32_t result_word(const struct work *w, uint32_t fold)
 {
-    return word_of(w, work_index(w, fold));
+    return word_of(w, kir_index(w->m, fold));
 }
 
 static uint32_t part_word(const struct work *w, uint32_t part, uint32_t split)
 {
     int64_t before = w->row->n_folds + part * w->row->splits;
 
-    return word_of(w, work_op2(w, KIR_add, split, sched_index(w->e->s, before)));
+    return word_of(w, kir_binary(w->m, KIR_add, split, sched_index(w->e->s, before)));
 }
 
 static void split_begin(struct work *w)
@@ -105,11 +105,11 @@ static void emit_chunks(struct work *w)
     splits = sched_index(w->e->s, row->splits);
     group = phase_group(w);
     block = sched_divide(w->e->s, &by_splits, group);
-    split = work_op2(w, KIR_sub, group, work_op2(w, KIR_mul, block, splits));
+    split = kir_binary(w->m, KIR_sub, group, kir_binary(w->m, KIR_mul, block, splits));
     rows_set(w, block);
     load_results(w);
     rows_constant(w);
-    stretch = stretch_chunk(w, work_op2(w, KIR_mul, split, work_index(w, row->chunk)));
+    stretch = stretch_chunk(w, kir_binary(w->m, KIR_mul, split, kir_index(w->m, row->chunk)));
     stretch_emit(w, &stretch);
     lanes_combine(w);
     n = states_pack(w, parts);
@@ -172,7 +172,7 @@ static void fold_splits(const struct work *w, uint32_t begin, uint32_t end, uint
     for (uint32_t k = 0; k < n; k++) {
         load_parts(w, at, w->mask, parts[k]);
         for (uint32_t i = 0; i < n_parts && k + 1 < n; i++)
-            at[i] = work_op2(w, KIR_add, at[i], w->n_rows);
+            at[i] = kir_binary(w->m, KIR_add, at[i], w->n_rows);
     }
     for (uint32_t k = 0; k < n; k++)
         fold_parts(w, parts[k], KIR_NONE);
@@ -191,14 +191,14 @@ static void fold_all(const struct work *w)
     uint32_t begin = stretch.begin, at[ROW_STATES], parts[ROW_STATES] = {0}, split, mask;
 
     if (reads_ahead(w->row)) {
-        begin = work_op2(w, KIR_and, stretch.full, work_index(w, -AHEAD));
+        begin = kir_binary(w->m, KIR_and, stretch.full, kir_index(w->m, -AHEAD));
         fold_splits(w, stretch.begin, begin, AHEAD);
     }
     if (stretch.rounds)
         fold_splits(w, begin, stretch.full, 1);
     if (stretch.tail) {
-        split = work_op2(w, KIR_add, stretch.full, w->lane);
-        mask = work_op2(w, KIR_lt, split, stretch.end);
+        split = kir_binary(w->m, KIR_add, stretch.full, w->lane);
+        mask = kir_binary(w->m, KIR_lt, split, stretch.end);
         part_words(w, split, at);
         load_parts(w, at, mask, parts);
         fold_parts(w, parts, mask);

@@ -93,8 +93,8 @@ uint32_t lower_const(struct kir_module *m, uint32_t dtype, double number)
 uint32_t lower_less(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b)
 {
     if (dtype == FRIT_BOOL)
-        return kir_emit(m, KIR_and, kir_emit(m, KIR_not, a, KIR_NONE, KIR_NONE), b, KIR_NONE);
-    return kir_emit(m, lower_is_unsigned(dtype) ? KIR_ult : KIR_lt, a, b, KIR_NONE);
+        return kir_binary(m, KIR_and, kir_unary(m, KIR_not, a), b);
+    return kir_binary(m, lower_is_unsigned(dtype) ? KIR_ult : KIR_lt, a, b);
 }
 
 /* The instruction of the dtype's kind. */
@@ -105,7 +105,7 @@ static uint32_t by_kind(struct kir_module *m, uint32_t dtype, const enum kir_op 
                     : dtype == FRIT_BOOL  ? 3
                                           : lower_is_unsigned(dtype) + 1;
 
-    return kir_emit(m, ops[kind], a, b, KIR_NONE);
+    return kir_binary(m, ops[kind], a, b);
 }
 
 uint32_t lower_least(struct kir_module *m, uint32_t dtype, uint32_t a, uint32_t b)

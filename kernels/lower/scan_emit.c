@@ -36,16 +36,6 @@ struct work {
     uint32_t carried;
 };
 
-static uint32_t index_const(const struct work *w, int64_t value)
-{
-    return kir_const_i(w->m, w->m->wide ? KIR_I64 : KIR_I32, value);
-}
-
-static uint32_t op2(const struct work *w, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(w->m, op, a, b, KIR_NONE);
-}
-
 static uint32_t identity(const struct work *w)
 {
     return w->scan->fold.row->identity(&w->scan->fold).part[0];
@@ -73,13 +63,13 @@ static uint32_t carry(const struct work *w, uint32_t value)
 {
     bool same = kir_type_of(w->scan->dtype) == state_type(w);
 
-    return same ? value : kir_emit(w->m, KIR_f64, value, KIR_NONE, KIR_NONE);
+    return same ? value : kir_unary(w->m, KIR_f64, value);
 }
 
 static uint32_t result_of(const struct work *w, uint32_t value)
 {
     if (kir_type_of(w->scan->dtype) != state_type(w))
-        value = kir_emit(w->m, KIR_f32, value, KIR_NONE, KIR_NONE);
+        value = kir_unary(w->m, KIR_f32, value);
     return lower_fit(w->m, w->scan->dtype, value);
 }
 
@@ -89,9 +79,9 @@ static uint32_t scan_lanes(const struct work *w, uint32_t value)
 {
     for (uint32_t s = 1; s < w->scan->lanes; s *= 2) {
         uint32_t before = kir_emit_imm(w->m, KIR_shift, s, value, KIR_NONE, KIR_NONE);
-        uint32_t has = op2(w, KIR_le, index_const(w, s), w->lane);
+        uint32_t has = kir_binary(w->m, KIR_le, kir_index(w->m, s), w->lane);
 
-        value = kir_emit(w->m, KIR_select, combine(w, before, value), value, has);
+        value = kir_select(w->m, has, combine(w, before, value), value);
     }
     return value;
 }
@@ -101,26 +91,26 @@ static uint32_t fold_lanes(const struct work *w, uint32_t value)
 {
     for (uint32_t s = 1; s < w->scan->lanes; s *= 2)
         value = combine(w, value, kir_emit_imm(w->m, KIR_exchange, s, value, KIR_NONE, KIR_NONE));
-    return kir_emit(w->m, KIR_first, value, KIR_NONE, KIR_NONE);
+    return kir_unary(w->m, KIR_first, value);
 }
 
 /* The last lane's value, in the round whose first element is `first`. */
 static uint32_t last_lane(const struct work *w, uint32_t value, uint32_t first)
 {
     const int64_t lanes = w->scan->lanes;
-    uint32_t bit = op2(w, KIR_and, first, index_const(w, lanes));
-    uint32_t place = kir_emit(w->m, KIR_select, index_const(w, 1), index_const(w, 0),
-                              op2(w, KIR_ne, bit, index_const(w, 0)));
+    uint32_t bit = kir_binary(w->m, KIR_and, first, kir_index(w->m, lanes));
+    uint32_t place = kir_select(w->m, kir_binary(w->m, KIR_ne, bit, kir_index(w->m, 0)),
+                                kir_index(w->m, 1), kir_index(w->m, 0));
     bool is_bool = state_type(w) == KIR_B;
 
     if (is_bool)
-        value = kir_emit(w->m, KIR_i32, value, KIR_NONE, KIR_NONE);
+        value = kir_unary(w->m, KIR_i32, value);
     kir_emit_imm(w->m, KIR_tstore_if, w->tile, place, value,
-                 op2(w, KIR_eq, w->lane, index_const(w, lanes - 1)));
+                 kir_binary(w->m, KIR_eq, w->lane, kir_index(w->m, lanes - 1)));
     kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
     value = kir_emit_as(w->m, KIR_tload, is_bool ? KIR_I32 : state_type(w), w->tile, place,
                         KIR_NONE, KIR_NONE);
-    return is_bool ? op2(w, KIR_ne, value, kir_const_i(w->m, KIR_I32, 0)) : value;
+    return is_bool ? kir_binary(w->m, KIR_ne, value, kir_const_i(w->m, KIR_I32, 0)) : value;
 }
 
 /* ---- one round ---- */
@@ -149,7 +139,7 @@ static uint32_t emit_round(const struct work *w, uint32_t first, uint32_t mask)
 {
     uint32_t mark = expr_mark(w->e), run, result;
 
-    run = take(w, by_group(w) ? op2(w, KIR_add, first, w->lane) : first, mask);
+    run = take(w, by_group(w) ? kir_binary(w->m, KIR_add, first, w->lane) : first, mask);
     if (by_group(w))
         run = scan_lanes(w, run);
     run = result = combine(w, w->carried, run);
@@ -187,7 +177,8 @@ static void emit_blocks(struct work *w, const struct stretch *stretch)
     uint32_t begin = kir_for(w->m, stretch->begin, stretch->full, (uint32_t)step), end, next;
 
     w->base = kir_phi(w->m, w->base);
-    end = op2(w, KIR_smin, op2(w, KIR_add, begin, index_const(w, step)), stretch->full);
+    end = kir_binary(w->m, KIR_smin, kir_binary(w->m, KIR_add, begin, kir_index(w->m, step)),
+                     stretch->full);
     w->carried = identity(w);
     emit_rounds(w, begin, end);
     next = combine(w, w->base, w->carried);
@@ -207,7 +198,8 @@ static void emit_stretch(struct work *w, const struct stretch *stretch)
     }
     if (stretch->tail)
         emit_round(w, stretch->full,
-                   op2(w, KIR_lt, op2(w, KIR_add, stretch->full, w->lane), stretch->end));
+                   kir_binary(w->m, KIR_lt, kir_binary(w->m, KIR_add, stretch->full, w->lane),
+                              stretch->end));
 }
 
 /* ---- phases ---- */
@@ -262,7 +254,7 @@ static uint32_t begin_phase(struct work *w, uint32_t phase, int64_t pieces)
 static struct stretch whole(const struct work *w)
 {
     int64_t n = w->scan->n_row, step = step_of(w), full = n / step * step;
-    struct stretch stretch = {.begin = index_const(w, 0),
+    struct stretch stretch = {.begin = kir_index(w->m, 0),
                               .rounds = full > 0,
                               .blocks = state_type(w) == KIR_F32 && full / step > BLOCK,
                               .tail = full < n};
@@ -275,9 +267,10 @@ static struct stretch whole(const struct work *w)
 /* The end of a chunk of what ends at `end`: nothing on the way is larger. */
 static uint32_t chunk_end(const struct work *w, uint32_t begin, int64_t end)
 {
-    uint32_t left = op2(w, KIR_sub, sched_index(w->e->s, end), begin);
+    uint32_t left = kir_binary(w->m, KIR_sub, sched_index(w->e->s, end), begin);
 
-    return op2(w, KIR_add, begin, op2(w, KIR_smin, left, index_const(w, w->scan->chunk)));
+    return kir_binary(w->m, KIR_add, begin,
+                      kir_binary(w->m, KIR_smin, left, kir_index(w->m, w->scan->chunk)));
 }
 
 /* Chunk number `split`. */
@@ -289,7 +282,7 @@ static struct stretch piece(const struct work *w, uint32_t split)
                               .blocks = state_type(w) == KIR_F32 && scan->chunk / step > BLOCK,
                               .tail = full < scan->n_row};
 
-    stretch.begin = op2(w, KIR_mul, split, index_const(w, scan->chunk));
+    stretch.begin = kir_binary(w->m, KIR_mul, split, kir_index(w->m, scan->chunk));
     stretch.full = chunk_end(w, stretch.begin, full);
     stretch.end = chunk_end(w, stretch.begin, scan->n_row);
     return stretch;
@@ -309,9 +302,9 @@ static void emit_one_phase(struct work *w)
 /* Where the total of a chunk of a row lies in the workspace. */
 static uint32_t place_of(const struct work *w, uint32_t split, uint32_t rows)
 {
-    uint32_t at = op2(w, KIR_mul, split, sched_index(w->e->s, w->scan->outer.count));
+    uint32_t at = kir_binary(w->m, KIR_mul, split, sched_index(w->e->s, w->scan->outer.count));
 
-    return op2(w, KIR_add, at, rows);
+    return kir_binary(w->m, KIR_add, at, rows);
 }
 
 /* A loop that folds elements of lanes; the accumulator is `carried`. */
@@ -337,14 +330,15 @@ static uint32_t emit_total(struct work *w, uint32_t begin)
     int64_t span = chunk < step * BLOCK ? chunk : step * BLOCK;
     uint32_t block, total, element, mark, next;
 
-    next = op2(w, KIR_add, begin, index_const(w, chunk));
+    next = kir_binary(w->m, KIR_add, begin, kir_index(w->m, chunk));
     w->carried = identity(w);
     block = kir_for(w->m, begin, next, (uint32_t)span);
     total = kir_phi(w->m, w->carried);
     w->carried = identity(w);
-    element = open_fold(w, block, op2(w, KIR_add, block, index_const(w, span)), step);
+    element = open_fold(w, block, kir_binary(w->m, KIR_add, block, kir_index(w->m, span)), step);
     mark = expr_mark(w->e);
-    close_fold(w, take(w, by_group(w) ? op2(w, KIR_add, element, w->lane) : element, KIR_NONE));
+    close_fold(
+        w, take(w, by_group(w) ? kir_binary(w->m, KIR_add, element, w->lane) : element, KIR_NONE));
     expr_release(w->e, mark);
     next = combine(w, total, w->carried);
     kir_next(w->m, &next, 1);
@@ -355,11 +349,12 @@ static uint32_t emit_total(struct work *w, uint32_t begin)
 static void emit_totals(struct work *w)
 {
     uint32_t rows = begin_phase(w, 0, w->scan->splits - 1), split = group_index(w, 1);
-    uint32_t total = emit_total(w, op2(w, KIR_mul, split, index_const(w, w->scan->chunk)));
+    uint32_t total =
+        emit_total(w, kir_binary(w->m, KIR_mul, split, kir_index(w->m, w->scan->chunk)));
     uint32_t mask = w->mask;
 
     if (by_group(w))
-        mask = op2(w, KIR_eq, w->lane, index_const(w, 0));
+        mask = kir_binary(w->m, KIR_eq, w->lane, kir_index(w->m, 0));
     kir_emit_imm(w->m, mask == KIR_NONE ? KIR_store : KIR_store_if, w->workspace,
                  place_of(w, split, rows), total, mask);
 }
@@ -370,10 +365,10 @@ static uint32_t emit_before(struct work *w, uint32_t split, uint32_t rows)
     uint32_t at, mask = w->mask, value;
 
     w->carried = identity(w);
-    at = open_fold(w, index_const(w, 0), split, step_of(w));
+    at = open_fold(w, kir_index(w->m, 0), split, step_of(w));
     if (by_group(w)) {
-        at = op2(w, KIR_add, at, w->lane);
-        mask = op2(w, KIR_lt, at, split);
+        at = kir_binary(w->m, KIR_add, at, w->lane);
+        mask = kir_binary(w->m, KIR_lt, at, split);
     }
     value =
         kir_emit_as(w->m, mask == KIR_NONE ? KIR_load : KIR_load_if, state_type(w), w->workspace,

@@ -18,19 +18,9 @@ struct work {
     int64_t strides[FRIT_MAX_RANK]; /* of it */
 };
 
-static uint32_t op2(const struct work *w, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(w->m, op, a, b, KIR_NONE);
-}
-
-static uint32_t index_const(const struct work *w, int64_t value)
-{
-    return kir_const_i(w->m, w->m->wide ? KIR_I64 : KIR_I32, value);
-}
-
 static uint32_t both(const struct work *w, uint32_t a, uint32_t b)
 {
-    return a == KIR_NONE ? b : op2(w, KIR_and, a, b);
+    return a == KIR_NONE ? b : kir_binary(w->m, KIR_and, a, b);
 }
 
 static enum kir_type gathered_type(const struct work *w)
@@ -43,13 +33,13 @@ static uint32_t widen(const struct work *w, uint32_t value)
 {
     bool same = gathered_type(w) == kir_type_of(w->sc->dtype);
 
-    return same ? value : kir_emit(w->m, KIR_f64, value, KIR_NONE, KIR_NONE);
+    return same ? value : kir_unary(w->m, KIR_f64, value);
 }
 
 static uint32_t narrow(const struct work *w, uint32_t value)
 {
     if (gathered_type(w) != kir_type_of(w->sc->dtype))
-        value = kir_emit(w->m, KIR_f32, value, KIR_NONE, KIR_NONE);
+        value = kir_unary(w->m, KIR_f32, value);
     return lower_fit(w->m, w->sc->dtype, value);
 }
 
@@ -77,9 +67,10 @@ static void begin_phase(struct work *w, struct expr *e, int64_t n)
     kir_phase(w->m, lanes);
     expr_phase(e);
     group = sched_wide(e->s, kir_emit_imm(w->m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
-    w->number = op2(w, KIR_add, op2(w, KIR_mul, group, index_const(w, lanes)),
-                    sched_wide(e->s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
-    w->mask = n % lanes ? op2(w, KIR_lt, w->number, sched_index(e->s, n)) : KIR_NONE;
+    w->number =
+        kir_binary(w->m, KIR_add, kir_binary(w->m, KIR_mul, group, kir_index(w->m, lanes)),
+                   sched_wide(e->s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
+    w->mask = n % lanes ? kir_binary(w->m, KIR_lt, w->number, sched_index(e->s, n)) : KIR_NONE;
     expr_mask(e, w->mask);
 }
 
@@ -113,8 +104,9 @@ static void set_coordinates(const struct work *w, uint32_t *at)
         if (left > 1) {
             by = sched_divisor(w->e->s, u->at[d].count);
             outer = sched_divide(w->e->s, &by, number);
-            at[d] = op2(w, KIR_sub, number,
-                        op2(w, KIR_mul, outer, sched_index(w->e->s, u->at[d].count)));
+            at[d] =
+                kir_binary(w->m, KIR_sub, number,
+                           kir_binary(w->m, KIR_mul, outer, sched_index(w->e->s, u->at[d].count)));
             number = outer;
         }
         walk_phase(&u->at[d], w->e);
@@ -152,18 +144,18 @@ static uint32_t emit_read(const struct work *w, uint32_t at, uint32_t mask)
 /* What an index says as an offset is. */
 static uint32_t as_offset(const struct work *w, uint32_t value)
 {
-    enum kir_type type = kir_type_at(w->m, value), wanted = w->m->wide ? KIR_I64 : KIR_I32;
+    enum kir_type type = kir_type_at(w->m, value), wanted = kir_index_type(w->m);
 
     if (type == wanted)
         return value;
-    return kir_emit(w->m, wanted == KIR_I64 ? KIR_i64 : KIR_i32, value, KIR_NONE, KIR_NONE);
+    return kir_unary(w->m, wanted == KIR_I64 ? KIR_i64 : KIR_i32, value);
 }
 
 static uint32_t add_term(const struct work *w, uint32_t sum, uint32_t d, uint32_t coordinate)
 {
     if (w->strides[d] != 1)
-        coordinate = op2(w, KIR_mul, coordinate, sched_index(w->e->s, w->strides[d]));
-    return sum == KIR_NONE ? coordinate : op2(w, KIR_add, sum, coordinate);
+        coordinate = kir_binary(w->m, KIR_mul, coordinate, sched_index(w->e->s, w->strides[d]));
+    return sum == KIR_NONE ? coordinate : kir_binary(w->m, KIR_add, sum, coordinate);
 }
 
 /* Without sign an index below 0 is beyond any extent. */
@@ -173,7 +165,7 @@ static uint32_t is_inside(const struct work *w, uint32_t value, int64_t extent)
 
     if (type == KIR_I32 && extent > INT32_MAX)
         extent = 1ll << 31;
-    return op2(w, KIR_ult, value, sched_word(w->e->s, type, (uint64_t)extent));
+    return kir_binary(w->m, KIR_ult, value, sched_word(w->e->s, type, (uint64_t)extent));
 }
 
 /* One step of the sequence for each line. */
@@ -205,7 +197,7 @@ static void emit_updates(struct work *w)
     for (uint32_t d = 0; d < sc->rank; d++)
         if (at[d] != KIR_NONE)
             line = add_term(w, line, d, at[d]);
-    step = kir_for(w->m, index_const(w, 0), sched_index(w->e->s, sc->n_steps), 1);
+    step = kir_for(w->m, kir_index(w->m, 0), sched_index(w->e->s, sc->n_steps), 1);
     mark = expr_mark(w->e);
     walk_set(&sc->updates.seq, w->e, step);
     emit_step(w, line);
@@ -255,7 +247,7 @@ static uint32_t as_long(const struct work *w, uint32_t value)
 {
     if (kir_type_at(w->m, value) == KIR_I64)
         return value;
-    return kir_emit(w->m, KIR_i64, value, KIR_NONE, KIR_NONE);
+    return kir_unary(w->m, KIR_i64, value);
 }
 
 /* What an element has after one more step. */
@@ -268,16 +260,16 @@ static uint32_t emit_look(const struct work *w, const uint32_t *at, uint32_t has
         uint32_t index = expr_value(w->e, sc->updates.index[i]), own = at[sc->first + i];
 
         if (own == KIR_NONE)
-            own = index_const(w, 0);
+            own = kir_index(w->m, 0);
         if (kir_type_at(w->m, own) != kir_type_at(w->m, index)) {
             own = as_long(w, own);
             index = as_long(w, index);
         }
-        hit = both(w, hit, op2(w, KIR_eq, index, own));
+        hit = both(w, hit, kir_binary(w->m, KIR_eq, index, own));
     }
     expr_mask(w->e, hit);
-    return kir_emit(w->m, KIR_select,
-                    combine(w, has, widen(w, expr_value(w->e, sc->updates.value))), has, hit);
+    return kir_select(w->m, hit, combine(w, has, widen(w, expr_value(w->e, sc->updates.value))),
+                      has);
 }
 
 static void emit_owner(struct work *w)
@@ -289,7 +281,7 @@ static void emit_owner(struct work *w)
     set_coordinates(w, at);
     has = widen(w, expr_value(w->e, sc->x));
     if (sc->n_steps) {
-        step = kir_for(w->m, index_const(w, 0), sched_index(w->e->s, sc->n_steps), 1);
+        step = kir_for(w->m, kir_index(w->m, 0), sched_index(w->e->s, sc->n_steps), 1);
         has = kir_phi(w->m, has);
         mark = expr_mark(w->e);
         walk_set(&sc->updates.seq, w->e, step);

@@ -56,11 +56,6 @@ void share_phase(struct share *share, struct expr *e)
     share->by_blocks = sched_divisor(e->s, share->blocks);
 }
 
-static uint32_t op2(const struct expr *e, enum kir_op op, uint32_t a, uint32_t b)
-{
-    return kir_emit(e->s->module, op, a, b, KIR_NONE);
-}
-
 struct span share_span(const struct share *share, const struct expr *e, uint32_t group,
                        uint32_t lane)
 {
@@ -71,19 +66,20 @@ struct span share_span(const struct share *share, const struct expr *e, uint32_t
         span.line = group;
     if (divides(share)) {
         span.line = sched_divide(e->s, &share->by_blocks, group);
-        group = op2(e, KIR_sub, group, op2(e, KIR_mul, span.line, share->n_blocks));
+        group = kir_binary(e->s->module, KIR_sub, group,
+                           kir_binary(e->s->module, KIR_mul, span.line, share->n_blocks));
     }
     if (share->blocks > 1 || (share->shared && share->inner == BLOCK_NONE)) {
-        span.first =
-            op2(e, KIR_mul, group, kir_const_i(m, m->wide ? KIR_I64 : KIR_I32, share->lanes));
-        span.element = op2(e, KIR_add, span.first, lane);
+        span.first = kir_binary(e->s->module, KIR_mul, group, kir_index(m, share->lanes));
+        span.element = kir_binary(e->s->module, KIR_add, span.first, lane);
     }
     return span;
 }
 
 uint32_t share_mask(const struct share *share, const struct expr *e, const struct span *span)
 {
-    return share->end == KIR_NONE ? KIR_NONE : op2(e, KIR_lt, span->element, share->end);
+    return share->end == KIR_NONE ? KIR_NONE
+                                  : kir_binary(e->s->module, KIR_lt, span->element, share->end);
 }
 
 uint32_t share_number(const struct share *share, const struct expr *e, const struct span *span)
@@ -93,7 +89,8 @@ uint32_t share_number(const struct share *share, const struct expr *e, const str
     if (span->line == KIR_NONE)
         return span->element;
     n = share->end == KIR_NONE ? sched_index(e->s, share->n) : share->end;
-    return op2(e, KIR_add, op2(e, KIR_mul, span->line, n), span->element);
+    return kir_binary(e->s->module, KIR_add, kir_binary(e->s->module, KIR_mul, span->line, n),
+                      span->element);
 }
 
 void share_set_common(const struct share *share, struct expr *e, const struct span *span)

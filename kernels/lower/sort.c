@@ -124,6 +124,7 @@ static frit_status sort_build(struct sched *s, frit_err *err)
     frit_status status;
 
     expr_init(&t.e, s);
+    t.m = s->module;
     t.e.apart = 1u << SORT_LINE;
     if (anchor_init(&t.anchor, s->block, takes)) {
         status = t.anchor.found && t.anchor.n_ops == s->block->n_ops

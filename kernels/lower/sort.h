@@ -28,6 +28,7 @@ enum { SORT_OUT, SORT_LINE }; /* tags of dims */
 
 struct sort {
     struct expr e;
+    struct kir_module *m; /* of the schedule */
     struct anchor anchor;
     struct space_map root; /* of the results */
     bool descending;

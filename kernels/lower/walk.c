@@ -26,9 +26,9 @@ void walk_set(const struct walk *walk, struct expr *e, uint32_t number)
 
     for (uint32_t i = walk->n; i-- > 1;) {
         uint32_t outer = sched_divide(e->s, &walk->divisor[i], number);
-        uint32_t rest = kir_emit(m, KIR_mul, outer, walk->extent[i], KIR_NONE);
+        uint32_t rest = kir_binary(m, KIR_mul, outer, walk->extent[i]);
 
-        expr_set(e, walk->dim[i], kir_emit(m, KIR_sub, number, rest, KIR_NONE));
+        expr_set(e, walk->dim[i], kir_binary(m, KIR_sub, number, rest));
         number = outer;
     }
     if (walk->n)
