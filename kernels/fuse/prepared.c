@@ -16,7 +16,7 @@
 #include "base/fail.h"
 #include "fuse/program.h"
 #include "ir/verify.h"
-#include "lower/components.h"
+#include "lower/block/components.h"
 
 /* Bytes of a kernel's name: those for whole words, then those for a number. */
 enum { NAME_ROOM = 64, NAME_BYTES = NAME_ROOM + 12 };
