@@ -7,13 +7,13 @@
 #include "graph/shape/shape_window.h"
 
 /* What avg_pool and max_pool have in common; the entries are those of the record. */
-struct pool {
+struct pool_window {
     int64_t *kernel, *stride, *padding;
     const int64_t *dilation;
     bool ceil;
 };
 
-static frit_status pool_extent(const struct shape_call *s, const struct pool *p, uint32_t i,
+static frit_status pool_extent(const struct shape_call *s, const struct pool_window *p, uint32_t i,
                                int64_t *extent)
 {
     const struct shape_window window = {.stride = p->stride[i], .padding = p->padding[i]};
@@ -34,7 +34,7 @@ static frit_status pool_extent(const struct shape_call *s, const struct pool *p,
     return FRIT_OK;
 }
 
-static frit_status pool_dims(const struct shape_call *s, const struct pool *p, int64_t *dims)
+static frit_status pool_dims(const struct shape_call *s, const struct pool_window *p, int64_t *dims)
 {
     const struct op_type *x = shape_in(s, 0);
     uint32_t spatial = x->rank - 2;
@@ -56,7 +56,7 @@ static frit_status avg_pool_dims(const struct shape_call *s, int64_t *dims)
 {
     static const int64_t dense[3] = {1, 1, 1};
     frit_attrs_avg_pool *a = s->call->attrs;
-    const struct pool pool = {a->kernel, a->stride, a->padding, dense, a->ceil};
+    const struct pool_window pool = {a->kernel, a->stride, a->padding, dense, a->ceil};
 
     return pool_dims(s, &pool, dims);
 }
@@ -81,7 +81,7 @@ frit_status shape_rule_avg_pool_grad(struct shape_call *s)
 static frit_status max_pool_dims(const struct shape_call *s, int64_t *dims)
 {
     frit_attrs_max_pool *a = s->call->attrs;
-    const struct pool pool = {a->kernel, a->stride, a->padding, a->dilation, a->ceil};
+    const struct pool_window pool = {a->kernel, a->stride, a->padding, a->dilation, a->ceil};
 
     TRY(shape_rank(s, 0, 3, 5));
     TRY(shape_vec(s, a->dilation, shape_in(s, 0)->rank - 2, 1));

@@ -18,7 +18,7 @@ struct bound_dim {
     int64_t extent;
 };
 
-struct binding {
+struct text_binding {
     const struct script *script;
     const struct op_type *types;
     struct bound_dim *dims;
@@ -50,7 +50,7 @@ static const char *declared_text(const struct script_input *input, char *text, s
     return text;
 }
 
-static frit_status fail_type(const struct binding *b, const struct script_input *input,
+static frit_status fail_type(const struct text_binding *b, const struct script_input *input,
                              const struct op_type *type)
 {
     char declared[160], given[160];
@@ -61,7 +61,7 @@ static frit_status fail_type(const struct binding *b, const struct script_input 
                        op_type_text(type, given, sizeof(given)));
 }
 
-static frit_status bind_dim(const struct binding *b, const struct script_input *input,
+static frit_status bind_dim(const struct text_binding *b, const struct script_input *input,
                             uint32_t axis, int64_t extent)
 {
     struct bound_dim *dim = &b->dims[input->dims[axis]];
@@ -77,7 +77,7 @@ static frit_status bind_dim(const struct binding *b, const struct script_input *
 }
 
 /* Compares a known type with the declaration and learns the named dims. */
-static frit_status bind_known(const struct binding *b, const struct script_input *input,
+static frit_status bind_known(const struct text_binding *b, const struct script_input *input,
                               const struct op_type *type)
 {
     if (input->dtype != FRIT_NO_DTYPE && type->dtype != input->dtype)
@@ -96,7 +96,7 @@ static frit_status bind_known(const struct binding *b, const struct script_input
 }
 
 /* The declaration with what is known of its dims. */
-static void guess_type(const struct binding *b, const struct script_input *input,
+static void guess_type(const struct text_binding *b, const struct script_input *input,
                        struct op_type *type)
 {
     *type = (struct op_type){.dtype = input->dtype, .rank = input->rank};
@@ -108,7 +108,7 @@ static void guess_type(const struct binding *b, const struct script_input *input
     }
 }
 
-static frit_status add_input(const struct binding *b, uint32_t index)
+static frit_status add_input(const struct text_binding *b, uint32_t index)
 {
     const struct script_input *input = &b->script->inputs[index];
     struct op_type type = b->types[index];
@@ -137,7 +137,7 @@ static frit_status add_input(const struct binding *b, uint32_t index)
     return FRIT_OK;
 }
 
-static frit_status bind_inputs(const struct binding *b)
+static frit_status bind_inputs(const struct text_binding *b)
 {
     const struct script *s = b->script;
 
@@ -163,7 +163,7 @@ static uint32_t graph_number(const struct script *s, uint32_t value)
                                    : s->values[value].number;
 }
 
-static frit_status name_results(const struct binding *b, const struct script_step *step)
+static frit_status name_results(const struct text_binding *b, const struct script_step *step)
 {
     for (uint32_t i = 0; i < step->n_values; i++) {
         const char *name = b->script->values[step->value + i].name;
@@ -176,7 +176,7 @@ static frit_status name_results(const struct binding *b, const struct script_ste
     return FRIT_OK;
 }
 
-static frit_status bind_op(const struct binding *b, const struct script_step *step)
+static frit_status bind_op(const struct text_binding *b, const struct script_step *step)
 {
     const struct script *s = b->script;
     struct graph_call call = {.op = step->op,
@@ -210,7 +210,7 @@ static frit_status bind_op(const struct binding *b, const struct script_step *st
     return name_results(b, step);
 }
 
-static frit_status bind_all(const struct binding *b)
+static frit_status bind_all(const struct text_binding *b)
 {
     const struct script *s = b->script;
 
@@ -229,7 +229,7 @@ static frit_status bind_all(const struct binding *b)
 frit_status script_bind(const struct script *script, const struct op_type *types, struct graph *out,
                         frit_err *err)
 {
-    struct binding b = {.script = script, .types = types, .graph = out, .err = err};
+    struct text_binding b = {.script = script, .types = types, .graph = out, .err = err};
     uint32_t most = 1;
     frit_status st;
 
