@@ -56,7 +56,7 @@ static void plan_step(struct ctc *c, const struct space_expr *item, const struct
     c->target = expr_node(&c->e, operand(c, TARGETS), &target);
     if (c->target == BLOCK_NONE)
         return;
-    of.at[2] = space_found(&c->e.space, c->n_classes, c->target);
+    of.at[2] = space_loaded(&c->e.space, c->n_classes, c->target);
     c->label = expr_node(&c->e, operand(c, LOG_PROBS), &of);
 }
 
@@ -142,7 +142,7 @@ static frit_status check_lanes(const struct ctc *c, frit_err *err)
     uint32_t n = ctc_lanes(c, lanes);
 
     for (uint32_t i = 0; i < n; i++)
-        if (lanes[i] / SCHED_LEAST >= INT32_MAX)
+        if (lanes[i] / SCHED_MIN_LANES >= INT32_MAX)
             return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", c->m->name);
     return FRIT_OK;
 }
@@ -164,7 +164,7 @@ static frit_status build(struct ctc *c, frit_err *err)
     for (uint32_t i = 0; i < CTC_POINTS; i++)
         delinearize_init(&c->points[i], &c->e, i);
     TRY(check_lanes(c, err));
-    TRY(sched_rounds(s, c->rounds, err));
+    TRY(sched_check_rounds(s, c->rounds, err));
     c->table = kir_arg(s->module, dtype, KIR_READ | KIR_WRITE);
     s->numbers->workspace_bytes = frit_storage_bytes(dtype, c->n_table + c->n_sums);
     ctc_emit(c);
@@ -180,7 +180,7 @@ static frit_status ctc_build(struct sched *s, frit_err *err)
 
     expr_init(&c.e, s);
     c.m = s->module;
-    c.e.apart = 1u << CTC_STEP | 1u << CTC_LABEL | 1u << CTC_CLASS;
+    c.e.separate_tags = 1u << CTC_STEP | 1u << CTC_LABEL | 1u << CTC_CLASS;
     if (anchor_init(&c.anchor, s->block, takes)) {
         status = c.anchor.found && c.anchor.n_ops == s->block->n_ops
                      ? build(&c, err)

@@ -71,7 +71,7 @@ static uint32_t length_of(struct ctc *c, uint32_t node, int64_t most)
     if (type == KIR_I32 && most > INT32_MAX)
         most = INT32_MAX;
     value = kir_binary(c->m, KIR_smax, value, kir_const_i(m, type, 0));
-    value = kir_binary(c->m, KIR_smin, value, sched_word(c->e.s, type, (uint64_t)most));
+    value = kir_binary(c->m, KIR_smin, value, sched_param(c->e.s, type, (uint64_t)most));
     return ctc_as_index(c, value);
 }
 
@@ -103,7 +103,7 @@ uint32_t ctc_phase(struct ctc *c, uint32_t phase, int64_t n)
     if (c->gradient)
         c->row = sched_index(s, c->n_states * c->n_columns);
     if (c->n_steps && c->n_labels)
-        c->last_class = sched_word(s, expr_type(&c->e, c->target), (uint64_t)(c->n_classes - 1));
+        c->last_class = sched_param(s, expr_type(&c->e, c->target), (uint64_t)(c->n_classes - 1));
     number = sched_wide(s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
     number = kir_binary(c->m, KIR_mul, number, kir_index(c->m, lanes));
     number = kir_binary(c->m, KIR_add, number,

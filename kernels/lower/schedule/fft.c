@@ -19,7 +19,7 @@
 enum {
     QUALITY = 900,
     BLOCK = 64,          /* elements that are summed one by one */
-    MOST_LINE = 1 << 27, /* nine times as many fit an I32 */
+    MAX_LINE = 1 << 27, /* nine times as many fit an I32 */
     PARTS = 2,           /* the real and the imaginary */
     STATES = PARTS + 1
 };
@@ -55,7 +55,7 @@ static bool takes(const struct block *block, uint32_t number)
     const struct block_op *op = &block->ops[number];
     int64_t axis;
 
-    if ((op->id != FRIT_OP_rfft && op->id != FRIT_OP_irfft) || !anchor_reads(block, number))
+    if ((op->id != FRIT_OP_rfft && op->id != FRIT_OP_irfft) || !anchor_reads_args(block, number))
         return false;
     axis = ((const frit_attrs_fft *)op->attrs)->axis;
     return axis >= 0 && axis < block->values[op->in[0].value].rank;
@@ -101,7 +101,7 @@ static void plan(struct fft *f)
     expr_dims(&f->e, op->in[0].value, x);
     result_dims(f, y);
     f->n = f->inverse ? y[axis] : attrs->n;
-    if (f->n < 1 || f->n > MOST_LINE || (!f->inverse && y[axis] != f->n / 2 + 1)) {
+    if (f->n < 1 || f->n > MAX_LINE || (!f->inverse && y[axis] != f->n / 2 + 1)) {
         expr_fail(&f->e, FRIT_UNSUPPORTED);
         return;
     }
@@ -112,7 +112,7 @@ static void plan(struct fft *f)
     map.at[axis] = space_dim(&f->e.space, f->have ? f->have : 1, FFT_LINE);
     for (uint32_t i = 0; i < op->n_in; i++)
         f->node[i] = expr_node(&f->e, op->in[i].value, &map);
-    f->at = expr_place(&f->e, &f->root.at[axis]);
+    f->at = expr_coord(&f->e, &f->root.at[axis]);
     anchor_stores(&f->anchor, &f->e, &f->root);
     for (uint32_t i = 0; i < PARTS; i++)
         f->result[i] = i < op->n_out && op->out[i] != BLOCK_NONE
@@ -138,7 +138,7 @@ static uint32_t real_word(const struct fft *f, double real)
         memcpy(&bits, &real, sizeof(real));
     else
         memcpy(&bits, &narrow, sizeof(narrow));
-    return sched_word(f->e.s, kir_type_of(f->carried), bits);
+    return sched_param(f->e.s, kir_type_of(f->carried), bits);
 }
 
 /* Whether a bit of an index is 1. */
@@ -336,7 +336,7 @@ static void emit(struct fft *f)
     delinearize_set(&f->outer, e, point);
     expr_mask(e, f->mask);
     expr_hoist(e);
-    f->multiple = expr_place_value(e, f->at);
+    f->multiple = expr_coord_value(e, f->at);
     for (uint32_t i = 0; i < PARTS; i++)
         if (f->result[i] != BLOCK_NONE)
             f->sums[f->n_sums++] = i;
@@ -377,7 +377,7 @@ static frit_status build(struct fft *f, frit_err *err)
     f->lanes = sched_lanes(s->target->lanes, f->outer.count);
     if (f->outer.count / f->lanes >= INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
-    TRY(sched_rounds(s, f->have + f->have / BLOCK + 1, err));
+    TRY(sched_check_rounds(s, f->have + f->have / BLOCK + 1, err));
     emit(f);
     for (uint32_t i = 0; i < s->block->n_outputs; i++)
         s->numbers->alias[i] = expr_alias(&f->e, i);
@@ -393,7 +393,7 @@ static frit_status fft_build(struct sched *s, frit_err *err)
 
     expr_init(&f.e, s);
     f.m = s->module;
-    f.e.apart = 1u << FFT_LINE;
+    f.e.separate_tags = 1u << FFT_LINE;
     if (anchor_init(&f.anchor, s->block, takes)) {
         status = f.anchor.found && f.anchor.n_ops == s->block->n_ops
                      ? build(&f, err)

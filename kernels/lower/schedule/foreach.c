@@ -20,10 +20,10 @@
 #include "lower/rows/rows.h"
 
 enum {
-    MOST_KINDS = 8,   /* of components in a block: each is a kernel at least */
-    MOST_OPEN = 16,   /* while ops are pushed, until components are whole */
-    MOST_ARGS = 48,   /* operands and results of a component */
-    MOST_STORES = 16, /* results of a component */
+    MAX_KINDS = 8,   /* of components in a block: each is a kernel at least */
+    MAX_OPEN_KINDS = 16,   /* while ops are pushed, until components are whole */
+    MAX_ARGS = 48,   /* operands and results of a component */
+    MAX_STORES = 16, /* results of a component */
     QUALITY = 950
 };
 
@@ -51,7 +51,7 @@ struct kind {
 struct foreach_state {
     uint32_t n_components, n_unfit;
     uint32_t n_kinds;
-    struct kind kinds[MOST_OPEN];
+    struct kind kinds[MAX_OPEN_KINDS];
     uint32_t cost; /* of one component of each kind */
 };
 
@@ -177,7 +177,7 @@ static bool component_fits(const struct foreach_value *values,
             return false;
         n++;
     }
-    return n > 0 && n <= MOST_STORES && n + component->n_args <= MOST_ARGS;
+    return n > 0 && n <= MAX_STORES && n + component->n_args <= MAX_ARGS;
 }
 
 /* ---- counting ---- */
@@ -217,7 +217,7 @@ static bool count_component(struct foreach_state *state, struct foreach_value *v
         return true;
     component->kind = kind_of(values, component);
     kind = find_kind(state, component->kind);
-    if (!kind && state->n_kinds == MOST_OPEN)
+    if (!kind && state->n_kinds == MAX_OPEN_KINDS)
         return false;
     if (!kind) {
         kind = &state->kinds[state->n_kinds++];
@@ -333,7 +333,7 @@ static bool is_taken(const struct block *block, uint32_t op)
 {
     uint32_t id = block->ops[op].id;
 
-    return (lower_row_of(id) || view_row_of(id)) && expr_knows(block, op);
+    return (lower_row_of(id) || view_row_of(id)) && expr_supports(block, op);
 }
 
 static bool foreach_match(struct matcher *m, const struct block *block)
@@ -360,7 +360,7 @@ static bool foreach_fits(const struct matcher *m, const struct block *block)
     const struct foreach_state *state = m->state;
 
     (void)block;
-    return state->n_components > 1 && !state->n_unfit && state->n_kinds <= MOST_KINDS;
+    return state->n_components > 1 && !state->n_unfit && state->n_kinds <= MAX_KINDS;
 }
 
 const struct schedule sched_foreach = {

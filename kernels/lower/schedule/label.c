@@ -198,7 +198,7 @@ bool labels_add(struct labels *labels, const struct block *block)
     else if (view_row_of(op->id))
         fits = add_view(labels, block, op);
     else
-        fits = lower_row_of(op->id) && expr_knows(block, labels->n_ops) && op->n_out == 1 &&
+        fits = lower_row_of(op->id) && expr_supports(block, labels->n_ops) && op->n_out == 1 &&
                add_map(labels, block, op);
     labels->n_ops += fits;
     return fits;
@@ -221,7 +221,7 @@ void labels_fini(struct labels *labels)
     *labels = (struct labels){0};
 }
 
-enum label_place label_place(const struct labels *labels, const struct block *block, uint32_t value)
+enum label_storage label_storage(const struct labels *labels, const struct block *block, uint32_t value)
 {
     const struct block_value *v = &block->values[value], *root = &block->values[labels->root];
     const struct label *label = &labels->values[value];

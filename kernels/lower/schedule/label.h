@@ -33,13 +33,13 @@ bool labels_add(struct labels *labels, const struct block *block);
 bool labels_init(struct labels *labels, const struct block *block);
 void labels_fini(struct labels *labels);
 
-enum label_place {
+enum label_storage {
     LABEL_NOWHERE, /* it cannot be stored */
     LABEL_FULL,    /* one element per point of the space */
     LABEL_OUTER    /* one per point of the dims that are not folded */
 };
 /* Where an output can be stored. */
-enum label_place label_place(const struct labels *labels, const struct block *block,
+enum label_storage label_storage(const struct labels *labels, const struct block *block,
                              uint32_t value);
 
 #endif

@@ -121,11 +121,11 @@ static void grow_buckets(struct matcher *m, const struct block *block)
     struct map_state *state = m->state;
     struct map_value *values = m->values;
 
-    if (state->n_buckets == m->n_states)
+    if (state->n_buckets == m->values_capacity)
         return;
     for (uint32_t v = 0; v < state->n_buckets; v++)
         values[v].bucket = 0;
-    state->n_buckets = m->n_states;
+    state->n_buckets = m->values_capacity;
     for (uint32_t v = 0; v < m->n_values; v++) {
         uint32_t *bucket;
 
@@ -162,7 +162,7 @@ static bool map_match(struct matcher *m, const struct block *block)
     struct map_value *values = m->values;
     uint32_t n = m->n_values;
 
-    if (!expr_knows(block, m->n_ops))
+    if (!expr_supports(block, m->n_ops))
         return false;
     grow_buckets(m, block);
     for (uint32_t i = 0; i < op->n_in; i++)
@@ -246,7 +246,7 @@ static bool takes_all(const struct space *space, const struct space_expr *number
 static void store_output(struct expr *e, uint32_t value, const struct space_map *root,
                          const int64_t *root_dims, const struct space_expr *number)
 {
-    const struct space_map *seen = expr_seen(e, value);
+    const struct space_map *seen = expr_first_map(e, value);
     struct space_map map = {0};
     int64_t dims[FRIT_MAX_RANK];
     struct space_expr own;
@@ -315,7 +315,7 @@ static void find_pieces(struct expr *e, const struct partition *partition, const
 {
     struct kir_module *m = e->s->module;
     uint32_t inner = e->space.n_dims - 1, n_pieces, mark;
-    const struct space_expr *at = expr_joined(e, 0, &n_pieces);
+    const struct space_expr *at = expr_join_coord(e, 0, &n_pieces);
 
     if (!at || e->n_stores > 1 || partition->groups < MANY_GROUPS || partition->blocks == 1 ||
         (partition->inner == BLOCK_NONE && e->space.n_dims > 1) || at->k[inner] < 0 ||
@@ -326,7 +326,7 @@ static void find_pieces(struct expr *e, const struct partition *partition, const
             return;
     mark = expr_mark(e);
     expr_set(e, inner, span->first);
-    pieces->from = pieces->to = expr_joined_at(e, 0);
+    pieces->from = pieces->to = expr_join_value(e, 0);
     expr_release(e, mark);
     pieces->n = n_pieces;
     if (at->k[inner])
@@ -340,7 +340,7 @@ static void emit_stores(struct expr *e, const struct pieces *pieces, uint32_t ma
     uint32_t several = KIR_NONE;
 
     for (uint32_t piece = 0; piece < pieces->n; piece++) {
-        uint32_t has = expr_piece_has(e, 0, piece, pieces->from, pieces->to), mark, outside;
+        uint32_t has = expr_piece_contains(e, 0, piece, pieces->from, pieces->to), mark, outside;
 
         if (has == KIR_NONE)
             continue;
@@ -399,12 +399,12 @@ static void emit_map(struct expr *e, struct partition *partition)
     group = sched_wide(e->s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
     span = partition_span(partition, e, group,
                           sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
-    partition_set_common(partition, e, &span);
+    partition_set_uniform(partition, e, &span);
     if (e->space.n_dims)
         find_pieces(e, partition, &span, &pieces);
     if (partition->inner == BLOCK_NONE)
         expr_set_number(e, span.element);
-    partition_set_own(partition, e, &span);
+    partition_set_varying(partition, e, &span);
     expr_hoist(e);
     emit_block(e, partition, &span, &pieces);
 }

@@ -10,13 +10,13 @@
 #include "lower/schedule/map.h"
 
 enum {
-    MOST_SIDE = 64,
-    LEAST_SIDE = 16,
-    LEAST_EXTENT = 32, /* of both dims */
-    LEAST_COUNT = 1 << 14,
+    MAX_SIDE = 64,
+    MIN_SIDE = 16,
+    MIN_EXTENT = 32, /* of both dims */
+    MIN_POINTS = 1 << 14,
     FAR_BYTES = 64, /* between neighbours that do not share much in a cache */
-    MOST_TILES = 4,
-    MOST_ROUNDS = 8 /* over the square that are written out */
+    MAX_TILES = 4,
+    MAX_ROUNDS = 8 /* over the square that are written out */
 };
 
 enum { OUTSIDE, INSIDE }; /* tags: of the square or not */
@@ -25,7 +25,7 @@ struct tiled {
     struct expr *e;
     struct kir_module *m;
     uint32_t inner, across; /* dims */
-    uint32_t n, node[MOST_TILES], tile[MOST_TILES];
+    uint32_t n, node[MAX_TILES], tile[MAX_TILES];
     uint32_t side, lanes;
     struct delinearizer outer;
     uint32_t begin[2];     /* of the group's square: along the innermost dim, the other one */
@@ -48,7 +48,7 @@ static uint32_t across_of(const struct expr *e, const struct expr_node *node)
             return inner;
     for (uint32_t d = 0; d < inner; d++)
         if (step * bytes >= FAR_BYTES && llabs(node->at.k[d]) == 1 &&
-            e->space.extent[d] >= LEAST_EXTENT)
+            e->space.extent[d] >= MIN_EXTENT)
             return d;
     return inner;
 }
@@ -72,7 +72,7 @@ static bool *find_free(const struct expr *e)
 
 static void find_loads(struct tiled *t, const bool *is_free)
 {
-    for (uint32_t i = 0; i < t->e->n_nodes && t->n < MOST_TILES; i++) {
+    for (uint32_t i = 0; i < t->e->n_nodes && t->n < MAX_TILES; i++) {
         uint32_t across = t->inner;
 
         if (is_free[i] && t->e->nodes[i].kind == EXPR_LOAD)
@@ -110,7 +110,7 @@ static bool plan(struct tiled *t)
 
     for (uint32_t d = 0; d < space->n_dims; d++)
         count *= space->extent[d];
-    if (space->n_dims < 2 || count < LEAST_COUNT || space->extent[t->inner] < LEAST_EXTENT)
+    if (space->n_dims < 2 || count < MIN_POINTS || space->extent[t->inner] < MIN_EXTENT)
         return false;
     is_free = find_free(t->e);
     if (!is_free) {
@@ -119,12 +119,12 @@ static bool plan(struct tiled *t)
     }
     find_loads(t, is_free);
     free(is_free);
-    for (t->side = MOST_SIDE; t->side >= LEAST_SIDE && tile_bytes(t) > target->group_bytes;)
+    for (t->side = MAX_SIDE; t->side >= MIN_SIDE && tile_bytes(t) > target->group_bytes;)
         t->side /= 2;
     t->lanes = target->caches_rows || target->lanes < t->side ? t->side : target->lanes;
     if (t->lanes > t->side * t->side)
         t->lanes = t->side * t->side;
-    return t->n && t->side >= LEAST_SIDE;
+    return t->n && t->side >= MIN_SIDE;
 }
 
 /* ---- emitting ---- */
@@ -194,7 +194,7 @@ static uint32_t set_point(const struct tiled *t, uint32_t line, uint32_t along)
 /* Reads along `across` into the tiles. */
 static void read_lines(const struct tiled *t, const uint32_t *lines, uint32_t n)
 {
-    uint32_t value[MOST_ROUNDS][MOST_TILES];
+    uint32_t value[MAX_ROUNDS][MAX_TILES];
 
     for (uint32_t k = 0; k < n; k++) {
         uint32_t mark = expr_mark(t->e);
@@ -235,7 +235,7 @@ static void bind_tiles(const struct tiled *t, uint32_t line)
  * store, so that what else is read does not wait for it. */
 static void store_lines(const struct tiled *t, const uint32_t *lines, uint32_t n)
 {
-    uint32_t value[MOST_ROUNDS][SCHED_OUTPUTS] = {0}, mark;
+    uint32_t value[MAX_ROUNDS][SCHED_OUTPUTS] = {0}, mark;
 
     for (uint32_t k = 0; k < n; k++) {
         mark = expr_mark(t->e);
@@ -260,9 +260,9 @@ static void store_lines(const struct tiled *t, const uint32_t *lines, uint32_t n
 static void each_line(const struct tiled *t,
                       void (*emit)(const struct tiled *t, const uint32_t *lines, uint32_t n))
 {
-    uint32_t step = t->lanes / t->side, lines[MOST_ROUNDS], n = 0;
+    uint32_t step = t->lanes / t->side, lines[MAX_ROUNDS], n = 0;
 
-    if (t->side / step > MOST_ROUNDS) {
+    if (t->side / step > MAX_ROUNDS) {
         lines[0] =
             kir_for(t->m, kir_const_i(t->m, KIR_I32, 0), kir_const_i(t->m, KIR_I32, t->side), step);
         lines[0] = kir_binary(t->m, KIR_add, lines[0], t->major);

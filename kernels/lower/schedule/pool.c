@@ -168,8 +168,8 @@ static void plan_counts(struct pool_schedule *p, const int64_t *x)
         if (!w->varies && low >= -padding && most <= x[2 + i] + padding)
             continue;
         w->varies = true;
-        p->first[i] = expr_place(&p->e, &w->first);
-        p->end[i] = expr_place(&p->e, &w->end);
+        p->first[i] = expr_coord(&p->e, &w->first);
+        p->end[i] = expr_coord(&p->e, &w->end);
     }
 }
 
@@ -197,7 +197,7 @@ static void plan_element(struct pool_schedule *p, const int64_t *x)
     p->node = expr_guard_where(&p->e, p->x, &map, fill, more, n);
     number = space_linear(&spatial, x + 2);
     if (p->fold == POOL_MOST)
-        p->number = expr_place(&p->e, &number);
+        p->number = expr_coord(&p->e, &number);
 }
 
 static void plan(struct pool_schedule *p)
@@ -252,7 +252,7 @@ static void take_numbered(struct pool_schedule *p, uint32_t value)
     if (inside != KIR_NONE)
         takes = kir_binary(p->m, KIR_and, takes, inside);
     p->state[0] = kir_select(m, takes, value, best);
-    p->state[1] = kir_select(m, takes, expr_place_value(&p->e, p->number), at);
+    p->state[1] = kir_select(m, takes, expr_coord_value(&p->e, p->number), at);
 }
 
 /* Of equal elements, which zeros of both signs are, the first: as with their numbers. */
@@ -346,7 +346,7 @@ static uint32_t real_word(const struct pool_schedule *p, double real)
         memcpy(&bits, &real, sizeof(real));
     else
         memcpy(&bits, &narrow, sizeof(narrow));
-    return sched_word(p->e.s, kir_type_of(p->dtype), bits);
+    return sched_param(p->e.s, kir_type_of(p->dtype), bits);
 }
 
 /* How many elements the mean is of, as its type. */
@@ -364,8 +364,8 @@ static uint32_t count_of(struct pool_schedule *p)
             known *= p->windows[i].kernel;
             continue;
         }
-        first = expr_place_value(&p->e, p->first[i]);
-        end = expr_place_value(&p->e, p->end[i]);
+        first = expr_coord_value(&p->e, p->first[i]);
+        end = expr_coord_value(&p->e, p->end[i]);
         if (p->exclude_pad)
             first = kir_binary(p->m, KIR_smax, first, p->counted[i][0]);
         end = kir_binary(p->m, KIR_sub, kir_binary(p->m, KIR_smin, end, p->counted[i][1]), first);
@@ -467,7 +467,7 @@ static frit_status build(struct pool_schedule *p, frit_err *err)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
     for (uint32_t i = 0; i < p->n_windows; i++)
         taps *= p->windows[i].kernel;
-    TRY(sched_rounds(s, 2 * taps, err)); /* those around the innermost too */
+    TRY(sched_check_rounds(s, 2 * taps, err)); /* those around the innermost too */
     emit(p);
     memcpy(s->numbers->grid[0], (const uint32_t[3]){(uint32_t)p->groups, 1, 1},
            sizeof(s->numbers->grid[0]));
@@ -485,7 +485,7 @@ static frit_status pool_build(struct sched *s, frit_err *err)
 
     expr_init(&p.e, s);
     p.m = s->module;
-    p.e.apart = 1u << POOL_WINDOW;
+    p.e.separate_tags = 1u << POOL_WINDOW;
     if (anchor_init(&p.anchor, s->block, takes)) {
         status = p.anchor.found && p.anchor.n_ops == s->block->n_ops
                      ? build(&p, err)

@@ -36,7 +36,7 @@ static bool quantize_match(struct matcher *m, const struct block *block)
 {
     const struct block_op *op = &block->ops[m->n_ops];
 
-    if (expr_knows(block, m->n_ops))
+    if (expr_supports(block, m->n_ops))
         return true;
     if (op->id != FRIT_OP_quantize || op->n_in < 2)
         return false;
@@ -80,7 +80,7 @@ static void plan(struct quantize *q)
     struct expr_within within = {space_dim(&q->e.space, q->n, OF_ELEMENTS), q->count};
     struct space_map map = {0};
 
-    q->at = expr_place(&q->e, &byte);
+    q->at = expr_coord(&q->e, &byte);
     space_add(&within.at, &byte, q->n);
     space_unlinear(&q->e.space, &within.at, q->rank, q->dims, &map);
     q->x = expr_guard_where(&q->e, q->op->in[0].value, &map, zero, &within, 1);
@@ -154,7 +154,7 @@ static void emit(struct quantize *q, uint32_t lanes)
         bits = i ? kir_binary(q->m, KIR_or, bits, more) : more;
     }
     kir_emit_imm(m, mask == KIR_NONE ? KIR_store : KIR_store_if, e->s->block->n_inputs,
-                 expr_place_value(e, q->at), bits, mask);
+                 expr_coord_value(e, q->at), bits, mask);
 }
 
 /* ---- building ---- */
@@ -214,7 +214,7 @@ static frit_status quantize_build(struct sched *s, frit_err *err)
 
     expr_init(&q.e, s);
     q.m = s->module;
-    q.e.apart = 1u << OF_ELEMENTS;
+    q.e.separate_tags = 1u << OF_ELEMENTS;
     status = build(&q, err);
     expr_fini(&q.e);
     return status;

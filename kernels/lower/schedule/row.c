@@ -13,8 +13,8 @@ enum {
     SHORT_ROW = 32,     /* a lane folds it faster alone */
     SHORT_COLUMN = 256, /* elements: one lane's, if it has more to do than to share */
     LONG_CHUNK = 1024,  /* elements of a lane, beside which its part is nothing */
-    MOST_CHUNKS = 4096, /* of all rows together, where chunks can be larger */
-    MOST_KEPT = 8       /* elements of a lane that stay in registers */
+    MAX_CHUNKS = 4096, /* of all rows together, where chunks can be larger */
+    MAX_RESIDENT = 8       /* elements of a lane that stay in registers */
 };
 
 /* ---- accepting ---- */
@@ -35,7 +35,7 @@ static bool row_fits(const struct matcher *m, const struct block *block)
     if (!labels->n_folds || view_row_of(block->ops[m->n_ops - 1].id))
         return false;
     for (uint32_t i = 0; i < m->n_outputs; i++)
-        if (label_place(labels, block, m->outputs[i]) == LABEL_NOWHERE)
+        if (label_storage(labels, block, m->outputs[i]) == LABEL_NOWHERE)
             return false;
     return true;
 }
@@ -108,18 +108,18 @@ static void plan_stores(struct row_schedule *row)
         map_of(row, block->outputs[i], &map);
         store = expr_store(&row->e, block->outputs[i], &map);
         if (store != BLOCK_NONE)
-            row->full[store] = label_place(&row->labels, block, block->outputs[i]) == LABEL_FULL;
+            row->full[store] = label_storage(&row->labels, block, block->outputs[i]) == LABEL_FULL;
     }
 }
 
 /* What folds made is known at its own place in the space alone. */
-static bool bounds_fit(const struct row_schedule *row)
+static bool externals_fit(const struct row_schedule *row)
 {
     for (uint32_t i = 0; i < row->e.n_nodes; i++) {
         const struct expr_node *node = &row->e.nodes[i];
         struct space_map map;
 
-        if (node->kind != EXPR_BOUND)
+        if (node->kind != EXPR_EXTERNAL)
             continue;
         map_of(row, node->value, &map);
         if (!row->labels.values[node->value].folded || map.rank != node->map->rank ||
@@ -136,8 +136,8 @@ static bool expr_varies(const struct space *space, const struct space_expr *at)
     for (uint32_t d = 0; d < space->n_dims; d++)
         if (at->k[d] && space->tag[d] == ROW_INNER)
             return true;
-    for (uint32_t a = 0; a < space->n_atoms; a++)
-        if (at->k[SPACE_DIMS + a] && expr_varies(space, &space->atom[a].of))
+    for (uint32_t a = 0; a < space->n_leaves; a++)
+        if (at->k[SPACE_DIMS + a] && expr_varies(space, &space->leaf[a].of))
             return true;
     return false;
 }
@@ -156,7 +156,7 @@ static void find_node(struct row_schedule *row, uint32_t number)
 
     if (node->kind == EXPR_LOAD || node->indexed)
         row->varies[number] = expr_varies(&row->e.space, &node->at);
-    if (node->kind == EXPR_BOUND)
+    if (node->kind == EXPR_EXTERNAL)
         row->level[number] = fold_level(row, node->value);
     for (uint32_t i = 0; node->kind == EXPR_OP && i < node->n_in; i++) {
         if (node->in[i] == BLOCK_NONE)
@@ -214,7 +214,7 @@ static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
     if (row->form == ROW_LANE && !target->caches_rows)
         while (chunk < LONG_CHUNK && row->n_row / (2 * chunk) * blocks >= target->units / 2)
             chunk *= 2;
-    while ((row->n_row / chunk + 1) * blocks > MOST_CHUNKS && chunk < INT32_MAX / 2)
+    while ((row->n_row / chunk + 1) * blocks > MAX_CHUNKS && chunk < INT32_MAX / 2)
         chunk *= 2;
     return chunk;
 }
@@ -272,7 +272,7 @@ static void choose_form(struct row_schedule *row)
     bool across = space->n_dims && space->tag[space->n_dims - 1] == ROW_OUTER;
     int64_t n_outer = row->outer.count;
 
-    row->form = n_outer >= SCHED_MANY && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
+    row->form = n_outer >= SCHED_MANY_ROWS && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
     row->in_step = row->form == ROW_LANE && row->n_row > SHORT_ROW && across && target->in_turn;
     row->splits = choose_splits(row);
     row_share(
@@ -280,7 +280,7 @@ static void choose_form(struct row_schedule *row)
                  ? sched_spread(target, sched_lanes(lane_rows(row), n_outer), n_outer * row->splits)
                  : sched_lanes(target->row_lanes, row->n_row));
     if (row->form == ROW_GROUP && row->splits == 1 && !target->caches_rows &&
-        row->n_row <= (int64_t)MOST_KEPT * row->lanes)
+        row->n_row <= (int64_t)MAX_RESIDENT * row->lanes)
         row->kept = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);
 }
 
@@ -345,7 +345,7 @@ static frit_status build(struct row_schedule *row, frit_err *err)
     plan_folds(row);
     plan_stores(row);
     TRY(expr_status(&row->e, err));
-    if (!bounds_fit(row))
+    if (!externals_fit(row))
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s folds what lies elsewhere",
                     s->module->name);
     expr_settle(&row->e);
@@ -357,7 +357,7 @@ static frit_status build(struct row_schedule *row, frit_err *err)
     choose_form(row);
     if (row->outer.count * row->splits > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s has too many rows", s->module->name);
-    TRY(sched_rounds(s, rounds_of(row), err));
+    TRY(sched_check_rounds(s, rounds_of(row), err));
     if (is_empty(row)) {
         kir_phase(s->module, s->target->lanes);
         return expr_status(&row->e, err);

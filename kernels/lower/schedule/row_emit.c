@@ -46,8 +46,8 @@ void rows_set(struct row_emitter *w, uint32_t block)
         w->mask = partition_mask(partition, w->e, &span);
         if (w->row->splits > 1)
             w->rows = partition_number(partition, w->e, &span);
-        partition_set_common(partition, w->e, &span);
-        partition_set_own(partition, w->e, &span);
+        partition_set_uniform(partition, w->e, &span);
+        partition_set_varying(partition, w->e, &span);
     } else {
         delinearize_set(&w->row->outer, w->e, block);
     }
@@ -63,7 +63,7 @@ int64_t rows_blocks(const struct row_schedule *row)
 void rows_bind(const struct row_emitter *w, const struct row_fold *fold, uint32_t value)
 {
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
-        if (w->e->nodes[i].kind == EXPR_BOUND && w->e->nodes[i].value == fold->value)
+        if (w->e->nodes[i].kind == EXPR_EXTERNAL && w->e->nodes[i].value == fold->value)
             expr_bind(w->e, i, value);
 }
 

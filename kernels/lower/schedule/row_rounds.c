@@ -261,14 +261,14 @@ static void emit_kept(const struct row_emitter *w, uint32_t *known, uint32_t ele
     expr_mask(w->e, mask);
     delinearize_set(&w->row->inner, w->e, element);
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
-        if (known[i] != KIR_NONE && expr_known(w->e, i) == KIR_NONE)
+        if (known[i] != KIR_NONE && expr_emitted(w->e, i) == KIR_NONE)
             expr_bind(w->e, i, known[i]);
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         if (work_folds(w, &w->row->folds[i]))
             fold_element(w, &w->row->folds[i], element, mask);
     emit_full_stores(w);
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
-        known[i] = w->row->varies[i] ? expr_known(w->e, i) : KIR_NONE;
+        known[i] = w->row->varies[i] ? expr_emitted(w->e, i) : KIR_NONE;
     expr_release(w->e, mark);
 }
 

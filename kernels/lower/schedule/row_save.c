@@ -4,7 +4,7 @@
  * are not in caches elements are kept in registers instead (row.h). */
 #include "lower/schedule/row_emit.h"
 
-enum { LEAST_COST = 8, /* instructions, for a load and a store */ TILE_BYTES = 8 };
+enum { MIN_COST = 8, /* instructions, for a load and a store */ TILE_BYTES = 8 };
 
 static bool fits(const struct row_emitter *w, uint32_t node)
 {
@@ -80,7 +80,7 @@ void save_round(struct row_emitter *w, uint32_t element)
         if (s->first != w->pass || s->last == w->pass)
             continue;
         value = expr_value(w->e, i);
-        if (s->tile == KIR_NONE && phase->n - before >= LEAST_COST && count <= w->save_room) {
+        if (s->tile == KIR_NONE && phase->n - before >= MIN_COST && count <= w->save_room) {
             s->tile = kir_tile(w->m, KIR_GROUP, kir_type_at(w->m, value), count);
             w->save_room -= count;
         }

@@ -23,7 +23,7 @@ enum {
     SHORT_ROW = 32,      /* a lane goes along it faster alone */
     GROUP_CHUNK = 16384, /* elements of a row that one piece has at least where rows are split */
     LANE_CHUNK = 512,
-    MOST_SPLITS = 512,
+    MAX_SPLITS = 512,
     FEW_CACHED = 64, /* pieces below which rows are split, where the device has few units */
     FEW = 512
 };
@@ -115,7 +115,7 @@ static void choose_form(struct scan *scan)
     int64_t n_outer = scan->outer.count, pieces;
 
     scan->form =
-        scan->n_row <= SHORT_ROW || (n_outer >= SCHED_MANY && across) ? SCAN_LANE : SCAN_GROUP;
+        scan->n_row <= SHORT_ROW || (n_outer >= SCHED_MANY_ROWS && across) ? SCAN_LANE : SCAN_GROUP;
     scan->lanes = scan->form == SCAN_LANE
                       ? sched_spread(target, sched_lanes(target->lanes, n_outer), n_outer)
                       : sched_lanes(target->row_lanes, scan->n_row);
@@ -124,11 +124,11 @@ static void choose_form(struct scan *scan)
         scan->lanes = scan->partition.lanes;
     }
     scan->chunk = scan->form == SCAN_LANE ? LANE_CHUNK : GROUP_CHUNK;
-    pieces = scan->form == SCAN_LANE ? n_outer / SCHED_MANY : n_outer;
+    pieces = scan->form == SCAN_LANE ? n_outer / SCHED_MANY_ROWS : n_outer;
     scan->splits = 1;
     if (scan->n_row < 2 * scan->chunk || pieces >= (target->caches_rows ? FEW_CACHED : FEW))
         return;
-    while (scan->n_row / scan->chunk > MOST_SPLITS)
+    while (scan->n_row / scan->chunk > MAX_SPLITS)
         scan->chunk *= 2;
     scan->splits = (scan->n_row + scan->chunk - 1) / scan->chunk;
 }
@@ -160,7 +160,7 @@ static frit_status build(struct scan *scan, frit_err *err)
     choose_form(scan);
     if (scan->outer.count > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s has too many rows", s->module->name);
-    TRY(sched_rounds(s, rounds_of(scan), err));
+    TRY(sched_check_rounds(s, rounds_of(scan), err));
     scan_emit(scan);
     for (uint32_t i = 0; i < s->block->n_outputs; i++)
         s->numbers->alias[i] = expr_alias(&scan->e, i);

@@ -222,8 +222,8 @@ static uint32_t set_rows(struct scan_emitter *w, uint32_t group)
     }
     span = partition_span(partition, w->e, group, w->lane);
     w->mask = partition_mask(partition, w->e, &span);
-    partition_set_common(partition, w->e, &span);
-    partition_set_own(partition, w->e, &span);
+    partition_set_uniform(partition, w->e, &span);
+    partition_set_varying(partition, w->e, &span);
     return w->scan->splits > 1 ? partition_number(partition, w->e, &span) : KIR_NONE;
 }
 

@@ -20,7 +20,7 @@
 
 enum {
     QUALITY = 900,
-    LEAST_LANES = 16,
+    MIN_LANES = 16,
     /* What a group needs, about, to ... */
     LINE_STEP = 16, /* take a step to memory */
     OWNER_STEP = 2, /* look at a step */
@@ -158,7 +158,7 @@ static bool is_direct(const struct scatter *sc)
 static int64_t groups_of(const struct scatter *sc, int64_t n)
 {
     const struct kir_target *target = sc->s->target;
-    int64_t at_once = (int64_t)target->units * (target->caches_rows ? LEAST_LANES : target->lanes);
+    int64_t at_once = (int64_t)target->units * (target->caches_rows ? MIN_LANES : target->lanes);
 
     return (n + at_once - 1) / at_once;
 }
@@ -335,7 +335,7 @@ static frit_status build(struct scatter *sc, frit_err *err)
     }
     if (sc->n_y / s->target->lanes >= INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
-    TRY(sched_rounds(s, sc->n_steps, err));
+    TRY(sched_check_rounds(s, sc->n_steps, err));
     find_walks(sc);
     scatter_emit(sc);
     find_aliases(sc);
@@ -352,7 +352,7 @@ static frit_status scatter_build(struct sched *s, frit_err *err)
     expr_init(&scatter.fill, s);
     expr_init(&scatter.update, s);
     expr_init(&scatter.finish, s);
-    scatter.update.apart = scatter.finish.apart = 1u << SCATTER_SEQ;
+    scatter.update.separate_tags = scatter.finish.separate_tags = 1u << SCATTER_SEQ;
     if (anchor_init(&scatter.anchor, s->block, takes)) {
         status =
             scatter.anchor.found && scatter.anchor.n_ops == s->block->n_ops

@@ -5,7 +5,7 @@
 #include "lower/rows/rows.h"
 #include "lower/schedule/scatter.h"
 
-enum { LEAST_LANES = 16 };
+enum { MIN_LANES = 16 };
 
 /* What emitting needs at hand. */
 struct scatter_emitter {
@@ -59,7 +59,7 @@ static void begin_phase(struct scatter_emitter *w, struct expr *e, int64_t n)
     const struct kir_target *target = w->sc->s->target;
     uint32_t lanes = target->lanes, group;
 
-    while (lanes > LEAST_LANES && (lanes / 2 >= n || n / lanes < target->units))
+    while (lanes > MIN_LANES && (lanes / 2 >= n || n / lanes < target->units))
         lanes /= 2;
     memcpy(w->sc->s->numbers->grid[w->m->n_phases],
            (const uint32_t[3]){(uint32_t)((n + lanes - 1) / lanes), 1, 1}, 3 * sizeof(uint32_t));
@@ -166,7 +166,7 @@ static uint32_t is_inside(const struct scatter_emitter *w, uint32_t value, int64
 
     if (type == KIR_I32 && extent > INT32_MAX)
         extent = 1ll << 31;
-    return kir_binary(w->m, KIR_ult, value, sched_word(w->e->s, type, (uint64_t)extent));
+    return kir_binary(w->m, KIR_ult, value, sched_param(w->e->s, type, (uint64_t)extent));
 }
 
 /* One step of the sequence for each line. */

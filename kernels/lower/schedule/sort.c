@@ -13,7 +13,7 @@ static bool takes(const struct block *block, uint32_t number)
     const struct block_op *op = &block->ops[number];
     int64_t axis;
 
-    if (op->id != FRIT_OP_sort || !anchor_reads(block, number))
+    if (op->id != FRIT_OP_sort || !anchor_reads_args(block, number))
         return false;
     axis = ((const frit_attrs_sort *)op->attrs)->axis;
     return axis >= 0 && axis < block->values[op->in[0].value].rank;
@@ -54,7 +54,7 @@ static void plan(struct sort *t)
     map = t->root;
     map.at[axis] = space_dim(&t->e.space, t->n ? t->n : 1, SORT_LINE);
     t->node = expr_node(&t->e, x, &map);
-    t->at = expr_place(&t->e, &t->root.at[axis]);
+    t->at = expr_coord(&t->e, &t->root.at[axis]);
     anchor_stores(&t->anchor, &t->e, &t->root);
     t->result = result_node(t, op, 0);
     t->index = result_node(t, op, 1);
@@ -106,10 +106,10 @@ static frit_status build(struct sort *t, frit_err *err)
     }
     delinearize_init(&t->outer, &t->e, SORT_OUT);
     delinearize_init(&t->inner, &t->e, SORT_LINE);
-    if (t->n > INT64_C(1) << SORT_MOST_BITS || t->outer.count > INT32_MAX / 4)
+    if (t->n > INT64_C(1) << SORT_MAX_BITS || t->outer.count > INT32_MAX / 4)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s sorts too many elements", s->module->name);
     choose_phases(t);
-    TRY(sched_rounds(s, rounds_of(t), err));
+    TRY(sched_check_rounds(s, rounds_of(t), err));
     sort_emit(t);
     for (uint32_t i = 0; i < s->block->n_outputs; i++)
         s->numbers->alias[i] = expr_alias(&t->e, i);
@@ -125,7 +125,7 @@ static frit_status sort_build(struct sched *s, frit_err *err)
 
     expr_init(&t.e, s);
     t.m = s->module;
-    t.e.apart = 1u << SORT_LINE;
+    t.e.separate_tags = 1u << SORT_LINE;
     if (anchor_init(&t.anchor, s->block, takes)) {
         status = t.anchor.found && t.anchor.n_ops == s->block->n_ops
                      ? build(&t, err)

@@ -33,7 +33,7 @@ static void begin_phase(struct sort *t, uint32_t phase)
     delinearize_set(&t->outer, &t->e, t->point);
     expr_mask(&t->e, t->mask);
     expr_hoist(&t->e);
-    t->place = expr_place_value(&t->e, t->at);
+    t->place = expr_coord_value(&t->e, t->at);
 }
 
 /* What is compared, as bits of a word and back. */
