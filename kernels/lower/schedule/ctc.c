@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which blocks the ctc schedule takes, and what it makes of their numbers. */
+/* Matching and planning of the ctc schedule; see ctc.h. */
 #include "lower/schedule/ctc.h"
 
 #include "base/fail.h"
@@ -40,7 +40,7 @@ static uint32_t operand(const struct ctc *c, uint32_t number)
     return c->op->in[number].value;
 }
 
-/* What a step reads. */
+/* Plans what a step reads. */
 static void plan_step(struct ctc *c, const struct space_expr *item, const struct space_expr *step)
 {
     int64_t blank = ((const frit_attrs_ctc *)c->op->attrs)->blank;
@@ -86,8 +86,8 @@ static bool is_empty(const struct ctc *c)
     return c->n_items == 0 || (c->gradient && c->n_steps == 0);
 }
 
-/* The workspace, and the rounds of a lane in the phase with the longest loops; false: they are
- * beyond counting. */
+/* Computes the sizes of the workspace and the rounds of a lane in the longest phase; false if they
+ * overflow. */
 static bool measure(struct ctc *c)
 {
     const int64_t most = INT64_MAX / 64;
@@ -184,7 +184,8 @@ static frit_status ctc_build(struct sched *s, frit_err *err)
     if (anchor_init(&c.anchor, s->block, takes)) {
         status = c.anchor.found && c.anchor.n_ops == s->block->n_ops
                      ? build(&c, err)
-                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one loss", s->module->name);
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s does not fit the ctc schedule",
+                            s->module->name);
         anchor_fini(&c.anchor);
     } else {
         status = fail_memory(err, s->block->n_values * sizeof(*c.anchor.lineage));

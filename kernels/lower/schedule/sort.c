@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which blocks the sort schedule takes, and what it makes of their numbers. */
+/* Matching and planning of the sort schedule; see sort.h. */
 #include "lower/schedule/sort.h"
 
 #include "base/fail.h"
@@ -45,11 +45,11 @@ static void plan(struct sort *t)
     t->descending = attrs->descending != 0;
     t->dtype = block->values[x].dtype;
     t->n = dims[axis];
-    t->step = 1;
+    t->stride = 1;
     t->root.rank = block->values[x].rank;
     for (uint32_t d = 0; d < t->root.rank; d++) {
         t->root.at[d] = space_dim(&t->e.space, dims[d] ? dims[d] : 1, SORT_OUT);
-        t->step *= d > axis ? dims[d] : 1;
+        t->stride *= d > axis ? dims[d] : 1;
     }
     map = t->root;
     map.at[axis] = space_dim(&t->e.space, t->n ? t->n : 1, SORT_LINE);
@@ -74,7 +74,8 @@ static bool is_empty(const struct sort *t)
     return false;
 }
 
-/* All but the last leave runs of SORT_RUN elements, then of SORT_WAYS times as many each. */
+/* The first phase sorts runs of SORT_RUN elements, each further one but the last multiplies their
+ * length by SORT_WAYS. */
 static void choose_phases(struct sort *t)
 {
     t->n_phases = 2;
@@ -85,7 +86,7 @@ static void choose_phases(struct sort *t)
     t->lanes = sched_lanes(t->e.s->target->lanes, t->outer.count);
 }
 
-/* Of a lane in the phase that has the most. */
+/* A lane's loop rounds in the longest phase. */
 static int64_t rounds_of(const struct sort *t)
 {
     int64_t bits = SORT_RUN_BITS + ((int64_t)t->n_phases - 3) * SORT_WAYS_BITS;
@@ -129,7 +130,8 @@ static frit_status sort_build(struct sched *s, frit_err *err)
     if (anchor_init(&t.anchor, s->block, takes)) {
         status = t.anchor.found && t.anchor.n_ops == s->block->n_ops
                      ? build(&t, err)
-                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one sort", s->module->name);
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s does not fit the sort schedule",
+                            s->module->name);
         anchor_fini(&t.anchor);
     } else {
         status = fail_memory(err, s->block->n_values * sizeof(*t.anchor.lineage));
