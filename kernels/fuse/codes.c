@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table of lists under one lock.  A code is listed as long as it has references, so that
- * whoever finds one may add another. */
+/* A hash table with one lock.  Code is in the table exactly as long as it has references, so code
+ * that is found can be referenced. */
 #include "fuse/codes.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "base/fail.h"
 #include "ir/digest.h"
 
-enum { BUCKETS = 256, LOOK_NS = 10 * 1000 * 1000 /* between two looks at a cancel */ };
+enum { BUCKETS = 256, POLL_NS = 10 * 1000 * 1000 /* polling interval of `cancel` */ };
 
 struct code {
     struct code *next;
@@ -21,15 +21,15 @@ struct code {
     uint32_t refs;
     bool compiling;
     uint8_t digest[KIR_DIGEST];
-    struct kir_module module; /* until compiled */
+    struct kir_module module; /* empty once compiled */
     _Atomic(void *) compiled;
     char name[];
 };
 
 struct codes {
     const struct kernels_device *device;
-    pthread_mutex_t lock;  /* of the lists, and of refs and compiling of each code */
-    pthread_cond_t change; /* a compile has ended */
+    pthread_mutex_t lock;  /* guards the table, and refs and compiling of all code */
+    pthread_cond_t change; /* signalled when a compilation ends */
     struct code *buckets[BUCKETS];
 };
 
@@ -81,7 +81,7 @@ static struct code *code_create(struct codes *codes, struct kir_module *module,
     return code;
 }
 
-/* Inside the lock: a new reference, or NULL. */
+/* Returns a new reference, or NULL.  Requires the lock. */
 static struct code *find(struct codes *codes, const uint8_t *digest)
 {
     struct code *code = *bucket_of(codes, digest);
@@ -152,7 +152,7 @@ static bool is_cancelled(const frit_cancel *cancel)
     return cancel && __atomic_load_n(&cancel->requested, __ATOMIC_RELAXED);
 }
 
-/* Inside the lock. */
+/* Requires the lock. */
 static void wait_for_change(struct codes *codes, const frit_cancel *cancel)
 {
     struct timespec until;
@@ -162,7 +162,7 @@ static void wait_for_change(struct codes *codes, const frit_cancel *cancel)
         return;
     }
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LOOK_NS;
+    until.tv_nsec += POLL_NS;
     if (until.tv_nsec >= 1000 * 1000 * 1000) {
         until.tv_nsec -= 1000 * 1000 * 1000;
         until.tv_sec++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusers: one per schedule.  What is pushed is copied into a block, which a matcher follows op by
- * op.  The longest cover is kept, so that asking for the state costs nothing; a cover once found
- * stays one, since finish cuts the block to it. */
+/* Fusers, one per schedule.  Pushed ops are copied into a block and matched op by op.  The longest
+ * prefix that a program can cover is recorded, so that the state is available at no cost; it stays
+ * valid when more ops are pushed, since finish truncates the block to it. */
 #include <stdlib.h>
 
 #include "base/fail.h"
@@ -16,7 +16,7 @@ struct fuser {
     struct matcher matcher;
     bool closed;
     uint32_t accepted;
-    uint32_t n_instructions; /* of what was pushed */
+    uint32_t n_instructions; /* of all pushed ops */
 };
 
 static struct fuser *fuser_create(const struct kernels_device *device,
@@ -108,16 +108,17 @@ void kernels_reset(void *fuser)
     f->accepted = f->n_instructions = 0;
 }
 
-/* Whether a program of all ops has no more arguments than the device takes. */
+/* Whether a program of all ops has at most as many arguments as the device supports. */
 static bool args_fit(const struct fuser *f)
 {
     const struct kir_target *target = &f->device->target;
-    uint32_t most = f->schedule->of_components ? target->launch_args : target->bindings;
+    uint32_t max = f->schedule->of_components ? target->launch_args : target->bindings;
 
-    return !most || f->matcher.n_inputs + f->matcher.n_outputs <= most;
+    return !max || f->matcher.n_inputs + f->matcher.n_outputs <= max;
 }
 
-/* Whether the kernel has become too large with an op more.  Components that are alike are one. */
+/* Whether the last op makes the kernel too large.  The limit does not apply to components: equal
+ * ones share a kernel. */
 static bool is_too_large(const struct fuser *f)
 {
     return !f->schedule->of_components && f->block.n_ops && f->n_instructions > LOWER_MOST_COST;
@@ -155,7 +156,7 @@ void kernels_state(const void *fuser, frit_fuser_state *out)
     out->quality = f->accepted ? f->schedule->quality : 0;
 }
 
-/* The program takes the block: nobody pushes any more. */
+/* The program takes the block; no ops may be pushed afterwards. */
 frit_status kernels_finish(void *fuser, frit_program *out, frit_err *err)
 {
     struct fuser *f = fuser;

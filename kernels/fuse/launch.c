@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches: the words that prepare computed, with the scalars and bounds of this launch put in.
- * Takes no lock: all that is read is constant, but for the code, which is set once. */
+/* Launches: completes the parameter values that prepare computed with the scalars and bounds of a
+ * launch.  Takes no lock: everything it reads is constant, except compiled code, which is set once.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ static double as_f64(const frit_scalar *s)
     return value;
 }
 
-/* Rounded once from each kind. */
+/* Converts with a single rounding. */
 static float as_f32(const frit_scalar *s)
 {
     if (s->kind == FRIT_SCALAR_U64)
@@ -29,8 +30,8 @@ static float as_f32(const frit_scalar *s)
     return s->kind == FRIT_SCALAR_I64 ? (float)(int64_t)s->bits : (float)as_f64(s);
 }
 
-/* From a float as a cast does: toward 0, saturating, NaN 0. */
-static int64_t as_int(const frit_scalar *s, double low, double high, int64_t least, int64_t most)
+/* Converts like a cast: rounds toward 0, saturates, NaN becomes 0. */
+static int64_t as_int(const frit_scalar *s, double low, double high, int64_t min, int64_t max)
 {
     double value;
 
@@ -40,11 +41,11 @@ static int64_t as_int(const frit_scalar *s, double low, double high, int64_t lea
     if (isnan(value))
         return 0;
     if (value <= low)
-        return least;
-    return value >= high ? most : (int64_t)value;
+        return min;
+    return value >= high ? max : (int64_t)value;
 }
 
-static uint64_t word_of(const frit_scalar *s, uint32_t type)
+static uint64_t scalar_word(const frit_scalar *s, uint32_t type)
 {
     uint64_t bits = 0;
     double wide;
@@ -68,7 +69,7 @@ static uint64_t word_of(const frit_scalar *s, uint32_t type)
     }
 }
 
-static uint64_t word_of_bound(int64_t bound, const struct sched_late *late)
+static uint64_t bound_word(int64_t bound, const struct sched_late *late)
 {
     bound = bound < late->min ? late->min : bound > late->max ? late->max : bound;
     return (uint64_t)(bound + late->offset);
@@ -76,27 +77,28 @@ static uint64_t word_of_bound(int64_t bound, const struct sched_late *late)
 
 /* ---- launches ---- */
 
-static frit_status put_words(const struct prepared *p, const frit_launch *launch, uint64_t *words,
-                             uint32_t room, const uint64_t **out, frit_err *err)
+static frit_status complete_words(const struct prepared *p, const frit_launch *launch,
+                                  uint64_t *words, uint32_t capacity, const uint64_t **out,
+                                  frit_err *err)
 {
     *out = p->words;
     if (!p->n_late)
         return FRIT_OK;
-    if (room < p->n_words)
-        return fail(err, FRIT_INTERNAL, "%u words do not fit into %u", p->n_words, room);
+    if (capacity < p->n_words)
+        return fail(err, FRIT_INTERNAL, "%u parameters do not fit into %u", p->n_words, capacity);
     memcpy(words, p->words, p->n_words * sizeof(*words));
     for (uint32_t i = 0; i < p->n_late; i++) {
         const struct sched_late *late = &p->late[i];
 
         words[late->word] = late->from == SCHED_BOUND
-                                ? word_of_bound(launch->bounds[late->number], late)
-                                : word_of(&launch->scalars[late->number], late->type);
+                                ? bound_word(launch->bounds[late->number], late)
+                                : scalar_word(&launch->scalars[late->number], late->type);
     }
     *out = words;
     return FRIT_OK;
 }
 
-/* Fills in kernel number `number`; false: it is not compiled. */
+/* Sets `out` to kernel number `number`; false: it is not compiled. */
 static bool fill_body(struct kernels_launch *out, uint32_t number)
 {
     const struct prepared *p = out->prepared;
@@ -130,14 +132,14 @@ static bool has_codes(const struct prepared *p)
     return true;
 }
 
-frit_status kernels_launch(const frit_launch *launch, uint64_t *words, uint32_t room,
+frit_status kernels_launch(const frit_launch *launch, uint64_t *words, uint32_t capacity,
                            struct kernels_launch *out, frit_err *err)
 {
     const struct program *program;
     const struct prepared *p = (const struct prepared *)(uintptr_t)launch->spec->driver[0];
 
     if (!p || !kernels_owns(launch->program))
-        return fail(err, FRIT_INTERNAL, "a launch that no program here has prepared");
+        return fail(err, FRIT_INTERNAL, "the launch was not prepared by a program of this library");
     program = launch->program->self;
     *out = (struct kernels_launch){.total_words = p->n_words,
                                    .n_bodies = p->n_bodies,
@@ -153,5 +155,5 @@ frit_status kernels_launch(const frit_launch *launch, uint64_t *words, uint32_t 
     if (launch->n_bounds != program->block.n_bounds)
         return fail(err, FRIT_INTERNAL, "%s: launched with %u bounds instead of %u", program->name,
                     launch->n_bounds, program->block.n_bounds);
-    return put_words(p, launch, words, room, &out->words, err);
+    return complete_words(p, launch, words, capacity, &out->words, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs for single ops.  Their arguments are the row's operands, then its outputs; scalar and
- * absent operands and outputs that nobody wants keep their places, which the block does not know.
- */
+/* Programs for single ops.  Their arguments are all operands of the op, then all its outputs.
+ * Scalar and absent operands and unused outputs have an argument number too, although they are no
+ * inputs or outputs of the block. */
 #include <string.h>
 
 #include <frit/op_table.h>
@@ -9,14 +9,14 @@
 #include "base/fail.h"
 #include "fuse/program.h"
 
-/* The op as the only one of an open block, with all its outputs alive. */
+/* Pushes the op as the only one, with all its outputs live. */
 static frit_status push_op(struct block *block, const frit_op_desc *op, frit_err *err)
 {
-    frit_op_desc alone = *op;
+    frit_op_desc single = *op;
 
-    alone.n_dead = 0;
-    alone.dead = NULL;
-    return block_push(block, &alone, err);
+    single.n_dead = 0;
+    single.dead = NULL;
+    return block_push(block, &single, err);
 }
 
 static bool types_fit(const struct kir_target *target, const frit_op_desc *op,
@@ -35,14 +35,14 @@ static bool types_fit(const struct kir_target *target, const frit_op_desc *op,
     return true;
 }
 
-/* Words of the random generator are 64 bits wide. */
+/* Seed and counter of random ops are 64-bit. */
 bool op_types_fit(const struct kir_target *target, const frit_op_desc *op)
 {
     return types_fit(target, op, op->in, op->n_in) && types_fit(target, op, op->out, op->n_out) &&
            (!op->n_extra || target->i64);
 }
 
-/* Whether a schedule takes it. */
+/* Whether a schedule accepts the op. */
 static frit_status has_schedule(const frit_op_desc *op, bool *out, frit_err *err)
 {
     struct block block;
@@ -79,7 +79,7 @@ frit_status kernels_supports(const struct kernels_device *device, const frit_op_
     return FRIT_OK;
 }
 
-static uint32_t place_of_input(const struct block_op *op, uint32_t value)
+static uint32_t arg_of_input(const struct block_op *op, uint32_t value)
 {
     uint32_t i = 0;
 
@@ -88,7 +88,7 @@ static uint32_t place_of_input(const struct block_op *op, uint32_t value)
     return i;
 }
 
-static uint32_t place_of_output(const struct block_op *op, uint32_t value)
+static uint32_t arg_of_output(const struct block_op *op, uint32_t value)
 {
     uint32_t i = 0;
 
@@ -97,7 +97,7 @@ static uint32_t place_of_output(const struct block_op *op, uint32_t value)
     return op->n_in + i;
 }
 
-static void place_operands(struct program *p)
+static void number_args(struct program *p)
 {
     const struct block *b = &p->block;
     const struct block_op *op = &b->ops[0];
@@ -105,9 +105,9 @@ static void place_operands(struct program *p)
     p->n_in = op->n_in;
     p->n_out = op->n_out;
     for (uint32_t i = 0; i < b->n_inputs; i++)
-        p->places[i] = place_of_input(op, b->inputs[i]);
+        p->arg_numbers[i] = arg_of_input(op, b->inputs[i]);
     for (uint32_t i = 0; i < b->n_outputs; i++)
-        p->places[b->n_inputs + i] = place_of_output(op, b->outputs[i]);
+        p->arg_numbers[b->n_inputs + i] = arg_of_output(op, b->outputs[i]);
 }
 
 frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *op,
@@ -119,9 +119,9 @@ frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *
     frit_status st;
 
     if (!row)
-        return fail(err, FRIT_UNSUPPORTED, "op %u is not known here", op->id);
+        return fail(err, FRIT_UNSUPPORTED, "op %u is not supported", op->id);
     if (!op_types_fit(&device->target, op))
-        return fail(err, FRIT_UNSUPPORTED, "%s: the device lacks a type of 64 bits", row->name);
+        return fail(err, FRIT_UNSUPPORTED, "%s: the device lacks a 64-bit type", row->name);
     block_init(&block);
     st = push_op(&block, op, err);
     if (!st)
@@ -135,7 +135,7 @@ frit_status kernels_op(const struct kernels_device *device, const frit_op_desc *
         fail_context(err, "%s", row->name);
     if (st)
         return st;
-    place_operands(program);
+    number_args(program);
     program->name = row->name;
     out->table = &program_of_op;
     out->self = program;

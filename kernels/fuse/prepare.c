@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program answers to a signature: lowered once, then remembered by the exact bytes of the
- * question.  Lowering (prepared.c) runs outside the lock; of two threads with the same question one
- * answer is kept. */
+/* Program slot `prepare`: a block is lowered once per signature and the result cached; the key is
+ * the exact bytes of candidate and signature.  Lowering (prepared.c) runs outside the lock; if two
+ * threads lower the same signature one result is discarded. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +9,12 @@
 #include "base/fail.h"
 #include "fuse/program.h"
 
-/* ---- the question ---- */
+/* ---- the request ---- */
 
-struct question {
+struct prepare_request {
     struct program *program;
     uint32_t candidate;
-    frit_signature sig; /* in the order of the block */
+    frit_signature sig; /* arguments in the order of the block */
     struct str key;
     struct arena arena;
 };
@@ -25,25 +25,26 @@ static const frit_arg_sig *arg_at(const frit_signature *sig, uint32_t i)
                                                 (size_t)i * sig->arg_stride);
 }
 
-/* A host may be older than what signatures say of bounds. */
+/* Hosts of older versions have no bounds in signatures. */
 static bool has_bounds(const frit_signature *sig)
 {
     return sig->struct_size >= FRIT_END_OF(frit_signature, n_bounds) && sig->bound_classes;
 }
 
-/* Host and program must mean the same ops; types, ranks and dims are compared by block_extents. */
+/* Checks the numbers of arguments; types, ranks and dims are checked by block_extents. */
 static frit_status check(const struct program *p, uint32_t candidate, const frit_signature *sig,
                          frit_err *err)
 {
     if (candidate >= p->n_candidates || sig->n_in != p->n_in || sig->n_out != p->n_out ||
         sig->n_scalars != p->block.n_scalars ||
         (has_bounds(sig) && sig->n_bounds != p->block.n_bounds))
-        return fail(err, FRIT_INVALID,
-                    "%s: asked for candidate %u of %u with %u operands, %u outputs, %u scalars and "
-                    "%u bounds instead of %u, %u, %u and %u",
-                    p->name, candidate, p->n_candidates, sig->n_in, sig->n_out, sig->n_scalars,
-                    has_bounds(sig) ? sig->n_bounds : p->block.n_bounds, p->n_in, p->n_out,
-                    p->block.n_scalars, p->block.n_bounds);
+        return fail(
+            err, FRIT_INVALID,
+            "%s: prepare for candidate %u of %u with %u operands, %u outputs, %u scalars and "
+            "%u bounds instead of %u, %u, %u and %u",
+            p->name, candidate, p->n_candidates, sig->n_in, sig->n_out, sig->n_scalars,
+            has_bounds(sig) ? sig->n_bounds : p->block.n_bounds, p->n_in, p->n_out,
+            p->block.n_scalars, p->block.n_bounds);
     if (sig->flags & FRIT_MUST_UNDERSTAND)
         return fail(err, FRIT_UNSUPPORTED, "%s: unknown flags in a signature", p->name);
     return FRIT_OK;
@@ -54,194 +55,194 @@ static void add_to_key(struct str *key, const void *bytes, size_t n)
     str_add(key, bytes, n);
 }
 
-static void form_key(struct question *q)
+static void form_key(struct prepare_request *request)
 {
-    uint32_t n = q->sig.n_in + q->sig.n_out;
+    uint32_t n = request->sig.n_in + request->sig.n_out;
 
-    add_to_key(&q->key, &q->candidate, sizeof(q->candidate));
-    add_to_key(&q->key, &q->sig.index_width, sizeof(q->sig.index_width));
-    add_to_key(&q->key, q->sig.scalar_classes, q->sig.n_scalars);
-    if (q->sig.bound_classes)
-        add_to_key(&q->key, q->sig.bound_classes, q->sig.n_bounds);
+    add_to_key(&request->key, &request->candidate, sizeof(request->candidate));
+    add_to_key(&request->key, &request->sig.index_width, sizeof(request->sig.index_width));
+    add_to_key(&request->key, request->sig.scalar_classes, request->sig.n_scalars);
+    if (request->sig.bound_classes)
+        add_to_key(&request->key, request->sig.bound_classes, request->sig.n_bounds);
     for (uint32_t i = 0; i < n; i++) {
-        const frit_arg_sig *arg = &q->sig.args[i];
+        const frit_arg_sig *arg = &request->sig.args[i];
 
-        add_to_key(&q->key, arg, offsetof(frit_arg_sig, dims));
-        add_to_key(&q->key, arg->dims, arg->rank * sizeof(*arg->dims));
-        add_to_key(&q->key, arg->strides, arg->rank * sizeof(*arg->strides));
+        add_to_key(&request->key, arg, offsetof(frit_arg_sig, dims));
+        add_to_key(&request->key, arg->dims, arg->rank * sizeof(*arg->dims));
+        add_to_key(&request->key, arg->strides, arg->rank * sizeof(*arg->strides));
     }
 }
 
-static frit_status question_init(struct question *q, struct program *p, uint32_t candidate,
-                                 const frit_signature *sig, frit_err *err)
+static frit_status request_init(struct prepare_request *request, struct program *p,
+                                uint32_t candidate, const frit_signature *sig, frit_err *err)
 {
     uint32_t n = p->block.n_inputs + p->block.n_outputs;
     frit_arg_sig *args;
 
-    *q = (struct question){.program = p, .candidate = candidate};
+    *request = (struct prepare_request){.program = p, .candidate = candidate};
     TRY(check(p, candidate, sig, err));
-    args = arena_array(&q->arena, n, sizeof(*args));
+    args = arena_array(&request->arena, n, sizeof(*args));
     if (!args)
         return fail_memory(err, n * sizeof(*args));
     for (uint32_t i = 0; i < n; i++)
-        args[i] = *arg_at(sig, p->places[i]);
-    memcpy(&q->sig, sig,
-           has_bounds(sig) ? sizeof(q->sig) : offsetof(frit_signature, bound_classes));
-    q->sig.n_in = p->block.n_inputs;
-    q->sig.n_out = p->block.n_outputs;
-    q->sig.arg_stride = sizeof(*args);
-    q->sig.args = args;
-    form_key(q);
-    return q->key.failed ? fail_memory(err, n * sizeof(*args)) : FRIT_OK;
+        args[i] = *arg_at(sig, p->arg_numbers[i]);
+    memcpy(&request->sig, sig,
+           has_bounds(sig) ? sizeof(request->sig) : offsetof(frit_signature, bound_classes));
+    request->sig.n_in = p->block.n_inputs;
+    request->sig.n_out = p->block.n_outputs;
+    request->sig.arg_stride = sizeof(*args);
+    request->sig.args = args;
+    form_key(request);
+    return request->key.failed ? fail_memory(err, n * sizeof(*args)) : FRIT_OK;
 }
 
-static void question_fini(struct question *q)
+static void request_fini(struct prepare_request *request)
 {
-    str_fini(&q->key);
-    arena_fini(&q->arena);
+    str_fini(&request->key);
+    arena_fini(&request->arena);
 }
 
-/* ---- remembering ---- */
+/* ---- the cache ---- */
 
-/* One more spec points at what is returned; NULL: the question is new. */
-static struct prepared *recall(const struct question *q)
+/* Returns the cached result and counts one more launch spec of it; NULL: there is none. */
+static struct prepared *find_cached(const struct prepare_request *request)
 {
-    struct program *p = q->program;
-    struct prepared *known;
+    struct program *p = request->program;
+    struct prepared *prepared;
 
     pthread_mutex_lock(&p->lock);
-    known = map_get(&p->prepared, q->key.text, q->key.length);
-    if (known)
-        known->specs++;
+    prepared = map_get(&p->prepared, request->key.text, request->key.length);
+    if (prepared)
+        prepared->specs++;
     pthread_mutex_unlock(&p->lock);
-    return known;
+    return prepared;
 }
 
-/* Inside the lock. */
-static bool list_variant(struct program *p, struct prepared *mine)
+/* Requires the lock. */
+static bool link_variant(struct program *p, struct prepared *created)
 {
-    struct program_variant *variant = map_get(&p->variants, mine->digest, KIR_DIGEST);
+    struct program_variant *variant = map_get(&p->variants, created->digest, KIR_DIGEST);
 
     if (!variant) {
         variant = calloc(1, sizeof(*variant));
-        if (!variant || !map_add(&p->variants, mine->digest, KIR_DIGEST, variant)) {
+        if (!variant || !map_add(&p->variants, created->digest, KIR_DIGEST, variant)) {
             free(variant);
             return false;
         }
     }
-    mine->next = variant->first;
-    if (mine->next)
-        mine->next->link = &mine->next;
-    mine->link = &variant->first;
-    variant->first = mine;
+    created->next = variant->first;
+    if (created->next)
+        created->next->link = &created->next;
+    created->link = &variant->first;
+    variant->first = created;
     return true;
 }
 
-/* Inside the lock. */
-static void unlist_variant(struct program *p, struct prepared *mine)
+/* Requires the lock. */
+static void unlink_variant(struct program *p, struct prepared *created)
 {
-    *mine->link = mine->next;
-    if (mine->next)
-        mine->next->link = mine->link;
-    else if (!((struct program_variant *)map_get(&p->variants, mine->digest, KIR_DIGEST))->first)
-        free(map_remove(&p->variants, mine->digest, KIR_DIGEST));
+    *created->link = created->next;
+    if (created->next)
+        created->next->link = created->link;
+    else if (!((struct program_variant *)map_get(&p->variants, created->digest, KIR_DIGEST))->first)
+        free(map_remove(&p->variants, created->digest, KIR_DIGEST));
 }
 
-/* Inside the lock. */
-static bool add(const struct question *q, struct prepared *mine)
+/* Requires the lock. */
+static bool add(const struct prepare_request *request, struct prepared *created)
 {
-    struct program *p = q->program;
+    struct program *p = request->program;
 
-    mine->key = arena_alloc(&mine->arena, q->key.length);
-    if (!mine->key || !list_variant(p, mine))
+    created->key = arena_alloc(&created->arena, request->key.length);
+    if (!created->key || !link_variant(p, created))
         return false;
-    mine->key_bytes = q->key.length;
-    memcpy(mine->key, q->key.text, q->key.length);
-    if (map_add(&p->prepared, mine->key, mine->key_bytes, mine))
+    created->key_bytes = request->key.length;
+    memcpy(created->key, request->key.text, request->key.length);
+    if (map_add(&p->prepared, created->key, created->key_bytes, created))
         return true;
-    unlist_variant(p, mine);
+    unlink_variant(p, created);
     return false;
 }
 
-/* The answer that counts: this one, or that of a thread that was faster; one more spec points at
- * it. */
-static frit_status remember(const struct question *q, struct prepared *mine, struct prepared **out,
-                            frit_err *err)
+/* Adds a result to the cache, or returns the one that another thread has added.  Counts one more
+ * launch spec of it. */
+static frit_status add_to_cache(const struct prepare_request *request, struct prepared *created,
+                                struct prepared **out, frit_err *err)
 {
-    struct program *p = q->program;
-    struct prepared *known;
+    struct program *p = request->program;
+    struct prepared *prepared;
     bool added = false;
 
     pthread_mutex_lock(&p->lock);
-    known = map_get(&p->prepared, q->key.text, q->key.length);
-    if (!known)
-        added = add(q, mine);
-    *out = known ? known : added ? mine : NULL;
+    prepared = map_get(&p->prepared, request->key.text, request->key.length);
+    if (!prepared)
+        added = add(request, created);
+    *out = prepared ? prepared : added ? created : NULL;
     if (*out)
         (*out)->specs++;
     pthread_mutex_unlock(&p->lock);
     if (!added)
-        prepared_destroy(mine);
-    return *out ? FRIT_OK : fail_memory(err, q->key.length);
+        prepared_destroy(created);
+    return *out ? FRIT_OK : fail_memory(err, request->key.length);
 }
 
 void program_spec_release(void *self, const frit_launch_spec *spec)
 {
     struct program *p = self;
-    struct prepared *known = (struct prepared *)(uintptr_t)spec->driver[0];
+    struct prepared *prepared = (struct prepared *)(uintptr_t)spec->driver[0];
     bool last;
 
     pthread_mutex_lock(&p->lock);
-    last = --known->specs == 0;
+    last = --prepared->specs == 0;
     if (last) {
-        map_remove(&p->prepared, known->key, known->key_bytes);
-        unlist_variant(p, known);
+        map_remove(&p->prepared, prepared->key, prepared->key_bytes);
+        unlink_variant(p, prepared);
     }
     pthread_mutex_unlock(&p->lock);
     if (last)
-        prepared_destroy(known);
+        prepared_destroy(prepared);
 }
 
-/* ---- answering ---- */
+/* ---- the result ---- */
 
-static bool is_compiled(const struct prepared *known)
+static bool is_compiled(const struct prepared *prepared)
 {
-    for (uint32_t i = 0; i < known->n_bodies; i++)
-        if (!code_compiled(known->bodies[i].code))
+    for (uint32_t i = 0; i < prepared->n_bodies; i++)
+        if (!code_compiled(prepared->bodies[i].code))
             return false;
     return true;
 }
 
-static frit_status answer(const struct program *p, const struct prepared *known,
-                          frit_launch_spec *out, frit_variant *variant)
+static frit_status fill_spec(const struct program *p, const struct prepared *prepared,
+                             frit_launch_spec *out, frit_variant *variant)
 {
-    out->n_phases = known->n_phases;
-    out->phases = known->phases;
+    out->n_phases = prepared->n_phases;
+    out->phases = prepared->phases;
     out->n_outputs = p->n_out;
-    out->output_stride = sizeof(*known->outputs);
-    out->outputs = known->outputs;
-    out->workspace_bytes = known->workspace_bytes;
-    out->driver[0] = (uint64_t)(uintptr_t)known;
+    out->output_stride = sizeof(*prepared->outputs);
+    out->outputs = prepared->outputs;
+    out->workspace_bytes = prepared->workspace_bytes;
+    out->driver[0] = (uint64_t)(uintptr_t)prepared;
     variant->n_bytes = KIR_DIGEST;
-    memcpy(variant->bytes, known->digest, KIR_DIGEST);
-    return is_compiled(known) ? FRIT_OK : FRIT_PREPARE_NEEDS_COMPILE;
+    memcpy(variant->bytes, prepared->digest, KIR_DIGEST);
+    return is_compiled(prepared) ? FRIT_OK : FRIT_PREPARE_NEEDS_COMPILE;
 }
 
 frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
                             frit_launch_spec *out, frit_variant *variant, frit_err *err)
 {
     struct program *p = self;
-    struct prepared *known = NULL, *mine;
-    struct question q;
-    frit_status st = question_init(&q, p, candidate, sig, err);
+    struct prepared *prepared = NULL, *created;
+    struct prepare_request request;
+    frit_status st = request_init(&request, p, candidate, sig, err);
 
     if (!st)
-        known = recall(&q);
-    if (!st && !known) {
-        st = prepared_create(p, candidate, &q.sig, &mine, err);
+        prepared = find_cached(&request);
+    if (!st && !prepared) {
+        st = prepared_create(p, candidate, &request.sig, &created, err);
         if (!st)
-            st = remember(&q, mine, &known, err);
+            st = add_to_cache(&request, created, &prepared, err);
     }
-    question_fini(&q);
-    return st ? st : answer(p, known, out, variant);
+    request_fini(&request);
+    return st ? st : fill_spec(p, prepared, out, variant);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a block and a signature to the kernels of a launch.
+/* Lowers a block and a signature to the kernels of a launch.
  *
- * Most schedules make one kernel over one space.  Where one builds the components of a block, each
- * is lowered alone; those whose modules are equal become spaces of one kernel. */
+ * Most schedules make one kernel over one space.  A schedule of components lowers each component by
+ * itself; components with equal modules are spaces of one kernel. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +18,13 @@
 #include "ir/verify.h"
 #include "lower/block/components.h"
 
-/* Bytes of a kernel's name: those for whole words, then those for a number. */
-enum { NAME_ROOM = 64, NAME_BYTES = NAME_ROOM + 12 };
+/* Sizes of a kernel's name: for op names, and with a number appended. */
+enum { NAME_CAPACITY = 64, NAME_BYTES = NAME_CAPACITY + 12 };
 
-/* A component as it was lowered. */
+/* A lowered component. */
 struct prepared_space {
     const struct component *component;
-    uint32_t body; /* which kernel it is a space of, or BLOCK_NONE: it has no elements */
+    uint32_t body; /* number of its kernel; BLOCK_NONE: it has no elements */
     uint32_t groups;
     uint32_t n_late;
     const uint64_t *words;
@@ -32,7 +32,7 @@ struct prepared_space {
     uint64_t alias[SCHED_OUTPUTS];
 };
 
-/* While a block is lowered; arrays that are not to last lie in `arena`. */
+/* State while a block is lowered; `arena` has temporary arrays. */
 struct lowering {
     const struct program *program;
     const struct schedule *schedule;
@@ -44,23 +44,23 @@ struct lowering {
     struct component *components;
     struct prepared_space *spaces;
     uint32_t n_spaces;
-    uint8_t (*digests)[KIR_DIGEST]; /* of each body */
+    uint8_t (*digests)[KIR_DIGEST]; /* per body */
     uint32_t digests_capacity;
 };
 
 /* ---- modules ---- */
 
-/* What a schedule built must be what everybody else relies on. */
-static frit_status check_built(const struct sched *s, const char *name, frit_err *err)
+/* Checks invariants of the module that a schedule built. */
+static frit_status check_module(const struct sched *s, const char *name, frit_err *err)
 {
     const struct kir_module *m = s->module;
     uint32_t n = s->block->n_inputs + s->block->n_outputs + (s->numbers->workspace_bytes != 0);
-    bool alone = !s->shared || (m->n_phases == 1 && !s->numbers->workspace_bytes);
+    bool valid = !s->shared || (m->n_phases == 1 && !s->numbers->workspace_bytes);
 
     if (m->failed)
         return fail_memory(err, sizeof(*m));
     if (m->n_args != n || m->n_params != s->numbers->n_words || !m->n_phases ||
-        m->n_phases > SCHED_PHASES || !alone)
+        m->n_phases > SCHED_PHASES || !valid)
         return fail(err, FRIT_INTERNAL,
                     "%s: a module with %u arguments, %u parameters and %u phases for %u arguments "
                     "and %u words",
@@ -71,20 +71,20 @@ static frit_status check_built(const struct sched *s, const char *name, frit_err
     return FRIT_OK;
 }
 
-/* What people see in a profile: "map.add+mul+neg", or "map.add+mul+12" where 12 more follow. */
+/* Names the kernel for profiles: "map.add+mul+neg", or "map.add+mul+12" with 12 more ops. */
 static void name_kernel(const char *schedule, const struct block *block, char name[NAME_BYTES])
 {
-    int n = snprintf(name, NAME_ROOM, "%s", schedule);
+    int n = snprintf(name, NAME_CAPACITY, "%s", schedule);
 
     for (uint32_t i = 0; i < block->n_ops; i++) {
         const char *op = frit_op_info_at(block->ops[i].id)->name;
         char sign = i ? '+' : '.';
 
-        if ((size_t)n + 1 + strlen(op) >= NAME_ROOM) {
-            snprintf(name + n, NAME_BYTES - NAME_ROOM, "%c%u", sign, block->n_ops - i);
+        if ((size_t)n + 1 + strlen(op) >= NAME_CAPACITY) {
+            snprintf(name + n, NAME_BYTES - NAME_CAPACITY, "%c%u", sign, block->n_ops - i);
             return;
         }
-        n += snprintf(name + n, NAME_ROOM - (size_t)n, "%c%s", sign, op);
+        n += snprintf(name + n, NAME_CAPACITY - (size_t)n, "%c%s", sign, op);
     }
 }
 
@@ -98,7 +98,7 @@ static frit_status find_extents(struct lowering *l, frit_err *err)
     return block_extents(block, l->sig, l->extents, err);
 }
 
-/* The module of `s`, begun here and taken or ended by the caller where this succeeds. */
+/* Initialises and builds the module of `s`; on success the caller owns it. */
 static frit_status build(const struct lowering *l, const struct schedule *schedule, struct sched *s,
                          frit_err *err)
 {
@@ -112,13 +112,13 @@ static frit_status build(const struct lowering *l, const struct schedule *schedu
     s->extents = l->extents;
     st = schedule->build(s, err);
     if (!st)
-        st = check_built(s, l->schedule->name, err);
+        st = check_module(s, l->schedule->name, err);
     if (st)
         kir_fini(s->module);
     return st;
 }
 
-/* A body for a module that was not met before, which it takes, also on failure. */
+/* Adds a body for a new module, which it takes, also on failure. */
 static frit_status add_body(struct lowering *l, const struct sched *s, struct body **out,
                             frit_err *err)
 {
@@ -148,10 +148,10 @@ static frit_status add_body(struct lowering *l, const struct sched *s, struct bo
 
 /* ---- one space ---- */
 
-/* The inputs of a mask, by their numbers among the arguments of the block, as arguments of the
- * launch. */
-static frit_status keep_alias(struct lowering *l, uint64_t inputs, const uint32_t *args,
-                              frit_output_spec *out, frit_err *err)
+/* Lists the inputs of a bit mask as arguments of the launch; args[i] is the block's argument that
+ * bit i stands for. */
+static frit_status add_alias(struct lowering *l, uint64_t inputs, const uint32_t *args,
+                             frit_output_spec *out, frit_err *err)
 {
     uint32_t *list =
         arena_array(&l->out->arena, (size_t)__builtin_popcountll(inputs) + 1, sizeof(*list));
@@ -160,7 +160,7 @@ static frit_status keep_alias(struct lowering *l, uint64_t inputs, const uint32_
         return fail_memory(err, sizeof(*list));
     out->alias = list;
     for (; inputs; inputs &= inputs - 1)
-        list[out->n_alias++] = l->program->places[args[__builtin_ctzll(inputs)]];
+        list[out->n_alias++] = l->program->arg_numbers[args[__builtin_ctzll(inputs)]];
     return FRIT_OK;
 }
 
@@ -168,10 +168,10 @@ static frit_output_spec *alias_of(const struct lowering *l, uint32_t output)
 {
     const struct program *p = l->program;
 
-    return &l->out->outputs[p->places[p->block.n_inputs + output] - p->n_in];
+    return &l->out->outputs[p->arg_numbers[p->block.n_inputs + output] - p->n_in];
 }
 
-static frit_status keep_words(struct lowering *l, const struct sched_numbers *n, frit_err *err)
+static frit_status copy_words(struct lowering *l, const struct sched_numbers *n, frit_err *err)
 {
     struct prepared *p = l->out;
 
@@ -188,7 +188,7 @@ static frit_status keep_words(struct lowering *l, const struct sched_numbers *n,
     return FRIT_OK;
 }
 
-static frit_status keep_whole(struct lowering *l, const struct sched *s, frit_err *err)
+static frit_status finish_whole(struct lowering *l, const struct sched *s, frit_err *err)
 {
     const struct sched_numbers *n = s->numbers;
     struct prepared *p = l->out;
@@ -200,7 +200,7 @@ static frit_status keep_whole(struct lowering *l, const struct sched *s, frit_er
         return fail_memory(err, s->block->n_inputs * sizeof(*numbers));
     }
     TRY(add_body(l, s, &body, err));
-    body->args = l->program->places;
+    body->args = l->program->arg_numbers;
     body->n_spaces = 1;
     memcpy(body->grid, n->grid, sizeof(body->grid));
     p->workspace_bytes = n->workspace_bytes;
@@ -209,8 +209,8 @@ static frit_status keep_whole(struct lowering *l, const struct sched *s, frit_er
     for (uint32_t i = 0; i < s->block->n_inputs; i++)
         numbers[i] = i;
     for (uint32_t i = 0; i < s->block->n_outputs; i++)
-        TRY(keep_alias(l, n->alias[i], numbers, alias_of(l, i), err));
-    return keep_words(l, n, err);
+        TRY(add_alias(l, n->alias[i], numbers, alias_of(l, i), err));
+    return copy_words(l, n, err);
 }
 
 static frit_status lower_whole(struct lowering *l, frit_err *err)
@@ -222,7 +222,7 @@ static frit_status lower_whole(struct lowering *l, frit_err *err)
     frit_status st = build(l, l->schedule, &s, err);
 
     l->arena = numbers.arena;
-    return st ? st : keep_whole(l, &s, err);
+    return st ? st : finish_whole(l, &s, err);
 }
 
 /* ---- components ---- */
@@ -233,7 +233,7 @@ static const frit_arg_sig *arg_at(const frit_signature *sig, uint32_t i)
                                                 (size_t)i * sig->arg_stride);
 }
 
-/* What the whole signature says of a component. */
+/* The part of the signature that concerns a component. */
 static frit_status component_sig(struct lowering *l, const struct component *c, frit_signature *out,
                                  frit_err *err)
 {
@@ -263,15 +263,15 @@ static frit_status component_sig(struct lowering *l, const struct component *c, 
     return FRIT_OK;
 }
 
-/* Whether a body can take another space. */
-static bool has_room(const struct lowering *l, const struct body *body)
+/* Whether the device allows another space of this body. */
+static bool has_capacity(const struct lowering *l, const struct body *body)
 {
-    uint32_t most = l->program->device->target.launch_words;
+    uint32_t max = l->program->device->target.launch_words;
 
-    return !most || (uint64_t)(body->n_spaces + 1) * (body->n_args + body->n_words) <= most;
+    return !max || (uint64_t)(body->n_spaces + 1) * (body->n_args + body->n_words) <= max;
 }
 
-/* The body of a module, which it takes; a space of it is counted. */
+/* Finds or adds the body of a module, which it takes, and counts one more space of it. */
 static frit_status find_body(struct lowering *l, const struct sched *s, uint32_t *out,
                              frit_err *err)
 {
@@ -281,7 +281,7 @@ static frit_status find_body(struct lowering *l, const struct sched *s, uint32_t
     kir_digest(s->module, digest);
     for (*out = 0; *out < l->out->n_bodies; (*out)++) {
         body = &l->out->bodies[*out];
-        if (memcmp(l->digests[*out], digest, KIR_DIGEST) == 0 && has_room(l, body)) {
+        if (memcmp(l->digests[*out], digest, KIR_DIGEST) == 0 && has_capacity(l, body)) {
             body->n_spaces++;
             kir_fini(s->module);
             return FRIT_OK;
@@ -292,7 +292,8 @@ static frit_status find_body(struct lowering *l, const struct sched *s, uint32_t
     return FRIT_OK;
 }
 
-/* A launch has one body at least. */
+/* Lowers a component.  One without groups gets no body, except the last if the launch has no other
+ * body. */
 static frit_status lower_component(struct lowering *l, struct prepared_space *space, bool last,
                                    frit_err *err)
 {
@@ -326,7 +327,7 @@ static frit_status lower_component(struct lowering *l, struct prepared_space *sp
     return FRIT_OK;
 }
 
-/* How often the arguments of the block are read, by how many components. */
+/* Per input of the block: the number of components that read it. */
 static uint32_t *count_readers(struct lowering *l)
 {
     uint32_t *readers = arena_array(&l->arena, l->program->block.n_inputs + 1u, sizeof(*readers));
@@ -340,8 +341,8 @@ static uint32_t *count_readers(struct lowering *l)
     return readers;
 }
 
-/* What another component reads is not overwritten. */
-static frit_status keep_aliases(struct lowering *l, frit_err *err)
+/* An output must not overwrite an input that another component reads. */
+static frit_status add_aliases(struct lowering *l, frit_err *err)
 {
     uint32_t *readers = count_readers(l);
 
@@ -356,14 +357,14 @@ static frit_status keep_aliases(struct lowering *l, frit_err *err)
             if (readers[c->args[k]] > 1)
                 shared |= 1ull << k;
         for (uint32_t k = 0; k < c->block.n_outputs; k++)
-            TRY(keep_alias(l, space->alias[k] & ~shared, c->args,
-                           alias_of(l, c->args[c->block.n_inputs + k] - l->program->block.n_inputs),
-                           err));
+            TRY(add_alias(l, space->alias[k] & ~shared, c->args,
+                          alias_of(l, c->args[c->block.n_inputs + k] - l->program->block.n_inputs),
+                          err));
     }
     return FRIT_OK;
 }
 
-/* Where each body's spaces begin, and room for all. */
+/* Computes the first word of each body and allocates its arrays. */
 static frit_status allocate_bodies(struct lowering *l, frit_err *err)
 {
     struct prepared *p = l->out;
@@ -388,7 +389,7 @@ static frit_status allocate_bodies(struct lowering *l, frit_err *err)
     return p->words && p->late ? FRIT_OK : fail_memory(err, p->n_words * sizeof(*p->words));
 }
 
-static void keep_late(struct prepared *p, const struct prepared_space *space, uint32_t first_word)
+static void copy_late(struct prepared *p, const struct prepared_space *space, uint32_t first_word)
 {
     const struct component *c = space->component;
 
@@ -402,7 +403,7 @@ static void keep_late(struct prepared *p, const struct prepared_space *space, ui
     }
 }
 
-static frit_status keep_space(struct lowering *l, const struct prepared_space *space, frit_err *err)
+static frit_status add_space(struct lowering *l, const struct prepared_space *space, frit_err *err)
 {
     struct body *body = &l->out->bodies[space->body];
     uint32_t number = body->n_spaces++, word = body->first_word + number * body->n_words;
@@ -410,10 +411,10 @@ static frit_status keep_space(struct lowering *l, const struct prepared_space *s
     uint32_t *first = body->first;
 
     for (uint32_t i = 0; i < body->n_args; i++)
-        args[i] = l->program->places[space->component->args[i]];
+        args[i] = l->program->arg_numbers[space->component->args[i]];
     if (body->n_words)
         memcpy(l->out->words + word, space->words, body->n_words * sizeof(*l->out->words));
-    keep_late(l->out, space, word);
+    copy_late(l->out, space, word);
     if (space->groups > INT32_MAX - first[number])
         return fail(err, FRIT_UNSUPPORTED, "%s: too many groups", l->schedule->name);
     first[number + 1] = first[number] + space->groups;
@@ -434,8 +435,8 @@ static frit_status lower_components(struct lowering *l, frit_err *err)
     TRY(allocate_bodies(l, err));
     for (uint32_t i = 0; i < l->n_spaces; i++)
         if (l->spaces[i].body != BLOCK_NONE)
-            TRY(keep_space(l, &l->spaces[i], err));
-    return keep_aliases(l, err);
+            TRY(add_space(l, &l->spaces[i], err));
+    return add_aliases(l, err);
 }
 
 /* ---- life ---- */
@@ -453,7 +454,7 @@ void prepared_destroy(void *prepared)
     free(p);
 }
 
-/* For people and for the host's checks. */
+/* Lists the phases of all kernels, which the host checks and shows. */
 static frit_status list_phases(struct prepared *p, frit_err *err)
 {
     frit_phase *phase;
@@ -475,7 +476,7 @@ static frit_status list_phases(struct prepared *p, frit_err *err)
     return FRIT_OK;
 }
 
-static void name_answer(struct lowering *l)
+static void compute_digest(struct lowering *l)
 {
     XXH128_canonical_t digest;
 
@@ -505,7 +506,7 @@ frit_status prepared_create(const struct program *program, uint32_t candidate,
     if (!st)
         st = list_phases(l.out, err);
     if (!st) {
-        name_answer(&l);
+        compute_digest(&l);
         *out = l.out;
     } else {
         prepared_destroy(l.out);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life, description, compiling and saving of programs.
- */
+/* Creation, description, compilation and saving of programs. */
 #include "fuse/program.h"
 
 #include <stdio.h>
@@ -17,9 +16,9 @@
 
 /* ---- life ---- */
 
-/* Whether schedules may give an op's elements other bits: where they add or multiply floats in
- * their own order.  An element that is computed from its operands' elements alone is the same
- * instructions in each of them. */
+/* Whether results of an op may differ between schedules, because they add or multiply floats in
+ * different orders.  Elementwise results are computed by the same instructions in every schedule.
+ */
 static bool may_reorder(const struct block *block, const struct block_op *op)
 {
     static const bool elementwise[] = {
@@ -39,7 +38,7 @@ static bool may_reorder(const struct block *block, const struct block_op *op)
            op->id != FRIT_OP_max && op->id != FRIT_OP_min;
 }
 
-static uint32_t class_of_others(const struct block *block)
+static uint32_t other_candidates_class(const struct block *block)
 {
     for (uint32_t i = 0; i < block->n_ops; i++) {
         if (may_reorder(block, &block->ops[i]))
@@ -56,7 +55,7 @@ static void add_candidate(struct program *p, const struct schedule *schedule)
     p->candidates[i] = (frit_candidate){
         .struct_size = sizeof(frit_candidate),
         .version = PROGRAM_VERSION,
-        .numeric_class = i ? class_of_others(&p->block) : FRIT_NUMERIC_EXACT,
+        .numeric_class = i ? other_candidates_class(&p->block) : FRIT_NUMERIC_EXACT,
         .identity = str_of(schedule->name),
     };
 }
@@ -90,23 +89,23 @@ static frit_status choose_candidates(struct program *p, const struct schedule *f
             add_candidate(p, schedules[i]);
     }
     if (!p->n_candidates)
-        return fail(err, FRIT_UNSUPPORTED, "no schedule makes a kernel of these ops");
+        return fail(err, FRIT_UNSUPPORTED, "no schedule accepts these ops");
     p->name = p->schedules[0]->name;
     return FRIT_OK;
 }
 
-static frit_status place_args(struct program *p, frit_err *err)
+static frit_status number_args(struct program *p, frit_err *err)
 {
     uint32_t n = p->block.n_inputs + p->block.n_outputs;
 
     p->n_in = p->block.n_inputs;
     p->n_out = p->block.n_outputs;
-    p->places = arena_array(&p->block.arena, (size_t)n + 1, sizeof(*p->places));
-    if (!p->places)
-        return fail_memory(err, n * sizeof(*p->places));
+    p->arg_numbers = arena_array(&p->block.arena, (size_t)n + 1, sizeof(*p->arg_numbers));
+    if (!p->arg_numbers)
+        return fail_memory(err, n * sizeof(*p->arg_numbers));
     for (uint32_t i = 0; i < n; i++)
-        p->places[i] = i;
-    p->places[n] = KERNELS_WORKSPACE;
+        p->arg_numbers[i] = i;
+    p->arg_numbers[n] = KERNELS_WORKSPACE;
     return FRIT_OK;
 }
 
@@ -126,7 +125,7 @@ frit_status program_create(const struct kernels_device *device, const struct sch
     pthread_mutex_init(&p->lock, NULL);
     st = choose_candidates(p, first, err);
     if (!st)
-        st = place_args(p, err);
+        st = number_args(p, err);
     if (st)
         program_destroy(p);
     else
@@ -161,47 +160,47 @@ static frit_status slot_describe(void *self, frit_program_info *out, frit_err *e
     return FRIT_OK;
 }
 
-/* Some answer of this variant; inside the lock. */
-static const struct prepared *find_answer(const struct program *p, const frit_variant *variant)
+/* Any cached result of this variant.  Requires the lock. */
+static const struct prepared *find_result(const struct program *p, const frit_variant *variant)
 {
-    const struct program_variant *known =
+    const struct program_variant *found =
         variant->n_bytes == KIR_DIGEST ? map_get(&p->variants, variant->bytes, KIR_DIGEST) : NULL;
 
-    return known ? known->first : NULL;
+    return found ? found->first : NULL;
 }
 
 static uint64_t slot_generation(void *self, uint32_t candidate, const frit_variant *variant)
 {
     struct program *p = self;
-    const struct prepared *answer;
+    const struct prepared *result;
     uint64_t generation = 0;
 
     (void)candidate;
     pthread_mutex_lock(&p->lock);
-    answer = find_answer(p, variant);
-    for (uint32_t i = 0; answer && i < answer->n_bodies; i++)
-        generation += code_generation(answer->bodies[i].code);
+    result = find_result(p, variant);
+    for (uint32_t i = 0; result && i < result->n_bodies; i++)
+        generation += code_generation(result->bodies[i].code);
     pthread_mutex_unlock(&p->lock);
     return generation;
 }
 
-/* The codes of a variant, a reference to each: another answer of it may be released meanwhile. */
+/* Returns references to the code of a variant, since its results may be released meanwhile. */
 static frit_status take_codes(struct program *p, const frit_variant *variant, struct code ***out,
                               uint32_t *n, frit_err *err)
 {
-    const struct prepared *answer;
+    const struct prepared *result;
 
     pthread_mutex_lock(&p->lock);
-    answer = find_answer(p, variant);
-    *n = answer ? answer->n_bodies : 0;
+    result = find_result(p, variant);
+    *n = result ? result->n_bodies : 0;
     *out = calloc(*n + 1u, sizeof(struct code *));
     for (uint32_t i = 0; *out && i < *n; i++)
-        (*out)[i] = code_ref(answer->bodies[i].code);
+        (*out)[i] = code_ref(result->bodies[i].code);
     pthread_mutex_unlock(&p->lock);
     if (!*out)
         return fail_memory(err, *n * sizeof(struct code *));
     return *n ? FRIT_OK
-              : fail(err, FRIT_INVALID, "%s: compile is asked for what prepare never gave",
+              : fail(err, FRIT_INVALID, "%s: compile for a variant that prepare did not return",
                      p->name);
 }
 
@@ -231,13 +230,13 @@ static void slot_destroy(void *self)
 
 enum { SCHEDULE_NAME = 24 };
 
-/* What is saved: which schedule was chosen first, and for which block. */
+/* A saved program: the name of the first schedule, and a hash of the block. */
 struct state {
     uint32_t version;
     uint32_t reserved;
     char schedule[SCHEDULE_NAME];
-    uint64_t block[2]; /* XXH3 of its bytes */
-    uint64_t seal;     /* XXH3 of what stands before */
+    uint64_t block[2]; /* XXH3 of block_write's bytes */
+    uint64_t seal;     /* XXH3 of the preceding fields */
 };
 
 static frit_status state_of(const struct schedule *schedule, const struct block *block,
@@ -265,14 +264,14 @@ static frit_status state_of(const struct schedule *schedule, const struct block 
 static frit_status slot_to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
 {
     const struct program *p = self;
-    uint64_t room = *n_bytes;
+    uint64_t capacity = *n_bytes;
     struct state state;
 
     *n_bytes = sizeof(state);
-    if (!room)
+    if (!capacity)
         return FRIT_OK;
     TRY(state_of(p->schedules[0], &p->block, &state, err));
-    memcpy(bytes, &state, room < sizeof(state) ? room : sizeof(state));
+    memcpy(bytes, &state, capacity < sizeof(state) ? capacity : sizeof(state));
     return FRIT_OK;
 }
 
@@ -329,7 +328,7 @@ frit_status program_of_block(const struct kernels_device *device, const struct s
     return FRIT_OK;
 }
 
-/* The closed block of ops as a fuser was pushed them. */
+/* Pushes all ops and closes the block. */
 static frit_status push_all(const struct kernels_device *device, const frit_op_desc *ops,
                             uint32_t n_ops, uint32_t stride, struct block *block, frit_err *err)
 {
@@ -352,10 +351,12 @@ static frit_status check_state(const struct schedule *schedule, const struct blo
 
     TRY(state_of(schedule, block, &expected, err));
     if (memcmp(&expected, saved, sizeof(expected)) != 0)
-        return fail(err, FRIT_INCOMPATIBLE, "%s: saved for other ops", schedule->name);
+        return fail(err, FRIT_INCOMPATIBLE, "%s: the program was saved for other ops",
+                    schedule->name);
     TRY(accepts_whole(schedule, block, &accepts, err));
     return accepts ? FRIT_OK
-                   : fail(err, FRIT_INCOMPATIBLE, "%s: ops that it does not take", schedule->name);
+                   : fail(err, FRIT_INCOMPATIBLE, "%s: the schedule does not accept these ops",
+                          schedule->name);
 }
 
 frit_status kernels_from_state(const struct kernels_device *device, const frit_op_desc *ops,
@@ -376,7 +377,7 @@ frit_status kernels_from_state(const struct kernels_device *device, const frit_o
                 schedule_named(saved.schedule, (uint32_t)strnlen(saved.schedule, SCHEDULE_NAME));
     }
     if (!schedule || !n_ops)
-        return fail(err, FRIT_INCOMPATIBLE, "bytes of no saved program of this version");
+        return fail(err, FRIT_INCOMPATIBLE, "not a saved program of this version");
     block_init(&block);
     st = push_all(device, ops, n_ops, op_stride, &block, err);
     if (!st)
