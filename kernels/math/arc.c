@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asin, acos, atan, atan2: odd polynomials near 0, and from there by what the angles add up to.
- * Where pi or its half is a summand, its low part goes to the smaller one first. */
+/* asin, acos, atan, atan2: odd polynomials near 0; other arguments are reduced by identities of
+ * angles.  Where pi or pi / 2 is a summand, its low part is added to the smaller summand first. */
 #include <math.h>
 
 #include "math/kit.h"
 
 /* times * pi / 2 - y */
-static uint32_t pi_less(const struct kit *kit, int times, uint32_t y)
+static uint32_t pi_multiple_minus(const struct kit *kit, int times, uint32_t y)
 {
     const struct split *pi_2 = &split_pi_2[kit->wide];
     uint32_t less = kit_sub(kit, y, kit_f(kit, times * pi_2->lo));
@@ -19,8 +19,8 @@ static uint32_t negative(const struct kit *kit, uint32_t x)
     return kit_lt(kit, kit_bits(kit, x), kit_i(kit, 0));
 }
 
-/* asin(s) = s + rest: s = a up to 1/2; sqrt((1 - a) / 2) beyond, where asin(a) is pi / 2 less twice
- * that. */
+/* asin(s) = s + rest, with s = a for a <= 1/2; otherwise s = sqrt((1 - a) / 2), and asin(a) is pi /
+ * 2 - 2 asin(s). */
 struct arc {
     uint32_t s, rest, beyond;
 };
@@ -37,7 +37,7 @@ static struct arc arc(const struct kit *kit, uint32_t a)
     return (struct arc){s, rest, beyond};
 }
 
-/* Beyond 1/2 the larger parts are subtracted first: that is exact where it matters. */
+/* Above 1/2 the larger parts are subtracted first, which is exact where cancellation matters. */
 uint32_t math_asin(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
@@ -56,8 +56,8 @@ uint32_t math_acos(struct kir_module *module, const struct kir_target *target, u
     struct arc a = arc(&kit, kit_abs(&kit, x));
     uint32_t angle = kit_add(&kit, a.s, a.rest);
     uint32_t twice = kit_add(&kit, angle, angle);
-    uint32_t far = kit_select(&kit, negative(&kit, x), pi_less(&kit, 2, twice), twice);
-    uint32_t near = pi_less(&kit, 1, kit_with_sign(&kit, angle, kit_sign(&kit, x)));
+    uint32_t far = kit_select(&kit, negative(&kit, x), pi_multiple_minus(&kit, 2, twice), twice);
+    uint32_t near = pi_multiple_minus(&kit, 1, kit_with_sign(&kit, angle, kit_sign(&kit, x)));
 
     return kit_select(&kit, a.beyond, far, near);
 }
@@ -70,7 +70,7 @@ uint32_t math_atan(struct kir_module *module, const struct kir_target *target, u
     uint32_t t = kit_select(&kit, steep, kit_div(&kit, one, a), a);
     uint32_t y = kit_odd(&kit, poly_atan, t, kit_mul(&kit, t, t));
 
-    y = kit_select(&kit, steep, pi_less(&kit, 1, y), y);
+    y = kit_select(&kit, steep, pi_multiple_minus(&kit, 1, y), y);
     return kit_with_sign(&kit, y, kit_sign(&kit, x));
 }
 
@@ -88,7 +88,7 @@ uint32_t math_atan2(struct kir_module *module, const struct kir_target *target, 
         kit_select(&kit, kit_eq(&kit, small, large), equal, kit_div(&kit, small, large));
     uint32_t angle = kit_odd(&kit, poly_atan, ratio, kit_mul(&kit, ratio, ratio));
 
-    angle = kit_select(&kit, steep, pi_less(&kit, 1, angle), angle);
-    angle = kit_select(&kit, negative(&kit, y), pi_less(&kit, 2, angle), angle);
+    angle = kit_select(&kit, steep, pi_multiple_minus(&kit, 1, angle), angle);
+    angle = kit_select(&kit, negative(&kit, y), pi_multiple_minus(&kit, 2, angle), angle);
     return kit_with_sign(&kit, angle, kit_sign(&kit, x));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The polynomials of the functions: coefs.c, which tests/kernels/math/fit.py writes.  Each has one
- * form for F32 and one for F64; without terms where that type goes another way. */
+/* The polynomials of the functions, generated into coefs.c by tests/kernels/math/fit.py.  Each has
+ * a form for F32 and one for F64; a form has no terms if the function does not use it. */
 #ifndef MATH_COEFS_H
 #define MATH_COEFS_H
 
@@ -13,7 +13,7 @@ struct poly {
     double c[POLY_TERMS]; /* lowest first */
 };
 
-/* A number in two parts: hi, with bits to spare for exact products where so said, and the rest. */
+/* A constant as hi + lo.  Where noted, hi has enough trailing zeros for exact products. */
 struct split {
     double hi, lo;
 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* erf, gelu.
  *
- * gelu(x) is x or 0 but for |x| T(|x|) with T the tail of the normal distribution, and
- * T(a) = e^(-a^2 / 2) q P(q - 5/8) with q = 4 / (a + 4) and P a polynomial. */
+ * For x > 0, gelu(x) = x - x T(x), for x < 0 it is x T(-x), with T(a) the upper tail of the normal
+ * distribution: T(a) = e^(-a^2 / 2) q P(q - 5/8), q = 4 / (a + 4) and P a polynomial. */
 #include <math.h>
 
 #include "math/kit.h"
 
-/* An odd polynomial to 1, then 1 - e^P(|x|) up to where that is 1. */
+/* An odd polynomial up to 1, then 1 - e^P(|x|) until that rounds to 1. */
 uint32_t math_erf(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
@@ -40,7 +40,8 @@ static struct pair mills(const struct kit *kit, uint32_t a)
     return kit_pair_product(kit, (struct pair){q, low}, p);
 }
 
-/* Below 0 the scale of the exponential comes last: it may be denormal where the result is not. */
+/* For x < 0 the exponential's scale is multiplied last, since it may be denormal where the result
+ * is not. */
 uint32_t math_gelu(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is made of e^x: exp, expm1, sinh, cosh, tanh, sigmoid, silu.
+/* Functions based on e^x: exp, expm1, sinh, cosh, tanh, sigmoid, silu.
  *
- * e^x = 2^n e^r with n integer, |r| at most ln 2 or half of it, and e^r a polynomial.  n comes from
- * adding 1.5 * 2^(bits of the significand): the sum has n in its lowest bits, from where a shift
- * makes a power of 2. */
+ * e^x = 2^n e^r with n an integer, |r| at most ln 2 or half of it, and a polynomial for e^r.  n is
+ * rounded by adding 1.5 * 2^(bits of the significand): the sum has n in its lowest bits, and a
+ * shift makes 2^n of it. */
 #include <math.h>
 
 #include "math/kit.h"
 
-/* x = n * unit * ln 2 + r, r rounded from `exact` less n * unit * ln2.lo; unit is a power of 2. */
+/* x = n * unit * ln 2 + r, with r = `exact` - n * unit * ln2.lo rounded; unit is a power of 2. */
 struct reduced {
     uint32_t sum; /* has n + up in its lowest bits */
     uint32_t n, exact, r;
@@ -45,8 +45,8 @@ static uint32_t near_0(const struct kit *kit, const struct reduced *reduced)
     return kit_mad(kit, square, kit_poly(kit, poly_expm1, reduced->r), reduced->r);
 }
 
-/* e^x for x within what can be told from 0 and infinity, where the target scales by a power of 2.
- */
+/* e^x where it neither underflows nor overflows, for targets with an instruction that scales by a
+ * power of 2. */
 static uint32_t scaled_exp(const struct kit *kit, uint32_t x)
 {
     struct reduced reduced = reduce(kit, x, 1, 0);
@@ -54,8 +54,8 @@ static uint32_t scaled_exp(const struct kit *kit, uint32_t x)
     return kit_scale(kit, kit_poly(kit, poly_exp_near, reduced.r), reduced.n);
 }
 
-/* The scale is 2^(2 n') with n' = n / 2 and so twice as wide an interval: what is finite and what
- * is denormal are both in reach of two equal factors. */
+/* The result is scaled twice by 2^n', n' = n / 2: two equal factors reach all finite and denormal
+ * results. */
 uint32_t math_exp(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
@@ -71,7 +71,7 @@ uint32_t math_exp(struct kir_module *module, const struct kir_target *target, ui
     return kit_mul(&kit, kit_mul(&kit, kit_poly(&kit, poly_exp, reduced.r), scale), scale);
 }
 
-/* With what is lost in the rounding of r. */
+/* e^r - 1 - r, corrected by the rounding error of r. */
 static uint32_t near_0_less_r(const struct kit *kit, const struct reduced *reduced)
 {
     uint32_t lost = less_low(kit, reduced, 1, kit_sub(kit, reduced->exact, reduced->r));
@@ -80,7 +80,7 @@ static uint32_t near_0_less_r(const struct kit *kit, const struct reduced *reduc
     return kit_mad(kit, square, kit_poly(kit, poly_expm1, reduced->r), lost);
 }
 
-/* How many powers of 2 the scale of e^x, x below 0, is too large by. */
+/* By how many powers of 2 the scale of e^x, x < 0, is too large. */
 static int spare(const struct kit *kit)
 {
     return kit->wide ? 200 : 64;
@@ -117,8 +117,8 @@ uint32_t kit_exp(const struct kit *kit, uint32_t x)
                    kit_f(kit, ldexp(1, -spare(kit))));
 }
 
-/* With half the scale, so that what is finite does not overflow on the way; what is tiny is
- * answered as it is, for halves of denormals lose a bit. */
+/* Uses half the scale, so that finite results do not overflow on the way.  Tiny x are returned as
+ * they are, since halves of denormals lose a bit. */
 uint32_t math_expm1(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
@@ -142,7 +142,7 @@ static uint32_t half_exp(const struct kit *kit, uint32_t x)
     return kit_mul(kit, kit_mul(kit, value, power(kit, &reduced)), kit_f(kit, 8));
 }
 
-/* An odd polynomial to 1, then e^|x| / 2 - e^-|x| / 2. */
+/* An odd polynomial up to 1, then e^|x| / 2 - e^-|x| / 2. */
 uint32_t math_sinh(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
@@ -163,7 +163,7 @@ uint32_t math_cosh(struct kir_module *module, const struct kir_target *target, u
     return kit_add(&kit, e, kit_div(&kit, kit_f(&kit, 0.25), e));
 }
 
-/* An odd polynomial to 0.55, then 1 - 2 / (e^2|x| + 1). */
+/* An odd polynomial up to 0.55, then 1 - 2 / (e^2|x| + 1). */
 uint32_t math_tanh(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
@@ -180,8 +180,8 @@ uint32_t math_tanh(struct kir_module *module, const struct kir_target *target, u
     return kit_with_sign(&kit, y, kit_sign(&kit, x));
 }
 
-/* With e^-|x|, which does not overflow: 1 / (1 + e) or e / (1 + e); what the sum is too large by is
- * made good. */
+/* With e = e^-|x|, which does not overflow: 1 / (1 + e) or e / (1 + e), corrected by the rounding
+ * error of 1 + e. */
 uint32_t math_sigmoid(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);
@@ -195,9 +195,9 @@ uint32_t math_sigmoid(struct kir_module *module, const struct kir_target *target
     return kit_mad(&kit, over, y, y);
 }
 
-/* The same, the scale of e^-|x| last: it may be denormal where the result is not.  Below 0 what the
- * sum 1 + e is too large by is taken from e, less a tenth at most: 1 - e / 2 stands for
- * 1 / (1 + e). */
+/* As sigmoid; the scale of e^-|x| is multiplied last, since it may be denormal where the result is
+ * not.  For x < 0 the rounding error of 1 + e is subtracted from e, at most a tenth of it: 1 / (1 +
+ * e) is approximated by 1 - e / 2. */
 uint32_t math_silu(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See kit.h. */
 #include "math/kit.h"
 
 struct kit kit_of(struct kir_module *module, const struct kir_target *target, uint32_t x)
@@ -116,8 +115,8 @@ struct pair kit_sum(const struct kit *kit, uint32_t a, uint32_t b)
     return (struct pair){hi, kit_add(kit, kit_sub(kit, a, of_a), kit_sub(kit, b, of_b))};
 }
 
-/* The upper half of the significand, and what is left: both have so few bits that products of
- * halves are exact. */
+/* Splits a float into the upper half of its significand and the rest; products of halves are exact.
+ */
 static struct pair halves(const struct kit *kit, uint32_t a)
 {
     int64_t mask = kit->wide ? INT64_MIN >> 36 : INT32_MIN >> 19;

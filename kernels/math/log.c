@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is made of log(x): log, log1p, asinh, acosh, atanh, softplus, log_sigmoid.
+/* Functions based on log(x): log, log1p, asinh, acosh, atanh, softplus, log_sigmoid.
  *
- * x = 2^k (1 + f) with 1 + f from sqrt 1/2 to sqrt 2, and log(1 + f) a polynomial: in f for F32; in
- * s = f / (2 + f) for F64, as log(1 + f) = 2 atanh(s) = f - s (f - s^2 P(s^2)).  Functions that are
- * small near 0 give 1 + f as a pair, so that f has all its bits. */
+ * x = 2^k (1 + f) with 1 + f from sqrt 1/2 to sqrt 2.  log(1 + f) is a polynomial in f for F32; for
+ * F64 one in s = f / (2 + f): log(1 + f) = 2 atanh(s) = f - s (f - s^2 P(s^2)).  Functions that are
+ * small near 0 pass 1 + f as a pair, so that f keeps all its bits. */
 #include <math.h>
 
 #include "math/kit.h"
@@ -50,13 +50,13 @@ uint32_t kit_log(const struct kit *kit, struct pair x, uint32_t more)
     return kit_mad(kit, n, kit_f(kit, ln2->hi), f);
 }
 
-/* x as it is where that is infinite or NaN. */
+/* x where x is infinite or NaN, else y. */
 static uint32_t unless_inf(const struct kit *kit, uint32_t x, uint32_t y)
 {
     return kit_select(kit, kit_lt(kit, x, kit_f(kit, INFINITY)), y, x);
 }
 
-/* y where x is above `from`, `at` where it is there, else NaN. */
+/* y where x > from, `at` where x = from, else NaN. */
 static uint32_t above(const struct kit *kit, uint32_t x, double from, double at, uint32_t y)
 {
     uint32_t there = kit_eq(kit, x, kit_f(kit, from));
@@ -107,7 +107,7 @@ uint32_t math_log_sigmoid(struct kir_module *module, const struct kir_target *ta
     return kit_sub(&kit, kit_fmin(&kit, x, kit_f(&kit, 0)), log_1_exp(&kit, x));
 }
 
-/* Where x^2 is so large that x + sqrt(x^2 +- 1) is 2 x. */
+/* B: x^2 is so large that x + sqrt(x^2 +- 1) rounds to 2 x. */
 static uint32_t is_large(const struct kit *kit, uint32_t x)
 {
     return kit_lt(kit, kit_ff(kit, 0x1p13, 0x1p28), x);
@@ -151,7 +151,7 @@ uint32_t math_acosh(struct kir_module *module, const struct kir_target *target, 
     return unless_inf(&kit, x, above(&kit, x, 1, 0, y));
 }
 
-/* An odd polynomial to 1/2, then log((1 + a) / (1 - a)) / 2, a = |x|. */
+/* An odd polynomial up to 1/2, then log((1 + a) / (1 - a)) / 2, a = |x|. */
 uint32_t math_atanh(struct kir_module *module, const struct kir_target *target, uint32_t x)
 {
     struct kit kit = kit_of(module, target, x);

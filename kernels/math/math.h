@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mathematical functions as instructions of the kernel IR: one call per row of math.def appends to
- * the module's last phase what computes the function of x (and y) and gives its value.
+/* Mathematical functions as kernel IR.  Each row of math.def is a function here, which appends the
+ * instructions that compute the function of x (and y) to the module's last phase and returns the
+ * result's value.
  *
- * Operands are F32, or F64 where the target has f64 and i64; both of one type, which is that of the
- * result.  The code is straight: no branch, no loop but in `rem`, no memory.  How near the results
- * are to the true values, and how many instructions they take: README.md; where the target's
- * exact_div is false, add what its divisions and square roots are off.  Without memory the module's
- * `failed` is set, as by the builder.  Thread rule: that of the module. */
+ * Operands are F32, or F64 if the target has f64 and i64, both of the result's type.  The code has
+ * no branches, no memory accesses and no loops except in `rem`.  README.md lists errors and
+ * instruction counts; where the target's exact_div is false, the errors of its divisions and square
+ * roots add to these.  Without memory the module's `failed` is set, as by the builder.  A module
+ * may be used by one thread at a time. */
 #ifndef MATH_H
 #define MATH_H
 

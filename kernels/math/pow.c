@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pow: 2^(y log2 |x|), the logarithm as a pair.
+/* pow: 2^(y log2 |x|), with the logarithm as a pair.
  *
  * |x| = 2^k m with m from sqrt 1/2 to sqrt 2; s = (m - 1) / (m + 1) as a pair, and log(m) = 2 s +
- * s^3 (2/3 + s^2 P(s^2)), of which only the innermost term is not a pair. */
+ * s^3 (2/3 + s^2 P(s^2)), where only the innermost term is a single float. */
 #include <math.h>
 
 #include "math/kit.h"
@@ -26,7 +26,7 @@ static struct pair ratio(const struct kit *kit, uint32_t m)
     return (struct pair){s, kit_div(kit, left, below.hi)};
 }
 
-/* log2(x), x positive and normal; more: what is added. */
+/* log2(x) + more; x is positive and normal. */
 static struct pair log2_pair(const struct kit *kit, uint32_t x, uint32_t more)
 {
     int64_t root = kit->wide ? 0x3fe6a09e667f3bcd : 0x3f3504f3; /* sqrt(1/2) */
@@ -61,7 +61,7 @@ static uint32_t exp2_pair(const struct kit *kit, struct pair x)
     return kit_mul(kit, y, kit_power_of_2(kit, kit_sub(kit, n, half)));
 }
 
-/* |x|^y without the special cases of y; 0 and infinity count as 2^-infinity and 2^infinity. */
+/* |x|^y without the special cases of y; 0 and infinity are 2^-infinity and 2^infinity. */
 static uint32_t power(const struct kit *kit, uint32_t x, uint32_t y)
 {
     uint32_t zero = kit_f(kit, 0), infinity = kit_f(kit, INFINITY);

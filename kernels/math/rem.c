@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rem: long division of significands, a fixed number of bits each round, in integers.
+/* rem: long division of significands in integers, with a fixed number of bits per round.
  *
- * |x| = m 2^i, |y| = n 2^j, integers below 2^24 (2^53) with y's top bit set; r = m mod n is made
- * r 2^step mod n until i - j bits are used up.  The quotient of a round comes from floats and is
- * wrong by one at most either way; the product with it wraps, the remainder that is left does not.
- */
+ * |x| = m 2^i and |y| = n 2^j, m and n integers below 2^24 (2^53), the top bit of n set.  Starting
+ * with r = m mod n, each round replaces r by r 2^step mod n, until i - j bits are processed.  The
+ * quotient of a round is computed in floats and may be off by one; the product with it wraps
+ * around, the remainder does not. */
 #include <math.h>
 
 #include "math/kit.h"
 
 enum { STEP_F32 = 20, STEP_F64 = 48 };
 
-/* An integer below 2^(man + 1) and its exponent: the number without its sign. */
+/* The magnitude of a float: an integer below 2^(man + 1) and an exponent. */
 struct parts {
     uint32_t m, exponent;
 };
 
-/* A denormal is made normal by a multiplication that is exact. */
+/* Denormals are normalised by an exact multiplication. */
 static struct parts parts_of(const struct kit *kit, uint32_t magnitude)
 {
     int64_t one = INT64_C(1) << kit->man;
@@ -36,9 +36,9 @@ static uint32_t to_float(const struct kit *kit, uint32_t integer)
     return kit_1(kit, kit->wide ? KIR_f64 : KIR_f32, integer);
 }
 
-/* r 2^step mod n, r below n. */
-static uint32_t divided(const struct kit *kit, uint32_t r, uint32_t step, uint32_t n,
-                        uint32_t inverse)
+/* r 2^step mod n, r < n. */
+static uint32_t remainder_step(const struct kit *kit, uint32_t r, uint32_t step, uint32_t n,
+                               uint32_t inverse)
 {
     uint32_t about =
         kit_mul(kit, kit_mul(kit, to_float(kit, r), inverse), kit_power_of_2(kit, step));
@@ -66,7 +66,7 @@ static uint32_t magnitude_rem(const struct kit *kit, uint32_t x, uint32_t y)
     left = kir_phi(kit->module, count);
     step = kit_2(kit, KIR_smin, left, most);
     n = kit_sub(kit, left, step);
-    kir_next(kit->module, (const uint32_t[]){divided(kit, r, step, b.m, inverse), n}, 2);
+    kir_next(kit->module, (const uint32_t[]){remainder_step(kit, r, step, b.m, inverse), n}, 2);
     n = kit_sub(kit, b.exponent, kit_i(kit, kit->bias + (int64_t)kit->man));
     half = kit_sar(kit, n, 1);
     r = kit_mul(kit, to_float(kit, r), kit_power_of_2(kit, half));
@@ -74,7 +74,7 @@ static uint32_t magnitude_rem(const struct kit *kit, uint32_t x, uint32_t y)
     return kit_select(kit, kit_lt(kit, x, y), x, r);
 }
 
-/* Where the signs differ what is not 0 is |y| less that. */
+/* If the signs differ, a remainder other than 0 is subtracted from |y|. */
 uint32_t math_rem(struct kir_module *module, const struct kir_target *target, uint32_t x,
                   uint32_t y)
 {

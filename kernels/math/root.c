@@ -11,7 +11,7 @@ uint32_t math_rsqrt(struct kir_module *module, const struct kir_target *target, 
     return kit_div(&kit, kit_f(&kit, 1), kit_sqrt(&kit, x));
 }
 
-/* Scaled to where squares neither overflow nor lose the larger one. */
+/* Scales x and y so that no square overflows and the larger one does not underflow. */
 uint32_t math_hypot(struct kir_module *module, const struct kir_target *target, uint32_t x,
                     uint32_t y)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sin, cos, tan.
  *
- * |x| = (q + t) pi / 2 with q an integer and |t| at most 1/2, for every finite x (Payne and Hanek):
- * x is an integer m times a power of 2, and of the product m * 2 / pi only the bits of q mod 4 and
- * those below are made, in integers, from a window of three words into the bits of 2 / pi.  The
- * window is chosen by selects; it is so wide that t keeps a full significand where x is next to a
- * multiple of pi / 2. */
+ * |x| = (q + t) pi / 2 with q an integer and |t| at most 1/2, for every finite x (Payne and Hanek).
+ * x is an integer m times a power of 2.  Of the product m * 2 / pi only the bits of q mod 4 and the
+ * fraction are computed, in integers, from a window of three words of the bits of 2 / pi, which is
+ * chosen by selects.  The window is wide enough that t has a full significand even if x is close to
+ * a multiple of pi / 2. */
 #include <math.h>
 
 #include "math/kit.h"
 
-/* r + lo, at most pi / 4, and the low bits of q */
-struct turned {
+/* The reduced argument: the pair r, |r| at most pi / 4, and the low bits of q. */
+struct reduced_angle {
     uint32_t q;
     struct pair r;
 };
 
-/* The high half of a product; a below 2^53 where the words have 64 bits. */
+/* The high half of a product; a is below 2^53 where words have 64 bits. */
 static uint32_t mul_high(const struct kit *kit, uint32_t a, uint32_t b)
 {
     uint32_t half, a0, a1, b0, b1, cross, mid;
@@ -35,8 +35,8 @@ static uint32_t mul_high(const struct kit *kit, uint32_t a, uint32_t b)
     return kit_add(kit, kit_mul(kit, a1, b1), mid);
 }
 
-/* Three words of 2 / pi from bit `at` on. */
-static void window(const struct kit *kit, uint32_t at, uint32_t words[3])
+/* Three words of 2 / pi, starting at bit `at`. */
+static void load_window(const struct kit *kit, uint32_t at, uint32_t words[3])
 {
     uint32_t n = kit->wide ? TURNS : 8;
     uint32_t number = kit_shr(kit, at, kit->wide ? 6 : 5);
@@ -58,7 +58,7 @@ static void window(const struct kit *kit, uint32_t at, uint32_t words[3])
     }
 }
 
-/* t, a fixed-point number of 2 words: `high` in units of 2^-30 (2^-62), as a pair. */
+/* Converts t, a fixed-point number of 2 words with `high` in units of 2^-30 (2^-62), to a pair. */
 static struct pair to_pair(const struct kit *kit, uint32_t high, uint32_t low)
 {
     int width = (int)kit->width;
@@ -72,7 +72,7 @@ static struct pair to_pair(const struct kit *kit, uint32_t high, uint32_t low)
                         kit_mul(kit, rest, kit_f(kit, ldexp(1, 2 - 2 * width))));
 }
 
-static struct turned turned_far(const struct kit *kit, uint32_t bits)
+static struct reduced_angle turned_far(const struct kit *kit, uint32_t bits)
 {
     const struct split *pi_2 = &split_pi_2[kit->wide];
     int64_t one = INT64_C(1) << kit->man;
@@ -80,7 +80,7 @@ static struct turned turned_far(const struct kit *kit, uint32_t bits)
     uint32_t m = kit_or(kit, kit_and(kit, bits, kit_i(kit, one - 1)), kit_i(kit, one));
     uint32_t word[3], high, low, carry, q;
 
-    window(kit, at, word);
+    load_window(kit, at, word);
     carry = mul_high(kit, m, word[2]);
     low = kit_add(kit, kit_mul(kit, m, word[1]), carry);
     carry = kit_1(kit, kit->wide ? KIR_i64 : KIR_i32, kit_ult(kit, low, carry));
@@ -88,17 +88,17 @@ static struct turned turned_far(const struct kit *kit, uint32_t bits)
     q = kit_add(kit, high, kit_i(kit, INT64_C(1) << (kit->width - 3)));
     q = kit_shr(kit, q, kit->width - 2);
     high = kit_sub(kit, high, kit_shl(kit, q, kit->width - 2));
-    return (struct turned){
+    return (struct reduced_angle){
         q, kit_pair_product(kit, to_pair(kit, high, low),
                             (struct pair){kit_f(kit, pi_2->hi), kit_f(kit, pi_2->lo)})};
 }
 
-static struct turned turned(const struct kit *kit, uint32_t magnitude)
+static struct reduced_angle reduced_angle(const struct kit *kit, uint32_t magnitude)
 {
-    struct turned far = turned_far(kit, kit_bits(kit, magnitude));
+    struct reduced_angle far = turned_far(kit, kit_bits(kit, magnitude));
     uint32_t near = kit_lt(kit, magnitude, kit_f(kit, 0.78));
 
-    return (struct turned){
+    return (struct reduced_angle){
         kit_select(kit, near, kit_i(kit, 0), far.q),
         kit_pair_select(kit, near, (struct pair){magnitude, kit_f(kit, 0)}, far.r)};
 }
@@ -110,7 +110,7 @@ static uint32_t sin_near(const struct kit *kit, struct pair r, uint32_t z)
     return kit_add(kit, r.hi, kit_mad(kit, cube, kit_poly(kit, poly_sin, z), r.lo));
 }
 
-/* 1 - z / 2, and what is lost of it with the rest. */
+/* cos x for small x, z = x^2: 1 - z / 2, then its rounding error plus the remaining terms. */
 static uint32_t cos_near(const struct kit *kit, uint32_t z)
 {
     uint32_t one = kit_f(kit, 1);
@@ -122,7 +122,7 @@ static uint32_t cos_near(const struct kit *kit, uint32_t z)
     return kit_add(kit, most, rest);
 }
 
-/* Bit `bit` of q as a sign. */
+/* Bit `bit` of q, moved to the sign bit. */
 static uint32_t sign_of(const struct kit *kit, uint32_t q, uint32_t bit)
 {
     return kit_shl(kit, kit_shr(kit, q, bit), kit->width - 1);
@@ -146,7 +146,7 @@ static uint32_t unless_inf(const struct kit *kit, uint32_t magnitude, uint32_t y
 /* sin(|x| + more * pi / 2) */
 static uint32_t sin_or_cos(const struct kit *kit, uint32_t magnitude, uint32_t more)
 {
-    struct turned x = turned(kit, magnitude);
+    struct reduced_angle x = reduced_angle(kit, magnitude);
     uint32_t z = kit_mul(kit, x.r.hi, x.r.hi);
     uint32_t q = more ? kit_add(kit, x.q, kit_i(kit, more)) : x.q;
     uint32_t y = kit_select(kit, is_odd(kit, q), cos_near(kit, z), sin_near(kit, x.r, z));
@@ -173,7 +173,7 @@ uint32_t math_tan(struct kir_module *module, const struct kir_target *target, ui
 {
     struct kit kit = kit_of(module, target, x);
     uint32_t magnitude = kit_abs(&kit, x);
-    struct turned turn = turned(&kit, magnitude);
+    struct reduced_angle turn = reduced_angle(&kit, magnitude);
     uint32_t z = kit_mul(&kit, turn.r.hi, turn.r.hi);
     uint32_t low = kit_mad(&kit, turn.r.lo, z, turn.r.lo);
     uint32_t cube = kit_mul(&kit, turn.r.hi, z);
