@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs stand in a list in the order in which they came, and a thread that is free looks for the
- * best: there are hundreds at most, each worth milliseconds. */
+/* Jobs are a list in order of arrival, which a free thread searches for the best job: there are at
+ * most some hundreds, and each takes milliseconds. */
 #include "exec/job_queue.h"
 
 #include <pthread.h>
@@ -13,27 +13,27 @@
 
 #include "base/fail.h"
 
-enum { MOST_THREADS = 8, PROCESSORS_PER_THREAD = 2 };
+enum { MAX_THREADS = 8, PROCESSORS_PER_THREAD = 2 };
 
 struct job_thread {
     struct job_queue *queue;
     pthread_t thread;
-    struct job *job; /* under the queue's lock; NULL once it returned */
+    struct job *job; /* running job; guarded by the queue's lock; NULL once it has returned */
     const void *owner;
-    bool busy; /* until `end` has returned */
+    bool busy; /* until the job's `end` has returned */
 };
 
 struct job_queue {
     uint32_t limit;
     int niceness;
-    pthread_mutex_t lock;   /* of the rest */
-    pthread_cond_t work;    /* a job came or became free to run, or it is time to end */
-    pthread_cond_t settled; /* a thread has ended its job */
+    pthread_mutex_t lock;     /* guards the fields below */
+    pthread_cond_t work;      /* signalled when a job can run, or when the queue ends */
+    pthread_cond_t job_ended; /* signalled when a thread has finished a job */
     struct job *first, *last;
-    struct job_thread threads[MOST_THREADS + 1];
+    struct job_thread threads[MAX_THREADS + 1];
     uint32_t n_queued;
     uint32_t n_threads, n_sleeping;
-    uint32_t n_spare; /* threads with a spare job */
+    uint32_t n_spare; /* threads that run a spare job */
     uint64_t last_id;
     bool ending;
 };
@@ -42,7 +42,7 @@ uint32_t job_queue_limit(uint32_t processors)
 {
     uint32_t limit = 1 + processors / PROCESSORS_PER_THREAD;
 
-    return limit < MOST_THREADS ? limit : MOST_THREADS;
+    return limit < MAX_THREADS ? limit : MAX_THREADS;
 }
 
 /* ---- the list; all inside the lock ---- */
@@ -72,7 +72,7 @@ static bool have_equal_keys(const struct job *a, const struct job *b)
            memcmp(a->key, b->key, a->key_bytes) == 0;
 }
 
-static bool twin_runs(const struct job_queue *queue, const struct job *job)
+static bool equal_job_runs(const struct job_queue *queue, const struct job *job)
 {
     for (uint32_t i = 0; i < queue->n_threads; i++) {
         if (queue->threads[i].job && have_equal_keys(queue->threads[i].job, job))
@@ -83,10 +83,11 @@ static bool twin_runs(const struct job_queue *queue, const struct job *job)
 
 static bool may_run(const struct job_queue *queue, const struct job *job)
 {
-    return (job->class == JOB_AWAITED || queue->n_spare < queue->limit) && !twin_runs(queue, job);
+    return (job->class == JOB_AWAITED || queue->n_spare < queue->limit) &&
+           !equal_job_runs(queue, job);
 }
 
-static bool is_before(const struct job *a, const struct job *b)
+static bool precedes(const struct job *a, const struct job *b)
 {
     return a->class != b->class ? a->class > b->class : a->priority > b->priority;
 }
@@ -96,7 +97,7 @@ static struct job *find_best(const struct job_queue *queue)
     struct job *best = NULL;
 
     for (struct job *job = queue->first; job; job = job->next) {
-        if ((!best || is_before(job, best)) && may_run(queue, job))
+        if ((!best || precedes(job, best)) && may_run(queue, job))
             best = job;
     }
     return best;
@@ -108,24 +109,24 @@ static void add_priority(struct job *job, uint64_t by)
         job->priority = UINT64_MAX;
 }
 
-/* Of jobs with equal keys the first gets the priority and the class of all. */
-static void join(struct job_queue *queue, struct job *job)
+/* Adds the new job's priority and class to the first queued job with an equal key. */
+static void merge_with_equal(struct job_queue *queue, struct job *job)
 {
-    struct job *twin = queue->first;
+    struct job *equal = queue->first;
 
-    while (twin && !have_equal_keys(twin, job))
-        twin = twin->next;
-    job->joined = twin || twin_runs(queue, job);
-    if (!twin)
+    while (equal && !have_equal_keys(equal, job))
+        equal = equal->next;
+    job->joined = equal || equal_job_runs(queue, job);
+    if (!equal)
         return;
-    add_priority(twin, job->priority);
-    if (job->class > twin->class)
-        twin->class = job->class;
+    add_priority(equal, job->priority);
+    if (job->class > equal->class)
+        equal->class = job->class;
 }
 
 /* ---- threads ---- */
 
-/* Inside the lock, which is open while the job runs. */
+/* Requires the lock, which is released while the job runs. */
 static void run_job(struct job_queue *queue, struct job_thread *self, struct job *job)
 {
     bool spare = job->class == JOB_SPARE;
@@ -139,7 +140,7 @@ static void run_job(struct job_queue *queue, struct job_thread *self, struct job
     pthread_mutex_unlock(&queue->lock);
     job->run(job);
     pthread_mutex_lock(&queue->lock);
-    self->job = NULL; /* from here on nobody touches it but its user */
+    self->job = NULL; /* from here on only its owner accesses it */
     queue->n_spare -= spare;
     if (queue->n_sleeping && queue->first)
         pthread_cond_broadcast(&queue->work);
@@ -147,7 +148,7 @@ static void run_job(struct job_queue *queue, struct job_thread *self, struct job
     job->end(job);
     pthread_mutex_lock(&queue->lock);
     self->busy = false;
-    pthread_cond_broadcast(&queue->settled);
+    pthread_cond_broadcast(&queue->job_ended);
 }
 
 static void lower_priority(int niceness)
@@ -180,7 +181,7 @@ static void *work(void *ctx)
     return NULL;
 }
 
-/* Signals are for the threads of the program. */
+/* Threads of the library block all signals, which are left to the program's threads. */
 static int start_thread(struct job_queue *queue)
 {
     struct job_thread *thread = &queue->threads[queue->n_threads];
@@ -196,8 +197,8 @@ static int start_thread(struct job_queue *queue)
     return error;
 }
 
-/* A thread for the job that was added, if none sleeps and one more may begin.  Fails where there is
- * no thread at all. */
+/* Starts a thread for a new job if none sleeps and the limit allows it.  Fails only if there is no
+ * thread at all. */
 static frit_status need_thread(struct job_queue *queue, const struct job *job, frit_err *err)
 {
     uint32_t limit = queue->limit + (job->class == JOB_AWAITED);
@@ -221,11 +222,11 @@ frit_status job_queue_create(uint32_t limit, int niceness, struct job_queue **ou
     *out = queue;
     if (!queue)
         return fail_memory(err, sizeof(*queue));
-    queue->limit = limit < MOST_THREADS ? limit : MOST_THREADS;
+    queue->limit = limit < MAX_THREADS ? limit : MAX_THREADS;
     queue->niceness = niceness;
     pthread_mutex_init(&queue->lock, NULL);
     pthread_cond_init(&queue->work, NULL);
-    pthread_cond_init(&queue->settled, NULL);
+    pthread_cond_init(&queue->job_ended, NULL);
     return FRIT_OK;
 }
 
@@ -241,7 +242,7 @@ frit_status job_queue_add(struct job_queue *queue, struct job *job, uint64_t *id
         job->id = ++queue->last_id;
         if (id)
             *id = job->id;
-        join(queue, job);
+        merge_with_equal(queue, job);
         link_last(queue, job);
         pthread_cond_signal(&queue->work);
     }
@@ -262,7 +263,7 @@ static void request_stop(struct job *job)
     __atomic_store_n(&job->cancel.requested, 1, __ATOMIC_RELAXED);
 }
 
-/* Inside the lock. */
+/* Requires the lock. */
 static bool take(struct job_queue *queue, struct job *job)
 {
     if (!job->queued)
@@ -293,7 +294,7 @@ bool job_queue_cancel(struct job_queue *queue, struct job *job)
     return taken;
 }
 
-/* Inside the lock: NULL if it has ended. */
+/* Returns NULL if the job has ended.  Requires the lock. */
 static struct job *find_id(const struct job_queue *queue, const void *owner, uint64_t id)
 {
     struct job *job = queue->first;
@@ -334,12 +335,12 @@ struct job *job_queue_cancel_id(struct job_queue *queue, const void *owner, uint
     return job;
 }
 
-static bool is_of(const void *its, const void *owner)
+static bool belongs_to(const void *job_owner, const void *owner)
 {
-    return !owner || its == owner;
+    return !owner || job_owner == owner;
 }
 
-/* Inside the lock: asks the owner's jobs that began to stop; false: there are none. */
+/* Requests running jobs of the owner to stop; false: there are none.  Requires the lock. */
 static bool stop_running(struct job_queue *queue, const void *owner)
 {
     bool busy = false;
@@ -347,7 +348,7 @@ static bool stop_running(struct job_queue *queue, const void *owner)
     for (uint32_t i = 0; i < queue->n_threads; i++) {
         struct job_thread *thread = &queue->threads[i];
 
-        if (!thread->busy || !is_of(thread->owner, owner))
+        if (!thread->busy || !belongs_to(thread->owner, owner))
             continue;
         busy = true;
         if (thread->job)
@@ -356,14 +357,14 @@ static bool stop_running(struct job_queue *queue, const void *owner)
     return busy;
 }
 
-/* Inside the lock: takes all queued jobs of the owner, in their order. */
+/* Takes all queued jobs of the owner, in order.  Requires the lock. */
 static struct job *take_all(struct job_queue *queue, const void *owner)
 {
     struct job *taken = NULL, **end = &taken;
 
     for (struct job *job = queue->first, *next; job; job = next) {
         next = job->next;
-        if (!is_of(job->owner, owner))
+        if (!belongs_to(job->owner, owner))
             continue;
         unlink_job(queue, job);
         *end = job;
@@ -376,7 +377,7 @@ void job_queue_cancel_all(struct job_queue *queue, const void *owner)
 {
     struct job *taken;
 
-    /* At once, so that no thread begins with one of them when it was asked to stop another. */
+    /* In one critical section, so that no thread starts one of them after another was cancelled. */
     pthread_mutex_lock(&queue->lock);
     taken = take_all(queue, owner);
     (void)stop_running(queue, owner);
@@ -387,7 +388,7 @@ void job_queue_cancel_all(struct job_queue *queue, const void *owner)
     }
     pthread_mutex_lock(&queue->lock);
     while (stop_running(queue, owner))
-        pthread_cond_wait(&queue->settled, &queue->lock);
+        pthread_cond_wait(&queue->job_ended, &queue->lock);
     pthread_mutex_unlock(&queue->lock);
 }
 
@@ -402,7 +403,7 @@ void job_queue_destroy(struct job_queue *queue)
     pthread_mutex_unlock(&queue->lock);
     for (uint32_t i = 0; i < queue->n_threads; i++)
         pthread_join(queue->threads[i].thread, NULL);
-    pthread_cond_destroy(&queue->settled);
+    pthread_cond_destroy(&queue->job_ended);
     pthread_cond_destroy(&queue->work);
     pthread_mutex_destroy(&queue->lock);
     free(queue);

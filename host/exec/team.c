@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call opens a round (an odd number), works, and closes it (the next even one).  What is left of
- * a range is one word, taken from the front by its thread and from the back by the others.  When
- * the caller finds nothing left anywhere it closes the round and waits until no thread is inside:
- * a thread counts itself in before it looks whether its round is still open, so that the caller
- * either sees it or it sees the end. */
+/* A call opens a round (an odd number), works, and closes it (the next even number).  The remainder
+ * of a range is one atomic word: its own thread takes units from the front, other threads from the
+ * back.  When no units are left the caller closes the round and waits until no thread is inside.  A
+ * thread increments `inside` before it checks whether its round is open, so either the caller sees
+ * the thread, or the thread sees that the round is closed. */
 #include "exec/team.h"
 
 #include <pthread.h>
@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPIN_NS = 30000, SPINS_PER_LOOK = 64, SHARE = 16 };
+enum { SPIN_NS = 30000, SPINS_PER_CLOCK = 64, FRACTION = 16 };
 
-/* Units of one grain: the first not taken in the low half, the end in the high half. */
+/* A range of units of one grain: low half: the first unit not taken, high half: the end. */
 struct range {
     _Alignas(64) atomic_uint_least64_t left;
 };
@@ -25,21 +25,21 @@ struct team_job {
     team_run run;
     void *ctx;
     uint64_t count, grain;
-    uint32_t n; /* threads */
+    uint32_t n; /* number of threads */
 };
 
 static struct team {
-    pthread_mutex_t lock; /* of users and sleep */
+    pthread_mutex_t lock; /* guards users, and sleeping */
     pthread_cond_t wake;
     uint32_t users;
-    uint32_t n_threads; /* changed by the call that has the team, or by the last user */
+    uint32_t n_threads; /* changed only by the call that holds the team, or by the last user */
     pthread_t threads[TEAM_MAX - 1];
     atomic_bool busy;
     atomic_bool ending;
     atomic_uint sleepers;
-    atomic_uint inside;          /* threads that look at the job */
-    atomic_uint_least64_t round; /* odd: open */
-    struct team_job job;         /* constant while the round is open or a thread inside */
+    atomic_uint inside;          /* threads that may access the job */
+    atomic_uint_least64_t round; /* odd: a call is running */
+    struct team_job job;         /* constant while the round is open or threads are inside */
     struct range ranges[TEAM_MAX];
 } team = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
@@ -50,7 +50,7 @@ uint32_t team_processors(void)
 
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         return (uint32_t)CPU_COUNT(&set);
-    online = sysconf(_SC_NPROCESSORS_ONLN); /* more than fit the set */
+    online = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than the set can hold */
     return online > 0 ? (uint32_t)online : 1;
 }
 
@@ -78,24 +78,24 @@ static uint64_t range_word(uint64_t first, uint64_t end)
     return first | end << 32;
 }
 
-/* Takes a share of what is left, at least one unit. */
+/* Takes a fraction of the remaining units, at least one. */
 static bool take(struct range *range, bool front, uint64_t *first, uint64_t *end)
 {
     uint64_t word = atomic_load_explicit(&range->left, memory_order_relaxed), rest;
 
     do {
-        uint64_t share;
+        uint64_t n_taken;
 
         *first = word & UINT32_MAX;
         *end = word >> 32;
         if (*first >= *end)
             return false;
-        share = 1 + (*end - *first - 1) / SHARE;
-        rest = front ? range_word(*first + share, *end) : range_word(*first, *end - share);
+        n_taken = 1 + (*end - *first - 1) / FRACTION;
+        rest = front ? range_word(*first + n_taken, *end) : range_word(*first, *end - n_taken);
         if (front)
-            *end = *first + share;
+            *end = *first + n_taken;
         else
-            *first = *end - share;
+            *first = *end - n_taken;
     } while (!atomic_compare_exchange_weak(&range->left, &word, rest));
     return true;
 }
@@ -127,7 +127,7 @@ static bool is_new(uint64_t round, uint64_t seen)
     return round % 2 && round != seen;
 }
 
-/* A round that was not seen yet, 0: it is time to end. */
+/* Waits for a round other than `seen`; returns 0 if the thread is to end. */
 static uint64_t sleep_until(uint64_t seen)
 {
     uint64_t round;
@@ -146,7 +146,7 @@ static uint64_t next_round(uint64_t seen)
     uint64_t end = now_ns() + SPIN_NS;
 
     do {
-        for (int i = 0; i < SPINS_PER_LOOK; i++) {
+        for (int i = 0; i < SPINS_PER_CLOCK; i++) {
             uint64_t round = atomic_load(&team.round);
 
             if (is_new(round, seen))
@@ -171,7 +171,8 @@ static void *work(void *ctx)
     return NULL;
 }
 
-/* As many threads as there can be, up to `n`.  Signals are for the threads of the program. */
+/* Starts threads until there are `n`, as far as possible.  They block all signals, which are left
+ * to the program's threads. */
 static void start(uint32_t n)
 {
     sigset_t all, before;
@@ -244,7 +245,7 @@ static void close_round(void)
 
 void team_for(uint32_t threads, uint64_t count, uint64_t grain, team_run run, void *ctx)
 {
-    uint64_t most = (count + UINT32_MAX - 1) / UINT32_MAX; /* units are counted in 32 bits */
+    uint64_t most = (count + UINT32_MAX - 1) / UINT32_MAX; /* unit numbers have 32 bits */
     uint64_t units, n;
 
     if (count == 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of the process that compute: one team for all hosts and plugins.
+/* The process's compute threads: one team for all hosts and plugins.
  *
- * A call splits its work into one contiguous range per thread, always the same one for the same
- * thread, so that what lies in a core's cache is found again; a thread that is done takes from the
- * ends of the others' ranges.  The calling thread is one of them and never waits for a thread that
- * did not begin.  Threads begin with the first call that wants them, block all signals, spin for a
- * moment after each call, then sleep.  One call at a time has the team: a second one, or one from
- * inside of `run`, runs on its own thread alone.  Threads: any. */
+ * A call divides its work into one contiguous range per thread, the same for the same thread each
+ * time, so that data stays in the caches of a core; a thread that has finished steals from the ends
+ * of other ranges.  The calling thread takes part and never waits for a thread that has not begun.
+ * Threads are started on demand, block all signals, spin briefly after each call, then sleep.  One
+ * call at a time uses the team: a concurrent or nested call runs on its own thread only.
+ * Thread-safe. */
 #ifndef EXEC_TEAM_H
 #define EXEC_TEAM_H
 
@@ -14,20 +14,20 @@
 
 enum { TEAM_MAX = 256 }; /* threads of a call */
 
-/* first .. end - 1; `thread` is below the call's threads, and no two calls at once have the same.
- */
+/* Processes first .. end - 1.  `thread` is below the call's number of threads and unique among
+ * concurrent calls of `run`. */
 typedef void (*team_run)(void *ctx, uint64_t first, uint64_t end, uint32_t thread);
 
-/* Whoever calls team_for is one of its users; the last one to leave ends the threads. */
+/* Callers of team_for must have joined; the last one to leave ends the threads. */
 void team_join(void);
 void team_leave(void);
 
 /* Processors that this process may run on, at least 1. */
 uint32_t team_processors(void);
 
-/* Calls `run` for ranges that together are 0 .. count - 1, and returns when all have returned.
- * Ranges begin at multiples of `grain` (>= 1): so much is worth a hand-over.  At most `threads`
- * threads work, the calling one included; without a second one, one call has it all. */
+/* Calls `run` for ranges that partition 0 .. count - 1 and returns when all have returned.  Ranges
+ * begin at multiples of `grain` (>= 1), the least work that is worth distributing.  Uses at most
+ * `threads` threads including the calling one; with one thread `run` is called once. */
 void team_for(uint32_t threads, uint64_t count, uint64_t grain, team_run run, void *ctx);
 
 #endif

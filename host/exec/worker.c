@@ -16,10 +16,10 @@ struct worker_job {
 
 struct worker {
     pthread_mutex_t lock;
-    pthread_cond_t work; /* a job came, or it is time to end */
-    pthread_cond_t idle; /* the last job is done */
+    pthread_cond_t work; /* signalled when a job is added, or when the worker ends */
+    pthread_cond_t idle; /* signalled when the list becomes empty */
     pthread_t thread;
-    struct worker_job *first, **last; /* the one that runs stays first */
+    struct worker_job *first, **last; /* the running job stays first */
     bool started, ending;
 };
 
@@ -51,7 +51,7 @@ static void *work(void *ctx)
     return NULL;
 }
 
-/* Signals are for the threads of the program. */
+/* Threads of the library block all signals, which are left to the program's threads. */
 static frit_status start(struct worker *worker, frit_err *err)
 {
     sigset_t all, before;
