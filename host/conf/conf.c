@@ -26,10 +26,11 @@ static frit_status put_setting(struct conf *conf, const frit_setting *setting, f
     return conf_put(conf, &item, err);
 }
 
-/* A place that an option gives; NULL: none.  "auto" follows the XDG base directory rules: a
- * variable without an absolute path is passed over. */
-static frit_status find_place(struct conf *conf, const char *const *environment, const char *given,
-                              const char *name, const char **out, frit_err *err)
+/* Resolves the path of a store option; NULL: none.  "auto" follows the XDG base directory
+ * specification; variables without an absolute path are ignored. */
+static frit_status find_store_path(struct conf *conf, const char *const *environment,
+                                   const char *given, const char *name, const char **out,
+                                   frit_err *err)
 {
     const char *cache = env_get(environment, "XDG_CACHE_HOME"),
                *home = env_get(environment, "HOME");
@@ -61,10 +62,10 @@ static frit_status load(struct conf *conf, const struct conf_sources *sources, f
     TRY(env_read(conf, sources->environment, err));
     TRY(files_read(conf, sources, err));
     TRY(conf_complete(conf, err));
-    TRY(find_place(conf, sources->environment, conf->options.fusion_store, "plans.db",
-                   &conf->plan_store, err));
-    return find_place(conf, sources->environment, conf->options.artefacts, "artefacts",
-                      &conf->artefacts, err);
+    TRY(find_store_path(conf, sources->environment, conf->options.fusion_store, "plans.db",
+                        &conf->plan_store, err));
+    return find_store_path(conf, sources->environment, conf->options.artefacts, "artefacts",
+                           &conf->artefacts, err);
 }
 
 frit_status conf_load_from(const struct conf_sources *sources, struct conf **out, frit_err *err)
@@ -102,12 +103,12 @@ void conf_destroy(struct conf *conf)
 
 void conf_warn(const struct conf *conf)
 {
-    for (const struct conf_stranger *s = conf->strangers; s; s = s->next) {
+    for (const struct conf_unknown *s = conf->unknown_variables; s; s = s->next) {
         if (s->nearest)
-            log_write(FRIT_LOG_WARN, "conf", "environment %s means nothing; did you mean FRIT_%s?",
-                      s->name, s->nearest);
+            log_write(FRIT_LOG_WARN, "conf", "unknown variable %s; did you mean FRIT_%s?", s->name,
+                      s->nearest);
         else
-            log_write(FRIT_LOG_WARN, "conf", "environment %s means nothing", s->name);
+            log_write(FRIT_LOG_WARN, "conf", "unknown variable %s", s->name);
     }
 }
 

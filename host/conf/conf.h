@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration: program, environment, user file, system files and defaults, merged in this
- * order of precedence, each value with where it came from.  Immutable after conf_load.  Threads:
- * any. */
+/* The configuration: settings of the program, environment, user file, system files and defaults,
+ * merged in this order of precedence, each value with its origin.  Immutable after conf_load.
+ * Thread-safe. */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
 
@@ -35,8 +35,8 @@ struct conf_value {
 /* A [plugin.ID] section. */
 struct conf_plugin {
     const char *id;
-    const char *library; /* absolute where the section names one, else NULL */
-    const char *origin;  /* of `library`, else of the section */
+    const char *library; /* absolute path; NULL if the section names none */
+    const char *origin;  /* of `library` if set, else of the section */
     bool enabled;
     bool critical;
     int64_t priority;
@@ -47,38 +47,38 @@ struct conf_plugin {
 
 struct conf;
 
-/* `settings` beat everything else.  A failure's text begins with "FILE:LINE:", "FILE:",
- * "environment NAME:" or "program:" and says what is allowed; *out is NULL then. */
+/* `settings` have the highest precedence.  An error message begins with "FILE:LINE:", "FILE:",
+ * "environment NAME:" or "program:" and lists the allowed values; *out is NULL then. */
 FRIT_NODISCARD frit_status conf_load(const frit_setting *settings, uint64_t n_settings,
                                      struct conf **out, frit_err *err);
 void conf_destroy(struct conf *conf);
 
-/* Logs what was odd but no error: variables FRIT_* that mean nothing.  Not part of conf_load, so
- * that the log can be set up in between. */
+/* Logs warnings: unknown variables FRIT_*.  Apart from conf_load, so that the log can be configured
+ * first. */
 void conf_warn(const struct conf *conf);
 
 const struct conf_options *conf_options(const struct conf *conf);
 
-/* Sections in order of precedence, then as they stand in their file. */
+/* Plugin sections, in order of precedence, then of their file. */
 uint32_t conf_n_plugins(const struct conf *conf);
 const struct conf_plugin *conf_plugin_at(const struct conf *conf, uint32_t index);
-/* The section of an id, NULL if there is none. */
+/* The section of a plugin id; NULL if there is none. */
 const struct conf_plugin *conf_plugin_find(const struct conf *conf, frit_str id);
 
-/* Directories to search for plugins, absolute, in order: from [search] dirs or FRIT_PLUGIN_PATH;
- * the built-in ones are the loader's. */
+/* Directories to search for plugins, absolute, in order, from [search] dirs or FRIT_PLUGIN_PATH.
+ * The loader adds the built-in ones. */
 uint32_t conf_n_dirs(const struct conf *conf);
 const struct conf_value *conf_dir_at(const struct conf *conf, uint32_t index);
-/* Whether they come from FRIT_PLUGIN_PATH, which replaces the built-in directories. */
+/* Whether the directories come from FRIT_PLUGIN_PATH, which replaces the built-in ones. */
 bool conf_dirs_replace(const struct conf *conf);
 
-/* The file that keeps plans between runs, absolute; NULL: none. */
+/* The file of saved plans, absolute; NULL: none. */
 const char *conf_plan_store(const struct conf *conf);
-/* The folder for what plugins keep, likewise. */
+/* The folder for files of plugins, absolute; NULL: none. */
 const char *conf_artefacts(const struct conf *conf);
 
-/* Every effective value as it was written: all options in the order of their rows, then what plugin
- * sections set.  False beyond the last.  Strings live as long as `conf`. */
+/* The effective values as they were written: all options in table order, then values set in plugin
+ * sections.  False if there is no value `index`.  Strings live as long as `conf`. */
 bool conf_at(const struct conf *conf, uint64_t index, frit_config_desc *out);
 
 #endif

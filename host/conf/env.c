@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment: the one file that reads it. */
+/* Reads the environment; no other file does. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -10,9 +10,9 @@
 #include "conf/source.h"
 
 static const char prefix[] = "FRIT_";
-static const char test_prefix[] = "FRIT_TEST_"; /* of the tests' own */
+static const char test_prefix[] = "FRIT_TEST_"; /* reserved for tests */
 
-/* Variables that are no option. */
+/* Variables that are not options. */
 static const char path_variable[] = "FRIT_PLUGIN_PATH";
 static const char *const others[] = {"FRIT_CONFIG", path_variable};
 
@@ -20,9 +20,9 @@ enum { N_OTHERS = sizeof(others) / sizeof(others[0]), N_NAMES = RULE_N_OPTIONS +
 
 const char *const *env_of_process(void)
 {
-    static const char *const nothing[] = {NULL};
+    static const char *const empty[] = {NULL};
 
-    return getauxval(AT_SECURE) ? nothing : (const char *const *)environ;
+    return getauxval(AT_SECURE) ? empty : (const char *const *)environ;
 }
 
 const char *env_get(const char *const *environment, const char *name)
@@ -50,27 +50,27 @@ static frit_status put_variable(struct conf *conf, const char *const *environmen
     return item.value ? conf_put(conf, &item, err) : FRIT_OK;
 }
 
-/* ---- variables that mean nothing ---- */
+/* ---- unknown variables ---- */
 
-static frit_status add_stranger(struct conf *conf, const char *name, size_t length,
-                                const char *const *names, frit_err *err)
+static frit_status add_unknown(struct conf *conf, const char *name, size_t length,
+                               const char *const *names, frit_err *err)
 {
-    struct conf_stranger *stranger = arena_alloc(&conf->arena, sizeof(*stranger));
+    struct conf_unknown *unknown = arena_alloc(&conf->arena, sizeof(*unknown));
     const char *nearest;
 
-    if (!stranger)
-        return fail_memory(err, sizeof(*stranger));
-    stranger->name = arena_text(&conf->arena, name, length);
-    if (!stranger->name)
+    if (!unknown)
+        return fail_memory(err, sizeof(*unknown));
+    unknown->name = arena_text(&conf->arena, name, length);
+    if (!unknown->name)
         return fail_memory(err, length + 1);
-    nearest = str_nearest(stranger->name + sizeof(prefix) - 1, names, N_NAMES);
+    nearest = str_nearest(unknown->name + sizeof(prefix) - 1, names, N_NAMES);
     if (nearest) {
-        stranger->nearest = arena_text(&conf->arena, nearest, strlen(nearest));
-        if (!stranger->nearest)
+        unknown->nearest = arena_text(&conf->arena, nearest, strlen(nearest));
+        if (!unknown->nearest)
             return fail_memory(err, strlen(nearest) + 1);
     }
-    stranger->next = conf->strangers;
-    conf->strangers = stranger;
+    unknown->next = conf->unknown_variables;
+    conf->unknown_variables = unknown;
     return FRIT_OK;
 }
 
@@ -83,10 +83,10 @@ static bool is_name(const char *name, size_t length, const char *const *names)
     return false;
 }
 
-static frit_status find_strangers(struct conf *conf, const char *const *environment, frit_err *err)
+static frit_status find_unknown(struct conf *conf, const char *const *environment, frit_err *err)
 {
     char variable[RULE_N_OPTIONS][RULE_VARIABLE_BYTES];
-    const char *names[N_NAMES]; /* without the prefix, which would make all of them alike */
+    const char *names[N_NAMES]; /* without the prefix, which would make all names similar */
     size_t skip = sizeof(prefix) - 1;
 
     for (size_t i = 0; i < RULE_N_OPTIONS; i++) {
@@ -103,7 +103,7 @@ static frit_status find_strangers(struct conf *conf, const char *const *environm
             strncmp(name, test_prefix, sizeof(test_prefix) - 1) == 0)
             continue;
         if (!is_name(name + skip, length - skip, names))
-            TRY(add_stranger(conf, name, length, names, err));
+            TRY(add_unknown(conf, name, length, names, err));
     }
     return FRIT_OK;
 }
@@ -119,5 +119,5 @@ frit_status env_read(struct conf *conf, const char *const *environment, frit_err
         TRY(put_variable(conf, environment, name, &rule_options[i], err));
     }
     conf->layer++;
-    return find_strangers(conf, environment, err);
+    return find_unknown(conf, environment, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of the configuration, first the ones that win: the user's, /etc/frit/frit.ini,
- * /etc/frit/plugins.d/ from the last name to the first; or only the one that FRIT_CONFIG names. */
+/* Reads configuration files in order of precedence: the user's, /etc/frit/frit.ini,
+ * /etc/frit/plugins.d/ from the last name to the first; or only the file in FRIT_CONFIG. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,39 +17,38 @@
 
 enum { MAX_FILE = 1 << 20 };
 
-/* A file while its lines are taken. */
+/* A file that is being read. */
 struct file {
     struct conf *conf;
-    const char *path; /* as it is named in messages */
+    const char *path; /* for messages */
     const char *dir;  /* absolute */
 };
 
 /* ---- one file ---- */
 
-static frit_status refuse(const char *path, frit_err *err)
+static frit_status reject(const char *path, frit_err *err)
 {
     return fail(err, FRIT_IO,
                 "%s: cannot be read: %s; make it readable or name another one in FRIT_CONFIG", path,
                 strerror(errno));
 }
 
-/* All bytes of an open file into `room` bytes; more than that is an error. */
-static frit_status read_bytes(int fd, const char *path, char *bytes, size_t room, size_t *length,
-                              frit_err *err)
+/* Reads a whole open file, at most `capacity` bytes; a larger file is an error. */
+static frit_status read_bytes(int fd, const char *path, char *bytes, size_t capacity,
+                              size_t *length, frit_err *err)
 {
     *length = 0;
-    while (*length < room) {
-        ssize_t got = read(fd, bytes + *length, room - *length);
+    while (*length < capacity) {
+        ssize_t got = read(fd, bytes + *length, capacity - *length);
 
         if (got == 0)
             return FRIT_OK;
         if (got > 0)
             *length += (size_t)got;
         else if (errno != EINTR)
-            return refuse(path, err);
+            return reject(path, err);
     }
-    return fail(err, FRIT_INVALID, "%s: is larger than %d bytes, the most that is allowed", path,
-                MAX_FILE);
+    return fail(err, FRIT_INVALID, "%s: larger than the limit of %d bytes", path, MAX_FILE);
 }
 
 static frit_status absolute_dir(struct conf *conf, const char *path, const char **out,
@@ -61,7 +60,7 @@ static frit_status absolute_dir(struct conf *conf, const char *path, const char 
 
     if (path[0] != '/') {
         if (!getcwd(here, sizeof(here)))
-            return refuse(path, err);
+            return reject(path, err);
         if (dir.len == 0)
             dir = str_of(here);
     }
@@ -110,15 +109,16 @@ static frit_status read_file(struct conf *conf, const char *path, bool must_exis
     frit_status status;
 
     if (fd < 0)
-        return !must_exist && (errno == ENOENT || errno == ENOTDIR) ? FRIT_OK : refuse(path, err);
+        return !must_exist && (errno == ENOENT || errno == ENOTDIR) ? FRIT_OK : reject(path, err);
     status = take_file(conf, path, fd, err);
     close(fd);
     return status;
 }
 
-/* ---- the usual places ---- */
+/* ---- standard paths ---- */
 
-/* Variables that hold no absolute path are passed over, as the XDG base directory rules say. */
+/* Variables without an absolute path are ignored, as the XDG base directory specification requires.
+ */
 static frit_status read_user_file(struct conf *conf, const char *const *environment, frit_err *err)
 {
     const char *config = env_get(environment, "XDG_CONFIG_HOME");
@@ -168,7 +168,7 @@ static frit_status read_dir(struct conf *conf, const char *dir, frit_err *err)
     int count = scandir(dir, &files, is_ini_name, by_bytes);
 
     if (count < 0)
-        return errno == ENOENT || errno == ENOTDIR ? FRIT_OK : refuse(dir, err);
+        return errno == ENOENT || errno == ENOTDIR ? FRIT_OK : reject(dir, err);
     while (count-- > 0) {
         if (!status)
             status = read_in(conf, dir, files[count]->d_name, true, err);

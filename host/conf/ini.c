@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Around libinih, which splits and trims but is lenient: it cuts long lines, sections and keys,
- * ends a value at NUL or " ;", appends indented lines to the value before, and goes on after an
- * error.  So its lines come from read_line, which lets nothing of that through and counts. */
+/* A strict wrapper of libinih, which only splits and trims lines here.  libinih itself truncates
+ * long lines, sections and keys, ends a value at NUL or " ;", appends indented lines to the
+ * previous value, and continues after errors.  Lines are therefore read by next_line, which rejects
+ * all of these and counts lines. */
 #include "conf/ini.h"
 
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 struct ini_reader {
     const struct ini_text *text;
     size_t at;
-    unsigned number; /* of the line handed out last */
+    unsigned number; /* number of the last line */
     char section[INI_SECTION_BYTES + 1];
     ini_sink sink;
     void *ctx;
@@ -24,7 +25,7 @@ struct ini_reader {
 
 static const char blanks[] = " \t";
 
-static frit_status refuse(const struct ini_reader *reader, const char *why)
+static frit_status reject(const struct ini_reader *reader, const char *why)
 {
     return fail(reader->err, FRIT_INVALID, "%s:%u: %s", reader->text->name, reader->number, why);
 }
@@ -43,7 +44,7 @@ static frit_status check_bytes(const struct ini_reader *reader, const char *line
 
         if ((byte < ' ' && byte != '\t') || byte == 0x7f)
             return fail(reader->err, FRIT_INVALID,
-                        "%s:%u: byte %zu is 0x%02x, which is no text; remove it",
+                        "%s:%u: byte %zu is 0x%02x, which is not text; remove it",
                         reader->text->name, reader->number, i + 1, byte);
     }
     return FRIT_OK;
@@ -58,7 +59,7 @@ static bool has_inline_comment(const char *line)
     return false;
 }
 
-/* Of a line that begins with a bracket. */
+/* Checks a line that begins with '['. */
 static frit_status check_section(struct ini_reader *reader, const char *line)
 {
     const char *end = strchr(line, ']');
@@ -66,11 +67,11 @@ static frit_status check_section(struct ini_reader *reader, const char *line)
     struct ini_line begin = {.section = reader->section, .number = reader->number};
 
     if (!end)
-        return refuse(reader, "the section's ']' is missing");
+        return reject(reader, "the section's ']' is missing");
     if (end[1 + strspn(end + 1, blanks)])
-        return refuse(reader, "there is text after the section's ']'; put it on a line of its own");
+        return reject(reader, "there is text after the section's ']'; put it on a line of its own");
     if (length == 0)
-        return refuse(reader, "the section has no name");
+        return reject(reader, "the section has no name");
     if (length > INI_SECTION_BYTES)
         return fail(reader->err, FRIT_INVALID,
                     "%s:%u: the section's name has %zu bytes; at most %d are allowed",
@@ -86,17 +87,17 @@ static frit_status check_key(const struct ini_reader *reader, const char *line)
     size_t length = (size_t)(sign - line);
 
     if (*sign != '=')
-        return refuse(reader, "is neither [section] nor key = value");
+        return reject(reader, "neither [section] nor key = value");
     while (length > 0 && strchr(blanks, line[length - 1]))
         length--;
     if (length == 0)
-        return refuse(reader, "the key before '=' is missing");
+        return reject(reader, "the key before '=' is missing");
     if (length > INI_KEY_BYTES)
         return fail(reader->err, FRIT_INVALID,
                     "%s:%u: the key has %zu bytes; at most %d are allowed", reader->text->name,
                     reader->number, length, INI_KEY_BYTES);
     if (!reader->section[0])
-        return refuse(reader, "a key stands before the first [section]");
+        return reject(reader, "a key stands before the first [section]");
     return FRIT_OK;
 }
 
@@ -107,18 +108,18 @@ static frit_status check_line(struct ini_reader *reader, const char *line)
     if (strchr(";#", *start)) /* a comment, or empty */
         return FRIT_OK;
     if (start > line)
-        return refuse(
+        return reject(
             reader, "the line begins with a blank; values have one line, and keys start in front");
     if (has_inline_comment(line))
-        return refuse(
+        return reject(
             reader,
             "a blank before ';' or '#' would begin a comment; comments have lines of their own");
     return *line == '[' ? check_section(reader, line) : check_key(reader, line);
 }
 
-/* The next line into `line` of `room` bytes, without its end; false after the last or a wrong one.
- */
-static bool next_line(struct ini_reader *reader, char *line, size_t room)
+/* Copies the next line, without its end, to `line` of `capacity` bytes; false at the end and for an
+ * invalid line. */
+static bool next_line(struct ini_reader *reader, char *line, size_t capacity)
 {
     const char *start = reader->text->bytes + reader->at;
     size_t left = reader->text->length - reader->at;
@@ -133,7 +134,7 @@ static bool next_line(struct ini_reader *reader, char *line, size_t room)
     reader->number++;
     if (length > 0 && start[length - 1] == '\r')
         length--;
-    reader->status = check_bytes(reader, start, length, room - 1);
+    reader->status = check_bytes(reader, start, length, capacity - 1);
     if (reader->status)
         return false;
     memcpy(line, start, length);
@@ -142,11 +143,11 @@ static bool next_line(struct ini_reader *reader, char *line, size_t room)
     return !reader->status;
 }
 
-static char *read_line(char *line, int room, void *stream)
+static char *read_line(char *line, int capacity, void *stream)
 {
     struct ini_reader *reader = stream;
 
-    return !reader->status && next_line(reader, line, (size_t)room) ? line : NULL;
+    return !reader->status && next_line(reader, line, (size_t)capacity) ? line : NULL;
 }
 
 static int take_value(void *user, const char *section, const char *key, const char *value)
@@ -161,7 +162,7 @@ static int take_value(void *user, const char *section, const char *key, const ch
 
 frit_status ini_read(const struct ini_text *text, ini_sink sink, void *ctx, frit_err *err)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* UTF-8 files of some editors begin with it */
+    static const char mark[] = "\xef\xbb\xbf"; /* byte order mark that some editors write */
     struct ini_reader reader = {.text = text, .sink = sink, .ctx = ctx, .err = err};
     int wrong;
 
@@ -169,6 +170,6 @@ frit_status ini_read(const struct ini_text *text, ini_sink sink, void *ctx, frit
         reader.at = 3;
     wrong = ini_parse_stream(read_line, &reader, take_value, &reader);
     if (!reader.status && wrong)
-        return refuse(&reader, "the line is not understood");
+        return reject(&reader, "the line is not understood");
     return reader.status;
 }

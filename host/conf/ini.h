@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One INI text, line by line, refusing whatever could be read in two ways.  Threads: any. */
+/* Reads an INI text line by line and rejects everything ambiguous.  Thread-safe. */
 #ifndef CONF_INI_H
 #define CONF_INI_H
 
@@ -21,16 +21,16 @@ struct ini_text {
 
 struct ini_line {
     const char *section;
-    const char *key; /* NULL: the section begins here */
+    const char *key; /* NULL: the beginning of the section */
     const char *value;
     unsigned number; /* from 1 */
 };
 
-/* Stops the reading by a failure. */
+/* Receives a line; a failure ends reading. */
 typedef frit_status (*ini_sink)(void *ctx, const struct ini_line *line, frit_err *err);
 
-/* Hands every section and every "key = value" to `sink`, until the first that is wrong; its text
- * begins with NAME:LINE.  The sink has then seen the lines before. */
+/* Passes every section and every "key = value" to `sink`, up to the first invalid line, whose error
+ * message begins with NAME:LINE. */
 FRIT_NODISCARD frit_status ini_read(const struct ini_text *text, ini_sink sink, void *ctx,
                                     frit_err *err);
 

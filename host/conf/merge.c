@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options have a fixed slot; plugin sections and their options are found through a map, so that a
- * file of many lines is read in linear time. */
+/* Options have fixed slots; plugin sections and their options are found in a map, so that files are
+ * read in linear time. */
 #include "conf/merge.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static frit_status copy_text(struct conf *conf, const char *text, const char **o
 
 /* ---- slots ---- */
 
-/* Refuses a second value in one layer; *wins tells whether the item is the first of all. */
+/* Rejects a second value in one layer; *wins is set if the item is the first of all layers. */
 static frit_status slot_claim(struct conf *conf, struct conf_slot *slot,
                               const struct conf_item *item, bool *wins, frit_err *err)
 {
@@ -40,7 +40,7 @@ static frit_status slot_fill(struct conf *conf, struct conf_slot *slot, const ch
     return copy_text(conf, item->value, &slot->value.value, err);
 }
 
-/* An item with a rule; `record` holds the typed field. */
+/* Sets an item with a rule; `record` has the typed field. */
 static frit_status slot_put(struct conf *conf, struct conf_slot *slot, const struct rule *rule,
                             const struct conf_item *item, void *record, frit_err *err)
 {
@@ -84,7 +84,7 @@ static frit_status option_slot(struct conf *conf, struct conf_section *section,
     frit_status status = FRIT_NO_HOST_MEMORY;
     struct conf_slot *slot = NULL;
 
-    str_addf(&name, "%s]%s", item->section, item->key); /* a section's name has no bracket */
+    str_addf(&name, "%s]%s", item->section, item->key); /* section names contain no bracket */
     if (name.failed)
         goto out;
     slot = map_get(&conf->slots, name.text, name.length);
@@ -150,7 +150,7 @@ frit_status conf_put(struct conf *conf, const struct conf_item *item, frit_err *
 
 /* ---- completing ---- */
 
-/* The built-in value of an option that nobody gave. */
+/* The default of an option that is not set. */
 static frit_status put_default(struct conf *conf, struct conf_slot *slot, const struct rule *rule,
                                void *record, frit_err *err)
 {
@@ -163,8 +163,8 @@ static frit_status put_default(struct conf *conf, struct conf_slot *slot, const 
     return slot->value.value ? FRIT_OK : slot_put(conf, slot, rule, &item, record, err);
 }
 
-/* Typed defaults of what the section does not say; slots stay empty, so that only what was said is
- * shown. */
+/* Sets typed defaults of missing keys; their slots stay empty, so that only values that were set
+ * are listed. */
 static frit_status complete_section(struct conf *conf, struct conf_section *section, frit_err *err)
 {
     struct conf_plugin *plugin = &section->plugin;
@@ -175,10 +175,10 @@ static frit_status complete_section(struct conf *conf, struct conf_section *sect
         return fail_memory(err, plugin->n_options * sizeof(*options));
     for (size_t i = 0; i < RULE_N_PLUGIN_KEYS; i++) {
         const struct rule *rule = &rule_plugin_keys[i];
-        struct conf_slot unsaid = {0};
+        struct conf_slot unset = {0};
 
         if (!section->key[i].value.value && rule->text[0])
-            TRY(put_default(conf, &unsaid, rule, plugin, err));
+            TRY(put_default(conf, &unset, rule, plugin, err));
     }
     for (struct conf_slot *slot = section->options; slot; slot = slot->next) {
         options[count] = slot->value;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration while it is put together: layers come in the order of precedence, every value is
- * checked, and the first layer that sets one wins.  Threads: one at a time. */
+/* A configuration that is being built: layers are added in order of precedence, every value is
+ * checked, and the first layer that sets a value wins.  One thread at a time. */
 #ifndef CONF_MERGE_H
 #define CONF_MERGE_H
 
@@ -9,7 +9,8 @@
 
 #define CONF_PATH_ORIGIN "environment FRIT_PLUGIN_PATH"
 
-/* A value that is set, and who set it last without winning: twice in one layer is an error. */
+/* A value, and where it was last set, also without effect: setting it twice in one layer is an
+ * error. */
 struct conf_slot {
     struct conf_value value;
     const char *dir;
@@ -26,11 +27,11 @@ struct conf_section {
     struct conf_section *next;
 };
 
-/* A variable FRIT_* that means nothing. */
-struct conf_stranger {
+/* An unknown variable FRIT_*. */
+struct conf_unknown {
     const char *name;
-    const char *nearest; /* NULL if none is near */
-    struct conf_stranger *next;
+    const char *nearest; /* a similar known name, or NULL */
+    struct conf_unknown *next;
 };
 
 struct conf_shown {
@@ -43,22 +44,22 @@ struct conf {
     struct conf_options options;
     struct conf_slot option[RULE_N_OPTIONS];
     struct conf_section *sections, **sections_end;
-    struct conf_stranger *strangers;
+    struct conf_unknown *unknown_variables;
     uint32_t n_sections;
     uint32_t n_dirs;
     struct conf_value *dirs;
     bool dirs_replace;
     const char *plan_store, *artefacts;
-    const struct conf_section **section; /* the list as an array, once it is complete */
+    const struct conf_section **section; /* the list as an array; set by conf_complete */
     uint64_t n_values;
-    struct conf_shown *values; /* what conf_at shows */
-    uint32_t layer;            /* of the next item */
-    struct map slots;          /* sections and plugin options by name; empty once complete */
+    struct conf_shown *values; /* returned by conf_at */
+    uint32_t layer;            /* number of the layer of the next item */
+    struct map slots;          /* sections and plugin options by name; emptied by conf_complete */
 };
 
-/* Takes one item of the layer that conf->layer numbers. */
+/* Adds an item of layer conf->layer. */
 frit_status conf_put(struct conf *conf, const struct conf_item *item, frit_err *err);
-/* Adds the defaults and makes everything ready to be asked. */
+/* Adds the defaults and builds the arrays for queries. */
 frit_status conf_complete(struct conf *conf, frit_err *err);
 
 #endif

@@ -153,7 +153,7 @@ frit_status rule_find(const struct conf_item *item, const struct rule **out, fri
 
 /* ---- values ---- */
 
-static frit_status refuse(const struct conf_item *item, frit_err *err, const char *allowed)
+static frit_status reject(const struct conf_item *item, frit_err *err, const char *allowed)
 {
     return fail(err, FRIT_INVALID, "%s: [%s] %s: '%.60s' is not allowed; allowed: %s", item->origin,
                 item->section, item->key, item->value, allowed);
@@ -176,13 +176,13 @@ static frit_status parse_i64(const struct rule *rule, const struct conf_item *it
     else
         snprintf(allowed, sizeof(allowed), "a whole number from %" PRId64 " to %" PRId64, rule->low,
                  rule->high);
-    return refuse(item, err, allowed);
+    return reject(item, err, allowed);
 }
 
 static frit_status parse_bool(const struct conf_item *item, bool *out, frit_err *err)
 {
     *out = strcmp(item->value, "yes") == 0;
-    return *out || strcmp(item->value, "no") == 0 ? FRIT_OK : refuse(item, err, "yes no");
+    return *out || strcmp(item->value, "no") == 0 ? FRIT_OK : reject(item, err, "yes no");
 }
 
 static frit_status check_log(const struct conf_item *item, frit_err *err)
@@ -194,7 +194,7 @@ static frit_status check_log(const struct conf_item *item, frit_err *err)
     return status;
 }
 
-static frit_status refuse_relative(const struct conf_item *item, frit_str path, frit_err *err)
+static frit_status reject_relative(const struct conf_item *item, frit_str path, frit_err *err)
 {
     return fail(err, FRIT_INVALID,
                 "%s: [%s] %s: '%.*s' is not absolute; only files may have relative paths",
@@ -214,12 +214,12 @@ static frit_status check_dirs(const struct conf_item *item, frit_err *err)
 
     while (rule_next_dir(&at, &dir)) {
         if (!is_usable_path(item, dir))
-            return refuse_relative(item, dir, err);
+            return reject_relative(item, dir, err);
     }
     return FRIT_OK;
 }
 
-/* An option that is something by default cannot be made nothing. */
+/* An option with a default must not be set to an empty value. */
 static frit_status check_empty(const struct rule *rule, const struct conf_item *item, frit_err *err)
 {
     if (item->value[0] || (rule->type == RULE_DIRS && !rule->text[0]))
@@ -243,7 +243,7 @@ static frit_status store_path(const struct conf_item *item, const char **field, 
     frit_str path = str_of(item->value);
 
     if (!is_usable_path(item, path))
-        return refuse_relative(item, path, err);
+        return reject_relative(item, path, err);
     if (!field)
         return FRIT_OK;
     *field = rule_absolute(arena, item->dir, path);

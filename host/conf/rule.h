@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options as rules: what is allowed in a section, under a key, as a value.  Built from
- * conf/options.def and conf/plugin_keys.def.  Constant.  Threads: any. */
+/* Rules: the allowed sections, keys and values, built from conf/options.def and
+ * conf/plugin_keys.def.  Constant.  Thread-safe. */
 #ifndef CONF_RULE_H
 #define CONF_RULE_H
 
@@ -40,14 +40,16 @@ enum {
 extern const struct rule rule_options[RULE_N_OPTIONS];
 extern const struct rule rule_plugin_keys[RULE_N_PLUGIN_KEYS];
 
-/* A value on its way in.  Borrowed, but for `dir`, which lives as long as the configuration. */
+/* A value to be set.  Strings are borrowed, except `dir`, which lives as long as the configuration.
+ */
 struct conf_item {
     const char *section;
-    const char *key; /* NULL: the section begins */
+    const char *key; /* NULL: the beginning of the section */
     const char *value;
     const char *origin;
-    const char *dir; /* where relative paths start; NULL: they are refused */
-    uint32_t layer;  /* a file, the environment or the program; the first ones win */
+    const char *dir; /* base of relative paths; NULL: they are rejected */
+    uint32_t
+        layer; /* number of the source (a file, the environment, the program); lower ones win */
 };
 
 /* The id in "plugin.ID"; NULL for other sections. */
@@ -67,7 +69,7 @@ frit_status rule_store(const struct rule *rule, const struct conf_item *item, st
 enum { RULE_VARIABLE_BYTES = 64 };
 void rule_variable(const struct rule *rule, char name[RULE_VARIABLE_BYTES]);
 
-/* `path` as it is if absolute, else under `dir`; NULL without memory. */
+/* `path` if absolute, else `dir`/`path`; NULL without memory. */
 const char *rule_absolute(struct arena *arena, const char *dir, frit_str path);
 /* The next entry of a list separated by colons from *at on, which moves behind it; false at the
  * end. */

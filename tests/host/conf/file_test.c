@@ -64,8 +64,7 @@ static void at_most_a_mebibyte(void **state)
     for (size_t i = 0; i + 1 < sizeof(tail); i++) /* to the last byte */
         bytes[MOST + 2 - sizeof(tail) + i] = tail[i];
     world_write_bytes(SYSTEM, bytes, MOST + 1);
-    world_refuses(FRIT_INVALID,
-                  "%s" SYSTEM ": is larger than 1048576 bytes, the most that is allowed");
+    world_refuses(FRIT_INVALID, "%s" SYSTEM ": larger than the limit of 1048576 bytes");
     world_write_bytes(SYSTEM, bytes + 1, MOST);
     conf = world_load();
     assert_int_equal(conf_options(conf)->stream_max_ops, 7);
@@ -98,8 +97,7 @@ static void only_ini_files_of_the_directory(void **state)
     assert_int_equal(conf_options(conf)->seed, 9);
     conf_destroy(conf);
     world_write("/etc/frit/plugins.d/c.ini", "nonsense");
-    world_refuses(FRIT_INVALID,
-                  "%s/etc/frit/plugins.d/c.ini:1: is neither [section] nor key = value");
+    world_refuses(FRIT_INVALID, "%s/etc/frit/plugins.d/c.ini:1: neither [section] nor key = value");
 }
 
 static void relative_paths_start_at_their_file(void **state)

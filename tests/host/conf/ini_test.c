@@ -108,16 +108,16 @@ static void refuses_bad_texts(void **state)
         {"[a]\n" FORTY "0123456789 = v\n", "[a]@1 ",
          "f:2: the key has 50 bytes; at most 49 are allowed"},
         {"k=v\n[a]\n", "", "f:1: a key stands before the first [section]"},
-        {"[a]\nk\n", "[a]@1 ", "f:2: is neither [section] nor key = value"},
-        {"[a]\nk: v\n", "[a]@1 ", "f:2: is neither [section] nor key = value"},
-        {"[a]\nk:l = v\n", "[a]@1 ", "f:2: is neither [section] nor key = value"},
+        {"[a]\nk\n", "[a]@1 ", "f:2: neither [section] nor key = value"},
+        {"[a]\nk: v\n", "[a]@1 ", "f:2: neither [section] nor key = value"},
+        {"[a]\nk:l = v\n", "[a]@1 ", "f:2: neither [section] nor key = value"},
         {"[a]\n= v\n", "[a]@1 ", "f:2: the key before '=' is missing"},
-        {"[a]\nk=\x01\n", "[a]@1 ", "f:2: byte 3 is 0x01, which is no text; remove it"},
-        {"[a]\nk=v\x7f\n", "[a]@1 ", "f:2: byte 4 is 0x7f, which is no text; remove it"},
-        {"[a]\r\r\n", "", "f:1: byte 4 is 0x0d, which is no text; remove it"},
-        {"[a]\n\fk=v\n", "[a]@1 ", "f:2: byte 1 is 0x0c, which is no text; remove it"},
-        {"\xef\xbb\xbf\xef\xbb\xbf[a]\n", "", "f:1: is neither [section] nor key = value"},
-        {"[a]\nbad\nk=v\n", "[a]@1 ", "f:2: is neither [section] nor key = value"},
+        {"[a]\nk=\x01\n", "[a]@1 ", "f:2: byte 3 is 0x01, which is not text; remove it"},
+        {"[a]\nk=v\x7f\n", "[a]@1 ", "f:2: byte 4 is 0x7f, which is not text; remove it"},
+        {"[a]\r\r\n", "", "f:1: byte 4 is 0x0d, which is not text; remove it"},
+        {"[a]\n\fk=v\n", "[a]@1 ", "f:2: byte 1 is 0x0c, which is not text; remove it"},
+        {"\xef\xbb\xbf\xef\xbb\xbf[a]\n", "", "f:1: neither [section] nor key = value"},
+        {"[a]\nbad\nk=v\n", "[a]@1 ", "f:2: neither [section] nor key = value"},
     };
 
     (void)state;
@@ -131,9 +131,9 @@ static void refuses_nul(void **state)
     static const char wide[] = "\xff\xfe[\0a\0]\0";
 
     (void)state;
-    check(value, sizeof(value) - 1, "[a]@1 ", "f:2: byte 4 is 0x00, which is no text; remove it");
-    check(comment, sizeof(comment) - 1, "", "f:1: byte 4 is 0x00, which is no text; remove it");
-    check(wide, sizeof(wide) - 1, "", "f:1: byte 4 is 0x00, which is no text; remove it");
+    check(value, sizeof(value) - 1, "[a]@1 ", "f:2: byte 4 is 0x00, which is not text; remove it");
+    check(comment, sizeof(comment) - 1, "", "f:1: byte 4 is 0x00, which is not text; remove it");
+    check(wide, sizeof(wide) - 1, "", "f:1: byte 4 is 0x00, which is not text; remove it");
 }
 
 static void stops_where_the_sink_fails(void **state)
