@@ -3,7 +3,7 @@
  * as
  * {'descr': '<f4', 'fortran_order': False, 'shape': (500, 64), }.
  *
- * The dict is read by a cursor that never passes the end of the given bytes; keys may stand in any
+ * The cursor that reads the dict never passes the end of the given bytes; keys may come in any
  * order, each exactly once. */
 #include "file/npy.h"
 
@@ -28,7 +28,7 @@ static void skip_blanks(struct npy_cursor *cursor)
         cursor->at++;
 }
 
-/* Takes one character after blanks, if it is next. */
+/* Skips blanks and consumes `wanted` if it is the next character. */
 static bool take(struct npy_cursor *cursor, char wanted)
 {
     skip_blanks(cursor);
@@ -49,7 +49,8 @@ static bool take_word(struct npy_cursor *cursor, const char *word)
     return true;
 }
 
-/* A text in either kind of quotes; none of the keys and types holds an escape. */
+/* Reads a string in single or double quotes; escapes are not supported, since no key or type has
+ * any. */
 static bool take_text(struct npy_cursor *cursor, frit_str *out)
 {
     const char *end;
@@ -64,7 +65,7 @@ static bool take_text(struct npy_cursor *cursor, frit_str *out)
     return true;
 }
 
-/* A text from a file as it may stand in a message. */
+/* Makes text from a file safe for messages. */
 static const char *printable(frit_str text, char out[32])
 {
     size_t length = text.len < 31 ? (size_t)text.len : 31;
@@ -93,8 +94,8 @@ static uint32_t dtype_of_descr(frit_str name)
     return FRIT_NO_DTYPE;
 }
 
-/* What a NumPy type that Frit does not hold is called. */
-static const char *kind_words(frit_str name)
+/* Describes an unsupported NumPy type. */
+static const char *kind_description(frit_str name)
 {
     static const struct {
         char kind;
@@ -138,7 +139,7 @@ static frit_status parse_descr(struct npy_cursor *cursor, struct npy *out, frit_
     out->type.dtype = dtype_of_descr(name);
     if (out->type.dtype == FRIT_NO_DTYPE)
         return fail(err, FRIT_UNSUPPORTED, "element type '%s' (%s) is not supported",
-                    printable(descr, shown), kind_words(name));
+                    printable(descr, shown), kind_description(name));
     if (order == '>' && frit_dtype_bits(out->type.dtype) > 8)
         return fail(err, FRIT_UNSUPPORTED,
                     "element type '%s' is big-endian; save with .astype('<%.*s')",
@@ -192,7 +193,7 @@ static frit_status parse_dims(struct npy_cursor *cursor, struct npy *out, frit_e
     return FRIT_OK;
 }
 
-/* Bytes of the elements; dims of extent 0 do not excuse the others from being sensible. */
+/* Computes the size of the elements; other dims must be valid even if one has extent 0. */
 static frit_status measure(struct npy *out, frit_err *err)
 {
     int64_t bytes = frit_dtype_bits(out->type.dtype) / 8;
@@ -261,7 +262,7 @@ static frit_status parse_dict(struct npy_cursor *cursor, struct npy *out, frit_e
     return FRIT_OK;
 }
 
-/* Finds the dict between magic and elements. */
+/* Locates the dict. */
 static frit_status parse_frame(const unsigned char *head, size_t count, struct npy_cursor *dict,
                                frit_err *err)
 {

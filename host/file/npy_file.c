@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NumPy files on disk: the head is read first and checked against the size of the file, then the
- * elements go straight into memory of their own size. */
+/* NumPy files on disk: the header is checked against the file's size before memory for the elements
+ * is allocated. */
 #include "file/npy.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "base/fail.h"
 
-/* Reads `count` bytes at `offset`; the end of the file before that is a failure. */
+/* Reads `count` bytes at `offset`; an earlier end of the file is a failure. */
 static frit_status read_at(int fd, void *data, size_t count, uint64_t offset, frit_err *err)
 {
     char *at = data;
@@ -56,13 +56,13 @@ static frit_status read_head(int fd, struct npy *out, frit_err *err)
     return status;
 }
 
-/* Copies elements stored with the first dim fastest into row-major order. */
+/* Copies column-major elements to row-major order. */
 static void reorder(const struct op_type *type, const char *from, char *to)
 {
     size_t size = frit_dtype_bits(type->dtype) / 8;
     int64_t count = op_elements(type);
     int64_t stride[FRIT_MAX_RANK], index[FRIT_MAX_RANK] = {0};
-    int64_t place = 0, step = 1;
+    int64_t offset = 0, step = 1;
 
     for (uint32_t i = 0; i < type->rank; i++) {
         stride[i] = step;
@@ -71,19 +71,19 @@ static void reorder(const struct op_type *type, const char *from, char *to)
     for (int64_t n = 0; n < count; n++) {
         uint32_t i = type->rank;
 
-        memcpy(to + (size_t)n * size, from + (size_t)place * size, size);
+        memcpy(to + (size_t)n * size, from + (size_t)offset * size, size);
         while (i-- > 0) {
-            place += stride[i];
+            offset += stride[i];
             if (++index[i] < type->dims[i])
                 break;
-            place -= stride[i] * type->dims[i];
+            offset -= stride[i] * type->dims[i];
             index[i] = 0;
         }
     }
 }
 
-/* Any byte that is not 0 is true to NumPy; Frit's bool is 0 or 1. */
-static void mend_bools(unsigned char *data, uint64_t count)
+/* NumPy treats any byte other than 0 as true; Frit's bools are 0 or 1. */
+static void normalise_bools(unsigned char *data, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         data[i] = data[i] != 0;
@@ -91,14 +91,14 @@ static void mend_bools(unsigned char *data, uint64_t count)
 
 static frit_status read_data(int fd, const struct npy *npy, void **out, frit_err *err)
 {
-    bool turn = npy->fortran && npy->type.rank > 1;
+    bool column_major = npy->fortran && npy->type.rank > 1;
     char *data = malloc(npy->bytes + 1);
     frit_status status;
 
     if (!data)
         return fail_memory(err, npy->bytes);
     status = read_at(fd, data, npy->bytes, npy->offset, err);
-    if (!status && turn) {
+    if (!status && column_major) {
         char *dense = malloc(npy->bytes + 1);
 
         if (dense) {
@@ -114,12 +114,12 @@ static frit_status read_data(int fd, const struct npy *npy, void **out, frit_err
         return status;
     }
     if (npy->type.dtype == FRIT_BOOL)
-        mend_bools((unsigned char *)data, npy->bytes);
+        normalise_bools((unsigned char *)data, npy->bytes);
     *out = data;
     return FRIT_OK;
 }
 
-/* `data` NULL: only the type. */
+/* `data` may be NULL: reads only the type. */
 static frit_status read_file(const char *path, struct op_type *type, void **data, frit_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block before fstat */
@@ -166,15 +166,15 @@ static bool write_all(int fd, const char *data, size_t count)
     return true;
 }
 
-/* A new file beside `path`; its malloc'd name in *name. */
+/* Creates a temporary file in the folder of `path`; *name is its name, to be freed. */
 static int create_beside(const char *path, char **name)
 {
-    size_t room = strlen(path) + 32;
+    size_t capacity = strlen(path) + 32;
     int fd = -1;
 
-    *name = malloc(room);
+    *name = malloc(capacity);
     for (int i = 0; *name && fd < 0 && i < 1000; i++) {
-        snprintf(*name, room, "%s.%ld-%d.tmp", path, (long)getpid(), i);
+        snprintf(*name, capacity, "%s.%ld-%d.tmp", path, (long)getpid(), i);
         fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST)
             break;
