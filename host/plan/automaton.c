@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node is one cache line and has its first child at hand, which is the only one on most ways; the
- * others are in a table.  A node is filled before it is published and never changes but by answers,
- * each written once, and by children.
+/* A node is one cache line and points to its first child, on most paths the only one; further
+ * children are in a table.  A node is filled before it is published; afterwards only answers, each
+ * once, and children are added.
  *
- * Generations are counted under the lock and freed by automaton_reap alone, because freeing a plan
- * calls plugins.
- * A walker holds its generation and the one before, so a node's `twin` is there as long as a walker
- * stands in the node's generation, and nobody else looks at it. */
+ * Generations are counted under the lock and freed only by automaton_reap, because freeing a plan
+ * calls plugins.  A walker references its generation and the previous one, so a node's `twin`,
+ * which only walkers in the node's generation access, stays valid. */
 #include "plan/automaton.h"
 
 #include <pthread.h>
@@ -20,10 +19,10 @@
 
 enum { SLAB_NODES = 32, NODE_ALIGN = 64 };
 
-/* In the place of a plan. */
+/* Value of `lazy`: wait for more ops. */
 #define GO_ON ((uintptr_t)1)
 
-/* What few nodes have. */
+/* Fields that few nodes need. */
 struct node_more {
     _Atomic(struct plan *) sync;
     struct table children; /* all but the first */
@@ -31,20 +30,20 @@ struct node_more {
 
 struct automaton_node {
     struct op_key key;
-    _Atomic(struct automaton_node *) child; /* the first that was made */
-    _Atomic(uintptr_t) lazy;                /* 0, GO_ON or the plan */
+    _Atomic(struct automaton_node *) child; /* the child that was added first */
+    _Atomic(uintptr_t) lazy;                /* 0 (unknown), GO_ON or the plan */
     _Atomic(struct node_more *) more;       /* or NULL */
     struct node_origin *origin;
 };
 _Static_assert(sizeof(struct automaton_node) == NODE_ALIGN, "one cache line");
 
-/* What only growth and visits look at. */
+/* Fields that only growth and visits access. */
 struct node_origin {
     struct automaton_node *parent; /* NULL: the root */
-    struct automaton_node *twin;   /* the same path in the generation before, or NULL */
-    struct automaton_node *newer;  /* the next in the list of new answers */
-    bool is_new;                   /* in that list */
-    uint64_t visit;                /* the last one that came here, and its mark */
+    struct automaton_node *twin;   /* the same path in the previous generation, or NULL */
+    struct automaton_node *newer;  /* next in the list of nodes with answers not taken */
+    bool is_new;                   /* it is in that list */
+    uint64_t visit;                /* number of the last visit, and its mark */
     int64_t mark;
 };
 
@@ -56,14 +55,15 @@ struct node_slab {
 };
 
 struct automaton_generation {
-    struct automaton_generation *before; /* valid while a walker stands here or this is current */
+    struct automaton_generation
+        *before; /* valid while a walker is here or this is the current generation */
     struct automaton_node *root;
     struct node_slab *slab; /* newest */
     struct automaton_node *oldest_new, *newest_new;
     struct arena arena;
     struct intern intern;
     uint64_t serial;
-    uint64_t refs; /* walkers here, walkers in the one after, and the automaton */
+    uint64_t refs; /* walkers here and in the next generation, and the automaton */
     uint64_t nodes, plans, bytes;
     struct automaton_generation *next_gone;
 };
@@ -74,7 +74,7 @@ struct automaton {
     _Atomic(struct automaton_generation *) current;
     uint64_t store_bytes;
     uint64_t generations;
-    uint64_t visits; /* of the one that visits */
+    uint64_t visits; /* number of the current visit */
     uint32_t last_id;
 };
 
@@ -173,7 +173,7 @@ static struct plan *sync_of(const struct automaton_node *node)
     return more ? atomic_load_explicit(&more->sync, memory_order_acquire) : NULL;
 }
 
-/* Counts a plan that the generation now holds. */
+/* References a plan and counts it in the generation. */
 static void hold_plan(struct automaton_generation *generation, struct plan *plan)
 {
     plan_ref(plan);
@@ -195,13 +195,13 @@ static void put_sync(struct automaton_generation *generation, struct automaton_n
     struct node_more *more = node_more(generation, node);
 
     if (!more)
-        return; /* it stays unknown */
+        return; /* the answer stays unknown */
     hold_plan(generation, plan);
     atomic_store_explicit(&more->sync, plan, memory_order_release);
 }
 
-/* Under the lock: the node has an answer that was not taken yet. */
-static void note_new(struct automaton_generation *generation, struct automaton_node *node)
+/* Adds the node to the list of nodes with answers not taken.  Requires the lock. */
+static void list_as_new(struct automaton_generation *generation, struct automaton_node *node)
 {
     if (node->origin->is_new)
         return;
@@ -227,7 +227,7 @@ static struct automaton_generation *generation_create(struct automaton_generatio
         free(generation);
         return NULL;
     }
-    generation->nodes = 0; /* the root is none */
+    generation->nodes = 0; /* the root is not counted */
     generation->refs = 1;
     generation->before = before;
     if (before)
@@ -253,7 +253,7 @@ static void generation_free(struct automaton_generation *generation)
     free(generation);
 }
 
-/* Under the lock. */
+/* Requires the lock. */
 static void drop_ref(struct automaton *automaton, struct automaton_generation *generation)
 {
     if (!generation || --generation->refs > 0)
@@ -267,9 +267,10 @@ static uint64_t generation_bytes(const struct automaton_generation *generation)
     return generation ? generation->bytes + generation->intern.bytes : 0;
 }
 
-/* Under the lock, after the generation grew: begins the next one if it is time.  Without memory for
- * that the current one goes on. */
-static void turn_over(struct automaton *automaton, struct automaton_generation *grown)
+/* Begins the next generation if this one is full.  If memory is missing the current one continues.
+ * Requires the lock. */
+static void begin_generation_if_full(struct automaton *automaton,
+                                     struct automaton_generation *grown)
 {
     struct automaton_generation *current = newest(automaton), *next;
 
@@ -401,7 +402,7 @@ void walker_restart(struct walker *walker)
     walker->depth = 0;
 }
 
-/* Under the lock. */
+/* Requires the lock. */
 static struct automaton_node *make_child(struct automaton_generation *generation,
                                          struct automaton_node *node, const struct op_key *key)
 {
@@ -426,7 +427,7 @@ static struct automaton_node *make_child(struct automaton_generation *generation
     more = node_more(generation, node);
     if (!more ||
         !table_add(&more->children, &generation->arena, hash_key(key), child, &generation->bytes))
-        return NULL; /* the child is lost until its generation ends */
+        return NULL; /* the child's memory is unused until the generation ends */
     return child;
 }
 
@@ -439,7 +440,7 @@ static struct automaton_node *grow(struct walker *walker, const struct op_key *k
     child = find_child(walker->node, key);
     if (!child) {
         child = make_child(walker->generation, walker->node, key);
-        turn_over(automaton, walker->generation);
+        begin_generation_if_full(automaton, walker->generation);
     }
     pthread_mutex_unlock(&automaton->lock);
     return child;
@@ -478,9 +479,9 @@ void walker_set_lazy(struct walker *walker, struct plan *plan)
     pthread_mutex_lock(&walker->automaton->lock);
     if (!lazy_of(walker->node)) {
         put_lazy(walker->generation, walker->node, plan ? (uintptr_t)plan : GO_ON);
-        note_new(walker->generation, walker->node);
+        list_as_new(walker->generation, walker->node);
     }
-    turn_over(walker->automaton, walker->generation);
+    begin_generation_if_full(walker->automaton, walker->generation);
     pthread_mutex_unlock(&walker->automaton->lock);
 }
 
@@ -491,15 +492,15 @@ void walker_set_sync(struct walker *walker, struct plan *plan)
     pthread_mutex_lock(&walker->automaton->lock);
     if (!sync_of(walker->node)) {
         put_sync(walker->generation, walker->node, plan);
-        note_new(walker->generation, walker->node);
+        list_as_new(walker->generation, walker->node);
     }
-    turn_over(walker->automaton, walker->generation);
+    begin_generation_if_full(walker->automaton, walker->generation);
     pthread_mutex_unlock(&walker->automaton->lock);
 }
 
 /* ---- interned bytes ---- */
 
-/* Under the lock. */
+/* Requires the lock. */
 static uint32_t intern_here(struct walker *walker, const void *bytes, size_t n_bytes)
 {
     struct automaton_generation *generation = walker->generation;
@@ -525,7 +526,7 @@ uint32_t walker_intern(struct walker *walker, const void *bytes, size_t n_bytes)
         return entry->id;
     pthread_mutex_lock(&walker->automaton->lock);
     id = intern_here(walker, bytes, n_bytes);
-    turn_over(walker->automaton, walker->generation);
+    begin_generation_if_full(walker->automaton, walker->generation);
     pthread_mutex_unlock(&walker->automaton->lock);
     return id;
 }
@@ -551,7 +552,7 @@ static bool list_add(struct automaton_list *list, struct automaton_node *node)
     return true;
 }
 
-/* In the order of their making, so that no node stands before one on its way. */
+/* In order of creation, so that ancestors precede their descendants. */
 static bool list_all(struct automaton_list *list, const struct automaton_generation *generation)
 {
     for (const struct node_slab *slab = generation->slab; slab; slab = slab->older) {
@@ -582,7 +583,7 @@ static bool list_new(struct automaton_list *list, const struct automaton_generat
     return true;
 }
 
-static void forget_new(struct automaton_generation *generation)
+static void clear_new(struct automaton_generation *generation)
 {
     struct automaton_node *node = generation ? generation->oldest_new : NULL;
 
@@ -592,7 +593,7 @@ static void forget_new(struct automaton_generation *generation)
         generation->oldest_new = generation->newest_new = NULL;
 }
 
-/* Under the lock. */
+/* Requires the lock. */
 static bool fill_list(const struct walker *walker, enum automaton_part part,
                       struct automaton_list *list)
 {
@@ -615,8 +616,8 @@ frit_status automaton_take(const struct walker *walker, enum automaton_part part
     pthread_mutex_lock(&walker->automaton->lock);
     filled = fill_list(walker, part, out);
     if (filled) {
-        forget_new(walker->generation->before);
-        forget_new(walker->generation);
+        clear_new(walker->generation->before);
+        clear_new(walker->generation);
     }
     pthread_mutex_unlock(&walker->automaton->lock);
     if (filled)
@@ -631,7 +632,7 @@ void automaton_put_back(const struct walker *walker, const struct automaton_list
 
     pthread_mutex_lock(&walker->automaton->lock);
     for (uint32_t i = 0; i < list->count; i++)
-        note_new(i < list->n_before ? here->before : here, list->nodes[i]);
+        list_as_new(i < list->n_before ? here->before : here, list->nodes[i]);
     pthread_mutex_unlock(&walker->automaton->lock);
 }
 
@@ -648,8 +649,8 @@ struct visit {
     struct automaton_list way;
 };
 
-static frit_status show(const struct visit *v, struct automaton_node *node, bool answers,
-                        frit_err *err)
+static frit_status visit_node(const struct visit *v, struct automaton_node *node, bool answers,
+                              frit_err *err)
 {
     struct node_origin *origin = node->origin;
     uintptr_t lazy = answers ? lazy_of(node) : 0;
@@ -670,8 +671,8 @@ static frit_status show(const struct visit *v, struct automaton_node *node, bool
         err);
 }
 
-/* The node, and before it what of the way to it this visit has not shown. */
-static frit_status show_way(struct visit *v, struct automaton_node *node, frit_err *err)
+/* Visits the node's ancestors that this visit has not visited yet, then the node. */
+static frit_status visit_path(struct visit *v, struct automaton_node *node, frit_err *err)
 {
     struct automaton_node *up = node->origin->parent;
 
@@ -681,8 +682,8 @@ static frit_status show_way(struct visit *v, struct automaton_node *node, frit_e
             return fail_memory(err, v->way.count * sizeof(up));
     }
     while (v->way.count)
-        TRY(show(v, v->way.nodes[--v->way.count], false, err));
-    return show(v, node, true, err);
+        TRY(visit_node(v, v->way.nodes[--v->way.count], false, err));
+    return visit_node(v, node, true, err);
 }
 
 frit_status automaton_visit(const struct walker *walker, const struct automaton_list *list,
@@ -695,7 +696,7 @@ frit_status automaton_visit(const struct walker *walker, const struct automaton_
     v.serial = ++walker->automaton->visits;
     pthread_mutex_unlock(&walker->automaton->lock);
     for (uint32_t i = 0; i < list->count && !st; i++)
-        st = show_way(&v, list->nodes[i], err);
+        st = visit_path(&v, list->nodes[i], err);
     automaton_list_fini(&v.way);
     return st;
 }

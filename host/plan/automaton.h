@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plans of one device that are known: a trie over exact op keys whose nodes remember what the
- * search says after exactly these ops.
+/* The known plans of one device: a trie over exact op keys, whose nodes store the search's answers
+ * for the ops on the path from the root.
  *
- * A key is 256 bits and exact; what does not fit is interned and its number is part of the key.  A
- * node has two answers.  `lazy`: nothing known, go on, or run a plan over the first plan->n_calls
- * ops.  `sync`: the plan over all ops, or nothing known.  Answers are set once.
+ * A key has 256 bits and is exact: parts that do not fit are interned, and the key contains their
+ * number.  A node has two answers.  `lazy`: unknown, wait for more ops, or run a plan over the
+ * first plan->n_calls ops.  `sync`: the plan over all ops, or unknown.  Each answer is set once.
  *
- * Two generations, each with its nodes, answers and interned bytes: when the current one passes
- * half of `store_bytes`, a new one begins.  A node that is made in it takes the answers that the
- * same path has in the one before, and interned bytes keep their number, so what is still used
- * moves over.  A generation is gone when it is neither of the two newest and no walker needs it.
+ * Nodes, answers and interned bytes belong to a generation.  When the current generation exceeds
+ * half of `store_bytes`, a new one begins.  A new node takes over the answers of the same path in
+ * the previous generation, and interned bytes keep their number, so that everything in use moves to
+ * the new generation.  Only the two newest generations and those that walkers use are kept.
  *
- * Threads: any number of walkers, each used by one thread at a time; a step to a node that is
- * there, a restart and a question take no lock and write no shared memory, but for a restart that
- * changes the generation.  Growth takes the automaton's lock. */
+ * Any number of threads may use walkers, each walker one thread at a time.  Steps to existing
+ * nodes, restarts and queries take no lock and write no shared memory, except restarts that change
+ * the generation.  Adding nodes or answers takes the automaton's lock. */
 #ifndef PLAN_AUTOMATON_H
 #define PLAN_AUTOMATON_H
 
@@ -27,89 +27,90 @@ struct automaton;
 struct automaton_node;
 
 frit_status automaton_create(uint64_t store_bytes, struct automaton **out, frit_err *err);
-void automaton_destroy(struct automaton *automaton); /* no walker is left; NULL does nothing */
+void automaton_destroy(struct automaton *automaton); /* no walker may be left; NULL does nothing */
 
-/* Whether generations are gone, and frees these: their programs end, so no lock is held. */
+/* Whether there are unused generations; and frees them.  Freeing destroys programs, so the caller
+ * must hold no lock. */
 bool automaton_has_gone(struct automaton *automaton);
 void automaton_reap(struct automaton *automaton);
 
 struct automaton_stats {
-    uint64_t nodes, plans, bytes; /* of the two newest generations; a plan counts per node */
-    uint64_t generations;         /* begun */
+    uint64_t nodes, plans, bytes; /* of the two newest generations; a plan counts once per node */
+    uint64_t generations;         /* begun so far */
     uint64_t store_bytes;         /* as created */
 };
 void automaton_stats(struct automaton *automaton, struct automaton_stats *out);
 
-/* A place in the trie.  All zero: not begun. */
+/* A position in the trie.  All zeros: not initialised. */
 struct walker {
     struct automaton *automaton;
-    struct automaton_generation *generation; /* kept alive by this walker, as is the one before */
-    struct automaton_node *node;             /* NULL: off the trie for want of memory */
-    uint64_t serial; /* of the generation: never that of another one of this automaton */
-    uint32_t depth;  /* ops since the root */
+    struct automaton_generation *generation; /* referenced by this walker, like the previous one */
+    struct automaton_node *node;             /* NULL: a node could not be allocated */
+    uint64_t serial;                         /* of the generation; unique in the automaton */
+    uint32_t depth;                          /* number of ops since the root */
 };
 
-/* At the root of the newest generation. */
+/* Starts at the root of the newest generation. */
 void walker_init(struct walker *walker, struct automaton *automaton);
 void walker_fini(struct walker *walker);
-/* Back to the root, of the newest generation. */
+/* Returns to the root of the newest generation. */
 void walker_restart(struct walker *walker);
-/* One op further; makes the node where there is none. */
+/* Advances by one op; adds the node if it does not exist. */
 void walker_step(struct walker *walker, const struct op_key *key);
 
-/* The number of a byte string, from 1: never that of other bytes as long as the automaton lives,
- * and the same for the same bytes as long as they are asked for in each generation.  0 without
- * memory. */
+/* Returns the number (>= 1) of a byte string, 0 without memory.  A number is never reused for other
+ * bytes; equal bytes keep their number while they are interned in each generation. */
 uint32_t walker_intern(struct walker *walker, const void *bytes, size_t n_bytes);
-/* The bytes of a number, as long as the walker stays in this generation; NULL if they are gone. */
+/* The bytes of a number, valid while the walker stays in this generation; NULL if they were
+ * dropped. */
 const void *walker_interned(const struct walker *walker, uint32_t id, size_t *n_bytes);
 
 enum lazy_kind { LAZY_UNKNOWN, LAZY_GO_ON, LAZY_RUN };
 
-/* What is known here.  The plan lives as long as the walker stays in this generation. */
+/* Returns the answers at this node.  Plans live while the walker stays in this generation. */
 enum lazy_kind walker_lazy(const struct walker *walker, struct plan **plan);
 struct plan *walker_sync(const struct walker *walker);
-/* Stores an answer; the first one stays.  `plan` NULL: go on.  The node takes a reference. */
+/* Sets an answer unless it is set.  `plan` NULL: wait for more ops.  The node takes a reference. */
 void walker_set_lazy(struct walker *walker, struct plan *plan);
 void walker_set_sync(struct walker *walker, struct plan *plan);
 
-/* ---- for who saves ---- */
+/* ---- saving ---- */
 
-/* Nodes with answers, as long as the walker that they were taken with stays in its generation. */
+/* Nodes with answers, valid while the walker stays in the generation in which they were taken. */
 struct automaton_list {
     struct automaton_node **nodes;
     uint32_t count, capacity;
-    uint32_t n_before; /* the first ones are of the generation before */
+    uint32_t n_before; /* how many of them, the first, are of the previous generation */
 };
 
 enum automaton_part {
-    AUTOMATON_ALL, /* of the walker's generation */
-    AUTOMATON_NEW  /* of it and the one before: those with answers that were never taken */
+    AUTOMATON_ALL, /* all nodes of the walker's generation */
+    AUTOMATON_NEW  /* nodes of it and the previous one with answers that were not taken yet */
 };
 
-/* Takes a list out; new answers are none any more. */
+/* Returns a list of nodes and marks their answers as taken. */
 frit_status automaton_take(const struct walker *walker, enum automaton_part part,
                            struct automaton_list *out, frit_err *err);
-/* They are new again. */
+/* Marks the answers as not taken again. */
 void automaton_put_back(const struct walker *walker, const struct automaton_list *list);
 void automaton_list_fini(struct automaton_list *list);
 
-/* A node as automaton_visit shows it, valid for the call. */
+/* A node passed to a visitor, valid during the call. */
 struct automaton_place {
     const struct op_key *key;
     enum lazy_kind lazy;
     struct plan *plan; /* LAZY_RUN */
     struct plan *sync; /* or NULL */
-    int64_t parent;    /* what the visitor left at the node's parent; 0: that is the root */
-    int64_t *mark;     /* the visitor's, for the nodes below: 0 when the node is shown first */
+    int64_t parent;    /* the mark that the visitor set at the parent; 0: the parent is the root */
+    int64_t *mark;     /* set by the visitor for the node's children; initially 0 */
 };
 
 /* A status other than FRIT_OK ends the visit. */
 typedef frit_status (*automaton_visitor)(void *ctx, const struct automaton_place *place,
                                          frit_err *err);
 
-/* Shows each node of the list with its answers, and before it, without answers, those on the way
- * from the root that were not shown yet.  One visit at a time. */
+/* Visits each node of the list with its answers, after those of its ancestors that were not visited
+ * yet, without answers.  One visit at a time. */
 frit_status automaton_visit(const struct walker *walker, const struct automaton_list *list,
                             automaton_visitor visitor, void *ctx, frit_err *err);
 

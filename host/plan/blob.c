@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layout, in units of 32 bits unless said otherwise:
- *   version, calls, values, ops, programs, steps;
- *   per op: row (FRIT_OP_CUSTOM for a custom op), rev, operands in, operands out, deaths, bytes of
- *   the record; of a custom op its name's bytes and the name; operands: kind, element type, value,
- *   rank, quant, extents; deaths; the record;
- *   per program: version of the fuser, bytes of plugin id, of fuser name and of state (64 bits);
- *   then these;
- *   per step: program (0: none, 1: the first), score, end, ops; their numbers.
- * Then the 64-bit digest of all that.  Nothing is aligned.  A reader that runs off the end reads
- * zeros and knows it, so that it is asked once per list. */
+/* Layout, in 32-bit words if nothing else is said:
+ *   version, numbers of calls, values, ops, programs, steps;
+ *   per op: op number (FRIT_OP_CUSTOM for a custom op), rev, number of inputs, outputs and deaths,
+ * bytes of the attribute record; for a custom op the length of its name, and the name; operands:
+ * kind, dtype, value, rank, quant, extents; deaths; the record; per program: version of the fuser,
+ * lengths of plugin id, of fuser name and of state (64 bits); then these bytes; per step: program
+ * (0: none, 1: the first), score, end, number of ops; the ops' numbers. The 64-bit digest of all
+ * preceding bytes follows.  Nothing is aligned.  Reading beyond the end returns zeros and sets a
+ * flag, which is checked once per list. */
 #include "plan/blob.h"
 
 #include <stdlib.h>
@@ -22,9 +21,9 @@
 enum {
     BLOB_VERSION = 1,
     OPERAND_WORDS = 5,
-    MOST_VALUES = 1 << 20, /* what a segment can have is far below */
-    MOST_STATE = 64 << 20, /* bytes of a program */
-    MOST_RECORD = 1 << 12  /* bytes of an attribute record */
+    MAX_VALUES = 1 << 20, /* far more than a segment can have */
+    MAX_STATE = 64 << 20, /* bytes of a program's state */
+    MAX_RECORD = 1 << 12  /* bytes of an attribute record */
 };
 
 /* ---- writing ---- */
@@ -70,7 +69,7 @@ static frit_status put_op(struct str *out, const frit_op_desc *op, frit_err *err
     return FRIT_OK;
 }
 
-/* The state of a program; `bytes` is the caller's to free. */
+/* Returns the state of a program; the caller frees `bytes`. */
 static frit_status get_state(const frit_program *program, void **bytes, uint64_t *n_bytes,
                              frit_err *err)
 {
@@ -89,7 +88,7 @@ static frit_status get_state(const frit_program *program, void **bytes, uint64_t
             return fail_from(err, status, "to_state");
         if (*n_bytes <= room)
             return FRIT_OK;
-        if (i == 1 || *n_bytes > MOST_STATE)
+        if (i == 1 || *n_bytes > MAX_STATE)
             break;
         room = *n_bytes;
         *bytes = malloc(room);
@@ -125,7 +124,7 @@ static frit_status put_program(struct str *out, const struct program *program,
     return status;
 }
 
-/* Whether no earlier step has the program of this one. */
+/* Whether no earlier step has the step's program. */
 static bool first_of_program(const struct plan *plan, uint32_t step)
 {
     const struct program *program = plan->steps[step].program;
@@ -137,7 +136,7 @@ static bool first_of_program(const struct plan *plan, uint32_t step)
     return program != NULL;
 }
 
-/* 0: none; else counted over the steps that have one first. */
+/* The program's number in order of first use; 0: none. */
 static uint32_t program_number(const struct plan *plan, const struct program *program)
 {
     uint32_t number = 0;
@@ -167,7 +166,7 @@ frit_status blob_write(const struct plan *plan, const struct store_context *cont
     uint64_t digest;
 
     if (plan->passing)
-        return fail(err, FRIT_UNSUPPORTED, "a fuser failed when it was made");
+        return fail(err, FRIT_UNSUPPORTED, "a fuser failed while the plan was made");
     for (uint32_t i = 0; i < plan->n_steps; i++)
         n_programs += first_of_program(plan, i);
     put(out, BLOB_VERSION);
@@ -193,18 +192,18 @@ frit_status blob_write(const struct plan *plan, const struct store_context *cont
 
 /* ---- reading ---- */
 
-/* A saved program: made of the ops of the first step that has it. */
+/* A saved program, which is created for the first step that has it. */
 struct saved {
     const struct store_fuser *fuser;
     const void *bytes;
     uint64_t n_bytes;
-    struct program *program; /* NULL: not made yet */
+    struct program *program; /* NULL: not created yet */
 };
 
 struct blob_reader {
     const unsigned char *at;
     size_t left;
-    bool short_of; /* ran off the end */
+    bool truncated; /* tried to read beyond the end */
     const struct store_context *context;
     struct relative relative;
     struct saved *saved;
@@ -212,13 +211,13 @@ struct blob_reader {
     uint32_t n_programs, n_blocks;
 };
 
-/* NULL: not so many are left. */
+/* Returns NULL if fewer bytes are left. */
 static const void *get_bytes(struct blob_reader *reader, uint64_t count)
 {
     const unsigned char *bytes = reader->at;
 
     if (count > reader->left) {
-        reader->short_of = true;
+        reader->truncated = true;
         return NULL;
     }
     reader->at += count;
@@ -242,7 +241,7 @@ static uint32_t get(struct blob_reader *reader)
     return word;
 }
 
-static frit_status refuse(frit_err *err, const char *what)
+static frit_status reject(frit_err *err, const char *what)
 {
     return fail(err, FRIT_INCOMPATIBLE, "not a saved plan: %s", what);
 }
@@ -260,12 +259,12 @@ static bool get_operand(struct blob_reader *reader, frit_operand *out)
     get_into(reader, out->extent, out->rank * sizeof(out->extent[0]));
     if (out->kind == FRIT_OPERAND_SCALAR)
         relative->n_scalars++;
-    return !reader->short_of &&
+    return !reader->truncated &&
            (out->kind != FRIT_OPERAND_TENSOR || out->value < relative->n_values);
 }
 
-/* Lists in a record must lie in it: whoever prints one trusts its count. */
-static bool sound_record(const frit_record_info *record, const unsigned char *bytes)
+/* Checks the counts of lists in a record, since readers trust them. */
+static bool is_valid_record(const frit_record_info *record, const unsigned char *bytes)
 {
     uint64_t size;
 
@@ -283,7 +282,8 @@ static bool sound_record(const frit_record_info *record, const unsigned char *by
     return size == record->size;
 }
 
-/* The row that a saved number and what follows it mean in this process; NULL: none. */
+/* Reads the op kind that a saved op number, and the name of a custom op, stand for in this process;
+ * NULL: unknown. */
 static const frit_op_info *get_row(struct blob_reader *reader, uint32_t id)
 {
     uint32_t length;
@@ -315,13 +315,13 @@ static frit_status get_op(struct blob_reader *reader, frit_op_desc *op, frit_err
     n_bytes = get(reader);
     row = get_row(reader, op->id);
     record = row ? op_record(row) : NULL;
-    if (!record || row->rev != op->rev || n_bytes != record->size || n_bytes > MOST_RECORD)
-        return refuse(err, "an op that is not known");
+    if (!record || row->rev != op->rev || n_bytes != record->size || n_bytes > MAX_RECORD)
+        return reject(err, "an unknown op");
     op->id = row->id;
     op->name = custom_name(row->id);
     if (op->n_in > reader->left / (OPERAND_WORDS * sizeof(uint32_t)) ||
         op->n_out > FRIT_OP_MAX_OUT || op->n_dead > reader->left / sizeof(uint32_t))
-        return refuse(err, "it ends too early");
+        return reject(err, "truncated");
     op->n_extra = row->traits & FRIT_OP_SEEDED ? 2 : 0;
     operands = arena_array(arena, (size_t)op->n_in + op->n_out + 1, sizeof(*operands));
     dead = arena_array(arena, (size_t)op->n_dead + 1, sizeof(*dead));
@@ -330,12 +330,12 @@ static frit_status get_op(struct blob_reader *reader, frit_op_desc *op, frit_err
         return fail_memory(err, n_bytes);
     for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
         if (!get_operand(reader, &operands[i]))
-            return refuse(err, "an operand that cannot be");
+            return reject(err, "an invalid operand");
     }
     get_into(reader, dead, op->n_dead * sizeof(*dead));
     get_into(reader, attrs, n_bytes);
-    if (reader->short_of || !sound_record(record, attrs))
-        return refuse(err, "attributes that cannot be");
+    if (reader->truncated || !is_valid_record(record, attrs))
+        return reject(err, "invalid attributes");
     op->in = operands;
     op->out = operands + op->n_in;
     op->dead = dead;
@@ -349,7 +349,7 @@ static frit_status get_ops(struct blob_reader *reader, uint32_t n_ops, frit_err 
     struct relative *relative = &reader->relative;
 
     if (!n_ops || n_ops > reader->left)
-        return refuse(err, "it ends too early");
+        return reject(err, "truncated");
     relative->ops = calloc(n_ops, sizeof(*relative->ops));
     if (!relative->ops)
         return fail_memory(err, n_ops * sizeof(*relative->ops));
@@ -373,7 +373,7 @@ static const struct store_fuser *find_fuser(const struct store_context *context,
     return NULL;
 }
 
-static bool sound_program(const frit_program *program)
+static bool is_valid_program(const frit_program *program)
 {
     const frit_program_table *table = program->table;
 
@@ -390,8 +390,8 @@ static frit_status get_saved(struct blob_reader *reader, struct saved *out, frit
     plugin = (frit_str){get_bytes(reader, n_plugin), n_plugin};
     name = (frit_str){get_bytes(reader, n_name), n_name};
     out->bytes = get_bytes(reader, out->n_bytes);
-    if (reader->short_of)
-        return refuse(err, "a program ends too early");
+    if (reader->truncated)
+        return reject(err, "a truncated program");
     out->fuser = find_fuser(reader->context, plugin, name, version);
     if (!out->fuser || !out->fuser->table->from_state)
         return fail(err, FRIT_INCOMPATIBLE, "fuser %.*s version %u is not there",
@@ -402,15 +402,15 @@ static frit_status get_saved(struct blob_reader *reader, struct saved *out, frit
 static frit_status check_made(const frit_program *program, const struct store_fuser *fuser,
                               frit_err *err)
 {
-    if (!sound_program(program))
-        return refuse(err, "from_state made no program");
+    if (!is_valid_program(program))
+        return reject(err, "from_state made no program");
     if (program_runs(program, fuser->device))
         return FRIT_OK;
     program->table->destroy(program->self);
-    return refuse(err, "a program of another plugin than the driver's has no record");
+    return reject(err, "a program of another plugin than the driver's has no record");
 }
 
-/* Makes a program of a step's ops. */
+/* Creates the program of a step's ops. */
 static frit_status make_program(struct blob_reader *reader, const struct plan_block *block,
                                 struct saved *saved, frit_err *err)
 {
@@ -422,7 +422,7 @@ static frit_status make_program(struct blob_reader *reader, const struct plan_bl
         return fail_memory(err, block->n_ops * sizeof(*ops));
     for (uint32_t i = 0; i < block->n_ops; i++) {
         if (block->ops[i] >= reader->relative.n_ops)
-            return refuse(err, "a step of ops that are not there");
+            return reject(err, "a step with ops that do not exist");
         ops[i] = reader->relative.ops[block->ops[i]];
     }
     TRY(fail_from(err,
@@ -447,7 +447,7 @@ static frit_status get_step(struct blob_reader *reader, struct plan_block *block
     block->n_ops = get(reader);
     if (program > reader->n_programs || (uint32_t)block->end >= PLAN_ENDS || !block->n_ops ||
         block->n_ops > reader->left / sizeof(*ops))
-        return refuse(err, "a step that cannot be");
+        return reject(err, "an invalid step");
     ops = arena_array(&reader->relative.arena, block->n_ops, sizeof(*ops));
     if (!ops)
         return fail_memory(err, block->n_ops * sizeof(*ops));
@@ -466,9 +466,9 @@ static frit_status get_plan(struct blob_reader *reader, struct plan **out, frit_
     uint32_t version = get(reader), n_calls = get(reader), n_values = get(reader);
     uint32_t n_ops = get(reader), n_programs = get(reader), n_steps = get(reader);
 
-    if (version != BLOB_VERSION || !n_calls || n_values > MOST_VALUES ||
-        n_programs > reader->left || n_steps > reader->left)
-        return refuse(err, "its head cannot be");
+    if (version != BLOB_VERSION || !n_calls || n_values > MAX_VALUES || n_programs > reader->left ||
+        n_steps > reader->left)
+        return reject(err, "an invalid header");
     reader->relative.n_values = n_values;
     TRY(get_ops(reader, n_ops, err));
     reader->saved = calloc((size_t)n_programs + 1, sizeof(*reader->saved));
@@ -481,14 +481,14 @@ static frit_status get_plan(struct blob_reader *reader, struct plan **out, frit_
         TRY(get_step(reader, &reader->blocks[reader->n_blocks], err));
         reader->n_blocks++;
     }
-    if (reader->short_of || reader->left)
-        return refuse(err, "its end is elsewhere");
+    if (reader->truncated || reader->left)
+        return reject(err, "bytes after its end");
     TRY(plan_create(&reader->relative, n_calls, reader->blocks, n_steps, out, err));
     if ((*out)->n_ops == n_ops)
         return FRIT_OK;
     plan_unref(*out);
     *out = NULL;
-    return refuse(err, "its steps leave ops out");
+    return reject(err, "its steps do not cover all ops");
 }
 
 frit_status blob_read(const void *bytes, size_t n_bytes, const struct store_context *context,
@@ -500,11 +500,11 @@ frit_status blob_read(const void *bytes, size_t n_bytes, const struct store_cont
 
     *out = NULL;
     if (n_bytes < sizeof(digest))
-        return refuse(err, "it ends too early");
+        return reject(err, "truncated");
     reader.left = n_bytes - sizeof(digest);
     memcpy(&digest, reader.at + reader.left, sizeof(digest));
     if (digest != XXH3_64bits(bytes, reader.left))
-        return refuse(err, "its digest is another's");
+        return reject(err, "a wrong digest");
     status = get_plan(&reader, out, err);
     for (uint32_t i = 0; i < reader.n_programs; i++)
         program_unref(reader.saved[i].program);

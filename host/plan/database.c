@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schema is compared word for word before a row is read, so that no view, trigger or virtual
- * table of somebody else's making runs here.  Each row has a digest over its other columns.
+/* The schema must match exactly before a row is read, so that no foreign view, trigger or virtual
+ * table is executed.  Each row has a digest over its other columns.
  *
- * The first failure of SQLite is remembered, and every later call does nothing: the caller looks
- * once, when it closes. */
+ * After the first SQLite failure every later call does nothing; the caller checks once, when it
+ * commits or closes. */
 #include "plan/database.h"
 
 #include <errno.h>
@@ -24,10 +24,10 @@
 enum {
     APPLICATION = 0x46524954, /* "FRIT" */
     SCHEMA = 2,
-    ROW_BYTES = 64, /* what a row takes beside its texts, about */
+    ROW_BYTES = 64, /* approximate size of a row without its blobs */
     DAY_S = 86400,
-    UNUSED_DAYS = 90,   /* then nobody comes back for a namespace */
-    READ_WAIT_MS = 200, /* a program waits for its start */
+    UNUSED_DAYS = 90,   /* after which a namespace is considered abandoned */
+    READ_WAIT_MS = 200, /* short, since it delays the start of a program */
     WRITE_WAIT_MS = 5000
 };
 
@@ -74,18 +74,18 @@ struct database {
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENTS];
     char *path;
-    int failure; /* of SQLite: the first; 0: none */
+    int failure; /* the first SQLite error; 0: none */
     struct database_space space;
-    int64_t day;     /* today */
-    uint64_t n_rows; /* written */
+    int64_t day;     /* days since 1970 */
+    uint64_t n_rows; /* rows written */
     bool write;
-    bool alien; /* not ours to read or write */
+    bool foreign; /* another program's file, or a newer version's */
 };
 
 /* ---- SQLite ---- */
 
-/* Remembers a failure; whether all is well. */
-static bool good(struct database *database, int rc)
+/* Records the first failure; returns whether `rc` is success. */
+static bool succeeded(struct database *database, int rc)
 {
     if (rc == SQLITE_OK || rc == SQLITE_ROW || rc == SQLITE_DONE)
         return true;
@@ -99,27 +99,27 @@ static bool good(struct database *database, int rc)
 
 static bool run(struct database *database, const char *text)
 {
-    return !database->failure && good(database, sqlite3_exec(database->db, text, 0, 0, NULL));
+    return !database->failure && succeeded(database, sqlite3_exec(database->db, text, 0, 0, NULL));
 }
 
-/* The first column of the first row; `otherwise` if there is none. */
-static int64_t ask(struct database *database, const char *text, int64_t otherwise)
+/* Returns the first column of the first row; `otherwise` if there is none. */
+static int64_t query_int(struct database *database, const char *text, int64_t otherwise)
 {
     sqlite3_stmt *statement = NULL;
-    int64_t answer = otherwise;
+    int64_t value = otherwise;
     int rc;
 
     if (database->failure ||
-        !good(database, sqlite3_prepare_v2(database->db, text, -1, &statement, NULL)))
+        !succeeded(database, sqlite3_prepare_v2(database->db, text, -1, &statement, NULL)))
         return otherwise;
     rc = sqlite3_step(statement);
-    if (good(database, rc) && rc == SQLITE_ROW)
-        answer = sqlite3_column_int64(statement, 0);
+    if (succeeded(database, rc) && rc == SQLITE_ROW)
+        value = sqlite3_column_int64(statement, 0);
     sqlite3_finalize(statement);
-    return answer;
+    return value;
 }
 
-/* Ready to be bound; NULL after a failure. */
+/* Returns a prepared statement, reset; NULL after a failure. */
 static sqlite3_stmt *statement_of(struct database *database, enum statement which)
 {
     sqlite3_stmt **statement = &database->statements[which];
@@ -128,8 +128,8 @@ static sqlite3_stmt *statement_of(struct database *database, enum statement whic
         return NULL;
     if (*statement)
         sqlite3_reset(*statement);
-    else if (!good(database, sqlite3_prepare_v3(database->db, sql[which], -1,
-                                                SQLITE_PREPARE_PERSISTENT, statement, NULL)))
+    else if (!succeeded(database, sqlite3_prepare_v3(database->db, sql[which], -1,
+                                                     SQLITE_PREPARE_PERSISTENT, statement, NULL)))
         return NULL;
     return *statement;
 }
@@ -138,7 +138,7 @@ static bool step(struct database *database, sqlite3_stmt *statement)
 {
     int rc = sqlite3_step(statement);
 
-    return good(database, rc) && rc == SQLITE_ROW;
+    return succeeded(database, rc) && rc == SQLITE_ROW;
 }
 
 /* ---- opening ---- */
@@ -147,21 +147,21 @@ static void make_folders(char *path)
 {
     for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = '\0';
-        mkdir(path, 0755); /* if it failed, opening the file says so */
+        mkdir(path, 0755); /* a failure shows when the file is opened */
         *at = '/';
     }
 }
 
-/* Whether the tables are exactly ours; SQLite adds one index per UNIQUE. */
-static bool schema_is_ours(struct database *database)
+/* Whether the tables are exactly those of this version; SQLite adds one index per UNIQUE. */
+static bool schema_matches(struct database *database)
 {
-    return ask(database,
-               "SELECT count(*) = 4 AND sum(sql IS NULL AND type = 'index' OR sql IN "
-               "('" CREATE_SPACES "', '" CREATE_NODES "')) = 4 FROM sqlite_master",
-               0) == 1;
+    return query_int(database,
+                     "SELECT count(*) = 4 AND sum(sql IS NULL AND type = 'index' OR sql IN "
+                     "('" CREATE_SPACES "', '" CREATE_NODES "')) = 4 FROM sqlite_master",
+                     0) == 1;
 }
 
-static void begin_anew(struct database *database)
+static void recreate_tables(struct database *database)
 {
     char text[128];
 
@@ -172,23 +172,23 @@ static void begin_anew(struct database *database)
     run(database, CREATE_SPACES ";" CREATE_NODES);
 }
 
-/* What the file is: empty, ours, older, newer or another program's. */
-static void look(struct database *database)
+/* Determines whether the file is empty, of this version, older, newer or another program's. */
+static void identify_file(struct database *database)
 {
-    int64_t application = ask(database, "PRAGMA application_id", 0);
-    int64_t version = ask(database, "PRAGMA user_version", 0);
-    bool empty = ask(database, "SELECT count(*) FROM sqlite_master", 1) == 0;
+    int64_t application = query_int(database, "PRAGMA application_id", 0);
+    int64_t version = query_int(database, "PRAGMA user_version", 0);
+    bool empty = query_int(database, "SELECT count(*) FROM sqlite_master", 1) == 0;
 
     if (database->failure)
         return;
     if (application == APPLICATION && version == SCHEMA) {
-        if (!schema_is_ours(database) && !database->failure)
+        if (!schema_matches(database) && !database->failure)
             database->failure = SQLITE_CORRUPT;
     } else if (database->write &&
                ((application == APPLICATION && version < SCHEMA) || (empty && !application))) {
-        begin_anew(database);
+        recreate_tables(database);
     } else {
-        database->alien = true;
+        database->foreign = true;
         if (!empty)
             log_write(FRIT_LOG_DEBUG, "plan",
                       "%s is not used: application %#llx, version %lld (Frit writes %#x, %d)",
@@ -205,14 +205,14 @@ static void open_file(struct database *database)
         make_folders(database->path);
         flags |= SQLITE_OPEN_CREATE;
     }
-    if (!good(database, sqlite3_open_v2(database->path, &database->db, flags, NULL)))
+    if (!succeeded(database, sqlite3_open_v2(database->path, &database->db, flags, NULL)))
         return;
     sqlite3_busy_timeout(database->db, database->write ? WRITE_WAIT_MS : READ_WAIT_MS);
     sqlite3_db_config(database->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(database->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     run(database, "PRAGMA cell_size_check = ON; PRAGMA synchronous = NORMAL");
     run(database, database->write ? "BEGIN IMMEDIATE" : "BEGIN");
-    look(database);
+    identify_file(database);
 }
 
 frit_status database_open(const char *path, bool write, struct database **out, frit_err *err)
@@ -222,7 +222,7 @@ frit_status database_open(const char *path, bool write, struct database **out, f
 
     *out = NULL;
     if (!write && stat(path, &info) != 0)
-        return FRIT_OK; /* nothing was ever saved */
+        return FRIT_OK; /* nothing was saved yet */
     database = calloc(1, sizeof(*database));
     if (database)
         database->path = strdup(path);
@@ -233,7 +233,7 @@ frit_status database_open(const char *path, bool write, struct database **out, f
     database->write = write;
     database->day = (int64_t)time(NULL) / DAY_S;
     open_file(database);
-    if (database->alien) {
+    if (database->foreign) {
         database_close(database);
         return FRIT_OK;
     }
@@ -243,7 +243,7 @@ frit_status database_open(const char *path, bool write, struct database **out, f
 
 /* ---- closing ---- */
 
-static bool set_aside(struct database *database)
+static bool rename_damaged(struct database *database)
 {
     size_t size = strlen(database->path) + sizeof(".damaged");
     char *name = malloc(size);
@@ -254,7 +254,7 @@ static bool set_aside(struct database *database)
         done = rename(database->path, name) == 0;
         snprintf(name, size, "%s-journal", database->path);
         if (done)
-            remove(name); /* it belongs to the damaged one */
+            remove(name); /* it belongs to the damaged file */
         log_write(FRIT_LOG_DEBUG, "plan", "%s is damaged%s", database->path,
                   done ? ": now NAME.damaged" : "");
     }
@@ -270,11 +270,11 @@ bool database_close(struct database *database)
         return false;
     for (int i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(database->statements[i]);
-    sqlite3_close(database->db); /* rolls back what was not committed */
-    damaged = !database->alien &&
+    sqlite3_close(database->db); /* rolls back uncommitted changes */
+    damaged = !database->foreign &&
               (database->failure == SQLITE_CORRUPT || database->failure == SQLITE_NOTADB);
     if (damaged)
-        damaged = set_aside(database);
+        damaged = rename_damaged(database);
     free(database->path);
     free(database);
     return damaged;
@@ -282,7 +282,7 @@ bool database_close(struct database *database)
 
 /* ---- namespaces ---- */
 
-/* Runs a statement whose parameters are these numbers. */
+/* Runs a statement with integer parameters. */
 static void run_numbers(struct database *database, enum statement which, const int64_t *numbers,
                         int n)
 {
@@ -385,7 +385,7 @@ static int64_t digest_of(int64_t space, const struct database_node *node)
     return (int64_t)XXH3_64bits_digest(&state);
 }
 
-/* Whether the row is as it was written. */
+/* Reads a row; false if its digest is wrong. */
 static bool get_row(sqlite3_stmt *statement, int64_t space, struct database_node *out)
 {
     *out = (struct database_node){

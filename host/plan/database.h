@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of saved plans as rows of SQLite: nothing of it leaves this room.
+/* The SQLite file of saved plans; only this file's functions access SQLite.
  *
- * A node of a saved trie is a row of `nodes`; its parent is another row, or 0.  Threads: one at a
- * time. */
+ * A node of a saved trie is a row of the table `nodes`; its parent is another row, or 0.  One
+ * thread at a time. */
 #ifndef PLAN_DATABASE_H
 #define PLAN_DATABASE_H
 
@@ -14,29 +14,30 @@
 
 struct database;
 
-/* Opens the file, makes it with its folder if `write`, and begins a transaction.  Gives NULL and
- * FRIT_OK, after a debug line, where there is nothing to read or it cannot be written. */
+/* Opens the file, with `write` creating it and its folder, and begins a transaction.  If there is
+ * nothing to read, or the file cannot be written, returns FRIT_OK and NULL and logs a debug line.
+ */
 frit_status database_open(const char *path, bool write, struct database **out, frit_err *err);
-/* Ends it; what was not committed is as it was.  What was found damaged is set aside then.  True if
- * it was, so that a writer may begin anew.  NULL does nothing. */
+/* Closes the database and rolls back what was not committed.  A damaged file is renamed; returns
+ * true then, and a writer may start a new file.  NULL does nothing. */
 bool database_close(struct database *database);
 
 /* ---- namespaces ---- */
 
 struct database_space {
-    int64_t number;      /* 0: not there, or a failure */
-    int64_t bytes;       /* that its rows take, about */
-    int64_t days_unused; /* since the last commit in it */
-    bool is_new;         /* it was made now */
+    int64_t number;      /* 0: it does not exist, or a failure */
+    int64_t bytes;       /* approximate size of its rows */
+    int64_t days_unused; /* since the last commit */
+    bool is_new;         /* it was created by this call */
 };
 
-/* Finds a namespace, which the calls below are about; makes it if the file is written.  Lives as
- * long as the database. */
+/* Selects a namespace for the calls below; with `write` creates it.  The result lives as long as
+ * the database. */
 const struct database_space *database_space(struct database *database, const char *name);
-/* Deletes its rows. */
+/* Deletes the rows of the namespace. */
 void database_clear_space(struct database *database);
-/* Keeps what was written, notes that the namespace is used, and once a day deletes namespaces that
- * nobody has used for 90 days.  False: everything is as it was. */
+/* Commits, updates the namespace's last use, and once a day deletes namespaces not used for 90
+ * days.  False: nothing has changed. */
 bool database_commit(struct database *database);
 uint64_t database_rows_written(const struct database *database);
 
@@ -50,15 +51,16 @@ struct database_bytes {
 struct database_node {
     int64_t node, parent;
     struct database_bytes key;
-    int64_t lazy;                     /* as enum lazy_kind */
-    struct database_bytes plan, sync; /* empty: none; `sync` of one zero byte: the same as `plan` */
+    int64_t lazy; /* enum lazy_kind */
+    struct database_bytes plan,
+        sync; /* empty: none; `sync` with one zero byte: the same as `plan` */
 };
 
-/* The next node of the namespace, smallest number first; the bytes are valid until the next call.
- * Rows that are not as they were written are passed over.  False after the last one. */
+/* Reads the next node of the namespace in order of numbers; bytes are valid until the next call.
+ * Rows with a wrong digest are skipped.  False after the last one. */
 bool database_next(struct database *database, struct database_node *out);
-/* Adds a node or its answers: what is given (lazy not 0, sync not empty) stands in the file
- * afterwards.  Its number, 0 after a failure. */
+/* Adds a node, or answers to it: given answers (lazy not 0, sync not empty) replace those in the
+ * file.  Returns its number, 0 after a failure. */
 int64_t database_put(struct database *database, const struct database_node *node);
 
 #endif

@@ -6,7 +6,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Numbers are dense, which is all that a table needs. */
+/* Numbers are dense, so they are good hashes themselves. */
 static uint64_t hash_id(uint32_t id)
 {
     return id;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers for byte strings: what of a key does not fit into its words.
+/* Interned byte strings: parts of keys that do not fit into 256 bits.
  *
- * One per generation of an automaton, freed with it.  Threads: any may look while one adds. */
+ * One table per generation of an automaton, freed with it.  Any thread may read while one thread
+ * adds. */
 #ifndef PLAN_INTERN_H
 #define PLAN_INTERN_H
 
@@ -13,21 +14,21 @@ struct intern_entry {
     unsigned char bytes[];
 };
 
-/* All zero is empty. */
+/* All zeros: empty. */
 struct intern {
     struct arena arena;
     struct table by_bytes;
     struct table by_id;
-    uint64_t bytes; /* of memory */
+    uint64_t bytes; /* memory in use */
 };
 
 void intern_fini(struct intern *intern);
-/* NULL if it is not there. */
+/* Return NULL if there is no such entry. */
 const struct intern_entry *intern_find(const struct intern *intern, const void *bytes,
                                        size_t n_bytes);
 const struct intern_entry *intern_find_id(const struct intern *intern, uint32_t id);
-/* Adds bytes and a number that are not there.  False without memory: the bytes are not found, and
- * the number must not be used again. */
+/* Adds bytes and a number, both new.  False without memory: then neither is found, and the number
+ * must not be reused. */
 bool intern_add(struct intern *intern, const void *bytes, size_t n_bytes, uint32_t id);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packed key:
- *   word 0   op 16 | interned attributes 24 | operands 4 | wanted outputs 8 | listed types 2 |
- *            last type as the first operand's 1 | deaths 3 | 0 4 | form 2 = 1
- *   word 1   operands, 16 bits each: kind 2, number 14
+/* A packed key, fields with their widths in bits:
+ *   word 0   op 16 | interned attributes 24 | operands 4 | requested outputs 8 | listed types 2 |
+ *            last type equals the first operand's 1 | deaths 3 | 0 4 | form 2 = 1
+ *   word 1   operands, 16 each: kind 2, number 14
  *   word 2   the first two listed types
- *   word 3   the third listed type and two deaths, or without a third four deaths, 16 bits each
- * A written-out key: word 0 is form 2 and the number of the interned words.  Custom ops have one,
- * with name and rev in place of the number, which another process gives to another op. */
+ *   word 3   the third listed type and two deaths, or four deaths, 16 each
+ * An interned key: word 0 has form 2 and the number of the interned bytes.  For custom ops these
+ * contain name and rev instead of the op number, which differs between processes. */
 #include "plan/key.h"
 
 #include <string.h>
@@ -16,10 +16,10 @@
 enum {
     FORM_PACKED = 1,
     FORM_INTERNED = 2,
-    MOST_NUMBER = 1 << 14,
-    MOST_ATTRS = 1 << 24,
+    MAX_NUMBER = 1 << 14,
+    MAX_ATTRS = 1 << 24,
     TYPE_EXTENTS = 4,
-    MOST_EXTENT = 32
+    MAX_EXTENT = 32
 };
 
 void key_type_pack(struct key_type *type)
@@ -30,14 +30,14 @@ void key_type_pack(struct key_type *type)
     if (type->rank > TYPE_EXTENTS || type->dtype >= 64)
         return;
     for (uint32_t d = 0; d < type->rank; d++) {
-        if (type->extent[d] >= MOST_EXTENT)
+        if (type->extent[d] >= MAX_EXTENT)
             return;
         packed |= type->extent[d] << (9 + 5 * d);
     }
     type->packed = packed;
 }
 
-/* The KEY fields one after the other; nothing for a row without. */
+/* Appends the KEY fields; nothing if there are none. */
 static void add_attrs(uint32_t op, const void *attrs, struct str *out)
 {
     const frit_op_info *row = op_row(op);
@@ -76,8 +76,8 @@ static void sort(uint32_t *numbers, uint32_t count)
     }
 }
 
-/* The last new value, an output of the first operand's type, is not listed. */
-static bool last_as_first(const struct key_parts *parts)
+/* Whether the last new value is an output of the first operand's type, which is then not listed. */
+static bool last_equals_first(const struct key_parts *parts)
 {
     return parts->n_types && parts->wanted && parts->first_packed &&
            parts->types[parts->n_types - 1].packed == parts->first_packed;
@@ -85,19 +85,19 @@ static bool last_as_first(const struct key_parts *parts)
 
 static bool fits(const struct key_parts *parts, uint32_t n_listed)
 {
-    if (parts->form || parts->op >= FRIT_OP_CUSTOM || parts->attrs_id >= MOST_ATTRS ||
+    if (parts->form || parts->op >= FRIT_OP_CUSTOM || parts->attrs_id >= MAX_ATTRS ||
         parts->n_in > 4 || parts->wanted > 0xff || n_listed > 3 ||
         parts->n_dead > (n_listed == 3 ? 2 : 4))
         return false;
     for (uint32_t i = 0; i < parts->n_in; i++) {
-        if (parts->in[i].value >= MOST_NUMBER)
+        if (parts->in[i].value >= MAX_NUMBER)
             return false;
     }
     for (uint32_t i = 0; i < parts->n_types; i++) {
         if (!parts->types[i].packed)
             return false;
     }
-    return parts->n_dead == 0 || parts->dead[parts->n_dead - 1] < MOST_NUMBER;
+    return parts->n_dead == 0 || parts->dead[parts->n_dead - 1] < MAX_NUMBER;
 }
 
 static void pack(const struct key_parts *parts, uint32_t n_listed, struct op_key *key)
@@ -161,7 +161,7 @@ static bool write_out(struct walker *walker, const struct key_parts *parts, stru
 
 bool key_make(struct walker *walker, const struct key_parts *parts, struct op_key *key)
 {
-    uint32_t n_listed = parts->n_types - last_as_first(parts);
+    uint32_t n_listed = parts->n_types - last_equals_first(parts);
 
     if (parts->attrs_id == UINT32_MAX)
         return false;
@@ -176,7 +176,7 @@ uint32_t key_interned(const struct op_key *key)
 {
     if (key->word[0] >> 62 == FORM_INTERNED)
         return (uint32_t)key->word[0];
-    return (uint32_t)(key->word[0] >> 16) & (MOST_ATTRS - 1);
+    return (uint32_t)(key->word[0] >> 16) & (MAX_ATTRS - 1);
 }
 
 void key_with_interned(struct op_key *key, uint32_t id)
@@ -184,5 +184,5 @@ void key_with_interned(struct op_key *key, uint32_t id)
     if (key->word[0] >> 62 == FORM_INTERNED)
         key->word[0] = (uint64_t)FORM_INTERNED << 62 | id;
     else
-        key->word[0] = (key->word[0] & ~((uint64_t)(MOST_ATTRS - 1) << 16)) | (uint64_t)id << 16;
+        key->word[0] = (key->word[0] & ~((uint64_t)(MAX_ATTRS - 1) << 16)) | (uint64_t)id << 16;
 }

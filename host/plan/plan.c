@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making plans.  All of a plan lies in its arena: ops are copied with each death moved to the
- * value's last use, steps are cut from the blocks, and what a step takes and gives follows from its
- * ops and their deaths alone. */
+/* Makes plans.  Everything is allocated in the plan's arena: ops are copied with each death moved
+ * to the value's last use, steps are made from blocks, and inputs and outputs of a step follow from
+ * its ops and their deaths. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "base/str.h"
 
-enum { LABEL_OPS = 12 }; /* named in a label */
+enum { LABEL_OPS = 12 }; /* ops that a label names */
 
 static atomic_uint_fast64_t last_serial;
 
@@ -52,28 +52,28 @@ void plan_unref(struct plan *plan)
 struct builder {
     struct plan *plan;
     struct arena scratch;
-    uint32_t *maker; /* per value: 1 + op that makes it */
-    uint32_t *mark;  /* per value: the last round that met it */
+    uint32_t *maker; /* per value: 1 + the op that makes it */
+    uint32_t *mark;  /* per value: the last round that marked it */
     uint32_t round;
-    uint32_t *list; /* per value: room for any list of values */
+    uint32_t *list; /* capacity of n_values */
 };
 
-static void *take(struct plan *plan, size_t count, size_t item)
+static void *allocate(struct plan *plan, size_t count, size_t item)
 {
     plan->bytes += count * item;
     return arena_array(&plan->arena, count ? count : 1, item);
 }
 
-static void *take_copy(struct plan *plan, const void *from, size_t count, size_t item)
+static void *allocate_copy(struct plan *plan, const void *from, size_t count, size_t item)
 {
-    void *copy = take(plan, count, item);
+    void *copy = allocate(plan, count, item);
 
     if (copy && count)
         memcpy(copy, from, count * item);
     return copy;
 }
 
-/* What came from a file is not ours. */
+/* Validates an op, which may come from a file. */
 static frit_status check_op(const struct relative *relative, uint32_t i, frit_err *err)
 {
     const frit_op_desc *op = &relative->ops[i];
@@ -84,7 +84,7 @@ static frit_status check_op(const struct relative *relative, uint32_t i, frit_er
     if (row && row->cls == FRIT_CLASS_VIEW &&
         (op->n_in != 1 || op->n_out != 1 || op->in[0].kind != FRIT_OPERAND_TENSOR ||
          op->out[0].kind != FRIT_OPERAND_TENSOR))
-        return fail(err, FRIT_INTERNAL, "plan: %s, op %u, is no view", row->name, i);
+        return fail(err, FRIT_INTERNAL, "plan: %s, op %u, is not a view", row->name, i);
     for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
         const frit_operand *operand = k < op->n_in ? &op->in[k] : &op->out[k - op->n_in];
 
@@ -103,10 +103,10 @@ static frit_status copy_op(struct plan *plan, const frit_op_desc *from, const ui
     memcpy(&size, from->attrs, sizeof(size));
     *to = *from;
     to->n_dead = n_dead;
-    to->in = take_copy(plan, from->in, from->n_in, sizeof(*from->in));
-    to->out = take_copy(plan, from->out, from->n_out, sizeof(*from->out));
-    to->attrs = take_copy(plan, from->attrs, 1, size);
-    to->dead = take_copy(plan, dead, n_dead, sizeof(*dead));
+    to->in = allocate_copy(plan, from->in, from->n_in, sizeof(*from->in));
+    to->out = allocate_copy(plan, from->out, from->n_out, sizeof(*from->out));
+    to->attrs = allocate_copy(plan, from->attrs, 1, size);
+    to->dead = allocate_copy(plan, dead, n_dead, sizeof(*dead));
     if (!to->in || !to->out || !to->attrs || !to->dead)
         return fail_memory(err, size);
     return FRIT_OK;
@@ -120,7 +120,7 @@ static frit_status copy_ops(struct builder *builder, const struct relative *rela
     for (uint32_t i = 0; i < relative->n_ops; i++)
         TRY(check_op(relative, i, err));
     TRY(relative_last_uses(relative, &builder->scratch, &deaths, err));
-    plan->ops = take(plan, plan->n_ops, sizeof(*plan->ops));
+    plan->ops = allocate(plan, plan->n_ops, sizeof(*plan->ops));
     if (!plan->ops)
         return fail_memory(err, plan->n_ops * sizeof(*plan->ops));
     for (uint32_t i = 0; i < plan->n_ops; i++) {
@@ -158,12 +158,12 @@ static frit_status label_step(struct plan *plan, struct plan_step *step, frit_er
     if (step->n_ops > LABEL_OPS)
         str_addf(&text, " and %u more", step->n_ops - LABEL_OPS);
     if (!text.failed)
-        step->label = take_copy(plan, text.text ? text.text : "", 1, text.length + 1);
+        step->label = allocate_copy(plan, text.text ? text.text : "", 1, text.length + 1);
     str_fini(&text);
     return step->label ? FRIT_OK : fail_memory(err, LABEL_OPS);
 }
 
-static bool first_met(struct builder *builder, uint32_t value)
+static bool mark_new(struct builder *builder, uint32_t value)
 {
     if (builder->mark[value] == builder->round)
         return false;
@@ -171,7 +171,8 @@ static bool first_met(struct builder *builder, uint32_t value)
     return true;
 }
 
-/* A program's inputs: what its ops use and none of them makes, once each; all of a single op. */
+/* The inputs of a step: of a program, values that its ops use and none of them makes, without
+ * repetitions; of a single op, all operands. */
 static frit_status step_inputs(struct builder *builder, struct plan_step *step, frit_err *err)
 {
     const struct plan *plan = builder->plan;
@@ -196,16 +197,17 @@ static frit_status step_inputs(struct builder *builder, struct plan_step *step, 
 
         for (uint32_t k = 0; k < op->n_in; k++) {
             if (op->in[k].kind == FRIT_OPERAND_TENSOR &&
-                (!step->program || first_met(builder, op->in[k].value)))
+                (!step->program || mark_new(builder, op->in[k].value)))
                 list[n++] = op->in[k].value;
         }
     }
     step->n_in = n;
-    step->in = take_copy(builder->plan, list, n, sizeof(*list));
+    step->in = allocate_copy(builder->plan, list, n, sizeof(*list));
     return step->in ? FRIT_OK : fail_memory(err, n * sizeof(*list));
 }
 
-/* A program's outputs: what its ops make and does not die in them; all of a single op. */
+/* The outputs of a step: of a program, values that its ops make and that do not die in it; of a
+ * single op, all. */
 static frit_status step_outputs(struct builder *builder, struct plan_step *step, frit_err *err)
 {
     const struct plan *plan = builder->plan;
@@ -222,12 +224,12 @@ static frit_status step_outputs(struct builder *builder, struct plan_step *step,
         const frit_op_desc *op = &plan->ops[step->ops[i]];
 
         for (uint32_t k = 0; k < op->n_out; k++) {
-            if (op->out[k].kind == FRIT_OPERAND_TENSOR && first_met(builder, op->out[k].value))
+            if (op->out[k].kind == FRIT_OPERAND_TENSOR && mark_new(builder, op->out[k].value))
                 builder->list[n++] = op->out[k].value;
         }
     }
     step->n_out = n;
-    step->out = take_copy(builder->plan, builder->list, n, sizeof(*builder->list));
+    step->out = allocate_copy(builder->plan, builder->list, n, sizeof(*builder->list));
     return step->out ? FRIT_OK : fail_memory(err, n * sizeof(*builder->list));
 }
 
@@ -239,7 +241,7 @@ static frit_status make_step(struct builder *builder, const struct plan_block *b
 
     *step = (struct plan_step){
         .program = block->program, .score = block->score, .end = block->end, .n_ops = n_ops};
-    step->ops = take_copy(plan, ops, n_ops, sizeof(*ops));
+    step->ops = allocate_copy(plan, ops, n_ops, sizeof(*ops));
     if (!step->ops)
         return fail_memory(err, n_ops * sizeof(*ops));
     TRY(step_inputs(builder, step, err));
@@ -256,7 +258,7 @@ static frit_status make_steps(struct builder *builder, const struct plan_block *
 {
     struct plan *plan = builder->plan;
 
-    plan->steps = take(plan, plan->n_ops, sizeof(*plan->steps));
+    plan->steps = allocate(plan, plan->n_ops, sizeof(*plan->steps));
     if (!plan->steps)
         return fail_memory(err, plan->n_ops * sizeof(*plan->steps));
     for (uint32_t b = 0; b < n_blocks; b++) {
@@ -269,8 +271,8 @@ static frit_status make_steps(struct builder *builder, const struct plan_block *
     return FRIT_OK;
 }
 
-/* A view keeps its base: bases come before their views in program order, so one way back
- * suffices. */
+/* Extends the life of bases to that of their views.  Bases precede their views, so one pass
+ * backwards suffices. */
 static void keep_bases(struct plan *plan)
 {
     for (uint32_t i = plan->n_ops; i-- > 0;) {
@@ -312,7 +314,7 @@ static frit_status list_deaths(struct builder *builder, frit_err *err)
     struct plan *plan = builder->plan;
     uint32_t *count = arena_array(&builder->scratch, plan->n_steps, sizeof(*count));
 
-    plan->last_step = take(plan, plan->n_values, sizeof(*plan->last_step));
+    plan->last_step = allocate(plan, plan->n_values, sizeof(*plan->last_step));
     if (!plan->last_step || !count)
         return fail_memory(err, plan->n_values * sizeof(*plan->last_step));
     find_last_steps(plan);
@@ -329,7 +331,7 @@ static frit_status list_deaths(struct builder *builder, frit_err *err)
             }
         }
         for (uint32_t s = 0; s < plan->n_steps && pass == 0; s++) {
-            plan->steps[s].dead = take(plan, count[s], sizeof(uint32_t));
+            plan->steps[s].dead = allocate(plan, count[s], sizeof(uint32_t));
             if (!plan->steps[s].dead)
                 return fail_memory(err, count[s] * sizeof(uint32_t));
         }
@@ -337,29 +339,29 @@ static frit_status list_deaths(struct builder *builder, frit_err *err)
     return FRIT_OK;
 }
 
-/* Each of the first ops once, no other. */
+/* Checks that the blocks contain each of the first ops once, and no other op. */
 static frit_status check_blocks(struct builder *builder, const struct relative *relative,
                                 const struct plan_block *blocks, uint32_t n_blocks, frit_err *err)
 {
     uint64_t n_ops = 0;
-    bool *met;
+    bool *seen;
 
     for (uint32_t b = 0; b < n_blocks; b++)
         n_ops += blocks[b].n_ops;
     if (!n_ops || n_ops > relative->n_ops)
         return fail(err, FRIT_INTERNAL, "plan: the blocks hold %llu ops, the segment %u",
                     (unsigned long long)n_ops, relative->n_ops);
-    met = arena_array(&builder->scratch, n_ops, sizeof(*met));
-    if (!met)
+    seen = arena_array(&builder->scratch, n_ops, sizeof(*seen));
+    if (!seen)
         return fail_memory(err, n_ops);
     for (uint32_t b = 0; b < n_blocks; b++) {
         for (uint32_t i = 0; i < blocks[b].n_ops; i++) {
             uint32_t op = blocks[b].ops[i];
 
-            if (op >= n_ops || met[op])
+            if (op >= n_ops || seen[op])
                 return fail(err, FRIT_INTERNAL, "plan: op %u of %llu is %s", op,
                             (unsigned long long)n_ops, op >= n_ops ? "beyond" : "there twice");
-            met[op] = true;
+            seen[op] = true;
         }
     }
     builder->plan->n_ops = (uint32_t)n_ops;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A driver's or a fuser's program, counted: shared by plans, bound plans, batches and compiles.
+/* A program of a driver or a fuser, shared by plans, bound plans, batches and compilations.
  *
- * `refs` are of those who may launch it; when the last one goes nobody wants it any more, which
- * cancels its compiles.  `holds` are of all refs together one, and of compiles that run; when the
- * last one goes the program is destroyed, by the device layer once nothing it launched is pending.
- * Threads: any. */
+ * There are two counters.  `refs` counts users that may launch it; when it reaches 0 the program's
+ * compilations are cancelled.  `holds` counts running compilations, plus one for all refs; when it
+ * reaches 0 the device layer destroys the program once its pending launches are done.  Thread-safe.
+ */
 #ifndef PLAN_PROGRAM_H
 #define PLAN_PROGRAM_H
 
@@ -16,44 +16,44 @@
 
 struct program;
 
-/* What the device layer does with a program that it prepared. */
+/* Callbacks of the device layer for a program that it prepared. */
 struct program_hooks {
-    void (*abandon)(struct program *program); /* nobody wants it any more */
-    void (*retire)(struct program *program);  /* takes it over, to destroy it in time */
+    void (*abandon)(struct program *program); /* called when refs reaches 0 */
+    void (*retire)(struct program *program);  /* called when holds reaches 0; takes the program */
 };
 
-/* In the place of a fuser's index. */
+/* Value of `fuser` for a driver's program. */
 #define PROGRAM_OF_OP UINT32_MAX
 
 struct program {
     atomic_uint refs;
     atomic_uint holds;
-    atomic_bool disabled; /* it failed: its ops run by themselves from now on */
-    uint32_t fuser;       /* index among the device's fusers; PROGRAM_OF_OP */
+    atomic_bool disabled; /* it failed: its ops are run singly from now on */
+    uint32_t fuser;       /* index among the device's fusers, or PROGRAM_OF_OP */
     frit_program program;
-    _Atomic(void *) prepared; /* the device layer's; NULL: nothing */
+    _Atomic(void *) prepared; /* data of the device layer, or NULL */
     const struct program_hooks *_Atomic hooks;
 };
 
-/* Takes the program over; NULL without memory (then the caller still has it). */
+/* Takes the program; returns NULL without memory, and then the caller keeps it. */
 struct program *program_create(const frit_program *program, uint32_t fuser);
 struct program *program_ref(struct program *program);
 void program_unref(struct program *program); /* NULL does nothing */
-/* Keeps the program, but it counts as abandoned where nobody else has it. */
+/* Keeps the program from being destroyed, but not from being abandoned. */
 void program_hold(struct program *program);
 void program_unhold(struct program *program);
-/* Of a program that is retired. */
+/* Destroys a retired program. */
 void program_destroy(struct program *program);
 
-/* Whose `program` it is. */
+/* The struct that contains `program`. */
 static inline struct program *program_of(const frit_program *program)
 {
     return (struct program *)(void *)((char *)(uintptr_t)program -
                                       offsetof(struct program, program));
 }
 
-/* Whether the device takes launches of a program with a whole table: the driver's own as they are,
- * others as the commands that they record. */
+/* Whether the device can launch the program: programs of the driver's plugin directly, others by
+ * the commands that they record. */
 static inline bool program_runs(const frit_program *program, const frit_fuser_device *device)
 {
     return device->same_plugin ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands, records and deaths lie in the arena; a list of deaths has room for the next power of
- * two, so that one that grows is copied seldom. */
+/* Operands, records and deaths are allocated in the arena; lists of deaths have power-of-two
+ * capacities. */
 #include "plan/relative.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ void relative_attrs(const frit_record_info *record, const void *attrs, unsigned 
     }
 }
 
-static uint32_t dead_room(uint32_t n_dead)
+static uint32_t death_capacity(uint32_t n_dead)
 {
     uint32_t room = 1;
 
@@ -105,7 +105,7 @@ frit_status relative_append(struct relative *relative, const struct graph *graph
     uint32_t n = from->n_in + from->n_out;
     frit_operand *operands = arena_array(&relative->arena, (size_t)n + 1, sizeof(*operands));
     unsigned char *attrs = arena_alloc(&relative->arena, record->size);
-    uint32_t *died = arena_array(&relative->arena, dead_room(n_dead), sizeof(*died));
+    uint32_t *died = arena_array(&relative->arena, death_capacity(n_dead), sizeof(*died));
 
     if (!operands || !attrs || !died)
         return fail_memory(err, ((size_t)n + 1) * sizeof(*operands));
@@ -139,8 +139,8 @@ frit_status relative_append(struct relative *relative, const struct graph *graph
 frit_status relative_bury(struct relative *relative, uint32_t op, uint32_t value, frit_err *err)
 {
     frit_op_desc *desc = &relative->ops[op];
-    uint32_t *dead = (uint32_t *)desc->dead; /* it lies in our arena */
-    uint32_t room = dead_room(desc->n_dead);
+    uint32_t *dead = (uint32_t *)desc->dead; /* it is allocated in this arena */
+    uint32_t room = death_capacity(desc->n_dead);
 
     if (desc->n_dead == room) {
         dead = arena_array(&relative->arena, (size_t)room * 2, sizeof(*dead));
@@ -154,7 +154,7 @@ frit_status relative_bury(struct relative *relative, uint32_t op, uint32_t value
     return FRIT_OK;
 }
 
-/* Per value one more than the number of the last op that has it, 0 if there is none. */
+/* Per value: 1 + the last op that has it, or 0. */
 static void last_ops(const struct relative *relative, uint32_t *last)
 {
     for (uint32_t i = 0; i < relative->n_ops; i++) {
@@ -189,7 +189,8 @@ frit_status relative_last_uses(const struct relative *relative, struct arena *ar
                 dies[op->dead[k]] = true;
         }
     }
-    /* A counting sort by op: counts one place on, sums, then each list moves its own start up. */
+    /* Counting sort by op: counts are stored one index later and summed; filling a list then moves
+     * its start to its final position. */
     for (uint32_t v = 0; v < relative->n_values; v++)
         out->first[last[v] + 1] += dies[v] && last[v];
     for (uint32_t i = 1; i <= relative->n_ops + 1; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row per node of the trie that has an answer or leads to one.  The numbers of interned bytes are
- * of this process: a saved key has number 1 in their place, and the bytes follow it.
+/* One row per node of the trie that has an answer or leads to one.  Numbers of interned bytes are
+ * local to the process: a saved key has number 1 instead, followed by the bytes.
  *
- * Nothing that is read is believed: a row whose key, parent or plan cannot be is left out, and so
- * is what hangs below it. */
+ * Loaded data are not trusted: a row with an invalid key, parent or plan is skipped, with all rows
+ * below it. */
 #include "plan/store.h"
 
 #include <stdlib.h>
@@ -18,12 +18,12 @@
 
 enum { FILE_FACTOR = 4, SAVED_NUMBER = 1 };
 
-/* In the place of the bytes of a sync plan that is the lazy one as well. */
+/* Stands for a sync plan that is the lazy plan too. */
 static const struct database_bytes as_lazy = {"", 1};
 
 /* ---- keys ---- */
 
-/* False if its interned bytes are gone; then nobody meets it again. */
+/* Returns false if the interned bytes were dropped; then no walker uses the key any more. */
 static bool save_key(const struct walker *walker, const struct op_key *key, struct str *out)
 {
     uint32_t id = key_interned(key);
@@ -56,12 +56,12 @@ static bool load_key(struct walker *walker, const struct database_bytes *saved, 
     id = walker_intern(walker, (const char *)saved->bytes + sizeof(*key), n_bytes);
     if (id)
         key_with_interned(key, id);
-    return id && key_interned(key) == id; /* a packed key has no room for a large number */
+    return id && key_interned(key) == id; /* a packed key cannot have a large number */
 }
 
 /* ---- saving ---- */
 
-/* The mark of a node whose key, or that of one above it, cannot be saved. */
+/* The mark of a node that cannot be saved, because its key or an ancestor's cannot. */
 enum { LOST = -1 };
 
 struct saver {
@@ -78,7 +78,7 @@ static struct database_bytes bytes_of(const struct str *str)
     return (struct database_bytes){str->text, str->length};
 }
 
-/* Memory alone fails: a plan that cannot be saved gives no bytes. */
+/* Serialises a plan; leaves `out` empty if it cannot be saved.  Fails only without memory. */
 static frit_status write_plan(struct saver *saver, const struct plan *plan, struct str *out,
                               frit_err *err)
 {
@@ -135,7 +135,7 @@ static frit_status save_place(void *ctx, const struct automaton_place *place, fr
     return FRIT_OK;
 }
 
-/* Whether the rows of the namespace take more than they may. */
+/* Whether the rows of the namespace exceed their limit. */
 static bool is_full(const struct database_space *space, struct automaton *automaton)
 {
     struct automaton_stats stats;
@@ -144,8 +144,7 @@ static bool is_full(const struct database_space *space, struct automaton *automa
     return space->bytes < 0 || (uint64_t)space->bytes / FILE_FACTOR > stats.store_bytes;
 }
 
-/* Inside a transaction: what is new, or all of it where the file has nothing of the namespace, or
- * too much. */
+/* In a transaction: writes new answers, or all if the namespace is new or was cleared. */
 static frit_status put_answers(struct saver *saver, frit_err *err)
 {
     const struct database_space *space = database_space(saver->database, saver->context->space);
@@ -158,7 +157,7 @@ static frit_status put_answers(struct saver *saver, frit_err *err)
     return automaton_visit(&saver->walker, &saver->list, save_place, saver, err);
 }
 
-/* What is not in the file in the end is new again. */
+/* Saves once; answers that did not reach the file are marked as not taken again. */
 static frit_status save_once(struct saver *saver, struct automaton *automaton, bool *damaged,
                              struct store_saved *out, frit_err *err)
 {
@@ -208,9 +207,9 @@ struct loaded {
 struct loader {
     const struct store_context *context;
     struct walker walker;
-    struct loaded *nodes; /* by number, ascending */
-    uint32_t n_nodes, nodes_room;
-    uint32_t n_plans, n_refused;
+    struct loaded *nodes; /* in ascending order of numbers */
+    uint32_t n_nodes, nodes_capacity;
+    uint32_t n_plans, n_rejected;
 };
 
 static const struct loaded *find_loaded(const struct loader *loader, int64_t node)
@@ -228,7 +227,7 @@ static const struct loaded *find_loaded(const struct loader *loader, int64_t nod
     return low < loader->n_nodes && loader->nodes[low].node == node ? &loader->nodes[low] : NULL;
 }
 
-/* Goes to the node of a row; false if there is no way there. */
+/* Moves the walker to the node of a row; false if its parent was not loaded. */
 static bool enter_row(struct loader *loader, const struct database_node *row)
 {
     const struct loaded *parent = find_loaded(loader, row->parent);
@@ -242,8 +241,8 @@ static bool enter_row(struct loader *loader, const struct database_node *row)
     return loader->walker.node != NULL;
 }
 
-/* NULL if there is none or it cannot be rebuilt; memory fails.  A lazy plan runs over some of the
- * ops on the way, a sync plan over all of them. */
+/* Reads a plan; NULL if there is none or it cannot be rebuilt.  A lazy plan covers a prefix of the
+ * ops on the path, a sync plan all of them.  Fails only without memory. */
 static frit_status read_plan(struct loader *loader, const struct database_bytes *bytes, bool all,
                              struct plan **out, frit_err *err)
 {
@@ -259,9 +258,9 @@ static frit_status read_plan(struct loader *loader, const struct database_bytes 
         return FRIT_OK;
     plan_unref(*out);
     *out = NULL;
-    if (loader->n_refused++ == 0)
+    if (loader->n_rejected++ == 0)
         log_write(FRIT_LOG_DEBUG, "plan", "a saved plan is not used: %s",
-                  status ? why.text : "it covers other ops than its key");
+                  status ? why.text : "it does not cover the ops of its key");
     return status == FRIT_NO_HOST_MEMORY ? fail_memory(err, bytes->n_bytes) : FRIT_OK;
 }
 
@@ -290,7 +289,7 @@ static frit_status take_answers(struct loader *loader, const struct database_nod
 
 static frit_status add_loaded(struct loader *loader, int64_t node, frit_err *err)
 {
-    if (!array_grow(&loader->nodes, &loader->nodes_room, loader->n_nodes, 1,
+    if (!array_grow(&loader->nodes, &loader->nodes_capacity, loader->n_nodes, 1,
                     sizeof(*loader->nodes)))
         return fail_memory(err, sizeof(*loader->nodes));
     loader->nodes[loader->n_nodes++] =
@@ -313,13 +312,13 @@ static frit_status load_rows(struct loader *loader, struct database *database, f
         TRY(take_answers(loader, &row, err));
         automaton_stats(automaton, &now);
         if (now.generations != before.generations)
-            break; /* full: more would push out what came first */
+            break; /* full: more would evict what was loaded first */
     }
     return FRIT_OK;
 }
 
-/* What came from the file need not go back. */
-static frit_status forget_loaded(struct loader *loader, frit_err *err)
+/* Marks loaded answers as taken, since they are in the file already. */
+static frit_status mark_loaded_taken(struct loader *loader, frit_err *err)
 {
     struct automaton_list list;
 
@@ -346,7 +345,7 @@ frit_status store_load(const struct store_context *context, struct automaton *au
         walker_init(&loader.walker, automaton);
         status = load_rows(&loader, database, err);
         if (!status)
-            status = forget_loaded(&loader, err);
+            status = mark_loaded_taken(&loader, err);
         walker_fini(&loader.walker);
     }
     out->days_unused = space->days_unused;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/table.h"
 
-enum { FIRST_ROOM = 4 };
+enum { FIRST_CAPACITY = 4 };
 
-/* Release, so that readers of the rows see the hash and what the item points to. */
+/* The release store makes the hash and the item's contents visible to readers. */
 static void put(struct table_rows *rows, uint64_t hash, void *item)
 {
     uint32_t i = (uint32_t)hash & rows->mask;
@@ -17,7 +17,7 @@ static void put(struct table_rows *rows, uint64_t hash, void *item)
 
 static struct table_rows *grow(const struct table_rows *rows, struct arena *arena, uint64_t *bytes)
 {
-    uint32_t room = rows ? (rows->mask + 1) * 2 : FIRST_ROOM;
+    uint32_t room = rows ? (rows->mask + 1) * 2 : FIRST_CAPACITY;
     size_t size = sizeof(*rows) + room * sizeof(rows->slot[0]);
     struct table_rows *larger;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table of pointers, read by any thread while one at a time adds to it.
+/* A hash table of pointers with one writer and any number of lock-free readers.
  *
- * Open addressing, at most half full, in an arena: a table that grew leaves the smaller one behind
- * for readers that still look at it, so all of them take less than twice the room of the last.
- * Nothing is ever removed.  A slot's hash is written before its item, and the item is published:
- * who sees the item sees the hash and all that the item points to. */
+ * Open addressing, at most half full, allocated in an arena: when the table grows, the smaller one
+ * stays for current readers, so all of them take less than twice the memory of the last.  Items are
+ * never removed.  A slot's hash is written before its item is published with release order, so
+ * readers that see the item see the hash and everything the item points to. */
 #ifndef PLAN_TABLE_H
 #define PLAN_TABLE_H
 
@@ -16,33 +16,33 @@
 
 struct table_slot {
     uint64_t hash;
-    _Atomic(void *) item; /* NULL: free */
+    _Atomic(void *) item; /* NULL: the slot is empty */
 };
 
-/* The rows of a table. */
+/* The slots of a table. */
 struct table_rows {
     uint32_t mask;
-    uint32_t count; /* of the one who adds */
+    uint32_t count; /* accessed by the writer only */
     struct table_slot slot[];
 };
 
-/* All zero is an empty table. */
+/* All zeros: empty. */
 struct table {
     _Atomic(struct table_rows *) rows;
 };
 
-/* Adds an item that is not there.  False without memory, and nothing changed.  What is taken from
- * the arena is added to *bytes. */
+/* Adds a new item.  Returns false without memory; then nothing has changed.  Adds the memory
+ * allocated to *bytes. */
 bool table_add(struct table *table, struct arena *arena, uint64_t hash, void *item,
                uint64_t *bytes);
 
-/* What a reader looks at: load once, then ask as often as needed.  NULL: nothing is there. */
+/* Returns the current slots: load them once per lookup.  NULL: empty. */
 static inline const struct table_rows *table_rows(const struct table *table)
 {
     return atomic_load_explicit(&table->rows, memory_order_acquire);
 }
 
-/* The first (*probe 0) or next item of this hash; NULL: no more. */
+/* Returns the first (*probe is 0) or next item with this hash; NULL: no more. */
 static inline void *table_next(const struct table_rows *rows, uint64_t hash, uint32_t *probe)
 {
     for (uint32_t n = *probe; rows; n++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lifetime simulation: runs an order of ops over marks instead of values. */
+/* Simulates lifetimes: executes an order of ops on states instead of values. */
 #include <stdlib.h>
 
 #include "base/fail.h"
@@ -36,13 +36,13 @@ static frit_status run_op(const frit_op_desc *op, uint32_t number, unsigned char
         if (op->out[k].kind != FRIT_OPERAND_TENSOR)
             continue;
         if (life[op->out[k].value] != PENDING)
-            return fail(err, FRIT_INTERNAL, "%s, op %u, makes value %u, which is there already",
+            return fail(err, FRIT_INTERNAL, "%s, op %u, makes value %u, which was made already",
                         name_of(op), number, op->out[k].value);
         life[op->out[k].value] = ALIVE;
     }
     for (uint32_t k = 0; k < op->n_dead; k++) {
         if (life[op->dead[k]] == PENDING || life[op->dead[k]] == DEAD)
-            return fail(err, FRIT_INTERNAL, "value %u dies in %s, op %u, where it is not there",
+            return fail(err, FRIT_INTERNAL, "value %u dies in %s, op %u, where it does not exist",
                         op->dead[k], name_of(op), number);
         life[op->dead[k]] = DEAD;
     }
@@ -86,15 +86,15 @@ frit_status plan_simulate(const frit_op_desc *ops, uint32_t n_ops, uint32_t n_va
     return st;
 }
 
-/* Memory between steps. */
+/* State of values between steps. */
 struct verify_memory {
-    uint32_t *base; /* of a view; otherwise the value itself */
-    bool *made;     /* by some op of the plan */
-    bool *stored;   /* by a step that ran */
-    bool *gone;     /* in the `dead` of a step that ran */
+    uint32_t *base; /* the base of a view; otherwise the value itself */
+    bool *made;     /* made by an op of the plan */
+    bool *stored;   /* stored by an earlier step */
+    bool *gone;     /* in the `dead` list of an earlier step */
 };
 
-static void survey(const struct plan *plan, struct verify_memory *memory)
+static void init_memory(const struct plan *plan, struct verify_memory *memory)
 {
     for (uint32_t v = 0; v < plan->n_values; v++)
         memory->base[v] = v;
@@ -154,7 +154,7 @@ static frit_status verify_steps(const struct plan *plan, struct arena *arena, fr
 
     if (!memory.base || !memory.made || !memory.stored || !memory.gone)
         return fail_memory(err, n * sizeof(*memory.base));
-    survey(plan, &memory);
+    init_memory(plan, &memory);
     for (uint32_t s = 0; s < plan->n_steps; s++)
         TRY(run_step(plan, s, &memory, err));
     return FRIT_OK;
