@@ -136,7 +136,7 @@ frit_status relative_append(struct relative *relative, const struct graph *graph
     return FRIT_OK;
 }
 
-frit_status relative_bury(struct relative *relative, uint32_t op, uint32_t value, frit_err *err)
+frit_status relative_add_death(struct relative *relative, uint32_t op, uint32_t value, frit_err *err)
 {
     frit_op_desc *desc = &relative->ops[op];
     uint32_t *dead = (uint32_t *)desc->dead; /* it is allocated in this arena */

@@ -31,7 +31,7 @@ void relative_reset(struct relative *relative);
 frit_status relative_append(struct relative *relative, const struct graph *graph, uint32_t op,
                             const uint32_t *dead, uint32_t n_dead, frit_err *err);
 /* Adds a death to an existing op. */
-frit_status relative_bury(struct relative *relative, uint32_t op, uint32_t value, frit_err *err);
+frit_status relative_add_death(struct relative *relative, uint32_t op, uint32_t value, frit_err *err);
 
 /* Deaths, each moved to the last op that uses or makes the value: those of op i are
  * values[first[i]] .. values[first[i + 1] - 1]. */

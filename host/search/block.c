@@ -15,7 +15,7 @@ static struct fuser *fuser_of(const struct search_ctx *ctx, uint32_t k)
     return &ctx->config.fusers[k];
 }
 
-/* Gives a clone back; where it cannot be kept it is destroyed. */
+/* Resets a clone and keeps it for reuse; without memory destroys it. */
 static void release(struct search_ctx *ctx, uint32_t k, struct feed *feed)
 {
     struct spare *spare = &ctx->spares[k];
@@ -31,8 +31,8 @@ static void release(struct search_ctx *ctx, uint32_t k, struct feed *feed)
     feed->clone = NULL;
 }
 
-/* Logs what the fuser's author has to mend, once per fuser and device. */
-static void complain(struct fuser *fuser, const char *what)
+/* Logs a fault of the fuser, once per fuser and device. */
+static void warn_once(struct fuser *fuser, const char *what)
 {
     if (!atomic_exchange(&fuser->warned, true))
         log_write(FRIT_LOG_WARN, "fusion", "%s: fuser %s is not used for some ops: %s",
@@ -46,7 +46,7 @@ static void drop(struct search_ctx *ctx, uint32_t k, struct feed *feed)
     ctx->stats.dropped++;
 }
 
-/* Without memory the search fails; a fuser that cannot for another reason is left out. */
+/* Gets a clone.  Fails only without memory; a fuser that fails otherwise is not used. */
 static frit_status acquire(struct search_ctx *ctx, uint32_t k, struct feed *feed, frit_err *err)
 {
     struct fuser *fuser = fuser_of(ctx, k);
@@ -65,20 +65,20 @@ static frit_status acquire(struct search_ctx *ctx, uint32_t k, struct feed *feed
     if (st || !feed->clone) {
         feed->clone = NULL;
         ctx->stats.dropped++;
-        complain(fuser, why.text[0] ? why.text : "clone gave none");
+        warn_once(fuser, why.text[0] ? why.text : "clone returned no clone");
     }
     return FRIT_OK;
 }
 
-/* Asks for the state after `pushed` ops; a state that cannot be drops the fuser. */
-static void ask(struct search_ctx *ctx, uint32_t k, struct feed *feed, uint32_t pushed)
+/* Queries the state after `pushed` ops; an invalid state drops the fuser. */
+static void query_state(struct search_ctx *ctx, uint32_t k, struct feed *feed, uint32_t pushed)
 {
     frit_fuser_state state = {.struct_size = sizeof(state)};
 
     fuser_of(ctx, k)->table->state(feed->clone, &state);
     if (state.open > 1 || state.ready > 1 || state.quality > 1000 || state.accepted > pushed ||
         state.accepted < feed->state.accepted) {
-        complain(fuser_of(ctx, k), "state gives numbers that cannot be");
+        warn_once(fuser_of(ctx, k), "state returns invalid numbers");
         drop(ctx, k, feed);
     } else {
         feed->state = state;
@@ -158,30 +158,29 @@ static bool reserve(struct block *block, uint32_t more)
            array_grow(&block->ops, &block->capacity, block->n_ops, more, sizeof(*block->ops));
 }
 
-/* Of the block's ops, how many the best cover among fusers takes. */
+/* The number of the block's ops that the longest program would cover. */
 static uint32_t covered(const struct search_ctx *ctx, const struct block *block)
 {
-    uint32_t most = 0;
+    uint32_t max = 0;
 
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
         const frit_fuser_state *state = &block->feeds[k].state;
 
-        if (block->feeds[k].clone && state->ready && state->quality && state->accepted > most)
-            most = state->accepted;
+        if (block->feeds[k].clone && state->ready && state->quality && state->accepted > max)
+            max = state->accepted;
     }
-    return most;
+    return max;
 }
 
-/* Whether so many ops wait behind what programs cover that more are not worth it: they would be
- * searched again. */
-static bool is_behind(struct search_ctx *ctx, struct block *block)
+/* Whether so many ops follow the covered ones that more are not worth pushing, since they would be searched again. */
+static bool has_long_tail(struct search_ctx *ctx, struct block *block)
 {
-    enum { MOST_WAITING = 32 };
+    enum { MAX_UNCOVERED = 32 };
 
-    if (block->n_ops - covered(ctx, block) < MOST_WAITING)
+    if (block->n_ops - covered(ctx, block) < MAX_UNCOVERED)
         return false;
     block_refresh(ctx, block);
-    return block->n_ops - covered(ctx, block) >= MOST_WAITING;
+    return block->n_ops - covered(ctx, block) >= MAX_UNCOVERED;
 }
 
 frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, bool *taken,
@@ -194,7 +193,7 @@ frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, 
         return fail_memory(err, ((size_t)block->n_ops + 1) * sizeof(*block->ops));
     block->open = false;
     block->end = PLAN_END_CLOSED;
-    if (is_behind(ctx, block))
+    if (has_long_tail(ctx, block))
         return FRIT_OK;
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
         struct feed *feed = &block->feeds[k];
@@ -202,7 +201,7 @@ frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, 
         if (!is_open(feed))
             continue;
         push_op(ctx, k, feed, op);
-        ask(ctx, k, feed, block->n_ops + 1);
+        query_state(ctx, k, feed, block->n_ops + 1);
         wanted |= feed->clone && (feed->state.open || feed->state.accepted > block->n_ops);
         block->open |= is_open(feed);
     }
@@ -215,7 +214,7 @@ frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, 
     return FRIT_OK;
 }
 
-/* Feeds ops from number `first` on to a fuser that has those before. */
+/* Pushes the ops from number `first` on to a fuser that has the ops before. */
 static void feed_from(struct search_ctx *ctx, const struct block *block, uint32_t k, uint32_t first)
 {
     struct feed *feed = &block->feeds[k];
@@ -228,10 +227,10 @@ static void feed_from(struct search_ctx *ctx, const struct block *block, uint32_
                                       sizeof(frit_op_desc));
         count_pushes(ctx, run);
     }
-    ask(ctx, k, feed, block->n_ops);
+    query_state(ctx, k, feed, block->n_ops);
 }
 
-static void feed_again(struct search_ctx *ctx, struct block *block, uint32_t k)
+static void push_all_again(struct search_ctx *ctx, struct block *block, uint32_t k)
 {
     fuser_of(ctx, k)->table->reset(block->feeds[k].clone);
     block->feeds[k].state = (frit_fuser_state){.open = 1};
@@ -246,7 +245,7 @@ void block_refresh(struct search_ctx *ctx, struct block *block)
     block->refused = (struct refusal){0};
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
         if (block->feeds[k].clone)
-            feed_again(ctx, block, k);
+            push_all_again(ctx, block, k);
     }
     block_tally(ctx, block, 0);
 }
@@ -272,7 +271,7 @@ uint32_t block_best(const struct search_ctx *ctx, const struct block *block, uin
     return best < UINT32_MAX ? (uint32_t)best : UINT32_MAX;
 }
 
-/* NULL if it can be used, else why not. */
+/* Returns why the program cannot be used, or NULL. */
 static const char *program_fault(const struct fuser *fuser, const frit_program *program,
                                  uint32_t n_ops)
 {
@@ -284,9 +283,9 @@ static const char *program_fault(const struct fuser *fuser, const frit_program *
         !table->prepare || !table->destroy)
         return "its program lacks a table or a required slot";
     if (table->describe(program->self, &info, &ignored) || info.n_ops != n_ops)
-        return "describe of its program fails, or tells another n_ops than it had accepted";
+        return "describe of its program fails, or n_ops is not the number of accepted ops";
     if (!program_runs(program, fuser->device))
-        return "its program has no record, which programs of another plugin than the driver's need";
+        return "its program has no slot `record`, which is required unless the driver's plugin made it";
     return NULL;
 }
 
@@ -320,7 +319,7 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pro
         }
         fault = program_fault(fuser_of(ctx, k), &made, *n_ops);
         if (fault) {
-            complain(fuser_of(ctx, k), fault);
+            warn_once(fuser_of(ctx, k), fault);
             program_discard(&made);
             drop(ctx, k, feed);
             continue;
@@ -345,7 +344,7 @@ static int compare_ops(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether a block of two is better than both apart; `apart` is what those save. */
+/* Whether a merged block is better than both separately, which score `apart`. */
 static bool is_gain(const struct search_ctx *ctx, const struct block *block, uint64_t apart,
                     bool strict)
 {
@@ -364,23 +363,22 @@ static uint64_t score_apart(struct search_ctx *ctx, struct block *a, struct bloc
     return (uint64_t)block_best(ctx, a, &fuser) + block_best(ctx, b, &fuser);
 }
 
-static void note_open(struct search_ctx *ctx, struct block *block)
+static void update_open(struct search_ctx *ctx, struct block *block)
 {
     block->open = any_open(ctx, block);
     block->end = block->open ? PLAN_END_ALL : PLAN_END_CLOSED;
 }
 
-/* Takes back what was fed from op number `n_ops` on; fusers closed before that saw nothing of it.
- */
-static void cut_back(struct search_ctx *ctx, struct block *block, uint32_t n_ops,
+/* Removes the ops from number `n_ops` on; fusers that were closed before have not received them. */
+static void remove_tail(struct search_ctx *ctx, struct block *block, uint32_t n_ops,
                      const bool *was_open)
 {
     block->n_ops = n_ops;
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
         if (was_open[k] && block->feeds[k].clone)
-            feed_again(ctx, block, k);
+            push_all_again(ctx, block, k);
     }
-    note_open(ctx, block);
+    update_open(ctx, block);
 }
 
 frit_status block_append(struct search_ctx *ctx, struct block *block, struct block *tail,
@@ -402,17 +400,17 @@ frit_status block_append(struct search_ctx *ctx, struct block *block, struct blo
         if (was_open[k])
             feed_from(ctx, block, k, n_ops);
     }
-    note_open(ctx, block);
+    update_open(ctx, block);
     block_tally(ctx, block, n_ops);
     *merged = is_gain(ctx, block, apart, strict);
     if (!*merged)
-        cut_back(ctx, block, n_ops, was_open);
+        remove_tail(ctx, block, n_ops, was_open);
     ctx->stats.merges += *merged;
     free(was_open);
     return FRIT_OK;
 }
 
-/* The block's ops and the other's in program order. */
+/* Merges the ops of two blocks in program order. */
 static void interleave(struct block *block, const struct block *a, const struct block *b)
 {
     memcpy(block->ops, a->ops, a->n_ops * sizeof(*a->ops));
@@ -438,7 +436,7 @@ frit_status block_interleave(struct search_ctx *ctx, struct block *block, struct
         if (both->feeds[k].clone)
             feed_from(ctx, both, k, 0);
     }
-    note_open(ctx, both);
+    update_open(ctx, both);
     block_tally(ctx, both, 0);
     *merged = is_gain(ctx, both, apart, strict);
     if (*merged) {

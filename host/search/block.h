@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block: ops that could run as one program, and a clone of each fuser that is fed with them.
+/* A block: ops that may become one program, and for each fuser a clone to which they are pushed.
  *
- * Clones are reset and used again.  A fuser that breaks its contract is dropped for its block.
- * Threads: one at a time per context. */
+ * Clones are reset and reused.  A fuser that violates its contract is not used for the block any more.  One thread at a time per context. */
 #ifndef SEARCH_BLOCK_H
 #define SEARCH_BLOCK_H
 
 #include "search/search.h"
 
-/* A value as the search knows it.  Blocks are bits, numbered as in pass.h. */
+/* State of a value during a search.  Blocks are bits, numbered as in pass.h. */
 struct search_value {
-    uint64_t readers, maker; /* blocks of the pass */
-    uint32_t last;           /* 1 + last op that has it, 0: none */
-    uint32_t read, made;     /* the last tally that met it as an operand, as a result */
-    uint32_t seen;           /* the last op that a tally looked at it for */
-    uint32_t from, to;       /* 1 + op of the range being ordered that makes it, ends it; 0: none */
+    uint64_t readers, maker; /* blocks that read it, and the block that makes it */
+    uint32_t last;           /* 1 + the last op that uses or makes it; 0: none */
+    uint32_t read, made;     /* number of the last tally that counted it as an operand, as a result */
+    uint32_t seen;           /* number of the last tallied op that read it */
+    uint32_t from, to;       /* during ordering: 1 + the op of the range that makes it, that ends it; 0: none */
     bool dead;
 };
 
-/* What all parts of a search share. */
+/* State that all parts of a search share. */
 struct search_ctx {
     struct search_config config;
-    struct relative ops; /* as pushed: shallow copies, each death at the value's last use */
+    struct relative ops; /* pushed ops: shallow copies, each death at the value's last use */
     struct search_value *values;
     uint32_t values_capacity;
-    uint32_t tally, tallied; /* the last numbers given to tallies and to ops that they look at */
-    uint64_t work;           /* pushes since the reset */
-    uint32_t n_taken;        /* ops up to the furthest that a pass took since */
-    struct spare *spares;    /* per fuser: clones in the prototype's state */
-    struct arena arena;      /* of the results */
+    uint32_t tally, tallied; /* last number of a tally, of a tallied op */
+    uint64_t work;           /* pushes to fusers since the reset */
+    uint32_t n_taken;        /* 1 + the last op that a pass took since the reset */
+    struct spare *spares;    /* per fuser: unused clones, in the prototype's state */
+    struct arena arena;      /* for results */
     struct search_stats stats;
 };
 
@@ -37,72 +36,64 @@ struct spare {
     uint32_t count, capacity;
 };
 
-/* A fuser of a block. */
+/* A fuser's clone for a block. */
 struct feed {
-    void *clone; /* NULL: not offered, or dropped */
+    void *clone; /* NULL: no clone, or dropped */
     frit_fuser_state state;
 };
 
-/* Traffic, in full tensors, and launches: of ops one by one, and of one program for them. */
+/* Tensors read and written, if ops run singly (`apart`) and as one program (`together`), and launches if they run singly.  Only tensors with more than one element count. */
 struct tally {
     int32_t apart, together, launches;
 };
 
-/* A smaller block that nothing joins with this one, and that it did not gain by.  Nor does it by a
- * larger one of that kind, while it has the same ops itself. */
+/* The last smaller, unrelated block that merging with this one did not pay for.  As long as this block has the same ops, larger blocks of that kind are not tried. */
 struct refusal {
-    uint32_t by; /* ops that it had, 0: it refused none */
+    uint32_t by; /* number of this block's ops then; 0: there was no refusal */
     uint32_t n_ops;
-    uint32_t cls; /* of the first op */
-    bool alike;   /* in its first result */
+    uint32_t cls; /* class of the refused block's first op */
+    bool alike;   /* the first results had equal type and shape */
 };
 
 struct block {
     uint32_t number;
-    uint32_t *ops;         /* in the order in which fusers see them */
-    struct tally *tallies; /* of the first ops, up to and with each */
+    uint32_t *ops;         /* in the order in which they are pushed */
+    struct tally *tallies; /* per op: of all ops up to this one */
     uint32_t n_ops, capacity;
     struct feed *feeds;
-    bool open;              /* a fuser could take more */
-    bool stale;             /* a death came after its op was fed */
-    struct refusal refused; /* the latest */
+    bool open;              /* a fuser may accept more ops */
+    bool stale;             /* a death was added to an op that was pushed already */
+    struct refusal refused; /* the latest refusal */
     enum plan_end end;
 };
 
-/* Without ops; open if there is a fuser. */
+/* Creates a block without ops; it is open if there are fusers. */
 frit_status block_create(struct search_ctx *ctx, uint32_t number, struct block **out,
                          frit_err *err);
 void block_destroy(struct search_ctx *ctx, struct block *block); /* NULL does nothing */
 
-/* Feeds one op more, before the values know that the block has it.  *taken: some fuser took it, or
- * it is the first.  An op that none takes, or that comes long after all that programs cover, is not
- * in the block, which is closed then. */
+/* Pushes an op.  Must be called before the op's values are marked as this block's.  *taken: a fuser accepted it, or it is the first op.  The block is closed without the op if no fuser accepts it, or if too many ops already follow those that programs cover. */
 frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, bool *taken,
                       frit_err *err);
-/* Feeds everything again if a death came late. */
+/* Pushes all ops again if a death was added late. */
 void block_refresh(struct search_ctx *ctx, struct block *block);
 
-/* Appends the ops of `tail`, which is left as it is; *merged: whether the block keeps them.  It
- * does not where that hides what the two could do apart, gains nothing and ends all fusers, or,
- * with `strict`, gains nothing.  A block that does not keep them is as before. */
+/* Tries to append the ops of `tail`, which is not changed; *merged: whether the block keeps them.  It does if the merged block saves more than both separately, or as much while a fuser is still open and `strict` is false.  Otherwise the block is as before. */
 frit_status block_append(struct search_ctx *ctx, struct block *block, struct block *tail,
                          bool strict, bool *merged, frit_err *err);
-/* Likewise with all ops in program order. */
+/* As block_append, with all ops in program order. */
 frit_status block_interleave(struct search_ctx *ctx, struct block *block, struct block *other,
                              bool strict, bool *merged, frit_err *err);
 
-/* The score of the best fuser that is ready, 0 if none is worth it; *fuser is its number. */
+/* Returns the score of the best ready fuser, whose number is *fuser; 0 if none saves anything. */
 uint32_t block_best(const struct search_ctx *ctx, const struct block *block, uint32_t *fuser);
-/* The program of the best fuser; *program is NULL if there is none.  It covers the first *n_ops ops
- * of the block. */
+/* Makes the program of the best fuser, which covers the block's first *n_ops ops; *program is NULL if there is none. */
 frit_status block_finish(struct search_ctx *ctx, struct block *block, struct program **program,
                          uint32_t *n_ops, uint32_t *score, frit_err *err);
 
-/* Fills the tallies of the block's ops from number `first` on, beside those before, which the
- * values know; 0: of all. */
+/* Computes the tallies from op number `first` on.  The values must be marked as this block's for the ops before, unless `first` is 0. */
 void block_tally(struct search_ctx *ctx, struct block *block, uint32_t first);
-/* What a program of quality 1000 for the block's first ops saves: 100 for each full tensor that is
- * not read or written, 10 for each launch; 0 if it is no gain. */
+/* The score of a program of quality 1000 for the block's first ops: 100 per tensor that is not read or written, 10 per launch saved; 0 if it saves nothing. */
 uint64_t block_score(const struct block *block, uint32_t n_ops);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which blocks must run before which, closed under "before".  At most 64 blocks, numbered by their
- * bits; sets of them are words. */
+/* The order of blocks, as the transitive closure of "must run before".  At most 64 blocks, which are bits of a word. */
 #ifndef SEARCH_DAG_H
 #define SEARCH_DAG_H
 
@@ -9,10 +8,10 @@
 
 enum { DAG_BLOCKS = 64 };
 
-/* All zero has no blocks. */
+/* All zeros: no blocks. */
 struct dag {
     uint64_t live;
-    uint64_t before[DAG_BLOCKS]; /* all that must run before this one */
+    uint64_t before[DAG_BLOCKS]; /* set of blocks that must run before this one */
 };
 
 static inline uint64_t dag_bit(uint32_t block)
@@ -20,19 +19,19 @@ static inline uint64_t dag_bit(uint32_t block)
     return (uint64_t)1 << block;
 }
 
-/* The lowest number in a set that is not empty. */
+/* The lowest number in a set, which must not be empty. */
 static inline uint32_t dag_first(uint64_t set)
 {
     return (uint32_t)__builtin_ctzll(set);
 }
 
-/* Whether an op that needs these blocks can be put into this one without a cycle. */
+/* Whether an op that must run after the blocks `needs` can be added to `block` without a cycle. */
 bool dag_can_join(const struct dag *dag, uint32_t block, uint64_t needs);
-/* From now on `needs` run before the block. */
+/* Adds the order: `needs` before `block`. */
 void dag_order(struct dag *dag, uint32_t block, uint64_t needs);
-/* Whether no third block must run between the two. */
+/* Whether the blocks can be merged without a cycle: no third block must run between them. */
 bool dag_can_merge(const struct dag *dag, uint32_t a, uint32_t b);
-/* b becomes part of a. */
+/* Merges b into a. */
 void dag_merge(struct dag *dag, uint32_t a, uint32_t b);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 
-enum { MAX_FUSERS = 64 }; /* of one plugin */
+enum { MAX_FUSERS = 64 }; /* per plugin */
 
 struct fuser_device {
     frit_fuser_device info;
@@ -17,7 +17,7 @@ struct fuser_device {
     struct fuser_device *next;
 };
 
-/* ---- what fusers of other plugins may ask of the driver ---- */
+/* ---- services of the driver for fusers of other plugins ---- */
 
 static frit_status load_kernel(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
                                frit_kernel **kernel, frit_err *err)
@@ -88,7 +88,7 @@ static bool is_word(frit_str name)
     return true;
 }
 
-static bool sensible(const frit_fuser *list, uint32_t count)
+static bool are_valid(const frit_fuser *list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (!list[i].prototype || !is_word(list[i].name))
@@ -107,7 +107,7 @@ static frit_status add(struct fusers *fusers, const struct plugin *plugin,
 {
     struct fuser *fuser;
 
-    if (!array_grow(&fusers->list, &fusers->room, fusers->count, 1, sizeof(*fusers->list)))
+    if (!array_grow(&fusers->list, &fusers->capacity, fusers->count, 1, sizeof(*fusers->list)))
         return fail_memory(err, sizeof(*fusers->list));
     fuser = &fusers->list[fusers->count++];
     *fuser = (struct fuser){.table = &plugin->fusers,
@@ -143,7 +143,7 @@ static frit_status take(struct fusers *fusers, const struct plugin *plugin,
                   plugin->id, count, entry->name, MAX_FUSERS);
         count = MAX_FUSERS;
     }
-    if (!sensible(list, count)) {
+    if (!are_valid(list, count)) {
         log_write(FRIT_LOG_WARN, "fusion",
                   "%s: its fusers for %s lack a prototype or a name of their own; none is used",
                   plugin->id, entry->name);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fusers of all plugins that target one device: prototypes, made when the device is opened.
- * Constant after that.  Threads: any. */
+/* The fusers of all plugins for one device: prototypes, created when the device is opened.  Constant afterwards.  Thread-safe. */
 #ifndef SEARCH_FUSER_H
 #define SEARCH_FUSER_H
 
@@ -8,13 +7,12 @@
 #include "search/search.h"
 
 struct fusers {
-    struct fuser *list; /* in order of preference: plugins by priority and id, then as each said */
-    uint32_t count, room;
-    struct fuser_device *devices; /* what the plugins were told of the device */
+    struct fuser *list; /* in order of preference: plugins by priority and id, then in the plugin's order */
+    uint32_t count, capacity;
+    struct fuser_device *devices; /* the device as each plugin sees it */
 };
 
-/* `self`: what the driver's device_open gave.  A plugin that fails to give its fusers is left out
- * with a warning; only memory makes this fail. */
+/* `self`: the driver's device.  A plugin that fails to create its fusers is skipped with a warning; fails only without memory. */
 frit_status fusers_create(struct fusers **out, const struct registry *registry,
                           const struct device_entry *entry, void *self, frit_err *err);
 void fusers_destroy(struct fusers *fusers); /* NULL does nothing */

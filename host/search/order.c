@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kahn's algorithm over chunks, with a heap of those that are ready. */
+/* Kahn's algorithm over chunks, with a heap of ready chunks. */
 #include "search/order.h"
 
 #include <stdlib.h>
@@ -13,10 +13,10 @@ struct sorting {
     struct arena arena;
     struct plan_block *items;
     uint32_t count, first, end;
-    uint32_t *chunk_of; /* per op from `first` on */
+    uint32_t *chunk_of; /* per op from `first` on: its chunk */
     uint32_t *key;      /* per chunk: its earliest op */
-    uint32_t *waits;    /* per chunk: edges into it */
-    uint32_t *edge_at;  /* per chunk: where its edges begin; count + 1 */
+    uint32_t *n_waiting;    /* per chunk: number of incoming edges of unsorted chunks */
+    uint32_t *edge_at;  /* per chunk: index of its first outgoing edge; count + 1 elements */
     uint32_t *edges;
     uint32_t *heap;
     uint32_t n_heap;
@@ -40,8 +40,8 @@ frit_status chunks_add(struct search_ctx *ctx, struct chunks *chunks,
 
 /* ---- edges ---- */
 
-/* Notes where values of the range are made and die. */
-static void note_values(const struct sorting *s)
+/* Records which ops of the range make and end each value. */
+static void record_values(const struct sorting *s)
 {
     for (uint32_t i = s->first; i < s->end; i++) {
         const frit_op_desc *op = &s->ctx->ops.ops[i];
@@ -55,7 +55,7 @@ static void note_values(const struct sorting *s)
     }
 }
 
-static void forget_values(const struct sorting *s)
+static void clear_values(const struct sorting *s)
 {
     for (uint32_t i = s->first; i < s->end; i++) {
         const frit_op_desc *op = &s->ctx->ops.ops[i];
@@ -69,7 +69,7 @@ static void forget_values(const struct sorting *s)
     }
 }
 
-static void survey(struct sorting *s)
+static void index_ops(struct sorting *s)
 {
     for (uint32_t c = 0; c < s->count; c++) {
         const struct plan_block *block = &s->items[c];
@@ -83,7 +83,7 @@ static void survey(struct sorting *s)
     }
 }
 
-/* Counts an edge while `edges` is NULL, else stores it. */
+/* Counts an edge while `edges` is NULL; later stores it. */
 static void add_edge(struct sorting *s, uint32_t from_op, uint32_t to_op)
 {
     uint32_t from = s->chunk_of[from_op - s->first], to = s->chunk_of[to_op - s->first];
@@ -92,13 +92,13 @@ static void add_edge(struct sorting *s, uint32_t from_op, uint32_t to_op)
         return;
     if (!s->edges) {
         s->edge_at[from + 1]++;
-        s->waits[to]++;
+        s->n_waiting[to]++;
     } else {
         s->edges[s->edge_at[from]++] = to;
     }
 }
 
-static void walk_edges(struct sorting *s)
+static void visit_edges(struct sorting *s)
 {
     uint32_t ordered = 0;
 
@@ -128,7 +128,7 @@ static frit_status make_edges(struct sorting *s, frit_err *err)
 {
     uint32_t *edges, n;
 
-    walk_edges(s);
+    visit_edges(s);
     for (uint32_t c = 0; c < s->count; c++)
         s->edge_at[c + 1] += s->edge_at[c];
     n = s->edge_at[s->count];
@@ -136,8 +136,8 @@ static frit_status make_edges(struct sorting *s, frit_err *err)
     if (!edges)
         return fail_memory(err, n * sizeof(*edges));
     s->edges = edges;
-    walk_edges(s);
-    /* Storing moved each start to its end, which is the next one's start. */
+    visit_edges(s);
+    /* Storing advanced each start to its end, which is the next one's start. */
     memmove(s->edge_at + 1, s->edge_at, s->count * sizeof(*s->edge_at));
     s->edge_at[0] = 0;
     return FRIT_OK;
@@ -145,7 +145,7 @@ static frit_status make_edges(struct sorting *s, frit_err *err)
 
 /* ---- sorting ---- */
 
-static bool is_before(const struct sorting *s, uint32_t a, uint32_t b)
+static bool heap_less(const struct sorting *s, uint32_t a, uint32_t b)
 {
     return s->key[s->heap[a]] < s->key[s->heap[b]];
 }
@@ -163,7 +163,7 @@ static void heap_push(struct sorting *s, uint32_t chunk)
     uint32_t at = s->n_heap++;
 
     s->heap[at] = chunk;
-    for (; at && is_before(s, at, (at - 1) / 2); at = (at - 1) / 2)
+    for (; at && heap_less(s, at, (at - 1) / 2); at = (at - 1) / 2)
         swap(s, at, (at - 1) / 2);
 }
 
@@ -173,23 +173,23 @@ static uint32_t heap_pop(struct sorting *s)
 
     s->heap[0] = s->heap[--s->n_heap];
     for (;;) {
-        uint32_t least = at, left = 2 * at + 1;
+        uint32_t lowest = at, left = 2 * at + 1;
 
-        if (left < s->n_heap && is_before(s, left, least))
-            least = left;
-        if (left + 1 < s->n_heap && is_before(s, left + 1, least))
-            least = left + 1;
-        if (least == at)
+        if (left < s->n_heap && heap_less(s, left, lowest))
+            lowest = left;
+        if (left + 1 < s->n_heap && heap_less(s, left + 1, lowest))
+            lowest = left + 1;
+        if (lowest == at)
             return chunk;
-        swap(s, at, least);
-        at = least;
+        swap(s, at, lowest);
+        at = lowest;
     }
 }
 
 static void run_ready(struct sorting *s)
 {
     for (uint32_t c = 0; c < s->count; c++) {
-        if (!s->waits[c])
+        if (!s->n_waiting[c])
             heap_push(s, c);
     }
     while (s->n_heap) {
@@ -197,7 +197,7 @@ static void run_ready(struct sorting *s)
 
         s->sorted[s->n_sorted++] = s->items[c];
         for (uint32_t e = s->edge_at[c]; e < s->edge_at[c + 1]; e++) {
-            if (!--s->waits[s->edges[e]])
+            if (!--s->n_waiting[s->edges[e]])
                 heap_push(s, s->edges[e]);
         }
     }
@@ -210,16 +210,16 @@ static frit_status sort(struct sorting *s, frit_err *err)
 
     s->chunk_of = arena_array(&s->arena, s->end - s->first, sizeof(*s->chunk_of));
     s->key = arena_array(&s->arena, n, sizeof(*s->key));
-    s->waits = arena_array(&s->arena, n, sizeof(*s->waits));
+    s->n_waiting = arena_array(&s->arena, n, sizeof(*s->n_waiting));
     s->edge_at = arena_array(&s->arena, n, sizeof(*s->edge_at));
     s->heap = arena_array(&s->arena, n, sizeof(*s->heap));
     s->sorted = arena_array(&s->arena, n, sizeof(*s->sorted));
-    if (!s->chunk_of || !s->key || !s->waits || !s->edge_at || !s->heap || !s->sorted)
+    if (!s->chunk_of || !s->key || !s->n_waiting || !s->edge_at || !s->heap || !s->sorted)
         return fail_memory(err, n * sizeof(*s->key));
-    survey(s);
-    note_values(s);
+    index_ops(s);
+    record_values(s);
     st = make_edges(s, err);
-    forget_values(s);
+    clear_values(s);
     if (!st)
         run_ready(s);
     return st;
@@ -227,18 +227,18 @@ static frit_status sort(struct sorting *s, frit_err *err)
 
 /* ---- cycles ---- */
 
-/* Of the programs that wait the one that saves least, the last of several. */
-static uint32_t least_worth(const struct sorting *s)
+/* Of the unsorted programs the one with the lowest score; of several the last. */
+static uint32_t lowest_score(const struct sorting *s)
 {
-    uint32_t least = s->count;
+    uint32_t lowest = s->count;
 
     for (uint32_t c = 0; c < s->count; c++) {
-        if (s->waits[c] && s->items[c].program &&
-            (least == s->count || s->items[c].score < s->items[least].score ||
-             (s->items[c].score == s->items[least].score && s->key[c] > s->key[least])))
-            least = c;
+        if (s->n_waiting[c] && s->items[c].program &&
+            (lowest == s->count || s->items[c].score < s->items[lowest].score ||
+             (s->items[c].score == s->items[lowest].score && s->key[c] > s->key[lowest])))
+            lowest = c;
     }
-    return least;
+    return lowest;
 }
 
 static frit_status split(struct search_ctx *ctx, struct chunks *chunks, uint32_t number,
@@ -259,16 +259,16 @@ static frit_status split(struct search_ctx *ctx, struct chunks *chunks, uint32_t
     return FRIT_OK;
 }
 
-/* Gives up the program that is least worth of those that wait, or where `all` every one. */
+/* Splits the unsorted program with the lowest score, or with `all` every unsorted program. */
 static frit_status repair(struct search_ctx *ctx, struct chunks *chunks, uint32_t begin,
                           const struct sorting *s, bool all, frit_err *err)
 {
-    uint32_t least = least_worth(s);
+    uint32_t lowest = lowest_score(s);
 
-    if (least == s->count)
-        return fail(err, FRIT_INTERNAL, "the ops wait for each other");
+    if (lowest == s->count)
+        return fail(err, FRIT_INTERNAL, "cyclic dependencies between ops");
     for (uint32_t c = 0; c < s->count; c++) {
-        if (c != least && !(all && s->waits[c] && chunks->items[begin + c].program))
+        if (c != lowest && !(all && s->n_waiting[c] && chunks->items[begin + c].program))
             continue;
         ctx->stats.repairs++;
         TRY(split(ctx, chunks, begin + c, err));
@@ -279,7 +279,7 @@ static frit_status repair(struct search_ctx *ctx, struct chunks *chunks, uint32_
 frit_status order_chunks(struct search_ctx *ctx, struct chunks *chunks, uint32_t begin,
                          uint32_t first, uint32_t end, frit_err *err)
 {
-    enum { ONE_BY_ONE = 16 }; /* each repair sorts all again */
+    enum { ONE_BY_ONE = 16 }; /* repairs that split one program; each sorts again */
     bool done = false;
 
     for (uint32_t n = 0; !done; n++) {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edges between blocks: a reader runs after the maker, and the op in which a value dies after all
- * readers.  A use of a view counts as one of the view alone: the memory that it shares with its
- * base is kept by its owners while steps run, and no program may store into it before.  An op in
- * program order needs earlier blocks only, so a new block never closes a cycle. */
+/* Edges between blocks: readers run after the maker of a value, and the op in which it dies after all readers.  A use of a view counts only for the view: memory that it shares with its base is kept while steps run, and no program stores into it before.  In program order an op depends only on earlier blocks, so a new block never closes a cycle. */
 #include "search/pass.h"
 
 #include <stdlib.h>
@@ -34,13 +31,13 @@ bool pass_open(const struct pass *pass)
 
 /* ---- life ---- */
 
-/* In time for the ops that the blocks have, not for all that the search knows. */
-static void forget_block(struct search_ctx *ctx, struct pass *pass, const struct block *block)
+/* Takes time proportional to the block's ops, not to all ops of the search. */
+static void clear_block(struct search_ctx *ctx, struct pass *pass, const struct block *block)
 {
     for (uint32_t i = 0; i < block->n_ops; i++) {
         const frit_op_desc *op = &ctx->ops.ops[block->ops[i]];
 
-        pass->place[block->ops[i]] = PASS_NO_BLOCK;
+        pass->block_of[block->ops[i]] = PASS_NO_BLOCK;
         for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
             const frit_operand *operand = k < op->n_in ? &op->in[k] : &op->out[k - op->n_in];
 
@@ -54,7 +51,7 @@ void pass_reset(struct search_ctx *ctx, struct pass *pass)
 {
     for (uint32_t b = 0; b < DAG_BLOCKS; b++) {
         if (pass->blocks[b])
-            forget_block(ctx, pass, pass->blocks[b]);
+            clear_block(ctx, pass, pass->blocks[b]);
         block_destroy(ctx, pass->blocks[b]);
         pass->blocks[b] = NULL;
         pass->apart[b] = 0;
@@ -67,17 +64,17 @@ void pass_reset(struct search_ctx *ctx, struct pass *pass)
 void pass_fini(struct search_ctx *ctx, struct pass *pass)
 {
     pass_reset(ctx, pass);
-    free(pass->place);
+    free(pass->block_of);
     *pass = (struct pass){0};
 }
 
 frit_status pass_reserve(struct pass *pass, uint32_t n_ops, frit_err *err)
 {
-    uint32_t before = pass->place_capacity;
+    uint32_t before = pass->block_of_capacity;
 
-    if (!array_grow(&pass->place, &pass->place_capacity, 0, n_ops, sizeof(*pass->place)))
-        return fail_memory(err, n_ops * sizeof(*pass->place));
-    memset(pass->place + before, PASS_NO_BLOCK, pass->place_capacity - before);
+    if (!array_grow(&pass->block_of, &pass->block_of_capacity, 0, n_ops, sizeof(*pass->block_of)))
+        return fail_memory(err, n_ops * sizeof(*pass->block_of));
+    memset(pass->block_of + before, PASS_NO_BLOCK, pass->block_of_capacity - before);
     return FRIT_OK;
 }
 
@@ -90,7 +87,7 @@ static bool is_ordered(const frit_op_desc *op)
     return row && row->traits & FRIT_OP_ORDERED;
 }
 
-/* Blocks that must run before the op, and those that have one of its values. */
+/* Returns the blocks that must run before the op; *shares: those that use or make one of its operands. */
 static uint64_t needs_of(const struct search_ctx *ctx, const struct pass *pass,
                          const frit_op_desc *op, uint64_t *shares)
 {
@@ -109,8 +106,8 @@ static uint64_t needs_of(const struct search_ctx *ctx, const struct pass *pass,
     return needs;
 }
 
-/* What the blocks know of an op's values after it was put into one. */
-static void note(struct search_ctx *ctx, struct pass *pass, const frit_op_desc *op, uint32_t block)
+/* Records the block of an op for its values. */
+static void record_op(struct search_ctx *ctx, struct pass *pass, const frit_op_desc *op, uint32_t block)
 {
     for (uint32_t k = 0; k < op->n_in; k++) {
         if (op->in[k].kind == FRIT_OPERAND_TENSOR)
@@ -124,9 +121,9 @@ static void note(struct search_ctx *ctx, struct pass *pass, const frit_op_desc *
         pass->ordered = dag_bit(block);
 }
 
-void pass_bury(const struct search_ctx *ctx, struct pass *pass, uint32_t op, uint32_t value)
+void pass_add_death(const struct search_ctx *ctx, struct pass *pass, uint32_t op, uint32_t value)
 {
-    uint32_t block = pass->place[op];
+    uint32_t block = pass->block_of[op];
 
     if (block == PASS_NO_BLOCK)
         return;
@@ -134,9 +131,9 @@ void pass_bury(const struct search_ctx *ctx, struct pass *pass, uint32_t op, uin
     dag_order(&pass->dag, block, ctx->values[value].maker | ctx->values[value].readers);
 }
 
-/* ---- what was refused ---- */
+/* ---- refusals ---- */
 
-/* Whether the first results of two blocks are tensors of one type and shape. */
+/* Whether the first results of two blocks have equal type and shape. */
 static bool are_alike(const struct search_ctx *ctx, const struct block *a, const struct block *b)
 {
     const frit_op_desc *x = &ctx->ops.ops[a->ops[0]], *y = &ctx->ops.ops[b->ops[0]];
@@ -159,7 +156,7 @@ static bool are_unordered(const struct pass *pass, uint32_t a, uint32_t b)
     return !(pass->dag.before[a] & dag_bit(b)) && !(pass->dag.before[b] & dag_bit(a));
 }
 
-/* Whether block a refused what is as hard to take in as b. */
+/* Whether block a refused a block like b, so that a trial would be in vain. */
 static bool has_refused(const struct search_ctx *ctx, const struct pass *pass, uint32_t a,
                         uint32_t b)
 {
@@ -171,8 +168,8 @@ static bool has_refused(const struct search_ctx *ctx, const struct pass *pass, u
            are_unordered(pass, a, b);
 }
 
-/* The larger block knows from now on that trials with such as the other are in vain. */
-static void note_refusal(const struct search_ctx *ctx, struct pass *pass, uint32_t a, uint32_t b)
+/* Records in the larger block that merging with blocks like the smaller one does not pay. */
+static void record_refusal(const struct search_ctx *ctx, struct pass *pass, uint32_t a, uint32_t b)
 {
     bool first = pass->blocks[a]->n_ops >= pass->blocks[b]->n_ops;
     struct block *x = pass->blocks[first ? a : b], *y = pass->blocks[first ? b : a];
@@ -186,13 +183,13 @@ static void note_refusal(const struct search_ctx *ctx, struct pass *pass, uint32
 
 /* ---- merging ---- */
 
-/* b's ops and values now belong to a. */
+/* Moves b's ops and values to a. */
 static void rename_block(struct search_ctx *ctx, struct pass *pass, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < pass->blocks[b]->n_ops; i++) {
         const frit_op_desc *op = &ctx->ops.ops[pass->blocks[b]->ops[i]];
 
-        pass->place[pass->blocks[b]->ops[i]] = (uint8_t)a;
+        pass->block_of[pass->blocks[b]->ops[i]] = (uint8_t)a;
         for (uint32_t k = 0; k < op->n_in; k++) {
             struct search_value *value = &ctx->values[op->in[k].value];
 
@@ -208,7 +205,7 @@ static void rename_block(struct search_ctx *ctx, struct pass *pass, uint32_t a, 
         pass->ordered = dag_bit(a);
 }
 
-/* a, with b's ops; b is gone. */
+/* Merges b into a and destroys b. */
 static void absorb(struct search_ctx *ctx, struct pass *pass, uint32_t a, uint32_t b)
 {
     rename_block(ctx, pass, a, b);
@@ -225,14 +222,14 @@ static bool ends_before(const struct block *a, const struct block *b)
     return a->ops[a->n_ops - 1] < b->ops[0];
 }
 
-/* Two blocks on trial, and what came of it. */
+/* An attempt to merge two blocks. */
 struct trial {
     uint32_t a, b;
-    bool strict;   /* nothing is known that joins them */
-    uint32_t kept; /* the block that has the ops of both, or PASS_NO_BLOCK */
+    bool strict;   /* they are unrelated: merging must save something */
+    uint32_t kept; /* the merged block, or PASS_NO_BLOCK */
 };
 
-/* `first` and then `second`, which no edge is against. */
+/* Tries to append `second` to `first` unless that violates an edge. */
 static frit_status try_append(struct search_ctx *ctx, struct pass *pass, struct trial *trial,
                               uint32_t first, uint32_t second, frit_err *err)
 {
@@ -246,9 +243,7 @@ static frit_status try_append(struct search_ctx *ctx, struct pass *pass, struct 
     return FRIT_OK;
 }
 
-/* Program order is always legal inside a block.  Where ops of two blocks lie between each other and
- * the blocks are not small, or nothing joins them, one is put behind the other: the larger is not
- * fed again then. */
+/* Tries orders of the ops of two blocks.  Program order is always legal; but if the blocks overlap and are large, or are unrelated, one is appended to the other, so that only the smaller one is pushed again. */
 static frit_status try_orders(struct search_ctx *ctx, struct pass *pass, struct trial *trial,
                               frit_err *err)
 {
@@ -269,7 +264,7 @@ static frit_status try_orders(struct search_ctx *ctx, struct pass *pass, struct 
     return try_append(ctx, pass, trial, swapped ? a : b, swapped ? b : a, err);
 }
 
-/* Whether the search has pushes left for trials. */
+/* Whether the search may push more ops to try merging. */
 static bool has_budget(const struct search_ctx *ctx)
 {
     enum { ALWAYS = 256, PER_OP = 32 };
@@ -277,8 +272,7 @@ static bool has_budget(const struct search_ctx *ctx)
     return ctx->work < (uint64_t)ctx->config.n_fusers * (ALWAYS + PER_OP * ctx->n_taken);
 }
 
-/* Merges two blocks if that is legal and hides nothing: trial->kept has the ops of both then, the
- * other is gone. */
+/* Merges two blocks if that is legal and pays: then trial->kept is the merged block and the other one is destroyed. */
 static frit_status try_merge(struct search_ctx *ctx, struct pass *pass, struct trial *trial,
                              frit_err *err)
 {
@@ -292,14 +286,14 @@ static frit_status try_merge(struct search_ctx *ctx, struct pass *pass, struct t
         pass->apart[a] |= dag_bit(b);
         pass->apart[b] |= dag_bit(a);
         if (trial->strict)
-            note_refusal(ctx, pass, a, b);
+            record_refusal(ctx, pass, a, b);
         return FRIT_OK;
     }
     absorb(ctx, pass, trial->kept, trial->kept == a ? b : a);
     return FRIT_OK;
 }
 
-/* Merges what can be merged among these open blocks, each into the first that takes it. */
+/* Merges these open blocks as far as possible, each into the first that accepts it. */
 static frit_status merge_all(struct search_ctx *ctx, struct pass *pass, uint64_t blocks,
                              frit_err *err)
 {
@@ -321,11 +315,10 @@ static frit_status merge_all(struct search_ctx *ctx, struct pass *pass, uint64_t
     return FRIT_OK;
 }
 
-/* Of the pairs of open blocks that were not tried the one to merge first: blocks alike, then such
- * of one size, so that sizes double until programs are full, then small ones. */
+/* Selects the next untried pair of open blocks: first with equal result types, then of similar size, so that sizes double until programs are full, then small ones. */
 static bool next_pair(const struct search_ctx *ctx, const struct pass *pass, struct trial *trial)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t best = UINT64_MAX;
 
     for (uint64_t rest = open_blocks(pass); rest; rest &= rest - 1) {
         uint32_t a = dag_first(rest);
@@ -337,19 +330,19 @@ static bool next_pair(const struct search_ctx *ctx, const struct pass *pass, str
             uint64_t rank = (uint64_t)!are_alike(ctx, x, y) << 62 | (uint64_t)more << 31 |
                             (x->n_ops + y->n_ops);
 
-            if (rank >= least || !dag_can_merge(&pass->dag, a, b) || has_refused(ctx, pass, a, b) ||
+            if (rank >= best || !dag_can_merge(&pass->dag, a, b) || has_refused(ctx, pass, a, b) ||
                 has_refused(ctx, pass, b, a))
                 continue;
-            least = rank;
+            best = rank;
             trial->a = a;
             trial->b = b;
         }
     }
-    return least < UINT64_MAX;
+    return best < UINT64_MAX;
 }
 
-/* Merges two open blocks that nothing joins, if any gain by it. */
-static frit_status merge_two(struct search_ctx *ctx, struct pass *pass, frit_err *err)
+/* Merges two unrelated open blocks if that saves something for any pair. */
+static frit_status merge_unrelated(struct search_ctx *ctx, struct pass *pass, frit_err *err)
 {
     struct trial trial = {.strict = true, .kept = PASS_NO_BLOCK};
 
@@ -362,22 +355,22 @@ frit_status pass_merge_rest(struct search_ctx *ctx, struct pass *pass, frit_err 
 {
     for (uint64_t before = 0; before != pass->dag.live;) {
         before = pass->dag.live;
-        TRY(merge_two(ctx, pass, err));
+        TRY(merge_unrelated(ctx, pass, err));
     }
     return FRIT_OK;
 }
 
 /* ---- placing ---- */
 
-static frit_status put(struct search_ctx *ctx, struct pass *pass, uint32_t block, uint32_t op,
+static frit_status add_to_block(struct search_ctx *ctx, struct pass *pass, uint32_t block, uint32_t op,
                        uint64_t needs, bool *taken, frit_err *err)
 {
     TRY(block_add(ctx, pass->blocks[block], op, taken, err));
     if (!*taken)
         return FRIT_OK;
     dag_order(&pass->dag, block, needs);
-    note(ctx, pass, &ctx->ops.ops[op], block);
-    pass->place[op] = (uint8_t)block;
+    record_op(ctx, pass, &ctx->ops.ops[op], block);
+    pass->block_of[op] = (uint8_t)block;
     return FRIT_OK;
 }
 
@@ -393,7 +386,7 @@ static bool has_too_many(const struct search_ctx *ctx, const struct pass *pass)
     return (uint32_t)__builtin_popcountll(open_blocks(pass)) > ctx->config.max_blocks;
 }
 
-/* Takes back the latest block, which has one op, and stops the walk before it. */
+/* Removes the latest block, which has one op, and stops the pass before that op. */
 static void withdraw(struct search_ctx *ctx, struct pass *pass, uint32_t block, uint64_t ordered)
 {
     const struct block *last = pass->blocks[block];
@@ -407,7 +400,7 @@ static void withdraw(struct search_ctx *ctx, struct pass *pass, uint32_t block, 
         if (op->out[k].kind == FRIT_OPERAND_TENSOR)
             ctx->values[op->out[k].value].maker = 0;
     }
-    pass->place[last->ops[0]] = PASS_NO_BLOCK;
+    pass->block_of[last->ops[0]] = PASS_NO_BLOCK;
     pass->ordered = ordered;
     pass->dag.live &= ~dag_bit(block);
     pass->dag.before[block] = 0;
@@ -419,7 +412,7 @@ static void withdraw(struct search_ctx *ctx, struct pass *pass, uint32_t block, 
     stop(pass);
 }
 
-/* A block for the op, where others can make place for it or take it in. */
+/* Begins a block with the op; if there are too many open ones, merges two or stops. */
 static frit_status begin_block(struct search_ctx *ctx, struct pass *pass, uint32_t op,
                                uint64_t needs, frit_err *err)
 {
@@ -434,16 +427,16 @@ static frit_status begin_block(struct search_ctx *ctx, struct pass *pass, uint32
     block = dag_first(~pass->dag.live);
     TRY(block_create(ctx, block, &pass->blocks[block], err));
     pass->dag.live |= dag_bit(block);
-    TRY(put(ctx, pass, block, op, needs, &taken, err)); /* it is the first: taken */
+    TRY(add_to_block(ctx, pass, block, op, needs, &taken, err)); /* the first op is always taken */
     if (!has_too_many(ctx, pass))
         return FRIT_OK;
-    TRY(merge_two(ctx, pass, err));
+    TRY(merge_unrelated(ctx, pass, err));
     if (has_too_many(ctx, pass))
         withdraw(ctx, pass, block, ordered);
     return FRIT_OK;
 }
 
-/* Of the blocks that share a value with the op, after merging, the one that it joins. */
+/* Merges the blocks that share a value with the op, and chooses the one that it joins. */
 static frit_status choose(struct search_ctx *ctx, struct pass *pass, uint32_t op, uint64_t *needs,
                           uint32_t *block, frit_err *err)
 {
@@ -453,7 +446,7 @@ static frit_status choose(struct search_ctx *ctx, struct pass *pass, uint32_t op
     *needs = needs_of(ctx, pass, &ctx->ops.ops[op], &shares);
     shares &= open_blocks(pass);
     if (!shares && ctx->config.max_blocks == 1)
-        shares = open_blocks(pass); /* the only one takes what it can */
+        shares = open_blocks(pass); /* the only block gets every op */
     if (shares & (shares - 1)) {
         TRY(merge_all(ctx, pass, shares, err));
         *needs = needs_of(ctx, pass, &ctx->ops.ops[op], &shares);
@@ -484,7 +477,7 @@ frit_status pass_take(struct search_ctx *ctx, struct pass *pass, uint32_t op, fr
         ctx->n_taken = op + 1;
     TRY(choose(ctx, pass, op, &needs, &block, err));
     if (block != PASS_NO_BLOCK)
-        TRY(put(ctx, pass, block, op, needs, &taken, err));
+        TRY(add_to_block(ctx, pass, block, op, needs, &taken, err));
     if (taken)
         return FRIT_OK;
     return begin_block(ctx, pass, op, needs, err);

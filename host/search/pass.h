@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One walk over ops in program order that puts each into a block.
+/* One pass over ops in program order that puts each op into a block.
  *
- * An op goes to the open block that shares a value with it.  If several do, they are merged where
- * that is legal (no third block between) and their fusers gain; otherwise the op joins the latest
- * of them that it can join without a cycle, or begins a block of its own.  An op that no fuser of
- * its block takes closes the block and begins another.  At most max_blocks blocks are open: where
- * one too many is begun two are merged that gain, best such as make tensors alike and are of one
- * size; the walk stops before an op that has no place.
+ * An op goes to the open block that shares a value with it.  If several do, they are merged where that is legal (no third block must run between) and saves something; otherwise the op joins the latest of them that it can join without a cycle, or begins a new block.  If no fuser of its block accepts the op, the block is closed and the op begins a new one.  At most max_blocks blocks are open.  When there is one too many, two whose merging saves something are merged, preferably with equal result types and sizes; if there are none, the pass stops before the op.
  *
- * Merging is tried while the pushes of the whole search are within a budget for each op up to the
- * furthest that the walk took, so that later ops have theirs.  So all costs together grow with the
- * ops, whatever they share. */
+ * Merging is tried while the number of pushes of the whole search is within a budget proportional to the ops that passes have reached, so that later ops have a budget too and the total cost grows linearly. */
 #ifndef SEARCH_PASS_H
 #define SEARCH_PASS_H
 
@@ -19,30 +12,30 @@
 
 enum { PASS_NO_BLOCK = 255 };
 
-/* All zero is empty. */
+/* All zeros: empty. */
 struct pass {
     struct dag dag;
-    struct block *blocks[DAG_BLOCKS]; /* those of dag.live */
-    uint64_t apart[DAG_BLOCKS];       /* blocks that this one did not merge with */
-    uint64_t ordered;                 /* the block of the last ORDERED op */
+    struct block *blocks[DAG_BLOCKS]; /* those in dag.live are not NULL */
+    uint64_t apart[DAG_BLOCKS];       /* set of blocks with which merging was tried in vain */
+    uint64_t ordered;                 /* set: the block of the last ORDERED op */
     bool stopped;
-    uint8_t *place; /* per op: its block, or PASS_NO_BLOCK */
-    uint32_t place_capacity;
+    uint8_t *block_of; /* per op: its block, or PASS_NO_BLOCK */
+    uint32_t block_of_capacity;
 };
 
 void pass_fini(struct search_ctx *ctx, struct pass *pass);
-/* Forgets all blocks. */
+/* Removes all blocks. */
 void pass_reset(struct search_ctx *ctx, struct pass *pass);
-/* Makes room for `n_ops` ops. */
+/* Reserves memory for `n_ops` ops. */
 frit_status pass_reserve(struct pass *pass, uint32_t n_ops, frit_err *err);
 
-/* Takes the next op, a later one than all before it; or stops and takes none any more. */
+/* Takes an op, which must come after all previous ones; or stops, and then takes no more. */
 frit_status pass_take(struct search_ctx *ctx, struct pass *pass, uint32_t op, frit_err *err);
-/* No more ops come: merges open blocks as long as two gain. */
+/* Merges open blocks as long as that saves something, after the last op. */
 frit_status pass_merge_rest(struct search_ctx *ctx, struct pass *pass, frit_err *err);
-/* A value died with an op that may have been taken already. */
-void pass_bury(const struct search_ctx *ctx, struct pass *pass, uint32_t op, uint32_t value);
-/* Whether an op more could get into a block that is there. */
+/* Records a death in an op, if the pass has taken it. */
+void pass_add_death(const struct search_ctx *ctx, struct pass *pass, uint32_t op, uint32_t value);
+/* Whether another op could join an existing block. */
 bool pass_open(const struct pass *pass);
 
 #endif

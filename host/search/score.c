@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program saves, counted in whole tensors: plans know no sizes.  A block keeps a tally for
- * each of its prefixes, so that the score of any of them is known at once; an op is looked at when
- * it is put into a block, not whenever blocks are compared. */
+/* Scores: the traffic and launches that a program saves, counted in whole tensors, since plans do not depend on sizes.  A block has a tally for each prefix, so that every prefix's score is known; tallies are computed once, when an op is added. */
 #include "search/block.h"
 
 #include "search/dag.h"
 
 enum { TENSOR_POINTS = 100, LAUNCH_POINTS = 10 };
 
-/* A tensor of one element is no traffic. */
+/* Whether the tensor may have more than one element; others do not count as traffic. */
 static bool is_full(const frit_operand *operand)
 {
     if (operand->kind != FRIT_OPERAND_TENSOR)
@@ -27,7 +25,7 @@ static bool is_view(const frit_op_desc *op)
     return row && row->cls == FRIT_CLASS_VIEW;
 }
 
-/* Of one tally: the blocks that the values know are `known`, a set of at most one. */
+/* State of a tally; `known`: the set, of at most one block, whose values are marked. */
 struct tallying {
     struct search_ctx *ctx;
     uint64_t known;
@@ -44,7 +42,7 @@ static bool is_inside(const struct tallying *t, const struct search_value *value
     return value->readers & t->known || value->read == t->ctx->tally || is_made(t, value);
 }
 
-/* Each operand is read once by an op alone, and once by a program if none of its ops makes it. */
+/* A single op reads each distinct operand once; a program reads those that none of its ops makes or has read. */
 static void count_reads(const struct tallying *t, const frit_op_desc *op, bool view)
 {
     t->ctx->tallied++;
@@ -63,7 +61,7 @@ static void count_reads(const struct tallying *t, const frit_op_desc *op, bool v
     }
 }
 
-/* A program writes what does not die in it. */
+/* A program writes results that do not die in it. */
 static void count_writes(const struct tallying *t, const frit_op_desc *op, bool view)
 {
     for (uint32_t k = 0; k < op->n_out; k++) {
@@ -75,7 +73,7 @@ static void count_writes(const struct tallying *t, const frit_op_desc *op, bool 
     }
 }
 
-/* Values die at their last use, and so with an operand or a result.  None is listed twice. */
+/* Values die at their last use, so each is an operand or a result of the op; none is listed twice. */
 static void count_deaths(const struct tallying *t, const frit_op_desc *op)
 {
     for (uint32_t i = 0; i < op->n_dead; i++) {

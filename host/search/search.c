@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pushed ops go through one pass as they come.  finish makes programs of its blocks, searches the
- * ops again that their programs left, orders what was found, and goes on behind it if it is to
- * cover everything; whatever it found is given up for program order if the simulation finds fault
- * with it.
+/* Ops go through one pass as they are pushed.  search_finish makes programs of its blocks, searches ops that these do not cover again, orders the results and, if everything is to be covered, continues with the next range.  If the simulation finds a fault, the result is replaced by single ops in program order.
  *
- * Deaths stand at the last use, so one may be added to an op that was fed already: as where a scope
- * ends.  Its block is then fed again before anything is decided by it, and finish begins with a new
- * pass that knows of all deaths.  Ops that finish takes itself have all of theirs before the pass
- * sees the first. */
+ * Deaths are moved to the last use, so one may be added to an op that was pushed already, for instance at the end of a scope.  Its block is then pushed again before it is scored, and search_finish begins a new pass that has all deaths.  Ops that only search_finish takes have all their deaths from the start. */
 #include "search/search.h"
 
 #include <stdlib.h>
@@ -21,13 +15,13 @@
 struct search {
     struct search_ctx ctx;
     struct pass pass;
-    uint32_t n_deaths; /* of the relative ops seen */
-    bool late;         /* some of them came when the pass had taken their op */
+    uint32_t n_deaths; /* number of deaths of the ops taken */
+    bool late;         /* a death was added to an op that the pass had taken */
     bool *found;       /* per op: it is in a chunk */
     uint32_t found_capacity;
     struct chunks chunks;
     bool failed;
-    uint64_t n_dropped; /* of the stats, at the last reset */
+    uint64_t n_dropped; /* stats.dropped at the last reset */
 };
 
 /* ---- life ---- */
@@ -74,7 +68,7 @@ void search_destroy(struct search *search)
     free(search);
 }
 
-static void forget(struct search *search)
+static void clear(struct search *search)
 {
     struct search_ctx *ctx = &search->ctx;
 
@@ -94,7 +88,7 @@ static void forget(struct search *search)
 
 void search_reset(struct search *search)
 {
-    forget(search);
+    clear(search);
     search->failed = false;
     search->n_dropped = search->ctx.stats.dropped;
 }
@@ -127,8 +121,8 @@ static frit_status grow(struct search *search, const struct relative *relative, 
     return FRIT_OK;
 }
 
-/* The next op with the deaths that it is the last use of; other deaths go to earlier ops. */
-static frit_status note_op(struct search *search, const frit_op_desc *op, frit_err *err)
+/* Appends an op; each of its deaths is moved to the value's last use. */
+static frit_status append_op(struct search *search, const frit_op_desc *op, frit_err *err)
 {
     struct search_ctx *ctx = &search->ctx;
     uint32_t number = ctx->ops.n_ops;
@@ -147,14 +141,14 @@ static frit_status note_op(struct search *search, const frit_op_desc *op, frit_e
     }
     for (uint32_t k = 0; k < op->n_dead; k++) {
         uint32_t value = op->dead[k];
-        struct search_value *known = &ctx->values[value];
+        struct search_value *state = &ctx->values[value];
 
-        if (value >= ctx->ops.n_values || !known->last || known->dead)
+        if (value >= ctx->ops.n_values || !state->last || state->dead)
             continue;
-        known->dead = true;
-        TRY(relative_bury(&ctx->ops, known->last - 1, value, err));
-        if (known->last <= ctx->n_taken) {
-            pass_bury(ctx, &search->pass, known->last - 1, value);
+        state->dead = true;
+        TRY(relative_add_death(&ctx->ops, state->last - 1, value, err));
+        if (state->last <= ctx->n_taken) {
+            pass_add_death(ctx, &search->pass, state->last - 1, value);
             search->late = true;
         }
     }
@@ -162,7 +156,7 @@ static frit_status note_op(struct search *search, const frit_op_desc *op, frit_e
     return FRIT_OK;
 }
 
-/* Whether ops that were seen list deaths that they did not. */
+/* Whether deaths were added to ops that were taken already. */
 static bool has_late_deaths(const struct search *search, const struct relative *relative)
 {
     uint32_t n = search->n_deaths;
@@ -172,12 +166,11 @@ static bool has_late_deaths(const struct search *search, const struct relative *
     return n != relative->n_deaths;
 }
 
-/* Room for all ops.  What is found depends on the ops with their deaths alone, not on when it was
- * told: deaths that were added to ops seen mean to begin again. */
+/* Reserves memory for all ops.  Starts again if deaths were added to ops taken already, since the result must not depend on when they were added. */
 static frit_status begin(struct search *search, const struct relative *relative, frit_err *err)
 {
     if (has_late_deaths(search, relative))
-        forget(search);
+        clear(search);
     TRY(grow(search, relative, err));
     search->ctx.ops.n_values = relative->n_values;
     return pass_reserve(&search->pass, relative->n_ops, err);
@@ -187,7 +180,7 @@ static frit_status take_new(struct search *search, const struct relative *relati
 {
     TRY(begin(search, relative, err));
     for (uint32_t i = search->ctx.ops.n_ops; i < relative->n_ops; i++) {
-        TRY(note_op(search, &relative->ops[i], err));
+        TRY(append_op(search, &relative->ops[i], err));
         TRY(pass_take(&search->ctx, &search->pass, i, err));
     }
     return FRIT_OK;
@@ -198,7 +191,7 @@ frit_status search_push(struct search *search, const struct relative *relative, 
     frit_status st;
 
     if (search->failed)
-        return fail(err, FRIT_INTERNAL, "a search that failed or finished goes on");
+        return fail(err, FRIT_INTERNAL, "a search was used after it failed or finished");
     st = take_new(search, relative, err);
     search->failed = st != FRIT_OK;
     return st;
@@ -211,7 +204,7 @@ bool search_open(const struct search *search)
 
 /* ---- finding ---- */
 
-/* A block's program, or its first op by itself. */
+/* Adds a chunk for a block: its program, or its first op singly. */
 static frit_status close_block(struct search *search, struct block *block, frit_err *err)
 {
     struct search_ctx *ctx = &search->ctx;
@@ -233,7 +226,7 @@ static frit_status close_block(struct search *search, struct block *block, frit_
     return st;
 }
 
-/* Ends the pass; *end is one beyond the last op that it found a place for. */
+/* Ends the pass and adds chunks for its blocks; raises *end beyond their last op. */
 static frit_status close_pass(struct search *search, uint32_t *end, frit_err *err)
 {
     TRY(pass_merge_rest(&search->ctx, &search->pass, err));
@@ -260,7 +253,7 @@ static uint32_t count_holes(const struct search *search, uint32_t first, uint32_
     return n;
 }
 
-/* Searches what blocks gave up, until nothing is left between `first` and `end`. */
+/* Searches ops that are in no chunk yet, until all ops from `first` to `end` are. */
 static frit_status fill_holes(struct search *search, uint32_t first, uint32_t end, frit_err *err)
 {
     search->ctx.stats.holes += count_holes(search, first, end);
@@ -279,8 +272,7 @@ static frit_status fill_holes(struct search *search, uint32_t first, uint32_t en
     }
 }
 
-/* Finds chunks for ops from `first` on with the pass that holds `taken` of them; *end: up to where
- * there are. */
+/* Makes chunks of the ops that the pass has taken from `first` on; *end: the first op that is in no chunk. */
 static frit_status close_range(struct search *search, uint32_t first, uint32_t *end, frit_err *err)
 {
     uint32_t begin = search->chunks.count;
@@ -291,7 +283,7 @@ static frit_status close_range(struct search *search, uint32_t first, uint32_t *
     return order_chunks(&search->ctx, &search->chunks, begin, first, *end, err);
 }
 
-/* The next range: the pass takes what it can from `first` on. */
+/* The pass takes as many ops as it can from `first` on. */
 static frit_status take_range(struct search *search, uint32_t first, frit_err *err)
 {
     for (uint32_t i = first; i < search->ctx.ops.n_ops && !search->pass.stopped; i++)
@@ -299,13 +291,12 @@ static frit_status take_range(struct search *search, uint32_t first, frit_err *e
     return FRIT_OK;
 }
 
-/* The rest of the ops, with all their deaths known before the pass takes any of them; all ops again
- * if one that it has taken got a death since. */
+/* Takes the remaining ops, with all their deaths; all ops again if a death was added late. */
 static frit_status take_rest(struct search *search, const struct relative *relative, frit_err *err)
 {
     TRY(begin(search, relative, err));
     for (uint32_t i = search->ctx.ops.n_ops; i < relative->n_ops; i++)
-        TRY(note_op(search, &relative->ops[i], err));
+        TRY(append_op(search, &relative->ops[i], err));
     if (search->late) {
         pass_reset(&search->ctx, &search->pass);
         search->ctx.work = search->ctx.n_taken = 0;
@@ -313,7 +304,7 @@ static frit_status take_rest(struct search *search, const struct relative *relat
     return take_range(search, search->ctx.n_taken, err);
 }
 
-static frit_status find(struct search *search, bool all, uint32_t *end, frit_err *err)
+static frit_status find_chunks(struct search *search, bool all, uint32_t *end, frit_err *err)
 {
     TRY(close_range(search, 0, end, err));
     while (all && *end < search->ctx.ops.n_ops) {
@@ -334,7 +325,7 @@ static void drop_programs(struct search *search)
     search->chunks.count = 0;
 }
 
-/* Whether the chunks can run in their order. */
+/* Simulates the chunks in their order. */
 static frit_status simulate(struct search *search, uint32_t n_ops, bool *valid, frit_err *err)
 {
     uint32_t *order = arena_array(&search->ctx.arena, n_ops, sizeof(*order));
@@ -376,7 +367,7 @@ static frit_status finish(struct search *search, const struct relative *relative
     bool valid;
 
     TRY(take_rest(search, relative, err));
-    TRY(find(search, all, n_ops, err));
+    TRY(find_chunks(search, all, n_ops, err));
     TRY(simulate(search, *n_ops, &valid, err));
     if (!valid)
         TRY(use_program_order(search, *n_ops, err));
@@ -397,7 +388,7 @@ frit_status search_finish(struct search *search, const struct relative *relative
     *blocks = NULL;
     *n_blocks = *n_ops = 0;
     if (search->failed)
-        return fail(err, FRIT_INTERNAL, "a search that failed or finished goes on");
+        return fail(err, FRIT_INTERNAL, "a search was used after it failed or finished");
     search->failed = true;
     st = finish(search, relative, all, blocks, n_ops, err);
     if (st)

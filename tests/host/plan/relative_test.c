@@ -121,7 +121,7 @@ static void deaths_move_to_the_last_use(void **state)
         &relative);
     assert_int_equal(relative.n_deaths, 0);
     for (uint32_t v = 0; v < 6; v++)
-        assert_int_equal(relative_bury(&relative, 3, 5 - v, &err), FRIT_OK);
+        assert_int_equal(relative_add_death(&relative, 3, 5 - v, &err), FRIT_OK);
     assert_int_equal(relative.n_deaths, 6);
     assert_int_equal(relative.ops[3].n_dead, 6);
     assert_int_equal(relative.ops[3].dead[0], 5);

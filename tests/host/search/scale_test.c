@@ -282,8 +282,8 @@ static void momentum(struct sketch *g, uint32_t n_params, bool late)
         uint32_t moved = op(g, "add", scaled, doubled, NONE), step;
 
         if (!late) {
-            relative_bury(&g->relative, g->relative.n_ops - 1, doubled, &err);
-            relative_bury(&g->relative, g->relative.n_ops - 1, scaled, &err);
+            relative_add_death(&g->relative, g->relative.n_ops - 1, doubled, &err);
+            relative_add_death(&g->relative, g->relative.n_ops - 1, scaled, &err);
         }
         step = op(g, "neg", moved, NONE, NONE);
         op(g, "sub", p, step, late ? NONE : step);
@@ -291,7 +291,7 @@ static void momentum(struct sketch *g, uint32_t n_params, bool late)
     for (uint32_t i = 0; i < n_params && late; i++) {
         for (uint32_t k = 3; k < 7; k++) {
             if (k != 5)
-                relative_bury(&g->relative, g->relative.n_ops - 1, 8 * i + k, &err);
+                relative_add_death(&g->relative, g->relative.n_ops - 1, 8 * i + k, &err);
         }
     }
 }

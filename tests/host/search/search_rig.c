@@ -46,7 +46,7 @@ void rig_op(struct relative *relative, const char *name, const uint32_t *in, uin
                        .attrs = attrs,
                        .dead = arena_alloc(&relative->arena, sizeof(uint32_t))};
     for (uint32_t k = 0; k < n_dead; k++)
-        assert_int_equal(relative_bury(relative, relative->n_ops - 1, dead[k], &err), FRIT_OK);
+        assert_int_equal(relative_add_death(relative, relative->n_ops - 1, dead[k], &err), FRIT_OK);
 }
 
 void rig_parse(struct relative *relative, const char *text)

@@ -300,7 +300,7 @@ static void buried_later_is_the_same(void **state)
     rig_parse(&relative, "exp 0 > 1; neg 1 > 2");
     assert_int_equal(search_create(&config, &search, &err), FRIT_OK);
     assert_int_equal(search_push(search, &relative, &err), FRIT_OK);
-    assert_int_equal(relative_bury(&relative, 1, 1, &err), FRIT_OK);
+    assert_int_equal(relative_add_death(&relative, 1, 1, &err), FRIT_OK);
     assert_int_equal(search_finish(search, &relative, true, &blocks, &n_blocks, &n_ops, &err),
                      FRIT_OK);
     assert_string_equal(rig_blocks_text(&fusers, blocks, n_blocks, text, sizeof(text)),
