@@ -64,7 +64,7 @@ names=$(sed -n 's/^# \([^:]*\).*/\1/p' "$scratch/out" | grep -v '^add/[^f]\|^add
 expect 2 '' '--timeout wants seconds' "$frit" conform reference --timeout=-1
 expect 2 '' '--jobs wants a number from 1 to 64' "$frit" conform reference --jobs 0
 expect 2 '' '--set wants SECTION.KEY=VALUE' "$frit" conform reference --set threads=1
-expect 2 '' 'something is missing' "$frit" conform
+expect 2 '' 'missing argument' "$frit" conform
 expect 1 '' 'conform: nosuch: ' "$frit" conform nosuch
 expect 1 '' 'fake-plain.so: it is no plugin: ' "$frit" conform "$fakes/libfake-plain.so" --filter add
 expect 1 '' 'conform: .*open-fails.so: .*the moon is not full' "$frit" conform "$fakes/libfrit-fake-open-fails.so" --filter add

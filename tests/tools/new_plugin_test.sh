@@ -5,19 +5,19 @@
 cd "$scratch" || exit 1
 
 for name in X npu_1 1npu -- 'a b' 'a/b' ../x é a12345678901234567890123456789; do
-  expect 2 '' 'is no name of a driver|something is missing' "$frit" new-plugin "$name"
+  expect 2 '' 'is not a valid driver name|missing argument' "$frit" new-plugin "$name"
 done
 for name in auto none template; do
   expect 2 '' "the name '$name' is taken" "$frit" new-plugin "$name"
 done
-expect 2 '' 'something is missing: frit new-plugin NAME \[DIR\]' "$frit" new-plugin
-expect 2 '' "'c' is too much" "$frit" new-plugin a b c
+expect 2 '' 'missing argument: frit new-plugin NAME \[DIR\]' "$frit" new-plugin
+expect 2 '' "unexpected argument 'c'" "$frit" new-plugin a b c
 [ -z "$(find . -mindepth 1 ! -name out ! -name err)" ] || complain "something was made of a bad name" "$(ls)"
 
 expect 0 'cmake -S npu-2 -B npu-2/build -DCMAKE_PREFIX_PATH=/' '' "$frit" new-plugin npu-2
 matches "$out" 'frit conform npu-2/build/libfrit-npu-2\.so --quick$' || complain "no last step" npu-2
-expect 1 '' 'npu-2 is there already$' "$frit" new-plugin npu-2
-expect 1 '' 'no/such/folder cannot be made: No such file' "$frit" new-plugin npu no/such/folder
+expect 1 '' 'npu-2 exists already$' "$frit" new-plugin npu-2
+expect 1 '' 'no/such/folder cannot be created: No such file' "$frit" new-plugin npu no/such/folder
 mkdir -p deep/er
 expect 0 'deep/er/x/README.md' '' "$frit" new-plugin abcdefghijklmnopqrstuvwxyz-1 deep/er/x
 expect 0 'org\.example\.abcdefghijklmnopqrstuvwxyz-1"' '' grep org.example deep/er/x/plugin.c

@@ -44,6 +44,6 @@ rm "$scratch/mlp/2.npy"
 expect 1 '' '2.npy: No such file' "$frit" replay "$scratch/mlp" -d reference
 expect 1 '' 'none: cannot be opened' "$frit" replay "$scratch/none"
 for value in x -1 nan ''; do
-  expect 2 '' "--tolerance $value: wants a number from 0 on" "$frit" replay "$scratch/mlp" --tolerance "$value"
+  expect 2 '' "--tolerance $value: must be a number >= 0" "$frit" replay "$scratch/mlp" --tolerance "$value"
 done
 finish

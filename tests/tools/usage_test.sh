@@ -24,20 +24,20 @@ expect 2 '' 'unknown option -z$' "$frit" devices -z
 expect 2 '' '--json takes no value' "$frit" devices --json=1
 expect 2 '' '--device needs a value: --device D' "$frit" run x.frit --device
 expect 2 '' '--device is given twice' "$frit" run x.frit --device a --device=b
-expect 2 '' 'something is missing: frit run FILE' "$frit" run
-expect 2 '' "'b.frit' is too much: frit run FILE" "$frit" run a.frit b.frit
+expect 2 '' 'missing argument: frit run FILE' "$frit" run
+expect 2 '' "unexpected argument 'b.frit': frit run FILE" "$frit" run a.frit b.frit
 expect 2 '' 'Try `frit help run`' "$frit" run
 for n in 0 -1 x 3x 99999999999999999999; do
-  expect 2 '' '--repeat .*wants a number' "$frit" run a.frit "--repeat=$n"
+  expect 2 '' '--repeat .*must be a number' "$frit" run a.frit "--repeat=$n"
 done
 expect 1 '' '--json: cannot be opened' "$frit" check -- --json
-expect 2 '' "'x' is too much: frit doctor whi" "$frit" doctor whi x
-expect 2 '' "'x' is too much: frit doctor config" "$frit" doctor config x
+expect 2 '' "unexpected argument 'x': frit doctor whi" "$frit" doctor whi x
+expect 2 '' "unexpected argument 'x': frit doctor config" "$frit" doctor config x
 expect 2 '' "--json is for config" "$frit" doctor reference --json
-expect 2 '' 'why what\?' "$frit" doctor ''
-expect 2 '' 'why what\?' "$frit" doctor why
-expect 2 '' 'why what\?' "$frit" doctor why ''
-expect 2 '' "'x' is too much: frit devices$" "$frit" devices x
+expect 2 '' 'NAME is missing' "$frit" doctor ''
+expect 2 '' 'NAME is missing' "$frit" doctor why
+expect 2 '' 'NAME is missing' "$frit" doctor why ''
+expect 2 '' "unexpected argument 'x': frit devices$" "$frit" devices x
 expect 2 '' "no op 'gelo'; did you mean 'gelu'\?" "$frit" ops gelo
 
 # A full disk is not success.

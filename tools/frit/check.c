@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `frit check`: text programs are read and every op is checked, nothing runs and no device is
+/* `frit check`: parses text programs and checks every op, without running anything; no device is
  * needed. */
 #include <inttypes.h>
 
@@ -9,22 +9,22 @@ static bool check(const char *path)
 {
     frit_err err = {.struct_size = sizeof(err)};
     struct program program;
-    bool good = !program_open(&program, path, &err) && !program_bind(&program, &err);
+    bool valid = !program_open(&program, path, &err) && !program_bind(&program, &err);
 
-    if (good)
+    if (valid)
         printf("%s: ok, %" PRIu64 " ops, %" PRIu64 " inputs, %" PRIu64 " outputs\n", path,
                frit_graph_op_count(program.graph), program.n_inputs, program.n_outputs);
     else
         fprintf(stderr, "%s\n", err.text);
     program_close(&program);
-    return good;
+    return valid;
 }
 
 static int run(const struct invocation *in)
 {
     int status = CLI_FINE;
 
-    session_know_ops();
+    session_load_ops();
     for (int i = 0; i < in->n_args; i++)
         if (!check(in->args[i]))
             status = CLI_FAILED;
@@ -33,10 +33,9 @@ static int run(const struct invocation *in)
 
 const struct command check_command = {
     .name = "check",
-    .summary = "whether text programs are sound, without running them",
+    .summary = "check text programs without running them",
     .args = "FILE...",
-    .details = "Faults are told as FILE:LINE:COLUMN: text.  Dims whose number is not known are\n"
-               "taken as 2.",
+    .details = "Faults are reported as FILE:LINE:COLUMN: text.  Unknown dims are 2.",
     .options = (const struct option[]){{0}},
     .examples = (const char *const[]){"check tools/models/digits-mlp.frit", NULL},
     .min_args = 1,

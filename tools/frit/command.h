@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands as data: what help, manual, completions and the check of the command line are derived
- * from. One thread. */
+/* The command table, from which help, manual and completions are generated and command lines are
+ * checked.  One thread. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
@@ -12,9 +12,9 @@ enum { CLI_FINE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 }; /* exit codes */
 
 struct option {
     const char *name;  /* "--device"; NULL after the last */
-    const char *value; /* what it takes, as help shows it; NULL: nothing */
+    const char *value; /* the value's name in help; NULL: it has no value */
     const char *meaning;
-    char letter; /* of the short form, 0: none */
+    char letter; /* of the short form; 0: none */
     bool many;   /* may be given more than once */
 };
 
@@ -23,8 +23,8 @@ struct invocation;
 struct command {
     const char *name;
     const char *summary; /* one line, without a full stop */
-    const char *args;    /* "FILE" as help shows them; "" for none */
-    const char *details; /* a paragraph or more, lines as they are to be printed */
+    const char *args;    /* names of the arguments in help; "" for none */
+    const char *details; /* paragraphs, printed as they are */
     const struct option *options;
     const char *const *examples; /* without the leading "frit "; NULL after the last */
     int min_args;
@@ -44,7 +44,7 @@ const struct command *command_find(const char *name);
 
 struct given {
     const struct option *option;
-    const char *value; /* NULL for options that take nothing */
+    const char *value; /* NULL for options without value */
 };
 
 struct invocation {
@@ -55,8 +55,8 @@ struct invocation {
     int n_given;
 };
 
-/* Parses what follows the command's name; CLI_MISUSED after a message.  `*helped` is set where
- * --help was asked for.  invocation_fini afterwards in every case. */
+/* Parses the arguments after the command's name; CLI_MISUSED after a message.  `*helped` is set if
+ * --help was given.  invocation_fini must be called in every case. */
 int invocation_parse(struct invocation *in, const struct command *command, int argc, char **argv,
                      bool *helped);
 void invocation_fini(struct invocation *in);
@@ -64,10 +64,10 @@ void invocation_fini(struct invocation *in);
 bool invocation_has(const struct invocation *in, const char *option);
 /* NULL if not given. */
 const char *invocation_value(const struct invocation *in, const char *option);
-/* The values of an option that may be repeated, one by one; `*at` is 0 at first.  NULL after the
+/* The values of an option that may be repeated, one per call; `*at` is initially 0.  NULL after the
  * last. */
 const char *invocation_next(const struct invocation *in, const char *option, int *at);
-/* Whether the word is the name, or a pattern of the shell's for it. */
+/* Whether the word is the name or a shell pattern that matches it. */
 bool filter_fits(const char *word, const char *name);
 
 /* "frit run: ..." on standard error; returns CLI_FAILED, or CLI_MISUSED with a pointer to help. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `frit devices`: devices in the order of preference, then the plugins and why some are not there.
- */
+/* `frit devices`: lists devices in order of preference, then plugins, with the reasons why some are
+ * not usable. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "session.h"
 #include "term.h"
 
-/* Structs of the library are asked for by their size each time. */
+/* The library checks struct_size in each call. */
 static bool device_at(frit_host *host, uint64_t index, frit_device_desc *out)
 {
     *out = (frit_device_desc){.struct_size = sizeof(*out)};
@@ -76,22 +76,22 @@ static void show_all(frit_host *host, bool verbose)
 {
     frit_device_desc device;
     frit_plugin_desc plugin;
-    bool some = false, preferred = false;
+    bool any = false, preferred = false;
 
     for (uint64_t i = 0; device_at(host, i, &device); i++) {
-        if (!some)
-            term_paint(stdout, PAINT_HEAD, 0, "Devices, most wanted first");
-        fputs(some ? "" : "\n", stdout);
+        if (!any)
+            term_paint(stdout, PAINT_HEAD, 0, "Devices in order of preference");
+        fputs(any ? "" : "\n", stdout);
         show_device(&device, verbose);
-        some = true;
+        any = true;
         preferred |= device.is_default != 0;
     }
-    if (!some)
+    if (!any)
         puts("No devices.");
     else if (!preferred)
-        puts("None of them is what the configuration asks for; see `frit doctor config`.");
+        puts("None of them is configured as default; see `frit doctor config`.");
     else
-        puts("* what a program gets that does not ask for one");
+        puts("* the default device");
     fputc('\n', stdout);
     term_paint(stdout, PAINT_HEAD, 0, "Plugins");
     fputc('\n', stdout);
@@ -156,14 +156,14 @@ static int run(const struct invocation *in)
 
 const struct command devices_command = {
     .name = "devices",
-    .summary = "which devices there are, and which plugins they come from",
+    .summary = "list devices and plugins",
     .args = "",
     .details = "With --json: version; devices {name, label, plugin, type, id, driver_version,\n"
                "runtime_path, pci, memory_bytes, capabilities, reason, default}; plugins {id,\n"
-               "path, version, origin, devices, reason, detail}.  The reason is \"none\" for what\n"
-               "is usable.",
-    .options = (const struct option[]){{"--verbose", NULL, "everything that is known", 'v', false},
-                                       {"--json", NULL, "for machines", 0, false},
+               "path, version, origin, devices, reason, detail}.  The reason is \"none\" if it is\n"
+               "usable.",
+    .options = (const struct option[]){{"--verbose", NULL, "all details", 'v', false},
+                                       {"--json", NULL, "print JSON", 0, false},
                                        {0}},
     .examples = (const char *const[]){"devices", "devices -v", "devices --json", NULL},
     .run = run,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `frit doctor`: why a device is not there, and where each value of the configuration came from. */
+/* `frit doctor`: explains why a device is not usable, and shows the origin of each configuration
+ * value. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,11 +75,11 @@ static int run(const struct invocation *in)
     int status;
 
     if (!config && (!name || !*name))
-        return misused(in, "why what? frit doctor NAME, with a device, driver or plugin");
+        return misused(in, "NAME is missing: frit doctor NAME, with a device, driver or plugin");
     if (in->n_args > 1 && !why)
-        return misused(in, "'%s' is too much: frit doctor %s", in->args[1], in->args[0]);
+        return misused(in, "unexpected argument '%s': frit doctor %s", in->args[1], in->args[0]);
     if (name && invocation_has(in, "--json"))
-        return misused(in, "--json is for config");
+        return misused(in, "--json is only for config");
     status = session_open(&session, in);
     if (status == CLI_FINE && name)
         status = show_why(in, session.host, name);
@@ -92,14 +93,13 @@ static int run(const struct invocation *in)
 
 const struct command doctor_command = {
     .name = "doctor",
-    .summary = "why a device is or is not there; which configuration is in force",
+    .summary = "show why a device is usable or not; show the configuration",
     .args = "[why] NAME | config",
-    .details =
-        "NAME       what was found about a device, driver or plugin; `why NAME` is the same,\n"
-        "           for one whose name is `config`\n"
-        "config     every value of the configuration and where it came from; with --json:\n"
-        "           config {section, key, value, origin}",
-    .options = (const struct option[]){{"--json", NULL, "for machines", 0, false}, {0}},
+    .details = "NAME       what was found about a device, driver or plugin; use `why NAME` if its\n"
+               "           name is `config`\n"
+               "config     every value of the configuration and where it came from; with --json:\n"
+               "           config {section, key, value, origin}",
+    .options = (const struct option[]){{"--json", NULL, "print JSON", 0, false}, {0}},
     .examples = (const char *const[]){"doctor vulkan:0", "doctor config", NULL},
     .min_args = 1,
     .max_args = 2,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `frit explain`: records a text program in one scope, lets it run under the inspector, and tells
- * what was run together and why. */
+/* `frit explain`: runs a text program in one scope under the inspector, and shows which ops ran
+ * together and why. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -9,12 +9,12 @@
 #include "session.h"
 #include "term.h"
 
-/* A program that was looked at while it ran. */
+/* The inspection of a run. */
 struct explained {
     const char *file;
     const char *device;
     uint64_t n_ops;
-    uint64_t programs; /* steps that launch one */
+    uint64_t programs; /* steps that launch a program */
     uint64_t launches;
     uint64_t faults;
     frit_inspection *inspection;
@@ -74,7 +74,7 @@ static int inspect(const struct program *program, const struct invocation *in,
     return CLI_FINE;
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void show_values(const char *title, const uint32_t *values, const char *const *types,
                         uint32_t n, uint64_t bytes)
@@ -137,7 +137,7 @@ static void show(const struct explained *e)
     session_faults(e->faults);
 }
 
-/* ---- for machines ---- */
+/* ---- JSON ---- */
 
 static void json_values(struct json *json, const char *key, const uint32_t *values,
                         const char *const *types, uint32_t n)
@@ -245,17 +245,17 @@ static int run(const struct invocation *in)
 
 const struct command explain_command = {
     .name = "explain",
-    .summary = "what of a text program runs together, and why",
+    .summary = "show which ops of a text program run together, and why",
     .args = "FILE",
     .details =
-        "Needs no values: inputs are zeros unless --in says something else, a dim that nothing\n"
-        "fixes is 2.  A block of ops that runs as one program stands with the fuser that made it,\n"
-        "its score (tensors and launches saved, times quality) and why it got no more ops: all\n"
-        "(there were none), closed (its fusers take no more), split (the next op would need a\n"
-        "value from outside of the block in between), blocks (more than [fusion] max_blocks),\n"
-        "short (the fuser covers less), single (no fuser wants it).\n"
-        "Where a program could not run, it says what ran instead, and why.  Programs that have to\n"
-        "be compiled are waited for.\n"
+        "Inputs are zeros unless --in gives a value; unknown dims are 2.  For a block of ops that\n"
+        "runs as one program it shows the fuser, the score (tensors and launches saved, times\n"
+        "quality) and why the block did not grow: all (no ops were left), closed (its fusers\n"
+        "accept no more), split (the next op needs a value that an op outside of the block\n"
+        "computes from the block's), blocks (more than [fusion] max_blocks), short (the fuser\n"
+        "covers only a part of the block), single (no fuser accepts the op).\n"
+        "If a program could not run, it shows what ran instead, and why.  Waits for programs to\n"
+        "be compiled.\n"
         "With --json: file, device, ops, programs (steps that launch one), launches,\n"
         "faults (programs that failed by a fault of the driver), runs {ops,\n"
         "bytes_read, bytes_stored, blocks {label, fuser, score, end, program, in_place, skipped,\n"
@@ -265,8 +265,8 @@ const struct command explain_command = {
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
             {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
-            {"--no-fuse", NULL, "each op by itself", 0, false},
-            {"--json", NULL, "for machines", 0, false},
+            {"--no-fuse", NULL, "run each op singly", 0, false},
+            {"--json", NULL, "print JSON", 0, false},
             {0}},
     .examples =
         (const char *const[]){"explain tools/models/digits-mlp.frit",

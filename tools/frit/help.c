@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Help, the manual page and shell completions: nothing but the command table in other words. */
+/* Help, the manual page and shell completions, all generated from the command table. */
 #include "command.h"
 
 #include <ctype.h>
@@ -8,15 +8,15 @@
 #include "base/str.h"
 #include "term.h"
 
-static const char about[] = "Frit runs tensor programs on whatever device a plugin offers.";
+static const char about[] = "Frit runs tensor programs on the devices that plugins provide.";
 
 static const struct {
     const char *name;
     const char *meaning;
 } exits[] = {
-    {"0", "fine"},
-    {"1", "failed; the reason is on standard error"},
-    {"2", "wrong use: unknown command, option or name, missing value"},
+    {"0", "success"},
+    {"1", "failure; the reason is on standard error"},
+    {"2", "wrong usage: unknown command, option or name, missing value"},
 };
 
 static const struct {
@@ -28,7 +28,7 @@ static const struct {
     {"FRIT_PLUGIN_PATH", "directories with plugins instead of the built-in ones"},
     {"FRIT_LOG", "LEVEL[,TOPIC=LEVEL]...: what is logged, as [frit] log of the configuration"},
     {"FRIT_TRACE", "a folder for recordings of all ops, for `frit replay`"},
-    {"FRIT_TIMELINE", "a file for a timeline of what took how long"},
+    {"FRIT_TIMELINE", "a file for a timeline of all work"},
     {"NO_COLOR", "not empty: no colours"},
 };
 
@@ -52,17 +52,17 @@ void help_all(FILE *out)
     head(out, "Environment");
     for (size_t i = 0; i < COUNT_OF(variables); i++)
         fprintf(out, "  %-18s %s\n", variables[i].name, variables[i].meaning);
-    fprintf(out, "\n`frit help COMMAND` and `frit COMMAND --help` say more.\n");
+    fprintf(out, "\nSee `frit help COMMAND` or `frit COMMAND --help` for details.\n");
 }
 
 /* "-v, --verbose", "--device D" */
-static void option_text(const struct option *option, char *text, size_t room)
+static void option_text(const struct option *option, char *text, size_t capacity)
 {
     char letter[8] = "";
 
     if (option->letter)
         snprintf(letter, sizeof(letter), "-%c, ", option->letter);
-    snprintf(text, room, "%s%s%s%s", letter, option->name, option->value ? " " : "",
+    snprintf(text, capacity, "%s%s%s%s", letter, option->name, option->value ? " " : "",
              option->value ? option->value : "");
 }
 
@@ -93,7 +93,7 @@ void help_of(FILE *out, const struct command *command)
 
 /* ---- manual page ---- */
 
-/* Text as roff wants it: hyphens that stay hyphens, no line that looks like a request. */
+/* Escapes text for roff: keeps hyphens, and lines that would be taken for requests. */
 static void put_roff(FILE *out, const char *text)
 {
     bool line_start = true;
@@ -111,7 +111,7 @@ static void put_roff(FILE *out, const char *text)
     }
 }
 
-/* `more` stands behind the meaning. */
+/* Prints `more` after the meaning. */
 static void put_entry(FILE *out, const char *name, const char *meaning, const char *more)
 {
     fputs(".TP\n\\fB", out);
@@ -224,7 +224,7 @@ static int run(const struct invocation *in)
 
 const struct command help_command = {
     .name = "help",
-    .summary = "what commands there are, or how one is used",
+    .summary = "list the commands, or show the usage of one",
     .args = "[COMMAND]",
     .details = "",
     .options = (const struct option[]){{"--completions", NULL, "completions for bash", 0, false},

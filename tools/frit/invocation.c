@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line against the table: options may stand anywhere before `--`, as `--name value` or
- * `--name=value`. */
+/* Parses the command line by the command table: options may precede or follow arguments, but not
+ * `--`, as `--name value` or `--name=value`. */
 #include "command.h"
 
 #include <fnmatch.h>
@@ -94,9 +94,9 @@ static int check_args(const struct invocation *in)
     const struct command *command = in->command;
 
     if (in->n_args < command->min_args)
-        return misused(in, "something is missing: frit %s %s", command->name, command->args);
+        return misused(in, "missing argument: frit %s %s", command->name, command->args);
     if (in->n_args > command->max_args)
-        return misused(in, "'%s' is too much: frit %s%s%s", in->args[command->max_args],
+        return misused(in, "unexpected argument '%s': frit %s%s%s", in->args[command->max_args],
                        command->name, *command->args ? " " : "", command->args);
     return CLI_FINE;
 }

@@ -58,8 +58,8 @@ static void put_text(FILE *out, const char *text)
     fputc('"', out);
 }
 
-/* Goes to where the next value stands: numbers and texts of a list on its line, everything else on
- * a line of its own. */
+/* Starts a value: unnamed numbers and texts of a list stay on the line, everything else begins a
+ * new line. */
 static void put_key(struct json *json, const char *key, bool single)
 {
     bool line = key || !single;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON, written as it comes: a key (NULL inside lists) and a value; commas, indentation and escapes
- * are done here. One thread per writer. */
+/* Streaming JSON writer: each call writes a key (NULL inside lists) and a value; commas,
+ * indentation and escapes are handled here.  One thread per writer. */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
@@ -13,8 +13,8 @@ enum { JSON_DEPTH = 8 };
 struct json {
     FILE *out;
     int depth;
-    bool filled[JSON_DEPTH]; /* something stands at this depth already */
-    bool lines[JSON_DEPTH];  /* on lines of its own */
+    bool filled[JSON_DEPTH]; /* a value was written at this depth */
+    bool lines[JSON_DEPTH];  /* values are on lines of their own */
     char close[JSON_DEPTH];
 };
 
@@ -24,15 +24,14 @@ void json_end(struct json *json);
 
 void json_object(struct json *json, const char *key);
 void json_list(struct json *json, const char *key);
-/* Closes the object or list opened last. */
+/* Closes the innermost object or list. */
 void json_close(struct json *json);
 
 /* Bytes that are not UTF-8 become U+FFFD; NULL becomes null. */
 void json_text(struct json *json, const char *key, const char *text);
 void json_int(struct json *json, const char *key, int64_t value);
 void json_uint(struct json *json, const char *key, uint64_t value);
-/* With as many digits as it takes to read the same double back; null for what JSON has no number
- * for. */
+/* Writes enough digits to read the same double back; null for NaN and infinities. */
 void json_real(struct json *json, const char *key, double value);
 void json_bool(struct json *json, const char *key, bool value);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command `frit`: finds the command in the table, checks the command line against its row, runs
- * it. */
+/* The command `frit`: finds the subcommand, parses the command line and runs it. */
 #include <errno.h>
 #include <frit/frit.h>
 #include <string.h>

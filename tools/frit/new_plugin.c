@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `frit new-plugin`: copies the driver that lies beside the command, with another name in the place
- * of its own. */
+/* `frit new-plugin`: copies the template driver that is installed with the command, replacing its
+ * name. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -12,8 +12,8 @@
 #include "base/str.h"
 #include "command.h"
 
-/* The name that the copied files bear, and what they make of it: "org.example.NAME" is the plugin's
- * id, which the contract wants no longer than 40 bytes. */
+/* The name in the template's files.  In a copy it becomes part of the plugin's id
+ * "org.example.NAME", which the contract limits to 40 bytes. */
 static const char placeholder[] = "template";
 enum { MAX_NAME = 40 - (sizeof("org.example.") - 1), MAX_FILE = 1 << 20 };
 
@@ -26,7 +26,7 @@ static bool is_driver_name(const char *name)
     return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
 }
 
-/* Words that mean something else where a device is named, and what the files are called by now. */
+/* Words with another meaning where a device is named, and the template's own name. */
 static bool is_reserved(const char *name)
 {
     return strcmp(name, "auto") == 0 || strcmp(name, "none") == 0 || strcmp(name, placeholder) == 0;
@@ -34,10 +34,10 @@ static bool is_reserved(const char *name)
 
 /* ---- files ---- */
 
-/* The folder that `bin` of the command lies in; "" if that cannot be told. */
-static void prefix_of_command(char *out, size_t room)
+/* The prefix that the command is installed under; "" if unknown. */
+static void prefix_of_command(char *out, size_t capacity)
 {
-    ssize_t length = readlink("/proc/self/exe", out, room - 1);
+    ssize_t length = readlink("/proc/self/exe", out, capacity - 1);
 
     out[length > 0 ? length : 0] = '\0';
     for (int up = 0; up < 2; up++) {
@@ -63,12 +63,12 @@ static bool read_file(const char *path, struct str *out)
     return !n;
 }
 
-/* Writes the text with `name` wherever the placeholder stands. */
+/* Writes the text with the placeholder replaced by `name`. */
 static bool write_named(const char *path, const char *text, const char *name)
 {
     FILE *file = fopen(path, "wx");
     const char *next;
-    bool good;
+    bool written;
 
     if (!file)
         return false;
@@ -77,8 +77,8 @@ static bool write_named(const char *path, const char *text, const char *name)
         fputs(name, file);
     }
     fputs(text, file);
-    good = !ferror(file);
-    return fclose(file) == 0 && good;
+    written = !ferror(file);
+    return fclose(file) == 0 && written;
 }
 
 static int copy_file(const struct invocation *in, const char *from, const char *to,
@@ -95,7 +95,7 @@ static int copy_file(const struct invocation *in, const char *from, const char *
     return status;
 }
 
-/* All files of the folder; it holds nothing else. */
+/* Copies all files of the folder, which has no subfolders. */
 static int copy_files(const struct invocation *in, const char *from, const char *to,
                       const char *name)
 {
@@ -104,10 +104,10 @@ static int copy_files(const struct invocation *in, const char *from, const char 
     int status = CLI_FINE;
 
     if (!dir)
-        return failed(in, "%s is missing: %s; is Frit installed as a whole?", from,
+        return failed(in, "%s is missing: %s; is Frit installed completely?", from,
                       strerror(errno));
     if (mkdir(to, 0777))
-        status = failed(in, errno == EEXIST ? "%s is there already" : "%s cannot be made: %s", to,
+        status = failed(in, errno == EEXIST ? "%s exists already" : "%s cannot be created: %s", to,
                         strerror(errno));
     while (status == CLI_FINE && (entry = readdir(dir))) {
         struct str source = {0}, target = {0};
@@ -133,7 +133,7 @@ static void show_next(const char *prefix, const char *dir, const char *name)
            "  cmake -S %s -B %s/build -DCMAKE_PREFIX_PATH=%s\n"
            "  cmake --build %s/build\n"
            "  frit conform %s/build/libfrit-%s.so --quick\n\n"
-           "%s/README.md goes on from there.\n",
+           "%s/README.md describes the next steps.\n",
            dir, dir, dir, prefix, dir, dir, name, dir);
 }
 
@@ -144,12 +144,13 @@ static int run(const struct invocation *in)
     int status;
 
     if (!is_driver_name(name))
-        return misused(in,
-                       "'%s' is no name of a driver: a lower-case letter, then letters, digits and "
-                       "-, %d at most",
-                       name, MAX_NAME);
+        return misused(
+            in,
+            "'%s' is not a valid driver name: use a lower-case letter, then letters, digits "
+            "and -, at most %d characters",
+            name, MAX_NAME);
     if (is_reserved(name))
-        return misused(in, "the name '%s' is taken; choose another", name);
+        return misused(in, "the name '%s' is reserved; choose another", name);
     prefix_of_command(prefix, sizeof(prefix));
     snprintf(from, sizeof(from), "%s/" CLI_DATA_DIR "/%s", prefix, placeholder);
     status = copy_files(in, from, dir, name);
@@ -160,12 +161,12 @@ static int run(const struct invocation *in)
 
 const struct command new_plugin_command = {
     .name = "new-plugin",
-    .summary = "begins a driver of your own",
+    .summary = "create a driver from a template",
     .args = "NAME [DIR]",
     .details =
-        "Makes the folder DIR, by default NAME, with the source of a driver that builds and\n"
-        "passes `frit conform`: ten ops, a fuser, and a README that says how to go on.\n"
-        "Everything else runs as several of its ops or on another device.",
+        "Creates the folder DIR, by default NAME, with the source of a driver that builds and\n"
+        "passes `frit conform`: ten ops, a fuser, and a README with the next steps.\n"
+        "All other ops run as several of its ops or on another device.",
     .options = (const struct option[]){{0}},
     .examples = (const char *const[]){"new-plugin npu", "new-plugin npu ~/src/frit-npu", NULL},
     .min_args = 1,

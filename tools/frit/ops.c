@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `frit ops`: the op table for people, with how a device runs each row. */
+/* `frit ops`: prints the op table, and how devices run each op. */
 #include <frit/op_table.h>
 #include <inttypes.h>
 #include <string.h>
@@ -68,19 +68,19 @@ static int unknown_row(const struct invocation *in, const char *name)
     return misused(in, "there is no op '%s'", name);
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
-/* As much of a meaning as stands on the rest of a line. */
+/* Prints as much of a meaning as fits on the line. */
 static void show_short(const char *meaning)
 {
-    enum { ROOM = 72 };
+    enum { WIDTH = 72 };
     size_t length = strlen(meaning);
 
-    if (length <= ROOM) {
+    if (length <= WIDTH) {
         printf(" %s\n", meaning);
         return;
     }
-    length = ROOM - 3;
+    length = WIDTH - 3;
     while (length && meaning[length] != ' ')
         length--;
     printf(" %.*s...\n", (int)length, meaning);
@@ -97,7 +97,7 @@ static bool show_types(frit_device *device, const frit_op_info *row)
     return true;
 }
 
-/* What rows mean, or how a device runs them; false without memory. */
+/* Lists the ops with their meanings, or with how a device runs them; false without memory. */
 static bool show_list(frit_device *device)
 {
     for (uint32_t cls = 1; cls < N_CLASSES; cls++) {
@@ -123,9 +123,7 @@ static bool show_list(frit_device *device)
     return true;
 }
 
-/* "y, index = max_pool x, kernel=, stride=" as in text programs */
-/* How each usable device runs the row; devices that do not open are left out, `frit devices` has
- * them. */
+/* Shows how each device that can be opened runs the op. */
 static bool show_support(frit_host *host, const frit_op_info *row)
 {
     frit_device_desc desc = {.struct_size = sizeof(desc)};
@@ -154,7 +152,7 @@ static bool show_row(const frit_op_info *row, const struct session *session)
     return show_types(session->device, row);
 }
 
-/* ---- for machines ---- */
+/* ---- JSON ---- */
 
 static bool print_support(struct json *json, const frit_op_info *row, frit_device *device)
 {
@@ -189,7 +187,7 @@ static bool print_row(struct json *json, const frit_op_info *row, frit_device *d
     return good;
 }
 
-/* `only`: this row; `custom`: this op of a plugin; both NULL: all. */
+/* `only`: an op of the table; `custom`: a plugin's op; both NULL: all ops. */
 static bool print_json(const struct session *session, const frit_op_info *only, const char *custom)
 {
     frit_device *device = session->device;
@@ -257,25 +255,26 @@ static int run(const struct invocation *in)
 
 const struct command ops_command = {
     .name = "ops",
-    .summary = "which ops there are, what they mean, how a device runs them",
+    .summary = "list the ops, their meaning, and how a device runs them",
     .args = "[NAME]",
     .details =
-        "With --device, how it runs an op of a usual shape, per element type:\n"
+        "With --device, shows per dtype how it runs an op of a typical shape:\n"
         "native       the driver runs it\n"
         "decomposed   it runs as several native ops\n"
         "fallback     on another device, in whole or in part: [frit] fallback\n"
         "host         a view: only the layout changes\n"
         "-            it does not run\n"
         "\n"
-        "Ops that plugins bring stand at the end.\n"
+        "Ops of plugins are at the end.\n"
         "\n"
         "With --json: device; ops {name, id, rev, class, level, meaning, inputs, outputs,\n"
-        "attributes, support, types {element type: one of these words}}; support, which is\n"
-        "that of f32 or the first type, and types only with --device; custom {name, plugin,\n"
+        "attributes, support, types {dtype: one of these words}}; support, which is\n"
+        "that of f32 or the first dtype, and types only with --device; custom {name, plugin,\n"
         "rev, meaning, inputs, outputs, attributes, support}.",
-    .options = (const struct option[]){{"--device", "D", "how this device runs them", 'd', false},
-                                       {"--json", NULL, "for machines", 0, false},
-                                       {0}},
+    .options =
+        (const struct option[]){{"--device", "D", "show how this device runs them", 'd', false},
+                                {"--json", NULL, "print JSON", 0, false},
+                                {0}},
     .examples = (const char *const[]){"ops", "ops conv", "ops --device cpu:0",
                                       "ops matmul --device vulkan", NULL},
     .max_args = 1,

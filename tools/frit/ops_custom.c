@@ -20,7 +20,7 @@ static const char *support_of(frit_device *device, const frit_custom_desc *op)
     return support < sizeof(names) / sizeof(names[0]) ? names[support] : "?";
 }
 
-/* As the table has its own rows. */
+/* Describes a plugin's op like a row of the op table. */
 static void row_of(const frit_custom_desc *op, frit_op_info *row, frit_record_info *record)
 {
     frit_custom_slot_desc slot = {.struct_size = sizeof(slot)};

@@ -10,7 +10,7 @@ static const char *const letter_names[] = {
     [FRIT_LETTER_L] = "integer, bool", [FRIT_LETTER_R] = "number, bool",
     [FRIT_LETTER_I] = "i32, i64",      [FRIT_LETTER_BOOL] = "bool",
     [FRIT_LETTER_I64] = "i64",         [FRIT_LETTER_D] = "as dtype says",
-    [FRIT_LETTER_P] = "packed",        [FRIT_LETTER_NONE] = "any, by itself",
+    [FRIT_LETTER_P] = "packed",        [FRIT_LETTER_NONE] = "any, on its own",
 };
 
 static const char *const role_names[] = {
@@ -27,7 +27,7 @@ static const char *const attr_names[] = {
     [FRIT_ATTR_SLICES] = "slices", [FRIT_ATTR_REAL] = "number",
 };
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void show_signature(const frit_op_info *row, const frit_record_info *record)
 {
@@ -79,7 +79,7 @@ void op_show(const frit_op_info *row, const frit_record_info *record)
     show_slots(row->out);
 }
 
-/* ---- for machines ---- */
+/* ---- JSON ---- */
 
 static void print_slots(struct json *json, const char *key, const frit_slot_info *slot)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The op of a row in a type is the one that `frit conform` would begin with. */
+/* Queries support with the first case that `frit conform` has for the op and dtype. */
 #include "ops_types.h"
 
 #include <stdlib.h>
@@ -34,13 +34,14 @@ static uint32_t support_of(frit_device *device, const struct conform_case *one)
     return how;
 }
 
-/* Of the dense ones of a type the first, or that of the form that every type has. */
+/* Prefers the shape class that every dtype has, then the first case. */
 static bool is_better(const struct conform_case *one, const struct conform_case *than)
 {
     return !than || (strcmp(one->form->shape, "odd") == 0 && strcmp(than->form->shape, "odd") != 0);
 }
 
-static void ask(frit_device *device, const struct conform_cases *cases, struct ops_types *out)
+static void query_support(frit_device *device, const struct conform_cases *cases,
+                          struct ops_types *out)
 {
     for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++) {
         const struct conform_case *usual = NULL;
@@ -73,16 +74,16 @@ bool ops_types_of(frit_device *device, const frit_op_info *row, struct ops_types
 {
     struct conform_cases cases = {0};
     struct conform_row one;
-    bool good = true;
+    bool added = true;
 
     *out = (struct ops_types){0};
-    for (size_t i = 0; conform_row_at(i, &one) && good; i++)
+    for (size_t i = 0; conform_row_at(i, &one) && added; i++)
         if (one.op->id == row->id)
-            good = conform_cases_add(&cases, &one, true);
-    ask(device, &cases, out);
+            added = conform_cases_add(&cases, &one, true);
+    query_support(device, &cases, out);
     out->usual = usual_of(out, frit_op_support(device, row->id));
     free(cases.at);
-    return good;
+    return added;
 }
 
 void ops_types_show(const struct ops_types *types)
@@ -90,7 +91,7 @@ void ops_types_show(const struct ops_types *types)
     static const uint32_t order[] = {FRIT_SUPPORT_HOST, FRIT_SUPPORT_NATIVE,
                                      FRIT_SUPPORT_DECOMPOSED, FRIT_SUPPORT_FALLBACK,
                                      FRIT_SUPPORT_NONE};
-    bool some = false;
+    bool any = false;
 
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
         bool named = false;
@@ -99,10 +100,10 @@ void ops_types_show(const struct ops_types *types)
             if (!types->takes[dtype] || types->how[dtype] != order[i])
                 continue;
             if (!named)
-                printf("%s%s", some ? "; " : "", ops_support_name(order[i]));
+                printf("%s%s", any ? "; " : "", ops_support_name(order[i]));
             printf(" %s", frit_dtype_name(dtype));
-            named = some = true;
+            named = any = true;
         }
     }
-    printf("%s\n", some ? "" : ops_support_name(types->usual));
+    printf("%s\n", any ? "" : ops_support_name(types->usual));
 }

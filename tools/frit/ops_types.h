@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a device runs the rows of the op table, by element type.  One thread. */
+/* How a device runs the ops of the table, per dtype.  One thread. */
 #ifndef CLI_OPS_TYPES_H
 #define CLI_OPS_TYPES_H
 
@@ -9,15 +9,16 @@
 #include "command.h"
 
 struct ops_types {
-    bool takes[FRIT_DTYPE_LIMIT];   /* the row takes the type in its first operand, or makes it */
+    bool takes[FRIT_DTYPE_LIMIT];   /* the op's first operand, or result, can have the dtype */
     uint32_t how[FRIT_DTYPE_LIMIT]; /* FRIT_SUPPORT_* */
-    uint32_t usual;                 /* FRIT_SUPPORT_* of f32, or of the first type that it takes */
+    uint32_t usual;                 /* FRIT_SUPPORT_* of f32, or of the first supported dtype */
 };
 
-/* Asks for an op of a usual shape in each type; nothing runs.  False without memory. */
+/* Queries the support of an op of a typical shape for each dtype; runs nothing.  False without
+ * memory. */
 bool ops_types_of(frit_device *device, const frit_op_info *row, struct ops_types *out);
 
-/* "native" and so on; "-" for what does not run. */
+/* "native" etc.; "-" for ops that do not run. */
 const char *ops_support_name(uint32_t support);
 
 /* "native f32; fallback f64 f16" */

@@ -62,7 +62,7 @@ void program_close(struct program *program)
     frit_graph_free(program->graph);
 }
 
-/* What the tensors say where there are any, and nothing where there are none. */
+/* Binds the types of input tensors that exist; others are left open. */
 frit_status program_bind(struct program *program, frit_err *err)
 {
     frit_status status;
@@ -147,26 +147,26 @@ static int take_source(struct program *program, const struct invocation *in, con
     return CLI_FINE;
 }
 
-/* "f32[n, 8]" as far as the program says. */
-static void type_text(const frit_port *port, char *text, size_t room)
+/* Formats the declared type, e.g. "f32[?, 8]". */
+static void type_text(const frit_port *port, char *text, size_t capacity)
 {
     size_t used = 0;
 
     text[0] = '\0';
     if (port->dtype != FRIT_NO_DTYPE)
-        used += (size_t)snprintf(text, room, "%s", frit_dtype_name(port->dtype));
-    for (int64_t i = 0; i < port->dims.rank && used + 24 < room; i++) {
-        used += (size_t)snprintf(text + used, room - used, "%s", i ? ", " : "[");
+        used += (size_t)snprintf(text, capacity, "%s", frit_dtype_name(port->dtype));
+    for (int64_t i = 0; i < port->dims.rank && used + 24 < capacity; i++) {
+        used += (size_t)snprintf(text + used, capacity - used, "%s", i ? ", " : "[");
         if (port->dims.dim[i] < 0)
-            used += (size_t)snprintf(text + used, room - used, "?");
+            used += (size_t)snprintf(text + used, capacity - used, "?");
         else
-            used += (size_t)snprintf(text + used, room - used, "%" PRId64, port->dims.dim[i]);
+            used += (size_t)snprintf(text + used, capacity - used, "%" PRId64, port->dims.dim[i]);
     }
-    if (port->dims.rank > 0 && used + 2 < room)
-        snprintf(text + used, room - used, "]");
+    if (port->dims.rank > 0 && used + 2 < capacity)
+        snprintf(text + used, capacity - used, "]");
 }
 
-/* The list of inputs with what each is given. */
+/* Reports the inputs and their sources. */
 static int missing_value(const struct program *program, const struct invocation *in)
 {
     failed(in, "an input has no value; the inputs are:");
@@ -185,7 +185,7 @@ static int missing_value(const struct program *program, const struct invocation 
     return CLI_MISUSED;
 }
 
-/* What --in says. */
+/* Sets sources from --in options. */
 static int take_sources(struct program *program, const struct invocation *in)
 {
     bool *taken = calloc(program->n_inputs + 1, sizeof(*taken));
@@ -277,7 +277,7 @@ static frit_tensor *make_tensor(const struct program *program, uint64_t i, frit_
     }
 }
 
-/* Makes the tensors that come from files, or the others. */
+/* Creates the tensors that are loaded from files, or all others. */
 static int make_tensors(struct program *program, const struct invocation *in, frit_device *device,
                         bool files)
 {
@@ -298,7 +298,7 @@ int program_feed(struct program *program, const struct invocation *in,
     frit_err err = {.struct_size = sizeof(err)};
     int status = make_tensors(program, in, session->device, true);
 
-    /* The files say what the dims are, and binding tells the made-up values theirs. */
+    /* Files determine dims, and binding infers those of generated inputs. */
     if (status == CLI_FINE && program_bind(program, &err)) {
         fprintf(stderr, "%s\n", err.text);
         status = CLI_FAILED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text program and what its inputs are given. */
+/* A text program and the values of its inputs. */
 #ifndef CLI_PROGRAM_H
 #define CLI_PROGRAM_H
 
@@ -20,44 +20,44 @@ struct program {
     frit_graph *graph;
     uint64_t n_inputs;
     uint64_t n_outputs; /* after program_bind */
-    frit_port *inputs;  /* as declared; program_bind writes what they are bound to */
+    frit_port *inputs;  /* declared ports; program_bind sets their types */
     struct source *sources;
-    frit_tensor **tensors; /* one per input, after program_feed */
+    frit_tensor **tensors; /* one per input; set by program_feed */
 };
 
-/* Reads the program; a failure's text begins with FILE:LINE:COLUMN.  program_close afterwards in
+/* Parses the program; error messages begin with FILE:LINE:COLUMN.  program_close must be called in
  * every case. */
 frit_status program_open(struct program *program, const char *path, frit_err *err);
 void program_close(struct program *program);
 
-/* The same with the message on standard error, and program_sources or program_shapes. */
+/* program_open, then `sources` (program_sources or program_shapes); prints errors. */
 int program_begin(struct program *program, const struct invocation *in, const char *path,
                   int (*sources)(struct program *program, const struct invocation *in));
 
-/* Fixes the dims as far as the inputs' types are known. */
+/* Infers dims from the inputs' types, as far as known. */
 frit_status program_bind(struct program *program, frit_err *err);
 
-/* Takes the --in options over the default files; CLI_MISUSED after a message, also where an input
- * is left without value. */
+/* Sets sources from --in options, else from default files; CLI_MISUSED after a message, also if an
+ * input has no source. */
 int program_sources(struct program *program, const struct invocation *in);
 
-/* The same where only shapes matter: inputs are zeros unless --in says something else. */
+/* As program_sources where values do not matter: inputs without --in are zeros. */
 int program_shapes(struct program *program, const struct invocation *in);
 
-/* Makes the input tensors on the device and binds the program to them; CLI_FAILED after a message.
- */
+/* Creates the input tensors on the device and binds the program to them; CLI_FAILED after a
+ * message. */
 int program_feed(struct program *program, const struct invocation *in,
                  const struct session *session);
 
-/* One run of a program that is fed, all of it done; CLI_FAILED after a message.  `outputs`: one per
- * output, the caller's also then. */
+/* Runs a program with input tensors and waits; CLI_FAILED after a message.  `outputs`: one per
+ * output, to be released by the caller in every case. */
 int program_run(const struct program *program, const struct invocation *in,
                 const struct session *session, frit_tensor **outputs);
 
-/* Ends the input tensors; program_feed may make them again. */
+/* Releases the input tensors; program_feed may be called again. */
 void program_drop(struct program *program);
 
-/* The index of the output of a name, -1 after a message. */
+/* The index of the output with this name; -1 after a message. */
 int64_t program_output(const struct program *program, const struct invocation *in, const char *name,
                        size_t length);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `frit replay`: runs a recording twice, as it would run and op by op or on another device, and
- * tells how the results differ. */
+/* `frit replay`: runs a recording twice, fused and op by op or on two devices, and reports how the
+ * results differ. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "program.h"
 #include "session.h"
 
-/* An output as one of the two runs gave it. */
+/* An output of one run. */
 struct outcome {
     uint32_t dtype;
     frit_dims dims;
@@ -23,15 +23,15 @@ struct outcome {
 
 /* One of the two runs. */
 struct replay {
-    const char *wanted; /* devices, NULL: what the configuration says */
+    const char *requested; /* requested devices; NULL: as configured */
     bool fuse;
-    char device[64]; /* name of the one it ran on */
+    char device[64]; /* name of the device used */
     struct outcome *outputs;
 };
 
 /* ---- running ---- */
 
-/* A failed value tells why itself. */
+/* Reads an output; a failed tensor has its own error message. */
 static int fetch(const struct invocation *in, frit_tensor *tensor, struct outcome *out)
 {
     out->dtype = frit_dtype(tensor);
@@ -70,14 +70,14 @@ static int run_program(const struct invocation *in, struct program *program,
     return status;
 }
 
-/* Each run has a host of its own: what is fused is a matter of its configuration.  The tensors end
- * with it, the values stay. */
+/* Runs with a host of its own, since fusion is configured per host.  The tensors are released, the
+ * values are kept. */
 static int replay_once(const struct invocation *in, struct program *program, struct replay *r)
 {
     struct session session;
     int status = session_open_waiting(&session, in, r->fuse);
 
-    if (status == CLI_FINE && frit_device_open(session.host, r->wanted, &session.device))
+    if (status == CLI_FINE && frit_device_open(session.host, r->requested, &session.device))
         status = failed(in, "%s", frit_host_error(session.host));
     if (status == CLI_FINE) {
         snprintf(r->device, sizeof(r->device), "%s", frit_device_name(session.device));
@@ -97,12 +97,12 @@ static void replay_fini(struct replay *r, uint64_t n_outputs)
 
 /* ---- comparing ---- */
 
-/* What is told; both replays have the outputs of `program`. */
+/* The comparison; both runs have the outputs of `program`. */
 struct report {
     const struct program *program;
     const struct replay *a, *b;
     double tolerance;
-    uint64_t n_beyond; /* outputs that differ by more */
+    uint64_t n_beyond; /* outputs that differ by more than the tolerance */
 };
 
 static uint64_t count_of(const struct outcome *outcome)
@@ -191,11 +191,11 @@ static int parse_tolerance(const struct invocation *in, double *tolerance)
         return CLI_FINE;
     *tolerance = strtod(text, &end);
     if (*end || end == text || !(*tolerance >= 0))
-        return misused(in, "--tolerance %s: wants a number from 0 on", text);
+        return misused(in, "--tolerance %s: must be a number >= 0", text);
     return CLI_FINE;
 }
 
-/* A recording's folder stands for the program in it. */
+/* Opens a recording: a folder stands for the program in it. */
 static int open_recording(const struct invocation *in, struct program *program)
 {
     struct str path = {0};
@@ -203,7 +203,7 @@ static int open_recording(const struct invocation *in, struct program *program)
     int status;
 
     *program = (struct program){0};
-    session_know_ops();
+    session_load_ops();
     str_addf(&path, "%s", in->args[0]);
     if (stat(in->args[0], &about) == 0 && S_ISDIR(about.st_mode))
         str_addf(&path, "/trace.frit");
@@ -217,8 +217,8 @@ static int run(const struct invocation *in)
 {
     const char *device = invocation_value(in, "--device"),
                *other = invocation_value(in, "--against");
-    struct replay a = {.wanted = device, .fuse = !invocation_has(in, "--no-fuse")};
-    struct replay b = {.wanted = other ? other : device, .fuse = other && a.fuse};
+    struct replay a = {.requested = device, .fuse = !invocation_has(in, "--no-fuse")};
+    struct replay b = {.requested = other ? other : device, .fuse = other && a.fuse};
     struct program program = {0};
     struct report report = {.program = &program, .a = &a, .b = &b};
     int status = parse_tolerance(in, &report.tolerance);
@@ -248,19 +248,19 @@ const struct command replay_command = {
     .details =
         "Runs what `frit trace` recorded (or any text program whose inputs have files) twice: as\n"
         "it would run once its programs are compiled, and op by op; with --against on two\n"
-        "devices.  Tells for each output how many elements differ and by how much, in value and\n"
-        "in numbers of the type (ulp); ends with 1 if one differs by more than --tolerance.\n"
-        "Random rows draw the same in both.\n"
+        "devices.  Reports for each output how many elements differ and by how much, in value\n"
+        "and in units in the last place (ulp); exits with 1 if one differs by more than\n"
+        "--tolerance.  Random ops produce the same numbers in both runs.\n"
         "With --json: file, device, fused, against, against_fused, tolerance, outputs {name,\n"
         "dtype, count, differ, max_abs, max_ulp}, beyond (outputs that differ by more).",
     .options =
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
             {"--against", "D", "compare with this device", 0, false},
-            {"--no-fuse", NULL, "each op by itself in both runs", 0, false},
-            {"--tolerance", "T", "largest difference that is none (0)", 0, false},
+            {"--no-fuse", NULL, "run each op singly in both runs", 0, false},
+            {"--tolerance", "T", "largest allowed difference (0)", 0, false},
             {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
-            {"--json", NULL, "for machines", 0, false},
+            {"--json", NULL, "print JSON", 0, false},
             {0}},
     .examples = (const char *const[]){"replay mlp-trace",
                                       "replay mlp-trace --device vulkan --against reference "

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `frit run`: feeds a text program, runs it once or more often, tells what came out and what it
- * took. */
+/* `frit run`: runs a text program once or repeatedly, and reports results and costs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 #include "summary.h"
 #include "term.h"
 
-/* What the runs took; counters are sums over the runs. */
+/* Costs of the runs; counters are sums over all runs. */
 struct cost {
     uint64_t runs;
     double first;   /* seconds of the first run */
@@ -25,7 +24,7 @@ struct result {
     struct cost cost;
     frit_tensor **tensors; /* per output, of the last run */
     struct summary *summaries;
-    const char **files; /* where each is saved, NULL: nowhere */
+    const char **files; /* per output: the file to save it to, or NULL */
 };
 
 static int parse_repeat(const struct invocation *in, uint64_t *runs)
@@ -40,7 +39,7 @@ static int parse_repeat(const struct invocation *in, uint64_t *runs)
     errno = 0;
     n = strtoull(text, &end, 10);
     if (*end || end == text || *text == '-' || errno || n == 0 || n > 10000000)
-        return misused(in, "--repeat %s: wants a number from 1 to 10000000", text);
+        return misused(in, "--repeat %s: must be a number from 1 to 10000000", text);
     *runs = n;
     return CLI_FINE;
 }
@@ -83,7 +82,7 @@ static void drop_outputs(const struct program *program, struct result *result)
     }
 }
 
-/* One run, all of it done when it returns. */
+/* Runs once and waits for completion. */
 static int run_once(const struct program *program, const struct invocation *in,
                     const struct session *session, struct result *result)
 {
@@ -132,7 +131,8 @@ static int run_all(const struct program *program, const struct invocation *in,
     return status;
 }
 
-/* Reads and saves the outputs.  A value that failed tells why itself, a file through the host. */
+/* Reads and saves the outputs.  Failed tensors have their own error message, failures of files are
+ * the host's. */
 static int collect(const struct program *program, const struct invocation *in,
                    const struct session *session, struct result *result)
 {
@@ -149,7 +149,7 @@ static int collect(const struct program *program, const struct invocation *in,
     return CLI_FINE;
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static void show(const struct program *program, const struct result *result)
 {
@@ -283,11 +283,11 @@ const struct command run_command = {
     .summary = "run a text program",
     .args = "FILE",
     .details =
-        "Inputs take their default file, or what --in says.  Random floats lie in 0..1, random\n"
-        "integers in 0..99; a dim that no file fixes is 2.\n"
+        "Inputs have their default file, or the value of --in.  Random floats are in 0..1, random\n"
+        "integers in 0..99; dims that no file determines are 2.\n"
         "With --json: file, device, runs, ops, programs (made by the driver), launches,\n"
         "explorations, plan_hits, plan_misses, fallbacks_candidate, fallbacks_ops,\n"
-        "fallbacks_decomposed, fallbacks_device (what ran instead of a program), compiles,\n"
+        "fallbacks_decomposed, fallbacks_device (runs in place of a program), compiles,\n"
         "faults (programs that failed by a fault of the driver), captured_launches, driver_allocs, "
         "bytes_moved "
         "(between program and device), seconds (median of the runs),\n"
@@ -299,8 +299,8 @@ const struct command run_command = {
             {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
             {"--out", "NAME=FILE", "save an output as FILE.npy", 0, true},
             {"--repeat", "N", "run N times", 0, false},
-            {"--no-fuse", NULL, "each op by itself", 0, false},
-            {"--json", NULL, "for machines", 0, false},
+            {"--no-fuse", NULL, "run each op singly", 0, false},
+            {"--json", NULL, "print JSON", 0, false},
             {0}},
     .examples =
         (const char *const[]){"run tools/models/digits-mlp.frit",

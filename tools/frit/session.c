@@ -51,7 +51,7 @@ void session_faults(uint64_t faults)
     printf(": %" PRIu64 " launches refused with \"internal\"; the log names the ops\n", faults);
 }
 
-void session_know_ops(void)
+void session_load_ops(void)
 {
     const frit_host_params params = {.struct_size = sizeof(params)};
     frit_host *host;

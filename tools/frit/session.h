@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host and the device that a command works with. */
+/* The host and the device of a command. */
 #ifndef CLI_SESSION_H
 #define CLI_SESSION_H
 
@@ -12,23 +12,23 @@ struct session {
     frit_device *device; /* NULL until session_device */
 };
 
-/* With --no-fuse no ops run together.  CLI_FAILED after a message; session_close afterwards in
- * every case. */
+/* Opens the host; with --no-fuse fusion is disabled.  CLI_FAILED after a message; session_close
+ * must be called in every case. */
 int session_open(struct session *session, const struct invocation *in);
-/* The same where that is said otherwise, and for programs that run once: they are waited for while
- * they are compiled, whatever the configuration says. */
+/* As session_open with `fuse` instead of --no-fuse; programs are compiled before they run, whatever
+ * the configuration.  For programs that run once. */
 int session_open_waiting(struct session *session, const struct invocation *in, bool fuse);
-/* The device of --device, or what the configuration says. */
+/* Opens the device of --device, or the configured one. */
 int session_device(struct session *session, const struct invocation *in);
 void session_close(struct session *session);
-/* Text programs may have ops that plugins bring, which are known once a host was open.  Says
- * nothing where none can be: then the ops are unknown. */
-void session_know_ops(void);
+/* Loads plugins so that text programs can use their ops; errors are ignored, the ops are unknown
+ * then. */
+void session_load_ops(void);
 
-/* Says how many programs failed by a fault of the driver; nothing where none did. */
+/* Prints the number of programs that failed by a fault of the driver, if any. */
 void session_faults(uint64_t faults);
 
-/* "not-found" and so on; "?" for a code of a newer library. */
+/* "not-found" etc.; "?" for codes of newer libraries. */
 const char *session_reason(uint32_t reason);
 
 #endif

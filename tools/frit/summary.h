@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the elements of a tensor are like.  One thread. */
+/* Statistics of a tensor's elements.  One thread. */
 #ifndef CLI_SUMMARY_H
 #define CLI_SUMMARY_H
 
@@ -14,12 +14,12 @@ struct summary {
     frit_dims dims;
     uint64_t count;
     uint64_t n_nan;
-    double min, max, mean; /* of those that are numbers; NaN if none is */
+    double min, max, mean; /* without NaNs; NaN if there is no number */
     uint64_t n_first;
     double first[SUMMARY_FIRST];
 };
 
-/* Reads the tensor; on failure its text is frit_tensor_error. */
+/* Reads the tensor; frit_tensor_error has the message of a failure. */
 frit_status summary_of(frit_tensor *tensor, struct summary *out);
 
 /* "logits  f32[500, 10]  min -1  max 2  mean 0.5  [1, 2, ...]" */

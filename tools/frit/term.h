@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the terminal sees: colours where they are wanted, messages, progress.  One thread. */
+/* Terminal output: colours, messages, progress.  One thread. */
 #ifndef CLI_TERM_H
 #define CLI_TERM_H
 
@@ -25,22 +25,21 @@ const char *term_seconds(double seconds, char text[16]);
 /* Monotonic, in seconds. */
 double term_clock(void);
 
-/* How far something is, on standard error.  On a terminal a bar with a rate, if it takes longer
- * than a second; else, where there is a topic, a line every PROGRESS_SECONDS: "frit TOPIC: 7 of
- * 90". */
+/* Progress on standard error.  On a terminal a bar with a rate after the first second; otherwise,
+ * if there is a topic, a line every PROGRESS_SECONDS: "frit TOPIC: 7 of 90". */
 enum { PROGRESS_SECONDS = 10 };
 
 struct progress {
-    const char *topic; /* NULL: nothing is told but to a terminal */
+    const char *topic; /* NULL: shown only on a terminal */
     uint64_t total;
-    uint64_t failed; /* told in lines, if not 0 */
+    uint64_t failed; /* shown in lines, if not 0 */
     double start;
-    double shown; /* when it was last told, 0: never, or the bar was taken away */
+    double shown; /* when it was last shown; 0: never, or the bar is hidden */
 };
 
 void progress_begin(struct progress *progress, const char *topic, uint64_t total);
 void progress_step(struct progress *progress, uint64_t done);
-/* Takes the bar away; the next step draws it again. */
+/* Hides the bar until the next step. */
 void progress_hide(struct progress *progress);
 
 #endif

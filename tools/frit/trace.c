@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `frit trace`: runs a text program while its device records, for `frit replay`. */
+/* `frit trace`: runs a text program and records its ops for `frit replay`. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -41,7 +41,7 @@ static int run(const struct invocation *in)
     int status;
 
     if (!folder)
-        return misused(in, "say where to with --out FOLDER");
+        return misused(in, "--out FOLDER is missing");
     status = session_open(&session, in);
     if (status == CLI_FINE)
         status = program_begin(&program, in, in->args[0], program_sources);
@@ -58,13 +58,14 @@ const struct command trace_command = {
     .name = "trace",
     .summary = "record a run of a text program",
     .args = "FILE",
-    .details = "The folder gets trace.frit, a text program of every op with its shapes, and the\n"
-               "constants beside it; `frit replay` runs it again.  Any program that uses Frit is\n"
-               "recorded with FRIT_TRACE=FOLDER in its environment, or [frit] trace in the\n"
-               "configuration: then each device has a folder of its own in it.",
+    .details =
+        "Writes trace.frit, a text program of all ops with their shapes, and the constants to\n"
+        "the folder; `frit replay` runs it again.  To record any program that uses Frit, set\n"
+        "FRIT_TRACE=FOLDER in its environment, or [frit] trace in the configuration: each\n"
+        "device then has a subfolder.",
     .options =
         (const struct option[]){
-            {"--out", "FOLDER", "where to record; made in a folder that exists", 'o', false},
+            {"--out", "FOLDER", "folder to create; its parent must exist", 'o', false},
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},
             {"--in", "NAME=VALUE", "value of an input: FILE.npy, random or zeros", 0, true},
             {0}},
