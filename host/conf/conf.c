@@ -29,20 +29,20 @@ static frit_status put_setting(struct conf *conf, const frit_setting *setting, f
 /* Resolves the path of a store option; NULL: none.  "auto" follows the XDG base directory
  * specification; variables without an absolute path are ignored. */
 static frit_status find_store_path(struct conf *conf, const char *const *environment,
-                                   const char *given, const char *name, const char **out,
+                                   const char *option, const char *name, const char **out,
                                    frit_err *err)
 {
     const char *cache = env_get(environment, "XDG_CACHE_HOME"),
                *home = env_get(environment, "HOME");
     char here[PATH_MAX], cached[64];
 
-    if (strcmp(given, "none") == 0)
+    if (strcmp(option, "none") == 0)
         return FRIT_OK;
     snprintf(cached, sizeof(cached), ".cache/frit/%s", name);
-    if (strcmp(given, "auto") != 0) {
-        if (given[0] != '/' && !getcwd(here, sizeof(here)))
+    if (strcmp(option, "auto") != 0) {
+        if (option[0] != '/' && !getcwd(here, sizeof(here)))
             return FRIT_OK;
-        *out = rule_absolute(&conf->arena, here, str_of(given));
+        *out = rule_absolute(&conf->arena, here, str_of(option));
     } else if (cache && cache[0] == '/') {
         *out = rule_absolute(&conf->arena, cache, str_of(cached + strlen(".cache/")));
     } else if (home && home[0] == '/') {
@@ -105,10 +105,11 @@ void conf_warn(const struct conf *conf)
 {
     for (const struct conf_unknown *s = conf->unknown_variables; s; s = s->next) {
         if (s->nearest)
-            log_write(FRIT_LOG_WARN, "conf", "unknown variable %s; did you mean FRIT_%s?", s->name,
+            log_write(FRIT_LOG_WARN, "conf",
+                      "unknown environment variable %s; did you mean FRIT_%s?", s->name,
                       s->nearest);
         else
-            log_write(FRIT_LOG_WARN, "conf", "unknown variable %s", s->name);
+            log_write(FRIT_LOG_WARN, "conf", "unknown environment variable %s", s->name);
     }
 }
 

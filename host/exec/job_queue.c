@@ -45,7 +45,7 @@ uint32_t job_queue_limit(uint32_t processors)
     return limit < MAX_THREADS ? limit : MAX_THREADS;
 }
 
-/* ---- the list; all inside the lock ---- */
+/* ---- the list; these functions require the lock ---- */
 
 static void link_last(struct job_queue *queue, struct job *job)
 {
@@ -103,7 +103,7 @@ static struct job *find_best(const struct job_queue *queue)
     return best;
 }
 
-static void add_priority(struct job *job, uint64_t by)
+static void raise_priority(struct job *job, uint64_t by)
 {
     if (__builtin_add_overflow(job->priority, by, &job->priority))
         job->priority = UINT64_MAX;
@@ -119,7 +119,7 @@ static void merge_with_equal(struct job_queue *queue, struct job *job)
     job->joined = equal || equal_job_runs(queue, job);
     if (!equal)
         return;
-    add_priority(equal, job->priority);
+    raise_priority(equal, job->priority);
     if (job->class > equal->class)
         equal->class = job->class;
 }
@@ -254,7 +254,7 @@ void job_queue_raise(struct job_queue *queue, struct job *job, uint64_t by)
 {
     pthread_mutex_lock(&queue->lock);
     if (job->queued)
-        add_priority(job, by);
+        raise_priority(job, by);
     pthread_mutex_unlock(&queue->lock);
 }
 
@@ -317,7 +317,7 @@ void job_queue_raise_id(struct job_queue *queue, const void *owner, uint64_t id,
     pthread_mutex_lock(&queue->lock);
     job = find_id(queue, owner, id);
     if (job && job->queued)
-        add_priority(job, by);
+        raise_priority(job, by);
     pthread_mutex_unlock(&queue->lock);
 }
 

@@ -353,7 +353,7 @@ static frit_status get_ops(struct blob_reader *reader, uint32_t n_ops, frit_err 
     relative->ops = calloc(n_ops, sizeof(*relative->ops));
     if (!relative->ops)
         return fail_memory(err, n_ops * sizeof(*relative->ops));
-    relative->ops_room = n_ops;
+    relative->ops_capacity = n_ops;
     while (relative->n_ops < n_ops) {
         TRY(get_op(reader, &relative->ops[relative->n_ops], err));
         relative->n_ops++;

@@ -109,9 +109,9 @@ frit_status relative_append(struct relative *relative, const struct graph *graph
 
     if (!operands || !attrs || !died)
         return fail_memory(err, ((size_t)n + 1) * sizeof(*operands));
-    if (!array_grow(&relative->ops, &relative->ops_room, relative->n_ops, 1,
+    if (!array_grow(&relative->ops, &relative->ops_capacity, relative->n_ops, 1,
                     sizeof(*relative->ops)) ||
-        !array_grow(&relative->extents, &relative->extents_room, relative->n_extents,
+        !array_grow(&relative->extents, &relative->extents_capacity, relative->n_extents,
                     n * FRIT_MAX_RANK, sizeof(*relative->extents)))
         return fail_memory(err, sizeof(*relative->ops));
     fill_operands(relative, graph, from, operands);
@@ -136,7 +136,8 @@ frit_status relative_append(struct relative *relative, const struct graph *graph
     return FRIT_OK;
 }
 
-frit_status relative_add_death(struct relative *relative, uint32_t op, uint32_t value, frit_err *err)
+frit_status relative_add_death(struct relative *relative, uint32_t op, uint32_t value,
+                               frit_err *err)
 {
     frit_op_desc *desc = &relative->ops[op];
     uint32_t *dead = (uint32_t *)desc->dead; /* it is allocated in this arena */

@@ -14,12 +14,12 @@
 struct relative {
     struct arena arena;
     frit_op_desc *ops;
-    uint32_t n_ops, ops_room;
+    uint32_t n_ops, ops_capacity;
     uint32_t n_values; /* 1 + the largest value number */
-    int64_t *extents;  /* extents[k] has the number k + 2 */
-    uint32_t n_extents, extents_room;
+    int64_t *extents;  /* extents[k] is the size of extent number k + 2 */
+    uint32_t n_extents, extents_capacity;
     uint32_t n_scalars; /* number of SCALAR operands so far */
-    uint32_t n_deaths;  /* number of deaths of all ops */
+    uint32_t n_deaths;  /* deaths in the lists of all ops */
 };
 
 void relative_fini(struct relative *relative);
@@ -31,12 +31,13 @@ void relative_reset(struct relative *relative);
 frit_status relative_append(struct relative *relative, const struct graph *graph, uint32_t op,
                             const uint32_t *dead, uint32_t n_dead, frit_err *err);
 /* Adds a death to an existing op. */
-frit_status relative_add_death(struct relative *relative, uint32_t op, uint32_t value, frit_err *err);
+frit_status relative_add_death(struct relative *relative, uint32_t op, uint32_t value,
+                               frit_err *err);
 
 /* Deaths, each moved to the last op that uses or makes the value: those of op i are
  * values[first[i]] .. values[first[i + 1] - 1]. */
 struct relative_deaths {
-    uint32_t *first; /* n_ops + 1 elements */
+    uint32_t *first; /* per op: index of its first death in `values`; one more for the end */
     uint32_t *values;
 };
 /* Allocates the result in the arena.  Ignores deaths of values that no op has.  Values must be

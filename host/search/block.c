@@ -16,19 +16,19 @@ static struct fuser *fuser_of(const struct search_ctx *ctx, uint32_t k)
 }
 
 /* Resets a clone and keeps it for reuse; without memory destroys it. */
-static void release(struct search_ctx *ctx, uint32_t k, struct feed *feed)
+static void release(struct search_ctx *ctx, uint32_t k, struct block_fuser *f)
 {
     struct spare *spare = &ctx->spares[k];
 
-    if (!feed->clone)
+    if (!f->clone)
         return;
     if (array_grow(&spare->clones, &spare->capacity, spare->count, 1, sizeof(*spare->clones))) {
-        fuser_of(ctx, k)->table->reset(feed->clone);
-        spare->clones[spare->count++] = feed->clone;
+        fuser_of(ctx, k)->table->reset(f->clone);
+        spare->clones[spare->count++] = f->clone;
     } else {
-        fuser_of(ctx, k)->table->destroy(feed->clone);
+        fuser_of(ctx, k)->table->destroy(f->clone);
     }
-    feed->clone = NULL;
+    f->clone = NULL;
 }
 
 /* Logs a fault of the fuser, once per fuser and device. */
@@ -39,31 +39,31 @@ static void warn_once(struct fuser *fuser, const char *what)
                   fuser->plugin, fuser->name, what);
 }
 
-static void drop(struct search_ctx *ctx, uint32_t k, struct feed *feed)
+static void drop(struct search_ctx *ctx, uint32_t k, struct block_fuser *f)
 {
-    fuser_of(ctx, k)->table->destroy(feed->clone);
-    *feed = (struct feed){0};
+    fuser_of(ctx, k)->table->destroy(f->clone);
+    *f = (struct block_fuser){0};
     ctx->stats.dropped++;
 }
 
 /* Gets a clone.  Fails only without memory; a fuser that fails otherwise is not used. */
-static frit_status acquire(struct search_ctx *ctx, uint32_t k, struct feed *feed, frit_err *err)
+static frit_status acquire(struct search_ctx *ctx, uint32_t k, struct block_fuser *f, frit_err *err)
 {
     struct fuser *fuser = fuser_of(ctx, k);
     struct spare *spare = &ctx->spares[k];
     frit_err why = ERR_INIT;
     frit_status st;
 
-    *feed = (struct feed){.state = {.open = 1}};
+    *f = (struct block_fuser){.state = {.open = 1}};
     if (spare->count) {
-        feed->clone = spare->clones[--spare->count];
+        f->clone = spare->clones[--spare->count];
         return FRIT_OK;
     }
-    st = fail_from(&why, fuser->table->clone(fuser->prototype, &feed->clone, &why), "clone");
+    st = fail_from(&why, fuser->table->clone(fuser->prototype, &f->clone, &why), "clone");
     if (st == FRIT_NO_HOST_MEMORY)
         return fail(err, st, "fuser %s: no memory for a clone", fuser->name);
-    if (st || !feed->clone) {
-        feed->clone = NULL;
+    if (st || !f->clone) {
+        f->clone = NULL;
         ctx->stats.dropped++;
         warn_once(fuser, why.text[0] ? why.text : "clone returned no clone");
     }
@@ -71,23 +71,23 @@ static frit_status acquire(struct search_ctx *ctx, uint32_t k, struct feed *feed
 }
 
 /* Queries the state after `pushed` ops; an invalid state drops the fuser. */
-static void query_state(struct search_ctx *ctx, uint32_t k, struct feed *feed, uint32_t pushed)
+static void query_state(struct search_ctx *ctx, uint32_t k, struct block_fuser *f, uint32_t pushed)
 {
     frit_fuser_state state = {.struct_size = sizeof(state)};
 
-    fuser_of(ctx, k)->table->state(feed->clone, &state);
+    fuser_of(ctx, k)->table->state(f->clone, &state);
     if (state.open > 1 || state.ready > 1 || state.quality > 1000 || state.accepted > pushed ||
-        state.accepted < feed->state.accepted) {
+        state.accepted < f->state.accepted) {
         warn_once(fuser_of(ctx, k), "state returns invalid numbers");
-        drop(ctx, k, feed);
+        drop(ctx, k, f);
     } else {
-        feed->state = state;
+        f->state = state;
     }
 }
 
-static bool is_open(const struct feed *feed)
+static bool is_open(const struct block_fuser *f)
 {
-    return feed->clone && feed->state.open;
+    return f->clone && f->state.open;
 }
 
 /* ---- life ---- */
@@ -95,7 +95,7 @@ static bool is_open(const struct feed *feed)
 static bool any_open(const struct search_ctx *ctx, const struct block *block)
 {
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
-        if (is_open(&block->feeds[k]))
+        if (is_open(&block->fusers[k]))
             return true;
     }
     return false;
@@ -110,11 +110,11 @@ frit_status block_create(struct search_ctx *ctx, uint32_t number, struct block *
     if (!block)
         return fail_memory(err, sizeof(*block));
     block->number = number;
-    block->feeds = calloc((size_t)ctx->config.n_fusers + 1, sizeof(*block->feeds));
-    if (!block->feeds)
-        st = fail_memory(err, ctx->config.n_fusers * sizeof(*block->feeds));
+    block->fusers = calloc((size_t)ctx->config.n_fusers + 1, sizeof(*block->fusers));
+    if (!block->fusers)
+        st = fail_memory(err, ctx->config.n_fusers * sizeof(*block->fusers));
     for (uint32_t k = 0; k < ctx->config.n_fusers && !st; k++)
-        st = acquire(ctx, k, &block->feeds[k], err);
+        st = acquire(ctx, k, &block->fusers[k], err);
     if (st) {
         block_destroy(ctx, block);
         return st;
@@ -128,9 +128,9 @@ void block_destroy(struct search_ctx *ctx, struct block *block)
 {
     if (!block)
         return;
-    for (uint32_t k = 0; k < ctx->config.n_fusers && block->feeds; k++)
-        release(ctx, k, &block->feeds[k]);
-    free(block->feeds);
+    for (uint32_t k = 0; k < ctx->config.n_fusers && block->fusers; k++)
+        release(ctx, k, &block->fusers[k]);
+    free(block->fusers);
     free(block->ops);
     free(block->tallies);
     free(block);
@@ -144,9 +144,9 @@ static void count_pushes(struct search_ctx *ctx, uint32_t n)
     ctx->work += n;
 }
 
-static void push_op(struct search_ctx *ctx, uint32_t k, struct feed *feed, uint32_t op)
+static void push_op(struct search_ctx *ctx, uint32_t k, struct block_fuser *f, uint32_t op)
 {
-    fuser_of(ctx, k)->table->push(feed->clone, &ctx->ops.ops[op], 1, sizeof(frit_op_desc));
+    fuser_of(ctx, k)->table->push(f->clone, &ctx->ops.ops[op], 1, sizeof(frit_op_desc));
     count_pushes(ctx, 1);
 }
 
@@ -164,15 +164,16 @@ static uint32_t covered(const struct search_ctx *ctx, const struct block *block)
     uint32_t max = 0;
 
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
-        const frit_fuser_state *state = &block->feeds[k].state;
+        const frit_fuser_state *state = &block->fusers[k].state;
 
-        if (block->feeds[k].clone && state->ready && state->quality && state->accepted > max)
+        if (block->fusers[k].clone && state->ready && state->quality && state->accepted > max)
             max = state->accepted;
     }
     return max;
 }
 
-/* Whether so many ops follow the covered ones that more are not worth pushing, since they would be searched again. */
+/* Whether so many ops follow the covered ones that more are not worth pushing, since they would be
+ * searched again. */
 static bool has_long_tail(struct search_ctx *ctx, struct block *block)
 {
     enum { MAX_UNCOVERED = 32 };
@@ -196,14 +197,14 @@ frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, 
     if (has_long_tail(ctx, block))
         return FRIT_OK;
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
-        struct feed *feed = &block->feeds[k];
+        struct block_fuser *f = &block->fusers[k];
 
-        if (!is_open(feed))
+        if (!is_open(f))
             continue;
-        push_op(ctx, k, feed, op);
-        query_state(ctx, k, feed, block->n_ops + 1);
-        wanted |= feed->clone && (feed->state.open || feed->state.accepted > block->n_ops);
-        block->open |= is_open(feed);
+        push_op(ctx, k, f, op);
+        query_state(ctx, k, f, block->n_ops + 1);
+        wanted |= f->clone && (f->state.open || f->state.accepted > block->n_ops);
+        block->open |= is_open(f);
     }
     if (wanted) {
         block->ops[block->n_ops++] = op;
@@ -215,26 +216,26 @@ frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, 
 }
 
 /* Pushes the ops from number `first` on to a fuser that has the ops before. */
-static void feed_from(struct search_ctx *ctx, const struct block *block, uint32_t k, uint32_t first)
+static void push_from(struct search_ctx *ctx, const struct block *block, uint32_t k, uint32_t first)
 {
-    struct feed *feed = &block->feeds[k];
+    struct block_fuser *f = &block->fusers[k];
     uint32_t run;
 
     for (uint32_t i = first; i < block->n_ops; i += run) {
         for (run = 1; i + run < block->n_ops && block->ops[i + run] == block->ops[i] + run;)
             run++;
-        fuser_of(ctx, k)->table->push(feed->clone, &ctx->ops.ops[block->ops[i]], run,
+        fuser_of(ctx, k)->table->push(f->clone, &ctx->ops.ops[block->ops[i]], run,
                                       sizeof(frit_op_desc));
         count_pushes(ctx, run);
     }
-    query_state(ctx, k, feed, block->n_ops);
+    query_state(ctx, k, f, block->n_ops);
 }
 
 static void push_all_again(struct search_ctx *ctx, struct block *block, uint32_t k)
 {
-    fuser_of(ctx, k)->table->reset(block->feeds[k].clone);
-    block->feeds[k].state = (frit_fuser_state){.open = 1};
-    feed_from(ctx, block, k, 0);
+    fuser_of(ctx, k)->table->reset(block->fusers[k].clone);
+    block->fusers[k].state = (frit_fuser_state){.open = 1};
+    push_from(ctx, block, k, 0);
 }
 
 void block_refresh(struct search_ctx *ctx, struct block *block)
@@ -244,7 +245,7 @@ void block_refresh(struct search_ctx *ctx, struct block *block)
     block->stale = false;
     block->refused = (struct refusal){0};
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
-        if (block->feeds[k].clone)
+        if (block->fusers[k].clone)
             push_all_again(ctx, block, k);
     }
     block_tally(ctx, block, 0);
@@ -257,10 +258,10 @@ uint32_t block_best(const struct search_ctx *ctx, const struct block *block, uin
     uint64_t best = 0;
 
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
-        const frit_fuser_state *state = &block->feeds[k].state;
+        const frit_fuser_state *state = &block->fusers[k].state;
         uint64_t score;
 
-        if (!block->feeds[k].clone || !state->ready || !state->quality)
+        if (!block->fusers[k].clone || !state->ready || !state->quality)
             continue;
         score = block_score(block, state->accepted) * state->quality / 1000;
         if (score > best) {
@@ -285,7 +286,8 @@ static const char *program_fault(const struct fuser *fuser, const frit_program *
     if (table->describe(program->self, &info, &ignored) || info.n_ops != n_ops)
         return "describe of its program fails, or n_ops is not the number of accepted ops";
     if (!program_runs(program, fuser->device))
-        return "its program has no slot `record`, which is required unless the driver's plugin made it";
+        return "its program has no slot `record`, which is required unless the driver's plugin "
+               "made it";
     return NULL;
 }
 
@@ -303,29 +305,29 @@ frit_status block_finish(struct search_ctx *ctx, struct block *block, struct pro
 
     *program = NULL;
     while ((*score = block_best(ctx, block, &k))) {
-        struct feed *feed = &block->feeds[k];
+        struct block_fuser *f = &block->fusers[k];
         frit_program made = {.struct_size = sizeof(made)};
         frit_err why = ERR_INIT;
         frit_status st =
-            fail_from(&why, fuser_of(ctx, k)->table->finish(feed->clone, &made, &why), "finish");
+            fail_from(&why, fuser_of(ctx, k)->table->finish(f->clone, &made, &why), "finish");
         const char *fault;
 
-        *n_ops = feed->state.accepted;
+        *n_ops = f->state.accepted;
         if (st == FRIT_NO_HOST_MEMORY)
             return fail(err, st, "fuser %s: no memory for a program", fuser_of(ctx, k)->name);
         if (st) {
-            drop(ctx, k, feed);
+            drop(ctx, k, f);
             continue;
         }
         fault = program_fault(fuser_of(ctx, k), &made, *n_ops);
         if (fault) {
             warn_once(fuser_of(ctx, k), fault);
             program_discard(&made);
-            drop(ctx, k, feed);
+            drop(ctx, k, f);
             continue;
         }
-        fuser_of(ctx, k)->table->destroy(feed->clone);
-        feed->clone = NULL;
+        fuser_of(ctx, k)->table->destroy(f->clone);
+        f->clone = NULL;
         *program = program_create(&made, k);
         if (*program)
             return FRIT_OK;
@@ -371,11 +373,11 @@ static void update_open(struct search_ctx *ctx, struct block *block)
 
 /* Removes the ops from number `n_ops` on; fusers that were closed before have not received them. */
 static void remove_tail(struct search_ctx *ctx, struct block *block, uint32_t n_ops,
-                     const bool *was_open)
+                        const bool *was_open)
 {
     block->n_ops = n_ops;
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
-        if (was_open[k] && block->feeds[k].clone)
+        if (was_open[k] && block->fusers[k].clone)
             push_all_again(ctx, block, k);
     }
     update_open(ctx, block);
@@ -396,9 +398,9 @@ frit_status block_append(struct search_ctx *ctx, struct block *block, struct blo
     memcpy(block->ops + n_ops, tail->ops, tail->n_ops * sizeof(*tail->ops));
     block->n_ops += tail->n_ops;
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
-        was_open[k] = is_open(&block->feeds[k]);
+        was_open[k] = is_open(&block->fusers[k]);
         if (was_open[k])
-            feed_from(ctx, block, k, n_ops);
+            push_from(ctx, block, k, n_ops);
     }
     update_open(ctx, block);
     block_tally(ctx, block, n_ops);
@@ -433,8 +435,8 @@ frit_status block_interleave(struct search_ctx *ctx, struct block *block, struct
     }
     interleave(both, block, other);
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
-        if (both->feeds[k].clone)
-            feed_from(ctx, both, k, 0);
+        if (both->fusers[k].clone)
+            push_from(ctx, both, k, 0);
     }
     update_open(ctx, both);
     block_tally(ctx, both, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A block: ops that may become one program, and for each fuser a clone to which they are pushed.
  *
- * Clones are reset and reused.  A fuser that violates its contract is not used for the block any more.  One thread at a time per context. */
+ * Clones are reset and reused.  A fuser that violates its contract is not used for the block any
+ * more.  One thread at a time per context. */
 #ifndef SEARCH_BLOCK_H
 #define SEARCH_BLOCK_H
 
@@ -11,9 +12,10 @@
 struct search_value {
     uint64_t readers, maker; /* blocks that read it, and the block that makes it */
     uint32_t last;           /* 1 + the last op that uses or makes it; 0: none */
-    uint32_t read, made;     /* number of the last tally that counted it as an operand, as a result */
-    uint32_t seen;           /* number of the last tallied op that read it */
-    uint32_t from, to;       /* during ordering: 1 + the op of the range that makes it, that ends it; 0: none */
+    uint32_t read, made; /* number of the last tally that counted it as an operand, as a result */
+    uint32_t seen;       /* number of the last tallied op that read it */
+    uint32_t from,
+        to; /* during ordering: 1 + the op of the range that makes it, that ends it; 0: none */
     bool dead;
 };
 
@@ -36,18 +38,20 @@ struct spare {
     uint32_t count, capacity;
 };
 
-/* A fuser's clone for a block. */
-struct feed {
+/* A fuser's clone, and its state after the block's ops. */
+struct block_fuser {
     void *clone; /* NULL: no clone, or dropped */
     frit_fuser_state state;
 };
 
-/* Tensors read and written, if ops run singly (`apart`) and as one program (`together`), and launches if they run singly.  Only tensors with more than one element count. */
+/* Tensors read and written, if ops run singly (`apart`) and as one program (`together`), and
+ * launches if they run singly.  Only tensors with more than one element count. */
 struct tally {
     int32_t apart, together, launches;
 };
 
-/* The last smaller, unrelated block that merging with this one did not pay for.  As long as this block has the same ops, larger blocks of that kind are not tried. */
+/* The last smaller, unrelated block that merging with this one did not pay for.  As long as this
+ * block has the same ops, larger blocks of that kind are not tried. */
 struct refusal {
     uint32_t by; /* number of this block's ops then; 0: there was no refusal */
     uint32_t n_ops;
@@ -60,7 +64,7 @@ struct block {
     uint32_t *ops;         /* in the order in which they are pushed */
     struct tally *tallies; /* per op: of all ops up to this one */
     uint32_t n_ops, capacity;
-    struct feed *feeds;
+    struct block_fuser *fusers;
     bool open;              /* a fuser may accept more ops */
     bool stale;             /* a death was added to an op that was pushed already */
     struct refusal refused; /* the latest refusal */
@@ -72,13 +76,17 @@ frit_status block_create(struct search_ctx *ctx, uint32_t number, struct block *
                          frit_err *err);
 void block_destroy(struct search_ctx *ctx, struct block *block); /* NULL does nothing */
 
-/* Pushes an op.  Must be called before the op's values are marked as this block's.  *taken: a fuser accepted it, or it is the first op.  The block is closed without the op if no fuser accepts it, or if too many ops already follow those that programs cover. */
+/* Pushes an op.  Must be called before the op's values are marked as this block's.  *taken: a fuser
+ * accepted it, or it is the first op.  The block is closed without the op if no fuser accepts it,
+ * or if too many ops already follow those that programs cover. */
 frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, bool *taken,
                       frit_err *err);
 /* Pushes all ops again if a death was added late. */
 void block_refresh(struct search_ctx *ctx, struct block *block);
 
-/* Tries to append the ops of `tail`, which is not changed; *merged: whether the block keeps them.  It does if the merged block saves more than both separately, or as much while a fuser is still open and `strict` is false.  Otherwise the block is as before. */
+/* Tries to append the ops of `tail`, which is not changed; *merged: whether the block keeps them.
+ * It does if the merged block saves more than both separately, or as much while a fuser is still
+ * open and `strict` is false.  Otherwise the block is as before. */
 frit_status block_append(struct search_ctx *ctx, struct block *block, struct block *tail,
                          bool strict, bool *merged, frit_err *err);
 /* As block_append, with all ops in program order. */
@@ -87,13 +95,16 @@ frit_status block_interleave(struct search_ctx *ctx, struct block *block, struct
 
 /* Returns the score of the best ready fuser, whose number is *fuser; 0 if none saves anything. */
 uint32_t block_best(const struct search_ctx *ctx, const struct block *block, uint32_t *fuser);
-/* Makes the program of the best fuser, which covers the block's first *n_ops ops; *program is NULL if there is none. */
+/* Makes the program of the best fuser, which covers the block's first *n_ops ops; *program is NULL
+ * if there is none. */
 frit_status block_finish(struct search_ctx *ctx, struct block *block, struct program **program,
                          uint32_t *n_ops, uint32_t *score, frit_err *err);
 
-/* Computes the tallies from op number `first` on.  The values must be marked as this block's for the ops before, unless `first` is 0. */
+/* Computes the tallies from op number `first` on.  The values must be marked as this block's for
+ * the ops before, unless `first` is 0. */
 void block_tally(struct search_ctx *ctx, struct block *block, uint32_t first);
-/* The score of a program of quality 1000 for the block's first ops: 100 per tensor that is not read or written, 10 per launch saved; 0 if it saves nothing. */
+/* The score of a program of quality 1000 for the block's first ops: 100 per tensor that is not read
+ * or written, 10 per launch saved; 0 if it saves nothing. */
 uint64_t block_score(const struct block *block, uint32_t n_ops);
 
 #endif

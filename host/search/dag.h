@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of blocks, as the transitive closure of "must run before".  At most 64 blocks, which are bits of a word. */
+/* The order of blocks, as the transitive closure of "must run before".  At most 64 blocks, which
+ * are bits of a word. */
 #ifndef SEARCH_DAG_H
 #define SEARCH_DAG_H
 
@@ -10,7 +11,7 @@ enum { DAG_BLOCKS = 64 };
 
 /* All zeros: no blocks. */
 struct dag {
-    uint64_t live;
+    uint64_t live;               /* set of blocks that exist */
     uint64_t before[DAG_BLOCKS]; /* set of blocks that must run before this one */
 };
 

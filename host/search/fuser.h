@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fusers of all plugins for one device: prototypes, created when the device is opened.  Constant afterwards.  Thread-safe. */
+/* The fusers of all plugins for one device: prototypes, created when the device is opened. Constant
+ * afterwards.  Thread-safe. */
 #ifndef SEARCH_FUSER_H
 #define SEARCH_FUSER_H
 
@@ -7,12 +8,14 @@
 #include "search/search.h"
 
 struct fusers {
-    struct fuser *list; /* in order of preference: plugins by priority and id, then in the plugin's order */
+    struct fuser
+        *list; /* in order of preference: plugins by priority and id, then in the plugin's order */
     uint32_t count, capacity;
     struct fuser_device *devices; /* the device as each plugin sees it */
 };
 
-/* `self`: the driver's device.  A plugin that fails to create its fusers is skipped with a warning; fails only without memory. */
+/* `self`: the driver's device.  A plugin that fails to create its fusers is skipped with a warning;
+ * fails only without memory. */
 frit_status fusers_create(struct fusers **out, const struct registry *registry,
                           const struct device_entry *entry, void *self, frit_err *err);
 void fusers_destroy(struct fusers *fusers); /* NULL does nothing */

@@ -13,10 +13,10 @@ struct sorting {
     struct arena arena;
     struct plan_block *items;
     uint32_t count, first, end;
-    uint32_t *chunk_of; /* per op from `first` on: its chunk */
-    uint32_t *key;      /* per chunk: its earliest op */
-    uint32_t *n_waiting;    /* per chunk: number of incoming edges of unsorted chunks */
-    uint32_t *edge_at;  /* per chunk: index of its first outgoing edge; count + 1 elements */
+    uint32_t *chunk_of;  /* per op from `first` on: its chunk */
+    uint32_t *key;       /* per chunk: its earliest op */
+    uint32_t *n_waiting; /* per chunk: number of incoming edges of unsorted chunks */
+    uint32_t *edge_at;   /* per chunk: index of its first outgoing edge; count + 1 elements */
     uint32_t *edges;
     uint32_t *heap;
     uint32_t n_heap;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edges between blocks: readers run after the maker of a value, and the op in which it dies after all readers.  A use of a view counts only for the view: memory that it shares with its base is kept while steps run, and no program stores into it before.  In program order an op depends only on earlier blocks, so a new block never closes a cycle. */
+/* Edges between blocks: readers run after the maker of a value, and the op in which it dies after
+ * all readers.  A use of a view counts only for the view: memory that it shares with its base is
+ * kept while steps run, and no program stores into it before.  In program order an op depends only
+ * on earlier blocks, so a new block never closes a cycle. */
 #include "search/pass.h"
 
 #include <stdlib.h>
@@ -87,7 +90,8 @@ static bool is_ordered(const frit_op_desc *op)
     return row && row->traits & FRIT_OP_ORDERED;
 }
 
-/* Returns the blocks that must run before the op; *shares: those that use or make one of its operands. */
+/* Returns the blocks that must run before the op; *shares: those that use or make one of its
+ * operands. */
 static uint64_t needs_of(const struct search_ctx *ctx, const struct pass *pass,
                          const frit_op_desc *op, uint64_t *shares)
 {
@@ -107,7 +111,8 @@ static uint64_t needs_of(const struct search_ctx *ctx, const struct pass *pass,
 }
 
 /* Records the block of an op for its values. */
-static void record_op(struct search_ctx *ctx, struct pass *pass, const frit_op_desc *op, uint32_t block)
+static void record_op(struct search_ctx *ctx, struct pass *pass, const frit_op_desc *op,
+                      uint32_t block)
 {
     for (uint32_t k = 0; k < op->n_in; k++) {
         if (op->in[k].kind == FRIT_OPERAND_TENSOR)
@@ -243,7 +248,9 @@ static frit_status try_append(struct search_ctx *ctx, struct pass *pass, struct 
     return FRIT_OK;
 }
 
-/* Tries orders of the ops of two blocks.  Program order is always legal; but if the blocks overlap and are large, or are unrelated, one is appended to the other, so that only the smaller one is pushed again. */
+/* Tries orders of the ops of two blocks.  Program order is always legal; but if the blocks overlap
+ * and are large, or are unrelated, one is appended to the other, so that only the smaller one is
+ * pushed again. */
 static frit_status try_orders(struct search_ctx *ctx, struct pass *pass, struct trial *trial,
                               frit_err *err)
 {
@@ -272,7 +279,8 @@ static bool has_budget(const struct search_ctx *ctx)
     return ctx->work < (uint64_t)ctx->config.n_fusers * (ALWAYS + PER_OP * ctx->n_taken);
 }
 
-/* Merges two blocks if that is legal and pays: then trial->kept is the merged block and the other one is destroyed. */
+/* Merges two blocks if that is legal and pays: then trial->kept is the merged block and the other
+ * one is destroyed. */
 static frit_status try_merge(struct search_ctx *ctx, struct pass *pass, struct trial *trial,
                              frit_err *err)
 {
@@ -315,7 +323,8 @@ static frit_status merge_all(struct search_ctx *ctx, struct pass *pass, uint64_t
     return FRIT_OK;
 }
 
-/* Selects the next untried pair of open blocks: first with equal result types, then of similar size, so that sizes double until programs are full, then small ones. */
+/* Selects the next untried pair of open blocks: first with equal result types, then of similar
+ * size, so that sizes double until programs are full, then small ones. */
 static bool next_pair(const struct search_ctx *ctx, const struct pass *pass, struct trial *trial)
 {
     uint64_t best = UINT64_MAX;
@@ -362,8 +371,8 @@ frit_status pass_merge_rest(struct search_ctx *ctx, struct pass *pass, frit_err 
 
 /* ---- placing ---- */
 
-static frit_status add_to_block(struct search_ctx *ctx, struct pass *pass, uint32_t block, uint32_t op,
-                       uint64_t needs, bool *taken, frit_err *err)
+static frit_status add_to_block(struct search_ctx *ctx, struct pass *pass, uint32_t block,
+                                uint32_t op, uint64_t needs, bool *taken, frit_err *err)
 {
     TRY(block_add(ctx, pass->blocks[block], op, taken, err));
     if (!*taken)

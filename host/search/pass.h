@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One pass over ops in program order that puts each op into a block.
  *
- * An op goes to the open block that shares a value with it.  If several do, they are merged where that is legal (no third block must run between) and saves something; otherwise the op joins the latest of them that it can join without a cycle, or begins a new block.  If no fuser of its block accepts the op, the block is closed and the op begins a new one.  At most max_blocks blocks are open.  When there is one too many, two whose merging saves something are merged, preferably with equal result types and sizes; if there are none, the pass stops before the op.
+ * An op goes to the open block that shares a value with it.  If several do, they are merged where
+ * that is legal (no third block must run between) and saves something; otherwise the op joins the
+ * latest of them that it can join without a cycle, or begins a new block.  If no fuser of its block
+ * accepts the op, the block is closed and the op begins a new one.  At most max_blocks blocks are
+ * open.  When there is one too many, two whose merging saves something are merged, preferably with
+ * equal result types and sizes; if there are none, the pass stops before the op.
  *
- * Merging is tried while the number of pushes of the whole search is within a budget proportional to the ops that passes have reached, so that later ops have a budget too and the total cost grows linearly. */
+ * Merging is tried while the number of pushes of the whole search is within a budget proportional
+ * to the ops that passes have reached, so that later ops have a budget too and the total cost grows
+ * linearly. */
 #ifndef SEARCH_PASS_H
 #define SEARCH_PASS_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scores: the traffic and launches that a program saves, counted in whole tensors, since plans do not depend on sizes.  A block has a tally for each prefix, so that every prefix's score is known; tallies are computed once, when an op is added. */
+/* Scores: the traffic and launches that a program saves, counted in whole tensors, since plans do
+ * not depend on sizes.  A block has a tally for each prefix, so that every prefix's score is known;
+ * tallies are computed once, when an op is added. */
 #include "search/block.h"
 
 #include "search/dag.h"
@@ -42,7 +44,8 @@ static bool is_inside(const struct tallying *t, const struct search_value *value
     return value->readers & t->known || value->read == t->ctx->tally || is_made(t, value);
 }
 
-/* A single op reads each distinct operand once; a program reads those that none of its ops makes or has read. */
+/* A single op reads each distinct operand once; a program reads those that none of its ops makes or
+ * has read. */
 static void count_reads(const struct tallying *t, const frit_op_desc *op, bool view)
 {
     t->ctx->tallied++;
@@ -73,7 +76,8 @@ static void count_writes(const struct tallying *t, const frit_op_desc *op, bool 
     }
 }
 
-/* Values die at their last use, so each is an operand or a result of the op; none is listed twice. */
+/* Values die at their last use, so each is an operand or a result of the op; none is listed twice.
+ */
 static void count_deaths(const struct tallying *t, const frit_op_desc *op)
 {
     for (uint32_t i = 0; i < op->n_dead; i++) {

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops go through one pass as they are pushed.  search_finish makes programs of its blocks, searches ops that these do not cover again, orders the results and, if everything is to be covered, continues with the next range.  If the simulation finds a fault, the result is replaced by single ops in program order.
+/* Ops go through one pass as they are pushed.  search_finish makes programs of its blocks, searches
+ * ops that these do not cover again, orders the results and, if everything is to be covered,
+ * continues with the next range.  If the simulation finds a fault, the result is replaced by single
+ * ops in program order.
  *
- * Deaths are moved to the last use, so one may be added to an op that was pushed already, for instance at the end of a scope.  Its block is then pushed again before it is scored, and search_finish begins a new pass that has all deaths.  Ops that only search_finish takes have all their deaths from the start. */
+ * Deaths are moved to the last use, so one may be added to an op that was pushed already, for
+ * instance at the end of a scope.  Its block is then pushed again before it is scored, and
+ * search_finish begins a new pass that has all deaths.  Ops that only search_finish takes have all
+ * their deaths from the start. */
 #include "search/search.h"
 
 #include <stdlib.h>
@@ -114,7 +120,8 @@ static frit_status grow(struct search *search, const struct relative *relative, 
                     sizeof(*ctx->values)) ||
         !array_grow(&search->found, &search->found_capacity, 0, relative->n_ops,
                     sizeof(*search->found)) ||
-        !array_grow(&ctx->ops.ops, &ctx->ops.ops_room, 0, relative->n_ops, sizeof(*ctx->ops.ops)))
+        !array_grow(&ctx->ops.ops, &ctx->ops.ops_capacity, 0, relative->n_ops,
+                    sizeof(*ctx->ops.ops)))
         return fail_memory(err, relative->n_ops * sizeof(*ctx->ops.ops));
     memset(ctx->values + values, 0, (ctx->values_capacity - values) * sizeof(*ctx->values));
     memset(search->found + found, 0, (search->found_capacity - found) * sizeof(*search->found));
@@ -166,7 +173,8 @@ static bool has_late_deaths(const struct search *search, const struct relative *
     return n != relative->n_deaths;
 }
 
-/* Reserves memory for all ops.  Starts again if deaths were added to ops taken already, since the result must not depend on when they were added. */
+/* Reserves memory for all ops.  Starts again if deaths were added to ops taken already, since the
+ * result must not depend on when they were added. */
 static frit_status begin(struct search *search, const struct relative *relative, frit_err *err)
 {
     if (has_late_deaths(search, relative))
@@ -272,7 +280,8 @@ static frit_status fill_holes(struct search *search, uint32_t first, uint32_t en
     }
 }
 
-/* Makes chunks of the ops that the pass has taken from `first` on; *end: the first op that is in no chunk. */
+/* Makes chunks of the ops that the pass has taken from `first` on; *end: the first op that is in no
+ * chunk. */
 static frit_status close_range(struct search *search, uint32_t first, uint32_t *end, frit_err *err)
 {
     uint32_t begin = search->chunks.count;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search for new plans: which ops run together, and in which order.
  *
- * Ops of a relative segment are grouped into blocks that share values and pushed to clones of the device's fusers; the best fuser of each block makes its program.  The result is a pure function of the ops and their deaths: it depends on no size, time or address.  Since plugins are called, the caller must hold no lock.  One thread at a time per search. */
+ * Ops of a relative segment are grouped into blocks that share values and pushed to clones of the
+ * device's fusers; the best fuser of each block makes its program.  The result is a pure function
+ * of the ops and their deaths: it depends on no size, time or address.  Since plugins are called,
+ * the caller must hold no lock.  One thread at a time per search. */
 #ifndef SEARCH_SEARCH_H
 #define SEARCH_SEARCH_H
 
@@ -36,12 +39,18 @@ void search_destroy(struct search *search);
 /* Removes all ops, keeping the memory. */
 void search_reset(struct search *search);
 
-/* Takes the new ops of `relative` in order, until the pass stops.  Deaths that were added to earlier ops are considered.  Until reset `relative` must live and may only grow.  After a failure, and after search_finish, only reset and destroy are allowed. */
+/* Takes the new ops of `relative` in order, until the pass stops.  Deaths that were added to
+ * earlier ops are considered.  Until reset `relative` must live and may only grow.  After a
+ * failure, and after search_finish, only reset and destroy are allowed. */
 frit_status search_push(struct search *search, const struct relative *relative, frit_err *err);
 /* Whether more ops could change the result for the first ones; false: finish now. */
 bool search_open(const struct search *search);
 
-/* Returns the blocks in a valid order; takes ops that were not pushed yet.  Without `all` they cover the first *n_ops ops (at least 1), and the rest is left to the next search; with `all` they cover every op of `relative`, which is searched range by range.  `relative` must have an op.  The array and the lists live until reset or destroy; the caller gets a reference to each program, to be released after plan_create, which takes its own.  After a failure there are no blocks. */
+/* Returns the blocks in a valid order; takes ops that were not pushed yet.  Without `all` they
+ * cover the first *n_ops ops (at least 1), and the rest is left to the next search; with `all` they
+ * cover every op of `relative`, which is searched range by range.  `relative` must have an op.  The
+ * array and the lists live until reset or destroy; the caller gets a reference to each program, to
+ * be released after plan_create, which takes its own.  After a failure there are no blocks. */
 frit_status search_finish(struct search *search, const struct relative *relative, bool all,
                           const struct plan_block **blocks, uint32_t *n_blocks, uint32_t *n_ops,
                           frit_err *err);
@@ -55,7 +64,8 @@ struct search_stats {
     uint64_t dropped;  /* fusers dropped for violating their contract, once per block */
 };
 void search_stats(const struct search *search, struct search_stats *out);
-/* Whether a fuser was dropped since the last reset: another search over the same ops may find more. */
+/* Whether a fuser was dropped since the last reset: another search over the same ops may find more.
+ */
 bool search_is_flawed(const struct search *search);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "math/kit.h"
 
-/* log(1 + f) - f */
+/* log(1 + f) - f + more */
 static uint32_t log_rest(const struct kit *kit, uint32_t f, uint32_t more)
 {
     uint32_t s, z, p;
@@ -51,13 +51,13 @@ uint32_t kit_log(const struct kit *kit, struct pair x, uint32_t more)
 }
 
 /* x where x is infinite or NaN, else y. */
-static uint32_t unless_inf(const struct kit *kit, uint32_t x, uint32_t y)
+static uint32_t y_if_finite(const struct kit *kit, uint32_t x, uint32_t y)
 {
     return kit_select(kit, kit_lt(kit, x, kit_f(kit, INFINITY)), y, x);
 }
 
 /* y where x > from, `at` where x = from, else NaN. */
-static uint32_t above(const struct kit *kit, uint32_t x, double from, double at, uint32_t y)
+static uint32_t y_if_above(const struct kit *kit, uint32_t x, double from, double at, uint32_t y)
 {
     uint32_t there = kit_eq(kit, x, kit_f(kit, from));
     uint32_t other = kit_select(kit, there, kit_f(kit, at), kit_f(kit, NAN));
@@ -73,7 +73,7 @@ uint32_t math_log(struct kir_module *module, const struct kir_target *target, ui
     uint32_t more = kit_select(&kit, denormal, kit_f(&kit, -60), kit_f(&kit, 0));
     uint32_t y = kit_log(&kit, (struct pair){normal, KIR_NONE}, more);
 
-    return unless_inf(&kit, x, above(&kit, x, 0, -INFINITY, y));
+    return y_if_finite(&kit, x, y_if_above(&kit, x, 0, -INFINITY, y));
 }
 
 uint32_t math_log1p(struct kir_module *module, const struct kir_target *target, uint32_t x)
@@ -82,7 +82,7 @@ uint32_t math_log1p(struct kir_module *module, const struct kir_target *target, 
     uint32_t y = kit_log(&kit, kit_sum(&kit, kit_f(&kit, 1), x), KIR_NONE);
     uint32_t signed_0 = kit_select(&kit, kit_eq(&kit, x, kit_f(&kit, 0)), x, y);
 
-    return unless_inf(&kit, x, above(&kit, x, -1, -INFINITY, signed_0));
+    return y_if_finite(&kit, x, y_if_above(&kit, x, -1, -INFINITY, signed_0));
 }
 
 /* log(1 + e^-|x|) */
@@ -128,13 +128,13 @@ uint32_t math_asinh(struct kir_module *module, const struct kir_target *target, 
     uint32_t one = kit_f(&kit, 1);
     uint32_t a = kit_abs(&kit, x);
     uint32_t z = kit_mul(&kit, a, a);
-    uint32_t below = kit_add(&kit, one, kit_sqrt(&kit, kit_add(&kit, one, z)));
-    struct pair most = kit_sum(&kit, one, a);
-    struct pair u = kit_sum_fast(&kit, most.hi, kit_div(&kit, z, below));
+    uint32_t divisor = kit_add(&kit, one, kit_sqrt(&kit, kit_add(&kit, one, z)));
+    struct pair sum = kit_sum(&kit, one, a);
+    struct pair u = kit_sum_fast(&kit, sum.hi, kit_div(&kit, z, divisor));
     uint32_t y;
 
-    u.lo = kit_add(&kit, u.lo, most.lo);
-    y = unless_inf(&kit, a, log_or_log_2x(&kit, is_large(&kit, a), a, u));
+    u.lo = kit_add(&kit, u.lo, sum.lo);
+    y = y_if_finite(&kit, a, log_or_log_2x(&kit, is_large(&kit, a), a, u));
     return kit_with_sign(&kit, y, kit_sign(&kit, x));
 }
 
@@ -148,7 +148,7 @@ uint32_t math_acosh(struct kir_module *module, const struct kir_target *target, 
     struct pair u = kit_sum_fast(&kit, x, kit_sqrt(&kit, z));
     uint32_t y = log_or_log_2x(&kit, is_large(&kit, x), x, u);
 
-    return unless_inf(&kit, x, above(&kit, x, 1, 0, y));
+    return y_if_finite(&kit, x, y_if_above(&kit, x, 1, 0, y));
 }
 
 /* An odd polynomial up to 1/2, then log((1 + a) / (1 - a)) / 2, a = |x|. */

@@ -22,9 +22,9 @@ struct summary {
 /* Reads the tensor; frit_tensor_error has the message of a failure. */
 frit_status summary_of(frit_tensor *tensor, struct summary *out);
 
-/* "logits  f32[500, 10]  min -1  max 2  mean 0.5  [1, 2, ...]" */
+/* Prints "logits  f32[500, 10]  min -1  max 2  mean 0.5  [1, 2, ...]". */
 void summary_print(const struct summary *summary, const char *name, FILE *out);
-/* Keys dtype, dims, count, nan, min, max, mean, first. */
+/* Writes the keys dtype, dims, count, nan, min, max, mean, first. */
 void summary_json(const struct summary *summary, struct json *json);
 
 #endif

@@ -46,7 +46,7 @@ struct row_schedule {
     enum row_form form;
     bool in_lockstep; /* ROW_LANE: lanes with adjacent rows visit each element at the same time */
     uint32_t lanes;
-    struct partition partition; /* ROW_LANE: rows among lanes */
+    struct partition partition; /* ROW_LANE: divides rows among lanes */
     int64_t splits,
         chunk; /* groups per row, and elements of a row per group; splits 1: rows are not split */
     uint32_t resident; /* elements per lane that stay in registers from pass to pass; 0: none */

@@ -23,12 +23,12 @@ struct scan {
     struct expr e;
     struct anchor anchor;
     struct space_map root;
-    uint32_t dtype;   /* of elements and results */
+    uint32_t dtype;   /* dtype of elements and results */
     struct fold fold; /* the scanned fold, in the accumulated type */
-    uint32_t node;    /* of the scan's elements */
-    uint32_t result;  /* of the scan's results */
+    uint32_t node;    /* node of the scan's elements */
+    uint32_t result;  /* node of the scan's result */
     struct delinearizer outer, inner;
-    struct partition partition; /* SCAN_LANE: rows among lanes */
+    struct partition partition; /* SCAN_LANE: divides rows among lanes */
     int64_t n_row;              /* elements of a row, may be 0 */
     enum scan_form form;
     uint32_t lanes;

@@ -18,7 +18,7 @@ struct scatter_emitter {
     int64_t strides[FRIT_MAX_RANK]; /* of that argument */
 };
 
-static uint32_t both(const struct scatter_emitter *w, uint32_t a, uint32_t b)
+static uint32_t and_mask(const struct scatter_emitter *w, uint32_t a, uint32_t b)
 {
     return a == KIR_NONE ? b : kir_binary(w->m, KIR_and, a, b);
 }
@@ -43,10 +43,10 @@ static uint32_t narrow(const struct scatter_emitter *w, uint32_t value)
     return lower_fit(w->m, w->sc->dtype, value);
 }
 
-static uint32_t combine(const struct scatter_emitter *w, uint32_t there, uint32_t value)
+static uint32_t combine(const struct scatter_emitter *w, uint32_t element, uint32_t value)
 {
     const struct fold *fold = &w->sc->fold;
-    const struct fold_state a = {{there, KIR_NONE}}, b = {{value, KIR_NONE}};
+    const struct fold_state a = {{element, KIR_NONE}}, b = {{value, KIR_NONE}};
 
     return fold->row ? fold->row->combine(fold, &a, &b).part[0] : value;
 }
@@ -83,8 +83,8 @@ static void begin_points(struct scatter_emitter *w, struct expr *e, struct delin
     expr_hoist(e);
 }
 
-/* Sets the coordinates along the dims of y over which lanes are numbered; KIR_NONE: there is only
- * one. */
+/* Sets the coordinates of the lane's point along the dims of y over which lanes are numbered; at[d]
+ * is KIR_NONE if dim d is not one of them. */
 static void set_coordinates(const struct scatter_emitter *w, uint32_t *at)
 {
     struct scatter_updates *u = &w->sc->updates;
@@ -144,7 +144,7 @@ static uint32_t emit_read(const struct scatter_emitter *w, uint32_t at, uint32_t
 /* ---- LINES ---- */
 
 /* An index in the type of offsets. */
-static uint32_t as_offset(const struct scatter_emitter *w, uint32_t value)
+static uint32_t to_index(const struct scatter_emitter *w, uint32_t value)
 {
     enum kir_type type = kir_type_at(w->m, value), wanted = kir_index_type(w->m);
 
@@ -161,7 +161,7 @@ static uint32_t add_term(const struct scatter_emitter *w, uint32_t sum, uint32_t
     return sum == KIR_NONE ? coordinate : kir_binary(w->m, KIR_add, sum, coordinate);
 }
 
-/* B: the index is inside.  The comparison is unsigned, so negative ones are not. */
+/* B: 0 <= index < extent, as one unsigned comparison. */
 static uint32_t is_inside(const struct scatter_emitter *w, uint32_t value, int64_t extent)
 {
     enum kir_type type = kir_type_at(w->m, value);
@@ -180,8 +180,8 @@ static void emit_step(const struct scatter_emitter *w, uint32_t line)
     for (uint32_t i = 0; i < sc->n_indexed; i++) {
         uint32_t index = expr_value(w->e, sc->updates.index[i]), d = sc->first_indexed + i;
 
-        mask = both(w, mask, is_inside(w, index, sc->dims[d]));
-        at = add_term(w, at, d, as_offset(w, index));
+        mask = and_mask(w, mask, is_inside(w, index, sc->dims[d]));
+        at = add_term(w, at, d, to_index(w, index));
     }
     expr_mask(w->e, mask);
     value = widen(w, expr_value(w->e, sc->updates.value));
@@ -246,7 +246,7 @@ static void emit_finish(struct scatter_emitter *w)
 
 /* ---- OWNER ---- */
 
-static uint32_t as_long(const struct scatter_emitter *w, uint32_t value)
+static uint32_t to_i64(const struct scatter_emitter *w, uint32_t value)
 {
     if (kir_type_at(w->m, value) == KIR_I64)
         return value;
@@ -254,7 +254,8 @@ static uint32_t as_long(const struct scatter_emitter *w, uint32_t value)
 }
 
 /* The element after one more step. */
-static uint32_t emit_candidate(const struct scatter_emitter *w, const uint32_t *at, uint32_t has)
+static uint32_t emit_candidate(const struct scatter_emitter *w, const uint32_t *at,
+                               uint32_t element)
 {
     const struct scatter *sc = w->sc;
     uint32_t hit = w->mask;
@@ -265,34 +266,34 @@ static uint32_t emit_candidate(const struct scatter_emitter *w, const uint32_t *
         if (own == KIR_NONE)
             own = kir_index(w->m, 0);
         if (kir_type_at(w->m, own) != kir_type_at(w->m, index)) {
-            own = as_long(w, own);
-            index = as_long(w, index);
+            own = to_i64(w, own);
+            index = to_i64(w, index);
         }
-        hit = both(w, hit, kir_binary(w->m, KIR_eq, index, own));
+        hit = and_mask(w, hit, kir_binary(w->m, KIR_eq, index, own));
     }
     expr_mask(w->e, hit);
-    return kir_select(w->m, hit, combine(w, has, widen(w, expr_value(w->e, sc->updates.value))),
-                      has);
+    return kir_select(w->m, hit, combine(w, element, widen(w, expr_value(w->e, sc->updates.value))),
+                      element);
 }
 
 static void emit_owner(struct scatter_emitter *w)
 {
     struct scatter *sc = w->sc;
-    uint32_t at[FRIT_MAX_RANK], has, step, next, mark;
+    uint32_t at[FRIT_MAX_RANK], element, step, next, mark;
 
     begin_phase(w, &sc->finish, sc->n_y);
     set_coordinates(w, at);
-    has = widen(w, expr_value(w->e, sc->x));
+    element = widen(w, expr_value(w->e, sc->x));
     if (sc->n_steps) {
         step = kir_for(w->m, kir_index(w->m, 0), sched_index(w->e->s, sc->n_steps), 1);
-        has = kir_phi(w->m, has);
+        element = kir_phi(w->m, element);
         mark = expr_mark(w->e);
         delinearize_set(&sc->updates.seq, w->e, step);
-        next = emit_candidate(w, at, has);
+        next = emit_candidate(w, at, element);
         expr_release(w->e, mark);
         kir_next(w->m, &next, 1);
     }
-    expr_bind(w->e, sc->result, narrow(w, has));
+    expr_bind(w->e, sc->result, narrow(w, element));
     emit_stores(w);
 }
 

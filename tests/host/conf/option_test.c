@@ -156,11 +156,12 @@ static void warns_of_strange_variables(void **state)
     world_setenv("FRIT_SEED=1");
     assert_string_equal(warnings(), "");
     world_setenv("FRIT_DEVISE=cpu");
-    assert_string_equal(warnings(),
-                        "2 conf: unknown variable FRIT_DEVISE; did you mean FRIT_DEVICE?\n");
+    assert_string_equal(
+        warnings(),
+        "2 conf: unknown environment variable FRIT_DEVISE; did you mean FRIT_DEVICE?\n");
     world_reset();
     world_setenv("FRIT_FROM_ELSEWHERE=1");
-    assert_string_equal(warnings(), "2 conf: unknown variable FRIT_FROM_ELSEWHERE\n");
+    assert_string_equal(warnings(), "2 conf: unknown environment variable FRIT_FROM_ELSEWHERE\n");
     str_fini(&logged);
 }
 

@@ -66,7 +66,8 @@ static void make_relative(const struct death *deaths, uint32_t n_deaths, struct 
     for (uint32_t i = 0; i < graph.n_ops; i++)
         assert_int_equal(relative_append(relative, &graph, i, NULL, 0, &err), FRIT_OK);
     for (uint32_t i = 0; i < n_deaths; i++)
-        assert_int_equal(relative_add_death(relative, deaths[i].op, deaths[i].value, &err), FRIT_OK);
+        assert_int_equal(relative_add_death(relative, deaths[i].op, deaths[i].value, &err),
+                         FRIT_OK);
     graph_fini(&graph);
 }
 

@@ -196,7 +196,7 @@ void fusing_open(struct fusing *fusing)
     fusing->device->config.fusion = true;
     fusing->device->config.max_blocks = 5;
     fusing->device->fusers->list = list;
-    fusing->device->fusers->count = fusing->device->fusers->room = 1;
+    fusing->device->fusers->count = fusing->device->fusers->capacity = 1;
 }
 
 void fusing_close(struct fusing *fusing)

@@ -32,7 +32,7 @@ void rig_op(struct relative *relative, const char *name, const uint32_t *in, uin
     for (uint32_t k = 0; k < n_in; k++)
         operands[k] = operand_of(in[k], relative);
     operands[n_in] = operand_of(out, relative);
-    assert_true(array_grow(&relative->ops, &relative->ops_room, relative->n_ops, 1,
+    assert_true(array_grow(&relative->ops, &relative->ops_capacity, relative->n_ops, 1,
                            sizeof(*relative->ops)));
     relative->ops[relative->n_ops++] =
         (frit_op_desc){.struct_size = FRIT_END_OF(frit_op_desc, dead),
