@@ -71,8 +71,7 @@ void rule_variable(const struct rule *rule, char name[RULE_VARIABLE_BYTES]);
 
 /* `path` if absolute, else `dir`/`path`; NULL without memory. */
 const char *rule_absolute(struct arena *arena, const char *dir, frit_str path);
-/* The next entry of a list separated by colons from *at on, which moves behind it; false at the
- * end. */
+/* Returns the entry at *at of a colon-separated list and advances *at past it; false at the end. */
 bool rule_next_dir(const char **at, frit_str *out);
 
 #endif

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layout, in 32-bit words if nothing else is said:
- *   version, numbers of calls, values, ops, programs, steps;
- *   per op: op number (FRIT_OP_CUSTOM for a custom op), rev, number of inputs, outputs and deaths,
- * bytes of the attribute record; for a custom op the length of its name, and the name; operands:
- * kind, dtype, value, rank, quant, extents; deaths; the record; per program: version of the fuser,
- * lengths of plugin id, of fuser name and of state (64 bits); then these bytes; per step: program
- * (0: none, 1: the first), score, end, number of ops; the ops' numbers. The 64-bit digest of all
- * preceding bytes follows.  Nothing is aligned.  Reading beyond the end returns zeros and sets a
- * flag, which is checked once per list. */
+ *
+ *   version, number of calls, of values, of ops, of programs, of steps;
+ *   per op: op number (FRIT_OP_CUSTOM for a custom op), rev, number of inputs, of outputs, of
+ *     deaths, bytes of the attribute record; for a custom op the length of its name, and the name;
+ *     per operand: kind, dtype, value, rank, quant, extents; deaths; the attribute record;
+ *   per program: version of its fuser, lengths of plugin id, fuser name and state (64 bits),
+ *     then these bytes;
+ *   per step: program (0: none, 1: the first), score, end, number of ops, the ops' numbers;
+ *   64-bit digest of all preceding bytes.
+ *
+ * Nothing is aligned.  Reading beyond the end returns zeros and sets a flag, which is checked once
+ * per list. */
 #include "plan/blob.h"
 
 #include <stdlib.h>

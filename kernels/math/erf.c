@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* erf, gelu.
  *
- * For x > 0, gelu(x) = x - x T(x), for x < 0 it is x T(-x), with T(a) the upper tail of the normal
- * distribution: T(a) = e^(-a^2 / 2) q P(q - 5/8), q = 4 / (a + 4) and P a polynomial. */
+ * gelu(x) is x - x T(x) for x > 0 and x T(-x) for x < 0.  T is the upper tail of the normal
+ * distribution, T(a) = e^(-a^2 / 2) q P(q - 5/8) with q = 4 / (a + 4) and P a polynomial. */
 #include <math.h>
 
 #include "math/kit.h"

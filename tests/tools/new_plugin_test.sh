@@ -8,7 +8,7 @@ for name in X npu_1 1npu -- 'a b' 'a/b' ../x é a12345678901234567890123456789; 
   expect 2 '' 'is not a valid driver name|missing argument' "$frit" new-plugin "$name"
 done
 for name in auto none template; do
-  expect 2 '' "the name '$name' is taken" "$frit" new-plugin "$name"
+  expect 2 '' "the name '$name' is reserved" "$frit" new-plugin "$name"
 done
 expect 2 '' 'missing argument: frit new-plugin NAME \[DIR\]' "$frit" new-plugin
 expect 2 '' "unexpected argument 'c'" "$frit" new-plugin a b c
@@ -33,9 +33,9 @@ cat npu-2/*.[ch] npu-2/CMakeLists.txt | wc -l | grep -qE '^(2[0-9][0-9]|300)$' |
 # Without what lies beside it the command says so.
 mkdir -p alone/bin
 cp "$frit" alone/bin/
-expect 1 '' 'share/frit/template is missing: .*installed as a whole' env "LD_LIBRARY_PATH=$build/lib" alone/bin/frit new-plugin y
+expect 1 '' 'share/frit/template is missing: .*installed completely' env "LD_LIBRARY_PATH=$build/lib" alone/bin/frit new-plugin y
 [ ! -e y ] || complain "a folder without a template" y
 
 # A file that cannot be written leaves a word, not a success.
-expect 1 '' 'cannot be (made|written)' "$frit" new-plugin z /dev/null/z
+expect 1 '' 'cannot be (created|written)' "$frit" new-plugin z /dev/null/z
 finish

@@ -13,7 +13,7 @@ blocks=(env FRIT_CONFIG="$scratch/blocks.ini" FRIT_DECOMPOSE=yes)
 expect 0 "10 ops on reference:0 recorded in $scratch/mlp" '' "$frit" trace $mlp -d reference -o "$scratch/mlp"
 expect 0 'trace.frit: ok, 10 ops, 7 inputs, 2 outputs' '' "$frit" check "$scratch/mlp/trace.frit"
 cmp -s "$scratch/mlp/2.npy" tests/data/digits/mlp_w1.npy || complain "a constant is not what was loaded" "trace"
-expect 2 '' 'say where to with --out' "$frit" trace $mlp
+expect 2 '' '--out FOLDER is missing' "$frit" trace $mlp
 expect 1 '' 'no/such: the folder cannot be made' "$frit" trace $mlp -o "$scratch/no/such"
 
 # Any program, by its environment; every run of it is in the recording, the last one's outputs are its outputs.

@@ -10,7 +10,7 @@ static const char *const letter_names[] = {
     [FRIT_LETTER_L] = "integer, bool", [FRIT_LETTER_R] = "number, bool",
     [FRIT_LETTER_I] = "i32, i64",      [FRIT_LETTER_BOOL] = "bool",
     [FRIT_LETTER_I64] = "i64",         [FRIT_LETTER_D] = "as dtype says",
-    [FRIT_LETTER_P] = "packed",        [FRIT_LETTER_NONE] = "any, on its own",
+    [FRIT_LETTER_P] = "packed",        [FRIT_LETTER_NONE] = "any, by itself",
 };
 
 static const char *const role_names[] = {

@@ -3,12 +3,13 @@
  * views around.  Updates of an element are applied in order, so that results are those of one
  * thread; no atomics are used.  Two forms:
  *
- * LINES   fills y with x; then one lane per line applies its updates to memory one after another.
- * A lane's steps are serial, each with a read after a write where values are combined.  Ops after
- * the scatter, and floating-point sums and products, which accumulate in a wider type, need a
- * workspace of y's size and a last phase. OWNER   one lane per element of y checks every step of
- * its line and applies those that hit its element.  One phase, no workspace; the work is y's size
- * times the sequence.
+ *   LINES: fills y with x; then one lane per line applies its updates to memory one after another.
+ *     A lane's steps are serial, each with a read after a write where values are combined.  Ops
+ *     after the scatter, and floating-point sums and products, which accumulate in a wider type,
+ *     need a workspace of y's size and a last phase.
+ *
+ *   OWNER: one lane per element of y checks every step of its line and applies those that hit its
+ *     element.  One phase, no workspace; the work is y's size times the sequence.
  *
  * Both give the same bits, so the choice may depend on the device's size. */
 #include "lower/schedule/scatter.h"

@@ -243,7 +243,7 @@ static void simulation_keeps_ordered_ops(void **state)
     assert_int_equal(plan_simulate(ops, 2, 3, back, &err), FRIT_OK);
     out[1].value = 1;
     assert_int_equal(plan_simulate(ops, 2, 3, forth, &err), FRIT_INTERNAL);
-    assert_non_null(strstr(err.text, "there already"));
+    assert_non_null(strstr(err.text, "made already"));
 }
 
 int main(void)
