@@ -216,6 +216,7 @@ static void execute_plan(struct execution *f, struct plan *plan)
                           .values = f->values,
                           .ops = f->executor->explorer.ops,
                           .stream = f->ordinal,
+                          .ranks = stream->ranks,
                           .assigned = f->assigned,
                           .scratch = f->executor->scratch,
                           .bound = begin_bound_plan(f, plan)};
@@ -269,6 +270,7 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     home_leave(&stream->home);
     if (!fits || !replay_is_sound(bound, device) || !replay_fetch(bound, device))
         return false;
+    bound->ranks = stream->ranks;
     st = replay_run(bound, device, f->segment, f->ordinal, &failure);
     f->lacked = launch_lacked_memory(st);
     if (st)
@@ -279,7 +281,7 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     home_enter(&stream->home);
     replay_publish(bound, f->segment, failure);
     stream_count(&stream->count.replays, 1);
-    stream_count(&stream->count.launches, bound->n_launches);
+    stream_count(&stream->count.launches, bound->n_launches - bound->n_collectives);
     stream_count(&stream->count.fused, bound->n_blocks);
     stream_count(&stream->count.captured, bound->n_captured);
     if (failure && !stream->first_error)

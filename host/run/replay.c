@@ -14,6 +14,7 @@
 #include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
+#include "run/replay_collective.h"
 #include "run/replay_derived.h"
 #include "run/replay_lineage.h"
 
@@ -280,7 +281,7 @@ static bool still_up_to_date(struct bound_plan *bound)
     for (uint32_t i = 0; i < bound->n_serials; i++)
         bound->serials[i].seen = __atomic_load_n(bound->serials[i].at, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < bound->n_launches; i++) {
-        if (prepared_is_outdated(bound->launches[i].prepared)) {
+        if (!bound->launches[i].collective && prepared_is_outdated(bound->launches[i].prepared)) {
             bound->spoiled = true;
             return false;
         }
@@ -481,11 +482,17 @@ static frit_status submit_all(struct bound_plan *bound, frit_device *device, uin
 
     bound->n_dropped = 0;
     for (uint32_t at = 0; at < bound->n_launches; at = submit_end(bound, at)) {
-        frit_status st = submit_next(bound, device, stream, at, late, err);
+        frit_status st = FRIT_OK;
+
+        if (bound->launches[at].collective)
+            replay_collective(bound, device, at, late);
+        else
+            st = submit_next(bound, device, stream, at, late, err);
 
         if (st && submits == 0)
             return st;
         if (st) {
+            replay_give_up(bound, at, err);
             replay_fail_rest(bound, device, at, late, err);
             return FRIT_OK;
         }

@@ -273,6 +273,7 @@ void run_plan(struct run *run)
                           .n_values = run->plan->n_values,
                           .notes = run->notes,
                           .stream = run->stream,
+                          .ranks = run->ranks,
                           .bound = run->bound};
     frit_err err = ERR_INIT;
     frit_status st = FRIT_OK;
