@@ -22,7 +22,7 @@ static frit_status find_engine(const frit_host *host, const char *id, const stru
             return FRIT_OK;
         }
     }
-    return fail(err, FRIT_UNSUPPORTED, "%s%s offers no collective engine; `frit why %s` says more",
+    return fail(err, FRIT_UNSUPPORTED, "%s%s offers no collective engine; `frit doctor why %s` says more",
                 id ? "plugin " : "no plugin", id ? id : "", id ? id : "NAME");
 }
 

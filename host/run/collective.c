@@ -99,8 +99,7 @@ static frit_status finish(const struct reducing *r, frit_err *err)
 static frit_status reduce(struct reducing *r, struct frit_rank *rank, frit_err *err)
 {
     const struct op_type *type = &r->call->in.type;
-    const frit_collective_buffer buffer = {
-        r->source, r->into, (uint64_t)op_elements(type), type->dtype, 0};
+    frit_collective_buffer buffer = {.count = (uint64_t)op_elements(type), .dtype = type->dtype};
     const frit_collective_op op = {.struct_size = sizeof(op),
                                    .kind = FRIT_COLLECTIVE_ALL_REDUCE,
                                    .combine = (uint32_t)r->call->attrs.combine,
@@ -110,6 +109,8 @@ static frit_status reduce(struct reducing *r, struct frit_rank *rank, frit_err *
 
     if (prepare(r, err))
         return rank_give_up(rank, err);
+    buffer.from = r->source;
+    buffer.into = r->into;
     return rank_run(rank, &op, err);
 }
 
