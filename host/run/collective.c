@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "device/lineage.h"
+#include "run/drain.h"
 #include "run/mirror.h"
 #include "run/transfer.h"
 
@@ -149,4 +150,16 @@ void collective_give_up(struct frit_rank *ranks, const frit_attrs_collective *at
         return;
     (void)fail(&err, status, "it cannot begin: %s", why);
     (void)rank_give_up(rank, &err);
+}
+
+void collective_refuse(struct stream *stream, const frit_attrs_collective *attrs,
+                       const struct failure *why)
+{
+    const frit_attrs_collective none = {.struct_size = sizeof(none)};
+
+    if (!atomic_load(&stream->n_ranks) || !stream_drain(stream, DRAIN_SYNC))
+        return;
+    pthread_mutex_lock(&stream->baton);
+    collective_give_up(stream->ranks, attrs ? attrs : &none, why->status, why->text);
+    pthread_mutex_unlock(&stream->baton);
 }

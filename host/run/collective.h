@@ -32,4 +32,9 @@ frit_status collective_run(const struct collective_call *call, frit_err *err);
 void collective_give_up(struct frit_rank *ranks, const frit_attrs_collective *attrs,
                         frit_status status, const char *why);
 
+/* Outside of any lock: an all_reduce is not recorded into the stream, for this reason.  Runs what
+ * is queued before it, then as above.  `attrs` NULL: all defaults. */
+void collective_refuse(struct stream *stream, const frit_attrs_collective *attrs,
+                       const struct failure *why);
+
 #endif
