@@ -108,8 +108,10 @@ static frit_status reduce(struct reducing *r, struct frit_rank *rank, frit_err *
                                    .buffer_stride = sizeof(buffer),
                                    .buffers = &buffer};
 
-    if (prepare(r, err))
+    if (prepare(r, err)) {
+        (void)fail_context(err, "it cannot begin");
         return rank_give_up(rank, err);
+    }
     buffer.from = r->source;
     buffer.into = r->into;
     return rank_run(rank, &op, err);
