@@ -22,7 +22,8 @@ static frit_status find_engine(const frit_host *host, const char *id, const stru
             return FRIT_OK;
         }
     }
-    return fail(err, FRIT_UNSUPPORTED, "%s%s offers no collective engine; `frit doctor why %s` says more",
+    return fail(err, FRIT_UNSUPPORTED,
+                "%s%s offers no collective engine; `frit doctor why %s` says more",
                 id ? "plugin " : "no plugin", id ? id : "", id ? id : "NAME");
 }
 
@@ -72,16 +73,16 @@ static frit_status join(frit_device *device, const frit_group_config *config, fr
     TRY(binding_current(device, &binding, err));
     if (!config->id)
         TRY(fail_from(err, plugin->collective.group_id(plugin->instance, &own, err), "group_id"));
-    rank = (struct rank_config){.table = &plugin->collective,
-                                .instance = plugin->instance,
-                                .id = config->id ? config->id : &own,
-                                .number = config->number,
-                                .rank = config->rank,
-                                .size = config->size,
-                                .join_timeout_ns = config->join_ns ? config->join_ns
-                                                                   : default_join_ns,
-                                .timeout_ns = config->op_ns ? config->op_ns : default_op_ns,
-                                .name = config->name ? config->name : "group"};
+    rank =
+        (struct rank_config){.table = &plugin->collective,
+                             .instance = plugin->instance,
+                             .id = config->id ? config->id : &own,
+                             .number = config->number,
+                             .rank = config->rank,
+                             .size = config->size,
+                             .join_timeout_ns = config->join_ns ? config->join_ns : default_join_ns,
+                             .timeout_ns = config->op_ns ? config->op_ns : default_op_ns,
+                             .name = config->name ? config->name : "group"};
     return rank_join(binding->stream, &rank, out, err);
 }
 

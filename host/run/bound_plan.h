@@ -154,11 +154,11 @@ struct bound_plan {
     uint32_t buffers_capacity, launches_capacity;
     struct bound_serial *serials;
     uint32_t n_serials, serials_capacity;
-    uint32_t n_collectives; /* among the launches */
+    uint32_t n_collectives;  /* among the launches */
     struct frit_rank *ranks; /* of the stream, while it is replayed */
-    uint32_t n_derived;  /* of all launches */
-    uint64_t n_disabled; /* programs of the device when the blocks were last looked at */
-    uint32_t n_dropped;  /* of the dying, while it is replayed */
+    uint32_t n_derived;      /* of all launches */
+    uint64_t n_disabled;     /* programs of the device when the blocks were last looked at */
+    uint32_t n_dropped;      /* of the dying, while it is replayed */
     frit_cmd *cmds;
     uint32_t cmds_capacity;
     struct capture *capture; /* NULL: nothing is recorded */

@@ -13,17 +13,16 @@
 struct reducing {
     const struct collective_call *call;
     uint64_t bytes;
-    struct value from;   /* dense; owned if `copied` */
+    struct value from; /* dense; owned if `copied` */
     bool copied;
-    void *staging;       /* NULL: the device's memory itself */
+    void *staging; /* NULL: the device's memory itself */
     const void *source;
     void *into;
 };
 
 static frit_status operand_failure(const struct reducing *r, frit_err *err)
 {
-    struct failure *failure =
-        lineage_failure_of(r->call->device->lineage, r->call->in.buffer);
+    struct failure *failure = lineage_failure_of(r->call->device->lineage, r->call->in.buffer);
     frit_status st = FRIT_OK;
 
     if (failure)
@@ -121,8 +120,8 @@ static frit_status all_reduce(const struct collective_call *call, frit_err *err)
 {
     struct frit_rank *rank = rank_find(call->ranks, call->attrs.group, err);
     struct reducing r = {.call = call,
-                         .bytes = frit_storage_bytes(call->in.type.dtype,
-                                                     op_elements(&call->in.type))};
+                         .bytes =
+                             frit_storage_bytes(call->in.type.dtype, op_elements(&call->in.type))};
     frit_err why = ERR_INIT;
     frit_status st;
 

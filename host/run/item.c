@@ -461,7 +461,8 @@ static void run_collective(struct frame *frame, uint32_t number, struct attempt 
     attempt->went_back = !frame_settle(frame);
     if (attempt->went_back)
         return;
-    attempt->status = op->n_out ? reduce_all(frame, number, &call, err) : collective_run(&call, err);
+    attempt->status =
+        op->n_out ? reduce_all(frame, number, &call, err) : collective_run(&call, err);
     if (attempt->status)
         bound_plan_spoil(frame->bound);
     else

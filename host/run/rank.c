@@ -42,8 +42,7 @@ static frit_status create_group(struct frit_rank *rank, const struct rank_config
                                       .space = FRIT_STR("host.ptr"),
                                       .name = {rank->name, strlen(rank->name)}};
 
-    return fail_from(err,
-                     config->table->group_create(config->instance, &params, &rank->group, err),
+    return fail_from(err, config->table->group_create(config->instance, &params, &rank->group, err),
                      "group_create");
 }
 
@@ -195,8 +194,7 @@ static frit_status wait(struct frit_rank *rank, uint64_t value, frit_err *err)
 {
     const frit_collective_table *table = rank->table;
     frit_err why = ERR_INIT;
-    frit_status st = fail_from(
-        err, table->wait(rank->group, value, rank->timeout_ns, err), "wait");
+    frit_status st = fail_from(err, table->wait(rank->group, value, rank->timeout_ns, err), "wait");
 
     if (st != FRIT_TIMEOUT)
         return st;

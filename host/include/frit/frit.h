@@ -181,8 +181,8 @@ enum {
     FRIT_SUPPORT_HOST = 3,
     FRIT_SUPPORT_FALLBACK = 4 /* on another device, in whole or in part */
 };
-/* For f32 (or the row's first type) and rank 2 where it matters; HOST: a view or a collective.  DECOMPOSED says
- * nothing of what the op consists of; frit_graph_support does. */
+/* For f32 (or the row's first type) and rank 2 where it matters; HOST: a view or a collective.
+ * DECOMPOSED says nothing of what the op consists of; frit_graph_support does. */
 uint32_t frit_op_support(frit_device *device, uint32_t op);
 
 /* Runs what the calling thread queued on the device and waits.  Returns the first error of the

@@ -33,12 +33,12 @@ struct rank {
     pthread_t thread;
 };
 
-#define CHECK(rank, condition)                         \
-    do {                                               \
-        if (!(condition) && !(rank)->fault) {          \
-            (rank)->fault = #condition;                \
-            (rank)->line = __LINE__;                   \
-        }                                              \
+#define CHECK(rank, condition)                \
+    do {                                      \
+        if (!(condition) && !(rank)->fault) { \
+            (rank)->fault = #condition;       \
+            (rank)->line = __LINE__;          \
+        }                                     \
     } while (0)
 
 /* ---- worlds ---- */
@@ -101,8 +101,8 @@ static void run_ranks(struct world *w, uint32_t size, void (*run)(struct rank *r
 
     pthread_barrier_init(&w->all, NULL, size);
     for (uint32_t r = 0; r < size; r++) {
-        ranks[r] = (struct rank){
-            .world = w, .number = r, .size = size, .dev = w->dev[r % 2], .run = run};
+        ranks[r] =
+            (struct rank){.world = w, .number = r, .size = size, .dev = w->dev[r % 2], .run = run};
         assert_int_equal(pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]), 0);
     }
     for (uint32_t r = 0; r < size; r++)
@@ -402,7 +402,8 @@ static void differ(struct rank *rank)
         x = frit_reshape(frit_take(frit_slice(frit_take(x), FRIT_SLICES({0, 1, 1}, {0, 3, 1}))),
                          FRIT_SHAPE(3));
     y = frit_all_reduce(frit_take(x));
-    CHECK(rank, failed(y, FRIT_MISMATCH, "operation 2 is all_reduce of 6 on rank 0, all_reduce of 3"));
+    CHECK(rank,
+          failed(y, FRIT_MISMATCH, "operation 2 is all_reduce of 6 on rank 0, all_reduce of 3"));
     frit_release(y);
     frit_sync(rank->dev);
 }
@@ -492,9 +493,11 @@ static void one_has_no_operand(struct rank *rank)
     y = frit_all_reduce(frit_take(x));
     frit_sync(rank->dev);
     if (rank->number == 1)
-        CHECK(rank, failed(y, FRIT_INVALID, "all_reduce: its stream is in no group 5; frit_group_join"));
+        CHECK(rank,
+              failed(y, FRIT_INVALID, "all_reduce: its stream is in no group 5; frit_group_join"));
     else
-        CHECK(rank, failed(y, FRIT_ABORTED, "rank 1 of 3, operation 1: it cannot begin: all_reduce: its "));
+        CHECK(rank, failed(y, FRIT_ABORTED,
+                           "rank 1 of 3, operation 1: it cannot begin: all_reduce: its "));
     frit_release(y);
     y = frit_all_reduce(frit_take(make(rank, 1)));
     frit_sync(rank->dev);
@@ -584,6 +587,7 @@ static void test_closing_a_device_aborts(void **state)
 
     (void)state;
     open_world(&w, "reference:0", "reference:0");
+    w.op_ns = UINT64_MAX;
     for (uint32_t r = 0; r < 2; r++) {
         ranks[r] = (struct rank){.world = &w, .number = r, .size = 2, .dev = w.dev[0]};
         pthread_create(&ranks[r].thread, NULL, join_and_queue, &ranks[r]);
@@ -593,6 +597,51 @@ static void test_closing_a_device_aborts(void **state)
         assert_null(ranks[r].fault);
     }
     close_world(&w);
+}
+
+/* ---- what is seen ---- */
+
+static void expect_in_file(const char *path, const char *part)
+{
+    char text[1000] = "";
+    FILE *file = fopen(path, "r");
+
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    if (!strstr(text, part))
+        fail_msg("'%s' is not in '%s'", part, text);
+}
+
+static void test_the_group_is_seen(void **state)
+{
+    struct world w;
+    struct rank rank = {.world = &w, .size = 1};
+    char folder[] = "/tmp/frit-group-XXXXXX", path[64], *text;
+    frit_inspection *seen;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/trace.frit", folder);
+    open_world(&w, "reference:0", "reference:0");
+    rank.dev = w.dev[0];
+    assert_int_equal(join(&rank, 7), FRIT_OK);
+    assert_int_equal(frit_inspect_start(rank.dev), FRIT_OK);
+    assert_int_equal(frit_trace_start(rank.dev, folder), FRIT_OK);
+    assert_true(
+        is(frit_all_reduce(frit_take(frit_neg(frit_take(make(&rank, 1)))), .group = 7), -1));
+    assert_int_equal(frit_trace_stop(rank.dev), FRIT_OK);
+    assert_int_equal(frit_inspect_stop(rank.dev, &seen), FRIT_OK);
+    text = frit_inspection_text(seen);
+    if (!strstr(text, "all_reduce %0, group=7"))
+        fail_msg("%s", text);
+    expect_in_file(path, ", group=7");
+    free(text);
+    frit_inspection_free(seen);
+    assert_int_equal(frit_group_leave(rank.group), FRIT_OK);
+    close_world(&w);
+    snprintf(path, sizeof(path), "rm -r %s", folder);
+    assert_int_equal(system(path), 0);
 }
 
 int main(void)
@@ -612,6 +661,7 @@ int main(void)
         cmocka_unit_test(test_joining_says_what_is_wrong),
         cmocka_unit_test(test_leaving_runs_what_is_queued),
         cmocka_unit_test(test_closing_a_device_aborts),
+        cmocka_unit_test(test_the_group_is_seen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

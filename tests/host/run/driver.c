@@ -399,9 +399,9 @@ static const frit_program_table bad_table = {SLOTS};
 static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                             uint64_t *bits, frit_err *err)
 {
-    const uint32_t rows[] = {FRIT_OP_copy, FRIT_OP_add,   FRIT_OP_mul,
-                             FRIT_OP_exp,  FRIT_OP_neg,   FRIT_OP_floor,
-                             FRIT_OP_ceil, FRIT_OP_pad,   driver_effect_op()};
+    const uint32_t rows[] = {FRIT_OP_copy, FRIT_OP_add, FRIT_OP_mul,
+                             FRIT_OP_exp,  FRIT_OP_neg, FRIT_OP_floor,
+                             FRIT_OP_ceil, FRIT_OP_pad, driver_effect_op()};
     struct driver *driver = self;
 
     (void)err;

@@ -94,7 +94,7 @@ struct driver {
     uint32_t reads, writes;
     atomic_uint waits;
     atomic_uint_least64_t waited; /* the highest value */
-    float effects[64]; /* element 0 of what each effect took, in the order of running */
+    float effects[64];            /* element 0 of what each effect took, in the order of running */
     uint32_t n_effects;
     uint32_t copies;   /* COPY commands */
     frit_arg last_out; /* the last argument of the last launch */

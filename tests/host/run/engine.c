@@ -64,8 +64,7 @@ static frit_status begin(frit_group *group, const frit_collective_op *op, uint64
     return FRIT_OK;
 }
 
-static frit_status wait_value(frit_group *group, uint64_t value, uint64_t timeout_ns,
-                              frit_err *err)
+static frit_status wait_value(frit_group *group, uint64_t value, uint64_t timeout_ns, frit_err *err)
 {
     struct engine *engine = (struct engine *)(void *)group;
 
