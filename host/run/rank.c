@@ -189,21 +189,24 @@ static frit_status begin(struct frit_rank *rank, const frit_collective_op *op, f
     return FRIT_OK;
 }
 
-/* After the limit the group is aborted, and the wait that says so gives the buffers back. */
-static frit_status wait(struct frit_rank *rank, uint64_t value, frit_err *err)
+static frit_status wait(const struct frit_rank *rank, uint64_t value, frit_err *err)
 {
-    const frit_collective_table *table = rank->table;
-    frit_err why = ERR_INIT;
-    frit_status st = fail_from(err, table->wait(rank->group, value, rank->timeout_ns, err), "wait");
+    frit_status st =
+        fail_from(err, rank->table->wait(rank->group, value, rank->timeout_ns, err), "wait");
 
-    if (st != FRIT_TIMEOUT)
-        return st;
-    (void)fail_context(err, "not done after %llu ms",
-                       (unsigned long long)(rank->timeout_ns / 1000000));
-    rank_abort(rank, FRIT_ABORTED, err->text);
-    while (table->wait(rank->group, value, UINT64_MAX, &why) == FRIT_TIMEOUT)
+    if (st == FRIT_TIMEOUT)
+        (void)fail_context(err, "not done after %llu ms",
+                           (unsigned long long)(rank->timeout_ns / 1000000));
+    return st;
+}
+
+/* After a wait that says how the group has ended the engine touches no buffer any more. */
+static void wait_for_end(const struct frit_rank *rank, uint64_t value)
+{
+    frit_err err = ERR_INIT;
+
+    while (rank->table->wait(rank->group, value, UINT64_MAX, &err) == FRIT_TIMEOUT)
         ;
-    return FRIT_TIMEOUT;
 }
 
 frit_status rank_run(struct frit_rank *rank, const frit_collective_op *op, frit_err *err)
@@ -220,7 +223,10 @@ frit_status rank_run(struct frit_rank *rank, const frit_collective_op *op, frit_
         st = wait(rank, rank->begun + 1, &why);
     if (st) {
         *err = why;
-        return rank_give_up(rank, err);
+        (void)rank_give_up(rank, err);
+        if (st == FRIT_TIMEOUT)
+            wait_for_end(rank, rank->begun + 1);
+        return st;
     }
     rank->begun++;
     return FRIT_OK;

@@ -183,6 +183,28 @@ static void test_what_is_around_it_is_replayed(void **state)
     fusing_close(&w.f);
 }
 
+/* A replay that writes over an operand is one submit as a rule. */
+static void test_an_operand_that_is_overwritten(void **state)
+{
+    struct world w = {.f.driver.alias = 1};
+
+    (void)state;
+    open_world(&w);
+    for (int i = 1; i <= ROUNDS; i++) {
+        frit_tensor *x = make(w.f.device, (float)i), *y;
+        frit_scope scope = frit_scope_begin(w.f.device);
+
+        y = frit_keep(frit_neg(frit_all_reduce(frit_neg(frit_take(x)))));
+        frit_scope_end(scope);
+        expect(y, (float)i);
+        assert_int_equal(w.engine.n_effects, i);
+        assert_int_equal(w.f.driver.submits, 2 * i);
+    }
+    assert_true(replays(w.f.device) > 0);
+    assert_true(atomic_load(&w.f.device->count.in_place) > 0);
+    fusing_close(&w.f);
+}
+
 static void test_two_stay_in_order_when_replayed(void **state)
 {
     struct world w = {.f.driver.reverse = true};
@@ -340,6 +362,7 @@ static void fail_in_round(int round, const struct engine *script, frit_status st
     assert_int_equal(frit_sync(w.f.device), status);
     expect_failure(y, status, text);
     assert_int_equal(w.engine.n_aborts, 1);
+    assert_int_equal(w.engine.has_let_go, status == FRIT_TIMEOUT);
     n = w.engine.n_effects;
     w.engine.skip = 0;
     y = negated_twice(w.f.device, x);
@@ -363,6 +386,8 @@ static void test_what_the_engine_does_wrong(void **state)
                       "all_reduce: group test, rank 0 of 1, operation ");
         fail_in_round(rounds[i], &(struct engine){.waits = FRIT_MISMATCH}, FRIT_MISMATCH,
                       ": the wire is cut");
+        fail_in_round(rounds[i], &(struct engine){.waits = FRIT_TIMEOUT}, FRIT_TIMEOUT,
+                      ": not done after 1000 ms: the wire is cut");
         fail_in_round(rounds[i], &(struct engine){.waits = 7}, FRIT_INTERNAL, "wait");
         fail_in_round(rounds[i], &(struct engine){.begins = 7}, FRIT_INTERNAL, "begin");
         fail_in_round(rounds[i], &(struct engine){.skip = 1}, FRIT_INTERNAL,
@@ -434,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_a_refused_submit_runs_it_once),
         cmocka_unit_test(test_blocks_go_on_around_it),
         cmocka_unit_test(test_what_is_around_it_is_replayed),
+        cmocka_unit_test(test_an_operand_that_is_overwritten),
         cmocka_unit_test(test_two_stay_in_order_when_replayed),
         cmocka_unit_test(test_visible_memory_is_not_copied),
         cmocka_unit_test(test_other_memory_is_staged),

@@ -71,6 +71,7 @@ static frit_status wait_value(frit_group *group, uint64_t value, uint64_t timeou
     (void)timeout_ns;
     assert_true(value <= engine->issued + engine->skip);
     engine->n_waits++;
+    engine->has_let_go |= engine->n_aborts > 0;
     return once(&engine->waits, err);
 }
 
