@@ -144,7 +144,7 @@ frit_status collective_run(const struct collective_call *call, frit_err *err)
 void collective_give_up(struct frit_rank *ranks, const frit_attrs_collective *attrs,
                         frit_status status, const char *why)
 {
-    struct frit_rank *rank = rank_find(ranks, attrs->group, NULL);
+    struct frit_rank *rank = rank_find(ranks, attrs ? attrs->group : 0, NULL);
     frit_err err = ERR_INIT;
 
     if (!rank)
@@ -156,11 +156,9 @@ void collective_give_up(struct frit_rank *ranks, const frit_attrs_collective *at
 void collective_refuse(struct stream *stream, const frit_attrs_collective *attrs,
                        const struct failure *why)
 {
-    const frit_attrs_collective none = {.struct_size = sizeof(none)};
-
     if (!atomic_load(&stream->n_ranks) || !stream_drain(stream, DRAIN_SYNC))
         return;
     pthread_mutex_lock(&stream->baton);
-    collective_give_up(stream->ranks, attrs ? attrs : &none, why->status, why->text);
+    collective_give_up(stream->ranks, attrs, why->status, why->text);
     pthread_mutex_unlock(&stream->baton);
 }

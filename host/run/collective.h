@@ -28,7 +28,8 @@ struct collective_call {
 
 /* No lock is held, the baton is; nothing waits to be submitted. */
 frit_status collective_run(const struct collective_call *call, frit_err *err);
-/* The row does not run, for lack of its operand or of memory: the other ranks must not wait. */
+/* The row does not run, for lack of its operand or of memory: the other ranks must not wait.
+ * `attrs` NULL: all defaults. */
 void collective_give_up(struct frit_rank *ranks, const frit_attrs_collective *attrs,
                         frit_status status, const char *why);
 

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/timeline.h"
+#include "run/collective.h"
 #include "run/launch.h"
 #include "run/preassign.h"
 #include "run/replay.h"
@@ -230,6 +231,17 @@ static void execute_plan(struct execution *f, struct plan *plan)
     give_failures_back(f);
 }
 
+/* None of the ops runs: the other ranks must not wait for collectives among them. */
+static void give_up_collectives(const struct execution *f, const struct failure *why)
+{
+    for (uint32_t r = 0; r < f->n_calls; r++) {
+        const struct recorded_op *record = f->segment->ops[r];
+
+        if (record->op == FRIT_OP_all_reduce)
+            collective_give_up(f->stream->ranks, record->attrs, why->status, why->text);
+    }
+}
+
 /* Runs the plan over the first ops of a segment that is detached; without a plan they fail.  No
  * lock is held, the baton is. */
 static void execute(struct execution *f, struct plan *plan, const frit_err *err)
@@ -245,6 +257,8 @@ static void execute(struct execution *f, struct plan *plan, const frit_err *err)
             execute_plan(f, plan);
         failure = f->values ? f->run.first : failure_immortal(FRIT_NO_HOST_MEMORY);
     }
+    if (!f->values || f->run.broken)
+        give_up_collectives(f, failure);
     home_enter(&stream->home);
     publish(f, failure);
     drop_failures(f);
@@ -340,6 +354,7 @@ static frit_status make_fit(struct execution *f, const struct plan *plan, struct
 
 void execution_fail(struct execution *f, frit_status status)
 {
+    give_up_collectives(f, failure_immortal(status));
     home_enter(&f->stream->home);
     publish(f, failure_immortal(status));
     end(f);

@@ -257,6 +257,7 @@ static void fail_all(struct run *run, const frit_err *err)
             run->values[v].failure = failure_ref(failure);
     }
     run->first = failure;
+    run->broken = true;
 }
 
 void run_plan(struct run *run)

@@ -71,6 +71,7 @@ struct run {
     struct frit_rank *ranks;     /* of the stream */
     struct bound_plan *bound;    /* to be left behind, see replay.h; NULL: none */
     struct run_note *notes;      /* zeroed, written: by step; NULL: nobody looks on */
+    bool broken;                 /* written: no step ran */
     struct failure *first;       /* written: the first failure, one reference, or NULL */
 };
 

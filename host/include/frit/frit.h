@@ -228,8 +228,9 @@ frit_status frit_stream_close(frit_stream *stream);
  *
  * The first failure of a group ends it on all ranks: FRIT_PEER_LOST, FRIT_MISMATCH (the ranks
  * recorded different ops), FRIT_ABORTED, FRIT_TIMEOUT.  The op's result carries it, and so does
- * what is made from that; later ops of the group fail at once.  An op whose operand has failed on
- * one rank aborts the group.  To go on, leave and join anew. */
+ * what is made from that; later ops of the group fail at once.  An op that cannot be recorded
+ * or run on one rank, since its operand has failed or for lack of memory, aborts the group.  To go
+ * on, leave and join anew. */
 typedef struct frit_rank frit_rank;
 
 typedef struct frit_group_config {
@@ -247,7 +248,8 @@ typedef struct frit_group_config {
 frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out);
 /* Makes the calling thread's stream on the device a rank.  Each rank calls it; it returns when all
  * have come.  FRIT_TIMEOUT names the missing ones. */
-frit_status frit_group_join(frit_device *device, const frit_group_config *config, frit_rank **out);
+FRIT_NODISCARD frit_status frit_group_join(frit_device *device, const frit_group_config *config,
+                                           frit_rank **out);
 /* Runs what is queued in the rank's stream, and leaves.  Other ranks' ops that still need this one
  * fail with FRIT_PEER_LOST.  `rank` is no more, unless the call fails.  NULL does nothing.  Before
  * frit_device_close, which aborts the groups of the ranks that have not left. */

@@ -9,6 +9,7 @@
 
 #include <frit/frit.h>
 
+#include "failing_alloc.h"
 #include "run/drain.h"
 
 enum { N = 6, ROUNDS = 6 };
@@ -451,6 +452,30 @@ static void test_a_replay_that_breaks_off(void **state)
     fusing_close(&w.f);
 }
 
+/* Wherever host memory is lacking, the rank begins the operation or tells the others. */
+static void test_without_host_memory(void **state)
+{
+    bool hit = true;
+
+    (void)state;
+    for (long n = 0; hit; n++) {
+        struct world w = {.f.most = 0};
+        frit_tensor *x;
+
+        open_world(&w);
+        x = make(w.f.device, 2);
+        failing_alloc_arm(n);
+        frit_release(negated_twice(w.f.device, x));
+        hit = failing_alloc_disarm();
+        frit_sync(w.f.device);
+        if (w.engine.n_effects + w.engine.n_aborts == 0)
+            fail_msg("allocation %ld", n);
+        assert_true(hit || w.engine.n_aborts == 0);
+        frit_release(x);
+        fusing_close(&w.f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_what_the_engine_does_wrong),
         cmocka_unit_test(test_an_operand_that_failed_late),
         cmocka_unit_test(test_a_replay_that_breaks_off),
+        cmocka_unit_test(test_without_host_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
