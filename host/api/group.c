@@ -22,9 +22,12 @@ static frit_status find_engine(const frit_host *host, const char *id, const stru
             return FRIT_OK;
         }
     }
+    if (id)
+        return fail(err, FRIT_UNSUPPORTED,
+                    "no plugin '%s' offers a collective engine; `frit doctor why %s` says more", id,
+                    id);
     return fail(err, FRIT_UNSUPPORTED,
-                "%s%s offers no collective engine; `frit doctor why %s` says more",
-                id ? "plugin " : "no plugin", id ? id : "", id ? id : "NAME");
+                "no plugin offers a collective engine; `frit plugins` lists what there is");
 }
 
 frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out)
