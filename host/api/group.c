@@ -27,7 +27,7 @@ static frit_status find_engine(const frit_host *host, const char *id, const stru
                     "no plugin '%s' offers a collective engine; `frit doctor why %s` says more", id,
                     id);
     return fail(err, FRIT_UNSUPPORTED,
-                "no plugin offers a collective engine; `frit plugins` lists what there is");
+                "no plugin offers a collective engine; `frit devices` lists the plugins");
 }
 
 frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out)
