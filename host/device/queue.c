@@ -217,10 +217,12 @@ static void add_awaited(const frit_device *device, struct points *points)
     while (more) {
         more = false;
         for (uint32_t q = 0; q < device->n_queues; q++) {
-            for (uint32_t r = 0; r < device->n_queues; r++) {
+            bool pending = points->at[q] > reached_on(device, q);
+
+            for (uint32_t r = 0; r < device->n_queues && pending; r++) {
                 uint64_t value = atomic_load(&device->queues[q].waited[r]);
 
-                if (points->at[q] <= reached_on(device, q) || value <= points->at[r])
+                if (value <= points->at[r])
                     continue;
                 points->at[r] = value;
                 more = true;
@@ -241,13 +243,20 @@ static frit_status wait_one(frit_device *device, uint64_t point, frit_err *detai
     return st < 0 ? st : FRIT_OK;
 }
 
-/* Waits for what of the points is not known to be reached. */
+/* Waits for what of the points is not known to be reached; the first wait that fails says how it
+ * went.  The other queues are at work all the same. */
 static frit_status wait_each(frit_device *device, const struct points *points, frit_err *detail)
 {
     frit_status st = FRIT_OK;
 
-    for (uint32_t q = 0; q < device->n_queues && !st; q++) {
-        if (points->at[q] > reached_on(device, q))
+    for (uint32_t q = 0; q < device->n_queues; q++) {
+        frit_err again = ERR_INIT;
+
+        if (points->at[q] <= reached_on(device, q))
+            continue;
+        if (st)
+            (void)wait_one(device, point_of(q, points->at[q]), &again);
+        else
             st = wait_one(device, point_of(q, points->at[q]), detail);
     }
     return st;
@@ -396,17 +405,17 @@ static uint32_t gather_waits(const frit_device *device, uint32_t queue, const st
     return n;
 }
 
-/* The call with these waits reaches `value`. */
+/* The call with these waits reaches `value`, which nobody sees before what it waited for. */
 static void note_call(frit_device *device, uint32_t queue, const struct points *after, uint32_t n,
                       uint64_t value)
 {
     struct device_queue *own = &device->queues[queue];
 
-    raise_to(&own->last_value, value);
     for (uint32_t q = 0; n && q < device->n_queues; q++) {
         if (q != queue)
             raise_to(&own->waited[q], after->at[q]);
     }
+    raise_to(&own->last_value, value);
 }
 
 /* Inside the lock, after a call that handed commands over. */
@@ -416,15 +425,21 @@ static void note_submit(frit_device *device, uint32_t queue, uint64_t value)
     uint64_t point = point_of(queue, value);
     struct points points = {0};
     frit_err detail = ERR_INIT;
+    frit_status st;
 
     atomic_store_explicit(&own->submits, atomic_load(&own->submits) + 1, memory_order_relaxed);
-    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE) || is_reached(device, point))
+    if (!(device->info->caps & FRIT_CAP_INLINE_QUEUE))
         return;
     /* Work that ran inside submit has failed by now or never.  It has run in any case, so that a
      * wait that fails is a failure of the commands and not a refusal.  Asked while the driver's
-     * queue is still this core's. */
+     * queue is still this core's; and where a read that the driver made inside reached more, since
+     * the failures were not known then. */
     points_add(&points, point);
-    if (await_points(device, &points, &detail))
+    if (is_reached(device, point))
+        st = wait_one(device, point, &detail);
+    else
+        st = await_points(device, &points, &detail);
+    if (st)
         lineage_report(device->lineage, &(struct lineage_report){.from = point,
                                                                  .to = point,
                                                                  .command = FRIT_ALL_COMMANDS,
@@ -523,11 +538,23 @@ frit_status device_replay(frit_device *device, const struct device_replay *repla
 
 /* ---- transfers ---- */
 
+/* The queue whose lock this thread has, n_queues: none. */
+static uint32_t find_inside(const frit_device *device)
+{
+    uint32_t q = 0;
+
+    while (q < device->n_queues &&
+           atomic_load_explicit(&device->queues[q].inside, memory_order_relaxed) !=
+               (uint64_t)pthread_self())
+        q++;
+    return q;
+}
+
 /* Takes the lock of a queue: this one, or one that is free.  A driver's submit may call back: its
- * thread has the lock, and *again is true. */
+ * thread has a lock, of whichever queue, and waits for no other; then *again is true. */
 static uint32_t enter_any(frit_device *device, uint32_t queue, bool *again)
 {
-    struct device_queue *own = &device->queues[queue];
+    uint32_t inside;
 
     *again = false;
     for (uint32_t i = 0; i < device->n_queues && device->n_queues > 1; i++) {
@@ -539,9 +566,11 @@ static uint32_t enter_any(frit_device *device, uint32_t queue, bool *again)
             return q;
         }
     }
-    *again = atomic_load_explicit(&own->inside, memory_order_relaxed) == (uint64_t)pthread_self();
-    if (!*again)
-        enter(own);
+    inside = find_inside(device);
+    *again = inside < device->n_queues;
+    if (*again)
+        return inside;
+    enter(&device->queues[queue]);
     return queue;
 }
 
