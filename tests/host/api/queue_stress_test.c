@@ -11,7 +11,7 @@
 
 #define RIG_LATE "fake/late/libfrit-reference-late.so"
 
-enum { THREADS = 4, STEPS = 300, WIDTH = 32, MOST_ROWS = 200, HANDS = 4, SHELF = 6, WEIGHTS = 2 };
+enum { THREADS = 4, STEPS = 100, WIDTH = 32, MOST_ROWS = 200, HANDS = 4, SHELF = 6, WEIGHTS = 2 };
 
 /* A tensor and what it should hold. */
 struct item {
@@ -180,13 +180,37 @@ static void step(struct worker *w)
         frit_sync(w->s->rig.dev);
 }
 
+/* The same ops each time, so that they are replayed, on what another thread may have left. */
+static void steady_step(struct worker *w, uint32_t number)
+{
+    struct item *item = &w->hand[0], *other = &w->hand[1];
+
+    if (!item->tensor)
+        make(w, item);
+    multiply(w, item);
+    add_number(w, item);
+    share(item, other);
+    multiply(w, other);
+    add_other(item, other);
+    drop(other);
+    frit_flush(w->s->rig.dev);
+    if (number % 8 == 7)
+        swap_with_shelf(w, item);
+    if (number % 32 == 31)
+        check(w, item);
+}
+
 static void *work(void *arg)
 {
     struct worker w = {.s = arg};
 
     w.random = atomic_fetch_add(&w.s->seed, 1) * 7919u;
-    for (int i = 0; i < STEPS; i++)
+    for (uint32_t i = 0; i < STEPS; i++)
         step(&w);
+    for (int i = 0; i < HANDS; i++)
+        drop(&w.hand[i]);
+    for (uint32_t i = 0; i < STEPS; i++)
+        steady_step(&w, i);
     for (int i = 0; i < HANDS; i++) {
         if (w.hand[i].tensor)
             check(&w, &w.hand[i]);
@@ -257,6 +281,7 @@ static int run_on_late(const char *queues, const char *hold, bool scarce, bool d
 
     rig_plugin(&s.rig, "plugin.reference", RIG_LATE);
     rig_set(&s.rig, "stream", "queues", queues);
+    rig_set(&s.rig, "stream", "capture", "yes");
     rig_set(&s.rig, "plugin.reference", "option.hold", hold);
     rig_set(&s.rig, "plugin.reference", "option.deaf", deaf ? "yes" : "no");
     if (scarce) {
