@@ -11,7 +11,7 @@
 
 #define RIG_LATE "fake/late/libfrit-reference-late.so"
 
-enum { THREADS = 4, STEPS = 100, WIDTH = 32, MOST_ROWS = 200, HANDS = 4, SHELF = 6, WEIGHTS = 2 };
+enum { THREADS = 4, STEPS = 60, WIDTH = 32, MOST_ROWS = 200, HANDS = 4, SHELF = 6, WEIGHTS = 2 };
 
 /* A tensor and what it should hold. */
 struct item {

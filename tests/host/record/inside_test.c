@@ -20,7 +20,7 @@ struct inside {
     frit_tensor *ready, *other; /* written by the first queue */
     pthread_t first;            /* the thread whose stream is on it */
     sem_t begun, read;
-    bool was_met; /* the first thread, by the read, inside of its submit */
+    bool was_met; /* the first thread, by the other's end, inside of its submit */
     frit_status status;
 };
 
@@ -40,7 +40,7 @@ static frit_status read_ready(const struct inside *in)
     return frit_read(in->ready, out, sizeof(out));
 }
 
-/* The first queue's submit ends when the read that the second one's makes has ended. */
+/* The first queue's submit ends when the second one's has, which makes a read. */
 static void meet(struct driver *driver)
 {
     struct inside *in = (struct inside *)driver;
@@ -51,7 +51,6 @@ static void meet(struct driver *driver)
         in->was_met = !sem_timedwait(&in->read, &end);
     } else {
         in->status = read_ready(in);
-        sem_post(&in->read);
     }
 }
 
@@ -64,6 +63,7 @@ static void *negate(void *arg)
     result = frit_neg(in->other);
     frit_flush(in->device);
     frit_release(result);
+    sem_post(&in->read);
     return NULL;
 }
 
