@@ -58,7 +58,7 @@ uint32_t driver_unknown_op(void)
     return id ? id : (id = add_op(FRIT_STR("test.unknown/1"), 0));
 }
 
-/* ---- memory and transfers ---- */
+/* ---- memory ---- */
 
 static frit_status open_device(void *instance, uint32_t index, const frit_open_params *params,
                                void **out, frit_err *err)
@@ -126,6 +126,35 @@ static void free_memory(void *self, frit_memory *memory)
     driver->allocated -= block[-1].bytes;
     free(block - 1);
 }
+
+/* ---- queues ---- */
+
+static frit_status create_queue(void *self, const frit_queue_desc *desc, frit_queue **out,
+                                frit_err *err)
+{
+    struct driver *driver = self;
+
+    (void)desc;
+    if (driver->n_queues == driver->more_queues)
+        return fail(err, FRIT_UNSUPPORTED, "no more queues");
+    *out = (frit_queue *)(void *)&driver->queues[driver->n_queues++];
+    return FRIT_OK;
+}
+
+static void destroy_queue(void *self, frit_queue *queue)
+{
+    (void)self;
+    (void)queue;
+}
+
+static bool is_queue(const struct driver *driver, const frit_queue *queue)
+{
+    const char *handle = (const char *)queue;
+
+    return !queue || (handle >= driver->queues && handle < driver->queues + driver->n_queues);
+}
+
+/* ---- transfers ---- */
 
 void driver_fails(struct driver *driver, frit_status status, uint64_t value, uint32_t command,
                   uint64_t cookie)
@@ -740,16 +769,19 @@ static frit_status submit(void *self, frit_queue *queue, const frit_cmd *cmds, u
     frit_status st = refusal_of(driver, cmds, count);
 
     (void)waits;
-    assert_null(queue);
+    assert_true(is_queue(driver, queue));
     assert_int_equal(stride, sizeof(frit_cmd));
-    assert_int_equal(n_waits, 0);
+    assert_true(driver->more_queues || n_waits == 0);
     TRY(check_lost(driver, err));
     if (st)
         return driver->silent ? st : fail(err, st, "submit refused");
     driver->submits++;
+    if (driver->value_first)
+        *value = ++driver->timeline;
     if (driver->on_submit)
         driver->on_submit(driver);
-    *value = ++driver->timeline;
+    if (!driver->value_first)
+        *value = ++driver->timeline;
     for (uint32_t i = 0, end; i < count; i = end + 1) {
         for (end = i; end < count && cmds[end].kind != FRIT_CMD_BARRIER;)
             end++;
@@ -784,7 +816,7 @@ static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uin
     const frit_failure *failure = first_failure(driver, out);
 
     (void)timeout_ns;
-    assert_null(queue);
+    assert_true(is_queue(driver, queue));
     TRY(check_lost(driver, err));
     if (driver->lose) {
         driver->is_lost = true;
@@ -809,6 +841,7 @@ static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uin
 frit_device *driver_device(struct driver *driver, int64_t max_ops)
 {
     struct device_config config = {.max_ops = max_ops,
+                                   .queues = 1 + driver->more_queues,
                                    .chunk_bytes = 1 << 16,
                                    .keep_bytes = 1 << 20,
                                    .decompose = driver->decompose,
@@ -830,7 +863,9 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
                                             .submit = submit,
                                             .wait = wait_value,
                                             .supports = supports,
-                                            .op_program = op_program};
+                                            .op_program = op_program,
+                                            .queue_create = create_queue,
+                                            .queue_destroy = destroy_queue};
     driver->plugin.native = (frit_native_table){.struct_size = sizeof(frit_native_table),
                                                 .get = driver->host_visible ? host_pointer : NULL};
     driver->plugin.instance = driver;

@@ -59,6 +59,8 @@ struct driver {
     uint32_t refuse_prepare;                  /* prepare of this op is FRIT_UNSUPPORTED */
     bool decompose;                           /* composite ops run as core ops */
     void (*on_submit)(struct driver *driver); /* called first in it */
+    bool value_first;                         /* but behind taking its timeline value */
+    uint32_t more_queues;                     /* beside the first one, 3 at most */
     bool poison;                              /* memory is filled before each use */
     bool bad_table;                           /* op_program gives a table without prepare */
     bool fail_writes;                         /* told by waits */
@@ -109,8 +111,10 @@ struct driver {
     uint32_t derived_stale; /* said to be valid, and not derived from what the operand holds */
     uint64_t last_content;  /* of the operand that memory was derived from last */
 
-    atomic_uint_least64_t timeline;
-    frit_failure failures[8]; /* values grow, and in one the commands */
+    atomic_uint_least64_t timeline; /* one for all queues, on which nothing is late */
+    uint32_t n_queues;              /* made beside the first one */
+    char queues[3];                 /* their handles */
+    frit_failure failures[8];       /* values grow, and in one the commands */
     uint32_t n_failures;
     struct plugin plugin;
     frit_device_info info;
