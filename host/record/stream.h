@@ -18,6 +18,7 @@
 struct assignment;
 struct binding;
 struct executor;
+struct join;
 
 /* Counters of one stream, so that streams write no line that others write: written inside the
  * lock, read by anybody. */
@@ -54,6 +55,7 @@ struct stream {
     bool stalled; /* a plan waits at the walker's node, and another thread has the baton */
     struct alias_table aliases;
     struct assignment *assigned; /* see run/preassign.h; NULL as a rule */
+    struct join *join;           /* of run/join.h; NULL where nothing is recorded by the driver */
     struct failure *first_error; /* since the last sync */
     uint64_t last_epoch;         /* of segments; never goes back */
     uint32_t n_scopes;           /* open ones, of any thread */
