@@ -80,8 +80,8 @@ static struct sequence *sequence_for(struct join *join, uint64_t plan)
 
 static void fail(struct sequence *sequence)
 {
+    sequence->failures += sequence->joined;
     sequence->joined = sequence->learnt = false;
-    sequence->failures++;
 }
 
 /* ---- what was run ---- */
@@ -210,7 +210,6 @@ static enum join_step begin(struct stream *stream, const struct plan *plan)
     struct segment *segment = stream->segment;
     struct sequence *sequence = find(stream->join, plan->serial);
 
-    segment->joined = 0;
     if (!sequence || !sequence->joined || segment->n_matched >= sequence->n_calls)
         return JOIN_NONE;
     sequence->first = segment->n_matched;
@@ -218,8 +217,10 @@ static enum join_step begin(struct stream *stream, const struct plan *plan)
     return JOIN_GO_ON;
 }
 
-/* Inside one.  The first time it is whatever comes; later ones come the same way. */
-static enum join_step go_on(struct stream *stream, struct sequence *sequence, enum lazy_kind kind)
+/* Inside one.  The first time it is whatever comes; later ones come the same way.  A sequence that
+ * runs as one plan may be part of another. */
+static enum join_step go_on(struct stream *stream, const struct sequence *sequence,
+                            enum lazy_kind kind, const struct plan *plan)
 {
     const struct segment *segment = stream->segment;
 
@@ -234,7 +235,7 @@ static enum join_step go_on(struct stream *stream, struct sequence *sequence, en
     }
     if (sequence->drained || segment->n_matched > sequence->n_calls || kind == LAZY_GO_ON)
         return JOIN_GIVE_UP;
-    return kind == LAZY_RUN ? JOIN_NONE : JOIN_ALL;
+    return kind == LAZY_RUN ? begin(stream, plan) : JOIN_ALL;
 }
 
 enum join_step join_step(struct stream *stream, enum lazy_kind kind, const struct plan *plan)
@@ -246,12 +247,10 @@ enum join_step join_step(struct stream *stream, enum lazy_kind kind, const struc
         return JOIN_NONE;
     sequence = segment->joined ? &stream->join->sequences[segment->joined - 1] : NULL;
     if (sequence && segment->n_matched > sequence->first)
-        return go_on(stream, sequence, kind);
-    if (kind == LAZY_RUN)
-        return begin(stream, plan);
-    if (sequence && segment->n_matched == sequence->first)
+        return go_on(stream, sequence, kind, plan);
+    if (kind == LAZY_RUN || (sequence && segment->n_matched == sequence->first))
         segment->joined = 0; /* it came another way */
-    return JOIN_NONE;
+    return kind == LAZY_RUN ? begin(stream, plan) : JOIN_NONE;
 }
 
 void join_rematch(struct stream *stream)
