@@ -132,6 +132,8 @@ static inline void stream_disown_inside(struct stream *stream, struct slot *slot
 }
 /* Gives an owner back, from any thread, no lock held; false for a handle that names nothing. */
 bool stream_disown(frit_tensor *tensor);
+/* Gives back the owner that is the tensor's scope; with others it lives on outside of any scope. */
+void stream_disown_scoped(frit_tensor *tensor);
 
 /* ---- errors ---- */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum {
-    RUNS = 128,        /* that are kept: the longest period */
+    RUNS = 64,         /* that are kept: the longest period */
     SEQUENCES = 8,     /* of one stream */
     MOST_FAILURES = 16 /* then a sequence is not joined again */
 };
