@@ -374,7 +374,7 @@ bool stream_append(struct binding *binding, struct segment_call *call, struct sl
 
 /* The usual release: by the owner, of a tensor that no other stream knows; `scoped`: of the owner
  * that is its scope. */
-static inline bool disown_mine(frit_tensor *tensor, bool scoped)
+static inline __attribute__((always_inline)) bool disown_mine(frit_tensor *tensor, bool scoped)
 {
     struct slot *slot = slot_of(tensor);
     struct slot_home *home = slot ? slot_home_of(slot) : NULL;

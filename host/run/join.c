@@ -4,9 +4,10 @@
 #include <stdlib.h>
 
 enum {
-    RUNS = 64,         /* that are kept: the longest period */
-    SEQUENCES = 8,     /* of one stream */
-    MOST_FAILURES = 16 /* then a sequence is not joined again */
+    RUNS = 64,          /* that are kept: the longest period */
+    SEQUENCES = 8,      /* of one stream */
+    MOST_FAILURES = 16, /* then a sequence is not joined again */
+    MOST_UNBOUND = 64   /* runs as one that are no replays, in turn */
 };
 
 /* One run of the stream.  Plan 0: it was not a replay, and equals no other. */
@@ -168,10 +169,8 @@ static void note_joined(struct sequence *sequence, uint32_t n_calls, uint64_t pl
         return;
     sequence->learnt = true;
     sequence->unbound = plan ? 0 : sequence->unbound + 1;
-    if (sequence->unbound < MOST_FAILURES)
-        return;
-    fail(sequence);
-    sequence->failures = MOST_FAILURES; /* it cannot be bound */
+    if (sequence->unbound == MOST_UNBOUND)
+        fail(sequence);
 }
 
 void join_note_run(struct stream *stream, const struct segment *segment, uint32_t n_calls,
