@@ -374,8 +374,9 @@ bool stream_append(struct binding *binding, struct segment_call *call, struct sl
     return false;
 }
 
-/* The usual release: by the owner, of a tensor that no other stream knows. */
-static inline bool disown_mine(frit_tensor *tensor)
+/* The usual release: by the owner, of a tensor that no other stream knows; `scoped`: of the owner
+ * that is its scope. */
+static inline __attribute__((always_inline)) bool disown_mine(frit_tensor *tensor, bool scoped)
 {
     struct slot *slot = slot_of(tensor);
     struct slot_home *home = slot ? slot_home_of(slot) : NULL;
@@ -385,6 +386,8 @@ static inline bool disown_mine(frit_tensor *tensor)
         return false;
     owner_lock_enter(&home->lock);
     mine = slot_is(slot, tensor) && slot_home_of(slot) == home && !slot->aliases;
+    if (mine && scoped)
+        slot->scope = NULL;
     if (mine)
         stream_disown_inside((struct stream *)home, slot);
     if (home->dying)
@@ -400,7 +403,7 @@ bool stream_disown(frit_tensor *tensor)
     struct slot_home *home;
     struct slot *slot;
 
-    if (disown_mine(tensor))
+    if (disown_mine(tensor, false))
         return true;
     slot = slot_enter(tensor, NULL);
     if (!slot)
@@ -417,6 +420,20 @@ bool stream_disown(frit_tensor *tensor)
     if (aliases)
         alias_drop(aliases);
     return true;
+}
+
+void stream_disown_scoped(frit_tensor *tensor)
+{
+    struct slot *slot;
+
+    if (disown_mine(tensor, true))
+        return;
+    slot = slot_enter(tensor, NULL);
+    if (!slot)
+        return;
+    slot->scope = NULL;
+    slot_leave(slot);
+    stream_disown(tensor);
 }
 
 /* ---- errors ---- */

@@ -368,6 +368,7 @@ void execution_run(struct execution *f, struct plan *plan)
 
     bound_cache_sweep(&f->executor->bound, f->serial);
     if (plan && replay(f, plan)) {
+        f->replayed = plan->serial;
         preassign_end(f->assigned);
         return;
     }
