@@ -33,37 +33,60 @@ static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_t
     return FRIT_OK;
 }
 
+/* The type of a tensor of these elements, if they are right. */
+static frit_status check_source(frit_device *device, uint32_t dtype, const frit_dims *dims,
+                                const struct lent_bytes *data, struct binding **binding,
+                                struct value *value, frit_err *err)
+{
+    if (!device)
+        return fail(err, FRIT_INVALID, "the device is NULL");
+    TRY(binding_current(device, binding, err));
+    TRY(check_dims(dtype, dims, &value->type, err));
+    return tensor_check_data(&value->type, data->data, data->bytes, err);
+}
+
+static frit_tensor *publish(frit_device *device, frit_status st, const char *call,
+                            struct value *value, frit_err *err)
+{
+    if (!st)
+        return tensor_ready(device, value, err);
+    fail_context(err, "%s", call);
+    return tensor_error(device, err);
+}
+
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes)
 {
+    const struct lent_bytes source = {.data = data, .bytes = bytes};
     struct binding *binding = NULL;
     struct value value = {0};
     frit_err err = ERR_INIT;
-    frit_status st = device ? FRIT_OK : fail(&err, FRIT_INVALID, "the device is NULL");
+    frit_status st = check_source(device, dtype, &dims, &source, &binding, &value, &err);
 
     if (!st)
-        st = binding_current(device, &binding, &err);
-    if (!st)
-        st = check_dims(dtype, &dims, &value.type, &err);
-    if (!st)
-        st = tensor_check_data(&value.type, data, bytes, &err);
-    if (!st)
         st = transfer_in(device, data, binding->persistent > 0, &value, &err);
-    if (st) {
-        fail_context(&err, "from_host");
-        return tensor_error(device, &err);
-    }
-    return tensor_ready(device, &value, &err);
+    return publish(device, st, "from_host", &value, &err);
 }
 
 frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx)
 {
-    frit_tensor *tensor = frit_from_host(device, dtype, dims, data, bytes);
+    const struct lent_bytes lent = {data, bytes, release, ctx};
+    struct binding *binding = NULL;
+    struct value value = {0};
+    frit_err err = ERR_INIT;
+    frit_status st = check_source(device, dtype, &dims, &lent, &binding, &value, &err);
+    bool adopted = false;
 
-    if (release)
+    if (!st) {
+        st = transfer_adopt(device, &lent, &value, &err);
+        adopted = st == FRIT_OK;
+    }
+    if (st == FRIT_UNSUPPORTED)
+        st = transfer_in(device, data, binding->persistent > 0, &value, &err);
+    if (release && !adopted)
         release(ctx);
-    return tensor;
+    return publish(device, st, "wrap_host", &value, &err);
 }
 
 /* ---- reading and writing ---- */

@@ -258,7 +258,9 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .faults = atomic_load(&count->faults),
                         .derived_fills = atomic_load(&count->derived_fills),
                         .derived_hits = atomic_load(&count->derived_hits),
-                        .captured_launches = streams.captured};
+                        .captured_launches = streams.captured,
+                        .bytes_adopted = memory.adopted,
+                        .adopted_now = memory.adopted_now};
 
     give(out, &stats, sizeof(stats));
 }

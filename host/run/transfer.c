@@ -56,6 +56,20 @@ frit_status transfer_in(frit_device *device, const void *data, bool persistent, 
     return bytes_in(device, data, value_bytes(value), persistent, &value->buffer, err);
 }
 
+frit_status transfer_adopt(frit_device *device, const struct lent_bytes *lent, struct value *value,
+                           frit_err *err)
+{
+    frit_status st;
+
+    if (lent->bytes == 0)
+        return fail(err, FRIT_UNSUPPORTED, "there is nothing to adopt");
+    layout_dense(&value->type, &value->layout);
+    st = buffer_adopt(device->memory, lent, &value->buffer, err);
+    if (st)
+        device_explain_loss(device, err);
+    return st;
+}
+
 /* Starts copying what lies `offset` bytes behind the start of the value's buffer. */
 static frit_status bytes_out(struct transfer_read *read, uint64_t offset, uint64_t bytes,
                              void *data, frit_err *err)

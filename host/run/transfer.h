@@ -9,6 +9,11 @@
 frit_status transfer_in(frit_device *device, const void *data, bool persistent, struct value *value,
                         frit_err *err);
 
+/* As transfer_in, with the memory itself where the device adopts it; FRIT_UNSUPPORTED where it does
+ * not.  On failure `release` is not called. */
+frit_status transfer_adopt(frit_device *device, const struct lent_bytes *lent, struct value *value,
+                           frit_err *err);
+
 /* Writes all bytes of a buffer that has memory. */
 frit_status transfer_fill(frit_device *device, struct buffer *buffer, const void *data,
                           frit_err *err);

@@ -219,9 +219,17 @@ frit_status frit_stream_close(frit_stream *stream);
 /* Copies `bytes` from `data`; they must be exactly those of the dense tensor. */
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes);
-/* Lends memory: `release(ctx)` is called once, also on failure, from any thread, when it is no
- * longer needed; the program does not write it until then.  In this version every device copies,
- * and release is called before the function returns. */
+/* Lends memory, which the program leaves as it is until `release(ctx)` is called: once, also on
+ * failure, from any thread.  `release` must not call Frit.
+ *
+ * Where the device computes in the host's memory and `data` is aligned as it wants it (64 bytes are
+ * enough for all of ours), the tensor lies in the memory itself, and `release` is called when
+ * nothing reads it any more: the last tensor and view in it is gone, and so are the ops that use
+ * them, whose end is noticed at a later call of Frit on the device, frit_sync_all or
+ * frit_device_close at the latest.  With `release` NULL it is lent until frit_device_close.
+ * Elsewhere the elements are copied and `release` is called before the function returns.
+ * `bytes_adopted` of frit_stats tells which.  Nothing that is done with the tensor writes into the
+ * program's memory: frit_write gives it other memory. */
 frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx);
 /* A NumPy file; see host/file/npy.h for what is accepted. */
@@ -475,6 +483,9 @@ typedef struct frit_stats {
     uint64_t derived_fills;   /* times a launch derived memory from an operand: packed weights */
     uint64_t derived_hits;    /* times one found it as an earlier one had derived it */
     uint64_t captured_launches; /* of the bound ones, those that the driver had recorded */
+    uint64_t bytes_adopted;     /* of the program's memory that tensors lie in: frit_wrap_host */
+    uint64_t adopted_now;       /* of these, not released yet; they count neither as bytes_in nor as
+                                   bytes_now */
 } frit_stats;
 
 /* Fills as much of `out` as its struct_size says the caller knows. */
