@@ -7,6 +7,7 @@
 #include "api/host.h"
 #include "base/fail.h"
 #include "device/profile.h"
+#include "device/staging.h"
 #include "device/support.h"
 #include "plan/automaton.h"
 
@@ -296,6 +297,8 @@ frit_status frit_device_time_stop(frit_device *device, frit_device_time *out)
 
 void frit_trim(frit_device *device)
 {
-    if (device)
-        memory_trim(device->memory, false);
+    if (!device)
+        return;
+    memory_trim(device->memory, false);
+    staging_trim(device->staging);
 }

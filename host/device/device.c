@@ -12,6 +12,7 @@
 #include "device/profile.h"
 #include "device/programs.h"
 #include "device/retired.h"
+#include "device/staging.h"
 #include "exec/job_queue.h"
 #include "load/registry.h"
 #include "plan/automaton.h"
@@ -140,6 +141,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
     if (!st)
         st = profile_create(device, &device->profile, err);
     if (!st)
+        st = staging_create(device, &device->staging, err);
+    if (!st)
         st = automaton_create(device->config.store_bytes / 2, &device->automaton, err);
     if (!st)
         st = fusers_create(&device->fusers, device->config.registry, entry, device->self, err);
@@ -161,6 +164,7 @@ void device_destroy(frit_device *device)
         wait_idle(device);
     profile_destroy(device->profile);
     device->profile = NULL;
+    staging_destroy(device->staging);
     if (device->compiler)
         job_queue_cancel_all(device->compiler, device);
     lineage_forget_programs(device->lineage);

@@ -27,6 +27,7 @@ struct lineage;
 struct programs;
 struct registry;
 struct retired;
+struct staging;
 struct stream;
 struct job_queue;
 
@@ -114,6 +115,7 @@ struct frit_device {
     struct labels *labels;
     struct lineage *lineage;
     struct profile *profile;  /* NULL: the driver has no clock */
+    struct staging *staging;  /* NULL: transfers are the driver's */
     frit_device *fallback;    /* runs what this one cannot, NULL: nothing does */
     atomic_uint n_spoiled;    /* buffers with a failure */
     atomic_uint next_ordinal; /* of streams, in order of their first op */

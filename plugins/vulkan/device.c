@@ -87,9 +87,9 @@ static void fill_limits(const struct adapter *adapter, frit_device_info *out)
     out->max_bindings = LAUNCH_ARGS;
     out->group_memory = adapter->limits.maxComputeSharedMemorySize;
     out->max_group = compile_lanes(adapter);
-    out->n_heaps = 1;
-    out->heap_stride = sizeof adapter->heap;
-    out->heaps = &adapter->heap;
+    out->n_heaps = sizeof adapter->heaps / sizeof adapter->heaps[0];
+    out->heap_stride = sizeof adapter->heaps[0];
+    out->heaps = adapter->heaps;
     if (adapter->type == FRIT_DEVICE_DISCRETE) {
         out->link_bytes_per_s = PCIE_BYTES_PER_US * 1000000ull;
         out->link_latency_ns = PCIE_LATENCY_NS;

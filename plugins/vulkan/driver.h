@@ -93,7 +93,7 @@ struct adapter {
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t heap_index; /* of buffers */
     bool mappable;       /* buffers can be read and written by the host as fast as by copies */
-    frit_heap heap;
+    frit_heap heaps[2];  /* of buffers; pinned */
     VkPhysicalDeviceLimits limits;
     VkPhysicalDeviceVulkan12Properties floats; /* of which only what is said of shaders */
     struct features features;

@@ -253,6 +253,18 @@ typedef struct frit_read_item {
 FRIT_NODISCARD frit_status frit_read_many(frit_read_item *items, uint64_t count);
 /* Replaces the elements.  Views, and ops recorded before, keep the old ones. */
 FRIT_NODISCARD frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes);
+
+typedef struct frit_write_item {
+    frit_tensor *tensor;
+    const void *data;
+    uint64_t bytes;
+    frit_status status; /* written: of this item */
+    uint32_t reserved;
+} frit_write_item;
+
+/* Several writes, in order, as if one by one, in as few submits as the device allows; the first
+ * failure is returned, each item has its own, and what failed keeps its elements. */
+FRIT_NODISCARD frit_status frit_write_many(frit_write_item *items, uint64_t count);
 /* The same values on another device; also where it is the same device. */
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device);
 

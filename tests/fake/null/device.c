@@ -33,9 +33,9 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
         .align_bytes = NULL_ALIGN,
         .n_formats = options->opaque || !options->has_memory ? 0 : 1,
         .formats = formats,
-        .n_heaps = 1,
-        .heap_stride = sizeof instance->heap,
-        .heaps = &instance->heap,
+        .n_heaps = options->pinned ? 2 : 1,
+        .heap_stride = sizeof instance->heaps[0],
+        .heaps = instance->heaps,
     };
     for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++)
         out->dtype_use[dtype] =
@@ -120,7 +120,7 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
     buffer->data = has_memory ? (char *)buffer + align : NULL;
     buffer->bytes = desc->bytes;
     out->memory = buffer;
-    out->host_pointer = instance->options.is_mapped ? buffer->data : NULL;
+    out->host_pointer = instance->options.is_mapped || desc->heap == 1 ? buffer->data : NULL;
     out->address = instance->options.opaque ? 0 : (uint64_t)(uintptr_t)buffer->data;
     null_count(instance, NULL_COUNT_memory_now, 1);
     return FRIT_OK;

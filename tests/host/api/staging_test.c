@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* frit_write_many and frit_read_many on a device whose memory the host does not reach: with a
+ * pinned heap by COPY commands in few submits, without `write` and `read`, which fail here where
+ * they are called; without such a heap by these. */
+#include "plugin_rig.h"
+
+#include <stdbool.h>
+
+enum { TENSORS = 64, N = 300, SLOT = 4 << 20, LARGE = 5 * SLOT + 12, ROUNDS = 5 };
+
+/* `fail`: a fault of option.fail_call. */
+static void open_null(struct plugin_rig *rig, bool pinned, const char *fail)
+{
+    *rig = (struct plugin_rig){0};
+    rig_plugin(rig, "plugin.null", RIG_NULL);
+    rig_set(rig, "plugin.null", "option.memory", "device");
+    rig_set(rig, "plugin.null", "option.hold", "100"); /* until somebody waits */
+    rig_set(rig, "plugin.null", "option.pinned", pinned ? "yes" : "no");
+    rig_set(rig, "plugin.null", "option.fail_call", fail);
+    rig_open(rig, "null:0");
+}
+
+/* Element i of tensor t in a round. */
+static float element(int round, int t, int i)
+{
+    return (float)(round * 7 + t * 1000 + i);
+}
+
+static frit_tensor *empty(const struct plugin_rig *rig, int64_t n)
+{
+    frit_tensor *x = frit_full(rig->dev, FRIT_F32, FRIT_SHAPE(n), 0);
+
+    assert_int_equal(frit_tensor_status(x), FRIT_OK);
+    return x;
+}
+
+static void write_all(frit_tensor **x, int round)
+{
+    static float data[TENSORS][N];
+    frit_write_item items[TENSORS];
+
+    for (int t = 0; t < TENSORS; t++) {
+        for (int i = 0; i < N; i++)
+            data[t][i] = element(round, t, i);
+        items[t] = (frit_write_item){.tensor = x[t], .data = data[t], .bytes = sizeof(data[t])};
+    }
+    assert_int_equal(frit_write_many(items, TENSORS), FRIT_OK);
+    for (int t = 0; t < TENSORS; t++)
+        assert_int_equal(items[t].status, FRIT_OK);
+    memset(data, 0, sizeof(data)); /* may be used again */
+}
+
+static void expect_all(frit_tensor **x, int round)
+{
+    static float out[TENSORS][N];
+    frit_read_item items[TENSORS];
+
+    memset(out, 0, sizeof(out));
+    for (int t = 0; t < TENSORS; t++)
+        items[t] = (frit_read_item){.tensor = x[t], .data = out[t], .bytes = sizeof(out[t])};
+    assert_int_equal(frit_read_many(items, TENSORS), FRIT_OK);
+    for (int t = 0; t < TENSORS; t++)
+        for (int i = 0; i < N; i++)
+            assert_true(out[t][i] == element(round, t, i));
+}
+
+static void many(bool pinned, const char *fail, uint64_t submits)
+{
+    struct plugin_rig rig;
+    frit_tensor *x[TENSORS];
+    frit_stats before, after;
+
+    open_null(&rig, pinned, fail);
+    for (int t = 0; t < TENSORS; t++)
+        x[t] = empty(&rig, N);
+    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    before = rig_stats(&rig);
+    for (int round = 0; round < ROUNDS; round++)
+        write_all(x, round);
+    after = rig_stats(&rig);
+    assert_int_equal(after.submits - before.submits, ROUNDS * submits);
+    assert_int_equal(after.bytes_in - before.bytes_in, ROUNDS * TENSORS * N * sizeof(float));
+    expect_all(x, ROUNDS - 1);
+    write_all(x, 1);
+    expect_all(x, 1);
+    before = rig_stats(&rig);
+    assert_int_equal(before.submits - after.submits, 3 * submits);
+    assert_int_equal(before.bytes_out, 2 * TENSORS * N * sizeof(float));
+    frit_trim(rig.dev);
+    write_all(x, 2);
+    expect_all(x, 2);
+    for (int t = 0; t < TENSORS; t++)
+        frit_release(x[t]);
+    rig_close(&rig);
+}
+
+static void test_many_transfers_are_one_submit(void **state)
+{
+    (void)state;
+    many(true, "write:1", 1);
+    many(true, "read:1", 1);
+    many(false, "", 0);
+}
+
+/* One of several parts, which do not end where the slots do, and small ones around it. */
+static void test_a_large_transfer_goes_in_parts(void **state)
+{
+    struct plugin_rig rig;
+    frit_tensor *x[3];
+    static const uint64_t bytes[3] = {12, LARGE, 4000};
+    char *data = malloc(LARGE), *out[3];
+    frit_write_item writes[3];
+    frit_read_item reads[3];
+    uint64_t before;
+
+    (void)state;
+    open_null(&rig, true, "read:1");
+    for (int i = 0; i < LARGE; i++)
+        data[i] = (char)(i * 31 + i / 4093);
+    for (int t = 0; t < 3; t++) {
+        x[t] = empty(&rig, (int64_t)(bytes[t] / sizeof(float)));
+        out[t] = calloc(1, bytes[t]);
+        writes[t] = (frit_write_item){.tensor = x[t], .data = data + 4 * t, .bytes = bytes[t]};
+        reads[t] = (frit_read_item){.tensor = x[t], .data = out[t], .bytes = bytes[t]};
+    }
+    writes[1].data = data;
+    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_write_many(writes, 3), FRIT_OK);
+    before = rig_stats(&rig).submits;
+    assert_int_equal(frit_read_many(reads, 3), FRIT_OK);
+    assert_int_equal(rig_stats(&rig).submits - before, LARGE / SLOT + 1);
+    for (int t = 0; t < 3; t++) {
+        assert_memory_equal(out[t], writes[t].data, bytes[t]);
+        free(out[t]);
+        frit_release(x[t]);
+    }
+    free(data);
+    rig_close(&rig);
+}
+
+/* What cannot be staged keeps its elements, and the ring goes on. */
+static void test_a_refused_submit_changes_nothing(void **state)
+{
+    struct plugin_rig rig;
+    frit_tensor *x[2];
+    float data[2][N], out[N];
+    frit_write_item items[2];
+
+    (void)state;
+    open_null(&rig, true, "submit:2:no-device-memory");
+    for (int t = 0; t < 2; t++) {
+        for (int i = 0; i < N; i++)
+            data[t][i] = element(0, t, i);
+        x[t] = frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(N), data[t], sizeof(data[t]));
+        items[t] = (frit_write_item){.tensor = x[t], .data = data[1 - t], .bytes = sizeof(data[t])};
+    }
+    assert_int_equal(frit_write_many(items, 2), FRIT_OK); /* the first submit */
+    assert_int_equal(frit_write_many(items, 2), FRIT_NO_DEVICE_MEMORY);
+    assert_int_equal(items[0].status, FRIT_NO_DEVICE_MEMORY);
+    assert_int_equal(items[1].status, FRIT_NO_DEVICE_MEMORY);
+    assert_int_equal(frit_read(x[0], out, sizeof(out)), FRIT_OK);
+    assert_memory_equal(out, data[1], sizeof(out));
+    assert_int_equal(frit_write_many(items, 2), FRIT_OK);
+    frit_release(x[0]);
+    frit_release(x[1]);
+    rig_close(&rig);
+}
+
+/* Without pinned memory of that size the driver's own transfers do. */
+static void test_no_pinned_memory_is_no_failure(void **state)
+{
+    struct plugin_rig rig;
+    frit_tensor *x[TENSORS];
+
+    (void)state;
+    rig = (struct plugin_rig){0};
+    rig_plugin(&rig, "plugin.null", RIG_NULL);
+    rig_set(&rig, "plugin.null", "option.memory", "device");
+    rig_set(&rig, "plugin.null", "option.pinned", "yes");
+    rig_set(&rig, "plugin.null", "option.heap", "4000000");
+    rig_open(&rig, "null:0");
+    for (int t = 0; t < TENSORS; t++)
+        x[t] = empty(&rig, N);
+    write_all(x, 3);
+    expect_all(x, 3);
+    for (int t = 0; t < TENSORS; t++)
+        frit_release(x[t]);
+    rig_close(&rig);
+}
+
+/* Each item for itself; a tensor that stands twice has the last elements; taken ones are gone. */
+static void test_items_fail_alone(void **state)
+{
+    struct plugin_rig rig;
+    frit_tensor *x, *y;
+    float one[N] = {1}, two[N] = {2}, out[N];
+    frit_write_item items[4];
+
+    (void)state;
+    open_null(&rig, true, "");
+    x = empty(&rig, N);
+    y = empty(&rig, N);
+    items[0] = (frit_write_item){.tensor = x, .data = one, .bytes = sizeof(one)};
+    items[1] = (frit_write_item){.tensor = x, .data = two, .bytes = 4};
+    items[2] = (frit_write_item){.tensor = x, .data = two, .bytes = sizeof(two)};
+    items[3] = (frit_write_item){.tensor = frit_take(y), .data = one, .bytes = sizeof(one)};
+    assert_int_equal(frit_write_many(items, 4), FRIT_INVALID);
+    assert_int_equal(items[0].status, FRIT_OK);
+    assert_int_equal(items[1].status, FRIT_INVALID);
+    assert_int_equal(items[2].status, FRIT_OK);
+    assert_int_equal(items[3].status, FRIT_OK);
+    assert_non_null(strstr(frit_host_error(rig.host), "4 bytes given"));
+    assert_int_equal(frit_read(x, out, sizeof(out)), FRIT_OK);
+    assert_true(out[0] == 2);
+    frit_release(x);
+    assert_int_equal(frit_write_many(NULL, 0), FRIT_OK);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many_transfers_are_one_submit),
+        cmocka_unit_test(test_a_large_transfer_goes_in_parts),
+        cmocka_unit_test(test_a_refused_submit_changes_nothing),
+        cmocka_unit_test(test_no_pinned_memory_is_no_failure),
+        cmocka_unit_test(test_items_fail_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
