@@ -102,39 +102,94 @@ static void test_many_transfers_are_one_submit(void **state)
     many(false, "", 0);
 }
 
-/* One of several parts, which do not end where the slots do, and small ones around it. */
+/* One in several parts, which do not end where the slots do, and small ones around it. */
+struct three {
+    uint64_t bytes[3];
+    char *data, *out[3];
+    frit_tensor *x[3];
+    frit_write_item writes[3];
+    frit_read_item reads[3];
+};
+
+static void make_three(const struct plugin_rig *rig, uint64_t large, struct three *out)
+{
+    *out = (struct three){.bytes = {12, large, 4000}, .data = malloc(large + 8)};
+    for (int t = 0; t < 3; t++) {
+        out->x[t] = empty(rig, (int64_t)(out->bytes[t] / sizeof(float)));
+        out->out[t] = malloc(out->bytes[t]);
+        out->writes[t] = (frit_write_item){
+            .tensor = out->x[t], .data = out->data + 4 * t, .bytes = out->bytes[t]};
+        out->reads[t] =
+            (frit_read_item){.tensor = out->x[t], .data = out->out[t], .bytes = out->bytes[t]};
+    }
+    assert_int_equal(frit_sync(rig->dev), FRIT_OK);
+}
+
+static void number(struct three *three, int round)
+{
+    for (uint64_t i = 0; i < three->bytes[1] + 8; i++)
+        three->data[i] = (char)(i * 31 + i / 4093 + (uint64_t)round);
+}
+
+/* The submits that it took. */
+static uint64_t read_three(const struct plugin_rig *rig, struct three *three)
+{
+    uint64_t before = rig_stats(rig).submits;
+
+    for (int t = 0; t < 3; t++)
+        memset(three->out[t], 0, three->bytes[t]);
+    assert_int_equal(frit_read_many(three->reads, 3), FRIT_OK);
+    for (int t = 0; t < 3; t++)
+        assert_memory_equal(three->out[t], three->writes[t].data, three->bytes[t]);
+    return rig_stats(rig).submits - before;
+}
+
+static void free_three(struct three *three)
+{
+    for (int t = 0; t < 3; t++) {
+        free(three->out[t]);
+        frit_release(three->x[t]);
+    }
+    free(three->data);
+}
+
+/* More of them than slots, before any is read. */
 static void test_a_large_transfer_goes_in_parts(void **state)
 {
     struct plugin_rig rig;
-    frit_tensor *x[3];
-    static const uint64_t bytes[3] = {12, LARGE, 4000};
-    char *data = malloc(LARGE), *out[3];
-    frit_write_item writes[3];
-    frit_read_item reads[3];
+    struct three three[ROUNDS];
     uint64_t before;
 
     (void)state;
-    open_null(&rig, true, "read:1");
-    for (int i = 0; i < LARGE; i++)
-        data[i] = (char)(i * 31 + i / 4093);
-    for (int t = 0; t < 3; t++) {
-        x[t] = empty(&rig, (int64_t)(bytes[t] / sizeof(float)));
-        out[t] = calloc(1, bytes[t]);
-        writes[t] = (frit_write_item){.tensor = x[t], .data = data + 4 * t, .bytes = bytes[t]};
-        reads[t] = (frit_read_item){.tensor = x[t], .data = out[t], .bytes = bytes[t]};
+    open_null(&rig, true, "write:1");
+    for (int round = 0; round < ROUNDS; round++) {
+        make_three(&rig, 2 * SLOT + 12, &three[round]);
+        number(&three[round], round);
     }
-    writes[1].data = data;
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
-    assert_int_equal(frit_write_many(writes, 3), FRIT_OK);
     before = rig_stats(&rig).submits;
-    assert_int_equal(frit_read_many(reads, 3), FRIT_OK);
-    assert_int_equal(rig_stats(&rig).submits - before, LARGE / SLOT + 1);
-    for (int t = 0; t < 3; t++) {
-        assert_memory_equal(out[t], writes[t].data, bytes[t]);
-        free(out[t]);
-        frit_release(x[t]);
+    for (int round = 0; round < ROUNDS; round++)
+        assert_int_equal(frit_write_many(three[round].writes, 3), FRIT_OK);
+    assert_int_equal(rig_stats(&rig).submits - before, 3 * ROUNDS);
+    for (int round = 0; round < ROUNDS; round++) {
+        assert_int_equal(read_three(&rig, &three[round]), 3);
+        free_three(&three[round]);
     }
-    free(data);
+    rig_close(&rig);
+}
+
+/* More than the ring holds. */
+static void test_a_read_goes_around_the_ring(void **state)
+{
+    struct plugin_rig rig;
+    struct three three;
+
+    (void)state;
+    open_null(&rig, true, "read:1");
+    make_three(&rig, LARGE, &three);
+    number(&three, 0);
+    assert_int_equal(frit_write_many(three.writes, 3), FRIT_OK);
+    assert_int_equal(read_three(&rig, &three), LARGE / SLOT + 1);
+    free_three(&three);
     rig_close(&rig);
 }
 
@@ -222,6 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_transfers_are_one_submit),
         cmocka_unit_test(test_a_large_transfer_goes_in_parts),
+        cmocka_unit_test(test_a_read_goes_around_the_ring),
         cmocka_unit_test(test_a_refused_submit_changes_nothing),
         cmocka_unit_test(test_no_pinned_memory_is_no_failure),
         cmocka_unit_test(test_items_fail_alone),
