@@ -97,7 +97,11 @@ frit_status device_create(const struct device_entry *entry, const struct device_
                           frit_device **out, frit_err *err)
 {
     frit_device *device = aligned_alloc(_Alignof(frit_device), sizeof(*device));
-    frit_open_params params = {.struct_size = sizeof(params), .lost = note_lost, .ctx = device};
+    frit_open_params params = {.struct_size = sizeof(params),
+                               .n_natives = config->n_natives,
+                               .natives = config->natives,
+                               .lost = note_lost,
+                               .ctx = device};
     frit_status st;
 
     *out = NULL;
@@ -124,6 +128,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
                    device->backend->device_open(entry->plugin->instance, entry->info->index,
                                                 &params, &device->self, err),
                    "device_open");
+    device->config.natives = NULL;
     if (st) {
         fail_context(err, "%s", entry->name);
         goto out;

@@ -53,6 +53,9 @@ struct device_config {
     bool decompose;            /* composite ops run as core ops even where claimed */
     bool poison;               /* memory is filled with NaN before each use */
     uint64_t seed;             /* of random rows, until it is set */
+    /* Objects of the program for the driver, only read while the device is opened. */
+    const frit_native_object *natives;
+    uint32_t n_natives; /* 0: the device is shared by name */
     /* Runs what is queued in a stream whose thread has ended. */
     void (*run_orphan)(struct stream *stream);
 };

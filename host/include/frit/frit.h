@@ -112,6 +112,23 @@ const char *frit_host_error(frit_host *host);
 /* `name`: a list as in the configuration ("vulkan:0, cpu"; first usable wins), NULL: what the
  * configuration says.  Opening a device twice gives the same one; each open wants its close. */
 FRIT_NODISCARD frit_status frit_device_open(frit_host *host, const char *name, frit_device **out);
+/* An object of the program that a driver is to use in place of one of its own. */
+typedef struct frit_native {
+    const char *name; /* that the driver's README gives, such as "vk.device" */
+    void *object;     /* lives until the device is closed */
+} frit_native;
+
+typedef struct frit_device_options {
+    uint64_t struct_size; /* sizeof(frit_device_options) */
+    const frit_native *natives;
+    uint64_t n_natives;
+} frit_device_options;
+
+/* The same with options; NULL: none.  A device with natives is one of its own, which no other open
+ * gives, and ends with its close.  FRIT_UNSUPPORTED where its driver does not know one of them. */
+FRIT_NODISCARD frit_status frit_device_open_with(frit_host *host, const char *name,
+                                                 const frit_device_options *options,
+                                                 frit_device **out);
 /* The last close ends the device, which is not used any more; its tensors are stale afterwards.
  * NULL does nothing. */
 void frit_device_close(frit_device *device);

@@ -43,11 +43,30 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
     return FRIT_OK;
 }
 
+/* The one object of an application that is known: "null.submits", a uint64_t. */
+static frit_status find_natives(const struct instance *instance, const frit_open_params *params,
+                                uint64_t **submits, frit_err *err)
+{
+    const frit_str known = FRIT_STR("null.submits");
+
+    for (uint32_t i = 0; i < params->n_natives; i++) {
+        const frit_native_object *native = &params->natives[i];
+
+        if (native->name.len != known.len || memcmp(native->name.ptr, known.ptr, known.len) != 0)
+            return null_fail(instance, err, FRIT_UNSUPPORTED,
+                             "null: an object '%.*s' of the application", (int)native->name.len,
+                             native->name.ptr);
+        *submits = native->object;
+    }
+    return FRIT_OK;
+}
+
 frit_status device_open(void *self, uint32_t index, const frit_open_params *params, void **out,
                         frit_err *err)
 {
     struct instance *instance = self;
     struct device *device;
+    uint64_t *submits = NULL;
     frit_status status = null_called(instance, NULL_CALL_device_open, err);
 
     *out = NULL;
@@ -55,12 +74,13 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
         return status;
     if (index != 0)
         return null_fail(instance, err, FRIT_INVALID, "there is no null:%u, only null:0", index);
-    if (params->n_natives)
-        return null_fail(instance, err, FRIT_UNSUPPORTED, "null: no objects of the application");
+    status = find_natives(instance, params, &submits, err);
+    if (status)
+        return status;
     device = null_alloc(instance, sizeof *device);
     if (!device)
         return null_fail(instance, err, FRIT_NO_HOST_MEMORY, "no memory to open null:0");
-    *device = (struct device){.instance = instance};
+    *device = (struct device){.instance = instance, .submits = submits};
     derived_open(&device->derivations);
     status = queue_open(&device->queue, device, err);
     if (status) {

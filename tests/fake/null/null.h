@@ -152,6 +152,7 @@ struct device {
     struct derivations derivations;
     struct queue queue;
     uint64_t n_launches; /* taken; only submit uses it */
+    uint64_t *submits;   /* the application's "null.submits", counted up by submit; or NULL */
 };
 
 /* Slots of frit.backend/1; contracts there. */

@@ -470,6 +470,8 @@ frit_status queue_submit(void *self, frit_queue *queue, const frit_cmd *cmds, ui
         status = check_commands(device, cmds, count, stride, err);
     if (status)
         return status;
+    if (device->submits)
+        ++*device->submits;
     if (options->inline_queue && !options->permute) {
         *value = run_inline(device, cmds, count, stride);
         return FRIT_OK;
