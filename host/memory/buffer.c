@@ -322,16 +322,11 @@ bool buffer_set_mirror(struct buffer *buffer, struct buffer *mirror)
     return false;
 }
 
-static void drop_mirror(struct buffer *buffer)
+void buffer_drop_copies(struct buffer *buffer)
 {
-    if (!atomic_load_explicit(&buffer->mirror, memory_order_relaxed))
-        return;
-    atomic_store(&buffer->is_away, false);
-    buffer_disown(atomic_exchange(&buffer->mirror, NULL));
-}
-
-void buffer_changed(struct buffer *buffer)
-{
-    drop_mirror(buffer);
+    if (atomic_load_explicit(&buffer->mirror, memory_order_relaxed)) {
+        atomic_store(&buffer->is_away, false);
+        buffer_disown(atomic_exchange(&buffer->mirror, NULL));
+    }
     derived_forget(buffer);
 }

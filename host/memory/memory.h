@@ -168,9 +168,15 @@ void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer,
 
 /* Takes the mirror over; false if there is one already, which stays. */
 bool buffer_set_mirror(struct buffer *buffer, struct buffer *mirror);
-/* The bytes here change, or have changed: nobody else uses the buffer.  Its mirror and what was
- * derived from it go. */
-void buffer_changed(struct buffer *buffer);
+/* Drops the buffer's mirror and what was derived from it. */
+void buffer_drop_copies(struct buffer *buffer);
+/* The bytes here change, or have changed: nobody else uses the buffer. */
+static inline void buffer_changed(struct buffer *buffer)
+{
+    if (atomic_load_explicit(&buffer->mirror, memory_order_relaxed) ||
+        atomic_load_explicit(&buffer->contents, memory_order_relaxed))
+        buffer_drop_copies(buffer);
+}
 
 static inline bool buffer_is_away(const struct buffer *buffer)
 {

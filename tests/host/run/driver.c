@@ -735,9 +735,10 @@ static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uin
     (void)timeout_ns;
     assert_null(queue);
     TRY(check_lost(driver, err));
-    driver->is_lost = driver->lose;
-    if (driver->lose)
+    if (driver->lose) {
+        driver->is_lost = true;
         return fail(err, FRIT_DEVICE_LOST, "the server closed the connection");
+    }
     assert_true(value <= driver->timeline);
     atomic_fetch_add(&driver->waits, 1);
     if (value > atomic_load(&driver->waited))

@@ -81,7 +81,7 @@ struct driver {
     uint32_t complete_after;                /* or of the one after so many */
     bool nameless;                          /* a failure comes without its value */
     bool lose;                              /* the next wait loses the device and says why */
-    bool is_lost;                           /* each call says that, and not why */
+    atomic_bool is_lost;                    /* each call says that, and not why */
     void (*on_tell)(struct driver *driver); /* in a wait that tells a failure */
     bool inline_queue;
     frit_phase phase; /* of prepare and record; all zero: prepare gives none */
@@ -109,7 +109,7 @@ struct driver {
     uint32_t derived_stale; /* said to be valid, and not derived from what the operand holds */
     uint64_t last_content;  /* of the operand that memory was derived from last */
 
-    uint64_t timeline;
+    atomic_uint_least64_t timeline;
     frit_failure failures[8]; /* values grow, and in one the commands */
     uint32_t n_failures;
     struct plugin plugin;
