@@ -264,7 +264,8 @@ typedef struct frit_native_object {
 
 typedef struct frit_open_params {
     uint32_t struct_size;
-    uint32_t n_natives; /* a name that the driver does not know is FRIT_UNSUPPORTED */
+    uint32_t n_natives; /* a name that the driver does not know is FRIT_UNSUPPORTED, named in the
+                         * text; device_close leaves them all as they are */
     const frit_native_object *natives;
     /* [any] +nonblock  To be called by the driver, from any thread but inside of a slot, when it
      * learns that the device is lost; `why` is borrowed.  Not once device_close, or a device_open
