@@ -67,7 +67,7 @@ struct options {
     bool derive;     /* programs derive memory from their first input */
     frit_str refuse; /* the host's, as long as the instance */
     struct fault call;
-    struct fault launch;
+    struct fault launch, copy;
     frit_str fail_ops; /* the host's, as long as the instance */
 };
 
@@ -151,8 +151,8 @@ struct device {
     struct instance *instance;
     struct derivations derivations;
     struct queue queue;
-    uint64_t n_launches; /* taken; only submit uses it */
-    uint64_t *submits;   /* the application's "null.submits", counted up by submit; or NULL */
+    uint64_t n_launches, n_copies; /* taken; only submit uses them */
+    uint64_t *submits; /* the application's "null.submits", counted up by submit; or NULL */
 };
 
 /* Slots of frit.backend/1; contracts there. */

@@ -211,5 +211,6 @@ frit_status options_read(struct instance *instance, frit_err *err)
     o->fail_ops = read_str(&r, FRIT_STR("fail_ops"));
     read_fault(&r, FRIT_STR("fail_call"), call_parse, &o->call);
     read_fault(&r, FRIT_STR("fail_launch"), fault_parse, &o->launch);
+    read_fault(&r, FRIT_STR("fail_copy"), fault_parse, &o->copy);
     return r.status;
 }

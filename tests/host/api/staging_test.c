@@ -221,6 +221,68 @@ static void test_a_refused_submit_changes_nothing(void **state)
     rig_close(&rig);
 }
 
+static void open_failing(struct plugin_rig *rig, const char *copy)
+{
+    *rig = (struct plugin_rig){0};
+    rig_plugin(rig, "plugin.null", RIG_NULL);
+    rig_set(rig, "plugin.null", "option.memory", "device");
+    rig_set(rig, "plugin.null", "option.pinned", "yes");
+    rig_set(rig, "plugin.null", "option.hold", "100");
+    rig_set(rig, "plugin.null", "option.fail_copy", copy);
+    rig_open(rig, "null:0");
+}
+
+/* Found when somebody reads; what was in another submit is good.  The piece that fails is the
+ * second of three parts of one tensor. */
+static void test_a_write_that_fails_late_is_found(void **state)
+{
+    struct plugin_rig rig;
+    struct three three, good;
+    char *out;
+
+    (void)state;
+    open_failing(&rig, "3:io");
+    make_three(&rig, 2 * SLOT + 12, &three);
+    make_three(&rig, 2 * SLOT + 12, &good);
+    number(&three, 0);
+    number(&good, 1);
+    assert_int_equal(frit_write_many(three.writes, 3), FRIT_OK);
+    assert_int_equal(frit_write_many(good.writes, 3), FRIT_OK);
+    out = malloc(three.bytes[1]);
+    assert_int_equal(frit_read(three.x[1], out, three.bytes[1]), FRIT_IO);
+    assert_non_null(strstr(frit_tensor_error(three.x[1]), "failed on null:0"));
+    for (int t = 0; t < 3; t += 2) {
+        assert_int_equal(frit_read(three.x[t], out, three.bytes[t]), FRIT_OK);
+        assert_memory_equal(out, three.writes[t].data, three.bytes[t]);
+    }
+    read_three(&rig, &good);
+    free(out);
+    free_three(&three);
+    free_three(&good);
+    frit_sync_all(rig.dev); /* which tells once more */
+    rig_close(&rig);
+}
+
+/* The first part of the second of three. */
+static void test_a_read_that_fails_is_told(void **state)
+{
+    struct plugin_rig rig;
+    struct three three;
+
+    (void)state;
+    open_failing(&rig, "7:io"); /* five are of the write */
+    make_three(&rig, 2 * SLOT + 12, &three);
+    number(&three, 0);
+    assert_int_equal(frit_write_many(three.writes, 3), FRIT_OK);
+    assert_int_equal(frit_read_many(three.reads, 3), FRIT_IO);
+    assert_int_equal(three.reads[1].status, FRIT_IO);
+    assert_int_equal(three.reads[2].status, FRIT_OK);
+    assert_memory_equal(three.out[2], three.writes[2].data, three.bytes[2]);
+    free_three(&three);
+    frit_sync_all(rig.dev);
+    rig_close(&rig);
+}
+
 /* Without pinned memory of that size the driver's own transfers do. */
 static void test_no_pinned_memory_is_no_failure(void **state)
 {
@@ -280,6 +342,8 @@ int main(void)
         cmocka_unit_test(test_a_read_goes_around_the_ring),
         cmocka_unit_test(test_a_refused_submit_changes_nothing),
         cmocka_unit_test(test_no_pinned_memory_is_no_failure),
+        cmocka_unit_test(test_a_write_that_fails_late_is_found),
+        cmocka_unit_test(test_a_read_that_fails_is_told),
         cmocka_unit_test(test_items_fail_alone),
     };
 
