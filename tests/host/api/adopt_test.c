@@ -21,13 +21,15 @@ static void expect_untouched(void)
         assert_true(mine[i] == (float)i);
 }
 
-/* `hold`: submissions that a late queue keeps; NULL: the reference driver itself. */
-static void open_bench(struct plugin_rig *rig, const char *hold)
+/* `late`: queues, which hold their work back until somebody waits; NULL: the reference driver
+ * itself. */
+static void open_bench(struct plugin_rig *rig, const char *late)
 {
     *rig = (struct plugin_rig){0};
-    if (hold) {
+    if (late) {
         rig_plugin(rig, "plugin.reference", RIG_LATE);
-        rig_set(rig, "plugin.reference", "option.hold", hold);
+        rig_set(rig, "plugin.reference", "option.hold", "1000");
+        rig_set(rig, "stream", "queues", late);
     }
     rig_open(rig, "reference:0");
     fill();
@@ -109,14 +111,13 @@ static void test_the_last_view_ends_it(void **state)
 }
 
 /* The launch is on the device, which has not begun it. */
-static void test_a_pending_launch_keeps_it(void **state)
+static void keep_for_launch(const char *queues)
 {
     struct plugin_rig rig;
     frit_tensor *x, *y;
     int released = 0;
 
-    (void)state;
-    open_bench(&rig, "1000");
+    open_bench(&rig, queues);
     x = lend(&rig, &released);
     y = frit_neg(x);
     frit_release(x);
@@ -129,6 +130,13 @@ static void test_a_pending_launch_keeps_it(void **state)
     rig_close(&rig);
 }
 
+static void test_a_pending_launch_keeps_it(void **state)
+{
+    (void)state;
+    keep_for_launch("1");
+    keep_for_launch("3");
+}
+
 static void test_closing_the_device_waits_for_it(void **state)
 {
     struct plugin_rig rig;
@@ -136,7 +144,7 @@ static void test_closing_the_device_waits_for_it(void **state)
     int released = 0, kept = 0;
 
     (void)state;
-    open_bench(&rig, "1000");
+    open_bench(&rig, "2");
     x = lend(&rig, &released);
     (void)frit_neg(x);
     (void)lend(&rig, &kept);
