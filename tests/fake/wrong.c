@@ -550,6 +550,7 @@ static frit_status plugin_open(const frit_host_root *host, void **instance, frit
     if (status)
         return status;
     fake->backend.enumerate = wrong_enumerate;
+    fake->backend.device_open = wrong_open;
     fake->backend.alloc = memory_alloc;
     fake->backend.free = wrong_free;
     fake->backend.write = memory_write;

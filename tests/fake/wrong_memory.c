@@ -40,6 +40,19 @@ frit_status wrong_alloc_pinned(void *self, const frit_alloc_desc *desc, frit_all
     return status;
 }
 
+/* ---- objects of the application ---- */
+
+frit_status wrong_open(void *instance, uint32_t index, const frit_open_params *params, void **out,
+                       frit_err *err)
+{
+    const struct fake *fake = instance;
+    frit_open_params own = *params;
+
+    if (WRONG == WRONG_NATIVES)
+        own.n_natives = 0;
+    return fake->plain.device_open(instance, index, &own, out, err);
+}
+
 /* ---- memory of the application ---- */
 
 enum { IMPORTED = 8 };

@@ -4,6 +4,7 @@
  * they are called; without such a heap by these. */
 #include "plugin_rig.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 
 enum { TENSORS = 64, N = 300, SLOT = 4 << 20, LARGE = 5 * SLOT + 12, ROUNDS = 5 };
@@ -334,6 +335,50 @@ static void test_items_fail_alone(void **state)
     rig_close(&rig);
 }
 
+/* One thread has the ring, the others use the driver's own transfers meanwhile. */
+static void *transfer_much(void *ctx)
+{
+    struct plugin_rig *rig = ctx;
+    frit_tensor *x[8];
+    float data[8][N], out[8][N];
+    frit_write_item writes[8];
+    frit_read_item reads[8];
+
+    for (int t = 0; t < 8; t++) {
+        x[t] = empty(rig, N);
+        writes[t] = (frit_write_item){.tensor = x[t], .data = data[t], .bytes = sizeof(data[t])};
+        reads[t] = (frit_read_item){.tensor = x[t], .data = out[t], .bytes = sizeof(out[t])};
+    }
+    for (int round = 0; round < 20 * ROUNDS; round++) {
+        for (int t = 0; t < 8; t++)
+            for (int i = 0; i < N; i++)
+                data[t][i] = element(round, t, i);
+        assert_int_equal(frit_write_many(writes, 8), FRIT_OK);
+        assert_int_equal(frit_read_many(reads, 8), FRIT_OK);
+        assert_memory_equal(out, data, sizeof(out));
+        if (round % 16 == 5)
+            frit_trim(rig->dev);
+    }
+    for (int t = 0; t < 8; t++)
+        frit_release(x[t]);
+    return NULL;
+}
+
+static void test_threads_share_the_ring(void **state)
+{
+    enum { THREADS = 4 };
+    struct plugin_rig rig;
+    pthread_t threads[THREADS];
+
+    (void)state;
+    open_null(&rig, true, "");
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, transfer_much, &rig), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_a_write_that_fails_late_is_found),
         cmocka_unit_test(test_a_read_that_fails_is_told),
         cmocka_unit_test(test_items_fail_alone),
+        cmocka_unit_test(test_threads_share_the_ring),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
