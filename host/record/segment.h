@@ -77,6 +77,7 @@ struct segment {
     struct segment *successor; /* ran after it the last time; of segments.c, as are the next two */
     uint64_t turn;             /* of its last run */
     bool running;
+    uint32_t joined;   /* what it may be more than one plan of, of run/join.h; 0: nothing */
     const void *bound; /* what it ran as the last time, of run/bound_cache.h; may be gone */
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "device/profile.h"
 #include "device/retired.h"
 
 /* What a driver keeps of a command, in bytes: the host cannot know. */
@@ -55,6 +56,7 @@ struct captured_submit {
 struct capture {
     struct captured_submit *submits; /* by first launch */
     uint32_t n_launches;
+    bool apart; /* the driver refused to record all submits as one */
 };
 
 /* ---- life ---- */
@@ -258,6 +260,14 @@ static frit_status record(struct captured_submit *submit, const struct replay_ra
     return st;
 }
 
+/* What fails inside its submit spoils all that the submit writes, so these stay apart. */
+bool capture_joins(const struct bound_plan *bound, const frit_device *device)
+{
+    return bound->n_submits > 1 && device->capture && bound->n_replays >= CAPTURE_AFTER &&
+           !(device->info->caps & FRIT_CAP_INLINE_QUEUE) && !profile_is_on(device->profile) &&
+           !(bound->capture && bound->capture->apart);
+}
+
 void capture_record(struct bound_plan *bound, const struct replay_range *range,
                     const frit_cmd *cmds, uint32_t count)
 {
@@ -276,6 +286,8 @@ void capture_record(struct bound_plan *bound, const struct replay_range *range,
     if (!add_params(submit, &bound->launches[from], cmds, count) ||
         record(submit, range, cmds, count)) {
         drop(submit);
+        submit->tried = !bound->joined;
+        bound->capture->apart = bound->joined;
         return;
     }
     free(submit->params);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recordings of a bound plan's submits, on devices of drivers that offer frit.capture/1.
  *
- * A bound plan that was replayed a few times is recorded, submit by submit, at its next replay.
- * From then on a replay of it hands one block of bytes over for each submit, in place of commands.
+ * A bound plan that was replayed a few times is recorded at its next replay: all its submits as
+ * one, with BARRIERs where they ended, or, where the driver refuses that, submit by submit.  From
+ * then on a replay of it hands one block of bytes over for each recording, in place of commands.
  * Parameters of a recording are all that differs between replays: where arguments and workspaces
  * lie, scalars and bounds of recorded ops, cookies.  Whether a place begins its memory, and what
  * may be used behind it, follows from the sizes that are matched before a replay.
@@ -23,6 +24,10 @@ struct capture;
 void capture_destroy(struct capture *capture);
 /* Bytes of host memory, with a guess at the driver's. */
 uint64_t capture_bytes(const struct capture *capture);
+
+/* Whether the replay that begins is one submit, whatever the recorded run was: it has a recording
+ * of all launches, or gets one. */
+bool capture_joins(const struct bound_plan *bound, const frit_device *device);
 
 /* The launches of one submit, and how it is submitted. */
 struct replay_range {

@@ -14,6 +14,7 @@
 #include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
+#include "run/replay_collective.h"
 #include "run/replay_derived.h"
 #include "run/replay_lineage.h"
 
@@ -280,7 +281,7 @@ static bool still_up_to_date(struct bound_plan *bound)
     for (uint32_t i = 0; i < bound->n_serials; i++)
         bound->serials[i].seen = __atomic_load_n(bound->serials[i].at, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < bound->n_launches; i++) {
-        if (prepared_is_outdated(bound->launches[i].prepared)) {
+        if (!bound->launches[i].collective && prepared_is_outdated(bound->launches[i].prepared)) {
             bound->spoiled = true;
             return false;
         }
@@ -313,9 +314,9 @@ static void add_zeroing(struct bound_plan *bound, const struct bound_launch *l, 
     bound->cmds[(*n)++] = barrier();
 }
 
-/* The commands of one launch. */
+/* The commands of one launch, with a BARRIER before it or not. */
 static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
-                            struct bound_launch *l, uint32_t *n, frit_err *err)
+                            struct bound_launch *l, bool fenced, uint32_t *n, frit_err *err)
 {
     const frit_program *program = l->launch.program;
     bool foreign = FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
@@ -324,7 +325,7 @@ static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
 
     if (!array_grow(&bound->cmds, &bound->cmds_capacity, *n, capacity + 3, sizeof(*bound->cmds)))
         return fail_memory(err, sizeof(*bound->cmds));
-    if (l->barrier)
+    if (fenced)
         bound->cmds[(*n)++] = barrier();
     if (l->zeroed_bytes)
         add_zeroing(bound, l, n);
@@ -401,6 +402,8 @@ static void set_used(const struct bound_launch *l, uint64_t point)
 /* The launches up to the next submit; returns the first behind it. */
 static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
 {
+    if (bound->joined)
+        return bound->n_launches;
     while (!bound->launches[from].submit_after)
         from++;
     return from + 1;
@@ -409,8 +412,12 @@ static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
 static frit_status make_cmds(struct bound_plan *bound, const frit_device *device, uint32_t from,
                              uint32_t end, uint32_t *n, frit_err *err)
 {
-    for (uint32_t i = from; i < end; i++)
-        TRY(add_cmds(bound, device, &bound->launches[i], n, err));
+    for (uint32_t i = from; i < end; i++) {
+        bool barrier =
+            bound->launches[i].barrier || (i > from && bound->launches[i - 1].submit_after);
+
+        TRY(add_cmds(bound, device, &bound->launches[i], barrier, n, err));
+    }
     return FRIT_OK;
 }
 
@@ -481,15 +488,21 @@ static frit_status submit_all(struct bound_plan *bound, frit_device *device, uin
 
     bound->n_dropped = 0;
     for (uint32_t at = 0; at < bound->n_launches; at = submit_end(bound, at)) {
-        frit_status st = submit_next(bound, device, stream, at, late, err);
+        frit_status st = FRIT_OK;
+
+        if (bound->launches[at].collective)
+            replay_collective(bound, device, at, late);
+        else
+            st = submit_next(bound, device, stream, at, late, err);
 
         if (st && submits == 0)
             return st;
         if (st) {
+            replay_give_up(bound, at, err);
             replay_fail_rest(bound, device, at, late, err);
             return FRIT_OK;
         }
-        if (++submits < bound->n_submits)
+        if (++submits < bound->n_submits && !bound->joined)
             drop_dead(bound, submits);
     }
     return FRIT_OK;
@@ -551,6 +564,7 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
 
     *late = NULL;
     bound->n_captured = 0;
+    bound->joined = capture_joins(bound, device);
     if (!up_to_date(bound) || !write_launches(bound, segment))
         return FRIT_UNSUPPORTED;
     st = take_memory(bound, device, &err);

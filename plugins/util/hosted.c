@@ -11,7 +11,7 @@ void hosted_init(struct hosted *hosted, const struct plug *plug, const struct se
 {
     hosted->plug = plug;
     hosted->budget = (struct budget){.plug = plug, .cap = memory_bytes};
-    serial_init(&hosted->queue, plug, driver, ctx, NULL);
+    (void)serial_init(&hosted->queue, plug, driver, ctx, NULL);
 }
 
 void hosted_fini(struct hosted *hosted)

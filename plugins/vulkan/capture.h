@@ -15,6 +15,7 @@ struct kernel {
     struct kernels_launch is; /* but for its words */
     uint64_t first;           /* word of the block */
     bool aligned;
+    bool constant; /* what follows the addresses in its part, which then stands in push constants */
 };
 
 /* A launch whose words change. */

@@ -231,23 +231,29 @@ struct pipelines {
     VkPipeline any, aligned;
 };
 
+/* How code gets its words in recordings: all by address, or the parameters in push constants and
+ * the rest by address. */
+enum far_kind { FAR_ALL, FAR_ARGS, FAR_KINDS };
+
 /* Words of a phase whose pipelines are made when they are wanted. */
 struct far_words {
     struct spirv_code any, aligned;
 };
 
 /* Compiled code.  Where small blocks of words stand in push constants, recordings want pipelines
- * that take the block by address as well. */
+ * that take them by address as well. */
 struct code {
     uint32_t n_phases;
     bool inside; /* the block of words stands in push constants, for all phases */
     struct pipelines *near;
-    struct pipelines *far; /* with `inside`; under the device's lock, NULL until wanted */
-    struct far_words *words;
+    /* With `inside`; of each phase; under the device's lock, NULL until wanted. */
+    struct pipelines *far[FAR_KINDS];
+    struct far_words *words[FAR_KINDS];
 };
 
-/* The pipelines that take the block by address, aligned or any.  Threads: any. */
-frit_status code_by_address(struct device *device, struct code *code, bool aligned, frit_err *err);
+/* The pipelines of this kind, aligned or any, where the block is `inside`.  Threads: any. */
+frit_status code_make_far(struct device *device, struct code *code, enum far_kind kind,
+                          bool aligned, frit_err *err);
 
 /* The entry point "main" of a module's words; `subgroups`: it needs what the target promises. */
 frit_status compile_pipeline(struct device *device, const struct spirv_code *code, VkPipeline *out,

@@ -191,7 +191,7 @@ static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uin
     failure->status = FRIT_OK;
     if (value <= atomic_load(&device->value))
         return FRIT_OK;
-    return fake_fail(device->fake, err, FRIT_TIMEOUT, "nothing is on its way to that value");
+    return fake_fail(device->fake, err, FRIT_INVALID, "a value that was never given");
 }
 
 /* ---- ops ---- */

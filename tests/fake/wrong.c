@@ -415,7 +415,10 @@ static frit_status queue_wait(void *self, frit_queue *queue, uint64_t value, uin
 {
     const struct timespec time = {.tv_sec = (time_t)(timeout_ns / 1000000000),
                                   .tv_nsec = (long)(timeout_ns % 1000000000)};
+    frit_status status = wrong_queue_check(self, queue, NULL, 0, err);
 
+    if (status)
+        return status;
     if (!queue && timeout_ns)
         (void)wrong_queue_enter(self, queue, NULL, 0, err);
     if (self != stuck)

@@ -198,8 +198,8 @@ enum {
     FRIT_SUPPORT_HOST = 3,
     FRIT_SUPPORT_FALLBACK = 4 /* on another device, in whole or in part */
 };
-/* For f32 (or the row's first type) and rank 2 where it matters; HOST: a view.  DECOMPOSED says
- * nothing of what the op consists of; frit_graph_support does. */
+/* For f32 (or the row's first type) and rank 2 where it matters; HOST: a view or a collective.
+ * DECOMPOSED says nothing of what the op consists of; frit_graph_support does. */
 uint32_t frit_op_support(frit_device *device, uint32_t op);
 
 /* Runs what the calling thread queued on the device and waits.  Returns the first error of the
@@ -230,6 +230,50 @@ frit_status frit_stream_enter(frit_device *device, frit_stream *stream, frit_str
 /* Runs what is queued, without waiting; tensors made in it live on.  FRIT_BUSY while a thread is in
  * it.  NULL does nothing; frit_device_close closes what is still open. */
 frit_status frit_stream_close(frit_stream *stream);
+
+/* ---- groups ---- */
+
+/* What all_reduce combines: the values of a group's ranks, which meet by an engine, a plugin with
+ * frit.collective/1.  A rank is a stream: of a thread of this process or of another one, on the
+ * same device or on different ones.  Its all_reduce ops run at their places in the stream, each
+ * once, also if nobody reads the result; all ranks record the same ones in the same order.
+ *
+ * An all_reduce waits for the other ranks when its stream runs, so each rank records and runs in a
+ * thread of its own: ops that only one thread runs for two ranks, by frit_sync_all or by reading
+ * the tensors of both, end with FRIT_TIMEOUT.  A tensor that another rank's stream has not computed
+ * yet comes when that stream has run, its all_reduce ops included.
+ *
+ * The first failure of a group ends it on all ranks: FRIT_PEER_LOST, FRIT_MISMATCH (the ranks
+ * recorded different ops), FRIT_ABORTED, FRIT_TIMEOUT.  The op's result carries it, and so does
+ * what is made from that; later ops of the group fail at once.  An op that cannot be recorded
+ * or run on one rank, since its operand has failed or for lack of memory, aborts the group.  To go
+ * on, leave and join anew. */
+typedef struct frit_rank frit_rank;
+
+typedef struct frit_group_config {
+    uint64_t struct_size;    /* sizeof(frit_group_config) */
+    const char *engine;      /* id of its plugin; NULL: the first that offers one */
+    const char *name;        /* for texts, up to 47 bytes; NULL: "group" */
+    const frit_group_id *id; /* the same on all ranks; NULL where size is 1 */
+    uint64_t number;         /* attribute `group` of the ops; one of each per stream */
+    uint32_t rank, size;     /* 0..size-1, each once; size is the same on all ranks */
+    uint64_t join_ns;        /* until all ranks have come; 0: 30 s */
+    uint64_t op_ns;          /* until an op is done on all ranks; 0: 60 s, UINT64_MAX: no limit */
+} frit_group_config;
+
+/* An id that no other group has: made once and brought to all ranks by the program. */
+frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out);
+/* Makes the calling thread's stream on the device a rank.  Each rank calls it; it returns when all
+ * have come.  FRIT_TIMEOUT names the missing ones. */
+FRIT_NODISCARD frit_status frit_group_join(frit_device *device, const frit_group_config *config,
+                                           frit_rank **out);
+/* Runs what is queued in the rank's stream, and leaves.  Other ranks' ops that still need this one
+ * fail with FRIT_PEER_LOST.  `rank` is no more, unless the call fails.  NULL does nothing.  Before
+ * frit_device_close, which aborts the groups of the ranks that have not left. */
+frit_status frit_group_leave(frit_rank *rank);
+/* Ends the group for all its ranks with FRIT_ABORTED and the text, also where they wait.  From any
+ * thread, not beside frit_group_leave of the same rank. */
+frit_status frit_group_abort(frit_rank *rank, const char *why);
 
 /* ---- tensors from and to the program ---- */
 

@@ -63,6 +63,19 @@ static frit_tensor *minus(frit_device *device, frit_tensor *x, double more)
     return y;
 }
 
+/* x + more in one plan of so many launches, where each pair of negations has its value between. */
+static frit_tensor *long_way(frit_device *device, frit_tensor *x, int n_launches, double more)
+{
+    frit_scope scope = frit_scope_begin(device);
+    frit_tensor *y = x;
+
+    for (int i = 1; i < n_launches; i++)
+        y = frit_neg(y);
+    y = frit_keep(frit_add_f(y, more));
+    frit_scope_end(scope);
+    return y;
+}
+
 /* Runs it until it is recorded. */
 static void warm_up(frit_device *device)
 {
@@ -189,6 +202,41 @@ static void test_derived_memory(void **state)
     frit_release(other);
     device_close(device);
     assert_int_equal(recorder.alive, 0);
+}
+
+/* A plan that ran as several submits is one recording; where the driver refuses it, each submit is.
+ */
+static void test_submits_of_a_plan_are_one_recording(void **state)
+{
+    enum { LAUNCHES = 81, SUBMITS = 3, REFUSED = 100 };
+    static const struct {
+        uint32_t most_cmds, records, submits;
+    } cases[] = {{0, 1, 1}, {REFUSED, 1 + SUBMITS, SUBMITS}};
+
+    (void)state;
+    for (int c = 0; c < 2; c++) {
+        struct driver driver = {.reverse = true};
+        struct recorder recorder = {.most_cmds = cases[c].most_cmds};
+        frit_device *device = recorder_device(&driver, &recorder, 200);
+        frit_tensor *kept[ROUNDS];
+
+        for (int i = 0; i < ROUNDS; i++) {
+            frit_tensor *x = make(device);
+            uint64_t submits = device_submits(device);
+
+            kept[i] = long_way(device, frit_take(x), LAUNCHES, 0.25 + i);
+            assert_int_equal(frit_flush(device), FRIT_OK);
+            submits = device_submits(device) - submits;
+            if (i != BEFORE)
+                assert_int_equal(submits, i < BEFORE ? SUBMITS : cases[c].submits);
+        }
+        assert_int_equal(recorder.records, cases[c].records);
+        assert_int_equal(captured(device), LAUNCHES * (ROUNDS - BEFORE - c));
+        for (int i = 0; i < ROUNDS; i++)
+            expect(kept[i], 1, 0.25f + (float)i);
+        device_close(device);
+        assert_int_equal(recorder.alive, 0);
+    }
 }
 
 /* ---- where there is no recording ---- */
@@ -357,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_sizes_by_turns),
         cmocka_unit_test(test_all_kinds_of_memory),
         cmocka_unit_test(test_derived_memory),
+        cmocka_unit_test(test_submits_of_a_plan_are_one_recording),
         cmocka_unit_test(test_what_cannot_be_recorded_is_submitted),
         cmocka_unit_test(test_a_replay_that_is_refused_is_submitted),
         cmocka_unit_test(test_recordings_are_bounded),

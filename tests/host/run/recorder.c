@@ -25,6 +25,8 @@ static frit_status record(void *self, frit_queue *queue, const frit_cmd *cmds, u
     recorder->records++;
     if (recorder->record_status)
         return fail(err, recorder->record_status, "record refused");
+    if (recorder->most_cmds && count > recorder->most_cmds)
+        return fail(err, FRIT_UNSUPPORTED, "%u commands in a recording", count);
     (void)recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
     made = calloc(1, sizeof(*made) + room.used);
     assert_non_null(made);
