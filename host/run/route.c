@@ -2,7 +2,7 @@
 #include "run/route.h"
 
 #include "device/programs.h"
-#include "graph/decompose.h"
+#include "graph/decompose/decompose.h"
 #include "run/collective.h"
 
 enum {

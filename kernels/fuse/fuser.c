@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "fuse/program.h"
 #include "kernels.h"
-#include "lower/cost.h"
+#include "lower/rows/cost.h"
 
 struct fuser {
     const struct kernels_device *device;

@@ -143,6 +143,34 @@ uint32_t kir_emit_as(struct kir_module *module, enum kir_op op, enum kir_type ty
 uint32_t kir_const_i(struct kir_module *module, enum kir_type type, int64_t value);
 uint32_t kir_const_f(struct kir_module *module, enum kir_type type, double value); /* rounded */
 uint32_t kir_const_b(struct kir_module *module, bool value);
+
+static inline uint32_t kir_unary(struct kir_module *module, enum kir_op op, uint32_t a)
+{
+    return kir_emit(module, op, a, KIR_NONE, KIR_NONE);
+}
+
+static inline uint32_t kir_binary(struct kir_module *module, enum kir_op op, uint32_t a, uint32_t b)
+{
+    return kir_emit(module, op, a, b, KIR_NONE);
+}
+
+static inline uint32_t kir_select(struct kir_module *module, uint32_t condition, uint32_t a,
+                                  uint32_t b)
+{
+    return kir_emit(module, KIR_select, a, b, condition);
+}
+
+/* The type of element offsets. */
+static inline enum kir_type kir_index_type(const struct kir_module *module)
+{
+    return module->wide ? KIR_I64 : KIR_I32;
+}
+
+static inline uint32_t kir_index(struct kir_module *module, int64_t value)
+{
+    return kir_const_i(module, kir_index_type(module), value);
+}
+
 /* A new parameter word; its number is n_params before. */
 uint32_t kir_param(struct kir_module *module, enum kir_type type);
 

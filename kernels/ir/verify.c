@@ -124,7 +124,7 @@ static bool letter_allows(const struct verify *v, char letter, uint32_t type)
     case 'l':
         return type == KIR_B || type == KIR_I32 || type == KIR_I64;
     case 'i':
-        return type == (v->module->wide ? KIR_I64 : KIR_I32);
+        return type == kir_index_type(v->module);
     case 'v':
         return type == v->inst->type;
     case 'o':

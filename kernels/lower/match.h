@@ -7,7 +7,7 @@
 
 #include <frit/op_table.h>
 
-#include "lower/block.h"
+#include "lower/block/block.h"
 
 /* Values that may be alive at once: a kernel keeps about as many in registers.  Components of a
  * block are kernels each, and their schedule limits what each of them has. */

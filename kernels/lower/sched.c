@@ -82,7 +82,7 @@ uint64_t sched_bytes(const struct sched *s)
 
 uint32_t sched_index(struct sched *s, int64_t value)
 {
-    return sched_word(s, s->module->wide ? KIR_I64 : KIR_I32, (uint64_t)value);
+    return sched_word(s, kir_index_type(s->module), (uint64_t)value);
 }
 
 /* A word for what is late, but for its number among the words. */
@@ -110,7 +110,7 @@ uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type)
 uint32_t sched_bound(struct sched *s, uint32_t bound, int64_t least, int64_t most, int64_t more)
 {
     return late_word(s, &(struct sched_late){.number = bound,
-                                             .type = s->module->wide ? KIR_I64 : KIR_I32,
+                                             .type = kir_index_type(s->module),
                                              .from = SCHED_BOUND,
                                              .least = least,
                                              .most = most,
@@ -134,7 +134,7 @@ uint32_t sched_wide(struct sched *s, uint32_t value)
 {
     if (!s->module->wide)
         return value;
-    return kir_emit(s->module, KIR_i64, value, KIR_NONE, KIR_NONE);
+    return kir_unary(s->module, KIR_i64, value);
 }
 
 /* floor(x / by) of 0 <= x < 2^31 is the high half of x * f, shifted right by s, with
@@ -161,9 +161,9 @@ struct sched_divisor sched_divisor(struct sched *s, int64_t by)
 uint32_t sched_divide(struct sched *s, const struct sched_divisor *divisor, uint32_t x)
 {
     if (s->module->wide)
-        return kir_emit(s->module, KIR_udiv, x, divisor->by, KIR_NONE);
-    x = kir_emit(s->module, KIR_mulhi, x, divisor->factor, KIR_NONE);
-    return kir_emit(s->module, KIR_shr, x, divisor->shift, KIR_NONE);
+        return kir_binary(s->module, KIR_udiv, x, divisor->by);
+    x = kir_binary(s->module, KIR_mulhi, x, divisor->factor);
+    return kir_binary(s->module, KIR_shr, x, divisor->shift);
 }
 
 const struct schedule *const schedules[] = {

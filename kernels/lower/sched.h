@@ -12,7 +12,7 @@
 
 #include "ir/kir.h"
 #include "ir/target.h"
-#include "lower/block.h"
+#include "lower/block/block.h"
 #include "lower/match.h"
 
 enum { SCHED_PHASES = KIR_PHASES, SCHED_OUTPUTS = 16 };

@@ -42,12 +42,12 @@ static inline uint32_t kit_ff(const struct kit *kit, double f32, double f64)
 
 static inline uint32_t kit_1(const struct kit *kit, enum kir_op op, uint32_t a)
 {
-    return kir_emit(kit->module, op, a, KIR_NONE, KIR_NONE);
+    return kir_unary(kit->module, op, a);
 }
 
 static inline uint32_t kit_2(const struct kit *kit, enum kir_op op, uint32_t a, uint32_t b)
 {
-    return kir_emit(kit->module, op, a, b, KIR_NONE);
+    return kir_binary(kit->module, op, a, b);
 }
 
 #define KIT_1(name)                                                      \
@@ -88,7 +88,7 @@ KIT_2(smax)
 
 static inline uint32_t kit_select(const struct kit *kit, uint32_t which, uint32_t a, uint32_t b)
 {
-    return kir_emit(kit->module, KIR_select, a, b, which);
+    return kir_select(kit->module, which, a, b);
 }
 
 /* Integers by constant counts. */

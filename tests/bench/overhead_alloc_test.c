@@ -9,7 +9,7 @@
 
 #include <frit/frit.h>
 
-#include "bench_mix.h"
+#include "bench/mix.h"
 
 enum { WARM_ROUNDS = 60, ROUNDS = 50 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frit/json.h"
+#include "json.h"
 
 static char text[2048];
 

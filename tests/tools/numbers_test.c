@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "frit/conform.h"
+#include "conform/conform.h"
 
 /* One element of f32: `own` is what `reference` has, `exact` what f64 gives; NULL: not known. */
 static bool is_right(enum conform_rule rule, float own, const double *exact, float given)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "frit/term.h"
+#include "term.h"
 #include "unit.h"
 
 /* Standard error goes to a file. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conform.h"
+#include "conform/conform.h"
 
 static const char *const names[] = {
     [FRIT_SUPPORT_NONE] = "-",

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/fuse/toy.h"
-#include "lower/cost.h"
+#include "lower/rows/cost.h"
 
 enum { NARROW, PAIRS, N_FUSERS };
 

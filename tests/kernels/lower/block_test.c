@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "failing_alloc.h"
 #include "kernels/lower/rig.h"
-#include "lower/block.h"
+#include "lower/block/block.h"
 #include "unit.h"
 
 static const int64_t matrix[] = {6, 4}, row[] = {4}, wide[] = {1, 4};

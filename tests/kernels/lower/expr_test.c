@@ -8,8 +8,8 @@
 
 #include "base/fail.h"
 #include "kernels/lower/rig.h"
-#include "lower/expr.h"
-#include "lower/walk.h"
+#include "lower/expr/delinearize.h"
+#include "lower/expr/expr.h"
 #include "unit.h"
 
 enum { LANES = 16 };
@@ -37,21 +37,21 @@ static bool sum_fits(const struct matcher *matcher, const struct block *block)
     return true;
 }
 
-static void emit_sum(struct expr *e, struct walk *walk, const struct plan *plan)
+static void emit_sum(struct expr *e, struct delinearizer *points, const struct plan *plan)
 {
     struct kir_module *m = e->s->module;
     uint32_t group, lane, element, value;
 
     kir_phase(m, LANES);
     expr_phase(e);
-    walk_phase(walk, e);
+    delinearize_phase(points, e);
     group = sched_wide(e->s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
     lane = sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
     element = kir_emit(m, KIR_mul, group, sched_index(e->s, LANES), KIR_NONE);
     element = kir_emit(m, KIR_add, element, lane, KIR_NONE);
-    walk_set(walk, e, element);
+    delinearize_set(points, e, element);
     expr_hoist(e);
-    expr_mask(e, kir_emit(m, KIR_lt, element, sched_index(e->s, walk->count), KIR_NONE));
+    expr_mask(e, kir_emit(m, KIR_lt, element, sched_index(e->s, points->count), KIR_NONE));
     value = expr_value(e, plan->node[0]);
     for (uint32_t i = 1; i < plan->n; i++)
         value = kir_emit(m, KIR_add, value, expr_value(e, plan->node[i]), KIR_NONE);
@@ -66,7 +66,7 @@ static frit_status sum_build(struct sched *s, frit_err *err)
     int64_t dims[FRIT_MAX_RANK];
     struct plan plan = {0};
     frit_status status;
-    struct walk walk;
+    struct delinearizer points;
     struct expr e;
 
     expr_init(&e, s);
@@ -79,10 +79,10 @@ static frit_status sum_build(struct sched *s, frit_err *err)
     expr_settle(&e);
     status = expr_status(&e, err);
     if (!status) {
-        walk_init(&walk, &e, 0);
-        s->numbers->grid[0][0] = (uint32_t)((walk.count + LANES - 1) / LANES);
+        delinearize_init(&points, &e, 0);
+        s->numbers->grid[0][0] = (uint32_t)((points.count + LANES - 1) / LANES);
         s->numbers->grid[0][1] = s->numbers->grid[0][2] = 1;
-        emit_sum(&e, &walk, &plan);
+        emit_sum(&e, &points, &plan);
         status = expr_status(&e, err);
     }
     expr_fini(&e);

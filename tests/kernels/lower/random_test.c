@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "kernels/lower/rig.h"
-#include "lower/rows.h"
+#include "lower/rows/rows.h"
 #include "philox.h"
 #include "unit.h"
 

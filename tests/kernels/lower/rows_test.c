@@ -7,8 +7,8 @@
 
 #include "ir/half.h"
 #include "kernels/lower/rig.h"
-#include "lower/cost.h"
-#include "lower/rows.h"
+#include "lower/rows/cost.h"
+#include "lower/rows/rows.h"
 #include "unit.h"
 
 /* What the expressions see as `l`. */

@@ -6,7 +6,7 @@
 #include "ir/eval.h"
 #include "ir/verify.h"
 #include "kernels/lower/rig.h"
-#include "lower/expr.h"
+#include "lower/expr/expr.h"
 #include "unit.h"
 
 static void run(const struct kir_module *m, const struct sched_numbers *numbers,

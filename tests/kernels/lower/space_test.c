@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kernels/lower/rig.h"
-#include "lower/space.h"
+#include "lower/space/space.h"
 #include "unit.h"
 
 static int64_t count_of(const struct space *space)

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks.  The host's numbers of values and extents are found by hashing.  A push first checks all
+ * of the op, then appends it; what fails half way for lack of memory is cut off again. */
+#include "lower/block/block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <frit/op_table.h>
+
+#include "base/array.h"
+#include "base/fail.h"
+
+void block_init(struct block *block)
+{
+    *block = (struct block){0};
+}
+
+void block_fini(struct block *block)
+{
+    arena_fini(&block->arena);
+    free(block->ops);
+    free(block->values);
+    free(block->extents);
+    free(block->value_numbers.slots);
+    free(block->extent_numbers.slots);
+    *block = (struct block){0};
+}
+
+/* ---- the host's numbers ---- */
+
+/* The slot of a number, or the empty one where it belongs; NULL without slots. */
+static struct block_number *slot_of(const struct block_numbers *numbers, uint32_t host)
+{
+    uint32_t at = host * 2654435769u;
+
+    if (!numbers->capacity)
+        return NULL;
+    for (at ^= at >> 15;; at++) {
+        struct block_number *slot = &numbers->slots[at & (numbers->capacity - 1)];
+
+        if (!slot->own || slot->host == host)
+            return slot;
+    }
+}
+
+static uint32_t number_of(const struct block_numbers *numbers, uint32_t host)
+{
+    const struct block_number *slot = slot_of(numbers, host);
+
+    return slot && slot->own ? slot->own - 1 : BLOCK_NONE;
+}
+
+/* At most half of the slots are taken. */
+static bool add_number(struct block_numbers *numbers, uint32_t host, uint32_t own)
+{
+    if (2 * (own + 1) > numbers->capacity) {
+        uint32_t capacity = numbers->capacity ? 2 * numbers->capacity : 32;
+        struct block_numbers more = {calloc(capacity, sizeof(*more.slots)), capacity};
+
+        if (!more.slots)
+            return false;
+        for (uint32_t i = 0; i < numbers->capacity; i++)
+            if (numbers->slots[i].own)
+                *slot_of(&more, numbers->slots[i].host) = numbers->slots[i];
+        free(numbers->slots);
+        *numbers = more;
+    }
+    *slot_of(numbers, host) = (struct block_number){host, own + 1};
+    return true;
+}
+
+static void forget_numbers(struct block_numbers *numbers)
+{
+    if (numbers->capacity)
+        memset(numbers->slots, 0, numbers->capacity * sizeof(*numbers->slots));
+}
+
+void block_reset(struct block *block)
+{
+    arena_reset(&block->arena);
+    block->n_ops = block->n_values = block->n_inputs = block->n_outputs = 0;
+    block->n_scalars = block->n_bounds = block->n_extents = 0;
+    block->inputs = block->outputs = NULL;
+    forget_numbers(&block->value_numbers);
+    forget_numbers(&block->extent_numbers);
+}
+
+/* ---- copying ---- */
+
+static void *copy_in(struct arena *arena, const void *from, size_t n, size_t item)
+{
+    void *to = arena_array(arena, n + 1, item);
+
+    if (to && n)
+        memcpy(to, from, n * item);
+    return to;
+}
+
+static bool copy_op(struct arena *arena, const struct block_op *from, struct block_op *to)
+{
+    uint32_t record = frit_op_info_at(from->id)->record;
+
+    *to = *from;
+    to->in = copy_in(arena, from->in, from->n_in, sizeof(*from->in));
+    to->out = copy_in(arena, from->out, from->n_out, sizeof(*from->out));
+    to->dead = copy_in(arena, from->dead, from->n_dead, sizeof(*from->dead));
+    to->attrs = copy_in(arena, from->attrs, frit_record_info_at(record)->size, 1);
+    return to->in && to->out && to->dead && to->attrs;
+}
+
+static bool copy_numbers(const struct block_numbers *from, struct block_numbers *to)
+{
+    if (!from->capacity)
+        return true;
+    to->slots = malloc(from->capacity * sizeof(*to->slots));
+    if (!to->slots)
+        return false;
+    memcpy(to->slots, from->slots, from->capacity * sizeof(*to->slots));
+    to->capacity = from->capacity;
+    return true;
+}
+
+static bool copy_lists(const struct block *from, struct block *to)
+{
+    if (!array_grow(&to->ops, &to->ops_room, 0, from->n_ops, sizeof(*to->ops)) ||
+        !array_grow(&to->values, &to->values_room, 0, from->n_values, sizeof(*to->values)) ||
+        !array_grow(&to->extents, &to->extents_room, 0, from->n_extents, sizeof(*to->extents)) ||
+        !copy_numbers(&from->value_numbers, &to->value_numbers) ||
+        !copy_numbers(&from->extent_numbers, &to->extent_numbers))
+        return false;
+    for (uint32_t i = 0; i < from->n_ops; i++)
+        if (!copy_op(&to->arena, &from->ops[i], &to->ops[i]))
+            return false;
+    if (from->n_values)
+        memcpy(to->values, from->values, from->n_values * sizeof(*to->values));
+    if (from->n_extents)
+        memcpy(to->extents, from->extents, from->n_extents * sizeof(*to->extents));
+    to->inputs = copy_in(&to->arena, from->inputs, from->n_inputs, sizeof(*to->inputs));
+    to->outputs = copy_in(&to->arena, from->outputs, from->n_outputs, sizeof(*to->outputs));
+    return to->inputs && to->outputs;
+}
+
+frit_status block_copy(const struct block *from, struct block *to, frit_err *err)
+{
+    block_init(to);
+    if (!copy_lists(from, to)) {
+        block_fini(to);
+        return fail_memory(err, from->n_ops * sizeof(*from->ops));
+    }
+    to->n_ops = from->n_ops;
+    to->n_values = from->n_values;
+    to->n_extents = from->n_extents;
+    to->n_inputs = from->n_inputs;
+    to->n_outputs = from->n_outputs;
+    to->n_scalars = from->n_scalars;
+    to->n_bounds = from->n_bounds;
+    return FRIT_OK;
+}
+
+/* ---- what blocks know ---- */
+
+static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
+{
+    return (const frit_operand *)(const void *)((const char *)first +
+                                                (size_t)i * op->operand_stride);
+}
+
+/* Packed types stand where the row says so. */
+static bool dtype_fits(const frit_slot_info *slot, uint32_t dtype)
+{
+    bool packed = slot->letter == FRIT_LETTER_P || slot->letter == FRIT_LETTER_D;
+
+    switch (dtype) {
+#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) \
+    case id:                                                \
+        return packed || FRIT_DTYPE_##cls != FRIT_DTYPE_PACKED;
+#include <frit/dtypes.def>
+    default:
+        return false;
+    }
+}
+
+/* Whether a slot of a row may hold an operand of this kind. */
+static bool kind_fits(const frit_op_info *info, const frit_slot_info *slot, uint32_t kind)
+{
+    switch (slot->role) {
+    case FRIT_ROLE_NUM:
+        return kind == FRIT_OPERAND_SCALAR;
+    case FRIT_ROLE_OPT:
+    case FRIT_ROLE_XOUT:
+        return kind == FRIT_OPERAND_TENSOR || kind == FRIT_OPERAND_ABSENT;
+    case FRIT_ROLE_IN:
+        return kind == FRIT_OPERAND_TENSOR ||
+               (kind == FRIT_OPERAND_SCALAR && info->traits & FRIT_OP_SCALARS);
+    default:
+        return kind == FRIT_OPERAND_TENSOR;
+    }
+}
+
+/* Operands against the slots of the row: as many, but for a first slot that takes many. */
+static bool operands_fit(const frit_op_desc *op, const frit_op_info *info,
+                         const frit_slot_info *slots, const frit_operand *first, uint32_t n)
+{
+    uint32_t n_slots = 0;
+    bool many = slots[0].role == FRIT_ROLE_MANY;
+
+    while (slots[n_slots].name)
+        n_slots++;
+    if (!many && n != n_slots)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        const frit_operand *operand = operand_at(op, first, i);
+        const frit_slot_info *slot = &slots[many ? 0 : i];
+
+        if (!kind_fits(info, slot, operand->kind))
+            return false;
+        if (operand->kind != FRIT_OPERAND_ABSENT &&
+            (!dtype_fits(slot, operand->dtype) || operand->rank > FRIT_MAX_RANK))
+            return false;
+    }
+    return true;
+}
+
+static bool op_fits(const frit_op_desc *op, const frit_op_info *info)
+{
+    return info && op->rev == info->rev && !(op->flags & FRIT_MUST_UNDERSTAND) &&
+           operands_fit(op, info, info->in, op->in, op->n_in) &&
+           operands_fit(op, info, info->out, op->out, op->n_out);
+}
+
+/* ---- pushing ---- */
+
+static bool push_extent(struct block *block, uint32_t number, uint32_t *out)
+{
+    uint32_t i = number < 2 ? BLOCK_NONE : number_of(&block->extent_numbers, number);
+
+    *out = number < 2 ? number : i + 2;
+    if (number < 2 || i != BLOCK_NONE)
+        return true;
+    i = block->n_extents;
+    *out = i + 2;
+    if (!array_grow(&block->extents, &block->extents_room, i, 1, sizeof(*block->extents)) ||
+        !add_number(&block->extent_numbers, number, i))
+        return false;
+    block->extents[block->n_extents++] = number;
+    return true;
+}
+
+/* The value's number here, new or not. */
+static bool push_value(struct block *block, const frit_operand *operand, uint32_t maker,
+                       uint32_t *out)
+{
+    struct block_value *value;
+
+    *out = number_of(&block->value_numbers, operand->value);
+    if (*out != BLOCK_NONE)
+        return true;
+    if (!array_grow(&block->values, &block->values_room, block->n_values, 1,
+                    sizeof(*block->values)))
+        return false;
+    value = &block->values[block->n_values];
+    *value = (struct block_value){.dtype = operand->dtype,
+                                  .rank = operand->rank,
+                                  .maker = maker,
+                                  .dies = BLOCK_NONE,
+                                  .number = operand->value,
+                                  .input = BLOCK_NONE,
+                                  .output = BLOCK_NONE};
+    for (uint32_t d = 0; d < operand->rank; d++)
+        if (!push_extent(block, operand->extent[d], &value->extent[d]))
+            return false;
+    if (!add_number(&block->value_numbers, operand->value, block->n_values))
+        return false;
+    *out = block->n_values++;
+    return true;
+}
+
+static bool push_inputs(struct block *block, const frit_op_desc *desc, struct block_op *op)
+{
+    struct block_input *in = arena_array(&block->arena, desc->n_in, sizeof(*in));
+
+    if (!in && desc->n_in)
+        return false;
+    for (uint32_t i = 0; i < desc->n_in; i++) {
+        const frit_operand *operand = operand_at(desc, desc->in, i);
+
+        in[i] = (struct block_input){operand->kind, operand->dtype, BLOCK_NONE, BLOCK_NONE};
+        if (operand->kind == FRIT_OPERAND_SCALAR)
+            in[i].scalar = op->first_scalar + op->n_scalars++;
+        if (operand->kind != FRIT_OPERAND_TENSOR)
+            continue;
+        if (!push_value(block, operand, BLOCK_NONE, &in[i].value))
+            return false;
+    }
+    op->in = in;
+    return true;
+}
+
+static bool push_outputs(struct block *block, const frit_op_desc *desc, struct block_op *op)
+{
+    uint32_t *out = arena_array(&block->arena, desc->n_out, sizeof(*out));
+
+    if (!out && desc->n_out)
+        return false;
+    for (uint32_t i = 0; i < desc->n_out; i++) {
+        const frit_operand *operand = operand_at(desc, desc->out, i);
+
+        out[i] = BLOCK_NONE;
+        if (operand->kind == FRIT_OPERAND_TENSOR &&
+            !push_value(block, operand, block->n_ops, &out[i]))
+            return false;
+    }
+    op->out = out;
+    return true;
+}
+
+/* The op's record in the size known here: a shorter one is filled up with zeros. */
+static bool push_attrs(struct block *block, const frit_op_desc *desc,
+                       const frit_record_info *record, struct block_op *op)
+{
+    void *attrs = arena_alloc(&block->arena, record->size);
+    uint64_t given;
+
+    if (!attrs)
+        return false;
+    if (desc->attrs) {
+        memcpy(&given, desc->attrs, sizeof(given));
+        memcpy(attrs, desc->attrs, given < record->size ? given : record->size);
+    }
+    given = record->size;
+    memcpy(attrs, &given, sizeof(given));
+    op->attrs = attrs;
+    return true;
+}
+
+static void count_fields(struct block *block, const frit_op_desc *desc,
+                         const frit_record_info *record, struct block_op *op)
+{
+    uint32_t rank = desc->n_in ? operand_at(desc, desc->in, 0)->rank : 0;
+
+    for (uint32_t i = 0; i < record->n_fields; i++) {
+        const frit_field_info *field = &record->field[i];
+
+        if (field->use != FRIT_USE_LAUNCH)
+            continue;
+        if (field->type == FRIT_ATTR_REAL)
+            op->n_scalars++;
+        else
+            block->n_bounds += field->type == FRIT_ATTR_SLICES ? 3 * rank : rank;
+    }
+    op->n_scalars += desc->n_extra;
+    block->n_scalars += op->n_scalars;
+}
+
+/* Sorted, so that equal blocks are equal bytes. */
+static void insert(uint32_t *sorted, uint32_t n, uint32_t value)
+{
+    for (; n > 0 && sorted[n - 1] > value; n--)
+        sorted[n] = sorted[n - 1];
+    sorted[n] = value;
+}
+
+/* A value dies once. */
+static bool push_dead(struct block *block, const frit_op_desc *desc, struct block_op *op)
+{
+    uint32_t *dead = arena_array(&block->arena, desc->n_dead, sizeof(*dead));
+
+    if (!dead && desc->n_dead)
+        return false;
+    for (uint32_t i = 0; i < desc->n_dead; i++) {
+        uint32_t value = number_of(&block->value_numbers, desc->dead[i]);
+
+        if (value == BLOCK_NONE || block->values[value].dies != BLOCK_NONE)
+            continue;
+        block->values[value].dies = block->n_ops;
+        insert(dead, op->n_dead++, value);
+    }
+    op->dead = dead;
+    return true;
+}
+
+/* Takes back what an op brought that could not be appended. */
+static void undo(struct block *block, uint32_t n_values, uint32_t n_extents)
+{
+    block->n_values = n_values;
+    block->n_extents = n_extents;
+    forget_numbers(&block->value_numbers);
+    forget_numbers(&block->extent_numbers);
+    for (uint32_t i = 0; i < n_values; i++)
+        *slot_of(&block->value_numbers, block->values[i].number) =
+            (struct block_number){block->values[i].number, i + 1};
+    for (uint32_t i = 0; i < n_extents; i++)
+        *slot_of(&block->extent_numbers, block->extents[i]) =
+            (struct block_number){block->extents[i], i + 1};
+}
+
+static void count_uses(struct block *block, const struct block_op *op)
+{
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i].kind == FRIT_OPERAND_TENSOR)
+            block->values[op->in[i].value].n_uses++;
+}
+
+frit_status block_push(struct block *block, const frit_op_desc *desc, frit_err *err)
+{
+    const frit_op_info *info = frit_op_info_at(desc->id);
+    const frit_record_info *record;
+    uint32_t n_values = block->n_values, n_extents = block->n_extents;
+    struct block_op op = {.id = desc->id,
+                          .n_in = desc->n_in,
+                          .n_out = desc->n_out,
+                          .n_extra = desc->n_extra,
+                          .first_scalar = block->n_scalars,
+                          .first_bound = block->n_bounds};
+
+    if (!op_fits(desc, info))
+        return fail(err, FRIT_UNSUPPORTED, "kernels: op %u %s, rev %u, is not known here", desc->id,
+                    info ? info->name : "of unknown name", desc->rev);
+    record = frit_record_info_at(info->record);
+    if (!array_grow(&block->ops, &block->ops_room, block->n_ops, 1, sizeof(*block->ops)) ||
+        !push_attrs(block, desc, record, &op) || !push_inputs(block, desc, &op) ||
+        !push_outputs(block, desc, &op) || !push_dead(block, desc, &op)) {
+        undo(block, n_values, n_extents);
+        return fail_memory(err, sizeof(op));
+    }
+    count_uses(block, &op);
+    count_fields(block, desc, record, &op);
+    block->ops[block->n_ops++] = op;
+    return FRIT_OK;
+}
+
+/* ---- closing ---- */
+
+/* Number of values that the first ops have. */
+static uint32_t values_of(const struct block *block, uint32_t n_ops)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < n_ops; i++) {
+        const struct block_op *op = &block->ops[i];
+
+        for (uint32_t k = 0; k < op->n_in; k++)
+            if (op->in[k].kind == FRIT_OPERAND_TENSOR && op->in[k].value >= n)
+                n = op->in[k].value + 1;
+        for (uint32_t k = 0; k < op->n_out; k++)
+            if (op->out[k] != BLOCK_NONE && op->out[k] >= n)
+                n = op->out[k] + 1;
+    }
+    return n;
+}
+
+bool block_is_output(const struct block *block, uint32_t value, uint32_t n_ops)
+{
+    const struct block_value *v = &block->values[value];
+
+    return v->maker != BLOCK_NONE && v->maker < n_ops &&
+           (v->dies == BLOCK_NONE || v->dies >= n_ops);
+}
+
+static void cut_values(struct block *block)
+{
+    uint32_t n_extents = 0;
+
+    block->n_values = values_of(block, block->n_ops);
+    for (uint32_t i = 0; i < block->n_values; i++) {
+        struct block_value *value = &block->values[i];
+
+        value->n_uses = 0;
+        if (value->dies != BLOCK_NONE && value->dies >= block->n_ops)
+            value->dies = BLOCK_NONE;
+        for (uint32_t d = 0; d < value->rank; d++)
+            if (value->extent[d] >= n_extents + 2)
+                n_extents = value->extent[d] - 1;
+    }
+    block->n_extents = n_extents;
+    for (uint32_t i = 0; i < block->n_ops; i++)
+        count_uses(block, &block->ops[i]);
+}
+
+static void cut(struct block *block, uint32_t n_ops)
+{
+    if (n_ops < block->n_ops) {
+        block->n_scalars = block->ops[n_ops].first_scalar;
+        block->n_bounds = block->ops[n_ops].first_bound;
+        block->n_ops = n_ops;
+    }
+    cut_values(block);
+}
+
+frit_status block_close(struct block *block, uint32_t n_ops, frit_err *err)
+{
+    uint32_t *lists = arena_array(&block->arena, 2 * ((size_t)block->n_values + 1), sizeof(*lists));
+
+    if (!lists)
+        return fail_memory(err, block->n_values * sizeof(*lists));
+    cut(block, n_ops);
+    block->inputs = lists;
+    block->outputs = lists + block->n_values;
+    block->n_inputs = block->n_outputs = 0;
+    for (uint32_t i = 0; i < block->n_values; i++) {
+        struct block_value *value = &block->values[i];
+
+        value->input = value->output = BLOCK_NONE;
+        if (value->maker == BLOCK_NONE) {
+            value->input = block->n_inputs;
+            block->inputs[block->n_inputs++] = i;
+        } else if (value->dies == BLOCK_NONE) {
+            value->output = block->n_outputs;
+            block->outputs[block->n_outputs++] = i;
+        }
+    }
+    return FRIT_OK;
+}
+
+/* ---- numbers of one launch ---- */
+
+static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
+{
+    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
+                                                (size_t)i * sig->arg_stride);
+}
+
+static frit_status extents_of(const struct block_value *value, const frit_arg_sig *arg,
+                              int64_t *extents, frit_err *err)
+{
+    if (arg->dtype != value->dtype || arg->rank != value->rank)
+        return fail(err, FRIT_INVALID,
+                    "kernels: an argument of type %u and rank %u for one of %u "
+                    "and %u",
+                    arg->dtype, arg->rank, value->dtype, value->rank);
+    for (uint32_t d = 0; d < arg->rank; d++) {
+        int64_t *extent = &extents[value->extent[d]];
+
+        if (arg->dims[d] < 0 || (*extent >= 0 && *extent != arg->dims[d]))
+            return fail(err, FRIT_INVALID, "kernels: an argument whose dim %u is not its block's",
+                        d);
+        *extent = arg->dims[d];
+    }
+    return FRIT_OK;
+}
+
+frit_status block_extents(const struct block *block, const frit_signature *sig, int64_t *extents,
+                          frit_err *err)
+{
+    if (sig->n_in != block->n_inputs || sig->n_out != block->n_outputs)
+        return fail(err, FRIT_INVALID, "kernels: %u inputs and %u outputs for a block of %u and %u",
+                    sig->n_in, sig->n_out, block->n_inputs, block->n_outputs);
+    extents[0] = 0;
+    extents[1] = 1;
+    for (uint32_t i = 0; i < block->n_extents; i++)
+        extents[i + 2] = -1;
+    for (uint32_t i = 0; i < block->n_inputs; i++)
+        TRY(extents_of(&block->values[block->inputs[i]], sig_arg(sig, i), extents, err));
+    for (uint32_t i = 0; i < block->n_outputs; i++)
+        TRY(extents_of(&block->values[block->outputs[i]], sig_arg(sig, sig->n_in + i), extents,
+                       err));
+    for (uint32_t i = 0; i < block->n_extents; i++)
+        if (extents[i + 2] < 0)
+            return fail(err, FRIT_UNSUPPORTED, "kernels: no argument has extent %u of the block",
+                        i);
+    return FRIT_OK;
+}

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Emitting: nodes, and the offsets they load and store at.
+ *
+ * Everything that was emitted is remembered in slots: one per node, per offset, per dim, per
+ * parameter.  Writes to slots are logged with what was there, so that a release takes back what is
+ * behind a mark.  Equal offsets are one site.  In an offset a factor of 1 or -1 shows in the
+ * module, any other is a parameter; the sum begins with the outer dims, so that what is uniform in
+ * a group comes first. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "lower/expr/expr_emit.h"
+#include "lower/rows/packed.h"
+#include "lower/rows/rows.h"
+
+/* ---- slots ---- */
+
+static void put(struct expr *e, uint32_t *slot, uint32_t value)
+{
+    struct expr_emitter *emit = e->emit;
+
+    if (!array_grow(&emit->log, &emit->log_room, emit->n_log, 1, sizeof(*emit->log))) {
+        e->s->module->failed = true;
+        return;
+    }
+    emit->log[emit->n_log++] = (struct change){slot, *slot};
+    *slot = value;
+}
+
+uint32_t expr_mark(const struct expr *e)
+{
+    return e->emit->n_log;
+}
+
+void expr_release(struct expr *e, uint32_t mark)
+{
+    struct expr_emitter *emit = e->emit;
+
+    while (emit->n_log > mark) {
+        emit->n_log--;
+        *emit->log[emit->n_log].slot = emit->log[emit->n_log].was;
+    }
+}
+
+void expr_set(struct expr *e, uint32_t dim, uint32_t value)
+{
+    put(e, &e->emit->dim[dim], value);
+}
+
+void expr_set_number(struct expr *e, uint32_t value)
+{
+    struct space_expr number = {0};
+    int64_t stride = 1;
+
+    for (uint32_t d = e->space.n_dims; d-- > 0;) {
+        number.k[d] = stride;
+        stride *= e->space.extent[d];
+    }
+    for (uint32_t i = 0; i < e->emit->n_sites; i++)
+        if (space_equal(&e->emit->sites[i].at, &number))
+            put(e, &e->emit->sites[i].value, value);
+}
+
+void expr_mask(struct expr *e, uint32_t mask)
+{
+    put(e, &e->emit->mask, mask);
+}
+
+void expr_bind(struct expr *e, uint32_t node, uint32_t value)
+{
+    put(e, &e->emit->value[node], value);
+}
+
+uint32_t expr_known(const struct expr *e, uint32_t node)
+{
+    return e->emit->value[node];
+}
+
+/* ---- parameters ---- */
+
+enum kir_type expr_type(const struct expr *e, uint32_t node)
+{
+    return kir_type_of(packed_stored(e->s->block->values[e->nodes[node].value].dtype));
+}
+
+/* A number of elements, as a multiple of up to `even` of them where it is one: that an access is
+ * aligned is to be seen in the module. */
+static uint32_t distance(struct expr *e, int64_t number)
+{
+    enum kir_type type = kir_index_type(e->s->module);
+    int64_t even = e->emit->even;
+
+    while (number % even)
+        even /= 2;
+    if (even == 1)
+        return sched_index(e->s, number);
+    return kir_binary(e->s->module, KIR_mul, sched_index(e->s, number / even),
+                      kir_const_i(e->s->module, type, even));
+}
+
+static void phase_site(struct expr *e, struct site *site)
+{
+    site->value = site->partial = site->c = KIR_NONE;
+    site->done = 0;
+    if (site->at.c)
+        site->c = distance(e, site->at.c);
+    for (uint32_t v = 0; v < SPACE_VARS; v++) {
+        int64_t k = site->at.k[v];
+
+        site->k[v] = k < -1 || k > 1 ? distance(e, k) : KIR_NONE;
+    }
+}
+
+static void phase_atom(struct expr *e, struct atom *atom, const struct space_atom *of)
+{
+    int64_t last = of->by - 1, low, high;
+
+    atom->value = KIR_NONE;
+    switch ((enum space_kind)of->kind) {
+    case SPACE_QUOTIENT:
+        atom->by = sched_divisor(e->s, of->by);
+        break;
+    case SPACE_FOUND:
+        atom->last = sched_word(e->s, expr_type(e, atom->node), (uint64_t)last);
+        break;
+    case SPACE_NUMBER:
+        atom->value = sched_bound(e->s, of->name, of->of.c, of->of.c + last, -of->of.c);
+        break;
+    case SPACE_STEPS:
+        atom->first = sched_bound(e->s, of->name, 0, last, 0);
+        atom->second = sched_bound(e->s, of->other, -last, last, 0);
+        break;
+    case SPACE_RATIO:
+    case SPACE_REST: /* a divisor beyond the range changes nothing further on */
+        space_range(&e->space, &of->of, &low, &high);
+        high = (high > -low ? high : -low) + 1;
+        atom->first = sched_bound(e->s, of->name, -high, high, of->by);
+        break;
+    }
+}
+
+/* The type that a scalar operand comes in. */
+static uint32_t scalar_dtype(const struct expr *e, const struct block_op *op, uint32_t i)
+{
+    uint32_t dtype = op->in[i].dtype;
+    bool wide = lower_row_of(op->id)->scalars == LOWER_WIDE && e->s->target->f64;
+
+    return wide && lower_is_float(dtype) ? FRIT_F64 : dtype;
+}
+
+static uint32_t truth(struct expr *e, uint32_t word)
+{
+    return kir_binary(e->s->module, KIR_ne, word, kir_const_i(e->s->module, KIR_I32, 0));
+}
+
+static void phase_scalars(struct expr *e, const struct block_op *op)
+{
+    struct expr_emitter *emit = e->emit;
+
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const struct block_input *in = &op->in[i];
+        bool is_bool = in->dtype == FRIT_BOOL;
+
+        if (in->kind != FRIT_OPERAND_SCALAR || emit->scalar[in->scalar] != KIR_NONE)
+            continue;
+        emit->scalar[in->scalar] =
+            sched_scalar(e->s, in->scalar, is_bool ? KIR_I32 : kir_type_of(scalar_dtype(e, op, i)));
+        if (is_bool)
+            emit->scalar[in->scalar] = truth(e, emit->scalar[in->scalar]);
+    }
+    for (uint32_t i = op->n_scalars - op->n_extra; i < op->n_scalars; i++)
+        if (emit->scalar[op->first_scalar + i] == KIR_NONE)
+            emit->scalar[op->first_scalar + i] = sched_scalar(e->s, op->first_scalar + i, KIR_I64);
+}
+
+/* What a GUARD is where it has no element, made of a scalar once. */
+static uint32_t phase_fill(struct expr *e, const struct expr_node *node)
+{
+    uint32_t dtype = e->s->block->values[node->value].dtype, from = dtype, word;
+    struct kir_module *m = e->s->module;
+
+    if (node->fill.scalar == BLOCK_NONE)
+        return lower_const(m, dtype, node->fill.number);
+    if (dtype == FRIT_BOOL)
+        return truth(e, sched_scalar(e->s, node->fill.scalar, KIR_I32));
+    if (lower_is_float(dtype))
+        from = e->s->target->f64 ? FRIT_F64 : FRIT_F32;
+    word = sched_scalar(e->s, node->fill.scalar, kir_type_of(from));
+    return from == dtype ? lower_fit(m, dtype, word) : lower_convert(m, from, dtype, word);
+}
+
+static void phase_guards(struct expr *e)
+{
+    struct expr_emitter *emit = e->emit;
+
+    for (uint32_t i = 0; i < emit->n_checks; i++) {
+        emit->checks[i].value = KIR_NONE;
+        emit->checks[i].param = sched_index(e->s, emit->checks[i].end);
+    }
+    for (uint32_t i = 0; i < e->n_nodes; i++)
+        if (e->nodes[i].kind == EXPR_GUARD && e->nodes[i].in[1] == BLOCK_NONE)
+            emit->fill[i] = phase_fill(e, &e->nodes[i]);
+}
+
+void expr_phase(struct expr *e)
+{
+    const struct block *block = e->s->block;
+    struct expr_emitter *emit = e->emit;
+
+    emit->n_log = 0;
+    emit->mask = KIR_NONE;
+    memset(emit->dim, 0xff, sizeof(emit->dim));
+    memset(emit->value, 0xff, e->n_nodes * sizeof(*emit->value));
+    memset(emit->scalar, 0xff, block->n_scalars * sizeof(*emit->scalar));
+    for (uint32_t i = 0; i < emit->n_sites; i++)
+        phase_site(e, &emit->sites[i]);
+    for (uint32_t i = 0; i < e->space.n_atoms; i++)
+        phase_atom(e, &emit->atom[i], &e->space.atom[i]);
+    for (uint32_t i = 0; i < e->n_nodes; i++)
+        for (uint32_t k = 0; e->nodes[i].kind == EXPR_JOIN && k + 1 < e->nodes[i].n_in; k++)
+            emit->end[i][k] = sched_index(e->s, e->nodes[i].end[k]);
+    for (uint32_t i = 0; i < e->n_nodes; i++)
+        if (e->nodes[i].kind == EXPR_OP)
+            phase_scalars(e, &block->ops[block->values[e->nodes[i].value].maker]);
+    phase_guards(e);
+}
+
+/* ---- places ---- */
+
+/* The value of a variable; KIR_NONE while a dim it needs is not set. */
+static uint32_t var_value(struct expr *e, uint32_t var);
+
+/* sum + k * value, where the sum may be KIR_NONE for nothing. */
+static uint32_t add_term(struct expr *e, uint32_t sum, int64_t k, uint32_t param, uint32_t value)
+{
+    if (k == -1)
+        return sum == KIR_NONE ? kir_binary(e->s->module, KIR_neg, value, KIR_NONE)
+                               : kir_binary(e->s->module, KIR_sub, sum, value);
+    if (k != 1)
+        value = kir_binary(e->s->module, KIR_mul, value, param);
+    return sum == KIR_NONE ? value : kir_binary(e->s->module, KIR_add, sum, value);
+}
+
+/* Adds to the partial sum all terms that are at hand. */
+static void advance(struct expr *e, struct site *site)
+{
+    uint32_t sum = site->partial, done = site->done;
+    bool all = true;
+
+    if (site->value != KIR_NONE)
+        return;
+    if (sum == KIR_NONE)
+        sum = site->c;
+    for (uint32_t v = 0; v < SPACE_VARS; v++) {
+        uint32_t value;
+
+        if (!site->at.k[v] || done >> v & 1)
+            continue;
+        value = var_value(e, v);
+        if (value == KIR_NONE) {
+            all = false;
+            continue;
+        }
+        sum = add_term(e, sum, site->at.k[v], site->k[v], value);
+        done |= 1u << v;
+    }
+    if (done != site->done) {
+        put(e, &site->partial, sum);
+        put(e, &site->done, done);
+    }
+    if (all) {
+        enum kir_type type = kir_index_type(e->s->module);
+
+        put(e, &site->value, sum == KIR_NONE ? kir_const_i(e->s->module, type, 0) : sum);
+    }
+}
+
+static uint32_t site_value(struct expr *e, uint32_t number)
+{
+    struct site *site = &e->emit->sites[number];
+
+    advance(e, site);
+    return site->value;
+}
+
+/* Whether check number `number` holds; KIR_NONE while a dim it needs is not set. */
+static uint32_t check_value(struct expr *e, uint32_t number)
+{
+    struct check *check = &e->emit->checks[number];
+    uint32_t at = check->value == KIR_NONE ? site_value(e, check->site) : KIR_NONE;
+
+    if (at != KIR_NONE)
+        put(e, &check->value, kir_binary(e->s->module, KIR_ult, at, check->param));
+    return check->value;
+}
+
+/* Whether all that a node is made of is at hand or can be emitted. */
+static bool is_ready(struct expr *e, uint32_t node)
+{
+    const struct expr_node *n = &e->nodes[node];
+
+    if (e->emit->value[node] != KIR_NONE)
+        return true;
+    if ((n->kind == EXPR_LOAD || n->indexed) && site_value(e, e->emit->node_site[node]) == KIR_NONE)
+        return false;
+    for (uint32_t i = 0; i < n->n_within; i++)
+        if (check_value(e, e->emit->node_check[e->emit->first_check[node] + i]) == KIR_NONE)
+            return false;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] != BLOCK_NONE && !is_ready(e, n->in[i]))
+            return false;
+    return n->kind != EXPR_BOUND;
+}
+
+/* An index that was found, brought between 0 and the last one, as wide as offsets are. */
+static uint32_t found_value(struct expr *e, const struct atom *atom)
+{
+    enum kir_type type = expr_type(e, atom->node), wanted = kir_index_type(e->s->module);
+    uint32_t value = expr_value(e, atom->node);
+
+    value = kir_binary(e->s->module, KIR_smax, value, kir_const_i(e->s->module, type, 0));
+    value = kir_binary(e->s->module, KIR_smin, value, atom->last);
+    if (type == wanted)
+        return value;
+    return kir_binary(e->s->module, wanted == KIR_I64 ? KIR_i64 : KIR_i32, value, KIR_NONE);
+}
+
+static uint32_t atom_of(struct expr *e, const struct atom *atom, uint32_t kind, uint32_t of)
+{
+    switch ((enum space_kind)kind) {
+    case SPACE_STEPS:
+        return kir_binary(e->s->module, KIR_add, atom->first,
+                          kir_binary(e->s->module, KIR_mul, of, atom->second));
+    case SPACE_RATIO:
+        return kir_binary(e->s->module, KIR_sdiv, of, atom->first);
+    case SPACE_REST:
+        return kir_binary(e->s->module, KIR_srem, of, atom->first);
+    default:
+        return sched_divide(e->s, &atom->by, of);
+    }
+}
+
+static uint32_t var_value(struct expr *e, uint32_t var)
+{
+    struct atom *atom;
+    uint32_t kind, of;
+
+    if (var < SPACE_DIMS)
+        return e->emit->dim[var];
+    atom = &e->emit->atom[var - SPACE_DIMS];
+    kind = e->space.atom[var - SPACE_DIMS].kind;
+    if (atom->value != KIR_NONE)
+        return atom->value;
+    if (kind == SPACE_FOUND) {
+        if (!e->emit->hoisting && is_ready(e, atom->node))
+            put(e, &atom->value, found_value(e, atom));
+        return atom->value;
+    }
+    of = site_value(e, atom->site);
+    if (of != KIR_NONE)
+        put(e, &atom->value, atom_of(e, atom, kind, of));
+    return atom->value;
+}
+
+void expr_hoist(struct expr *e)
+{
+    e->emit->hoisting = true;
+    for (uint32_t i = 0; i < e->emit->n_sites; i++)
+        advance(e, &e->emit->sites[i]);
+    for (uint32_t i = 0; i < e->emit->n_checks; i++)
+        check_value(e, i);
+    e->emit->hoisting = false;
+}
+
+/* ---- nodes ---- */
+
+static uint32_t zero_of(struct kir_module *m, enum kir_type type)
+{
+    if (type == KIR_B)
+        return kir_const_b(m, false);
+    return type == KIR_F32 || type == KIR_F64 ? kir_const_f(m, type, 0) : kir_const_i(m, type, 0);
+}
+
+static uint32_t emit_load(struct expr *e, uint32_t node)
+{
+    const struct block_value *value = &e->s->block->values[e->nodes[node].value];
+    enum kir_type type = expr_type(e, node);
+    uint32_t at = site_value(e, e->emit->node_site[node]), mask = e->emit->mask;
+
+    if (mask == KIR_NONE)
+        return kir_emit_as(e->s->module, KIR_load, type, value->input, at, KIR_NONE, KIR_NONE);
+    return kir_emit_as(e->s->module, KIR_load_if, type, value->input, at, mask,
+                       zero_of(e->s->module, type));
+}
+
+static uint32_t emit_op(struct expr *e, uint32_t number)
+{
+    const struct expr_node *node = &e->nodes[number];
+    const struct block_value *value = &e->s->block->values[node->value];
+    const struct block_op *op = &e->s->block->ops[value->maker];
+    const struct lower_row *row = lower_row_of(op->id);
+    struct lower l = {.m = e->s->module,
+                      .target = e->s->target,
+                      .dtype = value->dtype,
+                      .n = node->n_in,
+                      .at = KIR_NONE,
+                      .attrs = op->attrs};
+    uint32_t result;
+
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        const struct block_input *in = &op->in[i % op->n_in];
+
+        l.in_dtype[i] = in->kind == FRIT_OPERAND_TENSOR ? e->s->block->values[in->value].dtype
+                                                        : scalar_dtype(e, op, i);
+        l.in[i] =
+            node->in[i] != BLOCK_NONE ? expr_value(e, node->in[i]) : e->emit->scalar[in->scalar];
+    }
+    if (op->n_extra == 2) {
+        l.seed = e->emit->scalar[op->first_scalar + op->n_scalars - 2];
+        l.counter = e->emit->scalar[op->first_scalar + op->n_scalars - 1];
+    }
+    if (node->indexed)
+        l.at = site_value(e, e->emit->node_site[number]);
+    result = row->fn(&l);
+    if (row->result == LOWER_EXACT || (row->result == LOWER_WRAPS && lower_is_float(l.dtype)))
+        return result;
+    return lower_fit(l.m, l.dtype, result);
+}
+
+/* a and b, where KIR_NONE is true. */
+static uint32_t both(struct expr *e, uint32_t a, uint32_t b)
+{
+    return a == KIR_NONE ? b : b == KIR_NONE ? a : kir_binary(e->s->module, KIR_and, a, b);
+}
+
+/* An operand with loads only where `mask` holds too: what is emitted for it is forgotten. */
+static uint32_t masked_value(struct expr *e, uint32_t node, uint32_t mask)
+{
+    uint32_t mark = expr_mark(e), value;
+
+    expr_mask(e, both(e, e->emit->mask, mask));
+    value = expr_value(e, node);
+    expr_release(e, mark);
+    return value;
+}
+
+/* Each operand is computed with loads in its own part alone; then the part that has the element is
+ * chosen, from the last one on. */
+static uint32_t emit_join(struct expr *e, uint32_t number)
+{
+    const struct expr_node *node = &e->nodes[number];
+    uint32_t at = site_value(e, e->emit->node_site[number]), rest = KIR_NONE, result = KIR_NONE;
+    uint32_t values[FRIT_OP_MAX_IN], below[FRIT_OP_MAX_IN];
+
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        below[i] = i + 1 < node->n_in
+                       ? kir_binary(e->s->module, KIR_lt, at, e->emit->end[number][i])
+                       : KIR_NONE;
+        values[i] = node->in[i] == BLOCK_NONE
+                        ? KIR_NONE
+                        : masked_value(e, node->in[i], both(e, rest, below[i]));
+        if (below[i] != KIR_NONE)
+            rest = both(e, rest, kir_binary(e->s->module, KIR_not, below[i], KIR_NONE));
+    }
+    for (uint32_t i = node->n_in; i-- > 0;)
+        if (values[i] != KIR_NONE)
+            result = result == KIR_NONE ? values[i]
+                                        : kir_select(e->s->module, below[i], values[i], result);
+    return result;
+}
+
+uint32_t expr_inside(struct expr *e, uint32_t node)
+{
+    const uint32_t *checks = e->emit->node_check + e->emit->first_check[node];
+    uint32_t inside = KIR_NONE;
+
+    for (uint32_t i = 0; i < e->nodes[node].n_within; i++)
+        inside = both(e, inside, check_value(e, checks[i]));
+    return inside;
+}
+
+/* The operand where all checks hold, else the other or the fill. */
+static uint32_t emit_guard(struct expr *e, uint32_t number)
+{
+    const struct expr_node *node = &e->nodes[number];
+    uint32_t inside, rest = e->emit->fill[number], value;
+
+    if (node->in[0] == BLOCK_NONE)
+        return rest;
+    inside = expr_inside(e, number);
+    value = masked_value(e, node->in[0], inside);
+    if (node->in[1] != BLOCK_NONE)
+        rest = masked_value(e, node->in[1], kir_binary(e->s->module, KIR_not, inside, KIR_NONE));
+    return kir_select(e->s->module, inside, value, rest);
+}
+
+uint32_t expr_value(struct expr *e, uint32_t node)
+{
+    uint32_t *slot = &e->emit->value[node];
+
+    assert(*slot != KIR_NONE || e->nodes[node].kind != EXPR_BOUND || e->s->module->failed);
+    if (*slot == KIR_NONE && !e->s->module->failed)
+        put(e, slot,
+            e->nodes[node].kind == EXPR_LOAD    ? emit_load(e, node)
+            : e->nodes[node].kind == EXPR_JOIN  ? emit_join(e, node)
+            : e->nodes[node].kind == EXPR_GUARD ? emit_guard(e, node)
+                                                : emit_op(e, node));
+    return *slot;
+}
+
+uint32_t expr_place_value(struct expr *e, uint32_t place)
+{
+    return site_value(e, e->emit->place_site[place]);
+}
+
+static void store_value(struct expr *e, uint32_t number, uint32_t value)
+{
+    uint32_t at = site_value(e, e->emit->store_site[number]), mask = e->emit->mask;
+    uint32_t arg = e->s->block->n_inputs + e->stores[number].output;
+
+    kir_emit_imm(e->s->module, mask == KIR_NONE ? KIR_store : KIR_store_if, arg, at, value, mask);
+}
+
+void expr_emit_store(struct expr *e, uint32_t number)
+{
+    store_value(e, number, expr_value(e, e->stores[number].node));
+}
+
+/* ---- joins that are stored ---- */
+
+const struct space_expr *expr_joined(const struct expr *e, uint32_t store, uint32_t *n_pieces)
+{
+    const struct expr_node *node = &e->nodes[e->stores[store].node];
+
+    *n_pieces = node->n_in;
+    return node->kind == EXPR_JOIN ? &node->at : NULL;
+}
+
+uint32_t expr_joined_at(struct expr *e, uint32_t store)
+{
+    return site_value(e, e->emit->node_site[e->stores[store].node]);
+}
+
+uint32_t expr_piece_has(struct expr *e, uint32_t store, uint32_t piece, uint32_t first,
+                        uint32_t last)
+{
+    uint32_t number = e->stores[store].node, has = KIR_NONE;
+    const struct expr_node *node = &e->nodes[number];
+
+    if (node->in[piece] == BLOCK_NONE)
+        return KIR_NONE;
+    if (piece > 0)
+        has = kir_binary(e->s->module, KIR_le, e->emit->end[number][piece - 1], first);
+    if (piece + 1 < node->n_in)
+        has = both(e, has, kir_binary(e->s->module, KIR_lt, last, e->emit->end[number][piece]));
+    return has;
+}
+
+void expr_emit_piece(struct expr *e, uint32_t store, uint32_t piece)
+{
+    store_value(e, store, expr_value(e, e->nodes[e->stores[store].node].in[piece]));
+}

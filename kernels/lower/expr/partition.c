@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lower/expr/partition.h"
+
+enum {
+    LEAST_LINE = 64, /* innermost extent that is cut by itself */
+    WASTE = 8,       /* a group size is taken if at most 1 / WASTE of the lanes idle */
+    SMALL = 8        /* times as many lanes has a group of a large space as one of a small one */
+};
+
+/* Of a line the largest group of which few lanes idle; else one that holds all, if there is one. */
+static uint32_t choose_lanes(uint32_t most, int64_t n, bool line)
+{
+    uint32_t lanes = most;
+
+    while (lanes > LEAST_LINE && line && (n + lanes - 1) / lanes * lanes - n > n / WASTE)
+        lanes /= 2;
+    return sched_lanes(lanes, n);
+}
+
+/* Two sizes, so that spaces have few kinds of groups. */
+static uint32_t shared_lanes(uint32_t most, int64_t n)
+{
+    return n <= most / 2 && most / SMALL >= SCHED_LEAST ? most / SMALL : most;
+}
+
+void partition_init(struct partition *partition, const struct expr *e,
+                    const struct delinearizer *points, uint32_t most)
+{
+    int64_t inner = points->n > 1 ? e->space.extent[points->dim[points->n - 1]] : 0, lines = 1;
+
+    *partition = (struct partition){.points = *points, .inner = BLOCK_NONE, .n = points->count};
+    if (inner >= LEAST_LINE) {
+        lines = points->count / inner;
+        partition->inner = partition->points.dim[--partition->points.n];
+        partition->n = inner;
+    }
+    partition->shared = e->s->shared;
+    partition->lanes = partition->shared && partition->inner == BLOCK_NONE
+                           ? shared_lanes(most, partition->n)
+                           : choose_lanes(most, partition->n, partition->inner != BLOCK_NONE);
+    partition->blocks = (partition->n + partition->lanes - 1) / partition->lanes;
+    partition->groups = lines * partition->blocks;
+}
+
+static bool divides(const struct partition *partition)
+{
+    return partition->inner != BLOCK_NONE && partition->blocks > 1;
+}
+
+void partition_phase(struct partition *partition, struct expr *e)
+{
+    delinearize_phase(&partition->points, e);
+    partition->end = partition->n % partition->lanes ? sched_index(e->s, partition->n) : KIR_NONE;
+    if (!divides(partition))
+        return;
+    partition->n_blocks = sched_index(e->s, partition->blocks);
+    partition->by_blocks = sched_divisor(e->s, partition->blocks);
+}
+
+struct span partition_span(const struct partition *partition, const struct expr *e, uint32_t group,
+                           uint32_t lane)
+{
+    struct kir_module *m = e->s->module;
+    struct span span = {.line = KIR_NONE, .first = KIR_NONE, .element = lane};
+
+    if (partition->inner != BLOCK_NONE)
+        span.line = group;
+    if (divides(partition)) {
+        span.line = sched_divide(e->s, &partition->by_blocks, group);
+        group = kir_binary(e->s->module, KIR_sub, group,
+                           kir_binary(e->s->module, KIR_mul, span.line, partition->n_blocks));
+    }
+    if (partition->blocks > 1 || (partition->shared && partition->inner == BLOCK_NONE)) {
+        span.first = kir_binary(e->s->module, KIR_mul, group, kir_index(m, partition->lanes));
+        span.element = kir_binary(e->s->module, KIR_add, span.first, lane);
+    }
+    return span;
+}
+
+uint32_t partition_mask(const struct partition *partition, const struct expr *e,
+                        const struct span *span)
+{
+    return partition->end == KIR_NONE
+               ? KIR_NONE
+               : kir_binary(e->s->module, KIR_lt, span->element, partition->end);
+}
+
+uint32_t partition_number(const struct partition *partition, const struct expr *e,
+                          const struct span *span)
+{
+    uint32_t n;
+
+    if (span->line == KIR_NONE)
+        return span->element;
+    n = partition->end == KIR_NONE ? sched_index(e->s, partition->n) : partition->end;
+    return kir_binary(e->s->module, KIR_add, kir_binary(e->s->module, KIR_mul, span->line, n),
+                      span->element);
+}
+
+void partition_set_common(const struct partition *partition, struct expr *e,
+                          const struct span *span)
+{
+    if (span->line != KIR_NONE)
+        delinearize_set(&partition->points, e, span->line);
+}
+
+void partition_set_own(const struct partition *partition, struct expr *e, const struct span *span)
+{
+    if (span->line != KIR_NONE)
+        expr_set(e, partition->inner, span->element);
+    else
+        delinearize_set(&partition->points, e, span->element);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* copy and cast.
+ *
+ * A conversion rounds once.  Where it goes to 16 bits by way of F32, the first step must not round
+ * to nearest: it rounds to odd (what does not fit leaves the last bit set), and two more bits than
+ * the result has are enough for the second step to be right (Boldo and Melquiond, IEEE Trans. Comp.
+ * 2008). */
+#include "lower/rows/rows.h"
+
+static bool is_half(uint32_t dtype)
+{
+    return dtype == FRIT_F16 || dtype == FRIT_BF16;
+}
+
+/* ---- to floats ---- */
+
+/* F64 to F32, to odd: the nearest one, if it is beyond the value the one before, and the last bit
+ * set. */
+static uint32_t narrow_odd(struct kir_module *m, uint32_t x)
+{
+    uint32_t near = kir_unary(m, KIR_f32, x), back = kir_unary(m, KIR_f64, near), one, bits, beyond;
+
+    one = kir_const_i(m, KIR_I32, 1);
+    bits = kir_emit_as(m, KIR_bits, KIR_I32, 0, near, KIR_NONE, KIR_NONE);
+    beyond = kir_binary(m, KIR_lt, kir_unary(m, KIR_abs, x), kir_unary(m, KIR_abs, back));
+    bits = kir_binary(m, KIR_sub, bits, kir_unary(m, KIR_i32, beyond));
+    bits = kir_binary(m, KIR_or, bits, one);
+    bits = kir_emit_as(m, KIR_bits, KIR_F32, 0, bits, KIR_NONE, KIR_NONE);
+    beyond = kir_binary(m, KIR_lt, back, x);
+    beyond = kir_binary(m, KIR_or, beyond, kir_binary(m, KIR_lt, x, back));
+    return kir_select(m, beyond, bits, near);
+}
+
+static uint32_t float_to_float(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
+{
+    if (from == FRIT_F64 && to != FRIT_F64)
+        x = is_half(to) ? narrow_odd(m, x) : kir_unary(m, KIR_f32, x);
+    else if (from != FRIT_F64 && to == FRIT_F64)
+        return kir_unary(m, KIR_f64, x);
+    return from == to || (from == FRIT_F16 && to == FRIT_F32) ? x : lower_fit(m, to, x);
+}
+
+/* Steps of magnitude_odd: from 2^least on a magnitude loses `shift` bits, so that 24 at most are
+ * left and never fewer than the 10 that bf16 needs (f16 is infinite there). */
+static const struct step {
+    uint32_t type, least, shift;
+} steps[] = {{KIR_I32, 24, 8}, {KIR_I64, 24, 14}, {KIR_I64, 38, 28}, {KIR_I64, 52, 40}};
+
+/* An unsigned magnitude as F32, to odd. */
+static uint32_t magnitude_odd(struct kir_module *m, uint32_t magnitude)
+{
+    enum kir_type type = kir_type_at(m, magnitude);
+    uint32_t zero = kir_const_i(m, type, 0), shift = zero, scale = kir_const_f(m, KIR_F32, 1);
+    uint32_t lost = zero, kept, some;
+
+    for (uint32_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        const struct step *s = &steps[i];
+        uint32_t large;
+
+        if (s->type != type)
+            continue;
+        large = kir_binary(m, KIR_ule, kir_const_i(m, type, (int64_t)1 << s->least), magnitude);
+        shift = kir_select(m, large, kir_const_i(m, type, s->shift), shift);
+        lost = kir_select(m, large, kir_const_i(m, type, ((int64_t)1 << s->shift) - 1), lost);
+        scale =
+            kir_select(m, large, kir_const_f(m, KIR_F32, (double)((int64_t)1 << s->shift)), scale);
+    }
+    some = kir_binary(m, KIR_ne, kir_binary(m, KIR_and, magnitude, lost), zero);
+    kept = kir_binary(m, KIR_shr, magnitude, shift);
+    kept = kir_binary(m, KIR_or, kept, kir_unary(m, type == KIR_I32 ? KIR_i32 : KIR_i64, some));
+    return kir_binary(m, KIR_mul, kir_unary(m, KIR_f32, kept), scale);
+}
+
+static uint32_t int_to_half(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
+{
+    uint32_t negative, real;
+
+    if (lower_bits(from) < 32)
+        return lower_fit(m, to, kir_unary(m, KIR_f32, x));
+    if (lower_is_unsigned(from))
+        return lower_fit(m, to, magnitude_odd(m, x));
+    negative = kir_binary(m, KIR_lt, x, lower_const(m, from, 0));
+    real = magnitude_odd(m, kir_unary(m, KIR_abs, x));
+    real = kir_select(m, negative, kir_unary(m, KIR_neg, real), real);
+    return lower_fit(m, to, real);
+}
+
+static uint32_t int_to_float(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
+{
+    bool is_unsigned = lower_is_unsigned(from);
+
+    if (from == FRIT_BOOL)
+        return kir_unary(m, to == FRIT_F64 ? KIR_f64 : KIR_f32, x);
+    if (is_half(to))
+        return int_to_half(m, from, to, x);
+    if (to == FRIT_F64)
+        return kir_unary(m, is_unsigned ? KIR_uf64 : KIR_f64, x);
+    return kir_unary(m, is_unsigned ? KIR_uf32 : KIR_f32, x);
+}
+
+/* ---- to integers ---- */
+
+static uint32_t float_to_int(struct kir_module *m, uint32_t to, uint32_t x)
+{
+    uint32_t bits = lower_bits(to);
+    bool is_unsigned = lower_is_unsigned(to);
+
+    if (bits == 64)
+        return kir_unary(m, is_unsigned ? KIR_u64 : KIR_i64, x);
+    x = kir_unary(m, is_unsigned ? KIR_u32 : KIR_i32, x);
+    if (bits == 32)
+        return x;
+    if (is_unsigned)
+        return kir_binary(m, KIR_umin, x, kir_const_i(m, KIR_I32, (1 << bits) - 1));
+    x = kir_binary(m, KIR_smin, x, kir_const_i(m, KIR_I32, (1 << (bits - 1)) - 1));
+    return kir_binary(m, KIR_smax, x, kir_const_i(m, KIR_I32, -(1 << (bits - 1))));
+}
+
+static uint32_t int_to_int(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
+{
+    enum kir_type type = kir_type_of(from), wanted = kir_type_of(to);
+
+    if (type == wanted)
+        return from == to ? x : lower_fit(m, to, x);
+    if (wanted == KIR_I64)
+        return kir_unary(m, lower_is_unsigned(from) ? KIR_u64 : KIR_i64, x);
+    return lower_fit(m, to, kir_unary(m, KIR_i32, x));
+}
+
+uint32_t lower_convert(struct kir_module *m, uint32_t from, uint32_t to, uint32_t value)
+{
+    if (from == to)
+        return value;
+    if (to == FRIT_BOOL)
+        return kir_binary(m, KIR_ne, value, lower_const(m, from, 0));
+    if (lower_is_float(from))
+        return lower_is_float(to) ? float_to_float(m, from, to, value) : float_to_int(m, to, value);
+    return lower_is_float(to) ? int_to_float(m, from, to, value) : int_to_int(m, from, to, value);
+}
+
+uint32_t lower_cast(const struct lower *l)
+{
+    return lower_convert(l->m, l->in_dtype[0], l->dtype, l->in[0]);
+}
+
+uint32_t lower_copy(const struct lower *l)
+{
+    return l->in[0];
+}

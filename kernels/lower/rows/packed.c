@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small floats are made of integers: their fraction, with the leading one of a normal value, times
+ * a power of two, which is made as bits of an F32.  The other way round a size is brought between 1
+ * and 2 by factors that are powers of two, counting, and then rounded with as many bits as the
+ * fraction has; what is below the least normal value stays below 1, so that subnormal values need
+ * nothing of their own, and a fraction that is rounded up to 2 carries into the exponent. */
+#include "lower/rows/packed.h"
+
+#include <math.h>
+
+#include <frit/op.h>
+
+#include "lower/rows/rows.h"
+
+enum { F32_FRACTION = 23, F32_BIAS = 127 };
+
+/* A float type: fraction bits, exponent bias, the largest finite value, as bits too, the bits of
+ * NaN (0: there is none). */
+struct small {
+    uint32_t dtype, fraction, bias;
+    double largest;
+    uint32_t largest_bits, nan;
+    bool infinite; /* the bits behind the largest value's are infinity, not NaN */
+};
+
+static const struct small smalls[] = {{FRIT_F8E4M3, 3, 7, 448, 0x7e, 0x7f, false},
+                                      {FRIT_F8E5M2, 2, 15, 57344, 0x7b, 0x7f, true},
+                                      {FRIT_F4E2M1, 1, 1, 6, 0x7, 0, false}};
+
+static const struct small *small_of(uint32_t dtype)
+{
+    for (uint32_t i = 0; i < sizeof(smalls) / sizeof(smalls[0]); i++)
+        if (smalls[i].dtype == dtype)
+            return &smalls[i];
+    return NULL;
+}
+
+static uint32_t int_of(struct kir_module *m, int64_t value)
+{
+    return kir_const_i(m, KIR_I32, value);
+}
+
+static uint32_t real_like(struct kir_module *m, uint32_t value, double number)
+{
+    return kir_const_f(m, kir_type_at(m, value), number);
+}
+
+static uint32_t as_f32(struct kir_module *m, uint32_t value)
+{
+    return kir_type_at(m, value) == KIR_F64 ? kir_unary(m, KIR_f32, value) : value;
+}
+
+static uint32_t bits_of(struct kir_module *m, uint32_t real)
+{
+    return kir_emit_as(m, KIR_bits, KIR_I32, 0, real, KIR_NONE, KIR_NONE);
+}
+
+static uint32_t real_of(struct kir_module *m, uint32_t bits)
+{
+    return kir_emit_as(m, KIR_bits, KIR_F32, 0, bits, KIR_NONE, KIR_NONE);
+}
+
+/* Eight take as many bytes as one has bits. */
+uint32_t packed_width(uint32_t dtype)
+{
+    return (uint32_t)frit_storage_bytes(dtype, 8);
+}
+
+uint32_t packed_stored(uint32_t dtype)
+{
+    return kir_type_of(dtype) == KIR_VOID && packed_width(dtype) ? FRIT_U8 : dtype;
+}
+
+/* ---- to floats ---- */
+
+static uint32_t decode_integer(struct kir_module *m, uint32_t width, uint32_t bits, uint32_t at)
+{
+    uint32_t spare = int_of(m, 32 - width);
+
+    bits = kir_binary(m, KIR_shl, bits, at == KIR_NONE ? spare : kir_binary(m, KIR_sub, spare, at));
+    return kir_unary(m, KIR_f32, kir_binary(m, KIR_sar, bits, spare));
+}
+
+/* Of bits without a sign, not beyond the largest value's. */
+static uint32_t small_value(struct kir_module *m, const struct small *type, uint32_t size)
+{
+    uint32_t one = int_of(m, 1 << type->fraction), exponent, fraction, normal;
+
+    exponent = kir_binary(m, KIR_shr, size, int_of(m, type->fraction));
+    fraction = kir_binary(m, KIR_and, size, int_of(m, (1 << type->fraction) - 1));
+    normal = kir_binary(m, KIR_le, one, size);
+    fraction = kir_select(m, normal, kir_binary(m, KIR_or, fraction, one), fraction);
+    exponent = kir_binary(m, KIR_smax, exponent, int_of(m, 1));
+    exponent = kir_binary(m, KIR_add, exponent,
+                          int_of(m, (int64_t)F32_BIAS - type->bias - type->fraction));
+    exponent = real_of(m, kir_binary(m, KIR_shl, exponent, int_of(m, F32_FRACTION)));
+    return kir_binary(m, KIR_mul, kir_unary(m, KIR_f32, fraction), exponent);
+}
+
+static uint32_t decode_small(struct kir_module *m, const struct small *type, uint32_t bits)
+{
+    uint32_t width = packed_width(type->dtype), sign = 1u << (width - 1);
+    uint32_t size = kir_binary(m, KIR_and, bits, int_of(m, sign - 1)),
+             value = small_value(m, type, size);
+    uint32_t nan = kir_const_f(m, KIR_F32, (double)NAN), first = type->largest_bits + 1, beyond;
+
+    if (type->nan) {
+        beyond = kir_binary(m, KIR_le, int_of(m, first), size);
+        if (type->infinite)
+            nan = kir_select(m, kir_binary(m, KIR_eq, size, int_of(m, first)),
+                             kir_const_f(m, KIR_F32, (double)INFINITY), nan);
+        value = kir_select(m, beyond, nan, value);
+    }
+    sign = kir_binary(m, KIR_ne, kir_binary(m, KIR_and, bits, int_of(m, sign)), int_of(m, 0));
+    return kir_select(m, sign, kir_unary(m, KIR_neg, value), value);
+}
+
+uint32_t packed_decode(struct kir_module *m, uint32_t dtype, uint32_t bits, uint32_t at)
+{
+    const struct small *type = small_of(dtype);
+
+    if (!type)
+        return decode_integer(m, packed_width(dtype), bits, at);
+    return decode_small(m, type, at == KIR_NONE ? bits : kir_binary(m, KIR_shr, bits, at));
+}
+
+/* ---- to bits ---- */
+
+/* The conversion makes 0 of NaN, which wins before. */
+static uint32_t encode_integer(struct kir_module *m, uint32_t width, bool symmetric, uint32_t real)
+{
+    double high = (double)((1u << (width - 1)) - 1), low = symmetric ? -high : -high - 1;
+
+    real = kir_binary(m, KIR_fmax, real, real_like(m, real, low));
+    real = kir_binary(m, KIR_fmin, real, real_like(m, real, high));
+    real = kir_unary(m, KIR_i32, kir_unary(m, KIR_rint, real));
+    return kir_binary(m, KIR_and, real, int_of(m, (int64_t)(1u << width) - 1));
+}
+
+/* The bits of the nearest to a size >= 0. */
+static uint32_t small_nearest(struct kir_module *m, const struct small *type, uint32_t size)
+{
+    uint32_t steps = 1, exponent = int_of(m, 0);
+
+    size = kir_binary(m, KIR_fmin, size, real_like(m, size, type->largest));
+    size = kir_binary(m, KIR_mul, size, real_like(m, size, ldexp(1, (int)type->bias - 1)));
+    while (2 * steps < 1u << (packed_width(type->dtype) - 1 - type->fraction))
+        steps *= 2;
+    for (; steps; steps /= 2) {
+        uint32_t less = kir_binary(m, KIR_mul, size, real_like(m, size, ldexp(1, -(int)steps)));
+        uint32_t more = kir_binary(m, KIR_add, exponent, int_of(m, steps));
+        uint32_t large = kir_binary(m, KIR_le, real_like(m, size, ldexp(1, (int)steps)), size);
+
+        size = kir_select(m, large, less, size);
+        exponent = kir_select(m, large, more, exponent);
+    }
+    size = kir_binary(m, KIR_mul, size, real_like(m, size, (double)(1u << type->fraction)));
+    size = kir_unary(m, KIR_i32, kir_unary(m, KIR_rint, size));
+    return kir_binary(m, KIR_add, size,
+                      kir_binary(m, KIR_shl, exponent, int_of(m, type->fraction)));
+}
+
+static uint32_t encode_small(struct kir_module *m, const struct small *type, uint32_t real)
+{
+    uint32_t sign = int_of(m, (int64_t)1 << (packed_width(type->dtype) - 1));
+    uint32_t bits = small_nearest(m, type, kir_unary(m, KIR_abs, real)), zero = int_of(m, 0);
+    uint32_t negative = kir_binary(m, KIR_lt, bits_of(m, as_f32(m, real)), zero);
+
+    bits = kir_binary(m, KIR_or, bits, kir_select(m, negative, sign, zero));
+    return kir_select(m, kir_binary(m, KIR_eq, real, real), bits, int_of(m, type->nan));
+}
+
+uint32_t packed_encode(struct kir_module *m, uint32_t dtype, bool symmetric, uint32_t real)
+{
+    const struct small *type = small_of(dtype);
+
+    return type ? encode_small(m, type, real)
+                : encode_integer(m, packed_width(dtype), symmetric, real);
+}
+
+/* ---- scales ---- */
+
+/* The least power of two from 2^-127 to 2^127 that is not below, as F32: the exponent's bits of the
+ * nearest F32 that is not below, with a carry from its fraction.  2^-127 has no exponent's bits. */
+static uint32_t power_above(struct kir_module *m, uint32_t scale)
+{
+    uint32_t single = as_f32(m, scale), bits = bits_of(m, single), half, power;
+
+    if (single != scale) {
+        uint32_t below = kir_binary(m, KIR_lt, kir_unary(m, KIR_f64, single), scale);
+
+        bits = kir_binary(m, KIR_add, bits, kir_unary(m, KIR_i32, below));
+    }
+    half = int_of(m, (int64_t)1 << (F32_FRACTION - 1));
+    bits = kir_binary(m, KIR_smax, bits, int_of(m, 0));
+    power = kir_binary(m, KIR_add, bits, int_of(m, ((int64_t)1 << F32_FRACTION) - 1));
+    power = kir_binary(m, KIR_shr, power, int_of(m, F32_FRACTION));
+    power = kir_binary(m, KIR_smin, power, int_of(m, 2 * F32_BIAS));
+    power = kir_binary(m, KIR_shl, power, int_of(m, F32_FRACTION));
+    power = real_of(m, kir_select(m, kir_binary(m, KIR_le, bits, half), half, power));
+    return kir_select(m, kir_binary(m, KIR_eq, single, single), power, single);
+}
+
+/* What is below 0, and NaN, is 0. */
+static uint32_t small_scale(struct kir_module *m, uint32_t scale)
+{
+    uint32_t zero = real_like(m, scale, 0);
+
+    scale = kir_select(m, kir_binary(m, KIR_lt, zero, scale), scale, zero);
+    return small_value(m, small_of(FRIT_F8E4M3), small_nearest(m, small_of(FRIT_F8E4M3), scale));
+}
+
+/* The types that tensors have too. */
+static uint32_t scale_dtype(uint32_t dtype, int64_t type)
+{
+    switch (type) {
+    case FRIT_CHOICE_quant_scale_f32:
+        return FRIT_F32;
+    case FRIT_CHOICE_quant_scale_f16:
+        return FRIT_F16;
+    case FRIT_CHOICE_quant_scale_bf16:
+        return FRIT_BF16;
+    default:
+        return dtype;
+    }
+}
+
+uint32_t packed_scale(struct kir_module *m, uint32_t dtype, int64_t type, uint32_t scale)
+{
+    if (type == FRIT_CHOICE_quant_scale_ue8m0)
+        return power_above(m, scale);
+    if (type == FRIT_CHOICE_quant_scale_ue4m3)
+        return small_scale(m, scale);
+    return lower_convert(m, dtype, scale_dtype(dtype, type), scale);
+}
+
+static uint32_t digits_of(uint32_t dtype)
+{
+    return dtype == FRIT_F64 ? 53 : dtype == FRIT_F32 ? 24 : dtype == FRIT_F16 ? 11 : 8;
+}
+
+uint32_t packed_digits(uint32_t dtype, int64_t type)
+{
+    uint32_t own = digits_of(dtype), rounded = digits_of(scale_dtype(dtype, type));
+
+    if (type == FRIT_CHOICE_quant_scale_ue8m0 || type == FRIT_CHOICE_quant_scale_ue4m3)
+        return type == FRIT_CHOICE_quant_scale_ue8m0 ? 1 : small_of(FRIT_F8E4M3)->fraction + 1;
+    return own < rounded ? own : rounded;
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contract schedule: what it takes, the space, and how lanes share it. */
+#include "lower/schedule/contract.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "lower/rows/rows.h"
+
+enum {
+    QUALITY = 850,
+    LEAST_LANES = 16,
+    FEW_LANES = 64,      /* a group with more is cut where there are few groups */
+    GROUPS_PER_UNIT = 2, /* to have work for all */
+    GROUP_COST = 32,     /* in lanes */
+    SHORT_LINE = 16,     /* an innermost dim below it is not cut into lines by itself */
+    FEW_ROWS = 6,        /* sums of a lane, which fit 16 registers with their operands */
+    MANY_ROWS = 8,       /* likewise for more */
+    DOT_PLACES = 4,
+    TILE_PLACES = 4,
+    PACK_LANES = 64,
+    PACK_READERS = 64,    /* places along the other side */
+    PACK_LEAST = 1 << 17, /* elements */
+    PACK_MOST = 1 << 29,
+    LEAST_DOT = 32,    /* a sum of that many is worth lanes of its own */
+    LEAST_ROUNDS = 32, /* of lanes along k, which pay for adding them up */
+    GATHER_COST = 8    /* of an access whose lanes lie apart, in accesses of neighbours */
+};
+
+/* ---- matching ---- */
+
+static void mark_operands(const struct block_op *op, bool *needed)
+{
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i].kind == FRIT_OPERAND_TENSOR)
+            needed[op->in[i].value] = true;
+}
+
+/* Whether all that an op's operands are made of in the block may be done again and again; false
+ * without memory too. */
+static bool made_cheaply(const struct block *block, uint32_t number)
+{
+    bool *needed = calloc(block->n_values + 1u, sizeof(*needed)), cheap = needed != NULL;
+
+    if (needed)
+        mark_operands(&block->ops[number], needed);
+    for (uint32_t n = number; cheap && n-- > 0;) {
+        const struct block_op *op = &block->ops[n];
+
+        for (uint32_t i = 0; i < op->n_out; i++) {
+            if (op->out[i] == BLOCK_NONE || !needed[op->out[i]])
+                continue;
+            cheap = cheap && lower_is_cheap(op->id);
+            mark_operands(op, needed);
+        }
+    }
+    free(needed);
+    return cheap;
+}
+
+static bool multiplies(const struct block *block, uint32_t number)
+{
+    const struct block_op *op = &block->ops[number];
+
+    if (!contract_row_of(op->id) || op->out[0] == BLOCK_NONE)
+        return false;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (op->in[i].kind == FRIT_OPERAND_ABSENT && i >= 2)
+            continue;
+        if (op->in[i].kind != FRIT_OPERAND_TENSOR)
+            return false;
+    }
+    return true;
+}
+
+static bool contract_takes(const struct block *block, uint32_t number)
+{
+    return multiplies(block, number) && made_cheaply(block, number);
+}
+
+static bool contract_match(struct matcher *m, const struct block *block)
+{
+    return anchor_match(m, block, contract_takes);
+}
+
+/* ---- how lanes lie ---- */
+
+/* The loads that a side's elements are made of. */
+static void find_loads(struct contract *c, struct contract_side *side)
+{
+    const struct expr *e = &c->e;
+    bool *needed = arena_array(&c->e.arena, e->n_nodes + 1u, sizeof(*needed));
+
+    side->loads = needed;
+    if (!needed) {
+        expr_fail(&c->e, FRIT_NO_HOST_MEMORY);
+        return;
+    }
+    memset(needed, 0, e->n_nodes + 1u);
+    needed[side->node] = true;
+    for (uint32_t n = side->node + 1; n-- > 0;) {
+        const struct expr_node *node = &e->nodes[n];
+
+        for (uint32_t i = 0; needed[n] && i < node->n_in; i++)
+            if (node->in[i] != BLOCK_NONE)
+                needed[node->in[i]] = true;
+        needed[n] = needed[n] && node->kind == EXPR_LOAD;
+    }
+}
+
+static bool is_gathered(const struct expr *e, const struct expr_node *load, uint32_t dim)
+{
+    for (uint32_t a = 0; a < e->space.n_atoms; a++)
+        if (load->at.k[SPACE_DIMS + a])
+            return true;
+    return load->at.k[dim] < -1 || load->at.k[dim] > 1;
+}
+
+uint32_t contract_line_cost(const struct expr *e, const struct contract_side *side, uint32_t dim)
+{
+    for (uint32_t n = 0; n <= side->node; n++)
+        if (side->loads[n] && is_gathered(e, &e->nodes[n], dim))
+            return GATHER_COST;
+    return 1;
+}
+
+/* The innermost dim of a tag; SPACE_DIMS: there is none. */
+static uint32_t last_dim(const struct space *space, uint32_t tag)
+{
+    for (uint32_t d = space->n_dims; d-- > 0;)
+        if (space->tag[d] == tag)
+            return d;
+    return SPACE_DIMS;
+}
+
+static int64_t points_of(const struct space *space, uint32_t tag)
+{
+    int64_t n = 1;
+
+    for (uint32_t d = 0; d < space->n_dims; d++)
+        if (space->tag[d] == tag)
+            n *= space->extent[d];
+    return n;
+}
+
+/* Elements that the lanes of a side number: its innermost dim where that is long. */
+static int64_t line_of(const struct contract *c, const struct contract_side *side)
+{
+    uint32_t dim = last_dim(&c->e.space, side->tag);
+
+    if (dim != SPACE_DIMS && c->e.space.extent[dim] >= SHORT_LINE)
+        return c->e.space.extent[dim];
+    return points_of(&c->e.space, side->tag);
+}
+
+/* Whether a side is put in order first: one that many read, where lanes would lie apart, or the
+ * steps of k so far apart that caches suffer. */
+static bool is_packed(const struct contract *c, const struct contract_side *side)
+{
+    const struct space *space = &c->e.space;
+    uint32_t dim = last_dim(space, side->tag), k = last_dim(space, CONTRACT_K);
+    int64_t line = line_of(c, side), size, readers = points_of(space, CONTRACT_M);
+
+    if (side == &c->a)
+        readers = points_of(space, CONTRACT_N);
+    if (dim == SPACE_DIMS || k == SPACE_DIMS || space->extent[k] != c->n_k ||
+        line != space->extent[dim] || readers < PACK_READERS || c->n_k < LEAST_DOT)
+        return false;
+    size = c->n_k * tiles_of(line, PACK_LANES) * PACK_LANES;
+    return (size >= PACK_LEAST || contract_line_cost(&c->e, side, dim) > 1) &&
+           size <=
+               PACK_MOST / points_of(space, CONTRACT_BOTH) / (points_of(space, side->tag) / line);
+}
+
+/* What a product costs with lanes along a side, in 1024ths of one where all lanes work and load
+ * neighbours. */
+static uint64_t side_cost(const struct contract *c, const struct contract_side *side)
+{
+    int64_t n = line_of(c, side), lanes = (n + LEAST_LANES - 1) / LEAST_LANES * LEAST_LANES;
+    uint32_t dim = last_dim(&c->e.space, side->tag);
+    uint64_t cost = 1024 * (uint64_t)lanes / (uint64_t)n;
+
+    if (dim == SPACE_DIMS || side->node == BLOCK_NONE || is_packed(c, side))
+        return cost;
+    if (n != c->e.space.extent[dim])
+        return cost * GATHER_COST;
+    return cost * contract_line_cost(&c->e, side, dim);
+}
+
+/* Likewise with lanes along k: their sums are added up at the end. */
+static uint64_t dots_cost(const struct contract *c)
+{
+    uint32_t dim = last_dim(&c->e.space, CONTRACT_K), worst, other;
+
+    if (c->n_k < LEAST_DOT || c->e.space.extent[dim] != c->n_k)
+        return UINT64_MAX;
+    worst = contract_line_cost(&c->e, &c->a, dim);
+    other = contract_line_cost(&c->e, &c->b, dim);
+    return 2048 * (uint64_t)(worst > other ? worst : other);
+}
+
+/* The group with which n lanes cost least: what idles, and beginning a group. */
+static uint32_t lanes_for(uint32_t most, int64_t n)
+{
+    uint32_t best = most;
+
+    for (uint32_t lanes = most; lanes >= LEAST_LANES; lanes /= 2)
+        if (tiles_of(n, lanes) * (lanes + GROUP_COST) < tiles_of(n, best) * (best + GROUP_COST))
+            best = lanes;
+    return best;
+}
+
+/* How many places a lane has: each round of them costs their products and a load more. */
+static uint32_t places_for(uint32_t most, int64_t n)
+{
+    uint32_t best = 1;
+
+    for (uint32_t places = 2; places <= most; places++)
+        if ((n + places - 1) / places * (places + 1) <= (n + best - 1) / best * (best + 1))
+            best = places;
+    return best;
+}
+
+/* The dims around a line are the group's alone. */
+static void cut_line(struct contract *c, int64_t line)
+{
+    struct space *space = &c->e.space;
+    uint32_t last = last_dim(space, c->across->tag);
+
+    for (uint32_t d = 0; d < last && last < SPACE_DIMS && space->extent[last] == line; d++)
+        if (space->tag[d] == c->across->tag)
+            space->tag[d] = CONTRACT_BOTH;
+}
+
+static void choose_lines(struct contract *c)
+{
+    const struct kir_target *target = c->e.s->target;
+    int64_t line = line_of(c, c->across), others;
+
+    c->packed = c->n_k && is_packed(c, c->across);
+    cut_line(c, line);
+    c->lanes =
+        lanes_for(c->packed && target->lanes > PACK_LANES ? PACK_LANES : target->lanes, line);
+    c->n_down = places_for(target->registers > 16 ? MANY_ROWS : FEW_ROWS,
+                           points_of(&c->e.space, c->down->tag));
+    c->n_across = 1;
+    others = points_of(&c->e.space, CONTRACT_BOTH) *
+             tiles_of(points_of(&c->e.space, c->down->tag), c->n_down);
+    while (c->lanes > FEW_LANES && !c->packed &&
+           tiles_of(line, c->lanes) * others < (int64_t)GROUPS_PER_UNIT * target->units)
+        c->lanes /= 2;
+}
+
+/* Whether both sides are long enough that most lanes of tiles have work. */
+static bool fits_tiles(const struct contract *c)
+{
+    const struct kir_target *target = c->e.s->target;
+    uint64_t bytes = 2 * sizeof(double) * CONTRACT_DEPTH * CONTRACT_EDGE * TILE_PLACES;
+
+    return target->stages_tiles && target->group_bytes >= bytes &&
+           target->most_lanes >= CONTRACT_EDGE * CONTRACT_EDGE && c->n_k >= CONTRACT_DEPTH / 2 &&
+           points_of(&c->e.space, CONTRACT_M) >= CONTRACT_EDGE &&
+           points_of(&c->e.space, CONTRACT_N) >= CONTRACT_EDGE;
+}
+
+/* Fewer places where there would be too few groups to keep the device busy. */
+static void choose_tiles(struct contract *c)
+{
+    int64_t both = points_of(&c->e.space, CONTRACT_BOTH), m = points_of(&c->e.space, CONTRACT_M),
+            n = points_of(&c->e.space, CONTRACT_N);
+
+    c->form = CONTRACT_TILES;
+    c->across = &c->b;
+    c->down = &c->a;
+    c->lanes = CONTRACT_EDGE * CONTRACT_EDGE;
+    c->n_down = m > 2 * CONTRACT_EDGE ? TILE_PLACES : m > CONTRACT_EDGE ? 2 : 1;
+    c->n_across = n > 2 * CONTRACT_EDGE ? TILE_PLACES : n > CONTRACT_EDGE ? 2 : 1;
+    while (c->n_down + c->n_across > 2 && both * tiles_of(m, CONTRACT_EDGE * c->n_down) *
+                                                  tiles_of(n, CONTRACT_EDGE * c->n_across) <
+                                              (int64_t)c->e.s->target->units / 4)
+        *(c->n_down > c->n_across ? &c->n_down : &c->n_across) /= 2;
+}
+
+static void choose_form(struct contract *c)
+{
+    uint64_t a = side_cost(c, &c->a), b = side_cost(c, &c->b);
+
+    if (fits_tiles(c)) {
+        choose_tiles(c);
+        return;
+    }
+    c->across = a < b ? &c->a : &c->b;
+    c->down = a < b ? &c->b : &c->a;
+    c->form = c->n_k && dots_cost(c) < (a < b ? a : b) ? CONTRACT_DOTS : CONTRACT_LINES;
+    if (c->form == CONTRACT_LINES) {
+        choose_lines(c);
+        return;
+    }
+    c->lanes = c->e.s->target->row_lanes;
+    while (c->lanes > LEAST_LANES && c->n_k / c->lanes < LEAST_ROUNDS)
+        c->lanes /= 2;
+    c->n_down = places_for(DOT_PLACES, points_of(&c->e.space, c->down->tag));
+    c->n_across = places_for(DOT_PLACES, points_of(&c->e.space, c->across->tag));
+}
+
+/* ---- aliases ---- */
+
+/* What is multiplied is read by many groups, at any time. */
+static void find_aliases(const struct contract *c)
+{
+    uint64_t read = c->n_k ? c->e.nodes[c->a.node].inputs | c->e.nodes[c->b.node].inputs : 0;
+
+    for (uint32_t i = 0; i < c->e.n_stores; i++) {
+        uint32_t output = c->e.stores[i].output;
+
+        c->e.s->numbers->alias[output] = expr_alias(&c->e, output) & ~read;
+    }
+}
+
+/* ---- building ---- */
+
+static bool is_empty(const struct contract *c)
+{
+    const struct block *block = c->e.s->block;
+    uint32_t value = block->ops[c->anchor.op].out[0];
+    int64_t dims[FRIT_MAX_RANK];
+
+    expr_dims(&c->e, value, dims);
+    for (uint32_t d = 0; d < block->values[value].rank; d++)
+        if (dims[d] == 0)
+            return true;
+    return false;
+}
+
+static frit_status plan(struct contract *c, frit_err *err)
+{
+    const struct block_op *op = &c->e.s->block->ops[c->anchor.op];
+
+    if (!contract_row_of(op->id)->plan(c, op))
+        expr_fail(&c->e, FRIT_UNSUPPORTED);
+    if (!c->e.status)
+        anchor_stores(&c->anchor, &c->e, &c->root);
+    expr_settle(&c->e);
+    TRY(expr_status(&c->e, err));
+    c->result = anchor_result(&c->anchor, &c->e, 0);
+    if (c->n_k) {
+        find_loads(c, &c->a);
+        find_loads(c, &c->b);
+    }
+    return expr_status(&c->e, err);
+}
+
+static frit_status build(struct contract *c, frit_err *err)
+{
+    struct sched *s = c->e.s;
+    struct sched_numbers *numbers = s->numbers;
+    int64_t groups;
+
+    expr_args(s);
+    if (is_empty(c)) {
+        kir_phase(s->module, s->target->lanes);
+        return expr_status(&c->e, err);
+    }
+    TRY(plan(c, err));
+    choose_form(c);
+    delinearize_init(&c->both, &c->e, CONTRACT_BOTH);
+    delinearize_init(&c->a.points, &c->e, CONTRACT_M);
+    delinearize_init(&c->b.points, &c->e, CONTRACT_N);
+    delinearize_init(&c->k, &c->e, CONTRACT_K);
+    TRY(expr_status(&c->e, err));
+    groups = c->both.count * tiles_of(c->down->points.count, contract_height(c)) *
+             tiles_of(c->across->points.count, contract_width(c));
+    if (groups > INT32_MAX)
+        return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
+    TRY(sched_rounds(s, 2 * c->k.count, err));
+    if (c->packed)
+        contract_pack(c);
+    contract_emit(c);
+    TRY(expr_status(&c->e, err));
+    memcpy(numbers->grid[c->packed], (const uint32_t[3]){(uint32_t)groups, 1, 1},
+           sizeof(numbers->grid[0]));
+    find_aliases(c);
+    numbers->bytes = sched_bytes(s);
+    numbers->flops = 2 * (uint64_t)(c->both.count * c->a.points.count * c->b.points.count * c->n_k);
+    return FRIT_OK;
+}
+
+static frit_status contract_build(struct sched *s, frit_err *err)
+{
+    struct contract c = {.a = {.node = BLOCK_NONE, .tag = CONTRACT_M},
+                         .b = {.node = BLOCK_NONE, .tag = CONTRACT_N},
+                         .bias = BLOCK_NONE};
+    frit_status status;
+
+    expr_init(&c.e, s);
+    if (s->target->stages_tiles) /* where lanes are a thread's vectors wide offsets cost nothing */
+        c.e.apart = 1u << CONTRACT_K;
+    if (anchor_init(&c.anchor, s->block, multiplies)) { /* what is cheap was asked of what came */
+        status = c.anchor.n_ops == s->block->n_ops && c.anchor.found
+                     ? build(&c, err)
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one contraction",
+                            s->module->name);
+        anchor_fini(&c.anchor);
+    } else {
+        status = fail_memory(err, s->block->n_values * sizeof(uint32_t));
+    }
+    expr_fini(&c.e);
+    return status;
+}
+
+const struct schedule sched_contract = {
+    .name = "contract",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct anchor),
+    .value_bytes = sizeof(uint32_t),
+    .match = contract_match,
+    .fits = anchor_fits,
+    .build = contract_build,
+};

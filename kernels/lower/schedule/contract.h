@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contract schedule, between contract_rows.c (what a row multiplies), contract.c (what is to be
+ * done), contract_emit.c and contract_tile.c (the code).
+ *
+ * An element of the result is a sum over k of products of an element of side a and one of side b.
+ * The space has dims of four tags, in this order: those that both sides have, those of a alone (m),
+ * those of b alone (n), and those that are summed (k).  Lanes go along m or n, the side `across`;
+ * each lane has several places along the other, the side `down`, and a sum for each. */
+#ifndef LOWER_CONTRACT_H
+#define LOWER_CONTRACT_H
+
+#include "lower/expr/anchor.h"
+#include "lower/expr/delinearize.h"
+
+enum contract_tag { CONTRACT_BOTH, CONTRACT_M, CONTRACT_N, CONTRACT_K, CONTRACT_TAGS };
+enum { CONTRACT_SUMS = 16 }; /* of a lane at most */
+
+enum contract_form {
+    CONTRACT_LINES, /* lanes along `across`, each sums alone */
+    CONTRACT_DOTS,  /* lanes along k, whose one dim is long: their sums are added up at the end */
+    CONTRACT_TILES  /* lanes along both; elements of both sides go through tiles of the group */
+};
+
+/* TILES: lanes along each side, and k in a tile. */
+enum { CONTRACT_EDGE = 16, CONTRACT_DEPTH = 16 };
+
+struct contract_side {
+    uint32_t node;     /* elements */
+    uint32_t tag;      /* of the dims that it alone has */
+    const bool *loads; /* per node: one that loads what elements are made of */
+    struct delinearizer points;
+};
+
+struct contract {
+    struct expr e;
+    struct anchor anchor;
+    struct space_map root; /* of the result */
+    struct contract_side a, b;
+    uint32_t bias;   /* node: what a sum begins with; BLOCK_NONE: 0 */
+    uint32_t result; /* node */
+    int64_t n_k;     /* 0 too */
+    enum contract_form form;
+    struct contract_side *across, *down;
+    struct delinearizer both, k;
+    uint32_t lanes;
+    uint32_t n_down, n_across; /* places of a lane along each side; LINES: 1 across */
+    bool packed;               /* LINES: `across` is put in order by a phase of its own */
+    uint32_t pack;             /* argument: where */
+};
+
+/* One row of ops.def: dims are appended to the space, root and the nodes of a, b and bias planned.
+ * False: attributes that make no sense. */
+struct contract_row {
+    uint32_t id;
+    bool (*plan)(struct contract *c, const struct block_op *op);
+};
+
+static inline int64_t tiles_of(int64_t n, uint32_t each)
+{
+    return (n + each - 1) / each;
+}
+
+/* NULL: the op is none. */
+const struct contract_row *contract_row_of(uint32_t op);
+
+/* What loading elements of a side costs a line of lanes along a dim, 1 where they are neighbours:
+ * the worst of its loads. */
+uint32_t contract_line_cost(const struct expr *e, const struct contract_side *side, uint32_t dim);
+/* Of the sums. */
+enum kir_type contract_type(const struct contract *c);
+/* Places of a group along each side. */
+uint32_t contract_height(const struct contract *c);
+uint32_t contract_width(const struct contract *c);
+/* Emits the phase that packs, with its grid and workspace. */
+void contract_pack(struct contract *c);
+/* Emits the phase that sums. */
+void contract_emit(struct contract *c);
+
+#endif

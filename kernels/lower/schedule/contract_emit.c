@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code for contractions.  A group has n_down places along one side; along the other its lanes, or,
+ * where lanes lie along k, n_across places; tiles are in contract_tile.c.  The sum over k goes in
+ * blocks, whose sums are added up: the rounding of a long sum grows slowly.  Its order follows from
+ * the extents and the form alone.
+ *
+ * Places beyond the end read the last one instead, and are not stored; lanes beyond the end of a
+ * line read nothing. */
+#include "lower/schedule/contract_emit.h"
+
+#include "lower/rows/rows.h"
+
+enum { BLOCK = 256 };
+
+/* ---- products ---- */
+
+static uint32_t element(const struct contract_emitter *w, const struct contract_side *side,
+                        uint32_t place, uint32_t mask)
+{
+    uint32_t mark = expr_mark(w->e), value;
+
+    expr_mask(w->e, mask);
+    if (place != KIR_NONE)
+        delinearize_set(&side->points, w->e, place);
+    value = expr_value(w->e, side->node);
+    expr_release(w->e, mark);
+    return value;
+}
+
+/* Those of all places at one k per lane, which is set.  `mask`: of lanes whose k is in the sum,
+ * where lanes lie along k. */
+static void emit_products(const struct contract_emitter *w, uint32_t k, uint32_t mask,
+                          uint32_t *sums)
+{
+    uint32_t across[CONTRACT_SUMS], n = w->n_places[ACROSS];
+
+    for (uint32_t j = 0; j < n; j++) {
+        if (w->c->packed) {
+            across[j] = pack_element(w, k);
+            continue;
+        }
+        across[j] =
+            element(w, w->side[ACROSS], w->place[ACROSS][j], mask == KIR_NONE ? w->mask : mask);
+        if (mask != KIR_NONE)
+            across[j] = kir_emit(w->m, KIR_select, across[j], zero(w), mask);
+    }
+    for (uint32_t i = 0; i < w->n_places[DOWN]; i++) {
+        uint32_t down = element(w, w->side[DOWN], w->place[DOWN][i], mask);
+
+        if (mask != KIR_NONE)
+            down = kir_emit(w->m, KIR_select, down, zero(w), mask);
+        for (uint32_t j = 0; j < n; j++)
+            sums[i * n + j] = add_product(w, sums[i * n + j], down, across[j]);
+    }
+}
+
+/* ---- sums ---- */
+
+uint32_t work_loop(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t step,
+                   uint32_t *sums)
+{
+    uint32_t counter = kir_for(w->m, begin, end, step);
+
+    for (uint32_t i = 0; i < w->n; i++)
+        sums[i] = kir_phi(w->m, sums[i]);
+    return counter;
+}
+
+/* Dim number `level` of k from begin to end, and all of those within. */
+static void sum_dims(const struct contract_emitter *w, uint32_t level, uint32_t begin, uint32_t end,
+                     uint32_t *sums)
+{
+    const struct delinearizer *k = &w->c->k;
+    uint32_t mark = expr_mark(w->e), next[CONTRACT_SUMS];
+    uint32_t counter = work_loop(w, begin, end, 1, sums);
+
+    for (uint32_t i = 0; i < w->n; i++)
+        next[i] = sums[i];
+    expr_set(w->e, k->dim[level], counter);
+    if (level + 1 < k->n) {
+        expr_hoist(w->e);
+        sum_dims(w, level + 1, index_const(w, 0), k->extent[level + 1], next);
+    } else {
+        emit_products(w, counter, KIR_NONE, next);
+    }
+    expr_release(w->e, mark);
+    kir_next(w->m, next, w->n);
+}
+
+/* Lanes along k, all with an element each, from begin to end. */
+static void sum_lanes(const struct contract_emitter *w, uint32_t begin, uint32_t end,
+                      uint32_t *sums)
+{
+    uint32_t mark = expr_mark(w->e), next[CONTRACT_SUMS];
+    uint32_t counter = work_loop(w, begin, end, w->c->lanes, sums);
+
+    for (uint32_t i = 0; i < w->n; i++)
+        next[i] = sums[i];
+    expr_set(w->e, w->c->k.dim[0], op2(w, KIR_add, counter, w->lane));
+    emit_products(w, counter, KIR_NONE, next);
+    expr_release(w->e, mark);
+    kir_next(w->m, next, w->n);
+}
+
+static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t end,
+                      uint32_t *sums)
+{
+    if (w->c->form == CONTRACT_DOTS)
+        sum_lanes(w, begin, end, sums);
+    else if (w->c->form == CONTRACT_TILES)
+        tile_sums(w, begin, end, sums);
+    else
+        sum_dims(w, 0, begin, end, sums);
+}
+
+/* What sum_range counts, and how much of that makes a block. */
+static int64_t range_of(const struct contract_emitter *w)
+{
+    return w->c->form == CONTRACT_TILES ? w->c->n_k : w->e->space.extent[w->c->k.dim[0]];
+}
+
+static int64_t block_of(const struct contract_emitter *w)
+{
+    int64_t inside = w->c->n_k / range_of(w);
+
+    if (w->c->form == CONTRACT_DOTS)
+        return (int64_t)BLOCK * w->c->lanes;
+    return inside >= BLOCK ? 1 : BLOCK / inside;
+}
+
+static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_t full,
+                       uint32_t *sums)
+{
+    uint32_t parts[CONTRACT_SUMS], begin, end;
+
+    begin = work_loop(w, index_const(w, 0), full, (uint32_t)rounds, sums);
+    end = op2(w, KIR_smin, op2(w, KIR_add, begin, index_const(w, rounds)), full);
+    for (uint32_t i = 0; i < w->n; i++)
+        parts[i] = zero(w);
+    sum_range(w, begin, end, parts);
+    for (uint32_t i = 0; i < w->n; i++)
+        parts[i] = op2(w, KIR_add, sums[i], parts[i]);
+    kir_next(w->m, parts, w->n);
+}
+
+/* The last elements of k, fewer than there are lanes. */
+static void sum_tail(const struct contract_emitter *w, uint32_t full, uint32_t *sums)
+{
+    uint32_t mark = expr_mark(w->e), k = op2(w, KIR_add, full, w->lane);
+
+    expr_set(w->e, w->c->k.dim[0], k);
+    emit_products(w, k, op2(w, KIR_lt, k, sched_index(w->e->s, w->c->n_k)), sums);
+    expr_release(w->e, mark);
+}
+
+static void add_lanes(const struct contract_emitter *w, uint32_t *sums)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        for (uint32_t s = 1; s < w->c->lanes; s *= 2)
+            sums[i] = op2(w, KIR_add, sums[i],
+                          kir_emit_imm(w->m, KIR_exchange, s, sums[i], KIR_NONE, KIR_NONE));
+        sums[i] = kir_emit(w->m, KIR_first, sums[i], KIR_NONE, KIR_NONE);
+    }
+}
+
+static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
+{
+    const struct contract *c = w->c;
+    int64_t outer, full_n, rounds;
+    uint32_t full;
+
+    for (uint32_t i = 0; i < w->n; i++)
+        sums[i] = zero(w);
+    if (c->n_k == 0)
+        return;
+    if (c->k.n == 0 && c->form != CONTRACT_TILES) {
+        emit_products(w, KIR_NONE, KIR_NONE, sums);
+        return;
+    }
+    outer = range_of(w);
+    full_n = c->form == CONTRACT_DOTS ? outer / c->lanes * c->lanes : outer;
+    rounds = block_of(w);
+    full = sched_index(w->e->s, full_n);
+    if (is_real(w) && full_n > rounds)
+        sum_blocks(w, rounds, full, sums);
+    else
+        sum_range(w, index_const(w, 0), full, sums);
+    if (full_n < outer)
+        sum_tail(w, full, sums);
+    if (c->form == CONTRACT_DOTS)
+        add_lanes(w, sums);
+}
+
+/* ---- results ---- */
+
+static void finish(const struct contract_emitter *w, uint32_t sum)
+{
+    const struct expr_node *result = &w->e->nodes[w->c->result];
+    uint32_t dtype = w->e->s->block->values[result->value].dtype;
+
+    if (w->c->bias != BLOCK_NONE)
+        sum = op2(w, KIR_add, sum, expr_value(w->e, w->c->bias));
+    expr_bind(w->e, w->c->result, lower_fit(w->m, dtype, sum));
+    for (uint32_t i = 0; i < w->e->n_stores; i++)
+        expr_value(w->e, w->e->stores[i].node);
+    for (uint32_t i = 0; i < w->e->n_stores; i++)
+        expr_emit_store(w->e, i);
+}
+
+/* One sum, at its places. */
+static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j, uint32_t sum)
+{
+    uint32_t mark = expr_mark(w->e), ok[2] = {w->ok[DOWN][i], w->ok[ACROSS][j]}, mask = w->mask;
+    bool branches = w->c->form != CONTRACT_TILES; /* the same places in all lanes */
+
+    delinearize_set(&w->side[DOWN]->points, w->e, w->place[DOWN][i]);
+    if (w->place[ACROSS][j] != KIR_NONE)
+        delinearize_set(&w->side[ACROSS]->points, w->e, w->place[ACROSS][j]);
+    for (uint32_t s = DOWN; s <= ACROSS; s++) {
+        if (ok[s] == KIR_NONE)
+            continue;
+        if (branches)
+            kir_if(w->m, ok[s]);
+        else
+            mask = mask == KIR_NONE ? ok[s] : op2(w, KIR_and, mask, ok[s]);
+    }
+    if (w->c->form == CONTRACT_DOTS)
+        mask = op2(w, KIR_eq, w->lane, index_const(w, 0));
+    expr_mask(w->e, mask);
+    finish(w, sum);
+    for (uint32_t s = DOWN; branches && s <= ACROSS; s++)
+        if (ok[s] != KIR_NONE)
+            kir_end(w->m);
+    expr_release(w->e, mark);
+}
+
+/* ---- the phase ---- */
+
+uint32_t work_part(const struct contract_emitter *w, uint32_t *number, int64_t n)
+{
+    struct sched_divisor by;
+    uint32_t whole = *number;
+
+    if (n == 1)
+        return index_const(w, 0);
+    by = sched_divisor(w->e->s, n);
+    *number = sched_divide(w->e->s, &by, whole);
+    return op2(w, KIR_sub, whole, op2(w, KIR_mul, *number, sched_index(w->e->s, n)));
+}
+
+uint32_t work_begin(struct contract_emitter *w, uint32_t lanes)
+{
+    kir_phase(w->m, lanes);
+    expr_phase(w->e);
+    delinearize_phase(&w->c->both, w->e);
+    delinearize_phase(&w->c->across->points, w->e);
+    w->lane = sched_wide(w->e->s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
+    return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
+}
+
+/* The group's places from tile * n on, n of them. */
+static void set_places(struct contract_emitter *w, uint32_t side, uint32_t tile)
+{
+    uint32_t n = w->n_places[side], last = KIR_NONE, end = KIR_NONE, *places = w->place[side];
+    uint32_t first = op2(w, KIR_mul, tile, index_const(w, n));
+    int64_t count = w->side[side]->points.count;
+
+    if (count % n) {
+        last = sched_index(w->e->s, count - 1);
+        end = sched_index(w->e->s, count);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        places[i] = i ? op2(w, KIR_add, first, index_const(w, i)) : first;
+        w->ok[side][i] = KIR_NONE;
+        if (last == KIR_NONE || i == 0)
+            continue;
+        w->ok[side][i] = op2(w, KIR_lt, places[i], end);
+        places[i] = op2(w, KIR_smin, places[i], last);
+    }
+}
+
+/* Each lane's place in the line. */
+static void set_line(struct contract_emitter *w, uint32_t tile)
+{
+    const struct delinearizer *points = &w->side[ACROSS]->points;
+    uint32_t place = op2(w, KIR_mul, tile, index_const(w, w->c->lanes));
+
+    place = op2(w, KIR_add, place, w->lane);
+    if (points->count % w->c->lanes)
+        w->mask = op2(w, KIR_lt, place, sched_index(w->e->s, points->count));
+    delinearize_set(points, w->e, place);
+    w->place[ACROSS][0] = w->ok[ACROSS][0] = KIR_NONE;
+}
+
+static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across)
+{
+    if (w->c->form == CONTRACT_TILES) {
+        tile_begin(w, down, across);
+        return;
+    }
+    set_places(w, DOWN, down);
+    if (w->c->form == CONTRACT_DOTS)
+        set_places(w, ACROSS, across);
+    else
+        set_line(w, across);
+}
+
+uint32_t contract_height(const struct contract *c)
+{
+    return c->form == CONTRACT_TILES ? c->n_down * CONTRACT_EDGE : c->n_down;
+}
+
+uint32_t contract_width(const struct contract *c)
+{
+    return c->form == CONTRACT_TILES  ? c->n_across * CONTRACT_EDGE
+           : c->form == CONTRACT_DOTS ? c->n_across
+                                      : c->lanes;
+}
+
+enum kir_type contract_type(const struct contract *c)
+{
+    return kir_type_of(c->e.s->block->values[c->e.nodes[c->result].value].dtype);
+}
+
+/* Parameters of the dims of k. */
+static void begin_k(struct contract_emitter *w)
+{
+    struct delinearizer *k = &w->c->k;
+
+    if (w->c->form == CONTRACT_TILES) {
+        delinearize_phase(k, w->e);
+        return;
+    }
+    for (uint32_t i = 1; i < k->n; i++)
+        k->extent[i] = sched_index(w->e->s, w->e->space.extent[k->dim[i]]);
+}
+
+void contract_emit(struct contract *c)
+{
+    struct contract_emitter w = {.c = c,
+                                 .e = &c->e,
+                                 .m = c->e.s->module,
+                                 .mask = KIR_NONE,
+                                 .n = c->n_down * c->n_across,
+                                 .side = {c->down, c->across},
+                                 .n_places = {c->n_down, c->n_across}};
+    uint32_t group, down, across, sums[CONTRACT_SUMS] = {0};
+
+    w.type = contract_type(c);
+    group = work_begin(&w, c->lanes);
+    delinearize_phase(&c->down->points, w.e);
+    begin_k(&w);
+    down = work_part(&w, &group, tiles_of(c->down->points.count, contract_height(c)));
+    if (c->packed)
+        w.panel = pack_first(&w, group);
+    across = work_part(&w, &group, tiles_of(c->across->points.count, contract_width(c)));
+    delinearize_set(&c->both, w.e, group);
+    set_group(&w, down, across);
+    expr_hoist(w.e);
+    emit_sums(&w, sums);
+    for (uint32_t i = 0; i < c->n_down; i++)
+        for (uint32_t j = 0; j < c->n_across; j++)
+            emit_result(&w, i, j, sums[i * c->n_across + j]);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What emitting contractions needs at hand, between contract_emit.c and contract_tile.c. */
+#ifndef LOWER_CONTRACT_EMIT_H
+#define LOWER_CONTRACT_EMIT_H
+
+#include "lower/schedule/contract.h"
+
+enum { DOWN, ACROSS };
+
+struct contract_emitter {
+    struct contract *c;
+    struct expr *e;
+    struct kir_module *m;
+    enum kir_type type; /* of sums */
+    uint32_t lane;      /* as an index */
+    uint32_t mask;      /* of lanes that have a place; KIR_NONE: all have */
+    uint32_t n;         /* sums */
+    uint32_t panel;     /* packed: the lane's first element there */
+    struct contract_side *side[2];
+    uint32_t n_places[2]; /* of a lane, or of the group where lanes lie along k */
+    uint32_t place[2][CONTRACT_SUMS];
+    uint32_t ok[2][CONTRACT_SUMS]; /* B: the place is not beyond the end; KIR_NONE: surely */
+    /* TILES. */
+    uint32_t tile[2];   /* numbers */
+    uint32_t corner[2]; /* first places of the group */
+    uint32_t end[2];    /* parameters: places that there are */
+    uint32_t k_end;
+    uint32_t at[2]; /* the lane's place in its row, column */
+};
+
+static inline uint32_t op2(const struct contract_emitter *w, enum kir_op op, uint32_t a, uint32_t b)
+{
+    return kir_emit(w->m, op, a, b, KIR_NONE);
+}
+
+static inline uint32_t index_const(const struct contract_emitter *w, int64_t value)
+{
+    return kir_const_i(w->m, w->m->wide ? KIR_I64 : KIR_I32, value);
+}
+
+static inline bool is_real(const struct contract_emitter *w)
+{
+    return w->type == KIR_F32 || w->type == KIR_F64;
+}
+
+static inline uint32_t zero(const struct contract_emitter *w)
+{
+    return is_real(w) ? kir_const_f(w->m, w->type, 0) : kir_const_i(w->m, w->type, 0);
+}
+
+static inline uint32_t add_product(const struct contract_emitter *w, uint32_t sum, uint32_t a,
+                                   uint32_t b)
+{
+    if (is_real(w) && w->e->s->target->fma)
+        return kir_emit(w->m, KIR_fma, a, b, sum);
+    return op2(w, KIR_add, sum, op2(w, KIR_mul, a, b));
+}
+
+/* A loop that carries the sums; they are its phis.  Gives the counter. */
+uint32_t work_loop(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t step,
+                   uint32_t *sums);
+
+/* What is left of a number when its last part, below n, is taken off; gives that part. */
+uint32_t work_part(const struct contract_emitter *w, uint32_t *number, int64_t n);
+/* The lane's group number and its own, as indices, at the begin of a phase. */
+uint32_t work_begin(struct contract_emitter *w, uint32_t lanes);
+
+/* Packed: the first element of a lane in its panel, and the element of `across` at k. */
+uint32_t pack_first(const struct contract_emitter *w, uint32_t panel);
+uint32_t pack_element(const struct contract_emitter *w, uint32_t k);
+
+/* TILES: what a phase begins with, and the sum from begin to end. */
+void tile_begin(struct contract_emitter *w, uint32_t down, uint32_t across);
+void tile_sums(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t *sums);
+
+#endif

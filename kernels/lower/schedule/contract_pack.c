@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packing: the elements of the side that lanes lie along, with what was done to them before, in the
+ * order in which the sums read them: [both][panel][k][lane], a panel for each group's width; 0 in
+ * lanes beyond the end. */
+#include <string.h>
+
+#include "lower/schedule/contract_emit.h"
+
+enum { DEPTH = 32 /* of k, of a group */ };
+
+static uint32_t dtype_of(enum kir_type type)
+{
+    static const uint32_t dtypes[KIR_TYPES] = {
+        [KIR_I32] = FRIT_I32, [KIR_I64] = FRIT_I64, [KIR_F32] = FRIT_F32, [KIR_F64] = FRIT_F64};
+
+    return dtypes[type];
+}
+
+uint32_t pack_first(const struct contract_emitter *w, uint32_t panel)
+{
+    uint32_t each = sched_index(w->e->s, w->c->n_k * w->c->lanes);
+
+    return op2(w, KIR_add, op2(w, KIR_mul, panel, each), w->lane);
+}
+
+static uint32_t place_of(const struct contract_emitter *w, uint32_t k)
+{
+    return op2(w, KIR_add, op2(w, KIR_mul, k, index_const(w, w->c->lanes)), w->panel);
+}
+
+uint32_t pack_element(const struct contract_emitter *w, uint32_t k)
+{
+    return kir_emit_as(w->m, KIR_load, w->type, w->c->pack, place_of(w, k), KIR_NONE, KIR_NONE);
+}
+
+static void emit_depth(const struct contract_emitter *w, uint32_t begin, uint32_t end)
+{
+    uint32_t k = kir_for(w->m, begin, end, 1), value;
+
+    expr_set(w->e, w->c->k.dim[0], k);
+    value = expr_value(w->e, w->c->across->node);
+    if (w->mask != KIR_NONE)
+        value = kir_emit(w->m, KIR_select, value, zero(w), w->mask);
+    kir_emit_imm(w->m, KIR_store, w->c->pack, place_of(w, k), value, KIR_NONE);
+    kir_next(w->m, NULL, 0);
+}
+
+void contract_pack(struct contract *c)
+{
+    struct contract_emitter w = {
+        .c = c, .e = &c->e, .m = c->e.s->module, .type = contract_type(c), .mask = KIR_NONE};
+    const struct delinearizer *line = &c->across->points;
+    struct sched_numbers *numbers = c->e.s->numbers;
+    int64_t panels = tiles_of(line->count, c->lanes), depths = tiles_of(c->n_k, DEPTH);
+    uint32_t group, begin, end, panel, place;
+
+    c->pack = kir_arg(w.m, dtype_of(w.type), KIR_READ | KIR_WRITE);
+    numbers->workspace_bytes = (uint64_t)(c->both.count * panels * c->n_k) * c->lanes *
+                               frit_storage_bytes(dtype_of(w.type), 1);
+    memcpy(numbers->grid[0], (const uint32_t[3]){(uint32_t)(c->both.count * panels * depths), 1, 1},
+           sizeof(numbers->grid[0]));
+    group = work_begin(&w, c->lanes);
+    begin = work_part(&w, &group, depths);
+    begin = op2(&w, KIR_mul, begin, index_const(&w, DEPTH));
+    end = op2(&w, KIR_add, begin, index_const(&w, DEPTH));
+    end = op2(&w, KIR_smin, end, sched_index(c->e.s, c->n_k));
+    w.panel = pack_first(&w, group);
+    panel = work_part(&w, &group, panels);
+    delinearize_set(&c->both, w.e, group);
+    place = op2(&w, KIR_add, op2(&w, KIR_mul, panel, index_const(&w, c->lanes)), w.lane);
+    if (line->count % c->lanes)
+        w.mask = op2(&w, KIR_lt, place, sched_index(c->e.s, line->count));
+    delinearize_set(line, w.e, place);
+    expr_mask(w.e, w.mask);
+    expr_hoist(w.e);
+    emit_depth(&w, begin, end);
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The row schedule: folds over one set of dims, of any number and depending on each other, with
+ * elementwise ops and views before, between and after: reductions, softmax, norms. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "lower/rows/rows.h"
+#include "lower/schedule/row.h"
+
+enum {
+    QUALITY = 900,
+    SHORT_ROW = 32,     /* a lane folds it faster alone */
+    SHORT_COLUMN = 256, /* elements: one lane's, if it has more to do than to share */
+    LONG_CHUNK = 1024,  /* elements of a lane, beside which its part is nothing */
+    MOST_CHUNKS = 4096, /* of all rows together, where chunks can be larger */
+    MOST_KEPT = 8       /* elements of a lane that stay in registers */
+};
+
+/* ---- accepting ---- */
+
+/* Folds never go away again. */
+static bool row_match(struct matcher *m, const struct block *block)
+{
+    struct labels *labels = m->state;
+
+    labels->values = m->values;
+    return labels_add(labels, block) && labels->n_folds <= ROW_FOLDS;
+}
+
+static bool row_fits(const struct matcher *m, const struct block *block)
+{
+    const struct labels *labels = m->state;
+
+    if (!labels->n_folds || view_row_of(block->ops[m->n_ops - 1].id))
+        return false;
+    for (uint32_t i = 0; i < m->n_outputs; i++)
+        if (label_place(labels, block, m->outputs[i]) == LABEL_NOWHERE)
+            return false;
+    return true;
+}
+
+/* ---- planning ---- */
+
+static void plan_root(struct row_schedule *row)
+{
+    int64_t dims[FRIT_MAX_RANK];
+
+    row->root.rank = row->e.s->block->values[row->labels.root].rank;
+    expr_dims(&row->e, row->labels.root, dims);
+    row->n_row = 1;
+    for (uint32_t d = 0; d < row->root.rank; d++) {
+        bool inner = row->labels.axes >> d & 1;
+
+        if (inner)
+            row->n_row *= dims[d];
+        row->root.at[d] =
+            space_dim(&row->e.space, dims[d] ? dims[d] : 1, inner ? ROW_INNER : ROW_OUTER);
+    }
+}
+
+/* Where a value with labels lies in the space. */
+static void map_of(const struct row_schedule *row, uint32_t value, struct space_map *map)
+{
+    const struct label *label = &row->labels.values[value];
+
+    if (!label->folded) {
+        *map = row->root;
+        return;
+    }
+    *map = (struct space_map){.rank = row->e.s->block->values[value].rank};
+    for (uint32_t d = 0; d < map->rank; d++)
+        if (label->of[d] != LABEL_ONE)
+            map->at[d] = row->root.at[label->of[d]];
+}
+
+static void plan_folds(struct row_schedule *row)
+{
+    const struct block *block = row->e.s->block;
+
+    for (uint32_t i = 0; i < block->n_ops; i++) {
+        const struct block_op *op = &block->ops[i];
+        const struct fold_row *fold = fold_row_of(op->id);
+
+        if (!fold)
+            continue;
+        row->folds[row->n_folds++] =
+            (struct row_fold){.fold = {fold, row->e.s->module, block->values[op->in[0].value].dtype,
+                                       row->n_row < INT32_MAX ? KIR_I32 : KIR_I64},
+                              .node = expr_node(&row->e, op->in[0].value, &row->root),
+                              .value = op->out[0]};
+    }
+}
+
+static void plan_stores(struct row_schedule *row)
+{
+    const struct block *block = row->e.s->block;
+
+    row->full = arena_array(&row->e.arena, block->n_outputs + 1u, sizeof(*row->full));
+    if (!row->full) {
+        expr_fail(&row->e, FRIT_NO_HOST_MEMORY);
+        return;
+    }
+    for (uint32_t i = 0; i < block->n_outputs; i++) {
+        struct space_map map;
+        uint32_t store;
+
+        map_of(row, block->outputs[i], &map);
+        store = expr_store(&row->e, block->outputs[i], &map);
+        if (store != BLOCK_NONE)
+            row->full[store] = label_place(&row->labels, block, block->outputs[i]) == LABEL_FULL;
+    }
+}
+
+/* What folds made is known at its own place in the space alone. */
+static bool bounds_fit(const struct row_schedule *row)
+{
+    for (uint32_t i = 0; i < row->e.n_nodes; i++) {
+        const struct expr_node *node = &row->e.nodes[i];
+        struct space_map map;
+
+        if (node->kind != EXPR_BOUND)
+            continue;
+        map_of(row, node->value, &map);
+        if (!row->labels.values[node->value].folded || map.rank != node->map->rank ||
+            memcmp(map.at, node->map->at, map.rank * sizeof(*map.at)) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* ---- levels ---- */
+
+static bool expr_varies(const struct space *space, const struct space_expr *at)
+{
+    for (uint32_t d = 0; d < space->n_dims; d++)
+        if (at->k[d] && space->tag[d] == ROW_INNER)
+            return true;
+    for (uint32_t a = 0; a < space->n_atoms; a++)
+        if (at->k[SPACE_DIMS + a] && expr_varies(space, &space->atom[a].of))
+            return true;
+    return false;
+}
+
+static uint32_t fold_level(const struct row_schedule *row, uint32_t value)
+{
+    for (uint32_t i = 0; i < row->n_folds; i++)
+        if (row->folds[i].value == value)
+            return row->folds[i].level;
+    return 0;
+}
+
+static void find_node(struct row_schedule *row, uint32_t number)
+{
+    const struct expr_node *node = &row->e.nodes[number];
+
+    if (node->kind == EXPR_LOAD || node->indexed)
+        row->varies[number] = expr_varies(&row->e.space, &node->at);
+    if (node->kind == EXPR_BOUND)
+        row->level[number] = fold_level(row, node->value);
+    for (uint32_t i = 0; node->kind == EXPR_OP && i < node->n_in; i++) {
+        if (node->in[i] == BLOCK_NONE)
+            continue;
+        if (row->level[node->in[i]] > row->level[number])
+            row->level[number] = row->level[node->in[i]];
+        row->varies[number] |= row->varies[node->in[i]];
+    }
+}
+
+/* Nodes stand behind what they are made of, and the elements of a fold before its result. */
+static void find_levels(struct row_schedule *row)
+{
+    uint32_t next = 0;
+
+    row->level = arena_array(&row->e.arena, row->e.n_nodes + 1u, sizeof(*row->level));
+    row->varies = arena_array(&row->e.arena, row->e.n_nodes + 1u, sizeof(*row->varies));
+    if (!row->level || !row->varies) {
+        expr_fail(&row->e, FRIT_NO_HOST_MEMORY);
+        return;
+    }
+    for (uint32_t i = 0; i <= row->n_folds; i++) {
+        uint32_t end = i < row->n_folds ? row->folds[i].node + 1 : row->e.n_nodes;
+
+        for (; next < end; next++)
+            find_node(row, next);
+        if (i == row->n_folds)
+            break;
+        row->folds[i].level = row->level[row->folds[i].node] + 1;
+        if (row->folds[i].level > row->n_levels)
+            row->n_levels = row->folds[i].level;
+    }
+}
+
+/* ---- the form ---- */
+
+static bool any_full(const struct row_schedule *row)
+{
+    for (uint32_t i = 0; i < row->e.n_stores; i++)
+        if (row->full[i])
+            return true;
+    return false;
+}
+
+/* Elements of a chunk.  Lanes with a row each leave many parts to fold: no more chunks of such than
+ * keep a device busy, and none of short rows; but where rows stay in caches, what fits there. */
+static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
+{
+    static const int64_t least[2][2] = {[ROW_GROUP] = {4096, 16384}, [ROW_LANE] = {32, 512}};
+    const struct kir_target *target = row->e.s->target;
+    int64_t chunk = least[row->form][target->caches_rows];
+
+    if (row->form == ROW_LANE && !target->caches_rows && row->n_row <= SHORT_COLUMN)
+        return SHORT_COLUMN;
+    if (row->form == ROW_LANE && !target->caches_rows)
+        while (chunk < LONG_CHUNK && row->n_row / (2 * chunk) * blocks >= target->units / 2)
+            chunk *= 2;
+    while ((row->n_row / chunk + 1) * blocks > MOST_CHUNKS && chunk < INT32_MAX / 2)
+        chunk *= 2;
+    return chunk;
+}
+
+/* By the launch's numbers and facts of the target: results do not depend on how many groups run at
+ * once.  Where rows are in caches after the first pass over them a group goes on with its own, if
+ * there are enough. */
+static int64_t choose_splits(struct row_schedule *row)
+{
+    /* rows that keep a device busy by themselves */
+    static const int64_t enough[2][2] = {[ROW_GROUP] = {2048, 64}, [ROW_LANE] = {65536, 1024}};
+    const struct kir_target *target = row->e.s->target;
+    int64_t blocks = row->outer.count, splits;
+    uint32_t passes = row->n_levels + any_full(row);
+
+    if (row->form == ROW_LANE)
+        blocks = (blocks + target->lanes - 1) / target->lanes;
+    row->chunk = choose_chunk(row, blocks);
+    splits = (row->n_row + row->chunk - 1) / row->chunk;
+    if (splits < 2 || !target->i64 || row->n_levels + passes > SCHED_PHASES)
+        return 1;
+    return row->outer.count < enough[row->form][target->caches_rows] ||
+                   (target->caches_rows && (passes == 1 || row->in_step))
+               ? splits
+               : 1;
+}
+
+/* Neighbours in step read whole runs of memory, the longer the better, as far as their states stay
+ * in caches, and best in groups that are full; unless they read the runs again, which are to stay
+ * there till then. */
+static uint32_t lane_rows(const struct row_schedule *row)
+{
+    const struct kir_target *target = row->e.s->target;
+    uint32_t most = row->in_step && row->splits > 1 ? target->most_lanes : target->lanes;
+    uint32_t lanes = most;
+
+    while (lanes > target->lanes && row->outer.count % lanes)
+        lanes /= 2;
+    return row->outer.count % lanes ? most : lanes;
+}
+
+void row_share(struct row_schedule *row, uint32_t lanes)
+{
+    if (row->form == ROW_LANE) {
+        partition_init(&row->partition, &row->e, &row->outer, lanes);
+        lanes = row->partition.lanes;
+    }
+    row->lanes = lanes;
+}
+
+static void choose_form(struct row_schedule *row)
+{
+    const struct space *space = &row->e.space;
+    const struct kir_target *target = row->e.s->target;
+    bool across = space->n_dims && space->tag[space->n_dims - 1] == ROW_OUTER;
+    int64_t n_outer = row->outer.count;
+
+    row->form = n_outer >= SCHED_MANY && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
+    row->in_step = row->form == ROW_LANE && row->n_row > SHORT_ROW && across && target->in_turn;
+    row->splits = choose_splits(row);
+    row_share(
+        row, row->form == ROW_LANE
+                 ? sched_spread(target, sched_lanes(lane_rows(row), n_outer), n_outer * row->splits)
+                 : sched_lanes(target->row_lanes, row->n_row));
+    if (row->form == ROW_GROUP && row->splits == 1 && !target->caches_rows &&
+        row->n_row <= (int64_t)MOST_KEPT * row->lanes)
+        row->kept = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);
+}
+
+/* ---- aliases ---- */
+
+/* Inputs that a pass behind this one loads again. */
+static uint64_t inputs_after(const struct row_schedule *row, uint32_t pass)
+{
+    uint64_t inputs = 0;
+
+    for (uint32_t i = 0; i < row->n_folds; i++)
+        if (row->folds[i].level - 1 > pass)
+            inputs |= row->e.nodes[row->folds[i].node].inputs;
+    for (uint32_t i = 0; i < row->e.n_stores; i++)
+        if (!row->full[i] || row->level[row->e.stores[i].node] > pass)
+            inputs |= row->e.nodes[row->e.stores[i].node].inputs;
+    return inputs;
+}
+
+static void find_aliases(struct row_schedule *row)
+{
+    for (uint32_t i = 0; i < row->e.n_stores; i++) {
+        const struct expr_store *store = &row->e.stores[i];
+        uint64_t alias = expr_alias(&row->e, store->output);
+
+        if (row->full[i])
+            alias &= ~inputs_after(row, row->level[store->node]);
+        else if (row->form == ROW_GROUP || row->splits > 1)
+            alias = 0; /* one lane stores what all have loaded, or what others load yet */
+        row->e.s->numbers->alias[store->output] = alias;
+    }
+}
+
+/* ---- building ---- */
+
+static bool is_empty(const struct row_schedule *row)
+{
+    int64_t dims[FRIT_MAX_RANK];
+
+    expr_dims(&row->e, row->labels.root, dims);
+    for (uint32_t d = 0; d < row->root.rank; d++)
+        if (dims[d] == 0 && (!(row->labels.axes >> d & 1) || any_full(row)))
+            return true;
+    return false;
+}
+
+/* Of a lane in a phase, about, and not less. */
+static int64_t rounds_of(const struct row_schedule *row)
+{
+    int64_t lanes = row->form == ROW_GROUP ? row->lanes : 1;
+    int64_t n = row->splits > 1 ? row->chunk : row->n_row;
+    int64_t passes = row->splits > 1 ? 1 : (int64_t)row->n_levels + any_full(row);
+
+    return passes * ((n + lanes - 1) / lanes) + row->splits;
+}
+
+static frit_status build(struct row_schedule *row, frit_err *err)
+{
+    struct sched *s = row->e.s;
+
+    plan_root(row);
+    plan_folds(row);
+    plan_stores(row);
+    TRY(expr_status(&row->e, err));
+    if (!bounds_fit(row))
+        return fail(err, FRIT_UNSUPPORTED, "kernels: %s folds what lies elsewhere",
+                    s->module->name);
+    expr_settle(&row->e);
+    find_levels(row);
+    TRY(expr_status(&row->e, err));
+    expr_args(s);
+    delinearize_init(&row->outer, &row->e, ROW_OUTER);
+    delinearize_init(&row->inner, &row->e, ROW_INNER);
+    choose_form(row);
+    if (row->outer.count * row->splits > INT32_MAX)
+        return fail(err, FRIT_UNSUPPORTED, "kernels: %s has too many rows", s->module->name);
+    TRY(sched_rounds(s, rounds_of(row), err));
+    if (is_empty(row)) {
+        kir_phase(s->module, s->target->lanes);
+        return expr_status(&row->e, err);
+    }
+    row_emit(row);
+    find_aliases(row);
+    s->numbers->bytes = sched_bytes(s);
+    s->numbers->flops = (uint64_t)(row->outer.count * row->n_row) * s->block->n_ops;
+    return expr_status(&row->e, err);
+}
+
+static frit_status row_build(struct sched *s, frit_err *err)
+{
+    struct row_schedule row = {0};
+    frit_status status;
+
+    expr_init(&row.e, s);
+    if (labels_init(&row.labels, s->block)) {
+        status = row.labels.n_ops == s->block->n_ops && row.labels.n_folds <= ROW_FOLDS &&
+                         row.labels.n_folds > 0
+                     ? build(&row, err)
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one row", s->module->name);
+        labels_fini(&row.labels);
+    } else {
+        status = fail_memory(err, s->block->n_values * sizeof(struct label));
+    }
+    expr_fini(&row.e);
+    return status;
+}
+
+const struct schedule sched_row = {
+    .name = "row",
+    .quality = QUALITY,
+    .state_bytes = sizeof(struct labels),
+    .value_bytes = sizeof(struct label),
+    .match = row_match,
+    .fits = row_fits,
+    .build = row_build,
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code for rows in one phase, and what phases have in common. */
+#include "lower/schedule/row_emit.h"
+
+#include <string.h>
+
+/* ---- phases ---- */
+
+uint32_t phase_group(const struct row_emitter *w)
+{
+    return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
+}
+
+void phase_begin(struct row_emitter *w)
+{
+    kir_phase(w->m, w->row->lanes);
+    expr_phase(w->e);
+    if (w->row->form == ROW_LANE)
+        partition_phase(&w->row->partition, w->e);
+    else
+        delinearize_phase(&w->row->outer, w->e);
+    delinearize_phase(&w->row->inner, w->e);
+    w->lane = sched_wide(w->e->s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
+    w->lane_0 = kir_binary(w->m, KIR_eq, w->lane, kir_index(w->m, 0));
+    w->mask = KIR_NONE;
+}
+
+void phase_end(const struct row_emitter *w, int64_t groups)
+{
+    const uint32_t grid[3] = {(uint32_t)groups, 1, 1};
+
+    if (!w->m->failed)
+        memcpy(w->e->s->numbers->grid[w->m->n_phases - 1], grid, sizeof(grid));
+}
+
+/* ---- rows ---- */
+
+void rows_set(struct row_emitter *w, uint32_t block)
+{
+    const struct partition *partition = &w->row->partition;
+
+    w->rows = block;
+    if (w->row->form == ROW_LANE) {
+        struct span span = partition_span(partition, w->e, block, w->lane);
+
+        w->mask = partition_mask(partition, w->e, &span);
+        if (w->row->splits > 1)
+            w->rows = partition_number(partition, w->e, &span);
+        partition_set_common(partition, w->e, &span);
+        partition_set_own(partition, w->e, &span);
+    } else {
+        delinearize_set(&w->row->outer, w->e, block);
+    }
+    expr_mask(w->e, w->mask);
+    expr_hoist(w->e);
+}
+
+int64_t rows_blocks(const struct row_schedule *row)
+{
+    return row->form == ROW_GROUP ? row->outer.count : row->partition.groups;
+}
+
+void rows_bind(const struct row_emitter *w, const struct row_fold *fold, uint32_t value)
+{
+    for (uint32_t i = 0; i < w->e->n_nodes; i++)
+        if (w->e->nodes[i].kind == EXPR_BOUND && w->e->nodes[i].value == fold->value)
+            expr_bind(w->e, i, value);
+}
+
+void rows_constant(const struct row_emitter *w)
+{
+    for (uint32_t i = 0; i < w->e->n_nodes; i++)
+        if (!w->row->varies[i] && w->row->level[i] <= w->pass)
+            expr_value(w->e, i);
+}
+
+void rows_store(const struct row_emitter *w)
+{
+    uint32_t mark = expr_mark(w->e);
+
+    for (uint32_t i = 0; i < w->e->n_stores; i++)
+        if (!w->row->full[i])
+            expr_value(w->e, w->e->stores[i].node);
+    expr_mask(w->e, w->row->form == ROW_GROUP ? w->lane_0 : w->mask);
+    for (uint32_t i = 0; i < w->e->n_stores; i++)
+        if (!w->row->full[i])
+            expr_emit_store(w->e, i);
+    expr_release(w->e, mark);
+}
+
+/* ---- one phase ---- */
+
+/* Without memory nothing is kept. */
+static void keep_begin(struct row_emitter *w)
+{
+    size_t n = (size_t)w->row->kept * w->e->n_nodes;
+
+    w->kept = n ? arena_array(&w->e->arena, n, sizeof(*w->kept)) : NULL;
+    for (size_t i = 0; i < n && w->kept; i++)
+        w->kept[i] = KIR_NONE;
+}
+
+static void emit_one_phase(struct row_emitter *w)
+{
+    struct row_region stretch;
+
+    phase_begin(w);
+    keep_begin(w);
+    save_begin(w);
+    stretch = stretch_whole(w, w->row->n_row);
+    rows_set(w, phase_group(w));
+    for (w->pass = 0; w->pass <= w->row->n_levels; w->pass++) {
+        rows_constant(w);
+        if (!pass_has_rounds(w))
+            continue;
+        stretch_emit(w, &stretch);
+        lanes_combine(w);
+        for (uint32_t i = 0; i < w->row->n_folds; i++)
+            if (work_folds(w, &w->row->folds[i]))
+                rows_bind(w, &w->row->folds[i],
+                          fold_result(&w->row->folds[i].fold, &w->row->folds[i].state));
+    }
+    rows_store(w);
+    phase_end(w, rows_blocks(w->row));
+}
+
+void row_emit(struct row_schedule *row)
+{
+    struct row_emitter work = {.row = row, .e = &row->e, .m = row->e.s->module};
+
+    if (row->splits > 1)
+        row_emit_split(&work);
+    else
+        emit_one_phase(&work);
+}

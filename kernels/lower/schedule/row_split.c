@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows whose chunks are folded by groups of their own.  Each level is a pair of phases: parts, one
+ * state per chunk, and then one group, or lane, per row that folds these.  What a level gave is
+ * loaded by all later phases.  Stores of whole rows are made with the chunks, those once per row
+ * with the last results.
+ *
+ * The workspace has one word per row for the result of each fold, then the parts of a level, one
+ * word for each of a state. */
+#include "lower/schedule/row_emit.h"
+
+/* ---- words ---- */
+
+static uint32_t workspace(const struct row_emitter *w)
+{
+    return w->m->n_args - 1;
+}
+
+static uint32_t to_bits(const struct row_emitter *w, uint32_t value)
+{
+    enum kir_type type = kir_type_at(w->m, value);
+
+    if (type == KIR_F32)
+        value = kir_emit_as(w->m, KIR_bits, KIR_I32, 0, value, KIR_NONE, KIR_NONE);
+    if (type == KIR_F64)
+        return kir_emit_as(w->m, KIR_bits, KIR_I64, 0, value, KIR_NONE, KIR_NONE);
+    return type == KIR_I64 ? value : kir_unary(w->m, KIR_i64, value);
+}
+
+static uint32_t from_bits(const struct row_emitter *w, enum kir_type type, uint32_t bits)
+{
+    if (type == KIR_I64)
+        return bits;
+    if (type == KIR_F64)
+        return kir_emit_as(w->m, KIR_bits, KIR_F64, 0, bits, KIR_NONE, KIR_NONE);
+    if (type == KIR_B)
+        return kir_binary(w->m, KIR_ne, bits, kir_const_i(w->m, KIR_I64, 0));
+    bits = kir_unary(w->m, KIR_i32, bits);
+    return type == KIR_I32 ? bits
+                           : kir_emit_as(w->m, KIR_bits, KIR_F32, 0, bits, KIR_NONE, KIR_NONE);
+}
+
+static void store_word(const struct row_emitter *w, uint32_t at, uint32_t value)
+{
+    uint32_t mask = w->row->form == ROW_GROUP ? w->lane_0 : w->mask;
+
+    kir_emit_imm(w->m, mask == KIR_NONE ? KIR_store : KIR_store_if, workspace(w), at,
+                 to_bits(w, value), mask);
+}
+
+static uint32_t load_word(const struct row_emitter *w, enum kir_type type, uint32_t at,
+                          uint32_t mask)
+{
+    enum kir_op op = mask == KIR_NONE ? KIR_load : KIR_load_if;
+    uint32_t other = mask == KIR_NONE ? KIR_NONE : kir_const_i(w->m, KIR_I64, 0);
+
+    return from_bits(w, type, kir_emit_as(w->m, op, KIR_I64, workspace(w), at, mask, other));
+}
+
+/* The word of each row that stands `number` times all rows behind the first. */
+static uint32_t word_of(const struct row_emitter *w, uint32_t number)
+{
+    return kir_binary(w->m, KIR_add, kir_binary(w->m, KIR_mul, number, w->n_rows), w->rows);
+}
+
+static uint32_t result_word(const struct row_emitter *w, uint32_t fold)
+{
+    return word_of(w, kir_index(w->m, fold));
+}
+
+static uint32_t part_word(const struct row_emitter *w, uint32_t part, uint32_t split)
+{
+    int64_t before = w->row->n_folds + part * w->row->splits;
+
+    return word_of(w, kir_binary(w->m, KIR_add, split, sched_index(w->e->s, before)));
+}
+
+static void split_begin(struct row_emitter *w)
+{
+    phase_begin(w);
+    w->n_rows = sched_index(w->e->s, w->row->outer.count);
+}
+
+/* ---- chunks ---- */
+
+/* The results of earlier levels, and what is known by them. */
+static void load_results(const struct row_emitter *w)
+{
+    for (uint32_t i = 0; i < w->row->n_folds; i++) {
+        const struct row_fold *fold = &w->row->folds[i];
+        enum kir_type type = fold->fold.row->indexed ? KIR_I64 : kir_type_of(fold->fold.dtype);
+
+        if (fold->level <= w->pass)
+            rows_bind(w, fold, load_word(w, type, result_word(w, i), w->mask));
+    }
+}
+
+static void emit_chunks(struct row_emitter *w)
+{
+    const struct row_schedule *row = w->row;
+    struct sched_divisor by_splits;
+    uint32_t group, block, split, splits, parts[ROW_STATES], n;
+    struct row_region stretch;
+
+    split_begin(w);
+    by_splits = sched_divisor(w->e->s, row->splits);
+    splits = sched_index(w->e->s, row->splits);
+    group = phase_group(w);
+    block = sched_divide(w->e->s, &by_splits, group);
+    split = kir_binary(w->m, KIR_sub, group, kir_binary(w->m, KIR_mul, block, splits));
+    rows_set(w, block);
+    load_results(w);
+    rows_constant(w);
+    stretch = stretch_chunk(w, kir_binary(w->m, KIR_mul, split, kir_index(w->m, row->chunk)));
+    stretch_emit(w, &stretch);
+    lanes_combine(w);
+    n = states_pack(w, parts);
+    for (uint32_t i = 0; i < n; i++)
+        store_word(w, part_word(w, i, split), parts[i]);
+    phase_end(w, rows_blocks(row) * row->splits);
+}
+
+/* ---- parts ---- */
+
+enum { AHEAD = 16 /* splits whose parts are read at once where a lane has a row alone */ };
+
+/* The words that split number `split` of each lane's row left, in the order of states_pack; gives
+ * how many. */
+static uint32_t part_words(const struct row_emitter *w, uint32_t split, uint32_t *at)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < w->row->n_folds; i++) {
+        const struct row_fold *fold = &w->row->folds[i];
+
+        for (uint32_t p = 0; work_folds(w, fold) && p < fold->fold.row->n_parts; p++, n++)
+            at[n] = part_word(w, n, split);
+    }
+    return n;
+}
+
+static void load_parts(const struct row_emitter *w, const uint32_t *at, uint32_t mask,
+                       uint32_t *parts)
+{
+    for (uint32_t i = 0; i < w->row->n_folds; i++) {
+        const struct row_fold *fold = &w->row->folds[i];
+
+        for (uint32_t p = 0; work_folds(w, fold) && p < fold->fold.row->n_parts; p++)
+            *parts++ = load_word(w, fold_part_type(&fold->fold, p), *at++, mask);
+    }
+}
+
+static void fold_parts(const struct row_emitter *w, const uint32_t *parts, uint32_t mask)
+{
+    for (uint32_t i = 0; i < w->row->n_folds; i++) {
+        struct row_fold *fold = &w->row->folds[i];
+        struct fold_state state = {0};
+
+        if (!work_folds(w, fold))
+            continue;
+        for (uint32_t p = 0; p < fold->fold.row->n_parts; p++)
+            state.part[p] = *parts++;
+        state = states_masked(w, fold, state, mask);
+        fold->state = fold->fold.row->combine(&fold->fold, &fold->state, &state);
+    }
+}
+
+/* Splits begin .. end, `n` of them a round; of each lane's row alone if more than one. */
+static void fold_splits(const struct row_emitter *w, uint32_t begin, uint32_t end, uint32_t n)
+{
+    uint32_t phis[ROW_STATES], at[ROW_STATES], parts[AHEAD][ROW_STATES] = {0}, split, n_parts;
+
+    split = loop_open(w, begin, end, n * round_step(w), phis);
+    n_parts = part_words(w, round_element(w, split), at);
+    for (uint32_t k = 0; k < n; k++) {
+        load_parts(w, at, w->mask, parts[k]);
+        for (uint32_t i = 0; i < n_parts && k + 1 < n; i++)
+            at[i] = kir_binary(w->m, KIR_add, at[i], w->n_rows);
+    }
+    for (uint32_t k = 0; k < n; k++)
+        fold_parts(w, parts[k], KIR_NONE);
+    loop_close(w, phis);
+}
+
+static bool reads_ahead(const struct row_schedule *row)
+{
+    return row->form == ROW_LANE && !row->e.s->target->caches_rows && row->splits >= AHEAD;
+}
+
+/* All splits of each lane's row. */
+static void fold_all(const struct row_emitter *w)
+{
+    const struct row_region stretch = stretch_whole(w, w->row->splits);
+    uint32_t begin = stretch.begin, at[ROW_STATES], parts[ROW_STATES] = {0}, split, mask;
+
+    if (reads_ahead(w->row)) {
+        begin = kir_binary(w->m, KIR_and, stretch.full, kir_index(w->m, -AHEAD));
+        fold_splits(w, stretch.begin, begin, AHEAD);
+    }
+    if (stretch.rounds)
+        fold_splits(w, begin, stretch.full, 1);
+    if (stretch.tail) {
+        split = kir_binary(w->m, KIR_add, stretch.full, w->lane);
+        mask = kir_binary(w->m, KIR_lt, split, stretch.end);
+        part_words(w, split, at);
+        load_parts(w, at, mask, parts);
+        fold_parts(w, parts, mask);
+    }
+}
+
+static void emit_parts(struct row_emitter *w)
+{
+    const bool last = w->pass + 1 == w->row->n_levels;
+
+    split_begin(w);
+    rows_set(w, phase_group(w));
+    if (last)
+        load_results(w);
+    states_identity(w);
+    fold_all(w);
+    lanes_combine(w);
+    for (uint32_t i = 0; i < w->row->n_folds; i++) {
+        const struct row_fold *fold = &w->row->folds[i];
+        uint32_t value;
+
+        if (!work_folds(w, fold))
+            continue;
+        value = fold_result(&fold->fold, &fold->state);
+        rows_bind(w, fold, value);
+        store_word(w, result_word(w, i), value);
+    }
+    w->pass++;
+    if (last)
+        rows_store(w);
+    phase_end(w, rows_blocks(w->row));
+}
+
+/* ---- all ---- */
+
+/* Words of the largest state of a level. */
+static uint32_t most_parts(struct row_emitter *w)
+{
+    uint32_t parts[ROW_STATES], most = 0;
+
+    for (w->pass = 0; w->pass < w->row->n_levels; w->pass++) {
+        uint32_t n = states_pack(w, parts);
+
+        if (n > most)
+            most = n;
+    }
+    return most;
+}
+
+/* Lanes for folding parts: few rows of a lane each are for many groups. */
+static uint32_t parts_lanes(const struct row_schedule *row)
+{
+    const struct kir_target *target = row->e.s->target;
+
+    if (row->form == ROW_GROUP)
+        return row->lanes;
+    return sched_spread(target, sched_lanes(target->lanes, row->outer.count), row->outer.count);
+}
+
+void row_emit_split(struct row_emitter *w)
+{
+    struct row_schedule *row = w->row;
+    const uint32_t lanes = row->lanes, few = parts_lanes(row);
+    uint64_t words = row->n_folds + (uint64_t)row->splits * most_parts(w);
+
+    kir_arg(w->m, FRIT_I64, KIR_READ | KIR_WRITE);
+    w->e->s->numbers->workspace_bytes = words * (uint64_t)row->outer.count * sizeof(uint64_t);
+    w->pass = 0;
+    while (w->pass < row->n_levels) {
+        emit_chunks(w);
+        row_share(row, few);
+        emit_parts(w);
+        row_share(row, lanes);
+    }
+    if (pass_has_rounds(w))
+        emit_chunks(w);
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code for scans.
+ *
+ * A round takes one element per lane along a row.  In a group the lanes' elements are scanned by
+ * shifts of 1, 2, 4, ... lanes, and the last lane hands what it has to all through a tile of two
+ * places that rounds use in turn, so that one barrier per round is enough.  Where F32 is carried,
+ * that goes into a base after BLOCK rounds and begins anew, so that rounding grows slowly:
+ *
+ *     result = base o (carried o scanned within the group) */
+#include "lower/schedule/scan.h"
+
+#include <string.h>
+
+#include "lower/rows/rows.h"
+
+enum { BLOCK = 64 };
+
+/* A stretch of a row, as values: full rounds from begin to full, then up to end with a mask. */
+struct scan_region {
+    uint32_t begin, full, end;
+    bool rounds; /* there are full rounds */
+    bool blocks; /* there may be more than BLOCK of them, and that matters */
+    bool tail;   /* there may be elements behind full */
+};
+
+/* What emitting needs at hand. */
+struct scan_emitter {
+    struct scan *scan;
+    struct expr *e;
+    struct kir_module *m;
+    uint32_t lane;      /* as an index */
+    uint32_t mask;      /* SCAN_LANE: of lanes that have a row; KIR_NONE: all have */
+    uint32_t tile;      /* SCAN_GROUP: what is handed to all */
+    uint32_t workspace; /* argument, where rows are split */
+    uint32_t base;      /* KIR_NONE: none yet */
+    uint32_t carried;
+};
+
+static uint32_t identity(const struct scan_emitter *w)
+{
+    return w->scan->fold.row->identity(&w->scan->fold).part[0];
+}
+
+static uint32_t combine(const struct scan_emitter *w, uint32_t a, uint32_t b)
+{
+    const struct fold_state left = {{a, KIR_NONE}}, right = {{b, KIR_NONE}};
+
+    return w->scan->fold.row->combine(&w->scan->fold, &left, &right).part[0];
+}
+
+static enum kir_type state_type(const struct scan_emitter *w)
+{
+    return fold_part_type(&w->scan->fold, 0);
+}
+
+static bool by_group(const struct scan_emitter *w)
+{
+    return w->scan->form == SCAN_GROUP;
+}
+
+/* An element as what is carried, and back. */
+static uint32_t carry(const struct scan_emitter *w, uint32_t value)
+{
+    bool same = kir_type_of(w->scan->dtype) == state_type(w);
+
+    return same ? value : kir_unary(w->m, KIR_f64, value);
+}
+
+static uint32_t result_of(const struct scan_emitter *w, uint32_t value)
+{
+    if (kir_type_of(w->scan->dtype) != state_type(w))
+        value = kir_unary(w->m, KIR_f32, value);
+    return lower_fit(w->m, w->scan->dtype, value);
+}
+
+/* ---- lanes of a group ---- */
+
+static uint32_t scan_lanes(const struct scan_emitter *w, uint32_t value)
+{
+    for (uint32_t s = 1; s < w->scan->lanes; s *= 2) {
+        uint32_t before = kir_emit_imm(w->m, KIR_shift, s, value, KIR_NONE, KIR_NONE);
+        uint32_t has = kir_binary(w->m, KIR_le, kir_index(w->m, s), w->lane);
+
+        value = kir_select(w->m, has, combine(w, before, value), value);
+    }
+    return value;
+}
+
+/* Of all lanes, the same in each. */
+static uint32_t fold_lanes(const struct scan_emitter *w, uint32_t value)
+{
+    for (uint32_t s = 1; s < w->scan->lanes; s *= 2)
+        value = combine(w, value, kir_emit_imm(w->m, KIR_exchange, s, value, KIR_NONE, KIR_NONE));
+    return kir_unary(w->m, KIR_first, value);
+}
+
+/* The last lane's value, in the round whose first element is `first`. */
+static uint32_t last_lane(const struct scan_emitter *w, uint32_t value, uint32_t first)
+{
+    const int64_t lanes = w->scan->lanes;
+    uint32_t bit = kir_binary(w->m, KIR_and, first, kir_index(w->m, lanes));
+    uint32_t place = kir_select(w->m, kir_binary(w->m, KIR_ne, bit, kir_index(w->m, 0)),
+                                kir_index(w->m, 1), kir_index(w->m, 0));
+    bool is_bool = state_type(w) == KIR_B;
+
+    if (is_bool)
+        value = kir_unary(w->m, KIR_i32, value);
+    kir_emit_imm(w->m, KIR_tstore_if, w->tile, place, value,
+                 kir_binary(w->m, KIR_eq, w->lane, kir_index(w->m, lanes - 1)));
+    kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
+    value = kir_emit_as(w->m, KIR_tload, is_bool ? KIR_I32 : state_type(w), w->tile, place,
+                        KIR_NONE, KIR_NONE);
+    return is_bool ? kir_binary(w->m, KIR_ne, value, kir_const_i(w->m, KIR_I32, 0)) : value;
+}
+
+/* ---- one round ---- */
+
+/* The element of each lane; any value where `mask` is false: those lanes are the row's last, and
+ * nothing behind them counts. */
+static uint32_t take(const struct scan_emitter *w, uint32_t element, uint32_t mask)
+{
+    expr_mask(w->e, mask == KIR_NONE ? w->mask : mask);
+    delinearize_set(&w->scan->inner, w->e, element);
+    return carry(w, expr_value(w->e, w->scan->node));
+}
+
+/* All values before the first store: an output may have taken the memory of another's operand. */
+static void emit_stores(const struct scan_emitter *w)
+{
+    for (uint32_t i = 0; i < w->e->n_stores; i++)
+        expr_value(w->e, w->e->stores[i].node);
+    for (uint32_t i = 0; i < w->e->n_stores; i++)
+        expr_emit_store(w->e, i);
+}
+
+/* The round whose first element is `first`.  `mask`: of lanes whose element is in the row.  Gives
+ * what each lane has with what was carried. */
+static uint32_t emit_round(const struct scan_emitter *w, uint32_t first, uint32_t mask)
+{
+    uint32_t mark = expr_mark(w->e), run, result;
+
+    run = take(w, by_group(w) ? kir_binary(w->m, KIR_add, first, w->lane) : first, mask);
+    if (by_group(w))
+        run = scan_lanes(w, run);
+    run = result = combine(w, w->carried, run);
+    if (w->base != KIR_NONE)
+        result = combine(w, w->base, run);
+    expr_bind(w->e, w->scan->result, result_of(w, result));
+    emit_stores(w);
+    expr_release(w->e, mark);
+    return run;
+}
+
+/* ---- a stretch ---- */
+
+static int64_t step_of(const struct scan_emitter *w)
+{
+    return by_group(w) ? w->scan->lanes : 1;
+}
+
+static void emit_rounds(struct scan_emitter *w, uint32_t begin, uint32_t end)
+{
+    uint32_t first = kir_for(w->m, begin, end, (uint32_t)step_of(w)), next;
+
+    if (by_group(w))
+        w->tile = kir_tile(w->m, KIR_GROUP, state_type(w) == KIR_B ? KIR_I32 : state_type(w), 2);
+    w->carried = kir_phi(w->m, w->carried);
+    next = emit_round(w, first, KIR_NONE);
+    if (by_group(w))
+        next = last_lane(w, next, first);
+    kir_next(w->m, &next, 1);
+}
+
+static void emit_blocks(struct scan_emitter *w, const struct scan_region *stretch)
+{
+    int64_t step = step_of(w) * BLOCK;
+    uint32_t begin = kir_for(w->m, stretch->begin, stretch->full, (uint32_t)step), end, next;
+
+    w->base = kir_phi(w->m, w->base);
+    end = kir_binary(w->m, KIR_smin, kir_binary(w->m, KIR_add, begin, kir_index(w->m, step)),
+                     stretch->full);
+    w->carried = identity(w);
+    emit_rounds(w, begin, end);
+    next = combine(w, w->base, w->carried);
+    kir_next(w->m, &next, 1);
+}
+
+static void emit_stretch(struct scan_emitter *w, const struct scan_region *stretch)
+{
+    if (stretch->blocks && w->base == KIR_NONE)
+        w->base = identity(w);
+    w->carried = identity(w);
+    if (stretch->rounds && stretch->blocks) {
+        emit_blocks(w, stretch);
+        w->carried = identity(w);
+    } else if (stretch->rounds) {
+        emit_rounds(w, stretch->begin, stretch->full);
+    }
+    if (stretch->tail)
+        emit_round(w, stretch->full,
+                   kir_binary(w->m, KIR_lt, kir_binary(w->m, KIR_add, stretch->full, w->lane),
+                              stretch->end));
+}
+
+/* ---- phases ---- */
+
+static uint32_t group_index(const struct scan_emitter *w, uint32_t dim)
+{
+    return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, dim, KIR_NONE, KIR_NONE, KIR_NONE));
+}
+
+/* Sets the row of each lane from what the group has, and gives its number where rows are split. */
+static uint32_t set_rows(struct scan_emitter *w, uint32_t group)
+{
+    const struct partition *partition = &w->scan->partition;
+    struct span span;
+
+    w->mask = KIR_NONE;
+    if (by_group(w)) {
+        delinearize_set(&w->scan->outer, w->e, group);
+        return group;
+    }
+    span = partition_span(partition, w->e, group, w->lane);
+    w->mask = partition_mask(partition, w->e, &span);
+    partition_set_common(partition, w->e, &span);
+    partition_set_own(partition, w->e, &span);
+    return w->scan->splits > 1 ? partition_number(partition, w->e, &span) : KIR_NONE;
+}
+
+/* Begins a phase of as many groups per row, or rows, as `pieces`.  Gives the number of the row of
+ * each lane, where they are split. */
+static uint32_t begin_phase(struct scan_emitter *w, uint32_t phase, int64_t pieces)
+{
+    struct scan *scan = w->scan;
+    int64_t groups = by_group(w) ? scan->outer.count : scan->partition.groups;
+    uint32_t grid[3] = {(uint32_t)groups, (uint32_t)pieces, 1}, rows;
+
+    kir_phase(w->m, scan->lanes);
+    expr_phase(w->e);
+    if (by_group(w))
+        delinearize_phase(&scan->outer, w->e);
+    else
+        partition_phase(&scan->partition, w->e);
+    delinearize_phase(&scan->inner, w->e);
+    w->lane = sched_wide(w->e->s, kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE));
+    rows = set_rows(w, group_index(w, 0));
+    expr_mask(w->e, w->mask);
+    expr_hoist(w->e);
+    memcpy(w->e->s->numbers->grid[phase], grid, sizeof(grid));
+    return rows;
+}
+
+/* A whole row. */
+static struct scan_region whole(const struct scan_emitter *w)
+{
+    int64_t n = w->scan->n_row, step = step_of(w), full = n / step * step;
+    struct scan_region stretch = {.begin = kir_index(w->m, 0),
+                                  .rounds = full > 0,
+                                  .blocks = state_type(w) == KIR_F32 && full / step > BLOCK,
+                                  .tail = full < n};
+
+    stretch.full = full ? sched_index(w->e->s, full) : stretch.begin;
+    stretch.end = stretch.tail ? sched_index(w->e->s, n) : stretch.full;
+    return stretch;
+}
+
+/* The end of a chunk of what ends at `end`: nothing on the way is larger. */
+static uint32_t chunk_end(const struct scan_emitter *w, uint32_t begin, int64_t end)
+{
+    uint32_t left = kir_binary(w->m, KIR_sub, sched_index(w->e->s, end), begin);
+
+    return kir_binary(w->m, KIR_add, begin,
+                      kir_binary(w->m, KIR_smin, left, kir_index(w->m, w->scan->chunk)));
+}
+
+/* Chunk number `split`. */
+static struct scan_region piece(const struct scan_emitter *w, uint32_t split)
+{
+    const struct scan *scan = w->scan;
+    int64_t step = step_of(w), full = scan->n_row / step * step;
+    struct scan_region stretch = {.rounds = true,
+                                  .blocks = state_type(w) == KIR_F32 && scan->chunk / step > BLOCK,
+                                  .tail = full < scan->n_row};
+
+    stretch.begin = kir_binary(w->m, KIR_mul, split, kir_index(w->m, scan->chunk));
+    stretch.full = chunk_end(w, stretch.begin, full);
+    stretch.end = chunk_end(w, stretch.begin, scan->n_row);
+    return stretch;
+}
+
+static void emit_one_phase(struct scan_emitter *w)
+{
+    struct scan_region stretch;
+
+    begin_phase(w, 0, 1);
+    stretch = whole(w);
+    emit_stretch(w, &stretch);
+}
+
+/* ---- split rows ---- */
+
+/* Where the total of a chunk of a row lies in the workspace. */
+static uint32_t place_of(const struct scan_emitter *w, uint32_t split, uint32_t rows)
+{
+    uint32_t at = kir_binary(w->m, KIR_mul, split, sched_index(w->e->s, w->scan->outer.count));
+
+    return kir_binary(w->m, KIR_add, at, rows);
+}
+
+/* A loop that folds elements of lanes; the accumulator is `carried`. */
+static uint32_t open_fold(struct scan_emitter *w, uint32_t begin, uint32_t end, int64_t step)
+{
+    uint32_t counter = kir_for(w->m, begin, end, (uint32_t)step);
+
+    w->carried = kir_phi(w->m, w->carried);
+    return counter;
+}
+
+static void close_fold(const struct scan_emitter *w, uint32_t value)
+{
+    uint32_t next = combine(w, w->carried, value);
+
+    kir_next(w->m, &next, 1);
+}
+
+/* Of a chunk that lies in the row whole, in blocks as in emit_blocks. */
+static uint32_t emit_total(struct scan_emitter *w, uint32_t begin)
+{
+    int64_t chunk = w->scan->chunk, step = step_of(w);
+    int64_t span = chunk < step * BLOCK ? chunk : step * BLOCK;
+    uint32_t block, total, element, mark, next;
+
+    next = kir_binary(w->m, KIR_add, begin, kir_index(w->m, chunk));
+    w->carried = identity(w);
+    block = kir_for(w->m, begin, next, (uint32_t)span);
+    total = kir_phi(w->m, w->carried);
+    w->carried = identity(w);
+    element = open_fold(w, block, kir_binary(w->m, KIR_add, block, kir_index(w->m, span)), step);
+    mark = expr_mark(w->e);
+    close_fold(
+        w, take(w, by_group(w) ? kir_binary(w->m, KIR_add, element, w->lane) : element, KIR_NONE));
+    expr_release(w->e, mark);
+    next = combine(w, total, w->carried);
+    kir_next(w->m, &next, 1);
+    return by_group(w) ? fold_lanes(w, total) : total;
+}
+
+/* Of all chunks but the last, which nobody needs. */
+static void emit_totals(struct scan_emitter *w)
+{
+    uint32_t rows = begin_phase(w, 0, w->scan->splits - 1), split = group_index(w, 1);
+    uint32_t total =
+        emit_total(w, kir_binary(w->m, KIR_mul, split, kir_index(w->m, w->scan->chunk)));
+    uint32_t mask = w->mask;
+
+    if (by_group(w))
+        mask = kir_binary(w->m, KIR_eq, w->lane, kir_index(w->m, 0));
+    kir_emit_imm(w->m, mask == KIR_NONE ? KIR_store : KIR_store_if, w->workspace,
+                 place_of(w, split, rows), total, mask);
+}
+
+/* The totals of the chunks before `split`, folded. */
+static uint32_t emit_before(struct scan_emitter *w, uint32_t split, uint32_t rows)
+{
+    uint32_t at, mask = w->mask, value;
+
+    w->carried = identity(w);
+    at = open_fold(w, kir_index(w->m, 0), split, step_of(w));
+    if (by_group(w)) {
+        at = kir_binary(w->m, KIR_add, at, w->lane);
+        mask = kir_binary(w->m, KIR_lt, at, split);
+    }
+    value =
+        kir_emit_as(w->m, mask == KIR_NONE ? KIR_load : KIR_load_if, state_type(w), w->workspace,
+                    place_of(w, at, rows), mask, mask == KIR_NONE ? KIR_NONE : identity(w));
+    close_fold(w, value);
+    return by_group(w) ? fold_lanes(w, w->carried) : w->carried;
+}
+
+static void emit_split(struct scan_emitter *w)
+{
+    static const uint32_t dtypes[KIR_TYPES] = {[KIR_B] = FRIT_BOOL,
+                                               [KIR_I32] = FRIT_I32,
+                                               [KIR_I64] = FRIT_I64,
+                                               [KIR_F32] = FRIT_F32,
+                                               [KIR_F64] = FRIT_F64};
+    const struct scan *scan = w->scan;
+    uint32_t dtype = dtypes[state_type(w)], rows, split;
+    struct scan_region stretch;
+
+    w->workspace = kir_arg(w->m, dtype, KIR_READ | KIR_WRITE);
+    w->e->s->numbers->workspace_bytes =
+        frit_storage_bytes(dtype, (scan->splits - 1) * scan->outer.count);
+    emit_totals(w);
+    rows = begin_phase(w, 1, scan->splits);
+    split = group_index(w, 1);
+    stretch = piece(w, split);
+    w->base = emit_before(w, split, rows);
+    emit_stretch(w, &stretch);
+}
+
+void scan_emit(struct scan *scan)
+{
+    struct scan_emitter work = {
+        .scan = scan, .e = &scan->e, .m = scan->e.s->module, .base = KIR_NONE};
+
+    if (scan->splits > 1)
+        emit_split(&work);
+    else
+        emit_one_phase(&work);
+}

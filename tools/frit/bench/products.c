@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of `frit bench DEVICE` whose work is multiplying: floating-point operations per second. */
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/device.h"
+
+enum { OPERANDS = 5, MOST_ROUNDS = 64 };
+
+/* Devices that are programs run no larger rows, and nothing does with --quick. */
+static const double small_flops = 2e8;
+
+struct product {
+    const char *name;
+    const char *what;
+    double flops;
+    frit_dims dims[OPERANDS]; /* rank 0: there are no more */
+    frit_tensor *(*run)(frit_tensor *const *in);
+};
+
+static frit_tensor *matmul(frit_tensor *const *in)
+{
+    return frit_matmul(in[0], in[1]);
+}
+
+static frit_tensor *matmul_turned(frit_tensor *const *in)
+{
+    frit_tensor *turned = frit_permute(in[1], FRIT_AXES(1, 0));
+
+    return frit_matmul(in[0], frit_take(turned));
+}
+
+static frit_tensor *matmul_bias_gelu(frit_tensor *const *in)
+{
+    frit_tensor *t = frit_matmul(in[0], in[1]);
+
+    t = frit_add(frit_take(t), in[2]);
+    return frit_gelu(frit_take(t));
+}
+
+static frit_tensor *conv3x3(frit_tensor *const *in)
+{
+    frit_tensor *t = frit_conv(in[0], in[1], in[2], .padding = {1, 1});
+
+    return frit_relu(frit_take(t));
+}
+
+/* Two layers with a hidden one between. */
+static frit_tensor *mlp(frit_tensor *const *in)
+{
+    frit_tensor *t = frit_matmul(in[0], in[1]);
+
+    t = frit_add(frit_take(t), in[2]);
+    t = frit_relu(frit_take(t));
+    t = frit_matmul(frit_take(t), in[3]);
+    return frit_add(frit_take(t), in[4]);
+}
+
+#define SQUARE(n)    \
+    {                \
+        {2, {n, n}}, \
+        {            \
+            2,       \
+            {        \
+                n, n \
+            }        \
+        }            \
+    }
+#define CUBE(n) (2.0 * (n) * (n) * (n))
+
+static const struct product products[] = {
+    {"matmul-256", "256^3 f32", CUBE(256), SQUARE(256), matmul},
+    {"matmul-512", "512^3 f32", CUBE(512), SQUARE(512), matmul},
+    {"matmul-1024", "1024^3 f32", CUBE(1024), SQUARE(1024), matmul},
+    {"matmul-2048", "2048^3 f32", CUBE(2048), SQUARE(2048), matmul},
+    {"matmul-turned", "1024^3 f32, the second one transposed", CUBE(1024), SQUARE(1024),
+     matmul_turned},
+    {"gemv",
+     "4096 x 4096 f32 times a column",
+     2.0 * 4096 * 4096,
+     {{2, {4096, 4096}}, {2, {4096, 1}}},
+     matmul},
+    {"skinny-8",
+     "8 rows times 4096 x 4096 f32",
+     16.0 * 4096 * 4096,
+     {{2, {8, 4096}}, {2, {4096, 4096}}},
+     matmul},
+    {"batched",
+     "64 times 128 x 64 x 128 f32",
+     128.0 * 128 * 128 * 64,
+     {{3, {64, 128, 64}}, {3, {64, 64, 128}}},
+     matmul},
+    {"matmul-bias-gelu",
+     "256^3 f32",
+     CUBE(256),
+     {{2, {256, 256}}, {2, {256, 256}}, {1, {256}}},
+     matmul_bias_gelu},
+    {"conv3x3",
+     "64 to 64 channels, 56 x 56, 8 images f32, bias, relu",
+     16.0 * 64 * 56 * 56 * 64 * 9,
+     {{4, {8, 64, 56, 56}}, {4, {64, 64, 3, 3}}, {1, {64}}},
+     conv3x3},
+    {"mlp",
+     "128 rows, 784 to 512 to 10 f32",
+     256.0 * 512 * (784 + 10),
+     {{2, {128, 784}}, {2, {784, 512}}, {1, {512}}, {2, {512, 10}}, {1, {10}}},
+     mlp},
+};
+
+enum { N_PRODUCTS = sizeof(products) / sizeof(products[0]) };
+
+const char *bench_product_at(size_t index)
+{
+    return index < N_PRODUCTS ? products[index].name : NULL;
+}
+
+struct operands {
+    const struct product *product;
+    frit_tensor *in[OPERANDS];
+};
+
+static frit_tensor *run(const void *self)
+{
+    const struct operands *operands = self;
+
+    return operands->product->run(operands->in);
+}
+
+/* Operations per second; below 0 after a failure. */
+static double measure(const struct bench *bench, frit_device *device, const struct product *product)
+{
+    struct operands operands = {.product = product};
+    const struct bench_job job = {device, run, &operands};
+    double times[MOST_ROUNDS];
+    uint32_t n_rounds = bench->rounds < MOST_ROUNDS ? (uint32_t)bench->rounds : MOST_ROUNDS, n;
+    bool good = true;
+
+    for (uint32_t i = 0; i < OPERANDS && product->dims[i].rank; i++)
+        operands.in[i] = frit_random_uniform(device, FRIT_F32, product->dims[i], -1, 1);
+    n = bench_queue(bench, &job);
+    for (uint32_t i = 0; i < n_rounds && good; i++) {
+        times[i] = bench_run(&job, n);
+        good = times[i] >= 0;
+    }
+    for (uint32_t i = 0; i < OPERANDS; i++)
+        frit_release(operands.in[i]);
+    return good ? 1e9 * product->flops / bench_median(times, n_rounds) : -1;
+}
+
+static int run_row(const struct bench *bench, frit_host *host, frit_device *device,
+                   const struct product *product)
+{
+    struct bench_row row = {.suite = "device",
+                            .row = product->name,
+                            .what = product->what,
+                            .device = frit_device_name(device),
+                            .n_figures = 1};
+    double rate = measure(bench, device, product);
+
+    if (rate < 0)
+        return failed(bench->in, "%s: %s", product->name, frit_host_error(host));
+    row.figures[0] = (struct bench_figure){"gflop_per_s", "GFLOP/s", rate * 1e-9, 0, false};
+    bench_print(bench, &row);
+    return CLI_FINE;
+}
+
+int bench_products(const struct bench *bench, frit_host *host, frit_device *device,
+                   const frit_device_desc *desc)
+{
+    bool small = bench->quick || strcmp(desc->type, "software") == 0;
+    int status = CLI_FINE;
+
+    for (size_t i = 0; i < N_PRODUCTS && status == CLI_FINE; i++) {
+        if (!bench_wants(bench, products[i].name))
+            continue;
+        if (small && products[i].flops > small_flops) {
+            if (invocation_has(bench->in, "--filter"))
+                fprintf(stderr, "frit bench: %s is left out, being large\n", products[i].name);
+            continue;
+        }
+        status = run_row(bench, host, device, &products[i]);
+    }
+    return status;
+}

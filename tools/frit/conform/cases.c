@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of rows, and the cases that follow from it: row x element type x form x layout. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conform/conform.h"
+
+#define CONFORM_FORMS(list)                         static const struct conform_form list##_forms[] = {
+#define CONFORM_FORM(quick, shape, operands, attrs) {shape, operands, attrs, quick},
+#define CONFORM_FORMS_END(list) \
+    {                           \
+        NULL, NULL, NULL, false \
+    }                           \
+    }                           \
+    ;
+#include "conform/rows.def"
+
+bool conform_row_at(size_t index, struct conform_row *out)
+{
+    static const struct {
+        uint32_t op;
+        enum conform_rule rule;
+        const struct conform_form *forms;
+        const char *kinds, *types;
+        uint32_t ulp;
+    } rows[] = {
+#define CONFORM_ROW(row, list, kinds, types, RULE, ulp) \
+    {FRIT_OP_##row, CONFORM_##RULE, list##_forms, kinds, types, ulp},
+#include "conform/rows.def"
+    };
+
+    if (index >= sizeof(rows) / sizeof(rows[0]))
+        return false;
+    *out = (struct conform_row){.op = frit_op_info_at(rows[index].op),
+                                .forms = rows[index].forms,
+                                .kinds = rows[index].kinds,
+                                .types = rows[index].types,
+                                .rule = rows[index].rule,
+                                .ulp = rows[index].ulp};
+    out->name = out->op->name;
+    return true;
+}
+
+/* ---- which element types ---- */
+
+static uint32_t class_of(uint32_t dtype)
+{
+    static const uint32_t classes[FRIT_DTYPE_LIMIT] = {
+#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) [id] = FRIT_DTYPE_##cls,
+#include <frit/dtypes.def>
+    };
+
+    return classes[dtype];
+}
+
+/* The first letter of the row that leaves an element type open. */
+static uint32_t open_letter(const frit_op_info *op)
+{
+    for (const frit_slot_info *slot = op->in; slot->name; slot++)
+        if (slot->letter != FRIT_LETTER_BOOL && slot->letter != FRIT_LETTER_I &&
+            slot->letter != FRIT_LETTER_P && slot->role != FRIT_ROLE_NUM)
+            return slot->letter;
+    return FRIT_LETTER_D;
+}
+
+bool conform_letter_takes(uint32_t letter, uint32_t dtype)
+{
+    uint32_t cls = class_of(dtype);
+
+    if (cls == 0 || cls == FRIT_DTYPE_PACKED)
+        return false;
+    switch (letter) {
+    case FRIT_LETTER_F:
+        return cls == FRIT_DTYPE_FLOAT;
+    case FRIT_LETTER_N:
+        return cls != FRIT_DTYPE_BOOL;
+    case FRIT_LETTER_Z:
+        return cls == FRIT_DTYPE_INT || cls == FRIT_DTYPE_UINT;
+    case FRIT_LETTER_L:
+        return cls != FRIT_DTYPE_FLOAT;
+    default:
+        return true;
+    }
+}
+
+/* Whether the words of `list` name the type. */
+static bool lists(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = strstr(list, name); at; at = strstr(at + 1, name))
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+static bool row_takes(const struct conform_row *row, uint32_t dtype)
+{
+    if (!conform_letter_takes(open_letter(row->op), dtype))
+        return false;
+    return !*row->types || lists(row->types, frit_dtype_name(dtype));
+}
+
+/* ---- cases ---- */
+
+static bool has_special(const struct conform_row *row)
+{
+    for (const char *kind = row->kinds; *kind; kind++)
+        if (*kind >= 'A' && *kind <= 'Z')
+            return true;
+    return false;
+}
+
+/* Nothing to lay out in another way. */
+static bool is_plain(const struct conform_form *form)
+{
+    return !strchr(form->operands, '[') || strstr(form->shape, "empty") ||
+           strcmp(form->shape, "rank0") == 0 || strcmp(form->shape, "single") == 0;
+}
+
+/* There is no sum and no product of bools. */
+static bool form_takes(const struct conform_form *form, uint32_t dtype)
+{
+    return dtype != FRIT_BOOL ||
+           (!strstr(form->attrs, "update=add") && !strstr(form->attrs, "update=mul"));
+}
+
+static bool add(struct conform_cases *cases, const struct conform_case *one)
+{
+    if (cases->count == cases->room) {
+        size_t room = cases->room ? 2 * cases->room : 256;
+        struct conform_case *at = realloc(cases->at, room * sizeof(*at));
+
+        if (!at)
+            return false;
+        cases->at = at;
+        cases->room = room;
+    }
+    cases->at[cases->count++] = *one;
+    return true;
+}
+
+/* The element type that --quick asks most of: others differ from it in how elements are loaded and
+ * in their arithmetic, not in how they are found. */
+static uint32_t first_type(const struct conform_row *row)
+{
+    uint32_t dtype = FRIT_F32;
+
+    if (row_takes(row, dtype))
+        return dtype;
+    for (dtype = 1; dtype < FRIT_DTYPE_LIMIT - 1 && !row_takes(row, dtype);)
+        dtype++;
+    return dtype;
+}
+
+/* Large shapes ask how work is split; odd ones already ask how elements are found. */
+static bool suits(const struct conform_form *form, uint32_t layout)
+{
+    return strncmp(form->shape, "large", strlen("large")) != 0 || layout == LAYOUT_DENSE ||
+           layout == LAYOUT_PERMUTED || layout == LAYOUT_DYING;
+}
+
+/* With --quick the odd shape has all layouts in the first type, and one in each other, which
+ * changes from type to type and from row to row; so it does from shape to shape in the first type.
+ */
+static bool has_layout(const struct conform_case *one, uint32_t layout, size_t turn, bool quick)
+{
+    bool first = one->dtype == first_type(&one->row), odd = strcmp(one->form->shape, "odd") == 0;
+
+    if (layout == LAYOUT_DENSE || is_plain(one->form))
+        return layout == LAYOUT_DENSE;
+    if (!suits(one->form, layout))
+        return false;
+    return !quick || (first && odd) || ((first || odd) && layout == 1 + turn % (N_LAYOUTS - 1));
+}
+
+static bool add_layouts(struct conform_cases *cases, struct conform_case *one, size_t turn,
+                        bool quick)
+{
+    for (uint32_t layout = 0; layout < N_LAYOUTS; layout++) {
+        if (!has_layout(one, layout, turn, quick))
+            continue;
+        one->layout = (enum conform_layout)layout;
+        if (!add(cases, one))
+            return false;
+    }
+    one->layout = LAYOUT_DENSE;
+    one->special =
+        !is_plain(one->form) && has_special(&one->row) &&
+        (!quick || one->dtype == first_type(&one->row) || strcmp(one->form->shape, "odd") == 0);
+    if (one->special && !add(cases, one))
+        return false;
+    one->special = false;
+    return true;
+}
+
+bool conform_cases_add(struct conform_cases *cases, const struct conform_row *row, bool quick)
+{
+    struct conform_case one = {.row = *row};
+
+    if (row->rule == CONFORM_NEVER)
+        return true;
+    for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++) {
+        if (!row_takes(row, dtype))
+            continue;
+        one.dtype = dtype;
+        for (one.form = row->forms; one.form->shape; one.form++) {
+            size_t turn = row->op->id + dtype + (size_t)(one.form - row->forms);
+
+            if ((one.form->quick || !quick) && form_takes(one.form, dtype) &&
+                !add_layouts(cases, &one, turn, quick))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool conform_check_add(struct conform_cases *cases, const struct conform_check *check)
+{
+    const struct conform_case one = {.check = check, .row = {.name = check->group}};
+
+    return add(cases, &one);
+}
+
+bool conform_checks_add(struct conform_cases *cases)
+{
+    static const struct conform_check *const groups[] = {
+        device_checks,  memory_checks,  heap_checks, queue_checks, clock_checks,
+        capture_checks, program_checks, spec_checks, fuser_checks};
+
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        for (const struct conform_check *check = groups[i]; check->group; check++)
+            if (!conform_check_add(cases, check))
+                return false;
+    }
+    return true;
+}
+
+const char *conform_case_name(const struct conform_case *one, char text[CONFORM_NAME])
+{
+    static const char *const layouts[N_LAYOUTS] = {
+        [LAYOUT_DENSE] = "dense",         [LAYOUT_PERMUTED] = "permuted",
+        [LAYOUT_STRIDED] = "strided",     [LAYOUT_REVERSED] = "reversed",
+        [LAYOUT_STRETCHED] = "stretched", [LAYOUT_INSIDE] = "inside",
+        [LAYOUT_DYING] = "dying",
+    };
+
+    if (one->check)
+        snprintf(text, CONFORM_NAME, "%s/%s", one->row.name, one->check->name);
+    else
+        snprintf(text, CONFORM_NAME, "%s/%s/%s/%s", one->row.name, frit_dtype_name(one->dtype),
+                 one->form->shape, one->special ? "special" : layouts[one->layout]);
+    return text;
+}

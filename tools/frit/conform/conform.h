@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `frit conform` is made of: cases from the table, the text program of a case, its numbers,
+ * the comparison with `reference`, the child process that runs cases, and the report.  One thread.
+ */
+#ifndef CLI_CONFORM_H
+#define CLI_CONFORM_H
+
+#include <frit/op_table.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <frit/frit.h>
+
+enum {
+    CONFORM_OPERANDS = 12,
+    CONFORM_OUTPUTS = 5,
+    CONFORM_NAME = 128,
+    CONFORM_REASON = 400,
+    CONFORM_SETTINGS = 16,
+    CONFORM_JOBS = 64
+};
+
+/* ---- the table ---- */
+
+enum conform_rule {
+    CONFORM_EXACT,
+    CONFORM_EQUAL,
+    CONFORM_NEAR,
+    CONFORM_FOLD,
+    CONFORM_SUM,
+    CONFORM_PARTS, /* of ops of plugins: SUM, but where only the decomposition leaves the type's
+                      range on its way, what is near to the exact value is right */
+    CONFORM_ANY,
+    CONFORM_NEVER
+}; /* rows.def says what each means */
+
+struct conform_form {
+    const char *shape; /* NULL after the last */
+    const char *operands;
+    const char *attrs;
+    bool quick;
+};
+
+struct conform_row {
+    const char *name;
+    const frit_op_info *op;
+    const struct conform_form *forms;
+    const char *kinds;
+    const char *types;
+    enum conform_rule rule;
+    uint32_t ulp;
+};
+
+/* The rows in the order of rows.def; false beyond the last. */
+bool conform_row_at(size_t index, struct conform_row *out);
+
+/* How the elements of the operands lie. */
+enum conform_layout {
+    LAYOUT_DENSE,
+    LAYOUT_PERMUTED,
+    LAYOUT_STRIDED,
+    LAYOUT_REVERSED,
+    LAYOUT_STRETCHED, /* stride 0 along the first dim */
+    LAYOUT_INSIDE,    /* something lies before and behind: another alignment, no tail */
+    LAYOUT_DYING,     /* a copy that nobody else has: the result may take its memory */
+    N_LAYOUTS
+};
+
+struct lab;
+struct conform_options;
+
+/* Something that is asked of the device as a whole. */
+struct conform_check {
+    const char *group; /* NULL after the last */
+    const char *name;
+    const char *meaning;
+    /* FRIT_OK, FRIT_UNSUPPORTED where the device lacks what it takes, else what is wrong. */
+    frit_status (*run)(const struct conform_options *options, const struct lab *lab,
+                       char reason[CONFORM_REASON]);
+};
+
+extern const struct conform_check device_checks[], memory_checks[], heap_checks[], queue_checks[],
+    clock_checks[], capture_checks[], program_checks[], spec_checks[], fuser_checks[];
+
+struct conform_case {
+    const struct conform_check *check; /* NULL: what follows */
+    struct conform_row row;            /* with a check: only the name, its group */
+    const struct conform_form *form;
+    uint32_t dtype; /* of the first operand whose type is open, or of the result */
+    enum conform_layout layout;
+    bool special; /* NaN, infinities, ends of the type */
+};
+
+struct conform_cases {
+    struct conform_case *at;
+    size_t count, room;
+};
+
+/* Adds all checks; false without memory. */
+bool conform_checks_add(struct conform_cases *cases);
+bool conform_check_add(struct conform_cases *cases, const struct conform_check *check);
+/* Adds the row's cases; false without memory. */
+bool conform_cases_add(struct conform_cases *cases, const struct conform_row *row, bool quick);
+/* "add/f32/odd/permuted", "fuser/clone" */
+const char *conform_case_name(const struct conform_case *one, char text[CONFORM_NAME]);
+
+/* Whether a type letter of a row takes an element type. */
+bool conform_letter_takes(uint32_t letter, uint32_t dtype);
+
+/* ---- a case as a program ---- */
+
+struct conform_operand {
+    uint32_t dtype;
+    frit_dims dims; /* as stored */
+    uint64_t seen;  /* elements that the op sees */
+    char kind;
+    int64_t bound; /* indices lie below it */
+};
+
+struct conform_program {
+    uint32_t n_in, n_out;
+    struct conform_operand in[CONFORM_OPERANDS];
+    char text[4096];
+};
+
+/* `wide`: with f64 in the place of the other floats.  False if the table's row cannot be read; the
+ * text then says where. */
+bool conform_program_of(const struct conform_case *one, bool wide, struct conform_program *out);
+/* The program, not bound; NULL on failure. */
+frit_status conform_graph_parse(const struct conform_program *program, frit_graph **out,
+                                frit_err *err);
+/* Binds it to its operands' shapes. */
+frit_status conform_graph_bind(const struct conform_program *program, frit_graph *graph,
+                               frit_err *err);
+/* Both; NULL on failure. */
+frit_status conform_graph_of(const struct conform_program *program, frit_graph **out,
+                             frit_err *err);
+
+/* ---- numbers ---- */
+
+/* Fills an operand; the same numbers for the same case. */
+void conform_fill(const struct conform_case *one, const struct conform_operand *operand,
+                  uint32_t index, bool denormals, void *data, uint64_t count);
+/* `count` floats as f64. */
+void conform_widen(uint32_t dtype, const void *data, uint64_t count, double *out);
+
+/* What a result must be. */
+struct conform_wanted {
+    uint32_t dtype;
+    uint64_t count;
+    const void *own;    /* what `reference` computes in these types */
+    const double *wide; /* with f64 for floats; NULL: not known */
+    enum conform_rule rule;
+    double ulp;
+    double most;  /* largest value of the operands */
+    double terms; /* elements that meet in one, 1 unless they are folded */
+    bool flushes; /* denormals may be taken for zero */
+};
+
+/* True if `got` is right; else says what is wrong. */
+bool conform_compare(const struct conform_wanted *want, const void *got,
+                     char reason[CONFORM_REASON]);
+
+/* ---- running ---- */
+
+enum conform_verdict {
+    VERDICT_NONE,    /* it was not run */
+    VERDICT_REFUSED, /* the op itself does not take such operands */
+    VERDICT_NATIVE,
+    VERDICT_DECOMPOSED,
+    VERDICT_HOST,
+    VERDICT_FALLBACK, /* the driver does not take it: it would run elsewhere */
+    VERDICT_FAILED,
+    N_VERDICTS
+};
+
+/* Whether it ran and was right. */
+static inline bool conform_passes(enum conform_verdict verdict)
+{
+    return verdict > VERDICT_REFUSED && verdict < VERDICT_FALLBACK;
+}
+
+struct conform_options {
+    const char *device;
+    frit_setting settings[CONFORM_SETTINGS];
+    size_t n_settings;
+    double timeout; /* seconds for one case */
+    size_t jobs;    /* children at once, 1..CONFORM_JOBS */
+    bool isolate;
+    bool quick;
+};
+
+/* Called with each case's outcome, in any order; `reason` is "" if it passes.
+ * False: no more of them. */
+typedef bool conform_take(void *ctx, size_t index, enum conform_verdict verdict,
+                          const char *reason);
+
+/* Runs cases in child processes, several at once: what crashes or hangs fails, and another child
+ * goes on behind it.  Ends when all are told or `take` says so.  False where no child can be made,
+ * after a message. */
+bool conform_run(const struct conform_options *options, const struct conform_cases *cases,
+                 conform_take *take, void *ctx);
+
+/* In a child: opens the device and runs cases from `first` on, writing lines to `out`. */
+void conform_child(const struct conform_options *options, const struct conform_cases *cases,
+                   size_t first, size_t end, FILE *out);
+
+/* ---- the device that was named ---- */
+
+struct conform_found {
+    char device[CONFORM_NAME];
+    char section[CONFORM_NAME]; /* of a plugin that is not installed: what loads it, */
+    char library[4096];         /* and its file; else "" */
+};
+
+/* Finds what DRIVER, DEVICE or a plugin's file means, in a child, since plugins may crash.  False
+ * with a reason. */
+bool conform_find(const char *name, struct conform_found *out, char reason[CONFORM_REASON]);
+/* Calls `ask` in a child and `hear` with what that writes; false, and errno, where there is no
+ * child or it cannot be heard.  `*status` is what wait tells of it. */
+bool conform_ask(void (*ask)(void *ctx, FILE *to), void (*hear)(void *ctx, FILE *from), void *ctx,
+                 int *status);
+/* In words how a child ended that should not have, by what wait tells of it. */
+const char *conform_ended(int status, char reason[CONFORM_REASON]);
+
+/* ---- ops of plugins ---- */
+
+struct conform_custom;
+
+/* Adds cases of the custom ops of a host with these settings: of those that have a decomposition
+ * and results; of others one that is skipped.  False, with a reason, without memory or a child, or
+ * where that crashes.  `*out` keeps what the cases point to, also then; conform_customs_free once
+ * they are done with. */
+bool conform_customs_add(const struct conform_options *options, struct conform_cases *cases,
+                         struct conform_custom **out, char reason[CONFORM_REASON]);
+void conform_customs_free(struct conform_custom *list);
+
+/* ---- the report ---- */
+
+/* Why a case failed, or was skipped. */
+struct conform_note {
+    size_t index;
+    enum conform_verdict verdict; /* one that conform_passes says no of */
+    char *reason;
+};
+
+struct conform_report {
+    const char *device;
+    const struct conform_cases *cases;
+    enum conform_verdict *verdicts; /* one per case */
+    struct conform_note *notes;     /* in the order of the cases */
+    size_t n_notes;
+    size_t n_run; /* cases that have a verdict */
+    double seconds;
+};
+
+/* A line for each op of a plugin that took none of the operands: nothing of it was compared. */
+void conform_report_warn(const struct conform_report *report, FILE *out);
+void conform_report_text(const struct conform_report *report, FILE *out);
+void conform_report_json(const struct conform_report *report, FILE *out);
+/* False if the file cannot be written. */
+bool conform_report_junit(const struct conform_report *report, const char *path);
+
+#endif

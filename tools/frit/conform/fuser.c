@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pairs of fusers and blocks, and programs that come of them. */
+#include "conform/fuser.h"
+
+#include <string.h>
+
+#include "conform/guest.h"
+
+const struct block_size fuser_sizes[3] = {{5, 7, 3, 0.75}, {16, 32, 8, 0.75}, {33, 70, 12, 0.75}};
+
+/* ---- pairs ---- */
+
+void fuser_state(const struct fuser_pair *pair, const void *fuser, frit_fuser_state *out)
+{
+    *out = (frit_fuser_state){.struct_size = sizeof(*out)};
+    pair->table->state(fuser, out);
+}
+
+void fuser_push(const struct fuser_pair *pair, void *fuser, uint32_t first, uint32_t end)
+{
+    struct block_link link;
+
+    for (uint32_t i = first; i < end; i++) {
+        block_link(pair->block, i, &link);
+        pair->table->push(fuser, &link.desc, 1, sizeof(link.desc));
+        memset(&link, 0xa5, sizeof(link)); /* ops are borrowed for the call */
+    }
+}
+
+void *fuser_clone(const struct fuser_pair *pair, const void *from)
+{
+    void *clone = NULL;
+    frit_status status = pair->table->clone(from, &clone, &pair->bare->err);
+
+    if (status)
+        bare_failed(pair->bare, "clone", status);
+    return status ? NULL : clone;
+}
+
+/* Whether the driver has the first op alone, or what the fuser takes of the block. */
+static frit_status look(struct fuser_pair *pair, bool *taken)
+{
+    const struct bare *bare = pair->bare;
+    struct block_link link;
+    uint64_t bits = 0;
+    void *fuser;
+
+    if (!pair->fuser) {
+        block_link(pair->block, 0, &link);
+        *taken =
+            !bare->backend->supports(bare->device, &link.desc, 1, sizeof(link.desc), &bits, NULL) &&
+            bits & 1;
+        return FRIT_OK;
+    }
+    fuser = fuser_clone(pair, pair->fuser->prototype);
+    if (!fuser)
+        return FRIT_INTERNAL;
+    fuser_push(pair, fuser, 0, pair->block->n_ops);
+    fuser_state(pair, fuser, &pair->whole);
+    pair->table->destroy(fuser);
+    *taken = pair->whole.ready && pair->whole.quality;
+    return FRIT_OK;
+}
+
+/* Puts before the words of whom they are. */
+static void name_pair(const struct fuser_pair *pair)
+{
+    char text[CONFORM_REASON];
+
+    snprintf(text, sizeof(text), "%s", pair->bare->reason);
+    if (pair->fuser)
+        bare_wrong(pair->bare, "fuser %.*s, block %s: %.300s", (int)pair->fuser->name.len,
+                   pair->fuser->name.ptr, pair->block->name, text);
+    else
+        bare_wrong(pair->bare, "op %s: %.300s", frit_op_info_at(pair->block->ops[0].op)->name,
+                   text);
+}
+
+static frit_status ask_blocks(struct fuser_pair *pair, fuser_ask *ask, uint32_t *asked)
+{
+    frit_status status = FRIT_OK;
+
+    for (size_t k = 0; (pair->block = block_at(k)) && !status; k++) {
+        bool taken = false;
+
+        pair->whole = (frit_fuser_state){0};
+        status = look(pair, &taken);
+        if (status || !taken)
+            continue;
+        status = ask(pair);
+        *asked += status != FRIT_UNSUPPORTED;
+        if (status)
+            name_pair(pair);
+        status = status == FRIT_UNSUPPORTED ? FRIT_OK : status;
+    }
+    return status;
+}
+
+static frit_status ask_fusers(struct bare *bare, fuser_ask *ask, uint32_t *asked)
+{
+    struct fuser_pair pair = {.bare = bare, .table = bare->fusers};
+    frit_fuser list[FUSERS] = {{0}};
+    uint32_t count = 0;
+    frit_status status = bare->fusers->prototypes(bare->instance, &bare->seen, list,
+                                                  sizeof(list[0]), FUSERS, &count, &bare->err);
+
+    if (status)
+        return bare_failed(bare, "prototypes", status);
+    count = count > FUSERS ? FUSERS : count;
+    for (uint32_t i = 0; i < count && !status; i++) {
+        pair.fuser = &list[i];
+        status = ask_blocks(&pair, ask, asked);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        bare->fusers->destroy(list[i].prototype);
+    return status;
+}
+
+/* The same of each plugin that the lab's host has beside its devices' drivers. */
+static frit_status ask_guests(struct bare *bare, const struct lab *lab, fuser_ask *ask,
+                              uint32_t *asked)
+{
+    frit_plugin_desc plugin = {.struct_size = sizeof(plugin)};
+    frit_status status = FRIT_OK;
+
+    for (uint64_t k = 0; !status && frit_plugin_at(lab->host, k, &plugin) == FRIT_OK; k++) {
+        struct guest driver;
+
+        if (plugin.reason || plugin.n_devices)
+            continue;
+        status = guest_open(bare, plugin.path, &driver);
+        if (status)
+            return status;
+        if (bare->fusers)
+            status = ask_fusers(bare, ask, asked);
+        guest_close(bare, &driver);
+    }
+    return status;
+}
+
+frit_status fuser_each(const struct conform_options *options, const struct lab *lab, fuser_ask *ask,
+                       bool singles, char reason[CONFORM_REASON])
+{
+    struct bare bare = {0};
+    struct fuser_pair single = {.bare = &bare};
+    uint32_t asked = 0;
+    frit_status status = bare_open(&bare, options, lab, reason);
+
+    if (status)
+        return status;
+    if (bare.fusers)
+        status = ask_fusers(&bare, ask, &asked);
+    if (!status)
+        status = ask_guests(&bare, lab, ask, &asked);
+    if (!status && singles)
+        status = ask_blocks(&single, ask, &asked);
+    if (!status && !asked) {
+        status = FRIT_UNSUPPORTED;
+        if (!*reason)
+            bare_wrong(&bare, bare.fusers ? "its fusers take nothing of the blocks that are tried"
+                                          : "the plugin has no fusers");
+    }
+    return bare_close(&bare, status);
+}
+
+/* ---- programs ---- */
+
+static bool is_launched(const struct fuser_pair *pair, const frit_program_table *table)
+{
+    return pair->bare->seen.same_plugin ||
+           (FRIT_HAS(table, frit_program_table, record) && table->record);
+}
+
+frit_status fuser_finish(const struct fuser_pair *pair, void *fuser, frit_program *out)
+{
+    frit_fuser_state before, after;
+    frit_status status;
+
+    *out = (frit_program){.struct_size = sizeof(*out)};
+    fuser_state(pair, fuser, &before);
+    status = pair->table->finish(fuser, out, &pair->bare->err);
+    fuser_state(pair, fuser, &after);
+    pair->table->destroy(fuser);
+    if (status || !out->table)
+        return status ? bare_failed(pair->bare, "finish", status)
+                      : bare_wrong(pair->bare, "finish gives no program");
+    if (before.accepted == after.accepted && is_launched(pair, out->table))
+        return FRIT_OK;
+    out->table->destroy(out->self);
+    if (before.accepted == after.accepted)
+        return bare_wrong(pair->bare, "a program for another plugin's device has no record");
+    return bare_wrong(pair->bare, "finish changes accepted from %u to %u", before.accepted,
+                      after.accepted);
+}
+
+static frit_status single_program(const struct fuser_pair *pair, frit_program *out)
+{
+    struct bare *bare = pair->bare;
+    struct block_link link;
+    frit_status status;
+
+    block_link(pair->block, 0, &link);
+    *out = (frit_program){.struct_size = sizeof(*out)};
+    status = bare->backend->op_program(bare->device, &link.desc, out, &bare->err);
+    if (status)
+        return bare_failed(bare, "op_program", status);
+    return out->table ? FRIT_OK : bare_wrong(bare, "op_program gives no program");
+}
+
+frit_status fuser_program(const struct fuser_pair *pair, frit_program *out)
+{
+    void *fuser;
+
+    if (!pair->fuser)
+        return single_program(pair, out);
+    fuser = fuser_clone(pair, pair->fuser->prototype);
+    if (!fuser)
+        return FRIT_INTERNAL;
+    fuser_push(pair, fuser, 0, pair->block->n_ops);
+    return fuser_finish(pair, fuser, out);
+}
+
+frit_status fuser_describe(const struct fuser_pair *pair, const frit_program *program,
+                           frit_program_info *out)
+{
+    frit_status status;
+
+    *out = (frit_program_info){.struct_size = sizeof(*out)};
+    status = program->table->describe(program->self, out, &pair->bare->err);
+    return status ? bare_failed(pair->bare, "describe", status) : FRIT_OK;
+}
+
+frit_status fuser_check(const struct fuser_pair *pair, const frit_program *program,
+                        const struct block_size *size)
+{
+    struct block_run run = {.program = program, .n_ops = pair->whole.accepted};
+    frit_program_info info;
+    frit_status status = fuser_describe(pair, program, &info);
+
+    if (status)
+        return status;
+    status = block_values(pair->bare, pair->block, size, &run.values);
+    for (; run.candidate < info.n_candidates && !status; run.candidate++) {
+        status = block_check(pair->bare, &run);
+        if (status == FRIT_UNSUPPORTED && run.candidate)
+            status = FRIT_OK;
+    }
+    return status;
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What holds for every program: prepare is pure, aliases are true, and bytes are read back or
+ * refused. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conform/fuser.h"
+
+/* ---- prepare ---- */
+
+static bool same_outputs(const struct bare_answer *a, const struct bare_answer *b)
+{
+    uint32_t n = a->spec.n_outputs > b->spec.n_outputs ? a->spec.n_outputs : b->spec.n_outputs;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const frit_output_spec *x = bare_output(a, i), *y = bare_output(b, i);
+
+        if (x->bytes != y->bytes || x->align != y->align || x->strided != y->strided ||
+            (x->strided && memcmp(x->strides, y->strides, sizeof(x->strides)) != 0) ||
+            x->n_alias != y->n_alias ||
+            (x->n_alias && memcmp(x->alias, y->alias, x->n_alias * sizeof(*x->alias)) != 0))
+            return false;
+    }
+    return true;
+}
+
+static bool same_spec(const struct bare_answer *a, const struct bare_answer *b)
+{
+    const frit_launch_spec *x = &a->spec, *y = &b->spec;
+
+    return x->n_phases == y->n_phases && x->n_derived == y->n_derived &&
+           x->workspace_zeroed == y->workspace_zeroed && x->workspace_bytes == y->workspace_bytes &&
+           x->workspace_align == y->workspace_align &&
+           (!x->n_phases || memcmp(x->phases, y->phases, x->n_phases * sizeof(*x->phases)) == 0) &&
+           same_outputs(a, b);
+}
+
+/* Two answers to one question; the driver's own words may differ, and the code of an equal program
+ * may have been compiled meanwhile. */
+static frit_status same_answer(struct bare *bare, const struct bare_answer *a,
+                               const struct bare_answer *b, const char *when)
+{
+    if ((a->status != FRIT_PREPARE_NEEDS_COMPILE || b->status != FRIT_OK) && a->status != b->status)
+        return bare_wrong(bare, "%s prepare returns %d, before %d", when, b->status, a->status);
+    if (a->status >= 0 && !same_spec(a, b))
+        return bare_wrong(bare, "%s prepare gives another launch spec", when);
+    if (a->variant.n_bytes > sizeof(a->variant.bytes) || a->variant.n_bytes != b->variant.n_bytes ||
+        memcmp(a->variant.bytes, b->variant.bytes, a->variant.n_bytes) != 0)
+        return bare_wrong(bare, "%s prepare gives another variant", when);
+    return FRIT_OK;
+}
+
+/* The answer for a size; dims are all that is asked of its values. */
+static frit_status answer_for(const struct fuser_pair *pair, const frit_program *program,
+                              const struct block_size *size, struct bare_answer *out)
+{
+    struct block_run run = {.program = program, .n_ops = pair->whole.accepted};
+    frit_status status = block_values(pair->bare, pair->block, size, &run.values);
+
+    if (!status)
+        status = block_prepare(pair->bare, &run, out);
+    return status;
+}
+
+/* Whether a program answers for a size as before; the answer is ended. */
+static frit_status answers_again(const struct fuser_pair *pair, const frit_program *program,
+                                 const struct bare_answer *before, const char *when)
+{
+    static struct bare_answer again;
+    frit_status status = answer_for(pair, program, &fuser_sizes[0], &again);
+
+    if (!status)
+        status = same_answer(pair->bare, before, &again, when);
+    bare_release(program, &again);
+    return status;
+}
+
+static frit_status ask_twin(const struct fuser_pair *pair, const struct bare_answer *first)
+{
+    frit_program twin;
+    frit_status status = fuser_program(pair, &twin);
+
+    if (status)
+        return status;
+    status = answers_again(pair, &twin, first, "of an equal program");
+    twin.table->destroy(twin.self);
+    return status;
+}
+
+static frit_status ask_prepare(const struct fuser_pair *pair)
+{
+    static struct bare_answer first, other;
+    frit_program program;
+    frit_status status = fuser_program(pair, &program);
+
+    if (status)
+        return status;
+    status = answer_for(pair, &program, &fuser_sizes[0], &first);
+    if (!status)
+        status = answers_again(pair, &program, &first, "asked again");
+    if (!status)
+        status = answer_for(pair, &program, &fuser_sizes[1], &other);
+    if (!status) {
+        bare_release(&program, &other);
+        status = answers_again(pair, &program, &first, "after another question");
+    }
+    if (!status)
+        status = ask_twin(pair, &first);
+    bare_release(&program, &first);
+    program.table->destroy(program.self);
+    return status;
+}
+
+/* What is not known must not be passed over. */
+static frit_status ask_flags(const struct fuser_pair *pair)
+{
+    static struct bare_answer answer;
+    frit_signature signature = {.struct_size = sizeof(signature), .flags = (uint64_t)1 << 63};
+    frit_arg_sig args[BLOCK_VALUES] = {{0}};
+    uint8_t classes[BARE_SCALARS] = {0};
+    struct block_args wanted;
+    frit_program program;
+    frit_status status = fuser_program(pair, &program);
+
+    if (status)
+        return status;
+    block_args(pair->block, pair->whole.accepted, &wanted);
+    signature.n_in = wanted.n_in;
+    signature.n_out = wanted.n_out;
+    signature.n_scalars = wanted.n_scalars;
+    signature.arg_stride = sizeof(args[0]);
+    signature.index_width = 32;
+    signature.args = args;
+    signature.scalar_classes = signature.bound_classes = classes;
+    answer.spec.struct_size = FRIT_END_OF(frit_launch_spec, wanted_strides);
+    answer.variant.struct_size = sizeof(answer.variant);
+    status = program.table->prepare(program.self, 0, &signature, &answer.spec, &answer.variant,
+                                    &pair->bare->err);
+    program.table->destroy(program.self);
+    if (status == FRIT_UNSUPPORTED)
+        return FRIT_OK;
+    return bare_wrong(pair->bare, "prepare returns %d for a signature with an unknown flag",
+                      status);
+}
+
+/* ---- aliases ---- */
+
+static bool same_dims(const struct block_values *values, uint32_t a, uint32_t b)
+{
+    return memcmp(values->dims[a], values->dims[b], sizeof(values->dims[a])) == 0;
+}
+
+/* Each output in the place of each input that it may take. */
+static frit_status each_alias(const struct fuser_pair *pair, const frit_program *program,
+                              const struct block_values *values)
+{
+    static struct bare_answer answer;
+    struct block_run run = {.program = program, .n_ops = pair->whole.accepted, .values = values};
+    struct block_args args;
+    frit_status status = block_prepare(pair->bare, &run, &answer);
+
+    block_args(pair->block, run.n_ops, &args);
+    run.aliased = true;
+    for (; run.out < args.n_out && !status && answer.status >= 0; run.out++) {
+        const frit_output_spec *output = bare_output(&answer, run.out);
+
+        for (uint32_t i = 0; i < output->n_alias && !status; i++) {
+            run.in = output->alias[i];
+            if (run.in >= args.n_in)
+                status = bare_wrong(pair->bare, "output %u may lie in input %u of %u", run.out,
+                                    run.in, args.n_in);
+            else if (same_dims(values, args.value[run.in], args.value[args.n_in + run.out]))
+                status = block_check(pair->bare, &run);
+        }
+    }
+    bare_release(program, &answer);
+    return status;
+}
+
+static frit_status ask_aliases(const struct fuser_pair *pair)
+{
+    const struct block_values *values;
+    frit_program program;
+    frit_status status = fuser_program(pair, &program);
+
+    if (status)
+        return status;
+    status = block_values(pair->bare, pair->block, &fuser_sizes[0], &values);
+    if (!status)
+        status = each_alias(pair, &program, values);
+    program.table->destroy(program.self);
+    return status;
+}
+
+/* ---- saved programs ---- */
+
+/* The bytes of a program; NULL after words. */
+static uint8_t *save(const struct fuser_pair *pair, const frit_program *program, uint64_t *n)
+{
+    struct bare *bare = pair->bare;
+    uint64_t again = 0;
+    uint8_t *bytes;
+
+    *n = 0;
+    if (program->table->to_state(program->self, NULL, n, &bare->err) || *n == 0) {
+        bare_wrong(bare, "to_state fails, or has no bytes: %.300s", bare->err.text);
+        return NULL;
+    }
+    again = *n;
+    bytes = calloc(1, *n);
+    if (!bytes) {
+        bare_wrong(bare, "no memory");
+        return NULL;
+    }
+    if (program->table->to_state(program->self, bytes, &again, &bare->err) || again != *n) {
+        bare_wrong(bare, "to_state fails, or wants another number of bytes");
+        free(bytes);
+        return NULL;
+    }
+    return bytes;
+}
+
+/* From bytes that lie at the very end of their memory, so that none behind them is read. */
+static frit_status load(const struct fuser_pair *pair, uint32_t n_ops, const uint8_t *bytes,
+                        uint64_t n, frit_program *out)
+{
+    uint8_t *exact = malloc(n ? n : 1);
+    struct block_link links[BLOCK_OPS];
+    frit_op_desc ops[BLOCK_OPS];
+    frit_status status;
+
+    *out = (frit_program){.struct_size = sizeof(*out)};
+    if (!exact)
+        return bare_wrong(pair->bare, "no memory");
+    memcpy(exact, bytes, n);
+    for (uint32_t i = 0; i < n_ops; i++) {
+        block_link(pair->block, i, &links[i]);
+        ops[i] = links[i].desc;
+    }
+    status = pair->table->from_state(pair->bare->instance, &pair->bare->seen, pair->fuser->name,
+                                     ops, n_ops, sizeof(ops[0]), exact, n, out, &pair->bare->err);
+    free(exact);
+    if (status)
+        bare_failed(pair->bare, "from_state", status);
+    else if (!out->table)
+        bare_wrong(pair->bare, "from_state gives no program");
+    return status || out->table ? status : FRIT_INTERNAL;
+}
+
+/* Bytes with something wrong, or of other ops, must be refused. */
+static frit_status refuses_for(const struct fuser_pair *pair, uint32_t n_ops, const uint8_t *bytes,
+                               uint64_t n, const char *what, uint64_t where)
+{
+    frit_program program;
+    frit_status status = load(pair, n_ops, bytes, n, &program);
+
+    if (status == FRIT_INCOMPATIBLE)
+        return FRIT_OK;
+    if (program.table)
+        program.table->destroy(program.self);
+    return bare_wrong(pair->bare, "from_state does not refuse a state %s %llu", what,
+                      (unsigned long long)where);
+}
+
+static frit_status refuses(const struct fuser_pair *pair, const uint8_t *bytes, uint64_t n,
+                           const char *what, uint64_t where)
+{
+    return refuses_for(pair, pair->whole.accepted, bytes, n, what, where);
+}
+
+static frit_status refuses_all(const struct fuser_pair *pair, uint8_t *bytes, uint64_t n)
+{
+    static const uint8_t foreign[64] = "some other program of some other fuser";
+    uint64_t step = n / 512 + 1; /* of long ones not every byte */
+    frit_status status = refuses(pair, foreign, sizeof(foreign), "of others, of bytes", 64);
+
+    for (uint64_t i = 0; i < n && !status; i += step)
+        status = refuses(pair, bytes, i, "that was cut off at byte", i);
+    for (uint64_t i = 0; i < n && !status; i += step) {
+        bytes[i] ^= (uint8_t)(1u << i % 8);
+        status = refuses(pair, bytes, n, "with a wrong bit in byte", i);
+        bytes[i] ^= (uint8_t)(1u << i % 8);
+    }
+    if (!status && pair->whole.accepted > 1)
+        status = refuses_for(pair, pair->whole.accepted - 1, bytes, n, "with fewer ops than",
+                             pair->whole.accepted);
+    return status;
+}
+
+static frit_status ask_saved(const struct fuser_pair *pair)
+{
+    frit_program program, second;
+    uint8_t *bytes;
+    uint64_t n;
+    frit_status status = fuser_program(pair, &program);
+
+    if (status)
+        return status;
+    if (!FRIT_HAS(program.table, frit_program_table, to_state) || !program.table->to_state ||
+        !FRIT_HAS(pair->table, frit_fuser_table, from_state) || !pair->table->from_state) {
+        program.table->destroy(program.self);
+        bare_wrong(pair->bare, "its programs are not saved");
+        return FRIT_UNSUPPORTED;
+    }
+    bytes = save(pair, &program, &n);
+    program.table->destroy(program.self);
+    if (!bytes)
+        return FRIT_INTERNAL;
+    status = load(pair, pair->whole.accepted, bytes, n, &second);
+    if (!status)
+        status = fuser_check(pair, &second, &fuser_sizes[0]);
+    if (second.table)
+        second.table->destroy(second.self);
+    if (!status)
+        status = refuses_all(pair, bytes, n);
+    free(bytes);
+    return status;
+}
+
+FUSER_CHECK(prepare, true)
+FUSER_CHECK(flags, true)
+FUSER_CHECK(aliases, true)
+FUSER_CHECK(saved, false)
+
+const struct conform_check program_checks[] = {
+    {"program", "prepare", "equal questions have equal answers, and asking changes nothing",
+     check_prepare},
+    {"program", "flags", "flags that are not known are refused", check_flags},
+    {"program", "aliases",
+     "results in the memory of operands, where a program says that they may be", check_aliases},
+    {"program", "saved", "a saved program runs as before; a damaged one is refused", check_saved},
+    {0},
+};
