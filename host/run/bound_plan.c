@@ -317,6 +317,7 @@ static void learn_external(struct bound_value *to, const struct buffer *buffer)
     to->at = (struct bound_ref){.place = BOUND_OPERAND};
     to->start = buffer_starts(buffer, 0);
     to->bytes = buffer->bytes;
+    to->tail = buffer->tail;
 }
 
 static bool learn_values(struct bound_plan *bound, const struct run_value *values)

@@ -44,7 +44,7 @@ static bool same_layout(const struct bound_value *bound, const struct value *val
 }
 
 /* An operand as it was, at a place of the same kind, in a buffer of the same size that is no part
- * of another: its alignment and whether there is a tail behind it follow from these. */
+ * of another: its alignment follows from these. */
 static bool matches_external(struct bound_value *bound, const struct seg_value *from)
 {
     const struct slot *slot = from->slot;
@@ -57,7 +57,7 @@ static bool matches_external(struct bound_value *bound, const struct seg_value *
     buffer = value->buffer;
     bound->buffer = value->buffer;
     if (!same_layout(bound, value) || buffer->bytes != bound->bytes ||
-        buffer_starts(buffer, 0) != bound->start || buffer->whole)
+        buffer->tail != bound->tail || buffer_starts(buffer, 0) != bound->start || buffer->whole)
         return false;
     if (bound->last != (slot && slot->owners == 0 && slot->holds == 1))
         return false;

@@ -112,6 +112,23 @@ const char *frit_host_error(frit_host *host);
 /* `name`: a list as in the configuration ("vulkan:0, cpu"; first usable wins), NULL: what the
  * configuration says.  Opening a device twice gives the same one; each open wants its close. */
 FRIT_NODISCARD frit_status frit_device_open(frit_host *host, const char *name, frit_device **out);
+/* An object of the program that a driver is to use in place of one of its own. */
+typedef struct frit_native {
+    const char *name; /* that the driver's README gives, such as "vk.device" */
+    void *object;     /* lives until the device is closed */
+} frit_native;
+
+typedef struct frit_device_options {
+    uint64_t struct_size; /* sizeof(frit_device_options) */
+    const frit_native *natives;
+    uint64_t n_natives;
+} frit_device_options;
+
+/* The same with options; NULL: none.  A device with natives is one of its own, which no other open
+ * gives, and ends with its close.  FRIT_UNSUPPORTED where its driver does not know one of them. */
+FRIT_NODISCARD frit_status frit_device_open_with(frit_host *host, const char *name,
+                                                 const frit_device_options *options,
+                                                 frit_device **out);
 /* The last close ends the device, which is not used any more; its tensors are stale afterwards.
  * NULL does nothing. */
 void frit_device_close(frit_device *device);
@@ -263,9 +280,17 @@ frit_status frit_group_abort(frit_rank *rank, const char *why);
 /* Copies `bytes` from `data`; they must be exactly those of the dense tensor. */
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes);
-/* Lends memory: `release(ctx)` is called once, also on failure, from any thread, when it is no
- * longer needed; the program does not write it until then.  In this version every device copies,
- * and release is called before the function returns. */
+/* Lends memory, which the program leaves as it is until `release(ctx)` is called: once, also on
+ * failure, from any thread.  `release` must not call Frit.
+ *
+ * Where the device computes in the host's memory and `data` is aligned as it wants it (64 bytes are
+ * enough for all of ours), the tensor lies in the memory itself, and `release` is called when
+ * nothing reads it any more: the last tensor and view in it is gone, and so are the ops that use
+ * them, whose end is noticed at a later call of Frit on the device, frit_sync_all or
+ * frit_device_close at the latest.  With `release` NULL it is lent until frit_device_close.
+ * Elsewhere the elements are copied and `release` is called before the function returns.
+ * `bytes_adopted` of frit_stats tells which.  Nothing that is done with the tensor writes into the
+ * program's memory: frit_write gives it other memory. */
 frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx);
 /* A NumPy file; see host/file/npy.h for what is accepted. */
@@ -289,6 +314,18 @@ typedef struct frit_read_item {
 FRIT_NODISCARD frit_status frit_read_many(frit_read_item *items, uint64_t count);
 /* Replaces the elements.  Views, and ops recorded before, keep the old ones. */
 FRIT_NODISCARD frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes);
+
+typedef struct frit_write_item {
+    frit_tensor *tensor;
+    const void *data;
+    uint64_t bytes;
+    frit_status status; /* written: of this item */
+    uint32_t reserved;
+} frit_write_item;
+
+/* Several writes, in order, as if one by one, in as few submits as the device allows; the first
+ * failure is returned, each item has its own, and what failed keeps its elements. */
+FRIT_NODISCARD frit_status frit_write_many(frit_write_item *items, uint64_t count);
 /* The same values on another device; also where it is the same device. */
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device);
 
@@ -519,6 +556,9 @@ typedef struct frit_stats {
     uint64_t derived_fills;   /* times a launch derived memory from an operand: packed weights */
     uint64_t derived_hits;    /* times one found it as an earlier one had derived it */
     uint64_t captured_launches; /* of the bound ones, those that the driver had recorded */
+    uint64_t bytes_adopted;     /* of the program's memory that tensors lie in: frit_wrap_host */
+    uint64_t adopted_now;       /* of these, not released yet; they count neither as bytes_in nor as
+                                   bytes_now */
 } frit_stats;
 
 /* Fills as much of `out` as its struct_size says the caller knows. */
