@@ -165,7 +165,7 @@ struct bound_plan {
     uint64_t n_replays;
     uint32_t n_captured; /* launches of the last replay that were recorded */
     bool grew;           /* by a recording, since its bytes were counted */
-    bool joined;         /* while it is replayed: all launches are one submit */
+    bool joined;         /* while it is replayed: launches are one submit, up to a collective */
 };
 
 /* NULL without memory. */

@@ -399,12 +399,17 @@ static void set_used(const struct bound_launch *l, uint64_t point)
 
 /* ---- submits ---- */
 
-/* The launches up to the next submit; returns the first behind it. */
-static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
+static bool ends_submit(const struct bound_plan *bound, uint32_t launch)
 {
     if (bound->joined)
-        return bound->n_launches;
-    while (!bound->launches[from].submit_after)
+        return launch + 1 == bound->n_launches || bound->launches[launch + 1].collective;
+    return bound->launches[launch].submit_after;
+}
+
+/* The launches up to the next submit, or a collective; returns the first behind it. */
+static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
+{
+    while (!bound->launches[from].collective && !ends_submit(bound, from))
         from++;
     return from + 1;
 }
