@@ -8,7 +8,8 @@
  * Queues.  A device has one from the start, whose handle is NULL, and as many more as queue_create
  * makes.  Each runs what it is given in order and counts a timeline of its own: submit, write and
  * read give the value that is reached when they are done.  Between queues nothing is ordered but by
- * points to wait for.
+ * points to wait for.  A queue or a value that was never made is FRIT_INVALID, and nothing was
+ * done.
  *
  * After FRIT_TIMEOUT everything goes on as before.  After FRIT_DEVICE_LOST a driver touches no
  * memory of the caller any more (none that `read` was to fill, none imported), every wait for a
