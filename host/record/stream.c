@@ -105,12 +105,14 @@ static struct stream *stream_create(frit_device *device, const void *owner, bool
     return stream;
 }
 
-/* Inside the device's lock: a stream that no thread records into and no program has; with a scope
- * still open it is left alone, since nobody may end that. */
+/* Inside the device's lock: a stream that no thread records into and no program has.  With a scope
+ * still open it is left alone, since nobody may end that; and while it is a rank of a group, whose
+ * other ranks the caller may be to run. */
 static struct stream *find_orphan(frit_device *device)
 {
     for (struct stream *stream = device->streams; stream; stream = stream->next) {
-        if (!atomic_load(&stream->home.owner) && !stream->explicit && !stream->n_scopes)
+        if (!atomic_load(&stream->home.owner) && !stream->explicit && !stream->n_scopes &&
+            !atomic_load(&stream->n_ranks))
             return stream;
     }
     return NULL;

@@ -49,6 +49,8 @@ struct stream {
 
     pthread_mutex_t baton;
     struct executor *executor; /* of run/, under the baton; NULL: not made yet */
+    struct frit_rank *ranks;   /* of run/, under the baton: groups that the stream is in */
+    atomic_uint n_ranks;
 
     /* Inside the lock. */
     struct walker walker;

@@ -260,12 +260,13 @@ static frit_status record(struct captured_submit *submit, const struct replay_ra
     return st;
 }
 
-/* What fails inside its submit spoils all that the submit writes, so these stay apart. */
+/* What fails inside its submit spoils all that the submit writes, so these stay apart; and the host
+ * itself runs collectives, between submits. */
 bool capture_joins(const struct bound_plan *bound, const frit_device *device)
 {
-    return bound->n_submits > 1 && device->capture && bound->n_replays >= CAPTURE_AFTER &&
-           !(device->info->caps & FRIT_CAP_INLINE_QUEUE) && !profile_is_on(device->profile) &&
-           !(bound->capture && bound->capture->apart);
+    return bound->n_submits > 1 && !bound->n_collectives && device->capture &&
+           bound->n_replays >= CAPTURE_AFTER && !(device->info->caps & FRIT_CAP_INLINE_QUEUE) &&
+           !profile_is_on(device->profile) && !(bound->capture && bound->capture->apart);
 }
 
 void capture_record(struct bound_plan *bound, const struct replay_range *range,

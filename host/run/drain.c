@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/drain.h"
 
+#include <stdio.h>
+
 #include "base/fail.h"
 #include "base/timeline.h"
 #include "device/plan_saver.h"
@@ -8,6 +10,7 @@
 #include "run/join.h"
 #include "run/match.h"
 #include "run/preassign.h"
+#include "run/rank.h"
 
 /* ---- the lazy way ---- */
 
@@ -375,6 +378,8 @@ frit_status stream_close(struct stream *stream, frit_err *err)
         st = fail(err, FRIT_INVALID, "stream_close: not an open stream");
     else if (atomic_load(&stream->home.owner))
         st = fail(err, FRIT_BUSY, "stream_close: a thread is in this stream; leave it first");
+    else if (atomic_load(&stream->n_ranks))
+        st = fail(err, FRIT_BUSY, "stream_close: this stream is in a group; leave that first");
     else
         home_set_owner(&stream->home, home_self());
     pthread_mutex_unlock(&device->lock);
@@ -410,8 +415,19 @@ static void retire(struct stream *stream)
     stream_retire(stream);
 }
 
+/* Nobody runs what ranks in other streams have queued: one would wait for another. */
+static void end_groups(frit_device *device)
+{
+    char why[160];
+
+    snprintf(why, sizeof(why), "%s is closed, and a rank there has not left", device->name);
+    for (struct stream *stream = device->streams; stream; stream = stream->next)
+        ranks_abort(stream, why);
+}
+
 static void close_streams(frit_device *device)
 {
+    end_groups(device);
     for (struct stream *stream = device->streams; stream; stream = stream->next) {
         if (has_effects(stream->segment))
             stream_drain(stream, DRAIN_SYNC);
@@ -425,6 +441,7 @@ static void close_streams(frit_device *device)
         struct stream *stream = device->streams;
 
         device->streams = stream->next;
+        ranks_leave(stream);
         retire(stream);
     }
 }

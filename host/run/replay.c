@@ -14,6 +14,7 @@
 #include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
+#include "run/replay_collective.h"
 #include "run/replay_derived.h"
 #include "run/replay_lineage.h"
 
@@ -43,7 +44,7 @@ static bool same_layout(const struct bound_value *bound, const struct value *val
 }
 
 /* An operand as it was, at a place of the same kind, in a buffer of the same size that is no part
- * of another: its alignment and whether there is a tail behind it follow from these. */
+ * of another: its alignment follows from these. */
 static bool matches_external(struct bound_value *bound, const struct seg_value *from)
 {
     const struct slot *slot = from->slot;
@@ -56,7 +57,7 @@ static bool matches_external(struct bound_value *bound, const struct seg_value *
     buffer = value->buffer;
     bound->buffer = value->buffer;
     if (!same_layout(bound, value) || buffer->bytes != bound->bytes ||
-        buffer_starts(buffer, 0) != bound->start || buffer->whole)
+        buffer->tail != bound->tail || buffer_starts(buffer, 0) != bound->start || buffer->whole)
         return false;
     if (bound->last != (slot && slot->owners == 0 && slot->holds == 1))
         return false;
@@ -280,7 +281,7 @@ static bool still_up_to_date(struct bound_plan *bound)
     for (uint32_t i = 0; i < bound->n_serials; i++)
         bound->serials[i].seen = __atomic_load_n(bound->serials[i].at, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < bound->n_launches; i++) {
-        if (prepared_is_outdated(bound->launches[i].prepared)) {
+        if (!bound->launches[i].collective && prepared_is_outdated(bound->launches[i].prepared)) {
             bound->spoiled = true;
             return false;
         }
@@ -487,11 +488,17 @@ static frit_status submit_all(struct bound_plan *bound, frit_device *device, uin
 
     bound->n_dropped = 0;
     for (uint32_t at = 0; at < bound->n_launches; at = submit_end(bound, at)) {
-        frit_status st = submit_next(bound, device, stream, at, late, err);
+        frit_status st = FRIT_OK;
+
+        if (bound->launches[at].collective)
+            replay_collective(bound, device, at, late);
+        else
+            st = submit_next(bound, device, stream, at, late, err);
 
         if (st && submits == 0)
             return st;
         if (st) {
+            replay_give_up(bound, at, err);
             replay_fail_rest(bound, device, at, late, err);
             return FRIT_OK;
         }
