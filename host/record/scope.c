@@ -10,6 +10,7 @@ static void count_scopes(struct stream *stream, uint32_t by)
 {
     home_enter(&stream->home);
     stream->n_scopes += by;
+    stream->segment->in_scope = stream->n_scopes > 0;
     home_leave(&stream->home);
 }
 

@@ -103,6 +103,7 @@ static inline bool stream_is_settled(const struct stream *stream)
 static inline void stream_switch(struct stream *stream, struct segment *to)
 {
     if (stream->segment != to) {
+        to->in_scope = stream->segment->in_scope;
         to->epoch = stream->segment->epoch;
         stream->segment->epoch = 0;
     }

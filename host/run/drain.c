@@ -35,6 +35,7 @@ static void detach(struct stream *stream, uint32_t n_calls, struct execution *f)
     }
     if (stream->assigned)
         f->assigned = preassign_detach(stream, next);
+    next->in_scope = stream->n_scopes > 0;
     stream->segment = next;
 }
 
