@@ -113,6 +113,7 @@ static void put_back(struct memory *memory, struct pool_chunk *chunk)
 
 static void release(struct memory *memory, struct pool_chunk *chunk)
 {
+    atomic_fetch_add(&memory->frees, 1);
     memory->backend->free(memory->self, chunk->handle);
     short_lock_enter(&memory->lock);
     memory->stats.adopted_now -= chunk->bytes;

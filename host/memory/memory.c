@@ -150,12 +150,18 @@ static struct pool_chunk *oldest_idle(const struct memory *memory)
     return oldest;
 }
 
+uint64_t memory_frees(const struct memory *memory)
+{
+    return atomic_load(&memory->frees);
+}
+
 /* No pending command uses the chunks. */
 static void free_chunks(struct memory *memory, struct pool_chunk *list)
 {
     while (list) {
         struct pool_chunk *next = list->next;
 
+        atomic_fetch_add(&memory->frees, 1);
         memory->backend->free(memory->self, list->handle);
         pool_chunk_destroy(list);
         list = next;

@@ -183,6 +183,9 @@ static inline bool buffer_is_away(const struct buffer *buffer)
     return atomic_load_explicit(&buffer->is_away, memory_order_acquire);
 }
 
+/* How often memory went back to the driver, or to the program: while it is the same, a handle names
+ * the same memory. */
+uint64_t memory_frees(const struct memory *memory);
 /* Gives derived memory that no launch uses back, and chunks without buffers, persistent ones only
  * on `all`. */
 void memory_trim(struct memory *memory, bool all);

@@ -31,7 +31,8 @@ struct memory {
     atomic_bool has_leaving; /* there is one; likewise */
     struct short_lock lock;  /* of everything below */
     struct pool pool;
-    uint64_t idle_order; /* of the chunk that was idle last */
+    uint64_t idle_order;         /* of the chunk that was idle last */
+    atomic_uint_least64_t frees; /* see memory_frees */
     struct buffer *parts;
     struct pool_chunk *leaving, **leaving_end; /* adopted, without a buffer; oldest first */
     struct memory_stats stats;

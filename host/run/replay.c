@@ -435,12 +435,12 @@ static frit_status submit_launches(struct bound_plan *bound, const struct replay
     bool measured = profile_is_on(device->profile); /* by commands between these */
     frit_err why = ERR_INIT;
 
-    if (!capture_fits(bound, from)) {
+    if (!capture_fits(bound, device, from)) {
         TRY(make_cmds(bound, device, from, end, &n, err));
         if (!measured)
             capture_record(bound, range, bound->cmds, n);
     }
-    if (capture_fits(bound, from)) {
+    if (capture_fits(bound, device, from)) {
         if (!measured && capture_replay(bound, range, point, &why) == FRIT_OK) {
             bound->n_captured += end - from;
             return FRIT_OK;
@@ -551,11 +551,11 @@ static bool write_launches(struct bound_plan *bound, const struct segment *segme
 }
 
 /* Recordings get them in a block. */
-static bool write_all_addresses(struct bound_plan *bound)
+static bool write_all_addresses(struct bound_plan *bound, const frit_device *device)
 {
     for (uint32_t at = 0, end; at < bound->n_launches; at = end) {
         end = submit_end(bound, at);
-        if (!capture_fits(bound, at) && !write_addresses(bound, at, end))
+        if (!capture_fits(bound, device, at) && !write_addresses(bound, at, end))
             return false;
     }
     return true;
@@ -581,7 +581,8 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
         return st;
     }
     replay_note_writers(bound, device);
-    st = write_all_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
+    st = write_all_addresses(bound, device) ? submit_all(bound, device, stream, late, &err)
+                                            : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
         replay_restore_writers(bound, device);

@@ -274,6 +274,7 @@ static void add_addresses(frit_recording *recording, const struct captured *laun
 {
     for (uint32_t i = launch->first; i < launch->first + launch->n_kernels; i++) {
         struct kernel *kernel = &recording->kernels[i];
+        const struct code *code = kernel->is.code;
         const uint64_t before = recording->n_addresses;
         const uint32_t each = kernel->is.n_args + kernel->is.n_words;
 
@@ -284,6 +285,9 @@ static void add_addresses(frit_recording *recording, const struct captured *laun
                             kernel->first + (uint64_t)s * each + k);
         for (uint64_t k = before; k < recording->n_addresses; k++)
             recording->addresses[k].aligned = kernel->aligned;
+        kernel->form = !code->inside || launch->late     ? WORDS_FAR
+                       : recording->n_addresses > before ? WORDS_PUSHED
+                                                         : WORDS_NEAR;
     }
 }
 
@@ -373,11 +377,11 @@ static frit_status make_kernels(struct device *device, frit_recording *recording
 
     for (uint32_t i = launch->first; i < launch->first + launch->n_kernels && !status; i++) {
         struct kernel *kernel = &recording->kernels[i];
-        struct code *code = kernel->is.code;
 
-        kernel->constant = code->inside && !launch->late && kernel->is.n_args;
-        status = code_make_far(device, code, kernel->constant ? FAR_ARGS : FAR_ALL, kernel->aligned,
-                               err);
+        if (kernel->form != WORDS_NEAR)
+            status = code_make_far(device, kernel->is.code,
+                                   kernel->form == WORDS_PUSHED ? FAR_ARGS : FAR_ALL,
+                                   kernel->aligned, err);
     }
     return status;
 }

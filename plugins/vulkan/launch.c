@@ -213,6 +213,17 @@ static frit_status record_kernel(struct recording *r, const struct kernels_launc
     return status;
 }
 
+void record_pushed(struct recording *r, const struct kernels_launch *kernel, const uint64_t *words,
+                   bool aligned)
+{
+    const struct code *code = kernel->code;
+    const struct block b = block_of(kernel);
+    struct push push = {0};
+
+    memcpy(push.words, words, b.n_words * sizeof *words);
+    record_phases(r, kernel, &push, b.n_words, code->near, aligned);
+}
+
 void record_by_address(struct recording *r, const struct kernels_launch *kernel, uint64_t address,
                        const uint64_t *params, bool aligned)
 {

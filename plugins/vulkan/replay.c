@@ -9,10 +9,14 @@
 static void record_kernel(struct recording *r, const frit_recording *recording,
                           const struct kernel *kernel, uint64_t block)
 {
-    const uint64_t *params = recording->words + kernel->first + kernel->is.n_args;
+    const uint64_t *words = recording->words + kernel->first;
 
-    record_by_address(r, &kernel->is, block + kernel->first * sizeof(uint64_t),
-                      kernel->constant ? params : NULL, kernel->aligned);
+    if (kernel->form == WORDS_NEAR)
+        record_pushed(r, &kernel->is, words, kernel->aligned);
+    else
+        record_by_address(r, &kernel->is, block + kernel->first * sizeof(uint64_t),
+                          kernel->form == WORDS_PUSHED ? words + kernel->is.n_args : NULL,
+                          kernel->aligned);
 }
 
 static frit_status record_instance(struct device *device, frit_recording *recording,
