@@ -126,8 +126,8 @@ static const struct allowed {
     int64_t ulp;
     double absolute;
 } allowed[] = {
-#define MATH_1(name, meaning) {FRIT_OP_##name, 3, 0},
-#define MATH_2(name, meaning) {FRIT_OP_##name, 3, 0},
+#define MATH_1(name, cost, meaning) {FRIT_OP_##name, 3, 0},
+#define MATH_2(name, cost, meaning) {FRIT_OP_##name, 3, 0},
 #include "math/math.def"
     {FRIT_OP_leaky_relu, 1, 0},
     {FRIT_OP_hard_sigmoid, 1, 1},
