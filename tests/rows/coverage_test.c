@@ -55,21 +55,11 @@ static void note_case(const struct row_case *one, void *ctx)
     seen->pair[row->id][frit_dtype_of_name(one->dtype)] = true;
 }
 
-static uint32_t class_of(uint32_t dtype)
-{
-    static const uint32_t classes[FRIT_DTYPE_LIMIT] = {
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) [id] = FRIT_DTYPE_##cls,
-#include <frit/dtypes.def>
-    };
-
-    return classes[dtype];
-}
-
 /* Whether operands of this letter may have this element type.  Of a row without operands, whose
  * type its attribute says, any case will do. */
 static bool letter_takes(uint32_t letter, uint32_t dtype)
 {
-    uint32_t cls = class_of(dtype);
+    uint32_t cls = frit_dtype_info_of(dtype).cls;
     bool is_float = cls == FRIT_DTYPE_FLOAT, is_bool = cls == FRIT_DTYPE_BOOL;
     bool is_integer = cls == FRIT_DTYPE_INT || cls == FRIT_DTYPE_UINT;
 

@@ -291,7 +291,11 @@ const struct command run_command = {
         "faults (programs that failed by a fault of the driver), captured_launches, driver_allocs, "
         "bytes_moved "
         "(between program and device), seconds (median of the runs),\n"
-        "first_seconds, outputs {name, dtype, dims, count, nan, min, max, mean, first, file}.\n"
+        "first_seconds, outputs {name, dtype, dims, count, nan, infinite (how many elements\n"
+        "are), min, max (of what is not NaN), mean (of what is finite), first, file}.\n"
+        "Elements of integer types are exact integers; NaN and infinities are \"nan\", \"inf\" "
+        "and\n"
+        "\"-inf\"; what no element has is null.  Packed values are without their scales.\n"
         "Counters are sums over the runs.",
     .options =
         (const struct option[]){

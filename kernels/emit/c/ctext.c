@@ -8,6 +8,7 @@
 
 #include "emit/c/head.h"
 #include "emit/c/plan.h"
+#include "emit/rows.h"
 
 struct writer {
     const struct kir_module *module;
@@ -134,7 +135,7 @@ static void write_row(struct writer *w, uint32_t at)
         add_value(w, out, inst->a[k]);
     }
     if (info->imm == KIR_IMM_NARROW)
-        str_addf(out, ", %lluull", (unsigned long long)inst->imm);
+        str_addf(out, ", %lluull", (unsigned long long)rows_imm(inst));
     str_addf(out, ");\n");
 }
 

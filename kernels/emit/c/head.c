@@ -76,7 +76,9 @@ static const struct head_row rows[] = {
 enum memory_kind {
 #define MEMORY(KIND, memory, lane, load, store) MEMORY_##KIND,
 #include "emit/rows.def"
-    MEMORY_KINDS
+    MEMORY_KINDS,
+    MEMORY_U32 = MEMORY_I32, /* values have no sign */
+    MEMORY_U64 = MEMORY_I64
 };
 
 static const struct {
@@ -87,11 +89,14 @@ static const struct {
 };
 
 static const uint8_t kinds[FRIT_DTYPE_LIMIT] = {
-    [FRIT_BOOL] = MEMORY_BOOL, [FRIT_I8] = MEMORY_S8,     [FRIT_U8] = MEMORY_U8,
-    [FRIT_I16] = MEMORY_S16,   [FRIT_U16] = MEMORY_U16,   [FRIT_I32] = MEMORY_I32,
-    [FRIT_U32] = MEMORY_I32,   [FRIT_I64] = MEMORY_I64,   [FRIT_U64] = MEMORY_I64,
-    [FRIT_F16] = MEMORY_F16,   [FRIT_BF16] = MEMORY_BF16, [FRIT_F32] = MEMORY_F32,
-    [FRIT_F64] = MEMORY_F64,
+#define KIND_FLOAT(NAME)  MEMORY_##NAME
+#define KIND_INT(NAME)    MEMORY_##NAME
+#define KIND_UINT(NAME)   MEMORY_##NAME
+#define KIND_BOOL(NAME)   MEMORY_##NAME
+#define KIND_PACKED(NAME) 0 /* arguments are of U8 */
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    [id] = KIND_##cls(NAME),
+#include <frit/dtypes.def>
 };
 
 const char *head_type(uint32_t type)
@@ -159,7 +164,6 @@ void head_print(const struct kir_module *module, struct str *out)
     bool done[MEMORY_KINDS] = {false};
 
     str_add(out, words, sizeof(words) - 1);
-    str_addf(out, "#define ROWS_F16 %d\n", FRIT_F16);
     for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
         str_addf(out, "%s\n", functions[i]);
     str_add(out, atomics, sizeof(atomics) - 1);

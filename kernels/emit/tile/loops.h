@@ -20,18 +20,11 @@ enum { TILE_ONE_A = 1, TILE_ONE_B = 2, TILE_ONE_C = 4, TILE_ONES = 8 };
 
 /* How elements lie in memory. */
 enum tile_kind {
-    TILE_BOOL,
-    TILE_S8,
-    TILE_U8,
-    TILE_S16,
-    TILE_U16,
-    TILE_I32,
-    TILE_I64,
-    TILE_F16,
-    TILE_BF16,
-    TILE_F32,
-    TILE_F64,
-    TILE_KINDS
+#define MEMORY(KIND, memory, lane, load, store) TILE_##KIND,
+#include "emit/rows.def"
+    TILE_KINDS,
+    TILE_U32 = TILE_I32, /* registers have no sign */
+    TILE_U64 = TILE_I64
 };
 
 /* Which element each lane has: `first + lane * step`, or `offsets[lane]`, 32 or 64 bits, signed. */

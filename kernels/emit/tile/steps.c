@@ -6,6 +6,8 @@
 
 #include <frit/types.h>
 
+#include "emit/rows.h"
+
 typedef void (*make_fn)(struct make *m, uint32_t at);
 
 static const struct kir_inst *inst_of(const struct make *m, uint32_t at)
@@ -155,7 +157,7 @@ static void make_loop(struct make *m, uint32_t at)
                               .a = places[0],
                               .b = places[1],
                               .c = places[2],
-                              .imm = inst->imm,
+                              .imm = rows_imm(inst),
                               .loop = m->loops->loop[inst->op][make_type(m, inst->a[0])][ones]};
     make_release(m, at);
     step.out = result(m, at);
@@ -226,10 +228,14 @@ static void make_nothing(struct make *m, uint32_t at)
 /* ---- memory ---- */
 
 static const uint8_t kinds[FRIT_DTYPE_LIMIT] = {
-    [FRIT_BOOL] = TILE_BOOL, [FRIT_I8] = TILE_S8,   [FRIT_U8] = TILE_U8,   [FRIT_I16] = TILE_S16,
-    [FRIT_U16] = TILE_U16,   [FRIT_I32] = TILE_I32, [FRIT_U32] = TILE_I32, [FRIT_F32] = TILE_F32,
-    [FRIT_I64] = TILE_I64,   [FRIT_U64] = TILE_I64, [FRIT_F64] = TILE_F64, [FRIT_F16] = TILE_F16,
-    [FRIT_BF16] = TILE_BF16,
+#define KIND_FLOAT(NAME)  TILE_##NAME
+#define KIND_INT(NAME)    TILE_##NAME
+#define KIND_UINT(NAME)   TILE_##NAME
+#define KIND_BOOL(NAME)   TILE_##NAME
+#define KIND_PACKED(NAME) 0 /* arguments are of U8 */
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    [id] = KIND_##cls(NAME),
+#include <frit/dtypes.def>
 };
 
 /* Lane tiles: element `offset` of a lane is at offset * lanes + lane. */

@@ -43,16 +43,6 @@ bool conform_row_at(size_t index, struct conform_row *out)
 
 /* ---- which element types ---- */
 
-static uint32_t class_of(uint32_t dtype)
-{
-    static const uint32_t classes[FRIT_DTYPE_LIMIT] = {
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) [id] = FRIT_DTYPE_##cls,
-#include <frit/dtypes.def>
-    };
-
-    return classes[dtype];
-}
-
 /* The first letter of the row that leaves an element type open. */
 static uint32_t open_letter(const frit_op_info *op)
 {
@@ -65,7 +55,7 @@ static uint32_t open_letter(const frit_op_info *op)
 
 bool conform_letter_takes(uint32_t letter, uint32_t dtype)
 {
-    uint32_t cls = class_of(dtype);
+    uint32_t cls = frit_dtype_info_of(dtype).cls;
 
     if (cls == 0 || cls == FRIT_DTYPE_PACKED)
         return false;
