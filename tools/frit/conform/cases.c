@@ -15,30 +15,60 @@
     ;
 #include "conform/rows.def"
 
-bool conform_row_at(size_t index, struct conform_row *out)
-{
-    static const struct {
-        uint32_t op;
-        enum conform_rule rule;
-        const struct conform_form *forms;
-        const char *kinds, *types;
-        uint32_t ulp;
-    } rows[] = {
+static const struct {
+    uint32_t op;
+    enum conform_rule rule;
+    const struct conform_form *forms;
+    const char *kinds, *types;
+    uint32_t ulp;
+} rows[] = {
 #define CONFORM_ROW(row, list, kinds, types, RULE, ulp) \
     {FRIT_OP_##row, CONFORM_##RULE, list##_forms, kinds, types, ulp},
 #include "conform/rows.def"
-    };
+};
 
-    if (index >= sizeof(rows) / sizeof(rows[0]))
-        return false;
-    *out = (struct conform_row){.op = frit_op_info_at(rows[index].op),
-                                .forms = rows[index].forms,
-                                .kinds = rows[index].kinds,
-                                .types = rows[index].types,
-                                .rule = rows[index].rule,
-                                .ulp = rows[index].ulp};
-    out->name = out->op->name;
-    return true;
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+static bool is_listed(uint32_t op)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (rows[i].op == op)
+            return true;
+    return false;
+}
+
+/* Number `index` of the functions of one float that rows.def does not list. */
+static const frit_op_info *function_at(size_t index)
+{
+    for (uint32_t id = 0; id < FRIT_OP_LIMIT; id++) {
+        const frit_op_info *op = frit_op_info_at(id);
+
+        if (op && op->cls == FRIT_CLASS_MAP && op->in[0].letter == FRIT_LETTER_F &&
+            !op->in[1].name && op->record == FRIT_RECORD_none && !is_listed(id) && index-- == 0)
+            return op;
+    }
+    return NULL;
+}
+
+bool conform_row_at(size_t index, struct conform_row *out)
+{
+    if (index >= N_ROWS) {
+        *out = (struct conform_row){.op = function_at(index - N_ROWS),
+                                    .forms = one_forms,
+                                    .kinds = "G",
+                                    .types = "",
+                                    .rule = CONFORM_NEAR,
+                                    .ulp = 4};
+    } else {
+        *out = (struct conform_row){.op = frit_op_info_at(rows[index].op),
+                                    .forms = rows[index].forms,
+                                    .kinds = rows[index].kinds,
+                                    .types = rows[index].types,
+                                    .rule = rows[index].rule,
+                                    .ulp = rows[index].ulp};
+    }
+    out->name = out->op ? out->op->name : NULL;
+    return out->op;
 }
 
 /* ---- which element types ---- */

@@ -51,7 +51,7 @@ struct conform_row {
     uint32_t ulp;
 };
 
-/* The rows in the order of rows.def; false beyond the last. */
+/* The rows in the order of rows.def, then those that it leaves out; false beyond the last. */
 bool conform_row_at(size_t index, struct conform_row *out);
 
 /* How the elements of the operands lie. */
