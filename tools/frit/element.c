@@ -10,8 +10,11 @@ static uint64_t bits_of(frit_dtype_info info, const void *data, uint64_t i)
     const unsigned char *bytes = data;
     uint64_t bits = 0;
 
-    if (info.bits < 8)
-        return bytes[i * info.bits / 8] >> (i * info.bits % 8) & ((1u << info.bits) - 1);
+    if (info.bits < 8) {
+        uint64_t per_byte = 8u / info.bits;
+
+        return bytes[i / per_byte] >> (i % per_byte * info.bits) & ((1u << info.bits) - 1);
+    }
     memcpy(&bits, bytes + i * (info.bits / 8u), info.bits / 8u);
     return bits;
 }
