@@ -277,6 +277,24 @@ static frit_status alloc_at_most(struct memory *memory, uint64_t *bytes, uint64_
     return st;
 }
 
+/* Chunks without buffers go back where this process would exceed what the device can spare for it
+ * now. */
+static void keep_to_budget(struct memory *memory, uint64_t bytes)
+{
+    uint64_t budget =
+        memory->backend->heap_budget ? memory->backend->heap_budget(memory->self, 0) : 0;
+    bool exceeds;
+
+    if (!budget)
+        return;
+    short_lock_enter(&memory->lock);
+    exceeds = memory->stats.reserved_now + bytes > budget && oldest_idle(memory);
+    memory->stats.trims += exceeds;
+    short_lock_leave(&memory->lock);
+    if (exceeds)
+        memory_trim(memory, false);
+}
+
 static frit_status alloc_or_trim(struct memory *memory, uint64_t *bytes, uint64_t least,
                                  frit_allocation *out, frit_err *err)
 {
@@ -284,6 +302,7 @@ static frit_status alloc_or_trim(struct memory *memory, uint64_t *bytes, uint64_
     frit_status st;
 
     memory_poll(memory, PROGRESS_ASK);
+    keep_to_budget(memory, *bytes);
     st = alloc_at_most(memory, bytes, least, out, err);
     if (st == FRIT_NO_DEVICE_MEMORY) {
         log_write(FRIT_LOG_INFO, "memory", "trimming pools to allocate %llu bytes",

@@ -8,7 +8,8 @@
  * Chunks without buffers are kept up to `keep_bytes`.  A chunk beyond them goes back to the driver
  * once the queues have reached the timeline values that were the newest when its last buffer went:
  * at that release, or in a later memory_poll.  Until then it serves new buffers.  Only an
- * allocation that finds no memory, memory_trim and memory_destroy wait for a queue.  Memory that
+ * allocation that finds no memory, or would exceed what the driver says that this process should
+ * stay below (heap_budget), memory_trim and memory_destroy wait for a queue.  Memory that
  * was adopted from the program serves one buffer, and is released by the same rule at once.
  *
  * Memory is used again at once, whatever is pending on it: one queue runs the new use behind the

@@ -15,6 +15,7 @@ struct driver {
     uint64_t largest;
     uint64_t submitted, reached; /* of the timeline */
     uint32_t asks, waits;
+    uint64_t budget;           /* 0: none */
     frit_import_desc imported; /* the last one */
     bool refuses;              /* to import */
 };
@@ -73,6 +74,12 @@ static void driver_cleanup(void *self)
     ((struct driver *)self)->cleanups++;
 }
 
+static uint64_t driver_budget(void *self, uint32_t heap)
+{
+    assert_int_equal(heap, 0);
+    return ((struct driver *)self)->budget;
+}
+
 static void queue_submitted(void *ctx, struct points *out)
 {
     *out = (struct points){{((struct driver *)ctx)->submitted}};
@@ -100,6 +107,7 @@ static void queue_explain(void *ctx, frit_err *err)
 static const frit_backend backend = {.alloc = driver_alloc,
                                      .free = driver_free,
                                      .memory_cleanup = driver_cleanup,
+                                     .heap_budget = driver_budget,
                                      .import_host = driver_import};
 
 /* A memory over a driver, and what the tests vary. */
@@ -403,6 +411,30 @@ static void test_no_memory_waits_for_pending_commands(void **state)
     rig_close(&rig);
 }
 
+/* Others want the device's memory: what is kept without buffers goes back first. */
+static void test_idle_memory_goes_before_the_budget_is_exceeded(void **state)
+{
+    struct rig rig = {.driver.budget = 8 << 20};
+    struct buffer *a, *b;
+
+    (void)state;
+    rig_open(&rig);
+    a = get(&rig, 3 << 20);
+    b = get(&rig, 4 << 20);
+    assert_int_equal(rig.driver.frees, 0);
+    buffer_disown(a);
+    a = get(&rig, 5 << 20);
+    assert_int_equal(rig.driver.frees, 1);
+    assert_int_equal(rig.driver.used, 9 << 20); /* more than that there is not to give back */
+    rig.driver.budget = 64 << 20;
+    buffer_disown(b);
+    b = get(&rig, 6 << 20);
+    assert_int_equal(rig.driver.frees, 1);
+    buffer_disown(a);
+    buffer_disown(b);
+    rig_close(&rig);
+}
+
 /* How many buffers of a size a device of 50 MB holds. */
 static uint32_t count_fitting(uint64_t bytes)
 {
@@ -669,6 +701,7 @@ int main(void)
         cmocka_unit_test(test_surplus_goes_back_when_its_commands_are_done),
         cmocka_unit_test(test_pending_surplus_serves_new_buffers),
         cmocka_unit_test(test_no_memory_waits_for_pending_commands),
+        cmocka_unit_test(test_idle_memory_goes_before_the_budget_is_exceeded),
         cmocka_unit_test(test_a_small_heap_can_be_filled),
         cmocka_unit_test(test_the_rest_of_a_heap_is_used),
         cmocka_unit_test(test_persistent_memory_is_not_counted_as_idle),
