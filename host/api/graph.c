@@ -9,7 +9,7 @@
 #include "base/fail.h"
 #include "device/support.h"
 #include "file/npy.h"
-#include "graph/text.h"
+#include "graph/text/text.h"
 
 enum { MAX_TEXT_BYTES = 64 << 20 };
 

@@ -10,7 +10,7 @@
 #include "api/host.h"
 #include "base/array.h"
 #include "base/fail.h"
-#include "graph/text.h"
+#include "graph/text/text.h"
 #include "run/run.h"
 #include "search/fuser.h"
 

@@ -20,7 +20,7 @@
 #include "base/fail.h"
 #include "base/map.h"
 #include "file/npy.h"
-#include "graph/text.h"
+#include "graph/text/text.h"
 #include "run/transfer.h"
 
 struct name {

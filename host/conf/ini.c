@@ -11,7 +11,7 @@
 
 #include "base/fail.h"
 
-struct reader {
+struct ini_reader {
     const struct ini_text *text;
     size_t at;
     unsigned number; /* of the line handed out last */
@@ -24,12 +24,12 @@ struct reader {
 
 static const char blanks[] = " \t";
 
-static frit_status refuse(const struct reader *reader, const char *why)
+static frit_status refuse(const struct ini_reader *reader, const char *why)
 {
     return fail(reader->err, FRIT_INVALID, "%s:%u: %s", reader->text->name, reader->number, why);
 }
 
-static frit_status check_bytes(const struct reader *reader, const char *line, size_t length,
+static frit_status check_bytes(const struct ini_reader *reader, const char *line, size_t length,
                                size_t most)
 {
     if (most > INI_LINE_BYTES)
@@ -59,7 +59,7 @@ static bool has_inline_comment(const char *line)
 }
 
 /* Of a line that begins with a bracket. */
-static frit_status check_section(struct reader *reader, const char *line)
+static frit_status check_section(struct ini_reader *reader, const char *line)
 {
     const char *end = strchr(line, ']');
     size_t length = end ? (size_t)(end - line) - 1 : 0;
@@ -80,7 +80,7 @@ static frit_status check_section(struct reader *reader, const char *line)
     return reader->sink(reader->ctx, &begin, reader->err);
 }
 
-static frit_status check_key(const struct reader *reader, const char *line)
+static frit_status check_key(const struct ini_reader *reader, const char *line)
 {
     const char *sign = line + strcspn(line, "=:");
     size_t length = (size_t)(sign - line);
@@ -100,7 +100,7 @@ static frit_status check_key(const struct reader *reader, const char *line)
     return FRIT_OK;
 }
 
-static frit_status check_line(struct reader *reader, const char *line)
+static frit_status check_line(struct ini_reader *reader, const char *line)
 {
     const char *start = line + strspn(line, blanks);
 
@@ -118,7 +118,7 @@ static frit_status check_line(struct reader *reader, const char *line)
 
 /* The next line into `line` of `room` bytes, without its end; false after the last or a wrong one.
  */
-static bool next_line(struct reader *reader, char *line, size_t room)
+static bool next_line(struct ini_reader *reader, char *line, size_t room)
 {
     const char *start = reader->text->bytes + reader->at;
     size_t left = reader->text->length - reader->at;
@@ -144,14 +144,14 @@ static bool next_line(struct reader *reader, char *line, size_t room)
 
 static char *read_line(char *line, int room, void *stream)
 {
-    struct reader *reader = stream;
+    struct ini_reader *reader = stream;
 
     return !reader->status && next_line(reader, line, (size_t)room) ? line : NULL;
 }
 
 static int take_value(void *user, const char *section, const char *key, const char *value)
 {
-    struct reader *reader = user;
+    struct ini_reader *reader = user;
     struct ini_line line = {section, key, value, reader->number};
 
     if (!reader->status)
@@ -162,7 +162,7 @@ static int take_value(void *user, const char *section, const char *key, const ch
 frit_status ini_read(const struct ini_text *text, ini_sink sink, void *ctx, frit_err *err)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* UTF-8 files of some editors begin with it */
-    struct reader reader = {.text = text, .sink = sink, .ctx = ctx, .err = err};
+    struct ini_reader reader = {.text = text, .sink = sink, .ctx = ctx, .err = err};
     int wrong;
 
     if (text->length >= 3 && memcmp(text->bytes, mark, 3) == 0)

@@ -2,7 +2,7 @@
 #include "device/support.h"
 
 #include "device/programs.h"
-#include "graph/decompose.h"
+#include "graph/decompose/decompose.h"
 
 static bool claims(frit_device *device, const struct program_call *call)
 {

@@ -21,7 +21,7 @@ struct range {
     _Alignas(64) atomic_uint_least64_t left;
 };
 
-struct job {
+struct team_job {
     team_run run;
     void *ctx;
     uint64_t count, grain;
@@ -39,7 +39,7 @@ static struct team {
     atomic_uint sleepers;
     atomic_uint inside;          /* threads that look at the job */
     atomic_uint_least64_t round; /* odd: open */
-    struct job job;              /* constant while the round is open or a thread inside */
+    struct team_job job;         /* constant while the round is open or a thread inside */
     struct range ranges[TEAM_MAX];
 } team = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
@@ -102,7 +102,7 @@ static bool take(struct range *range, bool front, uint64_t *first, uint64_t *end
 
 static void run_units(uint64_t first, uint64_t end, uint32_t thread)
 {
-    const struct job *job = &team.job;
+    const struct team_job *job = &team.job;
     uint64_t last = end * job->grain;
 
     job->run(job->ctx, first * job->grain, last < job->count ? last : job->count, thread);
@@ -259,7 +259,7 @@ void team_for(uint32_t threads, uint64_t count, uint64_t grain, team_run run, vo
     }
     start((uint32_t)n - 1);
     n = team.n_threads + 1 < n ? team.n_threads + 1 : n;
-    team.job = (struct job){run, ctx, count, grain, (uint32_t)n};
+    team.job = (struct team_job){run, ctx, count, grain, (uint32_t)n};
     for (uint64_t i = 0; i < n; i++)
         atomic_store_explicit(&team.ranges[i].left, range_word(units * i / n, units * (i + 1) / n),
                               memory_order_relaxed);

@@ -8,8 +8,8 @@
 
 #include "base/fail.h"
 
-struct job {
-    struct job *next;
+struct worker_job {
+    struct worker_job *next;
     void (*fn)(void *ctx);
     void *ctx;
 };
@@ -19,7 +19,7 @@ struct worker {
     pthread_cond_t work; /* a job came, or it is time to end */
     pthread_cond_t idle; /* the last job is done */
     pthread_t thread;
-    struct job *first, **last; /* the one that runs stays first */
+    struct worker_job *first, **last; /* the one that runs stays first */
     bool started, ending;
 };
 
@@ -29,7 +29,7 @@ static void *work(void *ctx)
 
     pthread_mutex_lock(&worker->lock);
     for (;;) {
-        struct job *job = worker->first;
+        struct worker_job *job = worker->first;
 
         if (!job && worker->ending)
             break;
@@ -84,12 +84,12 @@ frit_status worker_create(struct worker **out, frit_err *err)
 
 frit_status worker_spawn(struct worker *worker, void (*fn)(void *ctx), void *ctx, frit_err *err)
 {
-    struct job *job = malloc(sizeof(*job));
+    struct worker_job *job = malloc(sizeof(*job));
     frit_status status = FRIT_OK;
 
     if (!job)
         return fail_memory(err, sizeof(*job));
-    *job = (struct job){.fn = fn, .ctx = ctx};
+    *job = (struct worker_job){.fn = fn, .ctx = ctx};
     pthread_mutex_lock(&worker->lock);
     if (!worker->started)
         status = start(worker, err);

@@ -17,19 +17,19 @@
 
 static const char magic[] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 
-struct cursor {
+struct npy_cursor {
     const char *at;
     const char *end;
 };
 
-static void skip_blanks(struct cursor *cursor)
+static void skip_blanks(struct npy_cursor *cursor)
 {
     while (cursor->at < cursor->end && isspace((unsigned char)*cursor->at))
         cursor->at++;
 }
 
 /* Takes one character after blanks, if it is next. */
-static bool take(struct cursor *cursor, char wanted)
+static bool take(struct npy_cursor *cursor, char wanted)
 {
     skip_blanks(cursor);
     if (cursor->at == cursor->end || *cursor->at != wanted)
@@ -38,7 +38,7 @@ static bool take(struct cursor *cursor, char wanted)
     return true;
 }
 
-static bool take_word(struct cursor *cursor, const char *word)
+static bool take_word(struct npy_cursor *cursor, const char *word)
 {
     size_t length = strlen(word);
 
@@ -50,7 +50,7 @@ static bool take_word(struct cursor *cursor, const char *word)
 }
 
 /* A text in either kind of quotes; none of the keys and types holds an escape. */
-static bool take_text(struct cursor *cursor, frit_str *out)
+static bool take_text(struct npy_cursor *cursor, frit_str *out)
 {
     const char *end;
 
@@ -117,7 +117,7 @@ static bool is_order(char sign)
     return sign == '<' || sign == '>' || sign == '=' || sign == '|';
 }
 
-static frit_status parse_descr(struct cursor *cursor, struct npy *out, frit_err *err)
+static frit_status parse_descr(struct npy_cursor *cursor, struct npy *out, frit_err *err)
 {
     char shown[32];
     frit_str descr, name;
@@ -149,7 +149,7 @@ static frit_status parse_descr(struct cursor *cursor, struct npy *out, frit_err 
 
 /* ---- dims ---- */
 
-static bool take_number(struct cursor *cursor, int64_t *out)
+static bool take_number(struct npy_cursor *cursor, int64_t *out)
 {
     int64_t number = 0;
     const char *start;
@@ -166,7 +166,7 @@ static bool take_number(struct cursor *cursor, int64_t *out)
     return cursor->at > start;
 }
 
-static frit_status parse_dims(struct cursor *cursor, struct npy *out, frit_err *err)
+static frit_status parse_dims(struct npy_cursor *cursor, struct npy *out, frit_err *err)
 {
     bool comma = false;
 
@@ -212,7 +212,7 @@ static frit_status measure(struct npy *out, frit_err *err)
 
 /* ---- header ---- */
 
-static frit_status parse_order(struct cursor *cursor, struct npy *out, frit_err *err)
+static frit_status parse_order(struct npy_cursor *cursor, struct npy *out, frit_err *err)
 {
     if (take_word(cursor, "True"))
         out->fortran = true;
@@ -224,11 +224,11 @@ static frit_status parse_order(struct cursor *cursor, struct npy *out, frit_err 
     return FRIT_OK;
 }
 
-static frit_status parse_dict(struct cursor *cursor, struct npy *out, frit_err *err)
+static frit_status parse_dict(struct npy_cursor *cursor, struct npy *out, frit_err *err)
 {
     static const struct {
         const char *key;
-        frit_status (*parse)(struct cursor *cursor, struct npy *out, frit_err *err);
+        frit_status (*parse)(struct npy_cursor *cursor, struct npy *out, frit_err *err);
     } keys[] = {{"descr", parse_descr}, {"fortran_order", parse_order}, {"shape", parse_dims}};
     enum { N_KEYS = sizeof(keys) / sizeof(keys[0]) };
     unsigned seen = 0;
@@ -263,7 +263,7 @@ static frit_status parse_dict(struct cursor *cursor, struct npy *out, frit_err *
 }
 
 /* Finds the dict between magic and elements. */
-static frit_status parse_frame(const unsigned char *head, size_t count, struct cursor *dict,
+static frit_status parse_frame(const unsigned char *head, size_t count, struct npy_cursor *dict,
                                frit_err *err)
 {
     size_t start, length;
@@ -292,7 +292,7 @@ static frit_status parse_frame(const unsigned char *head, size_t count, struct c
 frit_status npy_parse(const void *head, size_t count, uint64_t file_bytes, struct npy *out,
                       frit_err *err)
 {
-    struct cursor dict = {0};
+    struct npy_cursor dict = {0};
 
     *out = (struct npy){0};
     TRY(parse_frame(head, count, &dict, err));

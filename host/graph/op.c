@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "graph/attrs.h"
 #include "graph/scalar.h"
-#include "graph/shape.h"
+#include "graph/shape/shape.h"
 
 /* ---- rows ---- */
 

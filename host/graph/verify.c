@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "graph/attrs.h"
 #include "graph/graph.h"
-#include "graph/text_script.h"
+#include "graph/text/text_script.h"
 
 struct verify {
     const struct graph *graph;

@@ -22,7 +22,7 @@
 enum { NAME_HEX = 32, FOLDER_MODE = 0700, FILE_MODE = 0600, TRIM_EVERY = 16 };
 #define SUFFIX ".art"
 
-struct head {
+struct artefact_head {
     char magic[8];
     uint64_t n_name, n_bytes;
     uint64_t digest[2]; /* of name and bytes */
@@ -99,7 +99,7 @@ static bool is_ours(int fd, uint64_t *size)
     return true;
 }
 
-static bool head_fits(const struct head *head, size_t n_name, uint64_t size)
+static bool head_fits(const struct artefact_head *head, size_t n_name, uint64_t size)
 {
     return memcmp(head->magic, magic, sizeof(magic)) == 0 && head->n_name == n_name &&
            size >= sizeof(*head) + n_name && head->n_bytes == size - sizeof(*head) - n_name;
@@ -109,7 +109,7 @@ static bool head_fits(const struct head *head, size_t n_name, uint64_t size)
 static unsigned char *read_file(int fd, const unsigned char *name, size_t n_name, uint64_t *n_bytes)
 {
     unsigned char *all;
-    struct head head;
+    struct artefact_head head;
     uint64_t size, check[2];
 
     if (!is_ours(fd, &size) || !read_all(fd, &head, sizeof(head)) ||
@@ -250,8 +250,9 @@ static bool write_all(int fd, const void *from, size_t n_bytes)
     return true;
 }
 
-static frit_status write_file(const char *folder, const char *file, const struct head *head,
-                              const unsigned char *name, const void *bytes, frit_err *err)
+static frit_status write_file(const char *folder, const char *file,
+                              const struct artefact_head *head, const unsigned char *name,
+                              const void *bytes, frit_err *err)
 {
     char path[4096], draft[4096];
     bool ok;
@@ -277,7 +278,7 @@ frit_status artefact_put(const char *folder, uint64_t limit, const struct artefa
                          const void *bytes, uint64_t n_bytes, frit_err *err)
 {
     char file[NAME_HEX + sizeof(SUFFIX)];
-    struct head head = {.n_bytes = n_bytes};
+    struct artefact_head head = {.n_bytes = n_bytes};
     unsigned char *joined;
     size_t n_name;
     frit_status st;

@@ -201,7 +201,7 @@ struct saved {
     struct program *program; /* NULL: not made yet */
 };
 
-struct reader {
+struct blob_reader {
     const unsigned char *at;
     size_t left;
     bool short_of; /* ran off the end */
@@ -213,7 +213,7 @@ struct reader {
 };
 
 /* NULL: not so many are left. */
-static const void *get_bytes(struct reader *reader, uint64_t count)
+static const void *get_bytes(struct blob_reader *reader, uint64_t count)
 {
     const unsigned char *bytes = reader->at;
 
@@ -226,7 +226,7 @@ static const void *get_bytes(struct reader *reader, uint64_t count)
     return bytes;
 }
 
-static void get_into(struct reader *reader, void *out, size_t count)
+static void get_into(struct blob_reader *reader, void *out, size_t count)
 {
     const void *bytes = get_bytes(reader, count);
 
@@ -234,7 +234,7 @@ static void get_into(struct reader *reader, void *out, size_t count)
         memcpy(out, bytes, count);
 }
 
-static uint32_t get(struct reader *reader)
+static uint32_t get(struct blob_reader *reader)
 {
     uint32_t word = 0;
 
@@ -247,7 +247,7 @@ static frit_status refuse(frit_err *err, const char *what)
     return fail(err, FRIT_INCOMPATIBLE, "not a saved plan: %s", what);
 }
 
-static bool get_operand(struct reader *reader, frit_operand *out)
+static bool get_operand(struct blob_reader *reader, frit_operand *out)
 {
     struct relative *relative = &reader->relative;
 
@@ -284,7 +284,7 @@ static bool sound_record(const frit_record_info *record, const unsigned char *by
 }
 
 /* The row that a saved number and what follows it mean in this process; NULL: none. */
-static const frit_op_info *get_row(struct reader *reader, uint32_t id)
+static const frit_op_info *get_row(struct blob_reader *reader, uint32_t id)
 {
     uint32_t length;
     frit_str name;
@@ -296,7 +296,7 @@ static const frit_op_info *get_row(struct reader *reader, uint32_t id)
     return name.ptr ? custom_find(name) : NULL;
 }
 
-static frit_status get_op(struct reader *reader, frit_op_desc *op, frit_err *err)
+static frit_status get_op(struct blob_reader *reader, frit_op_desc *op, frit_err *err)
 {
     struct arena *arena = &reader->relative.arena;
     const frit_op_info *row;
@@ -344,7 +344,7 @@ static frit_status get_op(struct reader *reader, frit_op_desc *op, frit_err *err
     return FRIT_OK;
 }
 
-static frit_status get_ops(struct reader *reader, uint32_t n_ops, frit_err *err)
+static frit_status get_ops(struct blob_reader *reader, uint32_t n_ops, frit_err *err)
 {
     struct relative *relative = &reader->relative;
 
@@ -381,7 +381,7 @@ static bool sound_program(const frit_program *program)
            table->describe && table->prepare && table->destroy;
 }
 
-static frit_status get_saved(struct reader *reader, struct saved *out, frit_err *err)
+static frit_status get_saved(struct blob_reader *reader, struct saved *out, frit_err *err)
 {
     uint32_t version = get(reader), n_plugin = get(reader), n_name = get(reader);
     frit_str plugin, name;
@@ -411,7 +411,7 @@ static frit_status check_made(const frit_program *program, const struct store_fu
 }
 
 /* Makes a program of a step's ops. */
-static frit_status make_program(struct reader *reader, const struct plan_block *block,
+static frit_status make_program(struct blob_reader *reader, const struct plan_block *block,
                                 struct saved *saved, frit_err *err)
 {
     const struct store_fuser *fuser = saved->fuser;
@@ -438,7 +438,7 @@ static frit_status make_program(struct reader *reader, const struct plan_block *
     return fail_memory(err, sizeof(struct program));
 }
 
-static frit_status get_step(struct reader *reader, struct plan_block *block, frit_err *err)
+static frit_status get_step(struct blob_reader *reader, struct plan_block *block, frit_err *err)
 {
     uint32_t program = get(reader), *ops;
 
@@ -461,7 +461,7 @@ static frit_status get_step(struct reader *reader, struct plan_block *block, fri
     return FRIT_OK;
 }
 
-static frit_status get_plan(struct reader *reader, struct plan **out, frit_err *err)
+static frit_status get_plan(struct blob_reader *reader, struct plan **out, frit_err *err)
 {
     uint32_t version = get(reader), n_calls = get(reader), n_values = get(reader);
     uint32_t n_ops = get(reader), n_programs = get(reader), n_steps = get(reader);
@@ -494,7 +494,7 @@ static frit_status get_plan(struct reader *reader, struct plan **out, frit_err *
 frit_status blob_read(const void *bytes, size_t n_bytes, const struct store_context *context,
                       struct plan **out, frit_err *err)
 {
-    struct reader reader = {.at = bytes, .context = context};
+    struct blob_reader reader = {.at = bytes, .context = context};
     frit_status status;
     uint64_t digest;
 

@@ -87,14 +87,14 @@ frit_status plan_simulate(const frit_op_desc *ops, uint32_t n_ops, uint32_t n_va
 }
 
 /* Memory between steps. */
-struct memory {
+struct verify_memory {
     uint32_t *base; /* of a view; otherwise the value itself */
     bool *made;     /* by some op of the plan */
     bool *stored;   /* by a step that ran */
     bool *gone;     /* in the `dead` of a step that ran */
 };
 
-static void survey(const struct plan *plan, struct memory *memory)
+static void survey(const struct plan *plan, struct verify_memory *memory)
 {
     for (uint32_t v = 0; v < plan->n_values; v++)
         memory->base[v] = v;
@@ -111,14 +111,14 @@ static void survey(const struct plan *plan, struct memory *memory)
     }
 }
 
-static bool is_gone(const struct memory *memory, uint32_t value)
+static bool is_gone(const struct verify_memory *memory, uint32_t value)
 {
     while (!memory->gone[value] && memory->base[value] != value)
         value = memory->base[value];
     return memory->gone[value];
 }
 
-static frit_status run_step(const struct plan *plan, uint32_t number, struct memory *memory,
+static frit_status run_step(const struct plan *plan, uint32_t number, struct verify_memory *memory,
                             frit_err *err)
 {
     const struct plan_step *step = &plan->steps[number];
@@ -147,10 +147,10 @@ static frit_status run_step(const struct plan *plan, uint32_t number, struct mem
 static frit_status verify_steps(const struct plan *plan, struct arena *arena, frit_err *err)
 {
     size_t n = (size_t)plan->n_values + 1;
-    struct memory memory = {.base = arena_array(arena, n, sizeof(*memory.base)),
-                            .made = arena_array(arena, n, sizeof(*memory.made)),
-                            .stored = arena_array(arena, n, sizeof(*memory.stored)),
-                            .gone = arena_array(arena, n, sizeof(*memory.gone))};
+    struct verify_memory memory = {.base = arena_array(arena, n, sizeof(*memory.base)),
+                                   .made = arena_array(arena, n, sizeof(*memory.made)),
+                                   .stored = arena_array(arena, n, sizeof(*memory.stored)),
+                                   .gone = arena_array(arena, n, sizeof(*memory.gone))};
 
     if (!memory.base || !memory.made || !memory.stored || !memory.gone)
         return fail_memory(err, n * sizeof(*memory.base));

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "device/programs.h"
-#include "graph/decompose.h"
+#include "graph/decompose/decompose.h"
 #include "search/fuser.h"
 
 void explorer_fini(struct explorer *explorer)

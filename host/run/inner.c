@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "graph/decompose.h"
+#include "graph/decompose/decompose.h"
 #include "run/item.h"
 #include "run/mirror.h"
 

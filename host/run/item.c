@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "device/label.h"
 #include "device/programs.h"
-#include "graph/decompose.h"
+#include "graph/decompose/decompose.h"
 #include "run/bound_plan.h"
 #include "run/fallback.h"
 #include "run/launch.h"

@@ -2,7 +2,7 @@
 #include "run/match.h"
 
 #include "base/fail.h"
-#include "graph/decompose.h"
+#include "graph/decompose/decompose.h"
 
 /* The walker goes where it was after the last op of the confirmed prefix. */
 static bool take_prefix(struct segment *segment, struct walker *walker)

@@ -2,7 +2,7 @@
 #include "run/route.h"
 
 #include "device/programs.h"
-#include "graph/decompose.h"
+#include "graph/decompose/decompose.h"
 
 enum {
     SHARE_OF_OP = 8, /* an op there costs the crossing of an eighth of its result */

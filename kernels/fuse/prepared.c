@@ -22,7 +22,7 @@
 enum { NAME_ROOM = 64, NAME_BYTES = NAME_ROOM + 12 };
 
 /* A component as it was lowered. */
-struct space {
+struct prepared_space {
     const struct component *component;
     uint32_t body; /* which kernel it is a space of, or BLOCK_NONE: it has no elements */
     uint32_t groups;
@@ -42,7 +42,7 @@ struct lowering {
     struct prepared *out;
     uint32_t bodies_capacity;
     struct component *components;
-    struct space *spaces;
+    struct prepared_space *spaces;
     uint32_t n_spaces;
     uint8_t (*digests)[KIR_DIGEST]; /* of each body */
     uint32_t digests_capacity;
@@ -293,7 +293,7 @@ static frit_status find_body(struct lowering *l, const struct sched *s, uint32_t
 }
 
 /* A launch has one body at least. */
-static frit_status lower_component(struct lowering *l, struct space *space, bool last,
+static frit_status lower_component(struct lowering *l, struct prepared_space *space, bool last,
                                    frit_err *err)
 {
     frit_signature sig;
@@ -348,7 +348,7 @@ static frit_status keep_aliases(struct lowering *l, frit_err *err)
     if (!readers)
         return fail_memory(err, sizeof(*readers));
     for (uint32_t i = 0; i < l->n_spaces; i++) {
-        const struct space *space = &l->spaces[i];
+        const struct prepared_space *space = &l->spaces[i];
         const struct component *c = space->component;
         uint64_t shared = 0;
 
@@ -388,7 +388,7 @@ static frit_status allocate_bodies(struct lowering *l, frit_err *err)
     return p->words && p->late ? FRIT_OK : fail_memory(err, p->n_words * sizeof(*p->words));
 }
 
-static void keep_late(struct prepared *p, const struct space *space, uint32_t first_word)
+static void keep_late(struct prepared *p, const struct prepared_space *space, uint32_t first_word)
 {
     const struct component *c = space->component;
 
@@ -402,7 +402,7 @@ static void keep_late(struct prepared *p, const struct space *space, uint32_t fi
     }
 }
 
-static frit_status keep_space(struct lowering *l, const struct space *space, frit_err *err)
+static frit_status keep_space(struct lowering *l, const struct prepared_space *space, frit_err *err)
 {
     struct body *body = &l->out->bodies[space->body];
     uint32_t number = body->n_spaces++, word = body->first_word + number * body->n_words;

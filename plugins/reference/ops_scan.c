@@ -4,12 +4,12 @@
 #include "combine.h"
 #include "rows.h"
 
-struct line {
+struct scan_line {
     const struct view *x, *y;
     int64_t extent, x_step, y_step;
 };
 
-static void scan_line(const struct line *line, const char *from, char *to, enum combine how)
+static void scan_line(const struct scan_line *line, const char *from, char *to, enum combine how)
 {
     enum value_kind kind = value_kind(line->x->dtype);
     union value running = combine_start(how, kind), lanes[VALUE_LANES];
@@ -30,7 +30,7 @@ static void scan(const struct call *call, enum combine how)
     uint32_t axis = (uint32_t)((const frit_attrs_axis *)call_attrs(call))->axis;
     const struct view y_lines = view_without(&y, axis), x_lines = view_without(&x, axis);
     const struct view *views[] = {&y_lines, &x_lines};
-    const struct line line = {&x, &y, x.dims[axis], x.strides[axis], y.strides[axis]};
+    const struct scan_line line = {&x, &y, x.dims[axis], x.strides[axis], y.strides[axis]};
     struct walk walk;
 
     view_walk(&walk, WALK_ELEMENTS, views, 2);

@@ -6,7 +6,7 @@
 #include "rows.h"
 
 /* A line of x and how it is to be sorted. */
-struct line {
+struct sort_line {
     const char *data;
     int64_t extent, step;
     uint32_t dtype;
@@ -15,7 +15,7 @@ struct line {
 
 /* Whether element i must stand before element j.  NaN stands after everything, equal elements keep
  * their order. */
-static bool stands_before(const struct line *line, int64_t i, int64_t j)
+static bool stands_before(const struct sort_line *line, int64_t i, int64_t j)
 {
     union value a = value_get(line->dtype, line->data + i * line->step);
     union value b = value_get(line->dtype, line->data + j * line->step);
@@ -33,7 +33,8 @@ static bool stands_before(const struct line *line, int64_t i, int64_t j)
 }
 
 /* Two sorted runs of places, first..middle - 1 and middle..end - 1, become one. */
-static void merge(const struct line *line, const int64_t *from, int64_t *to, const int64_t bound[3])
+static void merge(const struct sort_line *line, const int64_t *from, int64_t *to,
+                  const int64_t bound[3])
 {
     int64_t left = bound[0], right = bound[1];
 
@@ -46,7 +47,7 @@ static void merge(const struct line *line, const int64_t *from, int64_t *to, con
 }
 
 /* The places of the line in sorted order; `room` holds twice as many. */
-static const int64_t *sort_line(const struct line *line, int64_t *room)
+static const int64_t *sort_line(const struct sort_line *line, int64_t *room)
 {
     int64_t n = line->extent, *from = room, *to = room + n;
 
@@ -81,8 +82,8 @@ static void sort_run(const struct call *call, uint32_t axis, bool descending,
 
     view_walk(&walk, WALK_ELEMENTS, views, 3);
     for (bool more = walk_first(&walk); more; more = walk_next(&walk)) {
-        const struct line line = {x.data + walk.at[0], x.dims[axis], x.strides[axis], x.dtype,
-                                  descending};
+        const struct sort_line line = {x.data + walk.at[0], x.dims[axis], x.strides[axis], x.dtype,
+                                       descending};
         const int64_t *place = sort_line(&line, call_workspace(call));
 
         for (int64_t i = 0; i < result->dims[axis]; i++) {

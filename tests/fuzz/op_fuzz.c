@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
-#include "graph/text.h"
+#include "graph/text/text.h"
 #include "op_bytes.h"
 #include "op_run.h"
 

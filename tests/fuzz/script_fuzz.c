@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "graph/text.h"
+#include "graph/text/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "graph/text.h"
+#include "graph/text/text.h"
 
 static bool read_file(const char *path, struct str *out)
 {

@@ -173,7 +173,7 @@ static bool has_core_form(const char *name)
 {
     static const uint32_t rows[] = {
 #define DECOMPOSE(row, mode) FRIT_OP_##row,
-#include "graph/decompose.def"
+#include "graph/decompose/decompose.def"
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

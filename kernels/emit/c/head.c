@@ -57,13 +57,13 @@ static const char *const functions[] = {
 #include "emit/rows.def"
 };
 
-struct row {
+struct head_row {
     uint16_t op;
     uint8_t type, n;
     const char *result, *a, *b, *c, *expression;
 };
 
-static const struct row rows[] = {
+static const struct head_row rows[] = {
 #define ROW1(op, TYPE, result, a, expression) \
     {KIR_##op, KIR_##TYPE, 1, #result, #a, "", "", #expression},
 #define ROW2(op, TYPE, result, ab, expression) \
@@ -125,7 +125,7 @@ const char *head_memory_name(uint32_t dtype)
 
 /* ---- printing ---- */
 
-static bool is_used(const struct kir_module *module, const struct row *row)
+static bool is_used(const struct kir_module *module, const struct head_row *row)
 {
     for (uint32_t p = 0; p < module->n_phases; p++) {
         const struct kir_phase *phase = &module->phases[p];
@@ -138,7 +138,7 @@ static bool is_used(const struct kir_module *module, const struct row *row)
     return false;
 }
 
-static void print_row(const struct row *row, struct str *out)
+static void print_row(const struct head_row *row, struct str *out)
 {
     str_addf(out, "static inline %s %s_%s(%s a", row->result, kir_op_info(row->op)->name,
              head_type_name(row->type), row->a);

@@ -10,7 +10,7 @@
 
 #include "base/fail.h"
 
-struct cut {
+struct statement_region {
     const struct kir_module *module;
     const struct kir_phase *phase;
     struct plan *plan;
@@ -23,7 +23,7 @@ static bool is_of_group(uint32_t op)
 
 /* ---- stretches ---- */
 
-static void mark_control(struct cut *c)
+static void mark_control(struct statement_region *c)
 {
     for (uint32_t at = 0; at < c->phase->n; at++) {
         const struct kir_inst *inst = &c->phase->inst[at];
@@ -33,7 +33,7 @@ static void mark_control(struct cut *c)
     }
 }
 
-static void number_stretches(struct cut *c)
+static void number_stretches(struct statement_region *c)
 {
     uint32_t stretch = 0, depth = 0; /* of control inside a stretch */
 
@@ -63,7 +63,7 @@ static bool is_pure(const struct kir_inst *inst)
            inst->op != KIR_lane && inst->op != KIR_phi && inst->op != KIR_for;
 }
 
-static uint8_t first_home(const struct cut *c, uint32_t at)
+static uint8_t first_home(const struct statement_region *c, uint32_t at)
 {
     const struct kir_inst *inst = &c->phase->inst[at];
 
@@ -81,7 +81,7 @@ static uint8_t first_home(const struct cut *c, uint32_t at)
 }
 
 /* The lane's number is known everywhere, it is held only for what the group does with it. */
-static void use(struct cut *c, uint32_t value, uint32_t at, bool by_group)
+static void use(struct statement_region *c, uint32_t value, uint32_t at, bool by_group)
 {
     bool away =
         c->plan->stretch[value] != c->plan->stretch[at] && c->phase->inst[value].op != KIR_lane;
@@ -90,7 +90,7 @@ static void use(struct cut *c, uint32_t value, uint32_t at, bool by_group)
         c->plan->home[value] = PLAN_HELD;
 }
 
-static void uses_of(struct cut *c, uint32_t at)
+static void uses_of(struct statement_region *c, uint32_t at)
 {
     const struct kir_inst *inst = &c->phase->inst[at];
 
@@ -110,7 +110,7 @@ static void uses_of(struct cut *c, uint32_t at)
 frit_status plan_init(struct plan *out, const struct kir_module *module, uint32_t phase,
                       frit_err *err)
 {
-    struct cut c = {module, &module->phases[phase], out};
+    struct statement_region c = {module, &module->phases[phase], out};
     size_t n = (size_t)c.phase->n + 1;
 
     out->home = calloc(n, sizeof(*out->home));

@@ -85,7 +85,7 @@ static bool is_worth(const struct ll *l, uint32_t loop, uint64_t arg)
 /* ---- how fast an index grows ---- */
 
 /* From group to group, or from round to round of a loop. */
-struct steps {
+struct ahead_steps {
     struct ll *l;
     uint32_t loop; /* KIR_NONE: groups */
 };
@@ -96,7 +96,7 @@ struct rate {
     ll_value value;
 };
 
-static struct rate rate_of(const struct steps *s, uint32_t value, uint32_t depth);
+static struct rate rate_of(const struct ahead_steps *s, uint32_t value, uint32_t depth);
 
 static struct rate rate_of_sum(struct ll *l, const struct kir_inst *inst, struct rate a,
                                struct rate b)
@@ -129,7 +129,7 @@ static struct rate rate_of_product(struct ll *l, const struct kir_inst *inst, st
     return a;
 }
 
-static struct rate rate_of_two(const struct steps *s, uint32_t value, uint32_t depth)
+static struct rate rate_of_two(const struct ahead_steps *s, uint32_t value, uint32_t depth)
 {
     const struct kir_inst *inst = ll_inst(s->l, value);
     struct rate a = rate_of(s, inst->a[0], depth), b = rate_of(s, inst->a[1], depth);
@@ -145,7 +145,7 @@ static struct rate rate_of_two(const struct steps *s, uint32_t value, uint32_t d
     return (struct rate){.known = false};
 }
 
-static struct rate rate_of(const struct steps *s, uint32_t value, uint32_t depth)
+static struct rate rate_of(const struct ahead_steps *s, uint32_t value, uint32_t depth)
 {
     const struct kir_inst *inst = ll_inst(s->l, value);
     struct ll *l = s->l;
@@ -199,7 +199,7 @@ static ll_value bounded(struct ll *l, uint32_t loop, ll_value rate, uint32_t byt
 }
 
 /* How far it is to where a load reads a step later; NULL: unknown. */
-static ll_value place_after(const struct steps *s, const struct kir_inst *load)
+static ll_value place_after(const struct ahead_steps *s, const struct kir_inst *load)
 {
     struct ll *l = s->l;
     struct rate rate;
@@ -223,10 +223,10 @@ ll_value ll_next_place(struct ll *l, uint32_t at, uint32_t bytes)
     if (!is_run_load(l, at, load->imm))
         return NULL;
     if (loops && l->cut.cuts[around.outer])
-        return place_after(&(struct steps){l, around.inner}, load);
+        return place_after(&(struct ahead_steps){l, around.inner}, load);
     if (loops ? !is_worth(l, around.outer, load->imm) : !is_busy(l, 0, l->phase->n))
         return NULL;
-    next = place_after(&(struct steps){l, KIR_NONE}, load);
+    next = place_after(&(struct ahead_steps){l, KIR_NONE}, load);
     return loops && next ? bounded(l, around.outer, next, bytes) : next;
 }
 

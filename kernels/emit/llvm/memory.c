@@ -8,7 +8,7 @@
 
 enum { LINE = 64 };
 
-struct access {
+struct llvm_access {
     const struct kir_inst *inst;
     ll_value base;
     ll_type type;   /* in memory */
@@ -32,7 +32,7 @@ static ll_value widened(struct ll *l, uint32_t value, ll_value number)
     return BUILD(l, SExt, number, ll_shape(l, l->types.i64));
 }
 
-static void find_tile(struct ll *l, struct access *a)
+static void find_tile(struct ll *l, struct llvm_access *a)
 {
     const struct kir_tile *tile = &l->phase->tiles[a->inst->imm];
     ll_value at = ll_int(l, l->types.i64, l->tile[a->inst->imm]);
@@ -46,7 +46,7 @@ static void find_tile(struct ll *l, struct access *a)
     }
 }
 
-static void find_place(struct ll *l, struct access *a)
+static void find_place(struct ll *l, struct llvm_access *a)
 {
     const struct fact *fact = &l->facts.of[a->index];
 
@@ -63,11 +63,11 @@ static void find_place(struct ll *l, struct access *a)
     }
 }
 
-static struct access access_of(struct ll *l, uint32_t at)
+static struct llvm_access access_of(struct ll *l, uint32_t at)
 {
     const struct kir_inst *inst = &l->phase->inst[at];
     bool loads = inst->type != KIR_VOID;
-    struct access a = {.inst = inst, .index = inst->a[0], .times = 1};
+    struct llvm_access a = {.inst = inst, .index = inst->a[0], .times = 1};
 
     a.mask = inst->a[loads ? 1 : 2];
     a.other = loads ? inst->a[2] : KIR_NONE;
@@ -84,13 +84,13 @@ static struct access access_of(struct ll *l, uint32_t at)
     return a;
 }
 
-static ll_value pointer(struct ll *l, const struct access *a, ll_value index)
+static ll_value pointer(struct ll *l, const struct llvm_access *a, ll_value index)
 {
     return BUILD(l, GEP2, a->type, a->base, &index, 1);
 }
 
 /* Of each lane of a unit. */
-static ll_value pointers(struct ll *l, const struct access *a, uint32_t unit)
+static ll_value pointers(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
     uint64_t steps[LL_MOST_WIDTH];
     bool linear = a->kind != FACT_VARYING;
@@ -113,25 +113,25 @@ static ll_value pointers(struct ll *l, const struct access *a, uint32_t unit)
 }
 
 /* The lowest element of a unit, whose lanes are next to each other. */
-static ll_value low_of(struct ll *l, const struct access *a, uint32_t unit)
+static ll_value low_of(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
     int64_t low = a->stride > 0 ? (int64_t)unit * l->width : -(int64_t)(unit + 1) * l->width + 1;
 
     return BUILD(l, Add, a->first, ll_int(l, l->types.i64, (uint64_t)low));
 }
 
-static ll_value run_of(struct ll *l, const struct access *a, uint32_t unit)
+static ll_value run_of(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
     return pointer(l, a, low_of(l, a, unit));
 }
 
-static bool is_run(const struct access *a)
+static bool is_run(const struct llvm_access *a)
 {
     return a->kind == FACT_LINEAR && (a->stride == 1 || a->stride == -1);
 }
 
 /* Lanes of a vector as elements of memory, or the other way. */
-static ll_value ordered(struct ll *l, const struct access *a, ll_value vector, ll_type type)
+static ll_value ordered(struct ll *l, const struct llvm_access *a, ll_value vector, ll_type type)
 {
     uint32_t lanes[LL_MOST_WIDTH];
 
@@ -143,7 +143,7 @@ static ll_value ordered(struct ll *l, const struct access *a, ll_value vector, l
                  ll_mask(l, lanes));
 }
 
-static ll_value mask_of(struct ll *l, const struct access *a, uint32_t unit)
+static ll_value mask_of(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
     ll_type bit = l->types.of[KIR_B];
 
@@ -161,7 +161,7 @@ static ll_value load_at(struct ll *l, ll_type type, ll_value from)
     return out;
 }
 
-static ll_value load_run(struct ll *l, const struct access *a, uint32_t unit)
+static ll_value load_run(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
     ll_type vector = ll_vector_of(l, a->type), types[2] = {vector, l->types.ptr};
     ll_value from = run_of(l, a, unit), args[4];
@@ -175,7 +175,7 @@ static ll_value load_run(struct ll *l, const struct access *a, uint32_t unit)
     return ordered(l, a, ll_call(l, "llvm.masked.load", types, 2, args, 4), a->type);
 }
 
-static ll_value gather(struct ll *l, const struct access *a, uint32_t unit)
+static ll_value gather(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
     ll_type vector = ll_vector_of(l, a->type);
     ll_type types[2] = {vector, ll_vector_of(l, l->types.ptr)};
@@ -185,7 +185,7 @@ static ll_value gather(struct ll *l, const struct access *a, uint32_t unit)
     return ll_call(l, "llvm.masked.gather", types, 2, args, 4);
 }
 
-static ll_value load_unit(struct ll *l, const struct access *a, uint32_t unit)
+static ll_value load_unit(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
     ll_value raw = is_run(a) ? load_run(l, a, unit) : gather(l, a, unit);
 
@@ -197,7 +197,7 @@ static ll_value load_unit(struct ll *l, const struct access *a, uint32_t unit)
     return BUILD(l, Select, mask_of(l, a, unit), raw, ll_at(l, a->other, unit));
 }
 
-static ll_value load_one(struct ll *l, const struct access *a)
+static ll_value load_one(struct ll *l, const struct llvm_access *a)
 {
     ll_value raw;
 
@@ -206,7 +206,7 @@ static ll_value load_one(struct ll *l, const struct access *a)
     return a->dtype ? ll_from_memory(l, a->dtype, raw) : raw;
 }
 
-static ll_value load_one_if(struct ll *l, const struct access *a)
+static ll_value load_one_if(struct ll *l, const struct llvm_access *a)
 {
     ll_block from[2] = {l->api->GetInsertBlock(l->builder), ll_new_block(l)};
     ll_block after = ll_new_block(l);
@@ -223,7 +223,7 @@ static ll_value load_one_if(struct ll *l, const struct access *a)
 }
 
 /* What is loaded here next, line by line. */
-static void ask_ahead(struct ll *l, uint32_t at, const struct access *a)
+static void ask_ahead(struct ll *l, uint32_t at, const struct llvm_access *a)
 {
     ll_value next = ll_next_place(l, at, a->bytes);
 
@@ -233,7 +233,7 @@ static void ask_ahead(struct ll *l, uint32_t at, const struct access *a)
 }
 
 /* All lanes load the same element, some not at all. */
-static void load(struct ll *l, uint32_t at, const struct access *a)
+static void load(struct ll *l, uint32_t at, const struct llvm_access *a)
 {
     if (ll_is(l, at, FACT_UNIFORM)) {
         ll_set(l, at, a->mask == KIR_NONE ? load_one(l, a) : load_one_if(l, a));
@@ -247,7 +247,7 @@ static void load(struct ll *l, uint32_t at, const struct access *a)
 
 /* ---- stores ---- */
 
-static ll_value raw_of(struct ll *l, const struct access *a, uint32_t unit)
+static ll_value raw_of(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
     ll_value value;
 
@@ -256,7 +256,7 @@ static ll_value raw_of(struct ll *l, const struct access *a, uint32_t unit)
     return a->dtype ? ll_to_memory(l, a->dtype, value) : value;
 }
 
-static void store_run(struct ll *l, const struct access *a, uint32_t unit)
+static void store_run(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
     ll_type vector = ll_vector_of(l, a->type), types[2] = {vector, l->types.ptr};
     ll_value raw = ordered(l, a, raw_of(l, a, unit), a->type), to = run_of(l, a, unit);
@@ -288,7 +288,7 @@ void ll_stream(struct ll *l, ll_value vector, ll_value to, uint32_t align)
 }
 
 /* Around the caches, where the launch wants that and the place is aligned. */
-static void store_runs(struct ll *l, uint32_t at, const struct access *a)
+static void store_runs(struct ll *l, uint32_t at, const struct llvm_access *a)
 {
     ll_block around = ll_new_block(l), plain = ll_new_block(l), after = ll_new_block(l);
     uint32_t align = ll_stream_align(l, a->bytes);
@@ -320,7 +320,7 @@ static void store_runs(struct ll *l, uint32_t at, const struct access *a)
     l->api->PositionBuilderAtEnd(l->builder, after);
 }
 
-static void scatter(struct ll *l, const struct access *a, uint32_t unit)
+static void scatter(struct ll *l, const struct llvm_access *a, uint32_t unit)
 {
     ll_type types[2] = {ll_vector_of(l, a->type), ll_vector_of(l, l->types.ptr)};
     ll_value args[4] = {raw_of(l, a, unit), pointers(l, a, unit),
@@ -329,7 +329,7 @@ static void scatter(struct ll *l, const struct access *a, uint32_t unit)
     ll_call(l, "llvm.masked.scatter", types, 2, args, 4);
 }
 
-static void store_one(struct ll *l, const struct access *a)
+static void store_one(struct ll *l, const struct llvm_access *a)
 {
     ll_block yes = NULL, after = NULL;
     ll_value raw;
@@ -349,7 +349,7 @@ static void store_one(struct ll *l, const struct access *a)
     }
 }
 
-static void store(struct ll *l, uint32_t at, const struct access *a)
+static void store(struct ll *l, uint32_t at, const struct llvm_access *a)
 {
     if (a->kind == FACT_UNIFORM && ll_is(l, a->value, FACT_UNIFORM) &&
         (a->mask == KIR_NONE || ll_is(l, a->mask, FACT_UNIFORM))) {
@@ -370,7 +370,7 @@ static void store(struct ll *l, uint32_t at, const struct access *a)
 
 void ll_access(struct ll *l, uint32_t at)
 {
-    const struct access a = access_of(l, at);
+    const struct llvm_access a = access_of(l, at);
 
     if (a.inst->type != KIR_VOID)
         load(l, at, &a);
@@ -381,7 +381,7 @@ void ll_access(struct ll *l, uint32_t at)
 /* ---- atomics ---- */
 
 /* Lane by lane; what is added where the mask is false is skipped. */
-static void add_lane(struct ll *l, const struct access *a, ll_value to, ll_value value,
+static void add_lane(struct ll *l, const struct llvm_access *a, ll_value to, ll_value value,
                      ll_value mask)
 {
     ll_block yes = ll_new_block(l), after = ll_new_block(l);
@@ -396,7 +396,7 @@ static void add_lane(struct ll *l, const struct access *a, ll_value to, ll_value
 
 void ll_atomic_add(struct ll *l, uint32_t at)
 {
-    const struct access a = access_of(l, at);
+    const struct llvm_access a = access_of(l, at);
 
     for (uint32_t u = 0; u < l->units; u++) {
         ll_value to = pointers(l, &a, u), value = ll_at(l, a.value, u), mask = mask_of(l, &a, u);

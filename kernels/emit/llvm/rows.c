@@ -4,26 +4,26 @@
  * first and shifts taken by the width. */
 #include "emit/llvm/emit.h"
 
-struct row {
+struct instruction_row {
     struct ll *l;
     const struct kir_inst *inst;
     uint32_t from; /* type of a */
     ll_value a, b, c;
 };
 
-typedef ll_value (*row_fn)(const struct row *r);
+typedef ll_value (*row_fn)(const struct instruction_row *r);
 
-static bool is_real(const struct row *r)
+static bool is_real(const struct instruction_row *r)
 {
     return r->from == KIR_F32 || r->from == KIR_F64;
 }
 
-static ll_value number(const struct row *r, uint64_t value)
+static ll_value number(const struct instruction_row *r, uint64_t value)
 {
     return ll_num(r->l, r->l->types.of[r->from], value);
 }
 
-static ll_value icmp(const struct row *r, int order, ll_value a, ll_value b)
+static ll_value icmp(const struct instruction_row *r, int order, ll_value a, ll_value b)
 {
     return BUILD(r->l, ICmp, order, a, b);
 }
@@ -31,7 +31,7 @@ static ll_value icmp(const struct row *r, int order, ll_value a, ll_value b)
 /* ---- arithmetic ---- */
 
 #define ROW_BOTH(op, INTEGER, REAL)                                                           \
-    static ll_value op##_row(const struct row *r)                                             \
+    static ll_value op##_row(const struct instruction_row *r)                                 \
     {                                                                                         \
         return is_real(r) ? BUILD(r->l, REAL, r->a, r->b) : BUILD(r->l, INTEGER, r->a, r->b); \
     }
@@ -40,10 +40,10 @@ ROW_BOTH(sub, Sub, FSub)
 ROW_BOTH(mul, Mul, FMul)
 #undef ROW_BOTH
 
-#define ROW_PLAIN(op, WHICH)                      \
-    static ll_value op##_row(const struct row *r) \
-    {                                             \
-        return BUILD(r->l, WHICH, r->a, r->b);    \
+#define ROW_PLAIN(op, WHICH)                                  \
+    static ll_value op##_row(const struct instruction_row *r) \
+    {                                                         \
+        return BUILD(r->l, WHICH, r->a, r->b);                \
     }
 ROW_PLAIN(div, FDiv)
 ROW_PLAIN(and, And)
@@ -51,7 +51,7 @@ ROW_PLAIN(or, Or)
 ROW_PLAIN(xor, Xor)
 #undef ROW_PLAIN
 
-static ll_value call_real(const struct row *r, const char *name, uint32_t n)
+static ll_value call_real(const struct instruction_row *r, const char *name, uint32_t n)
 {
     ll_type type = ll_shape(r->l, r->l->types.of[r->from]);
     ll_value args[3] = {r->a, r->b, r->c};
@@ -59,10 +59,10 @@ static ll_value call_real(const struct row *r, const char *name, uint32_t n)
     return ll_call(r->l, name, &type, 1, args, n);
 }
 
-#define ROW_CALL(op, name)                        \
-    static ll_value op##_row(const struct row *r) \
-    {                                             \
-        return call_real(r, "llvm." name, 1);     \
+#define ROW_CALL(op, name)                                    \
+    static ll_value op##_row(const struct instruction_row *r) \
+    {                                                         \
+        return call_real(r, "llvm." name, 1);                 \
     }
 ROW_CALL(sqrt, "sqrt")
 ROW_CALL(floor, "floor")
@@ -71,7 +71,7 @@ ROW_CALL(trunc, "trunc")
 ROW_CALL(rint, "nearbyint")
 #undef ROW_CALL
 
-static ll_value fma_row(const struct row *r)
+static ll_value fma_row(const struct instruction_row *r)
 {
     if (r->l->cpu.isa < LLVM_AVX2)
         r->l->lacks = "fma";
@@ -94,7 +94,7 @@ static ll_value scale_wide(struct ll *l, ll_value a, ll_value b)
     return BUILD(l, Select, BUILD(l, FCmp, LL_UNO, b, b), b, power);
 }
 
-static ll_value scale_row(const struct row *r)
+static ll_value scale_row(const struct instruction_row *r)
 {
     enum { AS_MODE_SAYS = 4 };
     struct ll *l = r->l;
@@ -107,12 +107,12 @@ static ll_value scale_row(const struct row *r)
     return ll_call(l, "llvm.x86.avx512.mask.scalef.ps.512", NULL, 0, args, 5);
 }
 
-static ll_value neg_row(const struct row *r)
+static ll_value neg_row(const struct instruction_row *r)
 {
     return is_real(r) ? BUILD(r->l, FNeg, r->a) : BUILD(r->l, Sub, number(r, 0), r->a);
 }
 
-static ll_value abs_row(const struct row *r)
+static ll_value abs_row(const struct instruction_row *r)
 {
     if (is_real(r))
         return call_real(r, "llvm.fabs", 1);
@@ -121,7 +121,7 @@ static ll_value abs_row(const struct row *r)
 }
 
 /* By 0: 0; by -1: the negative. */
-static ll_value sdiv_row(const struct row *r)
+static ll_value sdiv_row(const struct instruction_row *r)
 {
     ll_value odd = icmp(r, LL_ULE, BUILD(r->l, Add, r->b, number(r, 1)), number(r, 1));
     ll_value by = BUILD(r->l, Select, odd, number(r, 1), r->b);
@@ -130,7 +130,7 @@ static ll_value sdiv_row(const struct row *r)
     return BUILD(r->l, Select, odd, negative, BUILD(r->l, SDiv, r->a, by));
 }
 
-static ll_value udiv_row(const struct row *r)
+static ll_value udiv_row(const struct instruction_row *r)
 {
     ll_value none = icmp(r, LL_EQ, r->b, number(r, 0));
     ll_value by = BUILD(r->l, Select, none, number(r, 1), r->b);
@@ -138,17 +138,17 @@ static ll_value udiv_row(const struct row *r)
     return BUILD(r->l, Select, none, number(r, 0), BUILD(r->l, UDiv, r->a, by));
 }
 
-static ll_value srem_row(const struct row *r)
+static ll_value srem_row(const struct instruction_row *r)
 {
     return BUILD(r->l, Sub, r->a, BUILD(r->l, Mul, r->b, sdiv_row(r)));
 }
 
-static ll_value urem_row(const struct row *r)
+static ll_value urem_row(const struct instruction_row *r)
 {
     return BUILD(r->l, Sub, r->a, BUILD(r->l, Mul, r->b, udiv_row(r)));
 }
 
-static ll_value mulhi_row(const struct row *r)
+static ll_value mulhi_row(const struct instruction_row *r)
 {
     struct ll *l = r->l;
     ll_type wide = ll_shape(l, l->types.i64), narrow = ll_shape(l, l->types.of[KIR_I32]);
@@ -157,33 +157,33 @@ static ll_value mulhi_row(const struct row *r)
     return BUILD(l, Trunc, BUILD(l, LShr, product, ll_num(l, l->types.i64, 32)), narrow);
 }
 
-static ll_value not_row(const struct row *r)
+static ll_value not_row(const struct instruction_row *r)
 {
     return BUILD(r->l, Xor, r->a, number(r, UINT64_MAX));
 }
 
-static ll_value by_width(const struct row *r)
+static ll_value by_width(const struct instruction_row *r)
 {
     return BUILD(r->l, And, r->b, number(r, r->from == KIR_I32 ? 31 : 63));
 }
 
-static ll_value shl_row(const struct row *r)
+static ll_value shl_row(const struct instruction_row *r)
 {
     return BUILD(r->l, Shl, r->a, by_width(r));
 }
 
-static ll_value shr_row(const struct row *r)
+static ll_value shr_row(const struct instruction_row *r)
 {
     return BUILD(r->l, LShr, r->a, by_width(r));
 }
 
-static ll_value sar_row(const struct row *r)
+static ll_value sar_row(const struct instruction_row *r)
 {
     return BUILD(r->l, AShr, r->a, by_width(r));
 }
 
 #define ROW_PICK(op, order)                                                 \
-    static ll_value op##_row(const struct row *r)                           \
+    static ll_value op##_row(const struct instruction_row *r)               \
     {                                                                       \
         return BUILD(r->l, Select, icmp(r, order, r->a, r->b), r->a, r->b); \
     }
@@ -194,7 +194,7 @@ ROW_PICK(umax, LL_UGT)
 #undef ROW_PICK
 
 /* Whether the second operand is a constant that equals nothing but itself. */
-static bool by_constant(const struct row *r)
+static bool by_constant(const struct instruction_row *r)
 {
     const struct kir_inst *b = &r->l->phase->inst[r->inst->a[1]];
     uint64_t magnitude = b->imm << (r->from == KIR_F32 ? 33 : 1);
@@ -205,7 +205,7 @@ static bool by_constant(const struct row *r)
 
 /* The operand behind is what a machine's instruction gives where one is no number: with a constant
  * in front nothing else is needed, and else a comparison under whose mask it picks. */
-static ll_value pick_real(const struct row *r, int order)
+static ll_value pick_real(const struct instruction_row *r, int order)
 {
     ll_value picked, number;
 
@@ -216,12 +216,12 @@ static ll_value pick_real(const struct row *r, int order)
     return BUILD(r->l, Select, number, picked, r->a);
 }
 
-static ll_value fmin_row(const struct row *r)
+static ll_value fmin_row(const struct instruction_row *r)
 {
     return pick_real(r, LL_OLT);
 }
 
-static ll_value fmax_row(const struct row *r)
+static ll_value fmax_row(const struct instruction_row *r)
 {
     return pick_real(r, LL_OGT);
 }
@@ -229,7 +229,7 @@ static ll_value fmax_row(const struct row *r)
 /* ---- comparisons ---- */
 
 #define ROW_ORDER(op, INTEGER, REAL)                                \
-    static ll_value op##_row(const struct row *r)                   \
+    static ll_value op##_row(const struct instruction_row *r)       \
     {                                                               \
         return is_real(r) ? BUILD(r->l, FCmp, REAL, r->a, r->b)     \
                           : BUILD(r->l, ICmp, INTEGER, r->a, r->b); \
@@ -242,12 +242,12 @@ ROW_ORDER(ult, LL_ULT, LL_OLT)
 ROW_ORDER(ule, LL_ULE, LL_OLE)
 #undef ROW_ORDER
 
-static ll_value select_row(const struct row *r)
+static ll_value select_row(const struct instruction_row *r)
 {
     return BUILD(r->l, Select, r->c, r->a, r->b);
 }
 
-static ll_value convert_row(const struct row *r)
+static ll_value convert_row(const struct instruction_row *r)
 {
     return ll_convert(r->l, r->inst, r->from, r->a);
 }
@@ -279,7 +279,7 @@ bool ll_has_row(uint32_t op)
 
 ll_value ll_row(struct ll *l, const struct kir_inst *inst, const ll_value *a)
 {
-    const struct row row = {l, inst, l->phase->inst[inst->a[0]].type, a[0], a[1], a[2]};
+    const struct instruction_row row = {l, inst, l->phase->inst[inst->a[0]].type, a[0], a[1], a[2]};
 
     return rows[inst->op](&row);
 }

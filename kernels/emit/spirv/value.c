@@ -321,7 +321,7 @@ static uint32_t round_half(struct emit *e, const struct kir_inst *inst, const ui
 typedef uint32_t (*value_fn)(struct emit *e, const struct kir_inst *inst, const uint32_t *v);
 
 /* `i`, `f`, `b`: the instruction for operands of that type, GLSL ones plus GLSL; else `make`. */
-struct row {
+struct value_row {
     uint16_t i, f, b;
     value_fn make;
 };
@@ -337,7 +337,7 @@ enum { GLSL = 0x8000 };
         0, 0, 0, make \
     }
 
-static const struct row rows[KIR_OPS] = {
+static const struct value_row rows[KIR_OPS] = {
     [KIR_const] = MADE(constant),
     [KIR_param] = MADE(param),
     [KIR_group] = MADE(group),
@@ -400,7 +400,7 @@ static bool rounds(uint32_t op)
 
 uint32_t value_emit(struct emit *e, const struct kir_inst *inst, const uint32_t *v)
 {
-    const struct row *row = &rows[inst->op];
+    const struct value_row *row = &rows[inst->op];
     uint32_t n = kir_op_info(inst->op)->n, type, from, op, words[5];
 
     if (row->make)

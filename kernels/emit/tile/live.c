@@ -10,14 +10,14 @@
 
 #include "base/fail.h"
 
-struct walk {
+struct live_walk {
     const struct kir_module *module;
     const struct kir_phase *phase;
     const struct live *live;
 };
 
 /* Where a use at `at` of a value made at `made` counts. */
-static uint32_t counted(const struct walk *w, uint32_t made, uint32_t at)
+static uint32_t counted(const struct live_walk *w, uint32_t made, uint32_t at)
 {
     uint32_t loop = w->live->loop[at];
 
@@ -28,7 +28,7 @@ static uint32_t counted(const struct walk *w, uint32_t made, uint32_t at)
     return at;
 }
 
-static void use(const struct walk *w, uint32_t value, uint32_t at)
+static void use(const struct live_walk *w, uint32_t value, uint32_t at)
 {
     uint32_t where;
 
@@ -39,7 +39,7 @@ static void use(const struct walk *w, uint32_t value, uint32_t at)
         w->live->last[value] = where;
 }
 
-static void uses_of(const struct walk *w, uint32_t at)
+static void uses_of(const struct live_walk *w, uint32_t at)
 {
     const struct kir_inst *inst = &w->phase->inst[at];
 
@@ -64,7 +64,7 @@ static bool is_elementwise(uint32_t op)
 
 /* Whether anything in phi's loop uses it when its register is that of `made`: after it, or, where
  * that reads other lanes than it writes, by it. */
-static bool used_after(const struct walk *w, uint32_t phi, uint32_t made)
+static bool used_after(const struct live_walk *w, uint32_t phi, uint32_t made)
 {
     uint32_t from = made + is_elementwise(w->phase->inst[made].op);
     const struct kir_phase *phase = w->phase;
@@ -89,7 +89,7 @@ static bool used_after(const struct walk *w, uint32_t phi, uint32_t made)
     return false;
 }
 
-static void place_in_phis(const struct walk *w, uint32_t loop)
+static void place_in_phis(const struct live_walk *w, uint32_t loop)
 {
     const struct kir_inst *next = &w->phase->inst[w->phase->inst[loop].pair];
     const uint32_t *links = w->module->links + next->a[0];
@@ -106,7 +106,7 @@ static void place_in_phis(const struct walk *w, uint32_t loop)
 frit_status live_init(struct live *out, const struct kir_module *module, uint32_t phase,
                       frit_err *err)
 {
-    const struct walk w = {module, &module->phases[phase], out};
+    const struct live_walk w = {module, &module->phases[phase], out};
     uint32_t n = w.phase->n, loop = KIR_NONE;
     size_t bytes = ((size_t)n + 1) * sizeof(*out->loop);
 

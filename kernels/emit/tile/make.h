@@ -22,7 +22,7 @@ struct value {
     uint32_t spare; /* phi: where its next value waits for the others */
 };
 
-struct pool {
+struct constant_pool {
     uint32_t n, room;
     uint32_t *regs;
 };
@@ -35,11 +35,11 @@ struct make {
     struct facts facts;
     struct live live;
     struct value *values;
-    uint32_t *dying;      /* by instruction: the first value that is needed until there */
-    struct pool pools[2]; /* registers that are free, of 4-byte and 8-byte lanes */
-    uint32_t *tiles;      /* where they are */
-    uint64_t end;         /* of scratch so far */
-    bool failed;          /* there was no memory */
+    uint32_t *dying;               /* by instruction: the first value that is needed until there */
+    struct constant_pool pools[2]; /* registers that are free, of 4-byte and 8-byte lanes */
+    uint32_t *tiles;               /* where they are */
+    uint64_t end;                  /* of scratch so far */
+    bool failed;                   /* there was no memory */
 };
 
 /* ---- places.c ---- */

@@ -40,7 +40,7 @@ uint32_t make_const(struct make *m, uint64_t bits)
 
 uint32_t make_reg(struct make *m, uint32_t type)
 {
-    struct pool *pool = &m->pools[make_is_wide(type)];
+    struct constant_pool *pool = &m->pools[make_is_wide(type)];
 
     if (pool->n)
         return pool->regs[--pool->n];
@@ -51,7 +51,7 @@ uint32_t make_reg(struct make *m, uint32_t type)
 
 void make_free(struct make *m, uint32_t type, uint32_t reg)
 {
-    struct pool *pool = &m->pools[make_is_wide(type)];
+    struct constant_pool *pool = &m->pools[make_is_wide(type)];
 
     if (!array_grow(&pool->regs, &pool->room, pool->n, 1, sizeof(*pool->regs)))
         m->failed = true;

@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 
-struct split {
+struct component_split {
     const struct block *block;
     struct arena *arena;
     uint32_t *component; /* of each op */
@@ -51,7 +51,7 @@ static void connect_ops(const struct block *block, uint32_t *parent)
 }
 
 /* A counting sort of the ops by component. */
-static bool sort_ops(struct split *s, uint32_t *parent)
+static bool sort_ops(struct component_split *s, uint32_t *parent)
 {
     uint32_t n = s->block->n_ops;
 
@@ -72,7 +72,7 @@ static bool sort_ops(struct split *s, uint32_t *parent)
     return true;
 }
 
-static bool find_components(struct split *s)
+static bool find_components(struct component_split *s)
 {
     const struct block *block = s->block;
     size_t n = (size_t)block->n_ops + 1;
@@ -100,7 +100,7 @@ static uint32_t end_of_bounds(const struct block *block, uint32_t op)
     return op + 1 < block->n_ops ? block->ops[op + 1].first_bound : block->n_bounds;
 }
 
-static struct sizes sizes_of(const struct split *s, uint32_t number)
+static struct sizes sizes_of(const struct component_split *s, uint32_t number)
 {
     struct sizes sizes = {0};
 
@@ -116,7 +116,8 @@ static struct sizes sizes_of(const struct split *s, uint32_t number)
     return sizes;
 }
 
-static uint32_t add_value(struct split *s, struct component *c, uint32_t value, uint32_t maker)
+static uint32_t add_value(struct component_split *s, struct component *c, uint32_t value,
+                          uint32_t maker)
 {
     struct block *to = &c->block;
     struct block_value *copy;
@@ -134,7 +135,7 @@ static uint32_t add_value(struct split *s, struct component *c, uint32_t value, 
     return to->n_values++;
 }
 
-static void add_inputs(struct split *s, struct component *c, const struct block_op *from,
+static void add_inputs(struct component_split *s, struct component *c, const struct block_op *from,
                        struct block_op *to, struct block_input *in)
 {
     to->in = in;
@@ -149,7 +150,7 @@ static void add_inputs(struct split *s, struct component *c, const struct block_
     }
 }
 
-static void add_outputs(struct split *s, struct component *c, const struct block_op *from,
+static void add_outputs(struct component_split *s, struct component *c, const struct block_op *from,
                         struct block_op *to, uint32_t *out)
 {
     to->out = out;
@@ -159,7 +160,7 @@ static void add_outputs(struct split *s, struct component *c, const struct block
 }
 
 /* Which numbers of the whole block the op's scalars and bounds have. */
-static void add_words(const struct split *s, struct component *c, uint32_t number)
+static void add_words(const struct component_split *s, struct component *c, uint32_t number)
 {
     const struct block_op *from = &s->block->ops[number];
 
@@ -170,7 +171,7 @@ static void add_words(const struct split *s, struct component *c, uint32_t numbe
 }
 
 /* Inputs, outputs, and whose arguments they are. */
-static void list_args(struct split *s, struct component *c)
+static void list_args(struct component_split *s, struct component *c)
 {
     struct block *to = &c->block;
     uint32_t n = 0;
@@ -198,7 +199,7 @@ static void list_args(struct split *s, struct component *c)
     }
 }
 
-static bool allocate(struct split *s, struct component *c, const struct sizes *sizes)
+static bool allocate(struct component_split *s, struct component *c, const struct sizes *sizes)
 {
     c->block.ops = arena_array(s->arena, sizes->ops, sizeof(*c->block.ops));
     c->block.values = arena_array(s->arena, sizes->values, sizeof(*c->block.values));
@@ -209,7 +210,7 @@ static bool allocate(struct split *s, struct component *c, const struct sizes *s
     return c->block.ops && c->block.values && c->block.inputs && c->args && c->scalars && c->bounds;
 }
 
-static bool copy_component(struct split *s, uint32_t number, struct component *c)
+static bool copy_component(struct component_split *s, uint32_t number, struct component *c)
 {
     struct sizes sizes = sizes_of(s, number);
     struct block_input *in = arena_array(s->arena, sizes.operands, sizeof(*in));
@@ -241,7 +242,7 @@ static bool copy_component(struct split *s, uint32_t number, struct component *c
 frit_status components_of(const struct block *block, struct arena *arena,
                           struct component **components, uint32_t *n_components, frit_err *err)
 {
-    struct split s = {.block = block, .arena = arena};
+    struct component_split s = {.block = block, .arena = arena};
     bool done = find_components(&s);
 
     *n_components = s.n_components;

@@ -80,9 +80,9 @@ struct expr {
     uint32_t n_places, places_room;
     struct space_expr *places; /* that the schedule wants to know itself */
     const struct space_map *
-        *seen;         /* per value of the block: the first map it was needed at, or NULL */
-    struct emit *emit; /* expr_emit.c's */
-    uint32_t apart;    /* bits of tags: no points are numbered over dims of one and of others */
+        *seen;                 /* per value of the block: the first map it was needed at, or NULL */
+    struct expr_emitter *emit; /* expr_emit.c's */
+    uint32_t apart; /* bits of tags: no points are numbered over dims of one and of others */
     frit_status status;
 };
 

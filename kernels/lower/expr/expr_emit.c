@@ -19,7 +19,7 @@
 
 static void put(struct expr *e, uint32_t *slot, uint32_t value)
 {
-    struct emit *emit = e->emit;
+    struct expr_emitter *emit = e->emit;
 
     if (!array_grow(&emit->log, &emit->log_room, emit->n_log, 1, sizeof(*emit->log))) {
         e->s->module->failed = true;
@@ -36,7 +36,7 @@ uint32_t expr_mark(const struct expr *e)
 
 void expr_release(struct expr *e, uint32_t mark)
 {
-    struct emit *emit = e->emit;
+    struct expr_emitter *emit = e->emit;
 
     while (emit->n_log > mark) {
         emit->n_log--;
@@ -157,7 +157,7 @@ static uint32_t truth(struct expr *e, uint32_t word)
 
 static void phase_scalars(struct expr *e, const struct block_op *op)
 {
-    struct emit *emit = e->emit;
+    struct expr_emitter *emit = e->emit;
 
     for (uint32_t i = 0; i < op->n_in; i++) {
         const struct block_input *in = &op->in[i];
@@ -193,7 +193,7 @@ static uint32_t phase_fill(struct expr *e, const struct expr_node *node)
 
 static void phase_guards(struct expr *e)
 {
-    struct emit *emit = e->emit;
+    struct expr_emitter *emit = e->emit;
 
     for (uint32_t i = 0; i < emit->n_checks; i++) {
         emit->checks[i].value = KIR_NONE;
@@ -207,7 +207,7 @@ static void phase_guards(struct expr *e)
 void expr_phase(struct expr *e)
 {
     const struct block *block = e->s->block;
-    struct emit *emit = e->emit;
+    struct expr_emitter *emit = e->emit;
 
     emit->n_log = 0;
     emit->mask = KIR_NONE;

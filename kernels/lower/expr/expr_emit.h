@@ -32,7 +32,7 @@ struct change {
     uint32_t *slot, was;
 };
 
-struct emit {
+struct expr_emitter {
     struct site *sites;
     uint32_t *node_site, *store_site, *place_site;
     uint32_t *value;                 /* per node */

@@ -5,7 +5,7 @@
 
 #include "lower/expr/expr_emit.h"
 
-static uint32_t add_site(struct emit *emit, const struct space_expr *at)
+static uint32_t add_site(struct expr_emitter *emit, const struct space_expr *at)
 {
     uint32_t i = 0;
 
@@ -16,7 +16,7 @@ static uint32_t add_site(struct emit *emit, const struct space_expr *at)
     return i;
 }
 
-static void add_check(struct emit *emit, const struct expr_within *within, uint32_t *number)
+static void add_check(struct expr_emitter *emit, const struct expr_within *within, uint32_t *number)
 {
     uint32_t site = add_site(emit, &within->at), i = 0;
 
@@ -28,9 +28,9 @@ static void add_check(struct emit *emit, const struct expr_within *within, uint3
     *number = i;
 }
 
-static struct emit *emit_create(struct expr *e)
+static struct expr_emitter *emit_create(struct expr *e)
 {
-    struct emit *emit = arena_alloc(&e->arena, sizeof(*emit));
+    struct expr_emitter *emit = arena_alloc(&e->arena, sizeof(*emit));
     size_t n = (size_t)e->n_nodes + 1, n_stores = (size_t)e->n_stores + 1, n_within = 1;
     size_t n_places = (size_t)e->n_places + 1;
 
@@ -92,7 +92,7 @@ static int64_t most_points(const struct expr *e)
 
 static void plan_checks(struct expr *e)
 {
-    struct emit *emit = e->emit;
+    struct expr_emitter *emit = e->emit;
     uint32_t next = 0;
 
     for (uint32_t i = 0; i < e->n_nodes; i++) {
@@ -118,7 +118,7 @@ static int64_t most_even(const struct expr *e)
 
 void emit_plan(struct expr *e)
 {
-    struct emit *emit = emit_create(e);
+    struct expr_emitter *emit = emit_create(e);
 
     if (!emit) {
         expr_fail(e, FRIT_NO_HOST_MEMORY);

@@ -14,8 +14,8 @@ enum { BLOCK = 256 };
 
 /* ---- products ---- */
 
-static uint32_t element(const struct work *w, const struct contract_side *side, uint32_t place,
-                        uint32_t mask)
+static uint32_t element(const struct contract_emitter *w, const struct contract_side *side,
+                        uint32_t place, uint32_t mask)
 {
     uint32_t mark = expr_mark(w->e), value;
 
@@ -29,7 +29,8 @@ static uint32_t element(const struct work *w, const struct contract_side *side, 
 
 /* Those of all places at one k per lane, which is set.  `mask`: of lanes whose k is in the sum,
  * where lanes lie along k. */
-static void emit_products(const struct work *w, uint32_t k, uint32_t mask, uint32_t *sums)
+static void emit_products(const struct contract_emitter *w, uint32_t k, uint32_t mask,
+                          uint32_t *sums)
 {
     uint32_t across[CONTRACT_SUMS], n = w->n_places[ACROSS];
 
@@ -55,7 +56,7 @@ static void emit_products(const struct work *w, uint32_t k, uint32_t mask, uint3
 
 /* ---- sums ---- */
 
-uint32_t work_loop(const struct work *w, uint32_t begin, uint32_t end, uint32_t step,
+uint32_t work_loop(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t step,
                    uint32_t *sums)
 {
     uint32_t counter = kir_for(w->m, begin, end, step);
@@ -66,7 +67,7 @@ uint32_t work_loop(const struct work *w, uint32_t begin, uint32_t end, uint32_t 
 }
 
 /* Dim number `level` of k from begin to end, and all of those within. */
-static void sum_dims(const struct work *w, uint32_t level, uint32_t begin, uint32_t end,
+static void sum_dims(const struct contract_emitter *w, uint32_t level, uint32_t begin, uint32_t end,
                      uint32_t *sums)
 {
     const struct delinearizer *k = &w->c->k;
@@ -87,7 +88,8 @@ static void sum_dims(const struct work *w, uint32_t level, uint32_t begin, uint3
 }
 
 /* Lanes along k, all with an element each, from begin to end. */
-static void sum_lanes(const struct work *w, uint32_t begin, uint32_t end, uint32_t *sums)
+static void sum_lanes(const struct contract_emitter *w, uint32_t begin, uint32_t end,
+                      uint32_t *sums)
 {
     uint32_t mark = expr_mark(w->e), next[CONTRACT_SUMS];
     uint32_t counter = work_loop(w, begin, end, w->c->lanes, sums);
@@ -100,7 +102,8 @@ static void sum_lanes(const struct work *w, uint32_t begin, uint32_t end, uint32
     kir_next(w->m, next, w->n);
 }
 
-static void sum_range(const struct work *w, uint32_t begin, uint32_t end, uint32_t *sums)
+static void sum_range(const struct contract_emitter *w, uint32_t begin, uint32_t end,
+                      uint32_t *sums)
 {
     if (w->c->form == CONTRACT_DOTS)
         sum_lanes(w, begin, end, sums);
@@ -111,12 +114,12 @@ static void sum_range(const struct work *w, uint32_t begin, uint32_t end, uint32
 }
 
 /* What sum_range counts, and how much of that makes a block. */
-static int64_t range_of(const struct work *w)
+static int64_t range_of(const struct contract_emitter *w)
 {
     return w->c->form == CONTRACT_TILES ? w->c->n_k : w->e->space.extent[w->c->k.dim[0]];
 }
 
-static int64_t block_of(const struct work *w)
+static int64_t block_of(const struct contract_emitter *w)
 {
     int64_t inside = w->c->n_k / range_of(w);
 
@@ -125,7 +128,8 @@ static int64_t block_of(const struct work *w)
     return inside >= BLOCK ? 1 : BLOCK / inside;
 }
 
-static void sum_blocks(const struct work *w, int64_t rounds, uint32_t full, uint32_t *sums)
+static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_t full,
+                       uint32_t *sums)
 {
     uint32_t parts[CONTRACT_SUMS], begin, end;
 
@@ -140,7 +144,7 @@ static void sum_blocks(const struct work *w, int64_t rounds, uint32_t full, uint
 }
 
 /* The last elements of k, fewer than there are lanes. */
-static void sum_tail(const struct work *w, uint32_t full, uint32_t *sums)
+static void sum_tail(const struct contract_emitter *w, uint32_t full, uint32_t *sums)
 {
     uint32_t mark = expr_mark(w->e), k = op2(w, KIR_add, full, w->lane);
 
@@ -149,7 +153,7 @@ static void sum_tail(const struct work *w, uint32_t full, uint32_t *sums)
     expr_release(w->e, mark);
 }
 
-static void add_lanes(const struct work *w, uint32_t *sums)
+static void add_lanes(const struct contract_emitter *w, uint32_t *sums)
 {
     for (uint32_t i = 0; i < w->n; i++) {
         for (uint32_t s = 1; s < w->c->lanes; s *= 2)
@@ -159,7 +163,7 @@ static void add_lanes(const struct work *w, uint32_t *sums)
     }
 }
 
-static void emit_sums(const struct work *w, uint32_t *sums)
+static void emit_sums(const struct contract_emitter *w, uint32_t *sums)
 {
     const struct contract *c = w->c;
     int64_t outer, full_n, rounds;
@@ -189,7 +193,7 @@ static void emit_sums(const struct work *w, uint32_t *sums)
 
 /* ---- results ---- */
 
-static void finish(const struct work *w, uint32_t sum)
+static void finish(const struct contract_emitter *w, uint32_t sum)
 {
     const struct expr_node *result = &w->e->nodes[w->c->result];
     uint32_t dtype = w->e->s->block->values[result->value].dtype;
@@ -204,7 +208,7 @@ static void finish(const struct work *w, uint32_t sum)
 }
 
 /* One sum, at its places. */
-static void emit_result(const struct work *w, uint32_t i, uint32_t j, uint32_t sum)
+static void emit_result(const struct contract_emitter *w, uint32_t i, uint32_t j, uint32_t sum)
 {
     uint32_t mark = expr_mark(w->e), ok[2] = {w->ok[DOWN][i], w->ok[ACROSS][j]}, mask = w->mask;
     bool branches = w->c->form != CONTRACT_TILES; /* the same places in all lanes */
@@ -232,7 +236,7 @@ static void emit_result(const struct work *w, uint32_t i, uint32_t j, uint32_t s
 
 /* ---- the phase ---- */
 
-uint32_t work_part(const struct work *w, uint32_t *number, int64_t n)
+uint32_t work_part(const struct contract_emitter *w, uint32_t *number, int64_t n)
 {
     struct sched_divisor by;
     uint32_t whole = *number;
@@ -244,7 +248,7 @@ uint32_t work_part(const struct work *w, uint32_t *number, int64_t n)
     return op2(w, KIR_sub, whole, op2(w, KIR_mul, *number, sched_index(w->e->s, n)));
 }
 
-uint32_t work_begin(struct work *w, uint32_t lanes)
+uint32_t work_begin(struct contract_emitter *w, uint32_t lanes)
 {
     kir_phase(w->m, lanes);
     expr_phase(w->e);
@@ -255,7 +259,7 @@ uint32_t work_begin(struct work *w, uint32_t lanes)
 }
 
 /* The group's places from tile * n on, n of them. */
-static void set_places(struct work *w, uint32_t side, uint32_t tile)
+static void set_places(struct contract_emitter *w, uint32_t side, uint32_t tile)
 {
     uint32_t n = w->n_places[side], last = KIR_NONE, end = KIR_NONE, *places = w->place[side];
     uint32_t first = op2(w, KIR_mul, tile, index_const(w, n));
@@ -276,7 +280,7 @@ static void set_places(struct work *w, uint32_t side, uint32_t tile)
 }
 
 /* Each lane's place in the line. */
-static void set_line(struct work *w, uint32_t tile)
+static void set_line(struct contract_emitter *w, uint32_t tile)
 {
     const struct delinearizer *points = &w->side[ACROSS]->points;
     uint32_t place = op2(w, KIR_mul, tile, index_const(w, w->c->lanes));
@@ -288,7 +292,7 @@ static void set_line(struct work *w, uint32_t tile)
     w->place[ACROSS][0] = w->ok[ACROSS][0] = KIR_NONE;
 }
 
-static void set_group(struct work *w, uint32_t down, uint32_t across)
+static void set_group(struct contract_emitter *w, uint32_t down, uint32_t across)
 {
     if (w->c->form == CONTRACT_TILES) {
         tile_begin(w, down, across);
@@ -319,7 +323,7 @@ enum kir_type contract_type(const struct contract *c)
 }
 
 /* Parameters of the dims of k. */
-static void begin_k(struct work *w)
+static void begin_k(struct contract_emitter *w)
 {
     struct delinearizer *k = &w->c->k;
 
@@ -333,13 +337,13 @@ static void begin_k(struct work *w)
 
 void contract_emit(struct contract *c)
 {
-    struct work w = {.c = c,
-                     .e = &c->e,
-                     .m = c->e.s->module,
-                     .mask = KIR_NONE,
-                     .n = c->n_down * c->n_across,
-                     .side = {c->down, c->across},
-                     .n_places = {c->n_down, c->n_across}};
+    struct contract_emitter w = {.c = c,
+                                 .e = &c->e,
+                                 .m = c->e.s->module,
+                                 .mask = KIR_NONE,
+                                 .n = c->n_down * c->n_across,
+                                 .side = {c->down, c->across},
+                                 .n_places = {c->n_down, c->n_across}};
     uint32_t group, down, across, sums[CONTRACT_SUMS] = {0};
 
     w.type = contract_type(c);

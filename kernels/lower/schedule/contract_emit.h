@@ -7,7 +7,7 @@
 
 enum { DOWN, ACROSS };
 
-struct work {
+struct contract_emitter {
     struct contract *c;
     struct expr *e;
     struct kir_module *m;
@@ -28,27 +28,28 @@ struct work {
     uint32_t at[2]; /* the lane's place in its row, column */
 };
 
-static inline uint32_t op2(const struct work *w, enum kir_op op, uint32_t a, uint32_t b)
+static inline uint32_t op2(const struct contract_emitter *w, enum kir_op op, uint32_t a, uint32_t b)
 {
     return kir_emit(w->m, op, a, b, KIR_NONE);
 }
 
-static inline uint32_t index_const(const struct work *w, int64_t value)
+static inline uint32_t index_const(const struct contract_emitter *w, int64_t value)
 {
     return kir_const_i(w->m, w->m->wide ? KIR_I64 : KIR_I32, value);
 }
 
-static inline bool is_real(const struct work *w)
+static inline bool is_real(const struct contract_emitter *w)
 {
     return w->type == KIR_F32 || w->type == KIR_F64;
 }
 
-static inline uint32_t zero(const struct work *w)
+static inline uint32_t zero(const struct contract_emitter *w)
 {
     return is_real(w) ? kir_const_f(w->m, w->type, 0) : kir_const_i(w->m, w->type, 0);
 }
 
-static inline uint32_t add_product(const struct work *w, uint32_t sum, uint32_t a, uint32_t b)
+static inline uint32_t add_product(const struct contract_emitter *w, uint32_t sum, uint32_t a,
+                                   uint32_t b)
 {
     if (is_real(w) && w->e->s->target->fma)
         return kir_emit(w->m, KIR_fma, a, b, sum);
@@ -56,20 +57,20 @@ static inline uint32_t add_product(const struct work *w, uint32_t sum, uint32_t 
 }
 
 /* A loop that carries the sums; they are its phis.  Gives the counter. */
-uint32_t work_loop(const struct work *w, uint32_t begin, uint32_t end, uint32_t step,
+uint32_t work_loop(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t step,
                    uint32_t *sums);
 
 /* What is left of a number when its last part, below n, is taken off; gives that part. */
-uint32_t work_part(const struct work *w, uint32_t *number, int64_t n);
+uint32_t work_part(const struct contract_emitter *w, uint32_t *number, int64_t n);
 /* The lane's group number and its own, as indices, at the begin of a phase. */
-uint32_t work_begin(struct work *w, uint32_t lanes);
+uint32_t work_begin(struct contract_emitter *w, uint32_t lanes);
 
 /* Packed: the first element of a lane in its panel, and the element of `across` at k. */
-uint32_t pack_first(const struct work *w, uint32_t panel);
-uint32_t pack_element(const struct work *w, uint32_t k);
+uint32_t pack_first(const struct contract_emitter *w, uint32_t panel);
+uint32_t pack_element(const struct contract_emitter *w, uint32_t k);
 
 /* TILES: what a phase begins with, and the sum from begin to end. */
-void tile_begin(struct work *w, uint32_t down, uint32_t across);
-void tile_sums(const struct work *w, uint32_t begin, uint32_t end, uint32_t *sums);
+void tile_begin(struct contract_emitter *w, uint32_t down, uint32_t across);
+void tile_sums(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t *sums);
 
 #endif

@@ -16,24 +16,24 @@ static uint32_t dtype_of(enum kir_type type)
     return dtypes[type];
 }
 
-uint32_t pack_first(const struct work *w, uint32_t panel)
+uint32_t pack_first(const struct contract_emitter *w, uint32_t panel)
 {
     uint32_t each = sched_index(w->e->s, w->c->n_k * w->c->lanes);
 
     return op2(w, KIR_add, op2(w, KIR_mul, panel, each), w->lane);
 }
 
-static uint32_t place_of(const struct work *w, uint32_t k)
+static uint32_t place_of(const struct contract_emitter *w, uint32_t k)
 {
     return op2(w, KIR_add, op2(w, KIR_mul, k, index_const(w, w->c->lanes)), w->panel);
 }
 
-uint32_t pack_element(const struct work *w, uint32_t k)
+uint32_t pack_element(const struct contract_emitter *w, uint32_t k)
 {
     return kir_emit_as(w->m, KIR_load, w->type, w->c->pack, place_of(w, k), KIR_NONE, KIR_NONE);
 }
 
-static void emit_depth(const struct work *w, uint32_t begin, uint32_t end)
+static void emit_depth(const struct contract_emitter *w, uint32_t begin, uint32_t end)
 {
     uint32_t k = kir_for(w->m, begin, end, 1), value;
 
@@ -47,7 +47,7 @@ static void emit_depth(const struct work *w, uint32_t begin, uint32_t end)
 
 void contract_pack(struct contract *c)
 {
-    struct work w = {
+    struct contract_emitter w = {
         .c = c, .e = &c->e, .m = c->e.s->module, .type = contract_type(c), .mask = KIR_NONE};
     const struct delinearizer *line = &c->across->points;
     struct sched_numbers *numbers = c->e.s->numbers;

@@ -16,17 +16,17 @@ static uint32_t shift_of(uint32_t n)
 }
 
 /* A number's rest and quotient by a power of two. */
-static uint32_t low_part(const struct work *w, uint32_t number, uint32_t n)
+static uint32_t low_part(const struct contract_emitter *w, uint32_t number, uint32_t n)
 {
     return op2(w, KIR_and, number, index_const(w, n - 1));
 }
 
-static uint32_t high_part(const struct work *w, uint32_t number, uint32_t n)
+static uint32_t high_part(const struct contract_emitter *w, uint32_t number, uint32_t n)
 {
     return op2(w, KIR_shr, number, index_const(w, shift_of(n)));
 }
 
-void tile_begin(struct work *w, uint32_t down, uint32_t across)
+void tile_begin(struct contract_emitter *w, uint32_t down, uint32_t across)
 {
     const uint32_t tiles[2] = {down, across}, edge = CONTRACT_EDGE;
 
@@ -51,7 +51,7 @@ void tile_begin(struct work *w, uint32_t down, uint32_t across)
 }
 
 /* The element of a side at a place and a k. */
-static uint32_t element(const struct work *w, uint32_t s, uint32_t place, uint32_t k)
+static uint32_t element(const struct contract_emitter *w, uint32_t s, uint32_t place, uint32_t k)
 {
     uint32_t mark = expr_mark(w->e), inside = op2(w, KIR_lt, k, w->k_end), value;
 
@@ -66,7 +66,7 @@ static uint32_t element(const struct work *w, uint32_t s, uint32_t place, uint32
 }
 
 /* Neighbouring lanes take neighbours along what lies next to each other in memory. */
-static bool runs_along_k(const struct work *w, const struct contract_side *side)
+static bool runs_along_k(const struct contract_emitter *w, const struct contract_side *side)
 {
     const struct delinearizer *k = &w->c->k, *own = &side->points;
 
@@ -75,7 +75,7 @@ static bool runs_along_k(const struct work *w, const struct contract_side *side)
 }
 
 /* Fills a side's tile, from k on. */
-static void stage(const struct work *w, uint32_t s, uint32_t k)
+static void stage(const struct contract_emitter *w, uint32_t s, uint32_t k)
 {
     uint32_t places = w->n_places[s] * CONTRACT_EDGE;
     bool along_k = runs_along_k(w, w->side[s]);
@@ -94,7 +94,7 @@ static void stage(const struct work *w, uint32_t s, uint32_t k)
 }
 
 /* A lane's elements of a side, at one depth. */
-static void fetch(const struct work *w, uint32_t s, uint32_t deep, uint32_t *out)
+static void fetch(const struct contract_emitter *w, uint32_t s, uint32_t deep, uint32_t *out)
 {
     uint32_t places = w->n_places[s] * CONTRACT_EDGE;
     uint32_t at = op2(w, KIR_add, op2(w, KIR_mul, deep, index_const(w, places)), w->at[s]);
@@ -106,7 +106,7 @@ static void fetch(const struct work *w, uint32_t s, uint32_t deep, uint32_t *out
     }
 }
 
-static void add_tile(const struct work *w, uint32_t *sums)
+static void add_tile(const struct contract_emitter *w, uint32_t *sums)
 {
     uint32_t down[CONTRACT_SUMS], across[CONTRACT_SUMS], next[CONTRACT_SUMS];
     uint32_t n = w->n_places[ACROSS], deep;
@@ -119,7 +119,7 @@ static void add_tile(const struct work *w, uint32_t *sums)
     kir_next(w->m, next, w->n);
 }
 
-void tile_sums(const struct work *w, uint32_t begin, uint32_t end, uint32_t *sums)
+void tile_sums(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t *sums)
 {
     uint32_t next[CONTRACT_SUMS], k = work_loop(w, begin, end, CONTRACT_DEPTH, sums);
 

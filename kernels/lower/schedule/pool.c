@@ -32,7 +32,7 @@ struct window {
     bool varies; /* the window has `end` - `first` elements, else `kernel` */
 };
 
-struct pool {
+struct pool_schedule {
     struct expr e;
     struct kir_module *m; /* of the schedule */
     struct anchor anchor;
@@ -102,7 +102,7 @@ static struct space_expr scaled(const struct space_expr *at, int64_t factor, int
 }
 
 /* Windows of one size at multiples of the stride. */
-static void slide(struct pool *p, uint32_t i, const struct space_expr *at, int64_t kernel,
+static void slide(struct pool_schedule *p, uint32_t i, const struct space_expr *at, int64_t kernel,
                   int64_t stride, int64_t padding)
 {
     struct window *w = &p->windows[i];
@@ -114,7 +114,8 @@ static void slide(struct pool *p, uint32_t i, const struct space_expr *at, int64
 }
 
 /* Windows floor(i n / size) .. ceil((i + 1) n / size). */
-static void adapt(struct pool *p, uint32_t i, const struct space_expr *at, int64_t n, int64_t size)
+static void adapt(struct pool_schedule *p, uint32_t i, const struct space_expr *at, int64_t n,
+                  int64_t size)
 {
     struct window *w = &p->windows[i];
     struct space_expr from = scaled(at, n, 0), to = scaled(at, n, n + size - 1);
@@ -129,7 +130,7 @@ static void adapt(struct pool *p, uint32_t i, const struct space_expr *at, int64
     w->varies = true;
 }
 
-static bool plan_windows(struct pool *p, const struct block_op *op, const int64_t *x,
+static bool plan_windows(struct pool_schedule *p, const struct block_op *op, const int64_t *x,
                          const int64_t *y)
 {
     const frit_attrs_avg_pool *avg = op->attrs;
@@ -156,7 +157,7 @@ static bool plan_windows(struct pool *p, const struct block_op *op, const int64_
 }
 
 /* Where the mean's count is not the kernel's: the ends of windows, as the space knows them. */
-static void plan_counts(struct pool *p, const int64_t *x)
+static void plan_counts(struct pool_schedule *p, const int64_t *x)
 {
     for (uint32_t i = 0; i < p->n_windows; i++) {
         struct window *w = &p->windows[i];
@@ -172,7 +173,7 @@ static void plan_counts(struct pool *p, const int64_t *x)
     }
 }
 
-static void plan_element(struct pool *p, const int64_t *x)
+static void plan_element(struct pool_schedule *p, const int64_t *x)
 {
     struct space_map map = p->root, spatial = {.rank = p->n_windows};
     struct expr_within more[SPATIAL];
@@ -199,7 +200,7 @@ static void plan_element(struct pool *p, const int64_t *x)
         p->number = expr_place(&p->e, &number);
 }
 
-static void plan(struct pool *p)
+static void plan(struct pool_schedule *p)
 {
     const struct block *block = p->e.s->block;
     const struct block_op *op = &block->ops[p->anchor.op];
@@ -230,7 +231,7 @@ static void plan(struct pool *p)
 
 /* ---- emitting ---- */
 
-static void begin(struct pool *p)
+static void begin(struct pool_schedule *p)
 {
     struct kir_module *m = p->m;
 
@@ -240,7 +241,7 @@ static void begin(struct pool *p)
 }
 
 /* The first of the largest; the first NaN, if there is one.  What lies outside is no element. */
-static void take_numbered(struct pool *p, uint32_t value)
+static void take_numbered(struct pool_schedule *p, uint32_t value)
 {
     struct kir_module *m = p->m;
     uint32_t best = p->state[0], at = p->state[1], inside = expr_inside(&p->e, p->node);
@@ -255,7 +256,7 @@ static void take_numbered(struct pool *p, uint32_t value)
 }
 
 /* Of equal elements, which zeros of both signs are, the first: as with their numbers. */
-static void take(struct pool *p)
+static void take(struct pool_schedule *p)
 {
     uint32_t value = expr_value(&p->e, p->node);
 
@@ -268,7 +269,7 @@ static void take(struct pool *p)
 }
 
 /* A loop that carries the states. */
-static uint32_t open_loop(struct pool *p, uint32_t from, uint32_t to, uint32_t step)
+static uint32_t open_loop(struct pool_schedule *p, uint32_t from, uint32_t to, uint32_t step)
 {
     uint32_t counter = kir_for(p->m, from, to, step);
 
@@ -278,15 +279,15 @@ static uint32_t open_loop(struct pool *p, uint32_t from, uint32_t to, uint32_t s
 }
 
 /* Closes it: the states are the phis `was`. */
-static void close_loop(struct pool *p, const uint32_t *was)
+static void close_loop(struct pool_schedule *p, const uint32_t *was)
 {
     kir_next(p->m, p->state, p->n_states);
     memcpy(p->state, was, p->n_states * sizeof(*was));
 }
 
-static void emit_window(struct pool *p, uint32_t dim);
+static void emit_window(struct pool_schedule *p, uint32_t dim);
 
-static void emit_taps(struct pool *p, uint32_t dim, uint32_t from, uint32_t to)
+static void emit_taps(struct pool_schedule *p, uint32_t dim, uint32_t from, uint32_t to)
 {
     uint32_t counter = open_loop(p, from, to, 1), was[STATES], mark = expr_mark(&p->e);
 
@@ -300,7 +301,7 @@ static void emit_taps(struct pool *p, uint32_t dim, uint32_t from, uint32_t to)
 }
 
 /* A sum by itself, added to what was there. */
-static void emit_apart(struct pool *p, uint32_t dim, uint32_t from, uint32_t to)
+static void emit_apart(struct pool_schedule *p, uint32_t dim, uint32_t from, uint32_t to)
 {
     uint32_t sum = p->state[0];
 
@@ -310,7 +311,7 @@ static void emit_apart(struct pool *p, uint32_t dim, uint32_t from, uint32_t to)
 }
 
 /* Dims `dim` and further of the window, in order. */
-static void emit_window(struct pool *p, uint32_t dim)
+static void emit_window(struct pool_schedule *p, uint32_t dim)
 {
     uint32_t zero, counter, was[STATES], end;
 
@@ -336,7 +337,7 @@ static void emit_window(struct pool *p, uint32_t dim)
 }
 
 /* A parameter of the mean's type. */
-static uint32_t real_word(const struct pool *p, double real)
+static uint32_t real_word(const struct pool_schedule *p, double real)
 {
     const float narrow = (float)real;
     uint64_t bits = 0;
@@ -349,7 +350,7 @@ static uint32_t real_word(const struct pool *p, double real)
 }
 
 /* How many elements the mean is of, as its type. */
-static uint32_t count_of(struct pool *p)
+static uint32_t count_of(struct pool_schedule *p)
 {
     struct kir_module *m = p->m;
     enum kir_type type = kir_type_of(p->dtype);
@@ -376,7 +377,7 @@ static uint32_t count_of(struct pool *p)
     return known == 1 ? count : kir_binary(p->m, KIR_mul, count, real_word(p, (double)known));
 }
 
-static void bind_results(struct pool *p)
+static void bind_results(struct pool_schedule *p)
 {
     struct kir_module *m = p->m;
     uint32_t value = p->state[0], at = p->state[1];
@@ -389,7 +390,7 @@ static void bind_results(struct pool *p)
         expr_bind(&p->e, p->index, m->wide ? at : kir_unary(m, KIR_i64, at));
 }
 
-static void emit_parameters(struct pool *p)
+static void emit_parameters(struct pool_schedule *p)
 {
     int64_t x[FRIT_MAX_RANK];
 
@@ -407,7 +408,7 @@ static void emit_parameters(struct pool *p)
         }
 }
 
-static void emit(struct pool *p)
+static void emit(struct pool_schedule *p)
 {
     struct expr *e = &p->e;
     struct kir_module *m = e->s->module;
@@ -435,7 +436,7 @@ static void emit(struct pool *p)
 
 /* ---- building ---- */
 
-static bool is_empty(const struct pool *p)
+static bool is_empty(const struct pool_schedule *p)
 {
     int64_t dims[FRIT_MAX_RANK];
 
@@ -446,7 +447,7 @@ static bool is_empty(const struct pool *p)
     return false;
 }
 
-static frit_status build(struct pool *p, frit_err *err)
+static frit_status build(struct pool_schedule *p, frit_err *err)
 {
     struct sched *s = p->e.s;
     uint32_t lanes = s->target->lanes;
@@ -479,7 +480,7 @@ static frit_status build(struct pool *p, frit_err *err)
 
 static frit_status pool_build(struct sched *s, frit_err *err)
 {
-    struct pool p = {0};
+    struct pool_schedule p = {0};
     frit_status status;
 
     expr_init(&p.e, s);

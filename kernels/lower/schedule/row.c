@@ -42,7 +42,7 @@ static bool row_fits(const struct matcher *m, const struct block *block)
 
 /* ---- planning ---- */
 
-static void plan_root(struct row *row)
+static void plan_root(struct row_schedule *row)
 {
     int64_t dims[FRIT_MAX_RANK];
 
@@ -60,7 +60,7 @@ static void plan_root(struct row *row)
 }
 
 /* Where a value with labels lies in the space. */
-static void map_of(const struct row *row, uint32_t value, struct space_map *map)
+static void map_of(const struct row_schedule *row, uint32_t value, struct space_map *map)
 {
     const struct label *label = &row->labels.values[value];
 
@@ -74,7 +74,7 @@ static void map_of(const struct row *row, uint32_t value, struct space_map *map)
             map->at[d] = row->root.at[label->of[d]];
 }
 
-static void plan_folds(struct row *row)
+static void plan_folds(struct row_schedule *row)
 {
     const struct block *block = row->e.s->block;
 
@@ -92,7 +92,7 @@ static void plan_folds(struct row *row)
     }
 }
 
-static void plan_stores(struct row *row)
+static void plan_stores(struct row_schedule *row)
 {
     const struct block *block = row->e.s->block;
 
@@ -113,7 +113,7 @@ static void plan_stores(struct row *row)
 }
 
 /* What folds made is known at its own place in the space alone. */
-static bool bounds_fit(const struct row *row)
+static bool bounds_fit(const struct row_schedule *row)
 {
     for (uint32_t i = 0; i < row->e.n_nodes; i++) {
         const struct expr_node *node = &row->e.nodes[i];
@@ -142,7 +142,7 @@ static bool expr_varies(const struct space *space, const struct space_expr *at)
     return false;
 }
 
-static uint32_t fold_level(const struct row *row, uint32_t value)
+static uint32_t fold_level(const struct row_schedule *row, uint32_t value)
 {
     for (uint32_t i = 0; i < row->n_folds; i++)
         if (row->folds[i].value == value)
@@ -150,7 +150,7 @@ static uint32_t fold_level(const struct row *row, uint32_t value)
     return 0;
 }
 
-static void find_node(struct row *row, uint32_t number)
+static void find_node(struct row_schedule *row, uint32_t number)
 {
     const struct expr_node *node = &row->e.nodes[number];
 
@@ -168,7 +168,7 @@ static void find_node(struct row *row, uint32_t number)
 }
 
 /* Nodes stand behind what they are made of, and the elements of a fold before its result. */
-static void find_levels(struct row *row)
+static void find_levels(struct row_schedule *row)
 {
     uint32_t next = 0;
 
@@ -193,7 +193,7 @@ static void find_levels(struct row *row)
 
 /* ---- the form ---- */
 
-static bool any_full(const struct row *row)
+static bool any_full(const struct row_schedule *row)
 {
     for (uint32_t i = 0; i < row->e.n_stores; i++)
         if (row->full[i])
@@ -203,7 +203,7 @@ static bool any_full(const struct row *row)
 
 /* Elements of a chunk.  Lanes with a row each leave many parts to fold: no more chunks of such than
  * keep a device busy, and none of short rows; but where rows stay in caches, what fits there. */
-static int64_t choose_chunk(const struct row *row, int64_t blocks)
+static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
 {
     static const int64_t least[2][2] = {[ROW_GROUP] = {4096, 16384}, [ROW_LANE] = {32, 512}};
     const struct kir_target *target = row->e.s->target;
@@ -222,7 +222,7 @@ static int64_t choose_chunk(const struct row *row, int64_t blocks)
 /* By the launch's numbers and facts of the target: results do not depend on how many groups run at
  * once.  Where rows are in caches after the first pass over them a group goes on with its own, if
  * there are enough. */
-static int64_t choose_splits(struct row *row)
+static int64_t choose_splits(struct row_schedule *row)
 {
     /* rows that keep a device busy by themselves */
     static const int64_t enough[2][2] = {[ROW_GROUP] = {2048, 64}, [ROW_LANE] = {65536, 1024}};
@@ -245,7 +245,7 @@ static int64_t choose_splits(struct row *row)
 /* Neighbours in step read whole runs of memory, the longer the better, as far as their states stay
  * in caches, and best in groups that are full; unless they read the runs again, which are to stay
  * there till then. */
-static uint32_t lane_rows(const struct row *row)
+static uint32_t lane_rows(const struct row_schedule *row)
 {
     const struct kir_target *target = row->e.s->target;
     uint32_t most = row->in_step && row->splits > 1 ? target->most_lanes : target->lanes;
@@ -256,7 +256,7 @@ static uint32_t lane_rows(const struct row *row)
     return row->outer.count % lanes ? most : lanes;
 }
 
-void row_share(struct row *row, uint32_t lanes)
+void row_share(struct row_schedule *row, uint32_t lanes)
 {
     if (row->form == ROW_LANE) {
         partition_init(&row->partition, &row->e, &row->outer, lanes);
@@ -265,7 +265,7 @@ void row_share(struct row *row, uint32_t lanes)
     row->lanes = lanes;
 }
 
-static void choose_form(struct row *row)
+static void choose_form(struct row_schedule *row)
 {
     const struct space *space = &row->e.space;
     const struct kir_target *target = row->e.s->target;
@@ -287,7 +287,7 @@ static void choose_form(struct row *row)
 /* ---- aliases ---- */
 
 /* Inputs that a pass behind this one loads again. */
-static uint64_t inputs_after(const struct row *row, uint32_t pass)
+static uint64_t inputs_after(const struct row_schedule *row, uint32_t pass)
 {
     uint64_t inputs = 0;
 
@@ -300,7 +300,7 @@ static uint64_t inputs_after(const struct row *row, uint32_t pass)
     return inputs;
 }
 
-static void find_aliases(struct row *row)
+static void find_aliases(struct row_schedule *row)
 {
     for (uint32_t i = 0; i < row->e.n_stores; i++) {
         const struct expr_store *store = &row->e.stores[i];
@@ -316,7 +316,7 @@ static void find_aliases(struct row *row)
 
 /* ---- building ---- */
 
-static bool is_empty(const struct row *row)
+static bool is_empty(const struct row_schedule *row)
 {
     int64_t dims[FRIT_MAX_RANK];
 
@@ -328,7 +328,7 @@ static bool is_empty(const struct row *row)
 }
 
 /* Of a lane in a phase, about, and not less. */
-static int64_t rounds_of(const struct row *row)
+static int64_t rounds_of(const struct row_schedule *row)
 {
     int64_t lanes = row->form == ROW_GROUP ? row->lanes : 1;
     int64_t n = row->splits > 1 ? row->chunk : row->n_row;
@@ -337,7 +337,7 @@ static int64_t rounds_of(const struct row *row)
     return passes * ((n + lanes - 1) / lanes) + row->splits;
 }
 
-static frit_status build(struct row *row, frit_err *err)
+static frit_status build(struct row_schedule *row, frit_err *err)
 {
     struct sched *s = row->e.s;
 
@@ -371,7 +371,7 @@ static frit_status build(struct row *row, frit_err *err)
 
 static frit_status row_build(struct sched *s, frit_err *err)
 {
-    struct row row = {0};
+    struct row_schedule row = {0};
     frit_status status;
 
     expr_init(&row.e, s);

@@ -30,7 +30,7 @@ struct row_fold {
     struct fold_state state; /* while code is emitted */
 };
 
-struct row {
+struct row_schedule {
     struct expr e;
     struct labels labels;
     struct space_map root;
@@ -51,8 +51,8 @@ struct row {
 };
 
 /* Groups of so many lanes, or fewer. */
-void row_share(struct row *row, uint32_t lanes);
+void row_share(struct row_schedule *row, uint32_t lanes);
 /* Emits all phases and fills the grid and the workspace. */
-void row_emit(struct row *row);
+void row_emit(struct row_schedule *row);
 
 #endif

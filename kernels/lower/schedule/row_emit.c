@@ -6,12 +6,12 @@
 
 /* ---- phases ---- */
 
-uint32_t phase_group(const struct work *w)
+uint32_t phase_group(const struct row_emitter *w)
 {
     return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
-void phase_begin(struct work *w)
+void phase_begin(struct row_emitter *w)
 {
     kir_phase(w->m, w->row->lanes);
     expr_phase(w->e);
@@ -25,7 +25,7 @@ void phase_begin(struct work *w)
     w->mask = KIR_NONE;
 }
 
-void phase_end(const struct work *w, int64_t groups)
+void phase_end(const struct row_emitter *w, int64_t groups)
 {
     const uint32_t grid[3] = {(uint32_t)groups, 1, 1};
 
@@ -35,7 +35,7 @@ void phase_end(const struct work *w, int64_t groups)
 
 /* ---- rows ---- */
 
-void rows_set(struct work *w, uint32_t block)
+void rows_set(struct row_emitter *w, uint32_t block)
 {
     const struct partition *partition = &w->row->partition;
 
@@ -55,26 +55,26 @@ void rows_set(struct work *w, uint32_t block)
     expr_hoist(w->e);
 }
 
-int64_t rows_blocks(const struct row *row)
+int64_t rows_blocks(const struct row_schedule *row)
 {
     return row->form == ROW_GROUP ? row->outer.count : row->partition.groups;
 }
 
-void rows_bind(const struct work *w, const struct row_fold *fold, uint32_t value)
+void rows_bind(const struct row_emitter *w, const struct row_fold *fold, uint32_t value)
 {
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
         if (w->e->nodes[i].kind == EXPR_BOUND && w->e->nodes[i].value == fold->value)
             expr_bind(w->e, i, value);
 }
 
-void rows_constant(const struct work *w)
+void rows_constant(const struct row_emitter *w)
 {
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
         if (!w->row->varies[i] && w->row->level[i] <= w->pass)
             expr_value(w->e, i);
 }
 
-void rows_store(const struct work *w)
+void rows_store(const struct row_emitter *w)
 {
     uint32_t mark = expr_mark(w->e);
 
@@ -91,7 +91,7 @@ void rows_store(const struct work *w)
 /* ---- one phase ---- */
 
 /* Without memory nothing is kept. */
-static void keep_begin(struct work *w)
+static void keep_begin(struct row_emitter *w)
 {
     size_t n = (size_t)w->row->kept * w->e->n_nodes;
 
@@ -100,9 +100,9 @@ static void keep_begin(struct work *w)
         w->kept[i] = KIR_NONE;
 }
 
-static void emit_one_phase(struct work *w)
+static void emit_one_phase(struct row_emitter *w)
 {
-    struct stretch stretch;
+    struct row_region stretch;
 
     phase_begin(w);
     keep_begin(w);
@@ -124,9 +124,9 @@ static void emit_one_phase(struct work *w)
     phase_end(w, rows_blocks(w->row));
 }
 
-void row_emit(struct row *row)
+void row_emit(struct row_schedule *row)
 {
-    struct work work = {.row = row, .e = &row->e, .m = row->e.s->module};
+    struct row_emitter work = {.row = row, .e = &row->e, .m = row->e.s->module};
 
     if (row->splits > 1)
         row_emit_split(&work);

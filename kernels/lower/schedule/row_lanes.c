@@ -13,14 +13,14 @@ struct merging {
     uint32_t tile;
 };
 
-static uint32_t merge(const struct work *w, const struct merging *m, uint32_t a, uint32_t b)
+static uint32_t merge(const struct row_emitter *w, const struct merging *m, uint32_t a, uint32_t b)
 {
     const struct fold *fold = &m->fold->fold;
 
     return m->number ? kir_binary(w->m, KIR_smin, a, b) : fold->row->merge(fold, a, b);
 }
 
-static void merge_near(const struct work *w, struct merging *m, uint32_t lanes)
+static void merge_near(const struct row_emitter *w, struct merging *m, uint32_t lanes)
 {
     for (uint32_t s = 1; s < lanes; s *= 2)
         m->value = merge(w, m, m->value,
@@ -28,12 +28,12 @@ static void merge_near(const struct work *w, struct merging *m, uint32_t lanes)
 }
 
 /* Tiles have no bits. */
-static uint32_t packed(const struct work *w, uint32_t value)
+static uint32_t packed(const struct row_emitter *w, uint32_t value)
 {
     return kir_type_at(w->m, value) == KIR_B ? kir_unary(w->m, KIR_i32, value) : value;
 }
 
-static void leave(const struct work *w, struct merging *m, uint32_t near)
+static void leave(const struct row_emitter *w, struct merging *m, uint32_t near)
 {
     uint32_t lane = kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE), value, at, first;
 
@@ -45,7 +45,7 @@ static void leave(const struct work *w, struct merging *m, uint32_t near)
     kir_emit_imm(w->m, KIR_tstore_if, m->tile, at, value, first);
 }
 
-static uint32_t left(const struct work *w, const struct merging *m, uint32_t i)
+static uint32_t left(const struct row_emitter *w, const struct merging *m, uint32_t i)
 {
     enum kir_type type = kir_type_at(w->m, m->value);
     uint32_t value = kir_emit_as(w->m, KIR_tload, type == KIR_B ? KIR_I32 : type, m->tile,
@@ -54,7 +54,7 @@ static uint32_t left(const struct work *w, const struct merging *m, uint32_t i)
     return type == KIR_B ? kir_binary(w->m, KIR_ne, value, kir_const_i(w->m, KIR_I32, 0)) : value;
 }
 
-static void merge_left(const struct work *w, struct merging *m, uint32_t n)
+static void merge_left(const struct row_emitter *w, struct merging *m, uint32_t n)
 {
     uint32_t value = left(w, m, 0);
 
@@ -63,14 +63,14 @@ static void merge_left(const struct work *w, struct merging *m, uint32_t n)
     m->value = value;
 }
 
-static uint32_t near_lanes(const struct work *w)
+static uint32_t near_lanes(const struct row_emitter *w)
 {
     uint32_t near = w->e->s->target->near_lanes;
 
     return near && near < w->row->lanes ? near : w->row->lanes;
 }
 
-static void merge_all(const struct work *w, struct merging *list, uint32_t n)
+static void merge_all(const struct row_emitter *w, struct merging *list, uint32_t n)
 {
     uint32_t near = near_lanes(w), lanes = w->row->lanes;
 
@@ -89,7 +89,7 @@ static void merge_all(const struct work *w, struct merging *list, uint32_t n)
         merge_left(w, &list[i], lanes / near);
 }
 
-void lanes_combine(const struct work *w)
+void lanes_combine(const struct row_emitter *w)
 {
     struct merging values[ROW_FOLDS], numbers[ROW_FOLDS];
     uint32_t n = 0, n_numbers = 0;

@@ -10,7 +10,7 @@ enum { BLOCK = 64, AHEAD = 4 /* rounds that are read at once */ };
 
 /* ---- states of all folds of a pass ---- */
 
-uint32_t states_pack(const struct work *w, uint32_t *parts)
+uint32_t states_pack(const struct row_emitter *w, uint32_t *parts)
 {
     uint32_t n = 0;
 
@@ -21,7 +21,7 @@ uint32_t states_pack(const struct work *w, uint32_t *parts)
     return n;
 }
 
-void states_unpack(const struct work *w, const uint32_t *parts)
+void states_unpack(const struct row_emitter *w, const uint32_t *parts)
 {
     uint32_t n = 0;
 
@@ -31,7 +31,7 @@ void states_unpack(const struct work *w, const uint32_t *parts)
             w->row->folds[i].state.part[p] = parts[n++];
 }
 
-void states_identity(const struct work *w)
+void states_identity(const struct row_emitter *w)
 {
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         struct row_fold *fold = &w->row->folds[i];
@@ -42,7 +42,7 @@ void states_identity(const struct work *w)
 }
 
 /* Combines with what `parts` has. */
-static void states_combine(const struct work *w, const uint32_t *parts)
+static void states_combine(const struct row_emitter *w, const uint32_t *parts)
 {
     uint32_t n = 0;
 
@@ -60,7 +60,7 @@ static void states_combine(const struct work *w, const uint32_t *parts)
 
 /* ---- one round ---- */
 
-struct fold_state states_masked(const struct work *w, const struct row_fold *fold,
+struct fold_state states_masked(const struct row_emitter *w, const struct row_fold *fold,
                                 struct fold_state state, uint32_t mask)
 {
     struct fold_state identity;
@@ -74,7 +74,8 @@ struct fold_state states_masked(const struct work *w, const struct row_fold *fol
 }
 
 /* An element's number as the fold wants it. */
-static uint32_t number_of(const struct work *w, const struct row_fold *fold, uint32_t element)
+static uint32_t number_of(const struct row_emitter *w, const struct row_fold *fold,
+                          uint32_t element)
 {
     enum kir_type has = kir_index_type(w->m), wanted = fold->fold.number;
 
@@ -83,7 +84,7 @@ static uint32_t number_of(const struct work *w, const struct row_fold *fold, uin
     return kir_unary(w->m, wanted == KIR_I64 ? KIR_i64 : KIR_i32, element);
 }
 
-static void fold_element(const struct work *w, struct row_fold *fold, uint32_t element,
+static void fold_element(const struct row_emitter *w, struct row_fold *fold, uint32_t element,
                          uint32_t mask)
 {
     struct fold_state state = {{expr_value(w->e, fold->node), KIR_NONE}};
@@ -94,13 +95,13 @@ static void fold_element(const struct work *w, struct row_fold *fold, uint32_t e
     fold->state = fold->fold.row->combine(&fold->fold, &fold->state, &state);
 }
 
-static bool stores_in_pass(const struct work *w, uint32_t store)
+static bool stores_in_pass(const struct row_emitter *w, uint32_t store)
 {
     return w->row->full[store] && w->row->level[w->e->stores[store].node] == w->pass;
 }
 
 /* All values before the first store: an output may have taken the memory of another's operand. */
-static void emit_full_stores(const struct work *w)
+static void emit_full_stores(const struct row_emitter *w)
 {
     for (uint32_t i = 0; i < w->e->n_stores; i++)
         if (stores_in_pass(w, i))
@@ -111,7 +112,7 @@ static void emit_full_stores(const struct work *w)
 }
 
 /* Folds and stores at one element per lane.  `mask`: of lanes whose element is in the row. */
-static void emit_round(struct work *w, uint32_t element, uint32_t mask)
+static void emit_round(struct row_emitter *w, uint32_t element, uint32_t mask)
 {
     uint32_t mark = expr_mark(w->e);
 
@@ -127,17 +128,17 @@ static void emit_round(struct work *w, uint32_t element, uint32_t mask)
 
 /* ---- a stretch ---- */
 
-uint32_t round_step(const struct work *w)
+uint32_t round_step(const struct row_emitter *w)
 {
     return w->row->form == ROW_GROUP ? w->row->lanes : 1;
 }
 
-uint32_t round_element(const struct work *w, uint32_t counter)
+uint32_t round_element(const struct row_emitter *w, uint32_t counter)
 {
     return w->row->form == ROW_GROUP ? kir_binary(w->m, KIR_add, counter, w->lane) : counter;
 }
 
-uint32_t loop_open(const struct work *w, uint32_t begin, uint32_t end, uint32_t step,
+uint32_t loop_open(const struct row_emitter *w, uint32_t begin, uint32_t end, uint32_t step,
                    uint32_t *phis)
 {
     uint32_t n = states_pack(w, phis), counter;
@@ -149,7 +150,7 @@ uint32_t loop_open(const struct work *w, uint32_t begin, uint32_t end, uint32_t 
     return counter;
 }
 
-void loop_close(const struct work *w, const uint32_t *phis)
+void loop_close(const struct row_emitter *w, const uint32_t *phis)
 {
     uint32_t parts[ROW_STATES], n = states_pack(w, parts);
 
@@ -159,14 +160,14 @@ void loop_close(const struct work *w, const uint32_t *phis)
 
 /* Lanes that would go one after the other over long rows are kept in step where they read next to
  * each other, so that memory is read as it lies. */
-static void emit_step(const struct work *w)
+static void emit_step(const struct row_emitter *w)
 {
     if (w->row->in_step)
         kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
 }
 
 /* Whether what the pass needs is hardly more than its loads; true without memory too. */
-static bool is_cheap(const struct work *w)
+static bool is_cheap(const struct row_emitter *w)
 {
     const struct block *block = w->e->s->block;
 
@@ -179,7 +180,7 @@ static bool is_cheap(const struct work *w)
 
 /* Where a lane walks a row alone it would wait for each of its elements, and where its state is in
  * memory for each of its rounds.  Without memory it does. */
-static void ahead_begin(struct work *w)
+static void ahead_begin(struct row_emitter *w)
 {
     w->needs = w->row->form == ROW_LANE ? pass_needs(w, w->pass) : NULL;
     w->ahead = NULL;
@@ -188,13 +189,13 @@ static void ahead_begin(struct work *w)
 }
 
 /* Whether the pass reads the node's element for each of a row. */
-static bool is_read(const struct work *w, uint32_t node)
+static bool is_read(const struct row_emitter *w, uint32_t node)
 {
     return w->e->nodes[node].kind == EXPR_LOAD && w->row->varies[node] && w->needs[node];
 }
 
 /* Rounds whose elements are all read before the first is folded, or stored. */
-static void emit_ahead(struct work *w, uint32_t counter)
+static void emit_ahead(struct row_emitter *w, uint32_t counter)
 {
     const struct expr *e = w->e;
     uint32_t element[AHEAD], *known = w->ahead;
@@ -219,7 +220,7 @@ static void emit_ahead(struct work *w, uint32_t counter)
     }
 }
 
-static void emit_rounds(struct work *w, uint32_t begin, uint32_t end)
+static void emit_rounds(struct row_emitter *w, uint32_t begin, uint32_t end)
 {
     uint32_t phis[ROW_STATES], counter, whole;
 
@@ -239,7 +240,7 @@ static void emit_rounds(struct work *w, uint32_t begin, uint32_t end)
     loop_close(w, phis);
 }
 
-static void emit_blocks(struct work *w, const struct stretch *stretch)
+static void emit_blocks(struct row_emitter *w, const struct row_region *stretch)
 {
     uint32_t step = round_step(w) * BLOCK, phis[ROW_STATES] = {0}, begin, end;
 
@@ -253,7 +254,7 @@ static void emit_blocks(struct work *w, const struct stretch *stretch)
 }
 
 /* One element of those that are kept: what is known of it is used, what is new is remembered. */
-static void emit_kept(const struct work *w, uint32_t *known, uint32_t element, uint32_t mask)
+static void emit_kept(const struct row_emitter *w, uint32_t *known, uint32_t element, uint32_t mask)
 {
     uint32_t mark = expr_mark(w->e);
 
@@ -272,9 +273,9 @@ static void emit_kept(const struct work *w, uint32_t *known, uint32_t element, u
 }
 
 /* A whole row with its elements kept. */
-static void emit_all_kept(const struct work *w)
+static void emit_all_kept(const struct row_emitter *w)
 {
-    const struct row *row = w->row;
+    const struct row_schedule *row = w->row;
 
     states_identity(w);
     for (uint32_t k = 0; k < row->kept; k++) {
@@ -288,24 +289,24 @@ static void emit_all_kept(const struct work *w)
     }
 }
 
-struct stretch stretch_whole(const struct work *w, int64_t n)
+struct row_region stretch_whole(const struct row_emitter *w, int64_t n)
 {
     int64_t step = round_step(w), full = n / step * step;
-    struct stretch stretch = {.begin = kir_index(w->m, 0),
-                              .tail = full<n, .rounds = full> 0,
-                              .blocks = full / step > BLOCK};
+    struct row_region stretch = {.begin = kir_index(w->m, 0),
+                                 .tail = full<n, .rounds = full> 0,
+                                 .blocks = full / step > BLOCK};
 
     stretch.full = full ? sched_index(w->e->s, full) : stretch.begin;
     stretch.end = stretch.tail ? sched_index(w->e->s, n) : stretch.full;
     return stretch;
 }
 
-struct stretch stretch_chunk(const struct work *w, uint32_t begin)
+struct row_region stretch_chunk(const struct row_emitter *w, uint32_t begin)
 {
-    const struct row *row = w->row;
+    const struct row_schedule *row = w->row;
     int64_t step = round_step(w), full = row->n_row / step * step;
     uint32_t chunk = kir_binary(w->m, KIR_add, begin, kir_index(w->m, row->chunk));
-    struct stretch stretch = {
+    struct row_region stretch = {
         .begin = begin,
         .tail = full<row->n_row, .rounds = true, .blocks = row->chunk / step> BLOCK};
 
@@ -316,7 +317,7 @@ struct stretch stretch_chunk(const struct work *w, uint32_t begin)
     return stretch;
 }
 
-void stretch_emit(struct work *w, const struct stretch *stretch)
+void stretch_emit(struct row_emitter *w, const struct row_region *stretch)
 {
     if (w->kept) {
         emit_all_kept(w);
@@ -335,7 +336,7 @@ void stretch_emit(struct work *w, const struct stretch *stretch)
     }
 }
 
-bool pass_has_rounds(const struct work *w)
+bool pass_has_rounds(const struct row_emitter *w)
 {
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         if (work_folds(w, &w->row->folds[i]))
@@ -346,9 +347,9 @@ bool pass_has_rounds(const struct work *w)
     return false;
 }
 
-bool *pass_needs(const struct work *w, uint32_t pass)
+bool *pass_needs(const struct row_emitter *w, uint32_t pass)
 {
-    const struct row *row = w->row;
+    const struct row_schedule *row = w->row;
     bool *needed = arena_array(&w->e->arena, w->e->n_nodes + 1u, sizeof(*needed));
 
     for (uint32_t i = 0; needed && i < row->n_folds; i++)

@@ -6,7 +6,7 @@
 
 enum { LEAST_COST = 8, /* instructions, for a load and a store */ TILE_BYTES = 8 };
 
-static bool fits(const struct work *w, uint32_t node)
+static bool fits(const struct row_emitter *w, uint32_t node)
 {
     enum kir_type type = kir_type_of(w->e->s->block->values[w->e->nodes[node].value].dtype);
 
@@ -15,7 +15,7 @@ static bool fits(const struct work *w, uint32_t node)
 
 /* Tiles have a power of two elements, so that rows of many lengths share a module.  For rows that
  * save_begin lets pass only. */
-static uint32_t tile_count(const struct row *row)
+static uint32_t tile_count(const struct row_schedule *row)
 {
     uint32_t count = row->lanes;
 
@@ -24,9 +24,9 @@ static uint32_t tile_count(const struct row *row)
     return count;
 }
 
-void save_begin(struct work *w)
+void save_begin(struct row_emitter *w)
 {
-    const struct row *row = w->row;
+    const struct row_schedule *row = w->row;
     const struct kir_target *target = w->e->s->target;
 
     w->saved = NULL;
@@ -49,7 +49,7 @@ void save_begin(struct work *w)
     }
 }
 
-static void load_saved(const struct work *w, uint32_t element)
+static void load_saved(const struct row_emitter *w, uint32_t element)
 {
     for (uint32_t i = 0; i < w->e->n_nodes; i++) {
         const struct saved *s = &w->saved[i];
@@ -63,7 +63,7 @@ static void load_saved(const struct work *w, uint32_t element)
     }
 }
 
-void save_round(struct work *w, uint32_t element)
+void save_round(struct row_emitter *w, uint32_t element)
 {
     const struct kir_phase *phase;
     uint32_t count;

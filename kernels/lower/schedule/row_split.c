@@ -10,12 +10,12 @@
 
 /* ---- words ---- */
 
-static uint32_t workspace(const struct work *w)
+static uint32_t workspace(const struct row_emitter *w)
 {
     return w->m->n_args - 1;
 }
 
-static uint32_t to_bits(const struct work *w, uint32_t value)
+static uint32_t to_bits(const struct row_emitter *w, uint32_t value)
 {
     enum kir_type type = kir_type_at(w->m, value);
 
@@ -26,7 +26,7 @@ static uint32_t to_bits(const struct work *w, uint32_t value)
     return type == KIR_I64 ? value : kir_unary(w->m, KIR_i64, value);
 }
 
-static uint32_t from_bits(const struct work *w, enum kir_type type, uint32_t bits)
+static uint32_t from_bits(const struct row_emitter *w, enum kir_type type, uint32_t bits)
 {
     if (type == KIR_I64)
         return bits;
@@ -39,7 +39,7 @@ static uint32_t from_bits(const struct work *w, enum kir_type type, uint32_t bit
                            : kir_emit_as(w->m, KIR_bits, KIR_F32, 0, bits, KIR_NONE, KIR_NONE);
 }
 
-static void store_word(const struct work *w, uint32_t at, uint32_t value)
+static void store_word(const struct row_emitter *w, uint32_t at, uint32_t value)
 {
     uint32_t mask = w->row->form == ROW_GROUP ? w->lane_0 : w->mask;
 
@@ -47,7 +47,8 @@ static void store_word(const struct work *w, uint32_t at, uint32_t value)
                  to_bits(w, value), mask);
 }
 
-static uint32_t load_word(const struct work *w, enum kir_type type, uint32_t at, uint32_t mask)
+static uint32_t load_word(const struct row_emitter *w, enum kir_type type, uint32_t at,
+                          uint32_t mask)
 {
     enum kir_op op = mask == KIR_NONE ? KIR_load : KIR_load_if;
     uint32_t other = mask == KIR_NONE ? KIR_NONE : kir_const_i(w->m, KIR_I64, 0);
@@ -56,24 +57,24 @@ static uint32_t load_word(const struct work *w, enum kir_type type, uint32_t at,
 }
 
 /* The word of each row that stands `number` times all rows behind the first. */
-static uint32_t word_of(const struct work *w, uint32_t number)
+static uint32_t word_of(const struct row_emitter *w, uint32_t number)
 {
     return kir_binary(w->m, KIR_add, kir_binary(w->m, KIR_mul, number, w->n_rows), w->rows);
 }
 
-static uint32_t result_word(const struct work *w, uint32_t fold)
+static uint32_t result_word(const struct row_emitter *w, uint32_t fold)
 {
     return word_of(w, kir_index(w->m, fold));
 }
 
-static uint32_t part_word(const struct work *w, uint32_t part, uint32_t split)
+static uint32_t part_word(const struct row_emitter *w, uint32_t part, uint32_t split)
 {
     int64_t before = w->row->n_folds + part * w->row->splits;
 
     return word_of(w, kir_binary(w->m, KIR_add, split, sched_index(w->e->s, before)));
 }
 
-static void split_begin(struct work *w)
+static void split_begin(struct row_emitter *w)
 {
     phase_begin(w);
     w->n_rows = sched_index(w->e->s, w->row->outer.count);
@@ -82,7 +83,7 @@ static void split_begin(struct work *w)
 /* ---- chunks ---- */
 
 /* The results of earlier levels, and what is known by them. */
-static void load_results(const struct work *w)
+static void load_results(const struct row_emitter *w)
 {
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         const struct row_fold *fold = &w->row->folds[i];
@@ -93,12 +94,12 @@ static void load_results(const struct work *w)
     }
 }
 
-static void emit_chunks(struct work *w)
+static void emit_chunks(struct row_emitter *w)
 {
-    const struct row *row = w->row;
+    const struct row_schedule *row = w->row;
     struct sched_divisor by_splits;
     uint32_t group, block, split, splits, parts[ROW_STATES], n;
-    struct stretch stretch;
+    struct row_region stretch;
 
     split_begin(w);
     by_splits = sched_divisor(w->e->s, row->splits);
@@ -124,7 +125,7 @@ enum { AHEAD = 16 /* splits whose parts are read at once where a lane has a row 
 
 /* The words that split number `split` of each lane's row left, in the order of states_pack; gives
  * how many. */
-static uint32_t part_words(const struct work *w, uint32_t split, uint32_t *at)
+static uint32_t part_words(const struct row_emitter *w, uint32_t split, uint32_t *at)
 {
     uint32_t n = 0;
 
@@ -137,7 +138,8 @@ static uint32_t part_words(const struct work *w, uint32_t split, uint32_t *at)
     return n;
 }
 
-static void load_parts(const struct work *w, const uint32_t *at, uint32_t mask, uint32_t *parts)
+static void load_parts(const struct row_emitter *w, const uint32_t *at, uint32_t mask,
+                       uint32_t *parts)
 {
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         const struct row_fold *fold = &w->row->folds[i];
@@ -147,7 +149,7 @@ static void load_parts(const struct work *w, const uint32_t *at, uint32_t mask, 
     }
 }
 
-static void fold_parts(const struct work *w, const uint32_t *parts, uint32_t mask)
+static void fold_parts(const struct row_emitter *w, const uint32_t *parts, uint32_t mask)
 {
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         struct row_fold *fold = &w->row->folds[i];
@@ -163,7 +165,7 @@ static void fold_parts(const struct work *w, const uint32_t *parts, uint32_t mas
 }
 
 /* Splits begin .. end, `n` of them a round; of each lane's row alone if more than one. */
-static void fold_splits(const struct work *w, uint32_t begin, uint32_t end, uint32_t n)
+static void fold_splits(const struct row_emitter *w, uint32_t begin, uint32_t end, uint32_t n)
 {
     uint32_t phis[ROW_STATES], at[ROW_STATES], parts[AHEAD][ROW_STATES] = {0}, split, n_parts;
 
@@ -179,15 +181,15 @@ static void fold_splits(const struct work *w, uint32_t begin, uint32_t end, uint
     loop_close(w, phis);
 }
 
-static bool reads_ahead(const struct row *row)
+static bool reads_ahead(const struct row_schedule *row)
 {
     return row->form == ROW_LANE && !row->e.s->target->caches_rows && row->splits >= AHEAD;
 }
 
 /* All splits of each lane's row. */
-static void fold_all(const struct work *w)
+static void fold_all(const struct row_emitter *w)
 {
-    const struct stretch stretch = stretch_whole(w, w->row->splits);
+    const struct row_region stretch = stretch_whole(w, w->row->splits);
     uint32_t begin = stretch.begin, at[ROW_STATES], parts[ROW_STATES] = {0}, split, mask;
 
     if (reads_ahead(w->row)) {
@@ -205,7 +207,7 @@ static void fold_all(const struct work *w)
     }
 }
 
-static void emit_parts(struct work *w)
+static void emit_parts(struct row_emitter *w)
 {
     const bool last = w->pass + 1 == w->row->n_levels;
 
@@ -235,7 +237,7 @@ static void emit_parts(struct work *w)
 /* ---- all ---- */
 
 /* Words of the largest state of a level. */
-static uint32_t most_parts(struct work *w)
+static uint32_t most_parts(struct row_emitter *w)
 {
     uint32_t parts[ROW_STATES], most = 0;
 
@@ -249,7 +251,7 @@ static uint32_t most_parts(struct work *w)
 }
 
 /* Lanes for folding parts: few rows of a lane each are for many groups. */
-static uint32_t parts_lanes(const struct row *row)
+static uint32_t parts_lanes(const struct row_schedule *row)
 {
     const struct kir_target *target = row->e.s->target;
 
@@ -258,9 +260,9 @@ static uint32_t parts_lanes(const struct row *row)
     return sched_spread(target, sched_lanes(target->lanes, row->outer.count), row->outer.count);
 }
 
-void row_emit_split(struct work *w)
+void row_emit_split(struct row_emitter *w)
 {
-    struct row *row = w->row;
+    struct row_schedule *row = w->row;
     const uint32_t lanes = row->lanes, few = parts_lanes(row);
     uint64_t words = row->n_folds + (uint64_t)row->splits * most_parts(w);
 

@@ -16,7 +16,7 @@
 enum { BLOCK = 64 };
 
 /* A stretch of a row, as values: full rounds from begin to full, then up to end with a mask. */
-struct stretch {
+struct scan_region {
     uint32_t begin, full, end;
     bool rounds; /* there are full rounds */
     bool blocks; /* there may be more than BLOCK of them, and that matters */
@@ -24,7 +24,7 @@ struct stretch {
 };
 
 /* What emitting needs at hand. */
-struct work {
+struct scan_emitter {
     struct scan *scan;
     struct expr *e;
     struct kir_module *m;
@@ -36,37 +36,37 @@ struct work {
     uint32_t carried;
 };
 
-static uint32_t identity(const struct work *w)
+static uint32_t identity(const struct scan_emitter *w)
 {
     return w->scan->fold.row->identity(&w->scan->fold).part[0];
 }
 
-static uint32_t combine(const struct work *w, uint32_t a, uint32_t b)
+static uint32_t combine(const struct scan_emitter *w, uint32_t a, uint32_t b)
 {
     const struct fold_state left = {{a, KIR_NONE}}, right = {{b, KIR_NONE}};
 
     return w->scan->fold.row->combine(&w->scan->fold, &left, &right).part[0];
 }
 
-static enum kir_type state_type(const struct work *w)
+static enum kir_type state_type(const struct scan_emitter *w)
 {
     return fold_part_type(&w->scan->fold, 0);
 }
 
-static bool by_group(const struct work *w)
+static bool by_group(const struct scan_emitter *w)
 {
     return w->scan->form == SCAN_GROUP;
 }
 
 /* An element as what is carried, and back. */
-static uint32_t carry(const struct work *w, uint32_t value)
+static uint32_t carry(const struct scan_emitter *w, uint32_t value)
 {
     bool same = kir_type_of(w->scan->dtype) == state_type(w);
 
     return same ? value : kir_unary(w->m, KIR_f64, value);
 }
 
-static uint32_t result_of(const struct work *w, uint32_t value)
+static uint32_t result_of(const struct scan_emitter *w, uint32_t value)
 {
     if (kir_type_of(w->scan->dtype) != state_type(w))
         value = kir_unary(w->m, KIR_f32, value);
@@ -75,7 +75,7 @@ static uint32_t result_of(const struct work *w, uint32_t value)
 
 /* ---- lanes of a group ---- */
 
-static uint32_t scan_lanes(const struct work *w, uint32_t value)
+static uint32_t scan_lanes(const struct scan_emitter *w, uint32_t value)
 {
     for (uint32_t s = 1; s < w->scan->lanes; s *= 2) {
         uint32_t before = kir_emit_imm(w->m, KIR_shift, s, value, KIR_NONE, KIR_NONE);
@@ -87,7 +87,7 @@ static uint32_t scan_lanes(const struct work *w, uint32_t value)
 }
 
 /* Of all lanes, the same in each. */
-static uint32_t fold_lanes(const struct work *w, uint32_t value)
+static uint32_t fold_lanes(const struct scan_emitter *w, uint32_t value)
 {
     for (uint32_t s = 1; s < w->scan->lanes; s *= 2)
         value = combine(w, value, kir_emit_imm(w->m, KIR_exchange, s, value, KIR_NONE, KIR_NONE));
@@ -95,7 +95,7 @@ static uint32_t fold_lanes(const struct work *w, uint32_t value)
 }
 
 /* The last lane's value, in the round whose first element is `first`. */
-static uint32_t last_lane(const struct work *w, uint32_t value, uint32_t first)
+static uint32_t last_lane(const struct scan_emitter *w, uint32_t value, uint32_t first)
 {
     const int64_t lanes = w->scan->lanes;
     uint32_t bit = kir_binary(w->m, KIR_and, first, kir_index(w->m, lanes));
@@ -117,7 +117,7 @@ static uint32_t last_lane(const struct work *w, uint32_t value, uint32_t first)
 
 /* The element of each lane; any value where `mask` is false: those lanes are the row's last, and
  * nothing behind them counts. */
-static uint32_t take(const struct work *w, uint32_t element, uint32_t mask)
+static uint32_t take(const struct scan_emitter *w, uint32_t element, uint32_t mask)
 {
     expr_mask(w->e, mask == KIR_NONE ? w->mask : mask);
     delinearize_set(&w->scan->inner, w->e, element);
@@ -125,7 +125,7 @@ static uint32_t take(const struct work *w, uint32_t element, uint32_t mask)
 }
 
 /* All values before the first store: an output may have taken the memory of another's operand. */
-static void emit_stores(const struct work *w)
+static void emit_stores(const struct scan_emitter *w)
 {
     for (uint32_t i = 0; i < w->e->n_stores; i++)
         expr_value(w->e, w->e->stores[i].node);
@@ -135,7 +135,7 @@ static void emit_stores(const struct work *w)
 
 /* The round whose first element is `first`.  `mask`: of lanes whose element is in the row.  Gives
  * what each lane has with what was carried. */
-static uint32_t emit_round(const struct work *w, uint32_t first, uint32_t mask)
+static uint32_t emit_round(const struct scan_emitter *w, uint32_t first, uint32_t mask)
 {
     uint32_t mark = expr_mark(w->e), run, result;
 
@@ -153,12 +153,12 @@ static uint32_t emit_round(const struct work *w, uint32_t first, uint32_t mask)
 
 /* ---- a stretch ---- */
 
-static int64_t step_of(const struct work *w)
+static int64_t step_of(const struct scan_emitter *w)
 {
     return by_group(w) ? w->scan->lanes : 1;
 }
 
-static void emit_rounds(struct work *w, uint32_t begin, uint32_t end)
+static void emit_rounds(struct scan_emitter *w, uint32_t begin, uint32_t end)
 {
     uint32_t first = kir_for(w->m, begin, end, (uint32_t)step_of(w)), next;
 
@@ -171,7 +171,7 @@ static void emit_rounds(struct work *w, uint32_t begin, uint32_t end)
     kir_next(w->m, &next, 1);
 }
 
-static void emit_blocks(struct work *w, const struct stretch *stretch)
+static void emit_blocks(struct scan_emitter *w, const struct scan_region *stretch)
 {
     int64_t step = step_of(w) * BLOCK;
     uint32_t begin = kir_for(w->m, stretch->begin, stretch->full, (uint32_t)step), end, next;
@@ -185,7 +185,7 @@ static void emit_blocks(struct work *w, const struct stretch *stretch)
     kir_next(w->m, &next, 1);
 }
 
-static void emit_stretch(struct work *w, const struct stretch *stretch)
+static void emit_stretch(struct scan_emitter *w, const struct scan_region *stretch)
 {
     if (stretch->blocks && w->base == KIR_NONE)
         w->base = identity(w);
@@ -204,13 +204,13 @@ static void emit_stretch(struct work *w, const struct stretch *stretch)
 
 /* ---- phases ---- */
 
-static uint32_t group_index(const struct work *w, uint32_t dim)
+static uint32_t group_index(const struct scan_emitter *w, uint32_t dim)
 {
     return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, dim, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
 /* Sets the row of each lane from what the group has, and gives its number where rows are split. */
-static uint32_t set_rows(struct work *w, uint32_t group)
+static uint32_t set_rows(struct scan_emitter *w, uint32_t group)
 {
     const struct partition *partition = &w->scan->partition;
     struct span span;
@@ -229,7 +229,7 @@ static uint32_t set_rows(struct work *w, uint32_t group)
 
 /* Begins a phase of as many groups per row, or rows, as `pieces`.  Gives the number of the row of
  * each lane, where they are split. */
-static uint32_t begin_phase(struct work *w, uint32_t phase, int64_t pieces)
+static uint32_t begin_phase(struct scan_emitter *w, uint32_t phase, int64_t pieces)
 {
     struct scan *scan = w->scan;
     int64_t groups = by_group(w) ? scan->outer.count : scan->partition.groups;
@@ -251,13 +251,13 @@ static uint32_t begin_phase(struct work *w, uint32_t phase, int64_t pieces)
 }
 
 /* A whole row. */
-static struct stretch whole(const struct work *w)
+static struct scan_region whole(const struct scan_emitter *w)
 {
     int64_t n = w->scan->n_row, step = step_of(w), full = n / step * step;
-    struct stretch stretch = {.begin = kir_index(w->m, 0),
-                              .rounds = full > 0,
-                              .blocks = state_type(w) == KIR_F32 && full / step > BLOCK,
-                              .tail = full < n};
+    struct scan_region stretch = {.begin = kir_index(w->m, 0),
+                                  .rounds = full > 0,
+                                  .blocks = state_type(w) == KIR_F32 && full / step > BLOCK,
+                                  .tail = full < n};
 
     stretch.full = full ? sched_index(w->e->s, full) : stretch.begin;
     stretch.end = stretch.tail ? sched_index(w->e->s, n) : stretch.full;
@@ -265,7 +265,7 @@ static struct stretch whole(const struct work *w)
 }
 
 /* The end of a chunk of what ends at `end`: nothing on the way is larger. */
-static uint32_t chunk_end(const struct work *w, uint32_t begin, int64_t end)
+static uint32_t chunk_end(const struct scan_emitter *w, uint32_t begin, int64_t end)
 {
     uint32_t left = kir_binary(w->m, KIR_sub, sched_index(w->e->s, end), begin);
 
@@ -274,13 +274,13 @@ static uint32_t chunk_end(const struct work *w, uint32_t begin, int64_t end)
 }
 
 /* Chunk number `split`. */
-static struct stretch piece(const struct work *w, uint32_t split)
+static struct scan_region piece(const struct scan_emitter *w, uint32_t split)
 {
     const struct scan *scan = w->scan;
     int64_t step = step_of(w), full = scan->n_row / step * step;
-    struct stretch stretch = {.rounds = true,
-                              .blocks = state_type(w) == KIR_F32 && scan->chunk / step > BLOCK,
-                              .tail = full < scan->n_row};
+    struct scan_region stretch = {.rounds = true,
+                                  .blocks = state_type(w) == KIR_F32 && scan->chunk / step > BLOCK,
+                                  .tail = full < scan->n_row};
 
     stretch.begin = kir_binary(w->m, KIR_mul, split, kir_index(w->m, scan->chunk));
     stretch.full = chunk_end(w, stretch.begin, full);
@@ -288,9 +288,9 @@ static struct stretch piece(const struct work *w, uint32_t split)
     return stretch;
 }
 
-static void emit_one_phase(struct work *w)
+static void emit_one_phase(struct scan_emitter *w)
 {
-    struct stretch stretch;
+    struct scan_region stretch;
 
     begin_phase(w, 0, 1);
     stretch = whole(w);
@@ -300,7 +300,7 @@ static void emit_one_phase(struct work *w)
 /* ---- split rows ---- */
 
 /* Where the total of a chunk of a row lies in the workspace. */
-static uint32_t place_of(const struct work *w, uint32_t split, uint32_t rows)
+static uint32_t place_of(const struct scan_emitter *w, uint32_t split, uint32_t rows)
 {
     uint32_t at = kir_binary(w->m, KIR_mul, split, sched_index(w->e->s, w->scan->outer.count));
 
@@ -308,7 +308,7 @@ static uint32_t place_of(const struct work *w, uint32_t split, uint32_t rows)
 }
 
 /* A loop that folds elements of lanes; the accumulator is `carried`. */
-static uint32_t open_fold(struct work *w, uint32_t begin, uint32_t end, int64_t step)
+static uint32_t open_fold(struct scan_emitter *w, uint32_t begin, uint32_t end, int64_t step)
 {
     uint32_t counter = kir_for(w->m, begin, end, (uint32_t)step);
 
@@ -316,7 +316,7 @@ static uint32_t open_fold(struct work *w, uint32_t begin, uint32_t end, int64_t 
     return counter;
 }
 
-static void close_fold(const struct work *w, uint32_t value)
+static void close_fold(const struct scan_emitter *w, uint32_t value)
 {
     uint32_t next = combine(w, w->carried, value);
 
@@ -324,7 +324,7 @@ static void close_fold(const struct work *w, uint32_t value)
 }
 
 /* Of a chunk that lies in the row whole, in blocks as in emit_blocks. */
-static uint32_t emit_total(struct work *w, uint32_t begin)
+static uint32_t emit_total(struct scan_emitter *w, uint32_t begin)
 {
     int64_t chunk = w->scan->chunk, step = step_of(w);
     int64_t span = chunk < step * BLOCK ? chunk : step * BLOCK;
@@ -346,7 +346,7 @@ static uint32_t emit_total(struct work *w, uint32_t begin)
 }
 
 /* Of all chunks but the last, which nobody needs. */
-static void emit_totals(struct work *w)
+static void emit_totals(struct scan_emitter *w)
 {
     uint32_t rows = begin_phase(w, 0, w->scan->splits - 1), split = group_index(w, 1);
     uint32_t total =
@@ -360,7 +360,7 @@ static void emit_totals(struct work *w)
 }
 
 /* The totals of the chunks before `split`, folded. */
-static uint32_t emit_before(struct work *w, uint32_t split, uint32_t rows)
+static uint32_t emit_before(struct scan_emitter *w, uint32_t split, uint32_t rows)
 {
     uint32_t at, mask = w->mask, value;
 
@@ -377,7 +377,7 @@ static uint32_t emit_before(struct work *w, uint32_t split, uint32_t rows)
     return by_group(w) ? fold_lanes(w, w->carried) : w->carried;
 }
 
-static void emit_split(struct work *w)
+static void emit_split(struct scan_emitter *w)
 {
     static const uint32_t dtypes[KIR_TYPES] = {[KIR_B] = FRIT_BOOL,
                                                [KIR_I32] = FRIT_I32,
@@ -386,7 +386,7 @@ static void emit_split(struct work *w)
                                                [KIR_F64] = FRIT_F64};
     const struct scan *scan = w->scan;
     uint32_t dtype = dtypes[state_type(w)], rows, split;
-    struct stretch stretch;
+    struct scan_region stretch;
 
     w->workspace = kir_arg(w->m, dtype, KIR_READ | KIR_WRITE);
     w->e->s->numbers->workspace_bytes =
@@ -401,7 +401,8 @@ static void emit_split(struct work *w)
 
 void scan_emit(struct scan *scan)
 {
-    struct work work = {.scan = scan, .e = &scan->e, .m = scan->e.s->module, .base = KIR_NONE};
+    struct scan_emitter work = {
+        .scan = scan, .e = &scan->e, .m = scan->e.s->module, .base = KIR_NONE};
 
     if (scan->splits > 1)
         emit_split(&work);

@@ -8,7 +8,7 @@
 enum { LEAST_LANES = 16 };
 
 /* What emitting needs at hand. */
-struct work {
+struct scatter_emitter {
     struct scatter *sc;
     struct expr *e; /* of this phase */
     struct kir_module *m;
@@ -18,32 +18,32 @@ struct work {
     int64_t strides[FRIT_MAX_RANK]; /* of it */
 };
 
-static uint32_t both(const struct work *w, uint32_t a, uint32_t b)
+static uint32_t both(const struct scatter_emitter *w, uint32_t a, uint32_t b)
 {
     return a == KIR_NONE ? b : kir_binary(w->m, KIR_and, a, b);
 }
 
-static enum kir_type gathered_type(const struct work *w)
+static enum kir_type gathered_type(const struct scatter_emitter *w)
 {
     return kir_type_of(w->sc->fold.dtype);
 }
 
 /* An element as what is gathered, and back. */
-static uint32_t widen(const struct work *w, uint32_t value)
+static uint32_t widen(const struct scatter_emitter *w, uint32_t value)
 {
     bool same = gathered_type(w) == kir_type_of(w->sc->dtype);
 
     return same ? value : kir_unary(w->m, KIR_f64, value);
 }
 
-static uint32_t narrow(const struct work *w, uint32_t value)
+static uint32_t narrow(const struct scatter_emitter *w, uint32_t value)
 {
     if (gathered_type(w) != kir_type_of(w->sc->dtype))
         value = kir_unary(w->m, KIR_f32, value);
     return lower_fit(w->m, w->sc->dtype, value);
 }
 
-static uint32_t combine(const struct work *w, uint32_t there, uint32_t value)
+static uint32_t combine(const struct scatter_emitter *w, uint32_t there, uint32_t value)
 {
     const struct fold *fold = &w->sc->fold;
     const struct fold_state a = {{there, KIR_NONE}}, b = {{value, KIR_NONE}};
@@ -54,7 +54,7 @@ static uint32_t combine(const struct work *w, uint32_t there, uint32_t value)
 /* ---- phases ---- */
 
 /* A phase with a lane per point; its place in the grid. */
-static void begin_phase(struct work *w, struct expr *e, int64_t n)
+static void begin_phase(struct scatter_emitter *w, struct expr *e, int64_t n)
 {
     const struct kir_target *target = w->sc->s->target;
     uint32_t lanes = target->lanes, group;
@@ -75,7 +75,7 @@ static void begin_phase(struct work *w, struct expr *e, int64_t n)
 }
 
 /* A phase over all elements of y. */
-static void begin_points(struct work *w, struct expr *e, struct delinearizer *points)
+static void begin_points(struct scatter_emitter *w, struct expr *e, struct delinearizer *points)
 {
     begin_phase(w, e, w->sc->n_y);
     delinearize_phase(points, e);
@@ -84,7 +84,7 @@ static void begin_points(struct work *w, struct expr *e, struct delinearizer *po
 }
 
 /* Finds the coordinates along the dims of y that lanes count; KIR_NONE: there is one alone. */
-static void set_coordinates(const struct work *w, uint32_t *at)
+static void set_coordinates(const struct scatter_emitter *w, uint32_t *at)
 {
     struct scatter_updates *u = &w->sc->updates;
     uint32_t number = w->number;
@@ -117,7 +117,7 @@ static void set_coordinates(const struct work *w, uint32_t *at)
 }
 
 /* All values before the first store: an output may have taken the memory of another's operand. */
-static void emit_stores(const struct work *w)
+static void emit_stores(const struct scatter_emitter *w)
 {
     for (uint32_t i = 0; i < w->e->n_stores; i++)
         expr_value(w->e, w->e->stores[i].node);
@@ -125,12 +125,12 @@ static void emit_stores(const struct work *w)
         expr_emit_store(w->e, i);
 }
 
-static void emit_write(const struct work *w, uint32_t at, uint32_t value, uint32_t mask)
+static void emit_write(const struct scatter_emitter *w, uint32_t at, uint32_t value, uint32_t mask)
 {
     kir_emit_imm(w->m, mask == KIR_NONE ? KIR_store : KIR_store_if, w->target, at, value, mask);
 }
 
-static uint32_t emit_read(const struct work *w, uint32_t at, uint32_t mask)
+static uint32_t emit_read(const struct scatter_emitter *w, uint32_t at, uint32_t mask)
 {
     uint32_t zero = lower_const(w->m, w->sc->fold.dtype, 0);
 
@@ -142,7 +142,7 @@ static uint32_t emit_read(const struct work *w, uint32_t at, uint32_t mask)
 /* ---- by lines ---- */
 
 /* What an index says as an offset is. */
-static uint32_t as_offset(const struct work *w, uint32_t value)
+static uint32_t as_offset(const struct scatter_emitter *w, uint32_t value)
 {
     enum kir_type type = kir_type_at(w->m, value), wanted = kir_index_type(w->m);
 
@@ -151,7 +151,8 @@ static uint32_t as_offset(const struct work *w, uint32_t value)
     return kir_unary(w->m, wanted == KIR_I64 ? KIR_i64 : KIR_i32, value);
 }
 
-static uint32_t add_term(const struct work *w, uint32_t sum, uint32_t d, uint32_t coordinate)
+static uint32_t add_term(const struct scatter_emitter *w, uint32_t sum, uint32_t d,
+                         uint32_t coordinate)
 {
     if (w->strides[d] != 1)
         coordinate = kir_binary(w->m, KIR_mul, coordinate, sched_index(w->e->s, w->strides[d]));
@@ -159,7 +160,7 @@ static uint32_t add_term(const struct work *w, uint32_t sum, uint32_t d, uint32_
 }
 
 /* Without sign an index below 0 is beyond any extent. */
-static uint32_t is_inside(const struct work *w, uint32_t value, int64_t extent)
+static uint32_t is_inside(const struct scatter_emitter *w, uint32_t value, int64_t extent)
 {
     enum kir_type type = kir_type_at(w->m, value);
 
@@ -169,7 +170,7 @@ static uint32_t is_inside(const struct work *w, uint32_t value, int64_t extent)
 }
 
 /* One step of the sequence for each line. */
-static void emit_step(const struct work *w, uint32_t line)
+static void emit_step(const struct scatter_emitter *w, uint32_t line)
 {
     const struct scatter *sc = w->sc;
     uint32_t mask = w->mask, at = line, value;
@@ -187,7 +188,7 @@ static void emit_step(const struct work *w, uint32_t line)
     emit_write(w, at, value, mask);
 }
 
-static void emit_updates(struct work *w)
+static void emit_updates(struct scatter_emitter *w)
 {
     struct scatter *sc = w->sc;
     uint32_t at[FRIT_MAX_RANK], line = KIR_NONE, step, mark;
@@ -206,7 +207,7 @@ static void emit_updates(struct work *w)
 }
 
 /* y is updated itself: filled with x, stored with all that is stored. */
-static void emit_direct(struct work *w)
+static void emit_direct(struct scatter_emitter *w)
 {
     const struct block *block = w->sc->s->block;
     uint32_t output = block->values[w->sc->op->out[0]].output;
@@ -221,7 +222,7 @@ static void emit_direct(struct work *w)
     emit_stores(w);
 }
 
-static void emit_fill(struct work *w)
+static void emit_fill(struct scatter_emitter *w)
 {
     struct scatter *sc = w->sc;
     int64_t stride = 1;
@@ -234,7 +235,7 @@ static void emit_fill(struct work *w)
     emit_write(w, w->number, widen(w, expr_value(w->e, sc->x)), w->mask);
 }
 
-static void emit_finish(struct work *w)
+static void emit_finish(struct scatter_emitter *w)
 {
     begin_points(w, &w->sc->finish, &w->sc->finish_at);
     expr_bind(w->e, w->sc->result, narrow(w, emit_read(w, w->number, w->mask)));
@@ -243,7 +244,7 @@ static void emit_finish(struct work *w)
 
 /* ---- by owner ---- */
 
-static uint32_t as_long(const struct work *w, uint32_t value)
+static uint32_t as_long(const struct scatter_emitter *w, uint32_t value)
 {
     if (kir_type_at(w->m, value) == KIR_I64)
         return value;
@@ -251,7 +252,7 @@ static uint32_t as_long(const struct work *w, uint32_t value)
 }
 
 /* What an element has after one more step. */
-static uint32_t emit_look(const struct work *w, const uint32_t *at, uint32_t has)
+static uint32_t emit_look(const struct scatter_emitter *w, const uint32_t *at, uint32_t has)
 {
     const struct scatter *sc = w->sc;
     uint32_t hit = w->mask;
@@ -272,7 +273,7 @@ static uint32_t emit_look(const struct work *w, const uint32_t *at, uint32_t has
                       has);
 }
 
-static void emit_owner(struct work *w)
+static void emit_owner(struct scatter_emitter *w)
 {
     struct scatter *sc = w->sc;
     uint32_t at[FRIT_MAX_RANK], has, step, next, mark;
@@ -295,7 +296,7 @@ static void emit_owner(struct work *w)
 
 void scatter_emit(struct scatter *scatter)
 {
-    struct work work = {.sc = scatter, .m = scatter->s->module};
+    struct scatter_emitter work = {.sc = scatter, .m = scatter->s->module};
     bool any = scatter->n_lines && scatter->n_steps;
 
     if (scatter->form == SCATTER_OWNER) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rows have a decomposition, that the order of its ops is fixed, the random rows word for
  * word, and what happens without memory. */
-#include "graph/decompose.h"
+#include "graph/decompose/decompose.h"
 
 #include <math.h>
 #include <stdlib.h>

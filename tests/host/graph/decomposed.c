@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "graph/decompose.h"
+#include "graph/decompose/decompose.h"
 #include "graph/scalar.h"
 #include "unit.h"
 

@@ -6,7 +6,7 @@
 #include "unit.h"
 
 #include "base/fail.h"
-#include "graph/text.h"
+#include "graph/text/text.h"
 
 /* Parses and binds with no type known; on failure the graph is empty. */
 frit_status rig_graph(const char *text, struct graph *graph, frit_err *err);

@@ -3,7 +3,7 @@
  * slow form against that form on random shapes. */
 #include <string.h>
 
-#include "graph/shape.h"
+#include "graph/shape/shape.h"
 #include "host/graph/calls.h"
 #include "unit.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "failing_alloc.h"
-#include "graph/text_script.h"
+#include "graph/text/text_script.h"
 
 static void must(const char *text, struct graph *graph)
 {

@@ -27,7 +27,7 @@ struct crew {
     double best[WAYS];
 };
 
-struct worker {
+struct plain_worker {
     struct crew *crew;
     pthread_t thread;
     uint32_t number;
@@ -59,7 +59,7 @@ static float sum_of(const float *from, size_t count)
 
 static void *work(void *ctx)
 {
-    struct worker *w = ctx;
+    struct plain_worker *w = ctx;
     struct crew *crew = w->crew;
     float *from, *to;
 
@@ -102,14 +102,14 @@ static uint32_t processors(void)
 /* As many as can be made; they begin when it is known how many. */
 static void run(struct crew *crew, size_t count, uint32_t wanted)
 {
-    struct worker *workers = calloc(wanted, sizeof(*workers));
+    struct plain_worker *workers = calloc(wanted, sizeof(*workers));
     uint32_t n = 1;
 
     if (!workers)
         return;
     pthread_mutex_lock(&crew->gate);
     for (uint32_t i = 0; i < wanted; i++)
-        workers[i] = (struct worker){.crew = crew, .number = i};
+        workers[i] = (struct plain_worker){.crew = crew, .number = i};
     while (n < wanted && !pthread_create(&workers[n].thread, NULL, work, &workers[n]))
         n++;
     crew->part = count / n / WIDE * WIDE;

@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Colours are those of the page's light or dark scheme, on a background of the chart's own. */
 #include "bench/plot.h"
 
 #include <stdio.h>
 
-enum { LEFT = 120, WIDTH = 480, BAR = 18, STEP = 26, TOP = 48 };
+/* Pixels. */
+enum { LEFT = 130, WIDTH = 480, RIGHT = 70, BAR = 18, STEP = 26, TOP = 52, BOTTOM = 52, TICKS = 5 };
+
+static const char style[] =
+    "<style>\n"
+    ".page{fill:#ffffff}.bar{fill:#4477aa}.limit{stroke:#cc3311;stroke-width:2}\n"
+    ".grid{stroke:#cccccc}text{fill:#222222}\n"
+    "@media (prefers-color-scheme: dark){.page{fill:#1b1e23}.bar{fill:#77aadd}"
+    ".limit{stroke:#ee7733}.grid{stroke:#444a53}text{fill:#e6e6e6}}\n"
+    "</style>\n";
+
+/* Bars end at the last tick, 1.25; what is longer shows by its number. */
+static const double tick = 0.25;
 
 void plot_add(struct plot *plot, const char *name, double ratio)
 {
@@ -13,36 +26,59 @@ void plot_add(struct plot *plot, const char *name, double ratio)
     plot->rows[plot->n++].ratio = ratio;
 }
 
+static double x_of(double ratio)
+{
+    return LEFT + (ratio < TICKS * tick ? ratio : TICKS * tick) * WIDTH;
+}
+
+static void write_axis(const struct plot *plot, FILE *file)
+{
+    uint32_t bottom = TOP + plot->n * STEP;
+
+    for (int i = 0; i <= TICKS; i++) {
+        double x = x_of(i * tick);
+
+        fprintf(file, "<line class='grid' x1='%.1f' y1='%d' x2='%.1f' y2='%u'/>\n", x, TOP - 6, x,
+                bottom);
+        fprintf(file, "<text x='%.1f' y='%u' text-anchor='middle'>%.2f</text>\n", x, bottom + 16,
+                i * tick);
+    }
+    fprintf(file, "<text x='%.1f' y='%u' text-anchor='middle'>speed / limit of the device</text>\n",
+            x_of(TICKS * tick / 2), bottom + 38);
+    fprintf(file, "<line class='limit' x1='%.1f' y1='%d' x2='%.1f' y2='%u'/>\n", x_of(1), TOP - 6,
+            x_of(1), bottom);
+}
+
 static void write_rows(const struct plot *plot, FILE *file)
 {
     for (uint32_t i = 0; i < plot->n; i++) {
         double ratio = plot->rows[i].ratio;
         uint32_t y = TOP + i * STEP;
 
-        fprintf(file, "<text x='%d' y='%u' text-anchor='end'>%s</text>\n", LEFT - 8, y + 13,
+        fprintf(file, "<text x='%d' y='%u' text-anchor='end'>%s</text>\n", LEFT - 8, y + 14,
                 plot->rows[i].name);
-        fprintf(file, "<rect x='%d' y='%u' width='%.1f' height='%d' fill='#4477aa'/>\n", LEFT, y,
-                (ratio < 1.25 ? ratio : 1.25) * WIDTH, BAR);
-        fprintf(file, "<text x='%.1f' y='%u'>%.2f</text>\n",
-                LEFT + (ratio < 1.25 ? ratio : 1.25) * WIDTH + 6, y + 13, ratio);
+        fprintf(file, "<rect class='bar' x='%d' y='%u' width='%.1f' height='%d'/>\n", LEFT, y,
+                x_of(ratio) - LEFT, BAR);
+        fprintf(file, "<text x='%.1f' y='%u'>%.2f</text>\n", x_of(ratio) + 6, y + 14, ratio);
     }
 }
 
 bool plot_write(const struct plot *plot, const char *path)
 {
     FILE *file = fopen(path, "w");
-    uint32_t height = TOP + plot->n * STEP + 16;
+    int width = LEFT + (int)(TICKS * tick * WIDTH) + RIGHT;
+    uint32_t height = TOP + plot->n * STEP + BOTTOM;
 
     if (!file)
         return false;
     fprintf(file,
-            "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%u' "
-            "font-family='sans-serif' font-size='13'>\n",
-            LEFT + WIDTH * 5 / 4 + 60, height);
-    fprintf(file, "<text x='%d' y='24' font-size='16'>%s: ratio to the limit</text>\n", LEFT,
-            plot->title);
+            "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%u' viewBox='0 0 %d %u' "
+            "font-family='sans-serif' font-size='13'>\n%s",
+            width, height, width, height, style);
+    fprintf(file, "<rect class='page' width='%d' height='%u'/>\n", width, height);
+    fprintf(file, "<text x='%d' y='28' font-size='16'>%s</text>\n", LEFT, plot->title);
+    write_axis(plot, file);
     write_rows(plot, file);
-    fprintf(file, "<line x1='%d' y1='%d' x2='%d' y2='%u' stroke='#cc3311'/>\n</svg>\n",
-            LEFT + WIDTH, TOP - 6, LEFT + WIDTH, height - 10);
+    fputs("</svg>\n", file);
     return fclose(file) == 0;
 }

@@ -398,24 +398,25 @@ static frit_status compare(struct bare *bare, const struct block_values *values,
 }
 
 /* The arguments of a run. */
-struct place {
+struct block_place {
     struct block_args args;
     struct bare_tensor tensors[BLOCK_VALUES];
     struct bare_launch launch;
 };
 
-static void place_fini(struct bare *bare, struct place *place)
+static void place_fini(struct bare *bare, struct block_place *place)
 {
     for (uint32_t i = 0; i < BLOCK_VALUES; i++)
         bare_tensor_free(bare, &place->tensors[i]);
 }
 
-static frit_status place_init(struct bare *bare, const struct block_run *run, struct place *place)
+static frit_status place_init(struct bare *bare, const struct block_run *run,
+                              struct block_place *place)
 {
     const struct block_values *values = run->values;
     frit_status status = FRIT_OK;
 
-    *place = (struct place){
+    *place = (struct block_place){
         .launch = {.program = run->program, .candidate = run->candidate, .derived = run->derived}};
     block_args(values->block, run->n_ops, &place->args);
     place->launch.n_in = place->args.n_in;
@@ -439,7 +440,7 @@ static frit_status place_init(struct bare *bare, const struct block_run *run, st
 
 /* What argument `i` holds afterwards: an input what it did, an output what is right. */
 static frit_status check_arg(struct bare *bare, const struct block_run *run,
-                             const struct place *place, uint32_t i)
+                             const struct block_place *place, uint32_t i)
 {
     uint32_t value = place->args.value[i];
     uint64_t count = value == BLOCK_ABSENT ? 0 : count_of(run->values, value);
@@ -463,7 +464,7 @@ static frit_status check_arg(struct bare *bare, const struct block_run *run,
 
 frit_status block_check(struct bare *bare, const struct block_run *run)
 {
-    struct place place;
+    struct block_place place;
     frit_status status = place_init(bare, run, &place);
 
     if (!status)
@@ -478,7 +479,7 @@ frit_status block_check(struct bare *bare, const struct block_run *run)
 frit_status block_prepare(struct bare *bare, const struct block_run *run,
                           struct bare_answer *answer)
 {
-    struct place place;
+    struct block_place place;
     frit_status status = place_init(bare, run, &place);
 
     if (!status)
