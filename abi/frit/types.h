@@ -72,6 +72,13 @@ typedef struct frit_queue frit_queue;         /* a queue of a device */
 typedef struct frit_group frit_group;         /* a rank's end of a group of a collective engine */
 typedef struct frit_recording frit_recording; /* commands to be replayed */
 
+#define FRIT_GROUP_ID_BYTES 128
+
+/* Names a group before it exists: made on one rank, carried to the others by the program. */
+typedef struct frit_group_id {
+    uint8_t bytes[FRIT_GROUP_ID_BYTES];
+} frit_group_id;
+
 /* Element types: FRIT_F32 and so on, see dtypes.def.  0 is no type. */
 enum {
     FRIT_NO_DTYPE = 0,

@@ -69,6 +69,7 @@ frit_status memory_create(const frit_backend *backend, const frit_device_info *i
     memory->self = self;
     memory->limits = *limits;
     memory->align = info->align_bytes ? info->align_bytes : 64;
+    memory->leaving_end = &memory->leaving;
     memory->queue =
         (struct memory_queue){1, done_before, always_done, explain_nothing, forget_nothing, NULL};
     *out = memory;
@@ -149,12 +150,18 @@ static struct pool_chunk *oldest_idle(const struct memory *memory)
     return oldest;
 }
 
+uint64_t memory_frees(const struct memory *memory)
+{
+    return atomic_load(&memory->frees);
+}
+
 /* No pending command uses the chunks. */
 static void free_chunks(struct memory *memory, struct pool_chunk *list)
 {
     while (list) {
         struct pool_chunk *next = list->next;
 
+        atomic_fetch_add(&memory->frees, 1);
         memory->backend->free(memory->self, list->handle);
         pool_chunk_destroy(list);
         list = next;
@@ -191,6 +198,7 @@ void memory_poll(struct memory *memory, enum memory_progress how)
     struct points since = {0};
     uint64_t order = 0;
 
+    adopted_poll(memory, how);
     if (!atomic_load_explicit(&memory->has_surplus, memory_order_relaxed))
         return;
     do {
@@ -203,6 +211,7 @@ void memory_trim(struct memory *memory, bool all)
     struct pool_chunk *list;
     struct points newest = {0};
 
+    adopted_poll(memory, PROGRESS_WAIT);
     derived_trim(memory);
     short_lock_enter(&memory->lock);
     memory_clear_shelves(memory);

@@ -184,6 +184,14 @@ static bool is_behind(struct search_ctx *ctx, struct block *block)
     return block->n_ops - covered(ctx, block) >= MOST_WAITING;
 }
 
+/* What the host runs itself is a block alone, of which no fuser learns. */
+static bool is_of_host(const struct search_ctx *ctx, uint32_t op)
+{
+    const frit_op_info *row = op_row(ctx->ops.ops[op].id);
+
+    return row && row->cls == FRIT_CLASS_COLLECTIVE;
+}
+
 frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, bool *taken,
                       frit_err *err)
 {
@@ -196,7 +204,7 @@ frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, 
     block->end = PLAN_END_CLOSED;
     if (is_behind(ctx, block))
         return FRIT_OK;
-    for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
+    for (uint32_t k = 0; k < ctx->config.n_fusers && !is_of_host(ctx, op); k++) {
         struct feed *feed = &block->feeds[k];
 
         if (!is_open(feed))
@@ -243,6 +251,8 @@ void block_refresh(struct search_ctx *ctx, struct block *block)
     if (!block->stale)
         return;
     block->stale = false;
+    if (block->n_ops && is_of_host(ctx, block->ops[0]))
+        return;
     block->refused = (struct refusal){0};
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
         if (block->feeds[k].clone)

@@ -70,8 +70,8 @@ static uint64_t word_of(const frit_scalar *s, uint32_t type)
 
 static uint64_t word_of_bound(int64_t bound, const struct sched_late *late)
 {
-    bound = bound < late->least ? late->least : bound > late->most ? late->most : bound;
-    return (uint64_t)(bound + late->more);
+    bound = bound < late->min ? late->min : bound > late->max ? late->max : bound;
+    return (uint64_t)(bound + late->offset);
 }
 
 /* ---- launches ---- */

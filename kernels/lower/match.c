@@ -19,9 +19,9 @@ bool matcher_init(struct matcher *matcher, const struct schedule *schedule)
 
 void matcher_fini(struct matcher *matcher)
 {
-    free(matcher->seen);
+    free(matcher->extent_uses);
     free(matcher->outputs);
-    free(matcher->place);
+    free(matcher->output_slot);
     free(matcher->values);
     free(matcher->state);
     *matcher = (struct matcher){0};
@@ -32,56 +32,62 @@ void matcher_reset(struct matcher *matcher)
     const struct schedule *schedule = matcher->schedule;
 
     memset(matcher->state, 0, schedule->state_bytes);
-    if (matcher->n_states)
-        memset(matcher->values, 0, (size_t)matcher->n_states * schedule->value_bytes);
-    if (matcher->capacity)
-        memset(matcher->seen, 0, matcher->capacity * sizeof(*matcher->seen));
-    if (matcher->place_capacity)
-        memset(matcher->place, 0, matcher->place_capacity * sizeof(*matcher->place));
+    if (matcher->values_capacity)
+        memset(matcher->values, 0, (size_t)matcher->values_capacity * schedule->value_bytes);
+    if (matcher->extent_capacity)
+        memset(matcher->extent_uses, 0, matcher->extent_capacity * sizeof(*matcher->extent_uses));
+    if (matcher->output_slot_capacity)
+        memset(matcher->output_slot, 0,
+               matcher->output_slot_capacity * sizeof(*matcher->output_slot));
     matcher->n_ops = matcher->n_values = matcher->n_inputs = 0;
-    matcher->n_hidden = matcher->n_outputs = 0;
+    matcher->n_hidden_extents = matcher->n_outputs = 0;
     matcher->closed = matcher->no_memory = matcher->fits = false;
 }
 
-/* Room for all values and extents of the block, filled with zeros. */
+/* Grows the arrays to all values and extents of the block and fills new elements with zeros. */
 static bool grow(struct matcher *m, const struct block *block)
 {
     size_t size = m->schedule->value_bytes;
-    uint32_t values = m->n_states, extents = m->capacity, places = m->place_capacity;
+    uint32_t values = m->values_capacity, extents = m->extent_capacity,
+             slots = m->output_slot_capacity;
 
-    if (!array_grow(&m->values, &m->n_states, 0, size ? block->n_values : 0, size ? size : 1) ||
-        !array_grow(&m->seen, &m->capacity, 0, block->n_extents + 2, sizeof(*m->seen)) ||
-        !array_grow(&m->place, &m->place_capacity, 0, block->n_values, sizeof(*m->place)) ||
+    if (!array_grow(&m->values, &m->values_capacity, 0, size ? block->n_values : 0,
+                    size ? size : 1) ||
+        !array_grow(&m->extent_uses, &m->extent_capacity, 0, block->n_extents + 2,
+                    sizeof(*m->extent_uses)) ||
+        !array_grow(&m->output_slot, &m->output_slot_capacity, 0, block->n_values,
+                    sizeof(*m->output_slot)) ||
         !array_grow(&m->outputs, &m->outputs_capacity, m->n_outputs, FRIT_OP_MAX_OUT,
                     sizeof(*m->outputs)))
         return false;
-    memset(m->place + places, 0, (m->place_capacity - places) * sizeof(*m->place));
-    if (m->n_states > values)
-        memset((char *)m->values + values * size, 0, (m->n_states - values) * size);
-    memset(m->seen + extents, 0, (m->capacity - extents) * sizeof(*m->seen));
+    memset(m->output_slot + slots, 0, (m->output_slot_capacity - slots) * sizeof(*m->output_slot));
+    if (m->values_capacity > values)
+        memset((char *)m->values + values * size, 0, (m->values_capacity - values) * size);
+    memset(m->extent_uses + extents, 0, (m->extent_capacity - extents) * sizeof(*m->extent_uses));
     return true;
 }
 
 /* ---- values ---- */
 
-/* An input or output more that has these extents; everybody knows those below 2. */
-static void show_extents(struct matcher *m, const struct block_value *value)
+/* Counts an input or output that has these extents.  Those below 2 are constants and not counted.
+ */
+static void count_extents(struct matcher *m, const struct block_value *value)
 {
     for (uint32_t d = 0; d < value->rank; d++) {
-        uint32_t *seen = &m->seen[value->extent[d]];
+        uint32_t *uses = &m->extent_uses[value->extent[d]];
 
         if (value->extent[d] < 2)
             continue;
-        m->n_hidden -= *seen == 1;
-        *seen = *seen ? *seen + 1 : 2;
+        m->n_hidden_extents -= *uses == 1;
+        *uses = *uses ? *uses + 1 : 2;
     }
 }
 
-static void hide_extents(struct matcher *m, const struct block_value *value)
+static void uncount_extents(struct matcher *m, const struct block_value *value)
 {
     for (uint32_t d = 0; d < value->rank; d++)
         if (value->extent[d] >= 2)
-            m->n_hidden += --m->seen[value->extent[d]] == 1;
+            m->n_hidden_extents += --m->extent_uses[value->extent[d]] == 1;
 }
 
 static void add_value(struct matcher *m, const struct block *block, uint32_t value)
@@ -89,31 +95,31 @@ static void add_value(struct matcher *m, const struct block *block, uint32_t val
     if (value < m->n_values)
         return;
     m->n_values = value + 1;
-    show_extents(m, &block->values[value]);
+    count_extents(m, &block->values[value]);
     if (block->values[value].maker == BLOCK_NONE) {
         m->n_inputs++;
         return;
     }
     m->outputs[m->n_outputs++] = value;
-    m->place[value] = m->n_outputs;
+    m->output_slot[value] = m->n_outputs;
 }
 
-static void bury_value(struct matcher *m, const struct block *block, uint32_t value)
+static void remove_output(struct matcher *m, const struct block *block, uint32_t value)
 {
-    uint32_t place = m->place[value], last;
+    uint32_t output_slot = m->output_slot[value], last;
 
-    if (!place)
+    if (!output_slot)
         return;
     last = m->outputs[--m->n_outputs];
-    m->outputs[place - 1] = last;
-    m->place[last] = place;
-    m->place[value] = 0;
-    hide_extents(m, &block->values[value]);
+    m->outputs[output_slot - 1] = last;
+    m->output_slot[last] = output_slot;
+    m->output_slot[value] = 0;
+    uncount_extents(m, &block->values[value]);
 }
 
 /* ---- ops ---- */
 
-static bool take_op(struct matcher *m, const struct block *block)
+static bool match_op(struct matcher *m, const struct block *block)
 {
     const struct block_op *op = &block->ops[m->n_ops];
 
@@ -127,8 +133,8 @@ static bool take_op(struct matcher *m, const struct block *block)
         if (op->out[i] != BLOCK_NONE)
             add_value(m, block, op->out[i]);
     for (uint32_t i = 0; i < op->n_dead; i++)
-        bury_value(m, block, op->dead[i]);
-    return m->n_outputs <= MATCH_ALIVE || m->schedule->of_components;
+        remove_output(m, block, op->dead[i]);
+    return m->n_outputs <= MATCH_MAX_LIVE || m->schedule->of_components;
 }
 
 static bool outputs_fit(const struct matcher *m)
@@ -144,12 +150,12 @@ void matcher_push(struct matcher *matcher, const struct block *block)
     if (m->closed)
         return;
     m->fits = false;
-    if (!take_op(m, block)) {
+    if (!match_op(m, block)) {
         m->closed = true;
         return;
     }
     m->n_ops++;
-    m->fits = outputs_fit(m) && !m->n_hidden && m->schedule->fits(m, block);
+    m->fits = outputs_fit(m) && !m->n_hidden_extents && m->schedule->fits(m, block);
 }
 
 frit_status match_block(const struct schedule *schedule, const struct block *block,

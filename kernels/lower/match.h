@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matching a block against a schedule, op by op: each op is looked at once, so that a block costs
- * time in proportion to its ops.  After each op the matcher says whether one program can cover all
- * ops up to it.  Relative: nothing depends on an extent.  Not thread-safe. */
+/* Matches a block against a schedule op by op: each op is visited once, so that the time is
+ * proportional to the number of ops.  After each op the matcher reports whether one program can
+ * cover all ops so far.  The result does not depend on the sizes of extents.  Not thread-safe. */
 #ifndef LOWER_MATCH_H
 #define LOWER_MATCH_H
 
@@ -9,42 +9,43 @@
 
 #include "lower/block/block.h"
 
-/* Values that may be alive at once: a kernel keeps about as many in registers.  Components of a
- * block are kernels each, and their schedule limits what each of them has. */
-enum { MATCH_ALIVE = 32 };
+/* Values that may be live at once: about as many as a kernel keeps in registers.  A schedule of
+ * components makes a kernel of each component and has its own limits. */
+enum { MATCH_MAX_LIVE = 32 };
 
 struct schedule;
 
 struct matcher {
     const struct schedule *schedule;
-    uint32_t n_ops;              /* matched, the first of the block */
-    bool closed;                 /* takes no more ops */
-    bool no_memory;              /* why it was closed */
-    bool fits;                   /* a program can cover all of n_ops */
-    uint32_t n_values, n_inputs; /* that those ops have; of them, that no op makes */
-    uint32_t n_hidden;           /* extents of those values that no input and no output has */
-    uint32_t n_outputs;          /* values that the ops make and that are alive */
-    uint32_t *outputs;           /* in no order */
-    uint32_t *place;             /* per value: 1 + where it is among the outputs, 0: it is not */
-    uint32_t outputs_capacity, place_capacity;
-    uint32_t *seen; /* per extent: 1 + how often inputs and outputs have it, 0: no value has it */
-    uint32_t capacity; /* of `seen` */
-    uint32_t n_states; /* of `values`: one for each value of the block */
-    void *values;      /* the schedule's: value_bytes for each value, zeros at first */
-    void *state;       /* the schedule's: state_bytes, zeros at first */
+    uint32_t n_ops; /* matched: a prefix of the block's ops */
+    bool closed;
+    bool no_memory;              /* an allocation failed; `closed` is true then */
+    bool fits;                   /* one program can cover the n_ops ops */
+    uint32_t n_values, n_inputs; /* values of those ops; the ones that no op makes */
+    uint32_t n_hidden_extents; /* extents of those values that neither an input nor an output has */
+    uint32_t n_outputs;        /* live values that the ops make */
+    uint32_t *outputs;         /* values, in no particular order */
+    uint32_t *output_slot;     /* per value: 1 + its index in `outputs`; 0: none */
+    uint32_t outputs_capacity, output_slot_capacity;
+    uint32_t
+        *extent_uses; /* per extent: 1 + number of uses by inputs and outputs; 0: no value has it */
+    uint32_t extent_capacity; /* of `extent_uses` */
+    uint32_t values_capacity; /* of `values`: at least the block's number of values */
+    void *values;             /* the schedule's value_bytes for each value, initially zeros */
+    void *state;              /* the schedule's state_bytes, initially zeros */
 };
 
-/* Without ops; false without memory. */
+/* A matcher without ops.  Returns false without memory. */
 bool matcher_init(struct matcher *matcher, const struct schedule *schedule);
 void matcher_fini(struct matcher *matcher);
-/* Back to no ops, for another block too. */
+/* Removes all ops; the next block may be another one. */
 void matcher_reset(struct matcher *matcher);
-/* Looks at the block's next op.  One that the schedule does not take, or that there is no memory
- * for, closes the matcher and is not counted. */
+/* Matches the block's next op.  The matcher is closed, and the op not counted, if the schedule
+ * rejects it or memory is missing. */
 void matcher_push(struct matcher *matcher, const struct block *block);
 
-/* *covered: how many of the block's first ops a program can cover at most, 0: none.  *open: the
- * schedule took all of its ops and might take more.  Fails only without memory. */
+/* *covered: the largest number of the block's first ops that one program can cover, or 0.  *open:
+ * the schedule accepted all ops and might accept more.  Fails only without memory. */
 frit_status match_block(const struct schedule *schedule, const struct block *block,
                         uint32_t *covered, bool *open, frit_err *err);
 

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words of a launch: each parameter of the module gets its word when it is made. */
+/* Parameters of modules and their values. */
 #include "lower/sched.h"
 
 #include <string.h>
 
 #include "base/fail.h"
 
-/* The array with room for one more; NULL without memory.  What it grew out of stays in the arena.
- */
-static void *grow(struct arena *arena, void *array, uint32_t n, uint32_t *room, size_t item)
+/* Returns the array with capacity for one more element; NULL without memory.  A replaced array
+ * stays in the arena. */
+static void *grow(struct arena *arena, void *array, uint32_t n, uint32_t *capacity, size_t item)
 {
-    uint32_t more = *room ? 2 * *room : 16;
+    uint32_t grown_capacity = *capacity ? 2 * *capacity : 16;
     void *grown;
 
-    if (n < *room)
+    if (n < *capacity)
         return array;
-    grown = arena_array(arena, more, item);
+    grown = arena_array(arena, grown_capacity, item);
     if (!grown)
         return NULL;
     if (n)
         memcpy(grown, array, n * item);
-    *room = more;
+    *capacity = grown_capacity;
     return grown;
 }
 
-uint32_t sched_word(struct sched *s, enum kir_type type, uint64_t bits)
+uint32_t sched_param(struct sched *s, enum kir_type type, uint64_t bits)
 {
     struct sched_numbers *numbers = s->numbers;
 
-    uint64_t *words = grow(&numbers->arena, numbers->words, numbers->n_words, &numbers->words_room,
-                           sizeof(*words));
+    uint64_t *words = grow(&numbers->arena, numbers->words, numbers->n_words,
+                           &numbers->words_capacity, sizeof(*words));
 
     if (!words) {
         s->module->failed = true;
@@ -40,24 +40,25 @@ uint32_t sched_word(struct sched *s, enum kir_type type, uint64_t bits)
     return kir_param(s->module, type);
 }
 
-frit_status sched_rounds(const struct sched *s, int64_t rounds, frit_err *err)
+frit_status sched_check_rounds(const struct sched *s, int64_t rounds, frit_err *err)
 {
     if (!s->target->most_rounds || rounds <= s->target->most_rounds)
         return FRIT_OK;
-    return fail(err, FRIT_UNSUPPORTED, "kernels: %s has longer loops than the device does whole",
+    return fail(err, FRIT_UNSUPPORTED,
+                "kernels: %s has grown_capacity loop rounds than the device completes",
                 s->module->name);
 }
 
 uint32_t sched_lanes(uint32_t most, int64_t n)
 {
-    while (most > SCHED_LEAST && most / 2 >= n)
+    while (most > SCHED_MIN_LANES && most / 2 >= n)
         most /= 2;
     return most;
 }
 
 uint32_t sched_spread(const struct kir_target *target, uint32_t lanes, int64_t n)
 {
-    while (lanes > SCHED_MANY && n / lanes < target->units)
+    while (lanes > SCHED_MANY_ROWS && n / lanes < target->units)
         lanes /= 2;
     return lanes;
 }
@@ -82,15 +83,15 @@ uint64_t sched_bytes(const struct sched *s)
 
 uint32_t sched_index(struct sched *s, int64_t value)
 {
-    return sched_word(s, kir_index_type(s->module), (uint64_t)value);
+    return sched_param(s, kir_index_type(s->module), (uint64_t)value);
 }
 
-/* A word for what is late, but for its number among the words. */
-static uint32_t late_word(struct sched *s, const struct sched_late *what)
+/* Adds a parameter whose value is set at launch. */
+static uint32_t add_late_param(struct sched *s, const struct sched_late *what)
 {
     struct sched_numbers *numbers = s->numbers;
-    struct sched_late *late =
-        grow(&numbers->arena, numbers->late, numbers->n_late, &numbers->late_room, sizeof(*late));
+    struct sched_late *late = grow(&numbers->arena, numbers->late, numbers->n_late,
+                                   &numbers->late_capacity, sizeof(*late));
 
     if (!late) {
         s->module->failed = true;
@@ -99,22 +100,22 @@ static uint32_t late_word(struct sched *s, const struct sched_late *what)
     numbers->late = late;
     late[numbers->n_late] = *what;
     late[numbers->n_late++].word = numbers->n_words;
-    return sched_word(s, (enum kir_type)what->type, 0);
+    return sched_param(s, (enum kir_type)what->type, 0);
 }
 
 uint32_t sched_scalar(struct sched *s, uint32_t scalar, enum kir_type type)
 {
-    return late_word(s, &(struct sched_late){.number = scalar, .type = (uint32_t)type});
+    return add_late_param(s, &(struct sched_late){.number = scalar, .type = (uint32_t)type});
 }
 
-uint32_t sched_bound(struct sched *s, uint32_t bound, int64_t least, int64_t most, int64_t more)
+uint32_t sched_bound(struct sched *s, uint32_t bound, int64_t min, int64_t max, int64_t offset)
 {
-    return late_word(s, &(struct sched_late){.number = bound,
-                                             .type = kir_index_type(s->module),
-                                             .from = SCHED_BOUND,
-                                             .least = least,
-                                             .most = most,
-                                             .more = more});
+    return add_late_param(s, &(struct sched_late){.number = bound,
+                                                  .type = kir_index_type(s->module),
+                                                  .from = SCHED_BOUND,
+                                                  .min = min,
+                                                  .max = max,
+                                                  .offset = offset});
 }
 
 bool sched_bound_known(const struct sched *s, uint32_t bound, int64_t *value)
@@ -137,9 +138,8 @@ uint32_t sched_wide(struct sched *s, uint32_t value)
     return kir_unary(s->module, KIR_i64, value);
 }
 
-/* floor(x / by) of 0 <= x < 2^31 is the high half of x * f, shifted right by s, with
- * s = ceil(log2(by)) - 1 and f = ceil(2^(32 + s) / by) (Granlund and Montgomery, PLDI 1994); by
- * > 1. */
+/* For 0 <= x < 2^31 and by > 1, floor(x / by) is the high half of x * f, shifted right by s, with s
+ * = ceil(log2(by)) - 1 and f = ceil(2^(32 + s) / by) (Granlund and Montgomery, PLDI 1994). */
 struct sched_divisor sched_divisor(struct sched *s, int64_t by)
 {
     struct sched_divisor divisor = {KIR_NONE, KIR_NONE, KIR_NONE};

@@ -284,7 +284,6 @@ static uint32_t kind_of(const struct make *m, const struct kir_inst *inst)
 /* Where the lanes' elements are, as far as the instruction's offset says. */
 static struct tile_step at_offset(struct make *m, uint32_t at)
 {
-    static const uint8_t bytes[TILE_KINDS] = {1, 1, 1, 2, 2, 4, 8, 2, 2, 4, 8};
     const struct kir_inst *inst = inst_of(m, at);
     const struct value *offset = value_of(m, inst->a[0]);
     uint32_t type = make_type(m, inst->a[0]);
@@ -297,7 +296,7 @@ static struct tile_step at_offset(struct make *m, uint32_t at)
     step.imm = offset->form == FORM_LINE ? (uint64_t)m->facts.of[inst->a[0]].stride : 0;
     if (kir_op_info(inst->op)->imm == KIR_IMM_ARG) {
         step.base = (uint32_t)inst->imm;
-        step.bytes = bytes[kind_of(m, inst)];
+        step.bytes = (uint8_t)frit_storage_bytes(m->module->args[inst->imm].dtype, 1);
         return step;
     }
     step.in_tile = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks.  The host's numbers of values and extents are found by hashing.  A push first checks all
- * of the op, then appends it; what fails half way for lack of memory is cut off again. */
+/* The host's numbers of values and extents are looked up by hashing.  A push first validates the
+ * op, then appends it; if memory runs out in between, the part that was appended is removed. */
 #include "lower/block/block.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ void block_fini(struct block *block)
 
 /* ---- the host's numbers ---- */
 
-/* The slot of a number, or the empty one where it belongs; NULL without slots. */
+/* Returns the slot of a number, or the empty slot where it belongs; NULL if there are no slots. */
 static struct block_number *slot_of(const struct block_numbers *numbers, uint32_t host)
 {
     uint32_t at = host * 2654435769u;
@@ -51,7 +51,7 @@ static uint32_t number_of(const struct block_numbers *numbers, uint32_t host)
     return slot && slot->own ? slot->own - 1 : BLOCK_NONE;
 }
 
-/* At most half of the slots are taken. */
+/* Keeps at least half of the slots empty. */
 static bool add_number(struct block_numbers *numbers, uint32_t host, uint32_t own)
 {
     if (2 * (own + 1) > numbers->capacity) {
@@ -70,7 +70,7 @@ static bool add_number(struct block_numbers *numbers, uint32_t host, uint32_t ow
     return true;
 }
 
-static void forget_numbers(struct block_numbers *numbers)
+static void clear_numbers(struct block_numbers *numbers)
 {
     if (numbers->capacity)
         memset(numbers->slots, 0, numbers->capacity * sizeof(*numbers->slots));
@@ -82,8 +82,8 @@ void block_reset(struct block *block)
     block->n_ops = block->n_values = block->n_inputs = block->n_outputs = 0;
     block->n_scalars = block->n_bounds = block->n_extents = 0;
     block->inputs = block->outputs = NULL;
-    forget_numbers(&block->value_numbers);
-    forget_numbers(&block->extent_numbers);
+    clear_numbers(&block->value_numbers);
+    clear_numbers(&block->extent_numbers);
 }
 
 /* ---- copying ---- */
@@ -123,9 +123,10 @@ static bool copy_numbers(const struct block_numbers *from, struct block_numbers 
 
 static bool copy_lists(const struct block *from, struct block *to)
 {
-    if (!array_grow(&to->ops, &to->ops_room, 0, from->n_ops, sizeof(*to->ops)) ||
-        !array_grow(&to->values, &to->values_room, 0, from->n_values, sizeof(*to->values)) ||
-        !array_grow(&to->extents, &to->extents_room, 0, from->n_extents, sizeof(*to->extents)) ||
+    if (!array_grow(&to->ops, &to->ops_capacity, 0, from->n_ops, sizeof(*to->ops)) ||
+        !array_grow(&to->values, &to->values_capacity, 0, from->n_values, sizeof(*to->values)) ||
+        !array_grow(&to->extents, &to->extents_capacity, 0, from->n_extents,
+                    sizeof(*to->extents)) ||
         !copy_numbers(&from->value_numbers, &to->value_numbers) ||
         !copy_numbers(&from->extent_numbers, &to->extent_numbers))
         return false;
@@ -158,7 +159,7 @@ frit_status block_copy(const struct block *from, struct block *to, frit_err *err
     return FRIT_OK;
 }
 
-/* ---- what blocks know ---- */
+/* ---- validation ---- */
 
 static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
 {
@@ -166,7 +167,7 @@ static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand
                                                 (size_t)i * op->operand_stride);
 }
 
-/* Packed types stand where the row says so. */
+/* Packed types are allowed only where the op kind says so. */
 static bool dtype_fits(const frit_slot_info *slot, uint32_t dtype)
 {
     uint32_t cls = frit_dtype_info_of(dtype).cls;
@@ -175,7 +176,7 @@ static bool dtype_fits(const frit_slot_info *slot, uint32_t dtype)
                    slot->letter == FRIT_LETTER_D);
 }
 
-/* Whether a slot of a row may hold an operand of this kind. */
+/* Whether an operand slot of the op kind accepts this kind of operand. */
 static bool kind_fits(const frit_op_info *info, const frit_slot_info *slot, uint32_t kind)
 {
     switch (slot->role) {
@@ -192,7 +193,7 @@ static bool kind_fits(const frit_op_info *info, const frit_slot_info *slot, uint
     }
 }
 
-/* Operands against the slots of the row: as many, but for a first slot that takes many. */
+/* Checks operands against the op kind's slots: one per slot, unless the first slot is variadic. */
 static bool operands_fit(const frit_op_desc *op, const frit_op_info *info,
                          const frit_slot_info *slots, const frit_operand *first, uint32_t n)
 {
@@ -234,14 +235,14 @@ static bool push_extent(struct block *block, uint32_t number, uint32_t *out)
         return true;
     i = block->n_extents;
     *out = i + 2;
-    if (!array_grow(&block->extents, &block->extents_room, i, 1, sizeof(*block->extents)) ||
+    if (!array_grow(&block->extents, &block->extents_capacity, i, 1, sizeof(*block->extents)) ||
         !add_number(&block->extent_numbers, number, i))
         return false;
     block->extents[block->n_extents++] = number;
     return true;
 }
 
-/* The value's number here, new or not. */
+/* Returns the value's number in the block, adding the value if it is new. */
 static bool push_value(struct block *block, const frit_operand *operand, uint32_t maker,
                        uint32_t *out)
 {
@@ -250,7 +251,7 @@ static bool push_value(struct block *block, const frit_operand *operand, uint32_
     *out = number_of(&block->value_numbers, operand->value);
     if (*out != BLOCK_NONE)
         return true;
-    if (!array_grow(&block->values, &block->values_room, block->n_values, 1,
+    if (!array_grow(&block->values, &block->values_capacity, block->n_values, 1,
                     sizeof(*block->values)))
         return false;
     value = &block->values[block->n_values];
@@ -309,7 +310,8 @@ static bool push_outputs(struct block *block, const frit_op_desc *desc, struct b
     return true;
 }
 
-/* The op's record in the size known here: a shorter one is filled up with zeros. */
+/* Copies the op's attribute record to the size of this version: a shorter record is padded with
+ * zeros. */
 static bool push_attrs(struct block *block, const frit_op_desc *desc,
                        const frit_record_info *record, struct block_op *op)
 {
@@ -347,7 +349,7 @@ static void count_fields(struct block *block, const frit_op_desc *desc,
     block->n_scalars += op->n_scalars;
 }
 
-/* Sorted, so that equal blocks are equal bytes. */
+/* Inserts in ascending order, so that equal blocks have equal bytes. */
 static void insert(uint32_t *sorted, uint32_t n, uint32_t value)
 {
     for (; n > 0 && sorted[n - 1] > value; n--)
@@ -355,7 +357,7 @@ static void insert(uint32_t *sorted, uint32_t n, uint32_t value)
     sorted[n] = value;
 }
 
-/* A value dies once. */
+/* Ignores values that are dead already. */
 static bool push_dead(struct block *block, const frit_op_desc *desc, struct block_op *op)
 {
     uint32_t *dead = arena_array(&block->arena, desc->n_dead, sizeof(*dead));
@@ -374,13 +376,13 @@ static bool push_dead(struct block *block, const frit_op_desc *desc, struct bloc
     return true;
 }
 
-/* Takes back what an op brought that could not be appended. */
+/* Removes the values and extents of an op that could not be appended. */
 static void undo(struct block *block, uint32_t n_values, uint32_t n_extents)
 {
     block->n_values = n_values;
     block->n_extents = n_extents;
-    forget_numbers(&block->value_numbers);
-    forget_numbers(&block->extent_numbers);
+    clear_numbers(&block->value_numbers);
+    clear_numbers(&block->extent_numbers);
     for (uint32_t i = 0; i < n_values; i++)
         *slot_of(&block->value_numbers, block->values[i].number) =
             (struct block_number){block->values[i].number, i + 1};
@@ -409,10 +411,10 @@ frit_status block_push(struct block *block, const frit_op_desc *desc, frit_err *
                           .first_bound = block->n_bounds};
 
     if (!op_fits(desc, info))
-        return fail(err, FRIT_UNSUPPORTED, "kernels: op %u %s, rev %u, is not known here", desc->id,
+        return fail(err, FRIT_UNSUPPORTED, "kernels: op %u %s, rev %u, is not supported", desc->id,
                     info ? info->name : "of unknown name", desc->rev);
     record = frit_record_info_at(info->record);
-    if (!array_grow(&block->ops, &block->ops_room, block->n_ops, 1, sizeof(*block->ops)) ||
+    if (!array_grow(&block->ops, &block->ops_capacity, block->n_ops, 1, sizeof(*block->ops)) ||
         !push_attrs(block, desc, record, &op) || !push_inputs(block, desc, &op) ||
         !push_outputs(block, desc, &op) || !push_dead(block, desc, &op)) {
         undo(block, n_values, n_extents);
@@ -426,7 +428,7 @@ frit_status block_push(struct block *block, const frit_op_desc *desc, frit_err *
 
 /* ---- closing ---- */
 
-/* Number of values that the first ops have. */
+/* The number of values that the first ops use. */
 static uint32_t values_of(const struct block *block, uint32_t n_ops)
 {
     uint32_t n = 0;
@@ -452,7 +454,7 @@ bool block_is_output(const struct block *block, uint32_t value, uint32_t n_ops)
            (v->dies == BLOCK_NONE || v->dies >= n_ops);
 }
 
-static void cut_values(struct block *block)
+static void truncate_values(struct block *block)
 {
     uint32_t n_extents = 0;
 
@@ -472,14 +474,14 @@ static void cut_values(struct block *block)
         count_uses(block, &block->ops[i]);
 }
 
-static void cut(struct block *block, uint32_t n_ops)
+static void truncate(struct block *block, uint32_t n_ops)
 {
     if (n_ops < block->n_ops) {
         block->n_scalars = block->ops[n_ops].first_scalar;
         block->n_bounds = block->ops[n_ops].first_bound;
         block->n_ops = n_ops;
     }
-    cut_values(block);
+    truncate_values(block);
 }
 
 frit_status block_close(struct block *block, uint32_t n_ops, frit_err *err)
@@ -488,7 +490,7 @@ frit_status block_close(struct block *block, uint32_t n_ops, frit_err *err)
 
     if (!lists)
         return fail_memory(err, block->n_values * sizeof(*lists));
-    cut(block, n_ops);
+    truncate(block, n_ops);
     block->inputs = lists;
     block->outputs = lists + block->n_values;
     block->n_inputs = block->n_outputs = 0;
@@ -507,7 +509,7 @@ frit_status block_close(struct block *block, uint32_t n_ops, frit_err *err)
     return FRIT_OK;
 }
 
-/* ---- numbers of one launch ---- */
+/* ---- extents of one launch ---- */
 
 static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
 {
@@ -520,15 +522,15 @@ static frit_status extents_of(const struct block_value *value, const frit_arg_si
 {
     if (arg->dtype != value->dtype || arg->rank != value->rank)
         return fail(err, FRIT_INVALID,
-                    "kernels: an argument of type %u and rank %u for one of %u "
-                    "and %u",
+                    "kernels: an argument has type %u and rank %u, its block type %u "
+                    "and rank %u",
                     arg->dtype, arg->rank, value->dtype, value->rank);
     for (uint32_t d = 0; d < arg->rank; d++) {
         int64_t *extent = &extents[value->extent[d]];
 
         if (arg->dims[d] < 0 || (*extent >= 0 && *extent != arg->dims[d]))
-            return fail(err, FRIT_INVALID, "kernels: an argument whose dim %u is not its block's",
-                        d);
+            return fail(err, FRIT_INVALID,
+                        "kernels: dim %u of an argument differs from its block's", d);
         *extent = arg->dims[d];
     }
     return FRIT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks as bytes: 32-bit words that say what was pushed, in order, with attributes in between. */
+/* Serialises blocks: the ops in order as 32-bit words, attribute records in between. */
 #include <string.h>
 
 #include <frit/op_table.h>

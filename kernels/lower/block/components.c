@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops are numbered by component, then each component is copied from the ops that it has: all of it
- * in time proportional to the block.  Values of the block that no op makes may be in several
- * components; `own` has the number of a value in the component that is copied. */
+/* Sorts the ops by component, then copies each component, in time proportional to the block's size.
+ * An argument of the block may be used by several components; `own` has the number of each value in
+ * the component that is being copied. */
 #include "lower/block/components.h"
 
 #include <string.h>
@@ -11,14 +11,14 @@
 struct component_split {
     const struct block *block;
     struct arena *arena;
-    uint32_t *component; /* of each op */
-    uint32_t *first_op;  /* of each component in `ops`, and one more */
-    uint32_t *ops;       /* by component */
-    uint32_t *own;       /* of each value: its number in the component, or BLOCK_NONE */
+    uint32_t *component; /* per op: its component */
+    uint32_t *first_op;  /* per component: its first op in `ops`; one more for the end */
+    uint32_t *ops;       /* sorted by component */
+    uint32_t *own;       /* per value: its number in the component, or BLOCK_NONE */
     uint32_t n_components;
 };
 
-/* ---- which op is in which component ---- */
+/* ---- finding components ---- */
 
 static uint32_t root_of(uint32_t *parent, uint32_t op)
 {
@@ -50,7 +50,7 @@ static void connect_ops(const struct block *block, uint32_t *parent)
     }
 }
 
-/* A counting sort of the ops by component. */
+/* Counting sort. */
 static bool sort_ops(struct component_split *s, uint32_t *parent)
 {
     uint32_t n = s->block->n_ops;
@@ -90,7 +90,7 @@ static bool find_components(struct component_split *s)
 
 /* ---- one component ---- */
 
-/* What a component has at most. */
+/* Upper bounds of what a component contains. */
 struct sizes {
     size_t ops, values, operands, scalars, bounds;
 };
@@ -130,7 +130,7 @@ static uint32_t add_value(struct component_split *s, struct component *c, uint32
     copy->dies = BLOCK_NONE;
     copy->input = copy->output = BLOCK_NONE;
     copy->n_uses = 0;
-    copy->number = value; /* in the whole block */
+    copy->number = value; /* of the whole block */
     s->own[value] = to->n_values;
     return to->n_values++;
 }
@@ -159,8 +159,8 @@ static void add_outputs(struct component_split *s, struct component *c, const st
             from->out[k] == BLOCK_NONE ? BLOCK_NONE : add_value(s, c, from->out[k], c->block.n_ops);
 }
 
-/* Which numbers of the whole block the op's scalars and bounds have. */
-static void add_words(const struct component_split *s, struct component *c, uint32_t number)
+/* Appends the whole block's numbers of the op's scalars and bounds. */
+static void add_scalars(const struct component_split *s, struct component *c, uint32_t number)
 {
     const struct block_op *from = &s->block->ops[number];
 
@@ -170,7 +170,7 @@ static void add_words(const struct component_split *s, struct component *c, uint
         c->bounds[c->block.n_bounds++] = i;
 }
 
-/* Inputs, outputs, and whose arguments they are. */
+/* Lists inputs and outputs, and the arguments of the whole block that they are. */
 static void list_args(struct component_split *s, struct component *c)
 {
     struct block *to = &c->block;
@@ -230,7 +230,7 @@ static bool copy_component(struct component_split *s, uint32_t number, struct co
         to->dead = NULL;
         add_inputs(s, c, from, to, in);
         add_outputs(s, c, from, to, out);
-        add_words(s, c, s->ops[i]);
+        add_scalars(s, c, s->ops[i]);
         in += from->n_in;
         out += from->n_out;
         c->block.n_ops++;

@@ -8,7 +8,7 @@
 
 enum { NO_LINEAGE, FIRST_LINEAGE };
 
-/* ---- views behind the anchor ---- */
+/* ---- views after the anchor ---- */
 
 struct forward {
     struct space *space;
@@ -17,7 +17,7 @@ struct forward {
     int64_t in[FRIT_MAX_RANK], out[FRIT_MAX_RANK];
 };
 
-/* The map of the view's result from that of its operand. */
+/* Computes the map of a view's result from that of its operand. */
 typedef void (*forward_fn)(const struct forward *f, const struct space_map *in,
                            struct space_map *out);
 
@@ -62,7 +62,6 @@ static void forward_flip(const struct forward *f, const struct space_map *in, st
     }
 }
 
-/* The views that only reorder elements. */
 static const struct {
     uint32_t id;
     forward_fn fn;
@@ -82,7 +81,7 @@ static forward_fn forward_of(uint32_t id)
 
 /* ---- operands ---- */
 
-static bool is_read(const struct block *block, const struct block_input *in)
+static bool is_argument_view(const struct block *block, const struct block_input *in)
 {
     while (in->kind == FRIT_OPERAND_TENSOR) {
         uint32_t maker = block->values[in->value].maker;
@@ -96,19 +95,19 @@ static bool is_read(const struct block *block, const struct block_input *in)
     return false;
 }
 
-bool anchor_reads(const struct block *block, uint32_t op)
+bool anchor_reads_args(const struct block *block, uint32_t op)
 {
     const struct block_op *o = &block->ops[op];
 
     for (uint32_t i = 0; i < o->n_in; i++)
-        if (!is_read(block, &o->in[i]))
+        if (!is_argument_view(block, &o->in[i]))
             return false;
     return true;
 }
 
 /* ---- lineages ---- */
 
-/* Whether y has the dims of x, but for leading ones. */
+/* Whether y has the dims of x, apart from leading ones of extent 1. */
 static bool same_dims(const struct block_value *x, const struct block_value *y)
 {
     uint32_t more = y->rank - x->rank;
@@ -121,7 +120,7 @@ static bool same_dims(const struct block_value *x, const struct block_value *y)
     return memcmp(x->extent, y->extent + more, x->rank * sizeof(*x->extent)) == 0;
 }
 
-/* The lineage of an op's operands; false: they have several. */
+/* The common lineage of an op's operands; false if they have different ones. */
 static bool lineage_of(const struct anchor *anchor, const struct block_op *op, uint32_t *out)
 {
     *out = NO_LINEAGE;
@@ -138,7 +137,7 @@ static bool lineage_of(const struct anchor *anchor, const struct block_op *op, u
     return true;
 }
 
-/* An elementwise op whose operands with a lineage do not broadcast. */
+/* Accepts an elementwise op if its operands with a lineage do not broadcast. */
 static bool add_map(const struct anchor *anchor, const struct block *block,
                     const struct block_op *op, uint32_t lineage)
 {
@@ -153,7 +152,7 @@ static bool add_map(const struct anchor *anchor, const struct block *block,
     return true;
 }
 
-/* The next op, number n_ops. */
+/* Matches op number n_ops. */
 static bool add_op(struct anchor *anchor, const struct block *block, anchor_fn takes)
 {
     uint32_t number = anchor->n_ops;
@@ -162,7 +161,7 @@ static bool add_op(struct anchor *anchor, const struct block *block, anchor_fn t
 
     if (!lineage_of(anchor, op, &lineage))
         return false;
-    if (expr_knows(block, number)) {
+    if (expr_supports(block, number)) {
         if (lineage == NO_LINEAGE)
             return true;
         if (lower_row_of(op->id))
@@ -211,7 +210,7 @@ bool anchor_match(struct matcher *m, const struct block *block, anchor_fn takes)
     return true;
 }
 
-/* A result of the anchor that somebody has. */
+/* A result of the anchor that is used. */
 static const struct block_value *result_of(const struct anchor *anchor, const struct block *block)
 {
     const struct block_op *op = &block->ops[anchor->op];
@@ -222,13 +221,13 @@ static const struct block_value *result_of(const struct anchor *anchor, const st
     return i < op->n_out ? &block->values[op->out[i]] : NULL;
 }
 
-/* An output that the anchor did not go into is stored where the anchor's result lies; not all are.
- */
+/* Outputs that do not depend on the anchor are stored over its result's elements, so they need its
+ * dims; at least one output must depend on it. */
 bool anchor_fits(const struct matcher *m, const struct block *block)
 {
     const struct anchor *anchor = m->state;
     const struct block_value *root = anchor->found ? result_of(anchor, block) : NULL;
-    uint32_t n_behind = 0;
+    uint32_t n_dependent = 0;
 
     if (!root || view_row_of(block->ops[m->n_ops - 1].id))
         return false;
@@ -236,16 +235,16 @@ bool anchor_fits(const struct matcher *m, const struct block *block)
         uint32_t v = m->outputs[i];
 
         if (anchor->lineage[v] != NO_LINEAGE)
-            n_behind++;
+            n_dependent++;
         else if (block->values[v].rank != root->rank || !same_dims(root, &block->values[v]))
             return false;
     }
-    return n_behind > 0;
+    return n_dependent > 0;
 }
 
 /* ---- planning ---- */
 
-/* The map of an op's result from that of its operand `value`. */
+/* Computes the map of an op's result from that of its operand `value`. */
 static void forward(struct expr *e, const struct block_op *op, uint32_t value,
                     const struct space_map *in, struct space_map *out)
 {
@@ -263,7 +262,7 @@ static void forward(struct expr *e, const struct block_op *op, uint32_t value,
     memcpy(out->at + f.rank - in->rank, in->at, in->rank * sizeof(*in->at));
 }
 
-/* Where what the anchor went into lies. */
+/* Computes the maps of all values that depend on the anchor. */
 static void find_maps(const struct anchor *anchor, struct expr *e, const struct space_map *root,
                       struct space_map *maps)
 {
@@ -281,7 +280,7 @@ static void find_maps(const struct anchor *anchor, struct expr *e, const struct 
     }
 }
 
-static bool is_at(const struct space_map *a, const struct space_map *b)
+static bool same_map(const struct space_map *a, const struct space_map *b)
 {
     return a->rank == b->rank && memcmp(a->at, b->at, a->rank * sizeof(*a->at)) == 0;
 }
@@ -299,7 +298,7 @@ void anchor_stores(const struct anchor *anchor, struct expr *e, const struct spa
     for (uint32_t i = 0; i < block->n_outputs; i++)
         expr_store(e, block->outputs[i], &maps[block->outputs[i]]);
     for (uint32_t i = 0; i < e->n_nodes && !e->status; i++)
-        if (e->nodes[i].kind == EXPR_BOUND && !is_at(e->nodes[i].map, root))
+        if (e->nodes[i].kind == EXPR_EXTERNAL && !same_map(e->nodes[i].map, root))
             expr_fail(e, FRIT_UNSUPPORTED);
 }
 
@@ -308,7 +307,7 @@ uint32_t anchor_result(const struct anchor *anchor, const struct expr *e, uint32
     uint32_t value = e->s->block->ops[anchor->op].out[out];
 
     for (uint32_t i = 0; i < e->n_nodes; i++)
-        if (e->nodes[i].kind == EXPR_BOUND && e->nodes[i].value == value)
+        if (e->nodes[i].kind == EXPR_EXTERNAL && e->nodes[i].value == value)
             return i;
     return BLOCK_NONE;
 }

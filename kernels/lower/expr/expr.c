@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planning: from wanted values back to arguments.
+/* Planning, from requested values back to arguments.
  *
- * Maps are kept once each, so that a node is known by its value and the address of its map.  The
- * depth of the recursion is the length of the longest chain of ops, its frames are small: maps are
- * made in the arena or in frames that do not recurse. */
+ * Each map is stored once, so a value and the address of its map identify a node.  The recursion is
+ * as deep as the longest chain of ops; its frames are small, since maps are allocated in the arena
+ * or in functions that do not recurse. */
 #include "lower/expr/expr.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "lower/rows/packed.h"
 #include "lower/rows/rows.h"
 
-enum { MOST_NODES = 4096 };
+enum { MAX_NODES = 4096 };
 
 void expr_init(struct expr *e, struct sched *s)
 {
@@ -32,7 +32,7 @@ void expr_fini(struct expr *e)
     free(e->maps);
     free(e->nodes);
     free(e->stores);
-    free(e->places);
+    free(e->coords);
     arena_fini(&e->arena);
     *e = (struct expr){0};
 }
@@ -47,14 +47,15 @@ frit_status expr_status(const struct expr *e, frit_err *err)
 {
     if (e->status == FRIT_NO_HOST_MEMORY || e->s->module->failed)
         return fail_memory(err, e->n_nodes * sizeof(*e->nodes));
-    if (e->status || e->space.full)
-        return fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one space with these dims",
+    if (e->status || e->space.overflow)
+        return fail(err, FRIT_UNSUPPORTED,
+                    "kernels: %s does not fit one iteration space with these dims",
                     e->s->module->name);
     return FRIT_OK;
 }
 
-/* Operands of blocks are not as long as the result: they stay out of what follows lengths through a
- * block, and are arguments. */
+/* Operands of packed types and their scales have other sizes than the result, so they must be
+ * arguments: the matchers' size classes assume elementwise operands of equal size. */
 static bool has_arguments(const struct block *block, const struct block_op *op)
 {
     for (uint32_t i = 0; i < op->n_in; i++)
@@ -64,8 +65,7 @@ static bool has_arguments(const struct block *block, const struct block_op *op)
     return true;
 }
 
-/* An element costs what all pieces of the joins cost, so a block has no more of them than one op
- * may have. */
+/* Each element computes all pieces of all joins, so the number of pieces in a block is limited. */
 static bool has_few_pieces(const struct block *block, uint32_t op)
 {
     uint32_t pieces = 0;
@@ -76,7 +76,7 @@ static bool has_few_pieces(const struct block *block, uint32_t op)
     return pieces <= FRIT_OP_MAX_IN;
 }
 
-bool expr_knows(const struct block *block, uint32_t op)
+bool expr_supports(const struct block *block, uint32_t op)
 {
     uint32_t id = block->ops[op].id;
     const struct lower_row *row = lower_row_of(id);
@@ -121,7 +121,7 @@ static uint32_t find_node(const struct expr *e, uint32_t value, const struct spa
     return BLOCK_NONE;
 }
 
-/* Whether the target computes in the type. */
+/* Whether the target has arithmetic of the type. */
 static bool has_type(const struct expr *e, uint32_t dtype)
 {
     enum kir_type type = kir_type_of(dtype);
@@ -136,11 +136,11 @@ static uint32_t add_node(struct expr *e, const struct expr_node *node)
 
     if (node->kind == EXPR_LOAD)
         dtype = packed_stored(dtype);
-    if (e->n_nodes == MOST_NODES || !has_type(e, dtype)) {
+    if (e->n_nodes == MAX_NODES || !has_type(e, dtype)) {
         expr_fail(e, FRIT_UNSUPPORTED);
         return BLOCK_NONE;
     }
-    if (!array_grow(&e->nodes, &e->nodes_room, e->n_nodes, 1, sizeof(*e->nodes))) {
+    if (!array_grow(&e->nodes, &e->nodes_capacity, e->n_nodes, 1, sizeof(*e->nodes))) {
         expr_fail(e, FRIT_NO_HOST_MEMORY);
         return BLOCK_NONE;
     }
@@ -177,7 +177,7 @@ static uint32_t add_op(struct expr *e, uint32_t value, const struct space_map *m
     for (uint32_t i = 0; i < node.n_in && !e->status; i++) {
         const struct block_input *in = &op->in[i % op->n_in];
         const struct space_map *to =
-            turned ? expr_map_turned(e, op, map, i == 0 || i == 3 ? 1 : 2) : map;
+            turned ? expr_map_rotated(e, op, map, i == 0 || i == 3 ? 1 : 2) : map;
 
         node.in[i] = BLOCK_NONE;
         if (in->kind != FRIT_OPERAND_TENSOR) {
@@ -201,7 +201,7 @@ static uint32_t add_op(struct expr *e, uint32_t value, const struct space_map *m
     return add_node(e, &node);
 }
 
-/* The byte that a packed value's element is in, which is dense; `at`: where it begins there. */
+/* Plans the byte that contains the packed element; adds the bit position in it to `at`. */
 static uint32_t packed_byte(struct expr *e, uint32_t value, const struct space_map *map,
                             struct space_expr *at)
 {
@@ -218,7 +218,7 @@ static uint32_t packed_byte(struct expr *e, uint32_t value, const struct space_m
     return found == BLOCK_NONE ? add_node(e, &byte) : found;
 }
 
-/* A row whose first operand is packed, the others arguments with the scales of its blocks. */
+/* Plans an op with a packed first operand and scales of its blocks as the others. */
 static uint32_t add_packed(struct expr *e, uint32_t value, const struct space_map *map)
 {
     const struct block_op *op = &e->s->block->ops[e->s->block->values[value].maker];
@@ -241,7 +241,7 @@ static uint32_t add_packed(struct expr *e, uint32_t value, const struct space_ma
     return e->status ? BLOCK_NONE : add_node(e, &node);
 }
 
-/* The map of the operand that an op reads where its index operand says: the index is planned. */
+/* Plans the index of an op that reads its operand by index; returns the operand's map. */
 static const struct space_map *pick_map(struct expr *e, const struct block_op *op,
                                         const struct space_map *map)
 {
@@ -270,7 +270,7 @@ static const struct space_map *pick_map(struct expr *e, const struct block_op *o
     node = of_index ? plan(e, index, of_index) : BLOCK_NONE;
     if (node == BLOCK_NONE)
         return NULL;
-    maps[0].at[axis] = space_found(&e->space, pick->dims[axis], node);
+    maps[0].at[axis] = space_loaded(&e->space, pick->dims[axis], node);
     return expr_map_keep(e, &maps[0]);
 }
 
@@ -314,7 +314,7 @@ static bool same_bits(double a, double b)
     return of_a == of_b;
 }
 
-/* `node` is an EXPR_GUARD. */
+/* An existing node equal to the EXPR_GUARD `node`. */
 static uint32_t find_guard(const struct expr *e, const struct expr_node *node)
 {
     for (uint32_t i = e->n_nodes; i-- > 0;) {
@@ -329,7 +329,7 @@ static uint32_t find_guard(const struct expr *e, const struct expr_node *node)
     return BLOCK_NONE;
 }
 
-/* What is to be within `end`, unless it always is. */
+/* Adds the condition 0 <= at < end unless it always holds. */
 static void add_within(const struct expr *e, const struct space_expr *at, int64_t end,
                        struct expr_node *node)
 {
@@ -340,8 +340,8 @@ static void add_within(const struct expr *e, const struct space_expr *at, int64_
         node->within[node->n_within++] = (struct expr_within){*at, end};
 }
 
-/* A GUARD of node->value at node->map, which is kept, where `n` more hold too.  A value without
- * elements is not planned. */
+/* Plans a GUARD of node->value at node->map, with `n` more conditions.  A value without elements is
+ * not planned. */
 static uint32_t plan_guard(struct expr *e, struct expr_node *node, const struct expr_within *more,
                            uint32_t n)
 {
@@ -372,7 +372,7 @@ static uint32_t plan_guard(struct expr *e, struct expr_node *node, const struct 
     return empty && node->in[1] != BLOCK_NONE ? node->in[1] : add_node(e, node);
 }
 
-/* An op whose result has one operand in a part of it. */
+/* Plans an op whose result contains one operand as a part, e.g. padding. */
 static uint32_t plan_part(struct expr *e, const struct block_op *op, const struct space_map *map)
 {
     const struct part_row *row = part_row_of(op->id);
@@ -401,7 +401,8 @@ static uint32_t plan_part(struct expr *e, const struct block_op *op, const struc
     return node.map && !e->status ? plan_guard(e, &node, more, maps[1].rank) : BLOCK_NONE;
 }
 
-/* `map` is kept.  Goes through views, and what is read by index, to what they view. */
+/* Plans `value` at `map`, a map of expr_map_keep.  Follows views and reads by index to their
+ * operands. */
 static uint32_t plan(struct expr *e, uint32_t value, const struct space_map *map)
 {
     const struct block *block = e->s->block;
@@ -435,7 +436,7 @@ static uint32_t plan(struct expr *e, uint32_t value, const struct space_map *map
         return add_join(e, value, map);
     if (part_row_of(block->ops[v->maker].id))
         return plan_part(e, &block->ops[v->maker], map);
-    return add_node(e, &(struct expr_node){.kind = EXPR_BOUND, .value = value, .map = map});
+    return add_node(e, &(struct expr_node){.kind = EXPR_EXTERNAL, .value = value, .map = map});
 }
 
 uint32_t expr_node(struct expr *e, uint32_t value, const struct space_map *map)
@@ -462,14 +463,14 @@ uint32_t expr_guard_where(struct expr *e, uint32_t value, const struct space_map
     return node.map ? plan_guard(e, &node, more, n) : BLOCK_NONE;
 }
 
-uint32_t expr_place(struct expr *e, const struct space_expr *at)
+uint32_t expr_coord(struct expr *e, const struct space_expr *at)
 {
-    if (!array_grow(&e->places, &e->places_room, e->n_places, 1, sizeof(*e->places))) {
+    if (!array_grow(&e->coords, &e->coords_capacity, e->n_coords, 1, sizeof(*e->coords))) {
         expr_fail(e, FRIT_NO_HOST_MEMORY);
         return 0;
     }
-    e->places[e->n_places] = *at;
-    return e->n_places++;
+    e->coords[e->n_coords] = *at;
+    return e->n_coords++;
 }
 
 uint32_t expr_store(struct expr *e, uint32_t value, const struct space_map *map)
@@ -479,7 +480,7 @@ uint32_t expr_store(struct expr *e, uint32_t value, const struct space_map *map)
 
     if (node == BLOCK_NONE)
         return BLOCK_NONE;
-    if (!array_grow(&e->stores, &e->stores_room, e->n_stores, 1, sizeof(*e->stores))) {
+    if (!array_grow(&e->stores, &e->stores_capacity, e->n_stores, 1, sizeof(*e->stores))) {
         expr_fail(e, FRIT_NO_HOST_MEMORY);
         return BLOCK_NONE;
     }
@@ -488,7 +489,7 @@ uint32_t expr_store(struct expr *e, uint32_t value, const struct space_map *map)
     return e->n_stores++;
 }
 
-const struct space_map *expr_seen(const struct expr *e, uint32_t value)
+const struct space_map *expr_first_map(const struct expr *e, uint32_t value)
 {
     return e->status ? NULL : e->seen[value];
 }
@@ -497,15 +498,15 @@ const struct space_map *expr_seen(const struct expr *e, uint32_t value)
 
 void expr_settle(struct expr *e)
 {
-    size_t room = (size_t)e->n_nodes + e->n_stores + e->n_places + 1;
+    size_t capacity = (size_t)e->n_nodes + e->n_stores + e->n_coords + 1;
     struct space_expr **in_use;
     uint32_t n = 0;
 
     if (e->status)
         return;
     for (uint32_t i = 0; i < e->n_nodes; i++)
-        room += e->nodes[i].n_within;
-    in_use = arena_array(&e->arena, room, sizeof(*in_use));
+        capacity += e->nodes[i].n_within;
+    in_use = arena_array(&e->arena, capacity, sizeof(*in_use));
     if (!in_use) {
         expr_fail(e, FRIT_NO_HOST_MEMORY);
         return;
@@ -518,8 +519,8 @@ void expr_settle(struct expr *e)
             in_use[n++] = &e->nodes[i].within[k].at;
     for (uint32_t i = 0; i < e->n_stores; i++)
         in_use[n++] = &e->stores[i].at;
-    for (uint32_t i = 0; i < e->n_places; i++)
-        in_use[n++] = &e->places[i];
+    for (uint32_t i = 0; i < e->n_coords; i++)
+        in_use[n++] = &e->coords[i];
     space_settle(&e->space, in_use, n);
     emit_inputs(e);
     emit_plan(e);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elementwise part of a block over a space: first planned, then emitted.
+/* The elementwise part of a block over an iteration space: planned first, then emitted.
  *
- * Planning follows wanted values to what they are made of.  A node is a value at a map: loaded from
- * an argument, computed by a row of rows.def, or, where another kind of op makes it, bound by the
- * schedule.  Views and reads by index make no nodes, they only change maps; a value needed at two
- * maps is computed twice.  expr_settle ends planning.
+ * Planning goes from the values that a schedule requests back to the arguments.  A node is a value
+ * at a map (space.h): loaded from an argument, computed by an elementwise op kind (rows.def), or,
+ * for other ops, bound by the schedule.  Views and reads by index change maps and make no nodes; a
+ * value that is needed at two maps is computed twice.  expr_settle ends planning.
  *
- * A map may lie outside of a value in parts of the space where nobody needs it: operands of a JOIN
- * before and behind their own part, and the operand of a GUARD, which is that element where the map
- * is inside of the value, else a number.  Those parts are masked out for what is below.
+ * In parts of the space where a value is not needed its map may be out of bounds: a JOIN's operand
+ * outside of its own piece, and a GUARD's operand where a condition fails, where the GUARD yields a
+ * fill value.  Loads are masked there.
  *
- * Emitting needs the dims' values in the module: the schedule gives each by expr_set.  What was
- * emitted is remembered and used again; marks say for how long, so that a value made in a loop is
- * not used behind it:
+ * To emit, the schedule first sets the values of the space's dims with expr_set.  Emitted values
+ * are cached and reused; expr_release drops those that were added after a mark, so that a value of
+ * a loop body is not used after the loop:
  *
  *     expr_phase(e);                    the phase's parameters
  *     for each uniform dim: expr_set(e, dim, ...); expr_hoist(e)
@@ -20,7 +20,8 @@
  *     kir_for ...; expr_set(e, dim, counter); expr_value(e, node) ...; kir_next
  *     expr_release(e, mark);
  *
- * Errors without a place of their own are kept until expr_status.  Not thread-safe. */
+ * Functions that return no status record their first error; expr_status reports it.
+ * Not thread-safe. */
 #ifndef LOWER_EXPR_H
 #define LOWER_EXPR_H
 
@@ -29,15 +30,15 @@
 #include "lower/sched.h"
 #include "lower/space/space.h"
 
-enum expr_kind { EXPR_LOAD, EXPR_OP, EXPR_JOIN, EXPR_BOUND, EXPR_GUARD };
+enum expr_kind { EXPR_LOAD, EXPR_OP, EXPR_JOIN, EXPR_EXTERNAL, EXPR_GUARD };
 
-/* What stands for a value where it has no element. */
+/* The value of a GUARD where its operand has no element. */
 struct expr_fill {
-    uint32_t scalar; /* of the launch, or BLOCK_NONE: `number` */
+    uint32_t scalar; /* scalar of the launch; BLOCK_NONE: `number` is used */
     double number;
 };
 
-/* 0 <= at < end */
+/* The condition 0 <= at < end. */
 struct expr_within {
     struct space_expr at;
     int64_t end;
@@ -47,23 +48,23 @@ struct expr_node {
     uint32_t kind; /* enum expr_kind */
     uint32_t value;
     uint32_t n_in;
-    uint32_t in[FRIT_OP_MAX_IN]; /* OP, JOIN: nodes; BLOCK_NONE: a scalar, or no elements */
-    int64_t end[FRIT_OP_MAX_IN]; /* JOIN: each operand's end along the axis */
-    const struct space_map *map; /* as planned: not rewritten when the space settles */
-    struct space_expr at; /* LOAD: element offset; OP: row-major index, where `indexed`; JOIN: the
-                             coordinate along the axis */
+    uint32_t in[FRIT_OP_MAX_IN]; /* OP, JOIN: nodes; BLOCK_NONE: a scalar, or an operand without
+                                    elements */
+    int64_t end[FRIT_OP_MAX_IN]; /* JOIN: the end of each operand's piece along the axis */
+    const struct space_map *map; /* as planned: space_settle does not rewrite it */
+    struct space_expr at;        /* LOAD: element offset; OP with `indexed`: row-major index; JOIN:
+                                    coordinate along the axis */
     bool indexed;
-    bool
-        free; /* needed wherever the schedule's own mask is true: not under a JOIN or GUARD alone */
     uint32_t n_within;
-    struct expr_within *within; /* GUARD: all hold where in[0], of the same value, is read; */
-    struct expr_fill fill;      /* else it is in[1] or, where that is BLOCK_NONE, this */
-    uint64_t inputs; /* of the block, the first 64, as bits: what it is made of.  When settled */
+    struct expr_within *within; /* GUARD: where all hold it is in[0], a node of the same value, */
+    struct expr_fill fill;      /* elsewhere in[1] or, if that is BLOCK_NONE, this */
+    uint64_t
+        inputs; /* bits of the block's first 64 inputs that it depends on; set by expr_settle */
 };
 
-/* An element that is written. */
+/* The element of an output that is stored. */
 struct expr_store {
-    uint32_t node, output; /* output: of the block */
+    uint32_t node, output; /* output: index in block.outputs */
     struct space_expr at;
 };
 
@@ -71,98 +72,110 @@ struct expr {
     struct sched *s;
     struct space space;
     struct arena arena;
-    uint32_t n_maps, maps_room;
-    const struct space_map **maps; /* each once */
-    uint32_t n_nodes, nodes_room;
-    struct expr_node *nodes; /* operands before what uses them */
-    uint32_t n_stores, stores_room;
+    uint32_t n_maps, maps_capacity;
+    const struct space_map **maps; /* without duplicates */
+    uint32_t n_nodes, nodes_capacity;
+    struct expr_node *nodes; /* in topological order */
+    uint32_t n_stores, stores_capacity;
     struct expr_store *stores;
-    uint32_t n_places, places_room;
-    struct space_expr *places; /* that the schedule wants to know itself */
+    uint32_t n_coords, coords_capacity;
+    struct space_expr *coords; /* expressions that the schedule requested by expr_coord */
     const struct space_map *
-        *seen;                 /* per value of the block: the first map it was needed at, or NULL */
-    struct expr_emitter *emit; /* expr_emit.c's */
-    uint32_t apart; /* bits of tags: no points are numbered over dims of one and of others */
+        *seen; /* per value of the block: the first map at which it was planned, or NULL */
+    struct expr_emitter *emit; /* state of emitting */
+    uint32_t separate_tags; /* bits of tags whose dims the schedule never linearises together with
+                               dims of other tags */
     frit_status status;
 };
 
-/* `e` has an empty space: its dims are appended by the caller before anything is planned. */
+/* Initialises `e` with an empty space, to which the caller appends dims before planning. */
 void expr_init(struct expr *e, struct sched *s);
 void expr_fini(struct expr *e);
-/* The first failure stays: what follows from it is no news. */
+/* Records a failure unless there is one already. */
 void expr_fail(struct expr *e, frit_status status);
-/* What went wrong so far, with a text. */
+/* Returns the recorded failure and its message. */
 frit_status expr_status(const struct expr *e, frit_err *err);
 
 /* ---- planning ---- */
 
-/* Concrete dims of a value of the block. */
+/* The sizes of a value's dims. */
 void expr_dims(const struct expr *e, uint32_t value, int64_t *dims);
-/* The launch's argument: the block's inputs, then its outputs. */
+/* Argument number `argument` of the launch: inputs, then outputs. */
 const frit_arg_sig *expr_arg(const struct expr *e, uint32_t argument);
-/* Of a node's values. */
+/* The type in which a node is computed. */
 enum kir_type expr_type(const struct expr *e, uint32_t node);
-/* The node of `value` at `map`; the same one for the same map.  BLOCK_NONE: see expr_status. */
+/* Returns the node of `value` at `map`; equal maps share a node.  BLOCK_NONE: it failed, see
+ * expr_status. */
 uint32_t expr_node(struct expr *e, uint32_t value, const struct space_map *map);
-/* As expr_node, but `map` may lie outside of the value's dims, where it is `fill` instead.  What no
- * coordinate can be costs nothing; a map that stays inside makes the node of expr_node. */
+/* As expr_node, but where `map` is outside of the value's dims the node is `fill`.  Coordinates
+ * that cannot be outside are not checked; if none can, the result is that of expr_node. */
 uint32_t expr_guard(struct expr *e, uint32_t value, const struct space_map *map,
                     struct expr_fill fill);
-/* Likewise, and the fill also where one of `n` more conditions does not hold. */
+/* As expr_guard; the node is `fill` also where one of `n` more conditions fails. */
 uint32_t expr_guard_where(struct expr *e, uint32_t value, const struct space_map *map,
                           struct expr_fill fill, const struct expr_within *more, uint32_t n);
-/* The number of an expression that expr_place_value gives. */
-uint32_t expr_place(struct expr *e, const struct space_expr *at);
-/* As expr_node, and the element goes to the block's output that `value` is.  The store's number. */
+/* Adds an expression whose value the schedule needs; returns its number for expr_coord_value. */
+uint32_t expr_coord(struct expr *e, const struct space_expr *at);
+/* As expr_node; also plans storing the element to the block's output `value`.  Returns the store's
+ * number. */
 uint32_t expr_store(struct expr *e, uint32_t value, const struct space_map *map);
-/* The first map that a value was planned at, views included; NULL: it was not. */
-const struct space_map *expr_seen(const struct expr *e, uint32_t value);
-/* Ends planning: the space is rewritten, its dims split and merged, each where it was among those
- * of other tags; and it is known whether the module is wide. */
+/* The first map at which a value, or a view, was planned; NULL: none. */
+const struct space_map *expr_first_map(const struct expr *e, uint32_t value);
+/* Ends planning: settles the space, which splits and merges dims but keeps the order of those with
+ * different tags, and decides whether the module needs 64-bit indices. */
 void expr_settle(struct expr *e);
-/* Of the block's output `output`: bit i where its store writes just what loads of input i read. */
+/* The inputs that output number `output` may overwrite, as bits: every load of such an input reads
+ * the element that the store writes. */
 uint64_t expr_alias(const struct expr *e, uint32_t output);
 
 /* ---- emitting ---- */
 
-/* A new phase was begun: forgets everything, and emits the parameters of all nodes and stores. */
+/* Call after kir_phase.  Drops all cached values and emits the parameters of all nodes and stores.
+ */
 void expr_phase(struct expr *e);
+/* Sets the value of a dim of the space. */
 void expr_set(struct expr *e, uint32_t dim, uint32_t value);
-/* The row-major number of the point, for the offsets that are just that. */
+/* Sets the row-major number of the point, which is reused as the offset of contiguous arguments. */
 void expr_set_number(struct expr *e, uint32_t value);
-/* Loads and stores only where this B is true; KIR_NONE: everywhere. */
+/* Masks later loads and stores with this B; KIR_NONE: no mask. */
 void expr_mask(struct expr *e, uint32_t mask);
-/* Emits now, for every offset, what depends on the dims that are set, for use in deeper loops. */
+/* Emits the terms of all offsets that depend only on dims already set, so that inner loops reuse
+ * them. */
 void expr_hoist(struct expr *e);
+/* Sets the value of a node, e.g. of one that is EXPR_EXTERNAL. */
 void expr_bind(struct expr *e, uint32_t node, uint32_t value);
-/* What was emitted or bound for a node, or KIR_NONE. */
-uint32_t expr_known(const struct expr *e, uint32_t node);
+/* The cached value of a node, or KIR_NONE. */
+uint32_t expr_emitted(const struct expr *e, uint32_t node);
+/* The value of a node; emits it unless it is cached. */
 uint32_t expr_value(struct expr *e, uint32_t node);
-/* Whether a node of expr_guard is not its fill; KIR_NONE: everywhere. */
+/* B: all conditions of a GUARD node hold; KIR_NONE: it has none. */
 uint32_t expr_inside(struct expr *e, uint32_t node);
-uint32_t expr_place_value(struct expr *e, uint32_t place);
-/* Emits store number `store`; the value is its node's. */
+uint32_t expr_coord_value(struct expr *e, uint32_t place);
+/* Emits store number `store` of its node's value. */
 void expr_emit_store(struct expr *e, uint32_t store);
-/* The coordinate along a join that is stored, and how many pieces it has; NULL: it is no join. */
-const struct space_expr *expr_joined(const struct expr *e, uint32_t store, uint32_t *n_pieces);
-/* Where that is with the dims that are set. */
-uint32_t expr_joined_at(struct expr *e, uint32_t store);
-/* Whether the coordinates from `first` to `last` are all in a piece; KIR_NONE: it has none. */
-uint32_t expr_piece_has(struct expr *e, uint32_t store, uint32_t piece, uint32_t first,
-                        uint32_t last);
-/* As expr_emit_store where only elements of this piece are stored. */
+/* If the stored node is a JOIN, returns its coordinate along the axis and sets the number of its
+ * pieces; else NULL. */
+const struct space_expr *expr_join_coord(const struct expr *e, uint32_t store, uint32_t *n_pieces);
+/* The value of that coordinate at the dims that are set. */
+uint32_t expr_join_value(struct expr *e, uint32_t store);
+/* B: the coordinates `first` to `last` are in one piece of a stored JOIN; KIR_NONE: the piece is
+ * empty. */
+uint32_t expr_piece_contains(struct expr *e, uint32_t store, uint32_t piece, uint32_t first,
+                             uint32_t last);
+/* As expr_emit_store, for elements that all come from this piece. */
 void expr_emit_piece(struct expr *e, uint32_t store, uint32_t piece);
+/* A mark for expr_release. */
 uint32_t expr_mark(const struct expr *e);
-/* Forgets what was set, bound, hoisted and emitted since. */
+/* Undoes everything that was set, bound, hoisted and emitted since the mark. */
 void expr_release(struct expr *e, uint32_t mark);
 
-/* The schedules' arguments: the kernel's argument number of an input or output of the block is its
- * number there, inputs first; declared in every module before anything else. */
+/* Declares the kernel's arguments: the block's inputs, then its outputs, under their numbers in the
+ * block.  To be called before any other argument is added. */
 void expr_args(struct sched *s);
 
-/* ---- accepting ---- */
+/* ---- matching ---- */
 
-/* Whether expr_node goes through this op. */
-bool expr_knows(const struct block *block, uint32_t op);
+/* Whether expr_node can plan this op of the block. */
+bool expr_supports(const struct block *block, uint32_t op);
 
 #endif

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes are made of, and which inputs an output may overwrite by it. */
+/* The inputs that nodes depend on, and which of them an output may overwrite. */
 #include "lower/expr/expr_emit.h"
 
 /* ---- inputs ---- */
 
-/* Those by which the element at a place is found. */
-static uint64_t inputs_by(const struct expr *e, const struct space_expr *at)
+/* The inputs that an index expression depends on, through loaded indices. */
+static uint64_t index_inputs(const struct expr *e, const struct space_expr *at)
 {
     uint64_t inputs = 0;
 
-    for (uint32_t a = 0; a < e->space.n_atoms; a++) {
-        const struct space_atom *atom = &e->space.atom[a];
+    for (uint32_t a = 0; a < e->space.n_leaves; a++) {
+        const struct space_leaf *leaf = &e->space.leaf[a];
 
         if (at->k[SPACE_DIMS + a])
-            inputs |=
-                atom->kind == SPACE_FOUND ? e->nodes[atom->name].inputs : inputs_by(e, &atom->of);
+            inputs |= leaf->kind == SPACE_LOADED ? e->nodes[leaf->source].inputs
+                                                 : index_inputs(e, &leaf->of);
     }
     return inputs;
 }
@@ -27,12 +27,12 @@ void emit_inputs(struct expr *e)
 
         node->inputs = node->kind == EXPR_LOAD && input < 64 ? 1ull << input : 0;
         if (node->kind == EXPR_LOAD || node->indexed)
-            node->inputs |= inputs_by(e, &node->at);
+            node->inputs |= index_inputs(e, &node->at);
         for (uint32_t k = 0; k < node->n_in; k++)
             if (node->in[k] != BLOCK_NONE)
                 node->inputs |= e->nodes[node->in[k]].inputs;
         for (uint32_t k = 0; k < node->n_within; k++)
-            node->inputs |= inputs_by(e, &node->within[k].at);
+            node->inputs |= index_inputs(e, &node->within[k].at);
     }
 }
 
@@ -61,20 +61,20 @@ static bool same_size(const frit_arg_sig *a, const frit_arg_sig *b)
            frit_storage_bytes(a->dtype, 1) == frit_storage_bytes(b->dtype, 1);
 }
 
-/* Whether every load of the value reads where the store writes: since that is each place of a dense
- * tensor, the value's memory begins where the tensor's does. */
+/* Whether every load of the value reads the element that the store writes.  Stores cover a dense
+ * tensor, so the value's memory then begins at its first element. */
 static bool read_in_place(const struct expr *e, uint32_t value, const struct expr_store *store)
 {
-    bool some = false;
+    bool found = false;
 
     for (uint32_t i = 0; i < e->n_nodes; i++) {
         if (e->nodes[i].kind != EXPR_LOAD || e->nodes[i].value != value)
             continue;
         if (!space_equal(&e->nodes[i].at, &store->at))
             return false;
-        some = true;
+        found = true;
     }
-    return some;
+    return found;
 }
 
 uint64_t expr_alias(const struct expr *e, uint32_t output)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Emitting: nodes, and the offsets they load and store at.
+/* Emits nodes, and the offsets at which they load and store.
  *
- * Everything that was emitted is remembered in slots: one per node, per offset, per dim, per
- * parameter.  Writes to slots are logged with what was there, so that a release takes back what is
- * behind a mark.  Equal offsets are one site.  In an offset a factor of 1 or -1 shows in the
- * module, any other is a parameter; the sum begins with the outer dims, so that what is uniform in
- * a group comes first. */
+ * Emitted values are cached in slots: one per node, index expression, dim and parameter.  A log of
+ * overwritten slots lets expr_release restore the state at a mark.  Equal offsets share an index
+ * expression.  Of its factors only 1 and -1 are constants in the module, any other is a parameter.
+ * Sums begin with outer dims, so that terms uniform in a group come first. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +16,11 @@
 
 /* ---- slots ---- */
 
-static void put(struct expr *e, uint32_t *slot, uint32_t value)
+static void set_slot(struct expr *e, uint32_t *slot, uint32_t value)
 {
     struct expr_emitter *emit = e->emit;
 
-    if (!array_grow(&emit->log, &emit->log_room, emit->n_log, 1, sizeof(*emit->log))) {
+    if (!array_grow(&emit->log, &emit->log_capacity, emit->n_log, 1, sizeof(*emit->log))) {
         e->s->module->failed = true;
         return;
     }
@@ -46,7 +45,7 @@ void expr_release(struct expr *e, uint32_t mark)
 
 void expr_set(struct expr *e, uint32_t dim, uint32_t value)
 {
-    put(e, &e->emit->dim[dim], value);
+    set_slot(e, &e->emit->dim[dim], value);
 }
 
 void expr_set_number(struct expr *e, uint32_t value)
@@ -58,22 +57,22 @@ void expr_set_number(struct expr *e, uint32_t value)
         number.k[d] = stride;
         stride *= e->space.extent[d];
     }
-    for (uint32_t i = 0; i < e->emit->n_sites; i++)
-        if (space_equal(&e->emit->sites[i].at, &number))
-            put(e, &e->emit->sites[i].value, value);
+    for (uint32_t i = 0; i < e->emit->n_indices; i++)
+        if (space_equal(&e->emit->indices[i].at, &number))
+            set_slot(e, &e->emit->indices[i].value, value);
 }
 
 void expr_mask(struct expr *e, uint32_t mask)
 {
-    put(e, &e->emit->mask, mask);
+    set_slot(e, &e->emit->mask, mask);
 }
 
 void expr_bind(struct expr *e, uint32_t node, uint32_t value)
 {
-    put(e, &e->emit->value[node], value);
+    set_slot(e, &e->emit->value[node], value);
 }
 
-uint32_t expr_known(const struct expr *e, uint32_t node)
+uint32_t expr_emitted(const struct expr *e, uint32_t node)
 {
     return e->emit->value[node];
 }
@@ -85,63 +84,63 @@ enum kir_type expr_type(const struct expr *e, uint32_t node)
     return kir_type_of(packed_stored(e->s->block->values[e->nodes[node].value].dtype));
 }
 
-/* A number of elements, as a multiple of up to `even` of them where it is one: that an access is
- * aligned is to be seen in the module. */
-static uint32_t distance(struct expr *e, int64_t number)
+/* A parameter for a number of elements.  Where possible it is multiplied by a constant power of 2,
+ * so that the module shows the alignment of accesses. */
+static uint32_t element_param(struct expr *e, int64_t number)
 {
     enum kir_type type = kir_index_type(e->s->module);
-    int64_t even = e->emit->even;
+    int64_t align_elems = e->emit->align_elems;
 
-    while (number % even)
-        even /= 2;
-    if (even == 1)
+    while (number % align_elems)
+        align_elems /= 2;
+    if (align_elems == 1)
         return sched_index(e->s, number);
-    return kir_binary(e->s->module, KIR_mul, sched_index(e->s, number / even),
-                      kir_const_i(e->s->module, type, even));
+    return kir_binary(e->s->module, KIR_mul, sched_index(e->s, number / align_elems),
+                      kir_const_i(e->s->module, type, align_elems));
 }
 
-static void phase_site(struct expr *e, struct site *site)
+static void phase_index(struct expr *e, struct index *index)
 {
-    site->value = site->partial = site->c = KIR_NONE;
-    site->done = 0;
-    if (site->at.c)
-        site->c = distance(e, site->at.c);
+    index->value = index->partial = index->c = KIR_NONE;
+    index->done = 0;
+    if (index->at.c)
+        index->c = element_param(e, index->at.c);
     for (uint32_t v = 0; v < SPACE_VARS; v++) {
-        int64_t k = site->at.k[v];
+        int64_t k = index->at.k[v];
 
-        site->k[v] = k < -1 || k > 1 ? distance(e, k) : KIR_NONE;
+        index->k[v] = k < -1 || k > 1 ? element_param(e, k) : KIR_NONE;
     }
 }
 
-static void phase_atom(struct expr *e, struct atom *atom, const struct space_atom *of)
+static void phase_leaf(struct expr *e, struct leaf *leaf, const struct space_leaf *of)
 {
     int64_t last = of->by - 1, low, high;
 
-    atom->value = KIR_NONE;
+    leaf->value = KIR_NONE;
     switch ((enum space_kind)of->kind) {
     case SPACE_QUOTIENT:
-        atom->by = sched_divisor(e->s, of->by);
+        leaf->by = sched_divisor(e->s, of->by);
         break;
-    case SPACE_FOUND:
-        atom->last = sched_word(e->s, expr_type(e, atom->node), (uint64_t)last);
+    case SPACE_LOADED:
+        leaf->last = sched_param(e->s, expr_type(e, leaf->node), (uint64_t)last);
         break;
-    case SPACE_NUMBER:
-        atom->value = sched_bound(e->s, of->name, of->of.c, of->of.c + last, -of->of.c);
+    case SPACE_BOUND:
+        leaf->value = sched_bound(e->s, of->source, of->of.c, of->of.c + last, -of->of.c);
         break;
     case SPACE_STEPS:
-        atom->first = sched_bound(e->s, of->name, 0, last, 0);
-        atom->second = sched_bound(e->s, of->other, -last, last, 0);
+        leaf->first = sched_bound(e->s, of->source, 0, last, 0);
+        leaf->second = sched_bound(e->s, of->step, -last, last, 0);
         break;
     case SPACE_RATIO:
-    case SPACE_REST: /* a divisor beyond the range changes nothing further on */
+    case SPACE_REST: /* a divisor beyond the dividend's range always gives quotient 0 */
         space_range(&e->space, &of->of, &low, &high);
         high = (high > -low ? high : -low) + 1;
-        atom->first = sched_bound(e->s, of->name, -high, high, of->by);
+        leaf->first = sched_bound(e->s, of->source, -high, high, of->by);
         break;
     }
 }
 
-/* The type that a scalar operand comes in. */
+/* The dtype in which a scalar operand is passed. */
 static uint32_t scalar_dtype(const struct expr *e, const struct block_op *op, uint32_t i)
 {
     uint32_t dtype = op->in[i].dtype;
@@ -150,7 +149,7 @@ static uint32_t scalar_dtype(const struct expr *e, const struct block_op *op, ui
     return wide && lower_is_float(dtype) ? FRIT_F64 : dtype;
 }
 
-static uint32_t truth(struct expr *e, uint32_t word)
+static uint32_t to_bool(struct expr *e, uint32_t word)
 {
     return kir_binary(e->s->module, KIR_ne, word, kir_const_i(e->s->module, KIR_I32, 0));
 }
@@ -168,14 +167,14 @@ static void phase_scalars(struct expr *e, const struct block_op *op)
         emit->scalar[in->scalar] =
             sched_scalar(e->s, in->scalar, is_bool ? KIR_I32 : kir_type_of(scalar_dtype(e, op, i)));
         if (is_bool)
-            emit->scalar[in->scalar] = truth(e, emit->scalar[in->scalar]);
+            emit->scalar[in->scalar] = to_bool(e, emit->scalar[in->scalar]);
     }
     for (uint32_t i = op->n_scalars - op->n_extra; i < op->n_scalars; i++)
         if (emit->scalar[op->first_scalar + i] == KIR_NONE)
             emit->scalar[op->first_scalar + i] = sched_scalar(e->s, op->first_scalar + i, KIR_I64);
 }
 
-/* What a GUARD is where it has no element, made of a scalar once. */
+/* The fill value of a GUARD, emitted once per phase. */
 static uint32_t phase_fill(struct expr *e, const struct expr_node *node)
 {
     uint32_t dtype = e->s->block->values[node->value].dtype, from = dtype, word;
@@ -184,7 +183,7 @@ static uint32_t phase_fill(struct expr *e, const struct expr_node *node)
     if (node->fill.scalar == BLOCK_NONE)
         return lower_const(m, dtype, node->fill.number);
     if (dtype == FRIT_BOOL)
-        return truth(e, sched_scalar(e->s, node->fill.scalar, KIR_I32));
+        return to_bool(e, sched_scalar(e->s, node->fill.scalar, KIR_I32));
     if (lower_is_float(dtype))
         from = e->s->target->f64 ? FRIT_F64 : FRIT_F32;
     word = sched_scalar(e->s, node->fill.scalar, kir_type_of(from));
@@ -214,10 +213,10 @@ void expr_phase(struct expr *e)
     memset(emit->dim, 0xff, sizeof(emit->dim));
     memset(emit->value, 0xff, e->n_nodes * sizeof(*emit->value));
     memset(emit->scalar, 0xff, block->n_scalars * sizeof(*emit->scalar));
-    for (uint32_t i = 0; i < emit->n_sites; i++)
-        phase_site(e, &emit->sites[i]);
-    for (uint32_t i = 0; i < e->space.n_atoms; i++)
-        phase_atom(e, &emit->atom[i], &e->space.atom[i]);
+    for (uint32_t i = 0; i < emit->n_indices; i++)
+        phase_index(e, &emit->indices[i]);
+    for (uint32_t i = 0; i < e->space.n_leaves; i++)
+        phase_leaf(e, &emit->leaf[i], &e->space.leaf[i]);
     for (uint32_t i = 0; i < e->n_nodes; i++)
         for (uint32_t k = 0; e->nodes[i].kind == EXPR_JOIN && k + 1 < e->nodes[i].n_in; k++)
             emit->end[i][k] = sched_index(e->s, e->nodes[i].end[k]);
@@ -227,12 +226,12 @@ void expr_phase(struct expr *e)
     phase_guards(e);
 }
 
-/* ---- places ---- */
+/* ---- index expressions ---- */
 
-/* The value of a variable; KIR_NONE while a dim it needs is not set. */
+/* The value of a variable; KIR_NONE while it depends on a dim that is not set. */
 static uint32_t var_value(struct expr *e, uint32_t var);
 
-/* sum + k * value, where the sum may be KIR_NONE for nothing. */
+/* sum + k * value; a sum of KIR_NONE is 0. */
 static uint32_t add_term(struct expr *e, uint32_t sum, int64_t k, uint32_t param, uint32_t value)
 {
     if (k == -1)
@@ -243,67 +242,68 @@ static uint32_t add_term(struct expr *e, uint32_t sum, int64_t k, uint32_t param
     return sum == KIR_NONE ? value : kir_binary(e->s->module, KIR_add, sum, value);
 }
 
-/* Adds to the partial sum all terms that are at hand. */
-static void advance(struct expr *e, struct site *site)
+/* Adds all terms whose variables have values to the partial sum. */
+static void add_ready_terms(struct expr *e, struct index *index)
 {
-    uint32_t sum = site->partial, done = site->done;
+    uint32_t sum = index->partial, done = index->done;
     bool all = true;
 
-    if (site->value != KIR_NONE)
+    if (index->value != KIR_NONE)
         return;
     if (sum == KIR_NONE)
-        sum = site->c;
+        sum = index->c;
     for (uint32_t v = 0; v < SPACE_VARS; v++) {
         uint32_t value;
 
-        if (!site->at.k[v] || done >> v & 1)
+        if (!index->at.k[v] || done >> v & 1)
             continue;
         value = var_value(e, v);
         if (value == KIR_NONE) {
             all = false;
             continue;
         }
-        sum = add_term(e, sum, site->at.k[v], site->k[v], value);
+        sum = add_term(e, sum, index->at.k[v], index->k[v], value);
         done |= 1u << v;
     }
-    if (done != site->done) {
-        put(e, &site->partial, sum);
-        put(e, &site->done, done);
+    if (done != index->done) {
+        set_slot(e, &index->partial, sum);
+        set_slot(e, &index->done, done);
     }
     if (all) {
         enum kir_type type = kir_index_type(e->s->module);
 
-        put(e, &site->value, sum == KIR_NONE ? kir_const_i(e->s->module, type, 0) : sum);
+        set_slot(e, &index->value, sum == KIR_NONE ? kir_const_i(e->s->module, type, 0) : sum);
     }
 }
 
-static uint32_t site_value(struct expr *e, uint32_t number)
+static uint32_t index_value(struct expr *e, uint32_t number)
 {
-    struct site *site = &e->emit->sites[number];
+    struct index *index = &e->emit->indices[number];
 
-    advance(e, site);
-    return site->value;
+    add_ready_terms(e, index);
+    return index->value;
 }
 
-/* Whether check number `number` holds; KIR_NONE while a dim it needs is not set. */
+/* B: check number `number` holds; KIR_NONE while it depends on a dim that is not set. */
 static uint32_t check_value(struct expr *e, uint32_t number)
 {
     struct check *check = &e->emit->checks[number];
-    uint32_t at = check->value == KIR_NONE ? site_value(e, check->site) : KIR_NONE;
+    uint32_t at = check->value == KIR_NONE ? index_value(e, check->index) : KIR_NONE;
 
     if (at != KIR_NONE)
-        put(e, &check->value, kir_binary(e->s->module, KIR_ult, at, check->param));
+        set_slot(e, &check->value, kir_binary(e->s->module, KIR_ult, at, check->param));
     return check->value;
 }
 
-/* Whether all that a node is made of is at hand or can be emitted. */
+/* Whether the node is emitted or can be with the dims that are set. */
 static bool is_ready(struct expr *e, uint32_t node)
 {
     const struct expr_node *n = &e->nodes[node];
 
     if (e->emit->value[node] != KIR_NONE)
         return true;
-    if ((n->kind == EXPR_LOAD || n->indexed) && site_value(e, e->emit->node_site[node]) == KIR_NONE)
+    if ((n->kind == EXPR_LOAD || n->indexed) &&
+        index_value(e, e->emit->node_index[node]) == KIR_NONE)
         return false;
     for (uint32_t i = 0; i < n->n_within; i++)
         if (check_value(e, e->emit->node_check[e->emit->first_check[node] + i]) == KIR_NONE)
@@ -311,64 +311,64 @@ static bool is_ready(struct expr *e, uint32_t node)
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i] != BLOCK_NONE && !is_ready(e, n->in[i]))
             return false;
-    return n->kind != EXPR_BOUND;
+    return n->kind != EXPR_EXTERNAL;
 }
 
-/* An index that was found, brought between 0 and the last one, as wide as offsets are. */
-static uint32_t found_value(struct expr *e, const struct atom *atom)
+/* The loaded index, clamped to 0 .. extent - 1, in the index type. */
+static uint32_t loaded_value(struct expr *e, const struct leaf *leaf)
 {
-    enum kir_type type = expr_type(e, atom->node), wanted = kir_index_type(e->s->module);
-    uint32_t value = expr_value(e, atom->node);
+    enum kir_type type = expr_type(e, leaf->node), wanted = kir_index_type(e->s->module);
+    uint32_t value = expr_value(e, leaf->node);
 
     value = kir_binary(e->s->module, KIR_smax, value, kir_const_i(e->s->module, type, 0));
-    value = kir_binary(e->s->module, KIR_smin, value, atom->last);
+    value = kir_binary(e->s->module, KIR_smin, value, leaf->last);
     if (type == wanted)
         return value;
     return kir_binary(e->s->module, wanted == KIR_I64 ? KIR_i64 : KIR_i32, value, KIR_NONE);
 }
 
-static uint32_t atom_of(struct expr *e, const struct atom *atom, uint32_t kind, uint32_t of)
+static uint32_t emit_leaf(struct expr *e, const struct leaf *leaf, uint32_t kind, uint32_t of)
 {
     switch ((enum space_kind)kind) {
     case SPACE_STEPS:
-        return kir_binary(e->s->module, KIR_add, atom->first,
-                          kir_binary(e->s->module, KIR_mul, of, atom->second));
+        return kir_binary(e->s->module, KIR_add, leaf->first,
+                          kir_binary(e->s->module, KIR_mul, of, leaf->second));
     case SPACE_RATIO:
-        return kir_binary(e->s->module, KIR_sdiv, of, atom->first);
+        return kir_binary(e->s->module, KIR_sdiv, of, leaf->first);
     case SPACE_REST:
-        return kir_binary(e->s->module, KIR_srem, of, atom->first);
+        return kir_binary(e->s->module, KIR_srem, of, leaf->first);
     default:
-        return sched_divide(e->s, &atom->by, of);
+        return sched_divide(e->s, &leaf->by, of);
     }
 }
 
 static uint32_t var_value(struct expr *e, uint32_t var)
 {
-    struct atom *atom;
+    struct leaf *leaf;
     uint32_t kind, of;
 
     if (var < SPACE_DIMS)
         return e->emit->dim[var];
-    atom = &e->emit->atom[var - SPACE_DIMS];
-    kind = e->space.atom[var - SPACE_DIMS].kind;
-    if (atom->value != KIR_NONE)
-        return atom->value;
-    if (kind == SPACE_FOUND) {
-        if (!e->emit->hoisting && is_ready(e, atom->node))
-            put(e, &atom->value, found_value(e, atom));
-        return atom->value;
+    leaf = &e->emit->leaf[var - SPACE_DIMS];
+    kind = e->space.leaf[var - SPACE_DIMS].kind;
+    if (leaf->value != KIR_NONE)
+        return leaf->value;
+    if (kind == SPACE_LOADED) {
+        if (!e->emit->hoisting && is_ready(e, leaf->node))
+            set_slot(e, &leaf->value, loaded_value(e, leaf));
+        return leaf->value;
     }
-    of = site_value(e, atom->site);
+    of = index_value(e, leaf->index);
     if (of != KIR_NONE)
-        put(e, &atom->value, atom_of(e, atom, kind, of));
-    return atom->value;
+        set_slot(e, &leaf->value, emit_leaf(e, leaf, kind, of));
+    return leaf->value;
 }
 
 void expr_hoist(struct expr *e)
 {
     e->emit->hoisting = true;
-    for (uint32_t i = 0; i < e->emit->n_sites; i++)
-        advance(e, &e->emit->sites[i]);
+    for (uint32_t i = 0; i < e->emit->n_indices; i++)
+        add_ready_terms(e, &e->emit->indices[i]);
     for (uint32_t i = 0; i < e->emit->n_checks; i++)
         check_value(e, i);
     e->emit->hoisting = false;
@@ -387,7 +387,7 @@ static uint32_t emit_load(struct expr *e, uint32_t node)
 {
     const struct block_value *value = &e->s->block->values[e->nodes[node].value];
     enum kir_type type = expr_type(e, node);
-    uint32_t at = site_value(e, e->emit->node_site[node]), mask = e->emit->mask;
+    uint32_t at = index_value(e, e->emit->node_index[node]), mask = e->emit->mask;
 
     if (mask == KIR_NONE)
         return kir_emit_as(e->s->module, KIR_load, type, value->input, at, KIR_NONE, KIR_NONE);
@@ -422,20 +422,21 @@ static uint32_t emit_op(struct expr *e, uint32_t number)
         l.counter = e->emit->scalar[op->first_scalar + op->n_scalars - 1];
     }
     if (node->indexed)
-        l.at = site_value(e, e->emit->node_site[number]);
+        l.at = index_value(e, e->emit->node_index[number]);
     result = row->fn(&l);
     if (row->result == LOWER_EXACT || (row->result == LOWER_WRAPS && lower_is_float(l.dtype)))
         return result;
     return lower_fit(l.m, l.dtype, result);
 }
 
-/* a and b, where KIR_NONE is true. */
+/* a and b; KIR_NONE is true. */
 static uint32_t both(struct expr *e, uint32_t a, uint32_t b)
 {
     return a == KIR_NONE ? b : b == KIR_NONE ? a : kir_binary(e->s->module, KIR_and, a, b);
 }
 
-/* An operand with loads only where `mask` holds too: what is emitted for it is forgotten. */
+/* An operand whose loads are masked with `mask` too.  It is not cached, since other uses have other
+ * masks. */
 static uint32_t masked_value(struct expr *e, uint32_t node, uint32_t mask)
 {
     uint32_t mark = expr_mark(e), value;
@@ -446,12 +447,12 @@ static uint32_t masked_value(struct expr *e, uint32_t node, uint32_t mask)
     return value;
 }
 
-/* Each operand is computed with loads in its own part alone; then the part that has the element is
- * chosen, from the last one on. */
+/* Computes all operands, each with loads in its own piece only, and selects the one that contains
+ * the element. */
 static uint32_t emit_join(struct expr *e, uint32_t number)
 {
     const struct expr_node *node = &e->nodes[number];
-    uint32_t at = site_value(e, e->emit->node_site[number]), rest = KIR_NONE, result = KIR_NONE;
+    uint32_t at = index_value(e, e->emit->node_index[number]), rest = KIR_NONE, result = KIR_NONE;
     uint32_t values[FRIT_OP_MAX_IN], below[FRIT_OP_MAX_IN];
 
     for (uint32_t i = 0; i < node->n_in; i++) {
@@ -481,7 +482,7 @@ uint32_t expr_inside(struct expr *e, uint32_t node)
     return inside;
 }
 
-/* The operand where all checks hold, else the other or the fill. */
+/* in[0] where all checks hold, else in[1] or the fill value. */
 static uint32_t emit_guard(struct expr *e, uint32_t number)
 {
     const struct expr_node *node = &e->nodes[number];
@@ -500,24 +501,24 @@ uint32_t expr_value(struct expr *e, uint32_t node)
 {
     uint32_t *slot = &e->emit->value[node];
 
-    assert(*slot != KIR_NONE || e->nodes[node].kind != EXPR_BOUND || e->s->module->failed);
+    assert(*slot != KIR_NONE || e->nodes[node].kind != EXPR_EXTERNAL || e->s->module->failed);
     if (*slot == KIR_NONE && !e->s->module->failed)
-        put(e, slot,
-            e->nodes[node].kind == EXPR_LOAD    ? emit_load(e, node)
-            : e->nodes[node].kind == EXPR_JOIN  ? emit_join(e, node)
-            : e->nodes[node].kind == EXPR_GUARD ? emit_guard(e, node)
-                                                : emit_op(e, node));
+        set_slot(e, slot,
+                 e->nodes[node].kind == EXPR_LOAD    ? emit_load(e, node)
+                 : e->nodes[node].kind == EXPR_JOIN  ? emit_join(e, node)
+                 : e->nodes[node].kind == EXPR_GUARD ? emit_guard(e, node)
+                                                     : emit_op(e, node));
     return *slot;
 }
 
-uint32_t expr_place_value(struct expr *e, uint32_t place)
+uint32_t expr_coord_value(struct expr *e, uint32_t coord)
 {
-    return site_value(e, e->emit->place_site[place]);
+    return index_value(e, e->emit->coord_index[coord]);
 }
 
 static void store_value(struct expr *e, uint32_t number, uint32_t value)
 {
-    uint32_t at = site_value(e, e->emit->store_site[number]), mask = e->emit->mask;
+    uint32_t at = index_value(e, e->emit->store_index[number]), mask = e->emit->mask;
     uint32_t arg = e->s->block->n_inputs + e->stores[number].output;
 
     kir_emit_imm(e->s->module, mask == KIR_NONE ? KIR_store : KIR_store_if, arg, at, value, mask);
@@ -528,9 +529,9 @@ void expr_emit_store(struct expr *e, uint32_t number)
     store_value(e, number, expr_value(e, e->stores[number].node));
 }
 
-/* ---- joins that are stored ---- */
+/* ---- stored joins ---- */
 
-const struct space_expr *expr_joined(const struct expr *e, uint32_t store, uint32_t *n_pieces)
+const struct space_expr *expr_join_coord(const struct expr *e, uint32_t store, uint32_t *n_pieces)
 {
     const struct expr_node *node = &e->nodes[e->stores[store].node];
 
@@ -538,13 +539,13 @@ const struct space_expr *expr_joined(const struct expr *e, uint32_t store, uint3
     return node->kind == EXPR_JOIN ? &node->at : NULL;
 }
 
-uint32_t expr_joined_at(struct expr *e, uint32_t store)
+uint32_t expr_join_value(struct expr *e, uint32_t store)
 {
-    return site_value(e, e->emit->node_site[e->stores[store].node]);
+    return index_value(e, e->emit->node_index[e->stores[store].node]);
 }
 
-uint32_t expr_piece_has(struct expr *e, uint32_t store, uint32_t piece, uint32_t first,
-                        uint32_t last)
+uint32_t expr_piece_contains(struct expr *e, uint32_t store, uint32_t piece, uint32_t first,
+                             uint32_t last)
 {
     uint32_t number = e->stores[store].node, has = KIR_NONE;
     const struct expr_node *node = &e->nodes[number];

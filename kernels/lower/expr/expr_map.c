@@ -19,7 +19,7 @@ const struct space_map *expr_map_keep(struct expr *e, const struct space_map *ma
         if (map == e->maps[i] || map_equal(map, e->maps[i]))
             return e->maps[i];
     kept = arena_alloc(&e->arena, sizeof(*kept));
-    if (!kept || !array_grow(&e->maps, &e->maps_room, e->n_maps, 1, sizeof(*e->maps))) {
+    if (!kept || !array_grow(&e->maps, &e->maps_capacity, e->n_maps, 1, sizeof(*e->maps))) {
         expr_fail(e, FRIT_NO_HOST_MEMORY);
         return NULL;
     }
@@ -74,8 +74,8 @@ const struct space_map *expr_map_view(struct expr *e, const struct block_op *op,
     return expr_map_keep(e, &through);
 }
 
-const struct space_map *expr_map_turned(struct expr *e, const struct block_op *op,
-                                        const struct space_map *map, int64_t by)
+const struct space_map *expr_map_rotated(struct expr *e, const struct block_op *op,
+                                         const struct space_map *map, int64_t by)
 {
     int64_t axis = ((const frit_attrs_axis *)op->attrs)->axis;
     struct space_map turned = *map;

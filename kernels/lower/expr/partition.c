@@ -2,25 +2,25 @@
 #include "lower/expr/partition.h"
 
 enum {
-    LEAST_LINE = 64, /* innermost extent that is cut by itself */
-    WASTE = 8,       /* a group size is taken if at most 1 / WASTE of the lanes idle */
-    SMALL = 8        /* times as many lanes has a group of a large space as one of a small one */
+    MIN_LINE = 64, /* the least innermost extent that is divided by itself */
+    WASTE = 8,     /* a group size is chosen if at most 1 / WASTE of the lanes idle */
+    SMALL = 8      /* ratio of the two group sizes of spaces that share a module */
 };
 
-/* Of a line the largest group of which few lanes idle; else one that holds all, if there is one. */
+/* The group size for `n` points: along one dim (`line`) the largest that leaves few lanes idle. */
 static uint32_t choose_lanes(uint32_t most, int64_t n, bool line)
 {
     uint32_t lanes = most;
 
-    while (lanes > LEAST_LINE && line && (n + lanes - 1) / lanes * lanes - n > n / WASTE)
+    while (lanes > MIN_LINE && line && (n + lanes - 1) / lanes * lanes - n > n / WASTE)
         lanes /= 2;
     return sched_lanes(lanes, n);
 }
 
-/* Two sizes, so that spaces have few kinds of groups. */
+/* One of only two group sizes, so that few modules serve all spaces. */
 static uint32_t shared_lanes(uint32_t most, int64_t n)
 {
-    return n <= most / 2 && most / SMALL >= SCHED_LEAST ? most / SMALL : most;
+    return n <= most / 2 && most / SMALL >= SCHED_MIN_LANES ? most / SMALL : most;
 }
 
 void partition_init(struct partition *partition, const struct expr *e,
@@ -29,7 +29,7 @@ void partition_init(struct partition *partition, const struct expr *e,
     int64_t inner = points->n > 1 ? e->space.extent[points->dim[points->n - 1]] : 0, lines = 1;
 
     *partition = (struct partition){.points = *points, .inner = BLOCK_NONE, .n = points->count};
-    if (inner >= LEAST_LINE) {
+    if (inner >= MIN_LINE) {
         lines = points->count / inner;
         partition->inner = partition->points.dim[--partition->points.n];
         partition->n = inner;
@@ -42,7 +42,7 @@ void partition_init(struct partition *partition, const struct expr *e,
     partition->groups = lines * partition->blocks;
 }
 
-static bool divides(const struct partition *partition)
+static bool has_inner_blocks(const struct partition *partition)
 {
     return partition->inner != BLOCK_NONE && partition->blocks > 1;
 }
@@ -51,7 +51,7 @@ void partition_phase(struct partition *partition, struct expr *e)
 {
     delinearize_phase(&partition->points, e);
     partition->end = partition->n % partition->lanes ? sched_index(e->s, partition->n) : KIR_NONE;
-    if (!divides(partition))
+    if (!has_inner_blocks(partition))
         return;
     partition->n_blocks = sched_index(e->s, partition->blocks);
     partition->by_blocks = sched_divisor(e->s, partition->blocks);
@@ -65,7 +65,7 @@ struct span partition_span(const struct partition *partition, const struct expr 
 
     if (partition->inner != BLOCK_NONE)
         span.line = group;
-    if (divides(partition)) {
+    if (has_inner_blocks(partition)) {
         span.line = sched_divide(e->s, &partition->by_blocks, group);
         group = kir_binary(e->s->module, KIR_sub, group,
                            kir_binary(e->s->module, KIR_mul, span.line, partition->n_blocks));
@@ -97,14 +97,15 @@ uint32_t partition_number(const struct partition *partition, const struct expr *
                       span->element);
 }
 
-void partition_set_common(const struct partition *partition, struct expr *e,
-                          const struct span *span)
+void partition_set_uniform(const struct partition *partition, struct expr *e,
+                           const struct span *span)
 {
     if (span->line != KIR_NONE)
         delinearize_set(&partition->points, e, span->line);
 }
 
-void partition_set_own(const struct partition *partition, struct expr *e, const struct span *span)
+void partition_set_varying(const struct partition *partition, struct expr *e,
+                           const struct span *span)
 {
     if (span->line != KIR_NONE)
         expr_set(e, partition->inner, span->element);

@@ -1,51 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partitions the points of some dims among groups of lanes, one point a lane.  A long innermost dim
- * is cut into blocks by itself: the lanes of a group differ in its coordinate alone and have the
- * other dims in common.  Otherwise the row-major numbers of all points are cut into blocks, and
- * each lane computes its coordinates by division. */
+/* Partitions the points of some dims among groups of lanes, one point per lane.  If the innermost
+ * dim is long, it is divided into blocks: the lanes of a group have that dim's coordinates in a row
+ * and share those of all other dims.  Otherwise the row-major numbers of all points are divided
+ * into blocks, and each lane computes its coordinates by division. */
 #ifndef LOWER_PARTITION_H
 #define LOWER_PARTITION_H
 
 #include "lower/expr/delinearize.h"
 
 struct partition {
-    struct delinearizer
-        points;     /* of the dims that are found by a number: around the innermost, or all */
-    uint32_t inner; /* the dim that is cut by itself, or BLOCK_NONE */
-    int64_t n;      /* what is cut: points along that dim, or all */
-    int64_t blocks; /* that this makes */
+    struct delinearizer points; /* the dims that are delinearised: all but the innermost, or all */
+    uint32_t inner;             /* the dim that is divided into blocks by itself, or BLOCK_NONE */
+    int64_t n;                  /* points to divide: along that dim, or all */
+    int64_t blocks;             /* of `lanes` points: along that dim, or all */
     int64_t groups;
     uint32_t lanes;
-    bool shared; /* see sched.h: whether there are several blocks does not show */
+    bool shared; /* see sched.h: the module does not depend on the number of blocks being 1 */
     /* parameters of the phase */
-    uint32_t end;      /* n; KIR_NONE: blocks fill up */
-    uint32_t n_blocks; /* with by_blocks: where a dim is cut into several */
+    uint32_t end;      /* n; KIR_NONE: all blocks are full */
+    uint32_t n_blocks; /* with by_blocks: if `inner` has several blocks */
     struct sched_divisor by_blocks;
 };
 
-/* The block of a group, as values; KIR_NONE where it says so. */
+/* The block of a group, as values of the module. */
 struct span {
-    uint32_t line;    /* number of the point of `points`; KIR_NONE: no dim is cut by itself */
-    uint32_t first;   /* of the block; KIR_NONE: there is one, from 0 on */
-    uint32_t element; /* the lane's: its number, or its coordinate along the dim */
+    uint32_t line;    /* number of the point of `points`; KIR_NONE: `inner` is BLOCK_NONE */
+    uint32_t first;   /* first point of the block; KIR_NONE: it is 0 */
+    uint32_t element; /* the lane's point: its number, or its coordinate along `inner` */
 };
 
-/* Cuts the points of several dims into groups of `most` lanes or fewer. */
+/* Divides the points into groups of `most` lanes or fewer. */
 void partition_init(struct partition *partition, const struct expr *e,
                     const struct delinearizer *points, uint32_t most);
-/* In each phase: the parameters. */
+/* Emits the parameters; once per phase. */
 void partition_phase(struct partition *partition, struct expr *e);
 struct span partition_span(const struct partition *partition, const struct expr *e, uint32_t group,
                            uint32_t lane);
-/* B: the lane has a point; KIR_NONE: each has. */
+/* B: the lane has a point; KIR_NONE: every lane has one. */
 uint32_t partition_mask(const struct partition *partition, const struct expr *e,
                         const struct span *span);
-/* The row-major number of the lane's point among all. */
+/* The row-major number of the lane's point among all points. */
 uint32_t partition_number(const struct partition *partition, const struct expr *e,
                           const struct span *span);
-/* Sets the dims: those that all lanes of the group have in common, and the others. */
-void partition_set_common(const struct partition *partition, struct expr *e,
-                          const struct span *span);
-void partition_set_own(const struct partition *partition, struct expr *e, const struct span *span);
+/* Set the dims that are uniform in the group, and those that vary between its lanes. */
+void partition_set_uniform(const struct partition *partition, struct expr *e,
+                           const struct span *span);
+void partition_set_varying(const struct partition *partition, struct expr *e,
+                           const struct span *span);
 
 #endif

@@ -111,7 +111,7 @@ static void find_loads(struct contract *c, struct contract_side *side)
 
 static bool is_gathered(const struct expr *e, const struct expr_node *load, uint32_t dim)
 {
-    for (uint32_t a = 0; a < e->space.n_atoms; a++)
+    for (uint32_t a = 0; a < e->space.n_leaves; a++)
         if (load->at.k[SPACE_DIMS + a])
             return true;
     return load->at.k[dim] < -1 || load->at.k[dim] > 1;
@@ -373,7 +373,7 @@ static frit_status build(struct contract *c, frit_err *err)
              tiles_of(c->across->points.count, contract_width(c));
     if (groups > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
-    TRY(sched_rounds(s, 2 * c->k.count, err));
+    TRY(sched_check_rounds(s, 2 * c->k.count, err));
     if (c->packed)
         contract_pack(c);
     contract_emit(c);
@@ -395,7 +395,7 @@ static frit_status contract_build(struct sched *s, frit_err *err)
 
     expr_init(&c.e, s);
     if (s->target->stages_tiles) /* where lanes are a thread's vectors wide offsets cost nothing */
-        c.e.apart = 1u << CONTRACT_K;
+        c.e.separate_tags = 1u << CONTRACT_K;
     if (anchor_init(&c.anchor, s->block, multiplies)) { /* what is cheap was asked of what came */
         status = c.anchor.n_ops == s->block->n_ops && c.anchor.found
                      ? build(&c, err)

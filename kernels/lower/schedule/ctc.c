@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which blocks the ctc schedule takes, and what it makes of their numbers. */
+/* Matching and planning of the ctc schedule; see ctc.h. */
 #include "lower/schedule/ctc.h"
 
 #include "base/fail.h"
@@ -40,7 +40,7 @@ static uint32_t operand(const struct ctc *c, uint32_t number)
     return c->op->in[number].value;
 }
 
-/* What a step reads. */
+/* Plans what a step reads. */
 static void plan_step(struct ctc *c, const struct space_expr *item, const struct space_expr *step)
 {
     int64_t blank = ((const frit_attrs_ctc *)c->op->attrs)->blank;
@@ -56,7 +56,7 @@ static void plan_step(struct ctc *c, const struct space_expr *item, const struct
     c->target = expr_node(&c->e, operand(c, TARGETS), &target);
     if (c->target == BLOCK_NONE)
         return;
-    of.at[2] = space_found(&c->e.space, c->n_classes, c->target);
+    of.at[2] = space_loaded(&c->e.space, c->n_classes, c->target);
     c->label = expr_node(&c->e, operand(c, LOG_PROBS), &of);
 }
 
@@ -86,8 +86,8 @@ static bool is_empty(const struct ctc *c)
     return c->n_items == 0 || (c->gradient && c->n_steps == 0);
 }
 
-/* The workspace, and the rounds of a lane in the phase with the longest loops; false: they are
- * beyond counting. */
+/* Computes the sizes of the workspace and the rounds of a lane in the longest phase; false if they
+ * overflow. */
 static bool measure(struct ctc *c)
 {
     const int64_t most = INT64_MAX / 64;
@@ -142,7 +142,7 @@ static frit_status check_lanes(const struct ctc *c, frit_err *err)
     uint32_t n = ctc_lanes(c, lanes);
 
     for (uint32_t i = 0; i < n; i++)
-        if (lanes[i] / SCHED_LEAST >= INT32_MAX)
+        if (lanes[i] / SCHED_MIN_LANES >= INT32_MAX)
             return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", c->m->name);
     return FRIT_OK;
 }
@@ -164,7 +164,7 @@ static frit_status build(struct ctc *c, frit_err *err)
     for (uint32_t i = 0; i < CTC_POINTS; i++)
         delinearize_init(&c->points[i], &c->e, i);
     TRY(check_lanes(c, err));
-    TRY(sched_rounds(s, c->rounds, err));
+    TRY(sched_check_rounds(s, c->rounds, err));
     c->table = kir_arg(s->module, dtype, KIR_READ | KIR_WRITE);
     s->numbers->workspace_bytes = frit_storage_bytes(dtype, c->n_table + c->n_sums);
     ctc_emit(c);
@@ -180,11 +180,12 @@ static frit_status ctc_build(struct sched *s, frit_err *err)
 
     expr_init(&c.e, s);
     c.m = s->module;
-    c.e.apart = 1u << CTC_STEP | 1u << CTC_LABEL | 1u << CTC_CLASS;
+    c.e.separate_tags = 1u << CTC_STEP | 1u << CTC_LABEL | 1u << CTC_CLASS;
     if (anchor_init(&c.anchor, s->block, takes)) {
         status = c.anchor.found && c.anchor.n_ops == s->block->n_ops
                      ? build(&c, err)
-                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one loss", s->module->name);
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s does not fit the ctc schedule",
+                            s->module->name);
         anchor_fini(&c.anchor);
     } else {
         status = fail_memory(err, s->block->n_values * sizeof(*c.anchor.lineage));

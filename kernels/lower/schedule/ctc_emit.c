@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code of the ctc schedule's phases: the table and the loss; or the table, the classes' sums, and
- * the gradient.
+/* Emits the phases of the ctc schedule: the table and the loss; or the table, the sums per class,
+ * and the gradient.
  *
- * A sum has no logarithm: it is of probabilities that are divided by that of the target.  Where the
- * target has none, all classes' sums are NaN, and what a path that is never taken would add is 0,
- * whatever the class's own probability is. */
+ * Sums are not kept as logarithms: they add probabilities divided by the target's probability.
+ * Where the target's probability is 0 all sums are NaN; a path with probability 0 adds 0, whatever
+ * the probability of its class. */
 #include "lower/schedule/ctc.h"
 
 #include <math.h>
@@ -12,11 +12,11 @@
 #include "lower/rows/rows.h"
 #include "math/math.h"
 
-/* One sequence at one step. */
+/* A sequence at a step. */
 struct moment {
-    uint32_t before, after; /* where the rows of the paths that end there and begin there begin */
+    uint32_t before, after; /* offsets of the rows with paths that end here, and that begin here */
     uint32_t total, labels; /* of the sequence */
-    uint32_t sums;          /* where those of the first class are */
+    uint32_t sums;          /* offset of the first class's sum */
     uint32_t mask;
 };
 
@@ -38,7 +38,7 @@ static uint32_t exp_of(const struct ctc *c, uint32_t value)
     return math_exp(c->m, c->e.s->target, value);
 }
 
-/* The op's result at the point that is set, and all that is made of it. */
+/* Binds the op's result and stores the outputs at the current point. */
 static void emit_stores(struct ctc *c, uint32_t value)
 {
     struct expr *e = &c->e;
@@ -61,7 +61,7 @@ static void emit_loss(struct ctc *c)
 
 /* ---- the gradient ---- */
 
-/* number = quotient * by + rest, by a number of the launch. */
+/* number = quotient * by + rest; `by` is a number of the launch. */
 static uint32_t divide(struct ctc *c, uint32_t number, int64_t by, uint32_t *rest)
 {
     struct sched_divisor divisor;
@@ -105,7 +105,8 @@ static void write_sum(const struct ctc *c, uint32_t at, uint32_t value, uint32_t
     kir_emit_imm(c->m, KIR_store_if, c->table, at, value, mask);
 }
 
-/* A lane has a moment; steps beyond the sequence none. */
+/* Begins the second phase, with a lane per sequence and step; steps beyond the sequence's end are
+ * masked. */
 static struct moment begin_moment(struct ctc *c)
 {
     uint32_t number = ctc_phase(c, 1, c->n_steps * c->n_items), step, steps;
@@ -127,49 +128,50 @@ static struct moment begin_moment(struct ctc *c)
     return moment;
 }
 
-static void emit_no_sums(const struct ctc *c, const struct moment *moment)
+static void clear_sums(const struct ctc *c, const struct moment *moment)
 {
     struct kir_module *m = c->m;
     uint32_t none, class;
 
-    none = kir_binary(c->m, KIR_eq, moment->total, ctc_never(c));
+    none = kir_binary(c->m, KIR_eq, moment->total, ctc_log_zero(c));
     none = kir_select(c->m, none, kir_const_f(m, c->type, (double)NAN), zero_of(c));
     class = kir_for(m, kir_index(c->m, 0), sched_index(c->e.s, c->n_classes), 1);
     write_sum(c, sum_at(c, moment->sums, class), none, moment->mask);
     kir_next(m, NULL, 0);
 }
 
-/* The probability that the target's path is in a state, whose class has the probability `own`: that
- * is in the rows of both directions. */
-static uint32_t chance_of(struct ctc *c, const struct moment *moment, uint32_t state, uint32_t own,
-                          uint32_t mask)
+/* The probability that the target's path is in a state.  `own` is the log-probability of the
+ * state's class, which the rows of both directions include. */
+static uint32_t state_probability(struct ctc *c, const struct moment *moment, uint32_t state,
+                                  uint32_t own, uint32_t mask)
 {
-    uint32_t end = kir_binary(c->m, KIR_mul, moment->labels, kir_index(c->m, 2)), paths, chance;
+    uint32_t end = kir_binary(c->m, KIR_mul, moment->labels, kir_index(c->m, 2)), paths,
+             probability;
 
     paths = kir_binary(c->m, KIR_add, ctc_read(c, moment->before, state, mask),
                        ctc_read(c, moment->after, kir_binary(c->m, KIR_sub, end, state), mask));
-    chance = kir_binary(c->m, KIR_sub, kir_binary(c->m, KIR_sub, paths, own), moment->total);
-    return kir_select(c->m, kir_binary(c->m, KIR_eq, paths, ctc_never(c)), zero_of(c),
-                      exp_of(c, chance));
+    probability = kir_binary(c->m, KIR_sub, kir_binary(c->m, KIR_sub, paths, own), moment->total);
+    return kir_select(c->m, kir_binary(c->m, KIR_eq, paths, ctc_log_zero(c)), zero_of(c),
+                      exp_of(c, probability));
 }
 
-static void add_chance(const struct ctc *c, uint32_t at, uint32_t chance, uint32_t mask)
+static void add_probability(const struct ctc *c, uint32_t at, uint32_t probability, uint32_t mask)
 {
-    write_sum(c, at, kir_binary(c->m, KIR_add, read_sum(c, at, mask), chance), mask);
+    write_sum(c, at, kir_binary(c->m, KIR_add, read_sum(c, at, mask), probability), mask);
 }
 
-/* The label that is set and the blank before it; what the blanks have then. */
+/* Adds the current label and the blank before it; returns the new sum of the blanks. */
 static uint32_t emit_label(struct ctc *c, const struct moment *moment, uint32_t label,
                            uint32_t blanks)
 {
     uint32_t mask =
         kir_binary(c->m, KIR_and, moment->mask, kir_binary(c->m, KIR_lt, label, moment->labels));
-    uint32_t state = kir_binary(c->m, KIR_mul, label, kir_index(c->m, 2)), blank, chance;
+    uint32_t state = kir_binary(c->m, KIR_mul, label, kir_index(c->m, 2)), blank, probability;
 
-    blank = chance_of(c, moment, state, ctc_value(c, c->blank), mask);
+    blank = state_probability(c, moment, state, ctc_value(c, c->blank), mask);
     state = kir_binary(c->m, KIR_add, state, kir_index(c->m, 1));
-    chance = chance_of(c, moment, state, ctc_value(c, c->label), mask);
-    add_chance(c, sum_at(c, moment->sums, ctc_as_index(c, ctc_class(c))), chance, mask);
+    probability = state_probability(c, moment, state, ctc_value(c, c->label), mask);
+    add_probability(c, sum_at(c, moment->sums, ctc_as_index(c, ctc_class(c))), probability, mask);
     return kir_binary(c->m, KIR_add, blanks, blank);
 }
 
@@ -180,7 +182,7 @@ static void emit_sums(struct ctc *c)
     uint32_t own = ctc_value(c, c->blank), blanks = zero_of(c), label, next, mark;
     int64_t blank = ((const frit_attrs_ctc *)c->op->attrs)->blank;
 
-    emit_no_sums(c, &moment);
+    clear_sums(c, &moment);
     if (c->n_labels) {
         label = kir_for(m, kir_index(c->m, 0), sched_index(c->e.s, c->n_labels), 1);
         blanks = kir_phi(m, blanks);
@@ -191,11 +193,11 @@ static void emit_sums(struct ctc *c)
         kir_next(m, &next, 1);
     }
     next = kir_binary(c->m, KIR_mul, moment.labels, kir_index(c->m, 2));
-    next = kir_binary(c->m, KIR_add, blanks, chance_of(c, &moment, next, own, moment.mask));
-    add_chance(c, sum_at(c, moment.sums, sched_index(c->e.s, blank)), next, moment.mask);
+    next = kir_binary(c->m, KIR_add, blanks, state_probability(c, &moment, next, own, moment.mask));
+    add_probability(c, sum_at(c, moment.sums, sched_index(c->e.s, blank)), next, moment.mask);
 }
 
-/* Of an element. */
+/* Computes an element of the gradient. */
 static void emit_gradient(struct ctc *c)
 {
     uint32_t number = ctc_phase(c, 2, c->n_sums), step, class, value, in, sum;

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ctc schedule's table of paths, and what its phases are made of. */
+/* The table of paths, and common parts of the ctc schedule's phases. */
 #include <math.h>
 #include <string.h>
 
 #include "lower/schedule/ctc.h"
 #include "math/math.h"
 
-/* The rows that a step goes between; where they begin, with the column. */
+/* Offsets, in the lane's column, of the rows that a step reads and writes. */
 struct rows {
     uint32_t from, to;
 };
 
-/* What a loop over labels carries. */
+/* The loop-carried values of a loop over labels. */
 struct carried {
-    uint32_t before; /* the old value of the state before */
-    uint32_t class;  /* of the label before */
+    uint32_t before; /* the old entry of the label before */
+    uint32_t class;  /* the class of the label before */
 };
 
 /* The lane's column. */
 struct column {
-    uint32_t at;     /* its number */
-    uint32_t back;   /* whether the sequence is read from its end; KIR_NONE: no lane does */
-    uint32_t labels; /* of the sequence; where one may */
+    uint32_t at;        /* the column's number */
+    uint32_t backwards; /* B: the sequence is read backwards; KIR_NONE: none is */
+    uint32_t labels;    /* number of labels, if sequences may be read backwards */
 };
 
-uint32_t ctc_never(const struct ctc *c)
+uint32_t ctc_log_zero(const struct ctc *c)
 {
     return kir_const_f(c->m, c->type, -(double)INFINITY);
 }
@@ -61,17 +61,17 @@ uint32_t ctc_class(struct ctc *c)
     return kir_binary(c->m, KIR_smin, class, c->last_class);
 }
 
-/* A length, brought between 0 and the most, as an index. */
-static uint32_t length_of(struct ctc *c, uint32_t node, int64_t most)
+/* A length, clamped to 0 .. max, in the index type. */
+static uint32_t length_of(struct ctc *c, uint32_t node, int64_t max)
 {
     struct kir_module *m = c->m;
     uint32_t value = expr_value(&c->e, node);
     enum kir_type type = kir_type_at(m, value);
 
-    if (type == KIR_I32 && most > INT32_MAX)
-        most = INT32_MAX;
+    if (type == KIR_I32 && max > INT32_MAX)
+        max = INT32_MAX;
     value = kir_binary(c->m, KIR_smax, value, kir_const_i(m, type, 0));
-    value = kir_binary(c->m, KIR_smin, value, sched_word(c->e.s, type, (uint64_t)most));
+    value = kir_binary(c->m, KIR_smin, value, sched_param(c->e.s, type, (uint64_t)max));
     return ctc_as_index(c, value);
 }
 
@@ -103,7 +103,7 @@ uint32_t ctc_phase(struct ctc *c, uint32_t phase, int64_t n)
     if (c->gradient)
         c->row = sched_index(s, c->n_states * c->n_columns);
     if (c->n_steps && c->n_labels)
-        c->last_class = sched_word(s, expr_type(&c->e, c->target), (uint64_t)(c->n_classes - 1));
+        c->last_class = sched_param(s, expr_type(&c->e, c->target), (uint64_t)(c->n_classes - 1));
     number = sched_wide(s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
     number = kir_binary(c->m, KIR_mul, number, kir_index(c->m, lanes));
     number = kir_binary(c->m, KIR_add, number,
@@ -115,25 +115,25 @@ uint32_t ctc_phase(struct ctc *c, uint32_t phase, int64_t n)
 
 /* ---- the table ---- */
 
-static uint32_t place_of(const struct ctc *c, uint32_t row, uint32_t state)
+static uint32_t entry_at(const struct ctc *c, uint32_t row, uint32_t state)
 {
     return kir_binary(c->m, KIR_add, kir_binary(c->m, KIR_mul, state, c->columns), row);
 }
 
 uint32_t ctc_read(const struct ctc *c, uint32_t row, uint32_t state, uint32_t mask)
 {
-    uint32_t at = place_of(c, row, state);
+    uint32_t at = entry_at(c, row, state);
 
     if (mask == KIR_NONE)
         return kir_emit_as(c->m, KIR_load, c->type, c->table, at, KIR_NONE, KIR_NONE);
-    return kir_emit_as(c->m, KIR_load_if, c->type, c->table, at, mask, ctc_never(c));
+    return kir_emit_as(c->m, KIR_load_if, c->type, c->table, at, mask, ctc_log_zero(c));
 }
 
 static void write_state(const struct ctc *c, uint32_t row, uint32_t state, uint32_t value,
                         uint32_t mask)
 {
     kir_emit_imm(c->m, mask == KIR_NONE ? KIR_store : KIR_store_if, c->table,
-                 place_of(c, row, state), value, mask);
+                 entry_at(c, row, state), value, mask);
 }
 
 /* log(e^a + e^b) */
@@ -141,7 +141,7 @@ static uint32_t log_add(const struct ctc *c, uint32_t a, uint32_t b)
 {
     struct kir_module *m = c->m;
     const struct kir_target *target = c->e.s->target;
-    uint32_t larger = kir_binary(c->m, KIR_fmax, a, b), rest, none = ctc_never(c);
+    uint32_t larger = kir_binary(c->m, KIR_fmax, a, b), rest, none = ctc_log_zero(c);
 
     rest = kir_binary(c->m, KIR_sub, kir_binary(c->m, KIR_fmin, a, b), larger);
     rest = math_log1p(m, target, math_exp(m, target, rest));
@@ -152,14 +152,14 @@ static uint32_t log_add(const struct ctc *c, uint32_t a, uint32_t b)
 uint32_t ctc_total(const struct ctc *c, uint32_t row, uint32_t labels)
 {
     uint32_t last = kir_binary(c->m, KIR_mul, labels, kir_index(c->m, 2));
-    uint32_t some = kir_binary(c->m, KIR_lt, kir_index(c->m, 0), last);
+    uint32_t has_labels = kir_binary(c->m, KIR_lt, kir_index(c->m, 0), last);
     uint32_t sum = ctc_read(c, row, last, c->mask);
 
     last = kir_binary(c->m, KIR_sub, last, kir_index(c->m, 1));
-    return log_add(c, sum, ctc_read(c, row, last, ctc_both(c, c->mask, some)));
+    return log_add(c, sum, ctc_read(c, row, last, ctc_both(c, c->mask, has_labels)));
 }
 
-/* All paths are in state 0. */
+/* Computes row 0: all paths are in state 0. */
 static void emit_begin(const struct ctc *c, uint32_t row)
 {
     struct kir_module *m = c->m;
@@ -167,12 +167,12 @@ static void emit_begin(const struct ctc *c, uint32_t row)
 
     state = kir_for(m, zero, end, 1);
     paths = kir_select(c->m, kir_binary(c->m, KIR_eq, state, zero), kir_const_f(m, c->type, 0),
-                       ctc_never(c));
+                       ctc_log_zero(c));
     write_state(c, row, state, paths, c->mask);
     kir_next(m, NULL, 0);
 }
 
-/* The blank before label `label`, or behind the last one; its old value. */
+/* Computes the entry of a blank; returns its old value. */
 static uint32_t emit_blank(struct ctc *c, const struct rows *rows, uint32_t state, uint32_t before,
                            uint32_t mask)
 {
@@ -183,7 +183,7 @@ static uint32_t emit_blank(struct ctc *c, const struct rows *rows, uint32_t stat
     return old;
 }
 
-/* A label and the blank before it. */
+/* Computes the entries of a label and of the blank before it. */
 static void emit_label(struct ctc *c, const struct rows *rows, uint32_t label,
                        struct carried *carried, uint32_t mask)
 {
@@ -194,30 +194,30 @@ static void emit_label(struct ctc *c, const struct rows *rows, uint32_t label,
     old = ctc_read(c, rows->from, state, mask);
     class = ctc_class(c);
     paths = kir_select(c->m, kir_binary(c->m, KIR_ne, class, carried->class), carried->before,
-                       ctc_never(c));
+                       ctc_log_zero(c));
     paths = log_add(c, log_add(c, old, blank), paths);
     write_state(c, rows->to, state, kir_binary(c->m, KIR_add, paths, ctc_value(c, c->label)), mask);
     carried->before = old;
     carried->class = class;
 }
 
-/* Number `i` of so many, counted from where the column begins.  Behind the last it is any. */
-static uint32_t turned(const struct ctc *c, const struct column *column, uint32_t i, uint32_t n)
+/* Number `i` of `n` in the column's direction; arbitrary from `n` on. */
+static uint32_t directed(const struct ctc *c, const struct column *column, uint32_t i, uint32_t n)
 {
     uint32_t zero = kir_index(c->m, 0), from_end;
 
-    if (column->back == KIR_NONE)
+    if (column->backwards == KIR_NONE)
         return i;
     from_end = kir_binary(c->m, KIR_sub, kir_binary(c->m, KIR_sub, n, kir_index(c->m, 1)), i);
-    return kir_select(c->m, column->back, kir_binary(c->m, KIR_smax, from_end, zero), i);
+    return kir_select(c->m, column->backwards, kir_binary(c->m, KIR_smax, from_end, zero), i);
 }
 
-/* The row after one more step. */
+/* Computes the row after one more step. */
 static void emit_step(struct ctc *c, const struct column *column, const struct rows *rows,
                       uint32_t mask)
 {
     struct kir_module *m = c->m;
-    struct carried carried = {ctc_never(c), KIR_NONE}, phis;
+    struct carried carried = {ctc_log_zero(c), KIR_NONE}, phis;
     uint32_t end = kir_index(c->m, 0), label, mark;
 
     if (c->n_labels) {
@@ -227,7 +227,7 @@ static void emit_step(struct ctc *c, const struct column *column, const struct r
         carried.before = phis.before = kir_phi(m, carried.before);
         carried.class = phis.class = kir_phi(m, carried.class);
         mark = expr_mark(&c->e);
-        delinearize_set(&c->points[CTC_LABEL], &c->e, turned(c, column, label, column->labels));
+        delinearize_set(&c->points[CTC_LABEL], &c->e, directed(c, column, label, column->labels));
         emit_label(c, rows, label, &carried, mask);
         expr_release(&c->e, mark);
         kir_next(m, (const uint32_t[]){carried.before, carried.class}, 2);
@@ -237,7 +237,7 @@ static void emit_step(struct ctc *c, const struct column *column, const struct r
     emit_blank(c, rows, end, carried.before, mask);
 }
 
-/* Where only the last row is needed it is the first one too. */
+/* The rows of a step: the same one if only the last row is needed. */
 static struct rows rows_of(const struct ctc *c, const struct column *column, uint32_t step)
 {
     struct rows rows = {column->at, column->at};
@@ -257,7 +257,7 @@ static void emit_steps(struct ctc *c, const struct column *column)
 
     step = kir_for(m, kir_index(c->m, 0), sched_index(c->e.s, c->n_steps), 1);
     mark = expr_mark(&c->e);
-    delinearize_set(&c->points[CTC_STEP], &c->e, turned(c, column, step, steps));
+    delinearize_set(&c->points[CTC_STEP], &c->e, directed(c, column, step, steps));
     mask = ctc_both(c, c->mask, kir_binary(c->m, KIR_lt, step, steps));
     expr_mask(&c->e, mask);
     expr_hoist(&c->e);
@@ -275,8 +275,8 @@ void ctc_paths(struct ctc *c, uint32_t number)
     c->item = number;
     if (c->gradient) {
         other = kir_binary(c->m, KIR_sub, number, c->items);
-        column.back = kir_binary(c->m, KIR_le, c->items, number);
-        c->item = kir_select(c->m, column.back, other, number);
+        column.backwards = kir_binary(c->m, KIR_le, c->items, number);
+        c->item = kir_select(c->m, column.backwards, other, number);
     }
     delinearize_set(&c->points[CTC_ITEM], &c->e, c->item);
     expr_hoist(&c->e);

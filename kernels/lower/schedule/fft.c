@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fft schedule: rfft and irfft by their definition, with views before and elementwise ops and
- * views behind.
+ * views after.
  *
- * One phase leaves the cosines and sines of all multiples of 2 pi / n in the workspace, the next
- * has a lane for each element of the result, which goes along the line and from multiple to
- * multiple.  That takes as many steps as the line has elements, for each of them: lines of some
- * thousands are what this is for.  Angles are exact: the multiple is reduced to an octant in
- * integers.  Sums are F64 where the target has it, else F32 in blocks, so that rounding grows
- * slowly; their order follows from the numbers of the launch alone. */
+ * The first phase writes the cosines and sines of all multiples of 2 pi / n to the workspace.  In
+ * the second each lane computes one element of the result in a loop over the line, which costs as
+ * many steps per element as a line has elements: it is meant for lines of up to some thousands.
+ * Angles are exact: multiples are reduced to an octant in integers.  Sums are in F64 if the target
+ * has it, else in F32 in blocks, so that rounding errors grow slowly; their order depends only on
+ * sizes. */
 #include <string.h>
 
 #include "base/fail.h"
@@ -18,9 +18,9 @@
 
 enum {
     QUALITY = 900,
-    BLOCK = 64,          /* elements that are summed one by one */
-    MOST_LINE = 1 << 27, /* nine times as many fit an I32 */
-    PARTS = 2,           /* the real and the imaginary */
+    BLOCK = 64,         /* elements that one accumulator sums */
+    MAX_LINE = 1 << 27, /* so that 9 n fits an I32 */
+    PARTS = 2,          /* the real and the imaginary one */
     STATES = PARTS + 1
 };
 
@@ -28,24 +28,24 @@ enum { FFT_OUT, FFT_LINE }; /* tags of dims */
 
 struct fft {
     struct expr e;
-    struct kir_module *m; /* of the schedule */
+    struct kir_module *m; /* s->module */
     struct anchor anchor;
-    struct space_map root; /* of the results */
+    struct space_map root; /* map of the results */
     bool inverse;
-    uint32_t dtype, carried; /* of elements, of sums */
-    int64_t n, have;         /* length of the signal; elements of a line that count */
-    uint32_t node[PARTS];    /* elements: x; or both parts */
-    uint32_t at;             /* place: of the result's element in its line */
-    uint32_t result[PARTS];  /* nodes */
+    uint32_t dtype, sum_dtype; /* of elements, of sums */
+    int64_t n, n_used;         /* length of the signal; elements of a line that are used */
+    uint32_t node[PARTS];      /* elements of the operand, or of both parts */
+    uint32_t at;               /* coordinate: the result's index in its line */
+    uint32_t result[PARTS];    /* nodes; BLOCK_NONE: not used */
     struct delinearizer outer, inner;
     uint32_t lanes;
-    /* Emitting. */
-    uint32_t table;    /* argument */
-    uint32_t mask;     /* of lanes that have an element; KIR_NONE: all have */
-    uint32_t n_param;  /* n */
-    uint32_t multiple; /* from an element to the next */
+    /* During emission: */
+    uint32_t table;    /* the workspace's argument number */
+    uint32_t mask;     /* B: the lane has an element; KIR_NONE: every lane has one */
+    uint32_t n_param;  /* parameter: n */
+    uint32_t multiple; /* step of the multiple from an element to the next */
     uint32_t sums[PARTS], n_sums;
-    uint32_t state[STATES]; /* those sums, then the multiple of the next element */
+    uint32_t state[STATES]; /* the sums, then the multiple of the next element */
 };
 
 /* ---- matching ---- */
@@ -55,7 +55,7 @@ static bool takes(const struct block *block, uint32_t number)
     const struct block_op *op = &block->ops[number];
     int64_t axis;
 
-    if ((op->id != FRIT_OP_rfft && op->id != FRIT_OP_irfft) || !anchor_reads(block, number))
+    if ((op->id != FRIT_OP_rfft && op->id != FRIT_OP_irfft) || !anchor_reads_args(block, number))
         return false;
     axis = ((const frit_attrs_fft *)op->attrs)->axis;
     return axis >= 0 && axis < block->values[op->in[0].value].rank;
@@ -80,7 +80,7 @@ static void result_dims(const struct fft *f, int64_t *dims)
     expr_dims(&f->e, op->out[0] != BLOCK_NONE ? op->out[0] : op->out[1], dims);
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -95,24 +95,24 @@ static void plan(struct fft *f)
 
     f->inverse = op->id == FRIT_OP_irfft;
     f->dtype = block->values[op->in[0].value].dtype;
-    f->carried =
+    f->sum_dtype =
         f->dtype == FRIT_F64 || (f->e.s->target->f64 && f->e.s->target->i64) ? FRIT_F64 : FRIT_F32;
     f->root.rank = block->values[op->in[0].value].rank;
     expr_dims(&f->e, op->in[0].value, x);
     result_dims(f, y);
     f->n = f->inverse ? y[axis] : attrs->n;
-    if (f->n < 1 || f->n > MOST_LINE || (!f->inverse && y[axis] != f->n / 2 + 1)) {
+    if (f->n < 1 || f->n > MAX_LINE || (!f->inverse && y[axis] != f->n / 2 + 1)) {
         expr_fail(&f->e, FRIT_UNSUPPORTED);
         return;
     }
-    f->have = least(x[axis], f->inverse ? f->n / 2 + 1 : f->n);
+    f->n_used = smaller(x[axis], f->inverse ? f->n / 2 + 1 : f->n);
     for (uint32_t d = 0; d < f->root.rank; d++)
         f->root.at[d] = space_dim(&f->e.space, y[d] ? y[d] : 1, FFT_OUT);
     map = f->root;
-    map.at[axis] = space_dim(&f->e.space, f->have ? f->have : 1, FFT_LINE);
+    map.at[axis] = space_dim(&f->e.space, f->n_used ? f->n_used : 1, FFT_LINE);
     for (uint32_t i = 0; i < op->n_in; i++)
         f->node[i] = expr_node(&f->e, op->in[i].value, &map);
-    f->at = expr_place(&f->e, &f->root.at[axis]);
+    f->at = expr_coord(&f->e, &f->root.at[axis]);
     anchor_stores(&f->anchor, &f->e, &f->root);
     for (uint32_t i = 0; i < PARTS; i++)
         f->result[i] = i < op->n_out && op->out[i] != BLOCK_NONE
@@ -125,30 +125,29 @@ static void plan(struct fft *f)
 
 static uint32_t real_const(const struct fft *f, double value)
 {
-    return kir_const_f(f->m, kir_type_of(f->carried), value);
+    return kir_const_f(f->m, kir_type_of(f->sum_dtype), value);
 }
 
-/* A parameter of the type of sums. */
-static uint32_t real_word(const struct fft *f, double real)
+static uint32_t real_param(const struct fft *f, double real)
 {
     const float narrow = (float)real;
     uint64_t bits = 0;
 
-    if (f->carried == FRIT_F64)
+    if (f->sum_dtype == FRIT_F64)
         memcpy(&bits, &real, sizeof(real));
     else
         memcpy(&bits, &narrow, sizeof(narrow));
-    return sched_word(f->e.s, kir_type_of(f->carried), bits);
+    return sched_param(f->e.s, kir_type_of(f->sum_dtype), bits);
 }
 
-/* Whether a bit of an index is 1. */
+/* B: the bit of an index is 1. */
 static uint32_t has_bit(const struct fft *f, uint32_t value, int64_t bit)
 {
     return kir_binary(f->m, KIR_ne, kir_binary(f->m, KIR_and, value, kir_index(f->m, bit)),
                       kir_index(f->m, 0));
 }
 
-/* Begins a phase with a lane for each of `count` points; gives the lane's. */
+/* Begins a phase with a lane per point; returns the lane's point. */
 static uint32_t begin_phase(struct fft *f, uint32_t phase, int64_t count)
 {
     struct sched *s = f->e.s;
@@ -175,15 +174,15 @@ static uint32_t table_load(const struct fft *f, uint32_t at)
 {
     bool all = f->mask == KIR_NONE;
 
-    return kir_emit_as(f->m, all ? KIR_load : KIR_load_if, kir_type_of(f->carried), f->table, at,
+    return kir_emit_as(f->m, all ? KIR_load : KIR_load_if, kir_type_of(f->sum_dtype), f->table, at,
                        f->mask, all ? KIR_NONE : real_const(f, 0));
 }
 
-/* Multiple j of 2 pi / n is q quarters of a turn and r / n of an eighth:
+/* Multiple j of 2 pi / n is q quarters of a turn plus r / n eighths of a turn:
  *
  *     8 j = 2 n q + r,  -n <= r < n
  *
- * n cosines are followed by n sines. */
+ * The table has n cosines, then n sines. */
 static void emit_table(struct fft *f)
 {
     struct kir_module *m = f->m;
@@ -195,8 +194,8 @@ static void emit_table(struct fft *f)
     q = sched_divide(f->e.s, &divisor, kir_binary(f->m, KIR_add, eighths, n));
     angle = kir_binary(f->m, KIR_sub, eighths,
                        kir_binary(f->m, KIR_mul, q, kir_binary(f->m, KIR_add, n, n)));
-    angle = kir_unary(f->m, f->carried == FRIT_F64 ? KIR_f64 : KIR_f32, angle);
-    angle = kir_binary(f->m, KIR_mul, angle, real_word(f, 0.785398163397448309616 / (double)f->n));
+    angle = kir_unary(f->m, f->sum_dtype == FRIT_F64 ? KIR_f64 : KIR_f32, angle);
+    angle = kir_binary(f->m, KIR_mul, angle, real_param(f, 0.785398163397448309616 / (double)f->n));
     cosine = math_cos(m, f->e.s->target, angle);
     sine = math_sin(m, f->e.s->target, angle);
     odd = has_bit(f, q, 1);
@@ -210,10 +209,10 @@ static void emit_table(struct fft *f)
 
 static uint32_t element(struct fft *f, uint32_t part)
 {
-    return lower_convert(f->m, f->dtype, f->carried, expr_value(&f->e, f->node[part]));
+    return lower_convert(f->m, f->dtype, f->sum_dtype, expr_value(&f->e, f->node[part]));
 }
 
-/* x e^(-i angle) is added to the sums that are wanted. */
+/* Adds x e^(-i angle) to the requested sums. */
 static void add_forward(struct fft *f, uint32_t cosine, uint32_t sine)
 {
     const uint32_t factor[PARTS] = {cosine, sine};
@@ -224,8 +223,8 @@ static void add_forward(struct fft *f, uint32_t cosine, uint32_t sine)
                                  kir_binary(f->m, KIR_mul, x, factor[f->sums[i]]));
 }
 
-/* The values beyond the middle are the conjugates of those before it: all but the first, and the
- * middle of an even n, count twice, and the imaginary parts of those two count for nothing. */
+/* Values beyond the middle are conjugates of those before it, so all values count twice except the
+ * first and, for even n, the middle one, whose imaginary parts are ignored. */
 static void add_inverse(struct fft *f, uint32_t k, uint32_t cosine, uint32_t sine)
 {
     uint32_t re = kir_binary(f->m, KIR_mul, element(f, 0), cosine);
@@ -239,7 +238,7 @@ static void add_inverse(struct fft *f, uint32_t k, uint32_t cosine, uint32_t sin
                              kir_select(f->m, alone, re, kir_binary(f->m, KIR_add, both, both)));
 }
 
-/* Element `k` of the line; the multiple goes on. */
+/* Adds element `k` of the line and advances the multiple. */
 static void emit_element(struct fft *f, uint32_t k)
 {
     uint32_t *multiple = &f->state[f->n_sums], mark = expr_mark(&f->e), cosine, sine, over;
@@ -258,7 +257,7 @@ static void emit_element(struct fft *f, uint32_t k)
     expr_release(&f->e, mark);
 }
 
-/* A loop that carries the states. */
+/* Opens a loop that carries the states. */
 static uint32_t open_loop(struct fft *f, uint32_t from, uint32_t to, uint32_t step, uint32_t *phis)
 {
     uint32_t counter = kir_for(f->m, from, to, step);
@@ -268,7 +267,7 @@ static uint32_t open_loop(struct fft *f, uint32_t from, uint32_t to, uint32_t st
     return counter;
 }
 
-/* Closes it: the states are its phis. */
+/* Closes the loop; its results are its phis. */
 static void close_loop(struct fft *f, const uint32_t *phis)
 {
     kir_next(f->m, f->state, f->n_sums + 1);
@@ -281,7 +280,7 @@ static void clear_sums(struct fft *f)
         f->state[i] = real_const(f, 0);
 }
 
-static void emit_stretch(struct fft *f, uint32_t from, uint32_t to)
+static void emit_block(struct fft *f, uint32_t from, uint32_t to)
 {
     uint32_t phis[STATES] = {0};
 
@@ -291,19 +290,19 @@ static void emit_stretch(struct fft *f, uint32_t from, uint32_t to)
 
 static void emit_line(struct fft *f)
 {
-    uint32_t zero = kir_index(f->m, 0), end = sched_index(f->e.s, f->have), from, to;
+    uint32_t zero = kir_index(f->m, 0), end = sched_index(f->e.s, f->n_used), from, to;
     uint32_t phis[STATES] = {0};
 
     clear_sums(f);
     f->state[f->n_sums] = zero;
-    if (f->have <= BLOCK) {
-        emit_stretch(f, zero, end);
+    if (f->n_used <= BLOCK) {
+        emit_block(f, zero, end);
         return;
     }
     from = open_loop(f, zero, end, BLOCK, phis);
     to = kir_binary(f->m, KIR_smin, kir_binary(f->m, KIR_add, from, kir_index(f->m, BLOCK)), end);
     clear_sums(f);
-    emit_stretch(f, from, to);
+    emit_block(f, from, to);
     for (uint32_t i = 0; i < f->n_sums; i++)
         f->state[i] = kir_binary(f->m, KIR_add, phis[i], f->state[i]);
     close_loop(f, phis);
@@ -315,8 +314,8 @@ static void bind_results(struct fft *f)
         uint32_t value = f->state[i];
 
         if (f->inverse)
-            value = kir_binary(f->m, KIR_div, value, real_word(f, (double)f->n));
-        expr_bind(&f->e, f->result[f->sums[i]], lower_convert(f->m, f->carried, f->dtype, value));
+            value = kir_binary(f->m, KIR_div, value, real_param(f, (double)f->n));
+        expr_bind(&f->e, f->result[f->sums[i]], lower_convert(f->m, f->sum_dtype, f->dtype, value));
     }
 }
 
@@ -325,8 +324,8 @@ static void emit(struct fft *f)
     struct expr *e = &f->e;
     uint32_t point;
 
-    f->table = kir_arg(e->s->module, f->carried, KIR_READ | KIR_WRITE);
-    e->s->numbers->workspace_bytes = frit_storage_bytes(f->carried, 2 * f->n);
+    f->table = kir_arg(e->s->module, f->sum_dtype, KIR_READ | KIR_WRITE);
+    e->s->numbers->workspace_bytes = frit_storage_bytes(f->sum_dtype, 2 * f->n);
     emit_table(f);
     point = begin_phase(f, 1, f->outer.count);
     expr_phase(e);
@@ -336,7 +335,7 @@ static void emit(struct fft *f)
     delinearize_set(&f->outer, e, point);
     expr_mask(e, f->mask);
     expr_hoist(e);
-    f->multiple = expr_place_value(e, f->at);
+    f->multiple = expr_coord_value(e, f->at);
     for (uint32_t i = 0; i < PARTS; i++)
         if (f->result[i] != BLOCK_NONE)
             f->sums[f->n_sums++] = i;
@@ -377,12 +376,12 @@ static frit_status build(struct fft *f, frit_err *err)
     f->lanes = sched_lanes(s->target->lanes, f->outer.count);
     if (f->outer.count / f->lanes >= INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
-    TRY(sched_rounds(s, f->have + f->have / BLOCK + 1, err));
+    TRY(sched_check_rounds(s, f->n_used + f->n_used / BLOCK + 1, err));
     emit(f);
     for (uint32_t i = 0; i < s->block->n_outputs; i++)
         s->numbers->alias[i] = expr_alias(&f->e, i);
     s->numbers->bytes = sched_bytes(s);
-    s->numbers->flops = (uint64_t)(f->outer.count * (4 * f->have + s->block->n_ops));
+    s->numbers->flops = (uint64_t)(f->outer.count * (4 * f->n_used + s->block->n_ops));
     return expr_status(&f->e, err);
 }
 
@@ -393,11 +392,12 @@ static frit_status fft_build(struct sched *s, frit_err *err)
 
     expr_init(&f.e, s);
     f.m = s->module;
-    f.e.apart = 1u << FFT_LINE;
+    f.e.separate_tags = 1u << FFT_LINE;
     if (anchor_init(&f.anchor, s->block, takes)) {
         status = f.anchor.found && f.anchor.n_ops == s->block->n_ops
                      ? build(&f, err)
-                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one fft", s->module->name);
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s does not fit the fft schedule",
+                            s->module->name);
         anchor_fini(&f.anchor);
     } else {
         status = fail_memory(err, s->block->n_values * sizeof(*f.anchor.lineage));

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schedule for the same elementwise ops over many independent tensors: an optimiser's step.
+/* The foreach schedule: equal elementwise ops over many independent tensors, as in an optimiser's
+ * step.
  *
- * A block falls into components; each is lowered by the map schedule alone, over its own space.
- * Components whose modules are equal are spaces of one kernel, so that the code does not grow with
- * the number of tensors.  Which modules are equal follows from the numbers of a launch; here
- * components are of one kind where their ops are the same ones up to the numbers of values and
- * extents, and a block may have few kinds.  A kind is a hash of the ops of a component and of what
- * it stores: two kinds that are taken for one cost another kernel, not a wrong result.
+ * The block is split into connected components, and the map schedule lowers each over its own
+ * space.  Components with equal modules are spaces of one kernel, so that the code does not grow
+ * with the number of tensors.  Which modules are equal depends on the sizes of a launch.  The
+ * matcher approximates it: components are of one kind if their ops are equal apart from the numbers
+ * of values and extents, and a block may have only a few kinds.  A kind is identified by a hash of
+ * the component's ops and stored values; a collision costs another kernel, not a wrong result.
  *
- * Components are sets of values that ops make, a forest whose roots have what is known of the
- * component.  An op changes the components that it touches, so that a push takes time in proportion
- * to its operands and to what those components store. */
+ * Components are sets in a union-find forest over the values that ops compute; the root has the
+ * component's data.  An op changes only the components of its operands and dead values, so that a
+ * push takes time proportional to the op's operands and to the stored values of those components.
+ */
 #include "lower/sched.h"
 
 #include <string.h>
@@ -20,26 +22,26 @@
 #include "lower/rows/rows.h"
 
 enum {
-    MOST_KINDS = 8,   /* of components in a block: each is a kernel at least */
-    MOST_OPEN = 16,   /* while ops are pushed, until components are whole */
-    MOST_ARGS = 48,   /* operands and results of a component */
-    MOST_STORES = 16, /* results of a component */
+    MAX_KINDS = 8,       /* kinds of components in a block: each is at least one kernel */
+    MAX_OPEN_KINDS = 16, /* the limit while ops are pushed and components are still incomplete */
+    MAX_ARGS = 48,       /* arguments and stored values of a component */
+    MAX_STORES = 16,     /* stored values of a component */
     QUALITY = 950
 };
 
-/* ---- what is known of components ---- */
+/* ---- components ---- */
 
-/* Of a value; the component's fields are meant where it is the root of one. */
+/* A value; the component's fields are valid if it is a root. */
 struct foreach_value {
-    uint64_t hash;   /* of the ops that make it */
-    uint32_t parent; /* 1 + the value above it in its component; 0: a root, or no op makes it */
-    uint32_t next;   /* of the component's stored values: 1 + the next one */
-    /* the component's */
-    uint64_t ops;  /* sum of hashes */
-    uint64_t kind; /* as it was counted */
+    uint64_t hash;   /* of the ops that compute it */
+    uint32_t parent; /* 1 + parent in its component; 0: it is a root, or an argument */
+    uint32_t next;   /* list of the component's stored values: 1 + the next one */
+    /* fields of the component: */
+    uint64_t ops;  /* component: sum of the hashes of its ops */
+    uint64_t kind; /* hash of the kind under which it is counted */
     uint32_t cost; /* in instructions */
     uint32_t n_args;
-    uint32_t stored; /* 1 + the first value that is stored */
+    uint32_t stored; /* 1 + the first stored value */
     bool counted, fits;
 };
 
@@ -51,8 +53,8 @@ struct kind {
 struct foreach_state {
     uint32_t n_components, n_unfit;
     uint32_t n_kinds;
-    struct kind kinds[MOST_OPEN];
-    uint32_t cost; /* of one component of each kind */
+    struct kind kinds[MAX_OPEN_KINDS];
+    uint32_t cost; /* sum over kinds of the cost of one component */
 };
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -84,7 +86,7 @@ static bool same_extents(const struct block_value *a, const struct block_value *
     return a->rank == b->rank && memcmp(a->extent, b->extent, a->rank * sizeof(*a->extent)) == 0;
 }
 
-/* How the dims of an operand are those of the result: sizes do not matter. */
+/* A hash of how an operand broadcasts to the result, without sizes. */
 static uint64_t shape_of(const struct block_value *value, const struct block_value *result)
 {
     return same_extents(value, result) ? 1 : 2 + value->rank * 16 + result->rank;
@@ -135,7 +137,7 @@ static bool is_view(uint32_t op)
     return frit_op_info_at(op)->cls == FRIT_CLASS_VIEW;
 }
 
-/* The extents that are not 1, in order.  Their number. */
+/* Sorts the extents that are not 1; returns how many there are. */
 static uint32_t sorted_extents(const struct block_value *value, uint32_t *sorted)
 {
     uint32_t n = 0;
@@ -163,8 +165,8 @@ static bool same_count(const struct block_value *a, const struct block_value *b)
     return n == sorted_extents(b, y) && memcmp(x, y, n * sizeof(*x)) == 0;
 }
 
-/* Whether what a component stores is one space, of results that are no views: those the host makes
- * without a copy. */
+/* Whether all stored values have the same number of elements and none is a view, which the host
+ * makes without a copy. */
 static bool component_fits(const struct foreach_value *values,
                            const struct foreach_value *component, const struct block *block)
 {
@@ -177,7 +179,7 @@ static bool component_fits(const struct foreach_value *values,
             return false;
         n++;
     }
-    return n > 0 && n <= MOST_STORES && n + component->n_args <= MOST_ARGS;
+    return n > 0 && n <= MAX_STORES && n + component->n_args <= MAX_ARGS;
 }
 
 /* ---- counting ---- */
@@ -190,8 +192,8 @@ static struct kind *find_kind(struct foreach_state *state, uint64_t hash)
     return NULL;
 }
 
-/* Before the component is changed. */
-static void forget_component(struct foreach_state *state, struct foreach_value *component)
+/* Removes the component from its kind; to be called before the component changes. */
+static void uncount_component(struct foreach_state *state, struct foreach_value *component)
 {
     struct kind *kind = component->counted ? find_kind(state, component->kind) : NULL;
 
@@ -206,7 +208,7 @@ static void forget_component(struct foreach_state *state, struct foreach_value *
     *kind = state->kinds[--state->n_kinds];
 }
 
-/* After that; false: too many kinds. */
+/* Adds the component to its kind after a change; false: too many kinds. */
 static bool count_component(struct foreach_state *state, struct foreach_value *values,
                             uint32_t root, const struct block *block)
 {
@@ -217,7 +219,7 @@ static bool count_component(struct foreach_state *state, struct foreach_value *v
         return true;
     component->kind = kind_of(values, component);
     kind = find_kind(state, component->kind);
-    if (!kind && state->n_kinds == MOST_OPEN)
+    if (!kind && state->n_kinds == MAX_OPEN_KINDS)
         return false;
     if (!kind) {
         kind = &state->kinds[state->n_kinds++];
@@ -234,7 +236,7 @@ static bool count_component(struct foreach_state *state, struct foreach_value *v
 
 /* ---- matching ---- */
 
-/* The older root stays. */
+/* Merges two components under the older root. */
 static uint32_t join_components(struct foreach_value *values, uint32_t a, uint32_t b)
 {
     struct foreach_value *to, *from;
@@ -257,7 +259,7 @@ static uint32_t join_components(struct foreach_value *values, uint32_t a, uint32
     return a < b ? a : b;
 }
 
-static void bury(struct foreach_value *values, uint32_t value)
+static void remove_stored(struct foreach_value *values, uint32_t value)
 {
     uint32_t *at = &values[root_of(values, value)].stored;
 
@@ -272,21 +274,23 @@ static bool is_made(const struct block *block, uint32_t value)
     return block->values[value].maker != BLOCK_NONE;
 }
 
-/* Components that the op changes are those of its operands and of values that die with it. */
-static void forget_components(struct matcher *m, const struct block *block,
-                              const struct block_op *op)
+/* Uncounts the components that the op changes: those of its operands and of values that die with
+ * it. */
+static void uncount_components(struct matcher *m, const struct block *block,
+                               const struct block_op *op)
 {
     struct foreach_value *values = m->values;
 
     for (uint32_t i = 0; i < op->n_in; i++)
         if (op->in[i].kind == FRIT_OPERAND_TENSOR && is_made(block, op->in[i].value))
-            forget_component(m->state, &values[root_of(values, op->in[i].value)]);
+            uncount_component(m->state, &values[root_of(values, op->in[i].value)]);
     for (uint32_t i = 0; i < op->n_dead; i++)
         if (is_made(block, op->dead[i]) && block->values[op->dead[i]].maker < m->n_ops)
-            forget_component(m->state, &values[root_of(values, op->dead[i])]);
+            uncount_component(m->state, &values[root_of(values, op->dead[i])]);
 }
 
-/* The op's results as a component, which those of its operands become.  Its root. */
+/* Makes a component of the op's results and merges those of its operands into it; returns its root.
+ */
 static uint32_t add_results(struct foreach_value *values, const struct block *block,
                             const struct block_op *op)
 {
@@ -328,12 +332,12 @@ static bool count_components(struct matcher *m, const struct block *block,
     return counted;
 }
 
-/* Joins cost what all their pieces cost, and are left to the map schedule. */
+/* Joins are left to the map schedule, since each element costs all of their pieces. */
 static bool is_taken(const struct block *block, uint32_t op)
 {
     uint32_t id = block->ops[op].id;
 
-    return (lower_row_of(id) || view_row_of(id)) && expr_knows(block, op);
+    return (lower_row_of(id) || view_row_of(id)) && expr_supports(block, op);
 }
 
 static bool foreach_match(struct matcher *m, const struct block *block)
@@ -345,13 +349,13 @@ static bool foreach_match(struct matcher *m, const struct block *block)
 
     if (!is_taken(block, m->n_ops))
         return false;
-    forget_components(m, block, op);
+    uncount_components(m, block, op);
     root = add_results(values, block, op);
     if (root == BLOCK_NONE)
         return false;
     for (uint32_t i = 0; i < op->n_dead; i++)
         if (is_made(block, op->dead[i]))
-            bury(values, op->dead[i]);
+            remove_stored(values, op->dead[i]);
     return count_components(m, block, op, root) && state->cost <= LOWER_MOST_COST;
 }
 
@@ -360,7 +364,7 @@ static bool foreach_fits(const struct matcher *m, const struct block *block)
     const struct foreach_state *state = m->state;
 
     (void)block;
-    return state->n_components > 1 && !state->n_unfit && state->n_kinds <= MOST_KINDS;
+    return state->n_components > 1 && !state->n_unfit && state->n_kinds <= MAX_KINDS;
 }
 
 const struct schedule sched_foreach = {

@@ -20,7 +20,7 @@ static void label_identity(struct label *label, const struct block_value *value)
         label->of[d] = value->extent[d] == 1 ? LABEL_ONE : (uint8_t)d;
 }
 
-/* Whether what is labelled lies in the space as the root does. */
+/* Whether each dim is that dim of the root. */
 static bool is_identity(const struct label *label, uint32_t rank)
 {
     for (uint32_t d = 0; d < rank; d++)
@@ -72,10 +72,10 @@ static bool add_fold(struct labels *labels, const struct block *block, const str
 
 /* ---- elementwise ---- */
 
-/* The label that the folded operands give dim `d` of the result; LABEL_ONE: none does.  False: two
- * differ. */
-static bool label_given(const struct labels *labels, const struct block *block,
-                        const struct block_op *op, uint32_t d, uint8_t *out)
+/* The label that the operands with labels give dim `d` of the result; LABEL_ONE if none does.
+ * Returns false if two differ. */
+static bool label_of_dim(const struct labels *labels, const struct block *block,
+                         const struct block_op *op, uint32_t d, uint8_t *out)
 {
     uint32_t rank = block->values[op->out[0]].rank;
 
@@ -104,7 +104,7 @@ static bool any_folded(const struct labels *labels, const struct block_op *op)
     return false;
 }
 
-/* Two dims of one label would be its diagonal. */
+/* Two dims with the same label would be a diagonal. */
 static bool is_repeated(const struct label *label, uint32_t d)
 {
     for (uint32_t before = 0; before < d; before++)
@@ -113,7 +113,8 @@ static bool is_repeated(const struct label *label, uint32_t d)
     return false;
 }
 
-/* A dim that no folded operand has is the root's own where the result is like the root. */
+/* Labels an elementwise result.  Dims that no operand with labels has are the root's own, if the
+ * result has the root's dims. */
 static bool add_map(struct labels *labels, const struct block *block, const struct block_op *op)
 {
     const struct block_value *y = &block->values[op->out[0]];
@@ -126,7 +127,7 @@ static bool add_map(struct labels *labels, const struct block *block, const stru
         return true;
     root = &block->values[labels->root];
     for (uint32_t d = 0; d < y->rank; d++) {
-        if (!label_given(labels, block, op, d, &given.of[d]) || is_repeated(&given, d))
+        if (!label_of_dim(labels, block, op, d, &given.of[d]) || is_repeated(&given, d))
             return false;
         whole = whole && (given.of[d] != LABEL_ONE || y->extent[d] == 1);
     }
@@ -141,7 +142,7 @@ static bool add_map(struct labels *labels, const struct block *block, const stru
 
 /* ---- views ---- */
 
-/* Dims of extent 1 come and go, the others stay. */
+/* A view that only adds or removes dims of extent 1. */
 static bool view_ones(const struct block_value *x, const struct block_value *y,
                       const struct label *in, struct label *out)
 {
@@ -186,7 +187,7 @@ static bool add_view(struct labels *labels, const struct block *block, const str
     return false;
 }
 
-/* ---- all ---- */
+/* ---- labelling ops ---- */
 
 bool labels_add(struct labels *labels, const struct block *block)
 {
@@ -198,7 +199,7 @@ bool labels_add(struct labels *labels, const struct block *block)
     else if (view_row_of(op->id))
         fits = add_view(labels, block, op);
     else
-        fits = lower_row_of(op->id) && expr_knows(block, labels->n_ops) && op->n_out == 1 &&
+        fits = lower_row_of(op->id) && expr_supports(block, labels->n_ops) && op->n_out == 1 &&
                add_map(labels, block, op);
     labels->n_ops += fits;
     return fits;
@@ -221,7 +222,8 @@ void labels_fini(struct labels *labels)
     *labels = (struct labels){0};
 }
 
-enum label_place label_place(const struct labels *labels, const struct block *block, uint32_t value)
+enum label_storage label_storage(const struct labels *labels, const struct block *block,
+                                 uint32_t value)
 {
     const struct block_value *v = &block->values[value], *root = &block->values[labels->root];
     const struct label *label = &labels->values[value];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which dims of a block's values are which dims of the space of its folds.
+/* Relates the dims of a block's values to the dims of the space that its folds share.
  *
- * The space is that of the first fold's operand, the root.  What is made of folded values has a
- * label per dim: the number of the root's dim, or LABEL_ONE for an extent of 1.  Values that no
- * fold went into have no labels: they are computed wherever they are needed.  All of it is
- * relative: it depends on numbers of extents alone. */
+ * The space has the dims of the first fold's operand, the root.  A value that depends on a fold has
+ * a label per dim: the root's dim that it is, or LABEL_ONE for an extent of 1.  Values that depend
+ * on no fold have no labels; they are computed where they are needed.  Labels do not depend on
+ * sizes. */
 #ifndef LOWER_LABEL_H
 #define LOWER_LABEL_H
 
@@ -13,33 +13,34 @@
 enum { LABEL_ONE = 255 };
 
 struct label {
-    bool folded; /* `of` is meant */
+    bool folded; /* it depends on a fold: `of` is valid */
     uint8_t of[FRIT_MAX_RANK];
 };
 
 struct labels {
-    uint32_t n_ops; /* first ops that fit */
+    uint32_t n_ops; /* matched: a prefix of the block's ops */
     uint32_t n_folds;
-    uint32_t root; /* value; without folds no number */
-    uint32_t axes; /* of the root that are folded, as bits */
+    uint32_t root; /* a value; valid if there are folds */
+    uint32_t axes; /* folded dims of the root, as bits */
     struct label *values;
 };
 
-/* Labels what the next op, number n_ops, makes; false: it does not fit and is not counted. `values`
- * has room for the block's values, with zeros for those that ops to come make. */
+/* Labels the results of op number n_ops; false, and the op is not counted, if it does not fit.
+ * `values` has an element for each value of the block, zeros for values that are not labelled yet.
+ */
 bool labels_add(struct labels *labels, const struct block *block);
-/* False without memory.  Of the block's first ops those that elementwise code, views and folds of
- * one root make; what does not fit ends it. */
+/* Labels as many of the block's first ops as fit: elementwise ops, views, and folds with one root.
+ * Returns false without memory. */
 bool labels_init(struct labels *labels, const struct block *block);
 void labels_fini(struct labels *labels);
 
-enum label_place {
+enum label_storage {
     LABEL_NOWHERE, /* it cannot be stored */
     LABEL_FULL,    /* one element per point of the space */
     LABEL_OUTER    /* one per point of the dims that are not folded */
 };
-/* Where an output can be stored. */
-enum label_place label_place(const struct labels *labels, const struct block *block,
-                             uint32_t value);
+/* How an output can be stored. */
+enum label_storage label_storage(const struct labels *labels, const struct block *block,
+                                 uint32_t value);
 
 #endif

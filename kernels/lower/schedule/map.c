@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The map schedule: elementwise ops, views, joins and reads by index.  Results that are made of
- * each other or of the same results of ops have one number of elements; others may have another,
- * and then a phase and a space of their own.
+/* The map schedule: elementwise ops, views, joins and reads by index.  Outputs that depend on each
+ * other, or on common results, must have the same number of elements.  Unrelated outputs may
+ * differ, and then have a phase and a space of their own.
  *
- * A space is that of the last output of its number of elements.  An output of other dims is stored
- * at the map at which the last one needs it, where that takes each of its elements once, else at
- * the element of the same row-major number.
+ * The space of a phase has the dims of the last output with that number of elements.  An output
+ * with other dims is stored at the map at which the last output needs it, if that visits each of
+ * its elements once, else at the element with the same row-major number.
  *
- * A space is shared out by partition.h.  A group that is known to be full has no masks: known by
- * the numbers, or, where there are many groups, found out by the group.  Operands that lie across
- * go through tiles: map_tile.c. */
+ * partition.h divides a space among groups.  Full groups store without masks: groups are known to
+ * be full from the sizes or, where there are many groups, each group checks at run time.  Operands
+ * whose innermost dim has a large stride are read through tiles: map_tile.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,27 +19,28 @@
 #include "lower/schedule/map.h"
 
 enum {
-    MANY_GROUPS = 64, /* from here on full groups have code of their own */
+    MANY_GROUPS = 64, /* from so many groups on, full ones have code of their own */
     QUALITY = 950
 };
 
 /* ---- matching ---- */
 
-/* Values are of one class if they have as many elements, whatever the extents: those whose extents
- * are a permutation of each other, and what reshapes connect.  Values are of one part if ops of the
- * block connect them: what one is made of is what the other is made of, or one is made of the
- * other.  Both are forests of values, whose roots name the set. */
+/* A size class has values with equal numbers of elements for any sizes: their extents are
+ * permutations of each other, or reshapes connect them.  A part has values that ops of the block
+ * connect: one depends on the other, or both on a common result.  Both are union-find forests over
+ * the values. */
 struct map_value {
-    uint32_t class, part;  /* 1 + parent, 0: a root */
-    uint32_t bucket, next; /* of values by their extents: 1 + the first, 1 + the next */
-    bool first;            /* of those with its extents: it is in a bucket */
+    uint32_t class, part; /* 1 + parent; 0: it is a root */
+    uint32_t bucket,
+        next; /* hash table by extents: 1 + first value of bucket i, 1 + next value of the bucket */
+    bool first; /* the first value with these extents, the one that is in a bucket */
 };
 
 struct map_state {
-    uint32_t n_buckets; /* of the values' `bucket` */
+    uint32_t n_buckets;
 };
 
-/* The extents that are not 1, in order.  Their number. */
+/* Sorts the extents that are not 1; returns how many there are. */
 static uint32_t sorted_extents(const struct block_value *value, uint32_t *sorted)
 {
     uint32_t n = 0;
@@ -88,7 +89,7 @@ static uint32_t part_of(const struct map_value *values, uint32_t value)
     return value;
 }
 
-/* Roots are older than what hangs below them. */
+/* The older root remains a root. */
 static void join_classes(struct map_value *values, uint32_t a, uint32_t b)
 {
     a = class_of(values, a);
@@ -97,7 +98,7 @@ static void join_classes(struct map_value *values, uint32_t a, uint32_t b)
         values[a > b ? a : b].class = 1 + (a > b ? b : a);
 }
 
-/* The path from `b` becomes short. */
+/* Also compresses the path from `b`. */
 static void join_parts(struct map_value *values, uint32_t a, uint32_t b)
 {
     uint32_t old = part_of(values, a), other = part_of(values, b);
@@ -115,17 +116,17 @@ static void join_parts(struct map_value *values, uint32_t a, uint32_t b)
     }
 }
 
-/* As many buckets as there is room for values; what was in fewer is put in again. */
+/* Grows the table to one bucket per value and inserts the values again. */
 static void grow_buckets(struct matcher *m, const struct block *block)
 {
     struct map_state *state = m->state;
     struct map_value *values = m->values;
 
-    if (state->n_buckets == m->n_states)
+    if (state->n_buckets == m->values_capacity)
         return;
     for (uint32_t v = 0; v < state->n_buckets; v++)
         values[v].bucket = 0;
-    state->n_buckets = m->n_states;
+    state->n_buckets = m->values_capacity;
     for (uint32_t v = 0; v < m->n_values; v++) {
         uint32_t *bucket;
 
@@ -137,7 +138,8 @@ static void grow_buckets(struct matcher *m, const struct block *block)
     }
 }
 
-/* The first value of some extents stands in a bucket for all of them. */
+/* Adds a value to the size class of its extents, which the first value with these extents
+ * represents. */
 static void add_class(struct matcher *m, const struct block *block, uint32_t value)
 {
     const struct map_state *state = m->state;
@@ -162,7 +164,7 @@ static bool map_match(struct matcher *m, const struct block *block)
     struct map_value *values = m->values;
     uint32_t n = m->n_values;
 
-    if (!expr_knows(block, m->n_ops))
+    if (!expr_supports(block, m->n_ops))
         return false;
     grow_buckets(m, block);
     for (uint32_t i = 0; i < op->n_in; i++)
@@ -183,8 +185,8 @@ static bool map_match(struct matcher *m, const struct block *block)
     return true;
 }
 
-/* Outputs of one part are of one class, and all of them of no more classes than there are phases.
- * The host does views at the end without a copy. */
+/* Outputs of one part must be of one class, and there must be no more classes than phases. Trailing
+ * views are left to the host, which needs no copy for them. */
 static bool map_fits(const struct matcher *m, const struct block *block)
 {
     const struct map_value *values = m->values;
@@ -193,16 +195,16 @@ static bool map_fits(const struct matcher *m, const struct block *block)
     if (frit_op_info_at(block->ops[m->n_ops - 1].id)->cls == FRIT_CLASS_VIEW)
         return false;
     for (uint32_t i = 0; i < m->n_outputs; i++) {
-        bool met = false;
+        bool seen = false;
 
         classes[i] = class_of(values, m->outputs[i]);
         parts[i] = part_of(values, m->outputs[i]);
         for (uint32_t k = 0; k < i; k++) {
             if (parts[k] == parts[i] && classes[k] != classes[i])
                 return false;
-            met = met || classes[k] == classes[i];
+            seen = seen || classes[k] == classes[i];
         }
-        n_classes += !met;
+        n_classes += !seen;
     }
     return n_classes <= SCHED_PHASES;
 }
@@ -219,9 +221,9 @@ static int64_t count_of(const struct expr *e, uint32_t value)
     return count;
 }
 
-/* Whether a row-major number that is this sum takes each number below the space's count once: the
- * factors are the strides of the dims in some order, forwards or backwards. */
-static bool takes_all(const struct space *space, const struct space_expr *number)
+/* Whether the row-major number takes each value below the number of points once: its factors are
+ * the strides of the dims in some order, positive or negative. */
+static bool visits_all(const struct space *space, const struct space_expr *number)
 {
     int64_t stride = 1, low, high;
 
@@ -241,12 +243,12 @@ static bool takes_all(const struct space *space, const struct space_expr *number
     return low == 0;
 }
 
-/* Stores an output over the space of the root, whose map is `root` and row-major number `number`.
- */
+/* Plans the store of an output in the space of the last output, which has the map `root` and the
+ * row-major number `number`. */
 static void store_output(struct expr *e, uint32_t value, const struct space_map *root,
                          const int64_t *root_dims, const struct space_expr *number)
 {
-    const struct space_map *seen = expr_seen(e, value);
+    const struct space_map *seen = expr_first_map(e, value);
     struct space_map map = {0};
     int64_t dims[FRIT_MAX_RANK];
     struct space_expr own;
@@ -259,7 +261,7 @@ static void store_output(struct expr *e, uint32_t value, const struct space_map 
     }
     if (seen) {
         own = space_linear(seen, dims);
-        if (takes_all(&e->space, &own)) {
+        if (visits_all(&e->space, &own)) {
             expr_store(e, value, seen);
             return;
         }
@@ -268,7 +270,7 @@ static void store_output(struct expr *e, uint32_t value, const struct space_map 
     expr_store(e, value, &map);
 }
 
-/* Plans stores of the outputs that have as many elements as output `last`, the last of them. */
+/* Plans stores of all outputs with as many elements as output `last_output`, the last of these. */
 static void plan_stores(struct expr *e, uint32_t last_output)
 {
     const struct block *block = e->s->block;
@@ -302,20 +304,20 @@ static void emit_all(struct expr *e, uint32_t mask)
     expr_release(e, mark);
 }
 
-/* A join that is stored, where each block is likely in one piece. */
+/* A stored join whose groups likely lie in one piece each. */
 struct pieces {
     uint32_t n;
-    uint32_t from, to; /* coordinates of a block along it */
+    uint32_t from, to; /* first and last coordinate of the block along the axis */
 };
 
-/* Sets what of a join all elements of a block have: their places along it are one, or follow each
- * other.  Before the innermost dim is set. */
-static void find_pieces(struct expr *e, const struct partition *partition, const struct span *span,
-                        struct pieces *pieces)
+/* Emits the coordinates of a block along the axis of a stored join, if all elements have the same
+ * one or consecutive ones.  Called before the innermost dim is set. */
+static void find_block_pieces(struct expr *e, const struct partition *partition,
+                              const struct span *span, struct pieces *pieces)
 {
     struct kir_module *m = e->s->module;
     uint32_t inner = e->space.n_dims - 1, n_pieces, mark;
-    const struct space_expr *at = expr_joined(e, 0, &n_pieces);
+    const struct space_expr *at = expr_join_coord(e, 0, &n_pieces);
 
     if (!at || e->n_stores > 1 || partition->groups < MANY_GROUPS || partition->blocks == 1 ||
         (partition->inner == BLOCK_NONE && e->space.n_dims > 1) || at->k[inner] < 0 ||
@@ -326,21 +328,21 @@ static void find_pieces(struct expr *e, const struct partition *partition, const
             return;
     mark = expr_mark(e);
     expr_set(e, inner, span->first);
-    pieces->from = pieces->to = expr_joined_at(e, 0);
+    pieces->from = pieces->to = expr_join_value(e, 0);
     expr_release(e, mark);
     pieces->n = n_pieces;
     if (at->k[inner])
         pieces->to = kir_binary(m, KIR_add, pieces->from, kir_index(m, partition->lanes - 1));
 }
 
-/* The stores of a block.  One that is within a piece of a join costs what that piece costs. */
+/* Stores a block.  If the block is in one piece of a join, only that piece is computed. */
 static void emit_stores(struct expr *e, const struct pieces *pieces, uint32_t mask)
 {
     struct kir_module *m = e->s->module;
-    uint32_t several = KIR_NONE;
+    uint32_t in_several = KIR_NONE;
 
     for (uint32_t piece = 0; piece < pieces->n; piece++) {
-        uint32_t has = expr_piece_has(e, 0, piece, pieces->from, pieces->to), mark, outside;
+        uint32_t has = expr_piece_contains(e, 0, piece, pieces->from, pieces->to), mark, outside;
 
         if (has == KIR_NONE)
             continue;
@@ -351,16 +353,16 @@ static void emit_stores(struct expr *e, const struct pieces *pieces, uint32_t ma
         expr_release(e, mark);
         kir_end(m);
         outside = kir_unary(m, KIR_not, has);
-        several = several == KIR_NONE ? outside : kir_binary(m, KIR_and, several, outside);
+        in_several = in_several == KIR_NONE ? outside : kir_binary(m, KIR_and, in_several, outside);
     }
-    if (several != KIR_NONE)
-        kir_if(m, several);
+    if (in_several != KIR_NONE)
+        kir_if(m, in_several);
     emit_all(e, mask);
-    if (several != KIR_NONE)
+    if (in_several != KIR_NONE)
         kir_end(m);
 }
 
-/* Stores, masked where the block may go beyond the end. */
+/* Stores a block, masked if it may reach beyond the end. */
 static void emit_block(struct expr *e, const struct partition *partition, const struct span *span,
                        const struct pieces *pieces)
 {
@@ -399,17 +401,17 @@ static void emit_map(struct expr *e, struct partition *partition)
     group = sched_wide(e->s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
     span = partition_span(partition, e, group,
                           sched_wide(e->s, kir_emit(m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE)));
-    partition_set_common(partition, e, &span);
+    partition_set_uniform(partition, e, &span);
     if (e->space.n_dims)
-        find_pieces(e, partition, &span, &pieces);
+        find_block_pieces(e, partition, &span, &pieces);
     if (partition->inner == BLOCK_NONE)
         expr_set_number(e, span.element);
-    partition_set_own(partition, e, &span);
+    partition_set_varying(partition, e, &span);
     expr_hoist(e);
     emit_block(e, partition, &span, &pieces);
 }
 
-static int64_t emit_cut(struct expr *e)
+static int64_t emit_partitioned(struct expr *e)
 {
     struct delinearizer all;
     struct partition partition;
@@ -422,11 +424,11 @@ static int64_t emit_cut(struct expr *e)
 
 /* ---- building ---- */
 
-/* A phase for the outputs of each number of elements. */
+/* One phase per distinct number of elements of outputs. */
 struct phases {
     uint32_t n;
     struct expr e[SCHED_PHASES];
-    uint32_t last[SCHED_PHASES]; /* output */
+    uint32_t last[SCHED_PHASES]; /* index of the phase's last output */
 };
 
 /* Whether a later output has as many elements. */
@@ -440,7 +442,7 @@ static bool has_later(const struct expr *e, uint32_t output)
     return false;
 }
 
-/* Outputs without elements have no phase. */
+/* Plans a phase per distinct number of elements other than 0. */
 static frit_status plan_phases(struct sched *s, struct phases *phases, frit_err *err)
 {
     const struct block *block = s->block;
@@ -466,7 +468,7 @@ static frit_status plan_phases(struct sched *s, struct phases *phases, frit_err 
     return FRIT_OK;
 }
 
-/* The inputs that a phase reads. */
+/* The inputs that a phase reads, as bits. */
 static uint64_t reads_of(const struct expr *e)
 {
     uint64_t inputs = 0;
@@ -476,7 +478,7 @@ static uint64_t reads_of(const struct expr *e)
     return inputs;
 }
 
-/* An output may not overwrite what another phase reads. */
+/* An output may not overwrite an input that another phase reads. */
 static void find_aliases(struct sched *s, const struct phases *phases)
 {
     for (uint32_t p = 0; p < phases->n; p++) {
@@ -499,7 +501,7 @@ static frit_status emit_phases(struct sched *s, struct phases *phases, frit_err 
         int64_t groups = map_tiled(e);
 
         if (!groups)
-            groups = emit_cut(e);
+            groups = emit_partitioned(e);
         if (groups > INT32_MAX)
             return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups",
                         s->module->name);

@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps with operands that lie across: neighbours along the innermost dim are far apart in memory,
- * those along another dim, `across`, are neighbours there.  A group has a square of the two dims.
- * It reads such operands along the other dim into tiles, and after a barrier goes over the square
- * along the innermost one.  A line of a tile has one element more than the square, so that lanes
- * that read across do not meet in one bank. */
+/* Maps with transposed operands: their elements are far apart in memory along the innermost dim,
+ * and neighbours along another dim, `across`.  A group has a square of these two dims.  It reads
+ * transposed operands along `across` into tiles and, after a barrier, visits the square along the
+ * innermost dim.  A line of a tile is one element longer than the square, which avoids bank
+ * conflicts. */
 #include <stdlib.h>
 
 #include "lower/expr/delinearize.h"
 #include "lower/schedule/map.h"
 
 enum {
-    MOST_SIDE = 64,
-    LEAST_SIDE = 16,
-    LEAST_EXTENT = 32, /* of both dims */
-    LEAST_COUNT = 1 << 14,
-    FAR_BYTES = 64, /* between neighbours that do not share much in a cache */
-    MOST_TILES = 4,
-    MOST_ROUNDS = 8 /* over the square that are written out */
+    MAX_SIDE = 64,
+    MIN_SIDE = 16,
+    MIN_EXTENT = 32, /* of either dim */
+    MIN_POINTS = 1 << 14,
+    FAR_BYTES = 64, /* stride from which neighbours share no cache line */
+    MAX_TILES = 4,
+    MAX_ROUNDS = 8 /* over the square that are unrolled */
 };
 
-enum { OUTSIDE, INSIDE }; /* tags: of the square or not */
+enum { OUTSIDE, INSIDE }; /* tags: dims that are not, or are, of the square */
 
 struct tiled {
     struct expr *e;
     struct kir_module *m;
     uint32_t inner, across; /* dims */
-    uint32_t n, node[MOST_TILES], tile[MOST_TILES];
+    uint32_t n, node[MAX_TILES], tile[MAX_TILES];
     uint32_t side, lanes;
     struct delinearizer outer;
-    uint32_t begin[2];     /* of the group's square: along the innermost dim, the other one */
-    uint32_t end[2];       /* of the dims, or KIR_NONE: squares fill them */
-    uint32_t major, minor; /* of the lane in a line of lines: `lanes` / `side` lines at once */
+    uint32_t begin[2]; /* the group's square: along the innermost dim, along `across` */
+    uint32_t end[2];   /* ends of the dims; KIR_NONE: a multiple of the side */
+    uint32_t major,
+        minor; /* the lane's line, of `lanes` / `side` at once, and its element in the line */
 };
 
-/* ---- whether, and how ---- */
+/* ---- planning ---- */
 
-/* The dim along which the load's elements are neighbours, while those along the innermost one are
- * far apart; else the innermost. */
+/* The dim along which the load's elements are neighbours, if those along the innermost dim are far
+ * apart; else the innermost dim. */
 static uint32_t across_of(const struct expr *e, const struct expr_node *node)
 {
     const int64_t bytes = (int64_t)frit_storage_bytes(e->s->block->values[node->value].dtype, 1);
@@ -48,34 +49,34 @@ static uint32_t across_of(const struct expr *e, const struct expr_node *node)
             return inner;
     for (uint32_t d = 0; d < inner; d++)
         if (step * bytes >= FAR_BYTES && llabs(node->at.k[d]) == 1 &&
-            e->space.extent[d] >= LEAST_EXTENT)
+            e->space.extent[d] >= MIN_EXTENT)
             return d;
     return inner;
 }
 
-/* Marks what stores are made of whatever the point: no read that has a condition of its own. */
-static bool *find_free(const struct expr *e)
+/* Marks the nodes that every store needs at every point, so that their loads are unconditional. */
+static bool *find_unconditional(const struct expr *e)
 {
-    bool *is_free = calloc(e->n_nodes + 1u, sizeof(*is_free));
+    bool *unconditional = calloc(e->n_nodes + 1u, sizeof(*unconditional));
 
-    for (uint32_t i = 0; is_free && i < e->n_stores; i++)
-        is_free[e->stores[i].node] = true;
-    for (uint32_t i = e->n_nodes; is_free && i-- > 0;) {
+    for (uint32_t i = 0; unconditional && i < e->n_stores; i++)
+        unconditional[e->stores[i].node] = true;
+    for (uint32_t i = e->n_nodes; unconditional && i-- > 0;) {
         const struct expr_node *node = &e->nodes[i];
 
-        for (uint32_t k = 0; is_free[i] && node->kind == EXPR_OP && k < node->n_in; k++)
+        for (uint32_t k = 0; unconditional[i] && node->kind == EXPR_OP && k < node->n_in; k++)
             if (node->in[k] != BLOCK_NONE)
-                is_free[node->in[k]] = true;
+                unconditional[node->in[k]] = true;
     }
-    return is_free;
+    return unconditional;
 }
 
-static void find_loads(struct tiled *t, const bool *is_free)
+static void find_loads(struct tiled *t, const bool *unconditional)
 {
-    for (uint32_t i = 0; i < t->e->n_nodes && t->n < MOST_TILES; i++) {
+    for (uint32_t i = 0; i < t->e->n_nodes && t->n < MAX_TILES; i++) {
         uint32_t across = t->inner;
 
-        if (is_free[i] && t->e->nodes[i].kind == EXPR_LOAD)
+        if (unconditional[i] && t->e->nodes[i].kind == EXPR_LOAD)
             across = across_of(t->e, &t->e->nodes[i]);
         if (across == t->inner || (t->n && across != t->across))
             continue;
@@ -100,42 +101,43 @@ static uint32_t tile_bytes(const struct tiled *t)
     return bytes * t->side * (t->side + 1);
 }
 
-/* Where groups are loops of one thread a line at a time keeps neighbours in one vector. */
+/* Chooses loads, side and lanes; false if tiling does not pay.  Where a group is a loop of one
+ * thread it handles a line at a time, so that neighbours share a vector. */
 static bool plan(struct tiled *t)
 {
     const struct kir_target *target = t->e->s->target;
     const struct space *space = &t->e->space;
     int64_t count = 1;
-    bool *is_free;
+    bool *unconditional;
 
     for (uint32_t d = 0; d < space->n_dims; d++)
         count *= space->extent[d];
-    if (space->n_dims < 2 || count < LEAST_COUNT || space->extent[t->inner] < LEAST_EXTENT)
+    if (space->n_dims < 2 || count < MIN_POINTS || space->extent[t->inner] < MIN_EXTENT)
         return false;
-    is_free = find_free(t->e);
-    if (!is_free) {
+    unconditional = find_unconditional(t->e);
+    if (!unconditional) {
         expr_fail(t->e, FRIT_NO_HOST_MEMORY);
         return false;
     }
-    find_loads(t, is_free);
-    free(is_free);
-    for (t->side = MOST_SIDE; t->side >= LEAST_SIDE && tile_bytes(t) > target->group_bytes;)
+    find_loads(t, unconditional);
+    free(unconditional);
+    for (t->side = MAX_SIDE; t->side >= MIN_SIDE && tile_bytes(t) > target->group_bytes;)
         t->side /= 2;
     t->lanes = target->caches_rows || target->lanes < t->side ? t->side : target->lanes;
     if (t->lanes > t->side * t->side)
         t->lanes = t->side * t->side;
-    return t->n && t->side >= LEAST_SIDE;
+    return t->n && t->side >= MIN_SIDE;
 }
 
 /* ---- emitting ---- */
 
-/* Squares along a dim of the square. */
+/* The number of squares along a dim. */
 static int64_t squares(const struct tiled *t, uint32_t dim)
 {
     return (t->e->space.extent[dim] + t->side - 1) / t->side;
 }
 
-/* Where the group's square begins, and its point in the other dims. */
+/* Sets the group's square and its point in the other dims. */
 static void set_square(struct tiled *t)
 {
     const uint32_t dims[2] = {t->inner, t->across};
@@ -171,8 +173,8 @@ static void set_lane(struct tiled *t)
     }
 }
 
-/* Sets both dims to where the lane is in line `line`, along dim number `along` of the square.
- * Gives the mask. */
+/* Sets both dims for the lane's element of line `line`, along dim `along` of the square (0:
+ * innermost, 1: across).  Returns the mask. */
 static uint32_t set_point(const struct tiled *t, uint32_t line, uint32_t along)
 {
     const uint32_t dims[2] = {t->inner, t->across};
@@ -191,10 +193,10 @@ static uint32_t set_point(const struct tiled *t, uint32_t line, uint32_t along)
     return mask;
 }
 
-/* Reads along `across` into the tiles. */
+/* Reads lines along `across` into the tiles. */
 static void read_lines(const struct tiled *t, const uint32_t *lines, uint32_t n)
 {
-    uint32_t value[MOST_ROUNDS][MOST_TILES];
+    uint32_t value[MAX_ROUNDS][MAX_TILES];
 
     for (uint32_t k = 0; k < n; k++) {
         uint32_t mark = expr_mark(t->e);
@@ -231,11 +233,11 @@ static void bind_tiles(const struct tiled *t, uint32_t line)
     }
 }
 
-/* Stores along the innermost dim, with what the tiles have.  All values are made before the first
- * store, so that what else is read does not wait for it. */
+/* Stores lines along the innermost dim, with operands from the tiles.  Computes all values before
+ * the first store, so that other loads do not wait for stores. */
 static void store_lines(const struct tiled *t, const uint32_t *lines, uint32_t n)
 {
-    uint32_t value[MOST_ROUNDS][SCHED_OUTPUTS] = {0}, mark;
+    uint32_t value[MAX_ROUNDS][SCHED_OUTPUTS] = {0}, mark;
 
     for (uint32_t k = 0; k < n; k++) {
         mark = expr_mark(t->e);
@@ -256,13 +258,13 @@ static void store_lines(const struct tiled *t, const uint32_t *lines, uint32_t n
     }
 }
 
-/* All lines of the square, as many at once as the group has lanes for. */
+/* Emits code for all lines of the square, as many at once as the group has lanes for. */
 static void each_line(const struct tiled *t,
                       void (*emit)(const struct tiled *t, const uint32_t *lines, uint32_t n))
 {
-    uint32_t step = t->lanes / t->side, lines[MOST_ROUNDS], n = 0;
+    uint32_t step = t->lanes / t->side, lines[MAX_ROUNDS], n = 0;
 
-    if (t->side / step > MOST_ROUNDS) {
+    if (t->side / step > MAX_ROUNDS) {
         lines[0] =
             kir_for(t->m, kir_const_i(t->m, KIR_I32, 0), kir_const_i(t->m, KIR_I32, t->side), step);
         lines[0] = kir_binary(t->m, KIR_add, lines[0], t->major);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool schedule: windows that slide over spatial dims and give a mean or a maximum each, with
- * elementwise ops and views before and behind.
+/* The pool schedule: means or maxima of windows that slide over spatial dims, with elementwise ops
+ * and views around.
  *
- * A lane makes an element of the result: loops over the window's dims inside, elements as guarded
- * reads.  A mean sums each innermost stretch of the window by itself, a long one in blocks, so that
- * its rounding errors stay small; how many elements it is of follows from the window's place. */
+ * A lane computes one element of the result, in loops over the window's dims with masked loads.  A
+ * mean sums each innermost line of the window by itself, a long one in blocks, so that rounding
+ * errors stay small. */
 #include <math.h>
 #include <string.h>
 
@@ -15,47 +15,49 @@
 
 enum {
     QUALITY = 900,
-    SPATIAL = 3, /* dims at most */
-    BLOCK = 32,  /* elements that are summed one by one */
+    SPATIAL = 3, /* maximum number of spatial dims */
+    BLOCK = 32,  /* elements that one accumulator sums */
     STATES = 2
 };
 
 enum { POOL_OUT, POOL_WINDOW }; /* tags of dims */
 
-enum pool_fold { POOL_NONE, POOL_MEAN, POOL_MOST };
+enum pool_fold { POOL_NONE, POOL_MEAN, POOL_MAX };
 
-/* Of one spatial dim: the window of element i is first .. end - 1 in steps of `dilation`, at most
- * `kernel` elements. */
+/* A window along one spatial dim: first .. end - 1 in steps of `dilation`, at most `kernel`
+ * elements. */
 struct window {
     struct space_expr first, end;
     int64_t kernel, dilation;
-    bool varies; /* the window has `end` - `first` elements, else `kernel` */
+    bool varies; /* the number of elements differs between windows: end - first, else it is `kernel`
+                  */
 };
 
 struct pool_schedule {
     struct expr e;
-    struct kir_module *m; /* of the schedule */
+    struct kir_module *m; /* s->module */
     struct anchor anchor;
-    struct space_map root; /* of the result */
+    struct space_map root; /* map of the result */
     enum pool_fold fold;
-    uint32_t dtype, rank; /* of x */
-    uint32_t y, x;        /* values */
+    uint32_t dtype, rank; /* of the operand */
+    uint32_t y, x;        /* the result and the operand */
     uint32_t n_windows;
     struct window windows[SPATIAL];
     bool exclude_pad;
     int64_t padding[SPATIAL];
-    uint32_t node;                         /* an element of x */
-    uint32_t number;                       /* place: its number among the spatial dims */
-    uint32_t first[SPATIAL], end[SPATIAL]; /* places */
-    uint32_t result, index;                /* nodes */
+    uint32_t node;   /* an element of the operand */
+    uint32_t number; /* coordinate: the element's row-major index over the spatial dims */
+    uint32_t first[SPATIAL], end[SPATIAL]; /* coordinates: window bounds, where `varies` */
+    uint32_t result, index;                /* nodes; BLOCK_NONE: not used */
     struct delinearizer outer;
     int64_t groups;
     uint32_t lanes;
-    /* Emitting. */
-    uint32_t dims[SPACE_DIMS], extents[SPACE_DIMS], n_dims; /* of the window; parameters */
-    uint32_t counted[SPATIAL][2];                           /* parameters */
+    /* During emission: */
+    uint32_t dims[SPACE_DIMS], extents[SPACE_DIMS],
+        n_dims;                   /* the window's dims and, as parameters, their extents */
+    uint32_t counted[SPATIAL][2]; /* values: range of coordinates that a mean counts */
     uint32_t n_states;
-    uint32_t state[STATES]; /* sum; or maximum, number */
+    uint32_t state[STATES]; /* the sum; or the maximum and its index */
 };
 
 /* ---- rows ---- */
@@ -65,7 +67,7 @@ static const struct {
     enum pool_fold fold;
 } rows[] = {{FRIT_OP_avg_pool, POOL_MEAN},
             {FRIT_OP_adaptive_avg_pool, POOL_MEAN},
-            {FRIT_OP_max_pool, POOL_MOST}};
+            {FRIT_OP_max_pool, POOL_MAX}};
 
 static enum pool_fold fold_of(uint32_t id)
 {
@@ -101,7 +103,7 @@ static struct space_expr scaled(const struct space_expr *at, int64_t factor, int
     return sum;
 }
 
-/* Windows of one size at multiples of the stride. */
+/* A window of fixed size at multiples of the stride. */
 static void slide(struct pool_schedule *p, uint32_t i, const struct space_expr *at, int64_t kernel,
                   int64_t stride, int64_t padding)
 {
@@ -113,7 +115,7 @@ static void slide(struct pool_schedule *p, uint32_t i, const struct space_expr *
     p->padding[i] = padding;
 }
 
-/* Windows floor(i n / size) .. ceil((i + 1) n / size). */
+/* An adaptive window: floor(i n / size) .. ceil((i + 1) n / size). */
 static void adapt(struct pool_schedule *p, uint32_t i, const struct space_expr *at, int64_t n,
                   int64_t size)
 {
@@ -148,7 +150,7 @@ static bool plan_windows(struct pool_schedule *p, const struct block_op *op, con
             slide(p, i, at, max->kernel[i], max->stride[i], max->padding[i]);
             p->windows[i].dilation = max->dilation[i];
         } else {
-            adapt(p, i, at, x[2 + i], y[2 + i] ? y[2 + i] : 1); /* 0: nothing is computed */
+            adapt(p, i, at, x[2 + i], y[2 + i] ? y[2 + i] : 1); /* 0: the result is empty */
         }
         if (p->windows[i].kernel < 1 || p->windows[i].dilation < 1)
             return false;
@@ -156,7 +158,7 @@ static bool plan_windows(struct pool_schedule *p, const struct block_op *op, con
     return true;
 }
 
-/* Where the mean's count is not the kernel's: the ends of windows, as the space knows them. */
+/* Plans window bounds where the number of elements of a mean differs from the kernel's. */
 static void plan_counts(struct pool_schedule *p, const int64_t *x)
 {
     for (uint32_t i = 0; i < p->n_windows; i++) {
@@ -168,8 +170,8 @@ static void plan_counts(struct pool_schedule *p, const int64_t *x)
         if (!w->varies && low >= -padding && most <= x[2 + i] + padding)
             continue;
         w->varies = true;
-        p->first[i] = expr_place(&p->e, &w->first);
-        p->end[i] = expr_place(&p->e, &w->end);
+        p->first[i] = expr_coord(&p->e, &w->first);
+        p->end[i] = expr_coord(&p->e, &w->end);
     }
 }
 
@@ -177,7 +179,7 @@ static void plan_element(struct pool_schedule *p, const int64_t *x)
 {
     struct space_map map = p->root, spatial = {.rank = p->n_windows};
     struct expr_within more[SPATIAL];
-    struct expr_fill fill = {BLOCK_NONE, p->fold == POOL_MOST ? -(double)INFINITY : 0};
+    struct expr_fill fill = {BLOCK_NONE, p->fold == POOL_MAX ? -(double)INFINITY : 0};
     struct space_expr number;
     uint32_t n = 0;
 
@@ -196,8 +198,8 @@ static void plan_element(struct pool_schedule *p, const int64_t *x)
     }
     p->node = expr_guard_where(&p->e, p->x, &map, fill, more, n);
     number = space_linear(&spatial, x + 2);
-    if (p->fold == POOL_MOST)
-        p->number = expr_place(&p->e, &number);
+    if (p->fold == POOL_MAX)
+        p->number = expr_coord(&p->e, &number);
 }
 
 static void plan(struct pool_schedule *p)
@@ -231,17 +233,18 @@ static void plan(struct pool_schedule *p)
 
 /* ---- emitting ---- */
 
-static void begin(struct pool_schedule *p)
+static void states_init(struct pool_schedule *p)
 {
     struct kir_module *m = p->m;
 
     p->n_states = p->index == BLOCK_NONE ? 1 : 2;
-    p->state[0] = lower_const(m, p->dtype, p->fold == POOL_MOST ? -(double)INFINITY : 0);
+    p->state[0] = lower_const(m, p->dtype, p->fold == POOL_MAX ? -(double)INFINITY : 0);
     p->state[1] = kir_index(p->m, -1);
 }
 
-/* The first of the largest; the first NaN, if there is one.  What lies outside is no element. */
-static void take_numbered(struct pool_schedule *p, uint32_t value)
+/* Keeps the first maximum, or the first NaN if there is one, and its index.  Padding is no element.
+ */
+static void accumulate_indexed(struct pool_schedule *p, uint32_t value)
 {
     struct kir_module *m = p->m;
     uint32_t best = p->state[0], at = p->state[1], inside = expr_inside(&p->e, p->node);
@@ -252,23 +255,24 @@ static void take_numbered(struct pool_schedule *p, uint32_t value)
     if (inside != KIR_NONE)
         takes = kir_binary(p->m, KIR_and, takes, inside);
     p->state[0] = kir_select(m, takes, value, best);
-    p->state[1] = kir_select(m, takes, expr_place_value(&p->e, p->number), at);
+    p->state[1] = kir_select(m, takes, expr_coord_value(&p->e, p->number), at);
 }
 
-/* Of equal elements, which zeros of both signs are, the first: as with their numbers. */
-static void take(struct pool_schedule *p)
+/* Adds the element to the state.  A maximum keeps the first of equal elements, also of -0 and +0,
+ * whether or not its index is requested. */
+static void accumulate(struct pool_schedule *p)
 {
     uint32_t value = expr_value(&p->e, p->node);
 
     if (p->index != BLOCK_NONE)
-        take_numbered(p, value);
-    else if (p->fold == POOL_MOST)
+        accumulate_indexed(p, value);
+    else if (p->fold == POOL_MAX)
         p->state[0] = lower_most(p->m, p->dtype, value, p->state[0]);
     else
         p->state[0] = kir_binary(p->m, KIR_add, p->state[0], value);
 }
 
-/* A loop that carries the states. */
+/* Opens a loop that carries the states. */
 static uint32_t open_loop(struct pool_schedule *p, uint32_t from, uint32_t to, uint32_t step)
 {
     uint32_t counter = kir_for(p->m, from, to, step);
@@ -278,7 +282,7 @@ static uint32_t open_loop(struct pool_schedule *p, uint32_t from, uint32_t to, u
     return counter;
 }
 
-/* Closes it: the states are the phis `was`. */
+/* Closes the loop; its results are the phis `was`. */
 static void close_loop(struct pool_schedule *p, const uint32_t *was)
 {
     kir_next(p->m, p->state, p->n_states);
@@ -300,44 +304,44 @@ static void emit_taps(struct pool_schedule *p, uint32_t dim, uint32_t from, uint
     close_loop(p, was);
 }
 
-/* A sum by itself, added to what was there. */
-static void emit_apart(struct pool_schedule *p, uint32_t dim, uint32_t from, uint32_t to)
+/* Sums a line or a block by itself and adds it to the state. */
+static void emit_partial_sum(struct pool_schedule *p, uint32_t dim, uint32_t from, uint32_t to)
 {
     uint32_t sum = p->state[0];
 
-    begin(p);
+    states_init(p);
     emit_taps(p, dim, from, to);
     p->state[0] = kir_binary(p->m, KIR_add, sum, p->state[0]);
 }
 
-/* Dims `dim` and further of the window, in order. */
+/* Emits the loops over the window's dims from `dim` on. */
 static void emit_window(struct pool_schedule *p, uint32_t dim)
 {
     uint32_t zero, counter, was[STATES], end;
 
     if (dim == p->n_dims) {
-        take(p);
+        accumulate(p);
         return;
     }
     zero = kir_index(p->m, 0);
-    if (p->fold == POOL_MOST || dim + 1 < p->n_dims) {
+    if (p->fold == POOL_MAX || dim + 1 < p->n_dims) {
         emit_taps(p, dim, zero, p->extents[dim]);
         return;
     }
     if (p->e.space.extent[p->dims[dim]] <= BLOCK) {
-        emit_apart(p, dim, zero, p->extents[dim]);
+        emit_partial_sum(p, dim, zero, p->extents[dim]);
         return;
     }
     counter = open_loop(p, zero, p->extents[dim], BLOCK);
     memcpy(was, p->state, sizeof(was));
     end = kir_binary(p->m, KIR_smin, kir_binary(p->m, KIR_add, counter, kir_index(p->m, BLOCK)),
                      p->extents[dim]);
-    emit_apart(p, dim, counter, end);
+    emit_partial_sum(p, dim, counter, end);
     close_loop(p, was);
 }
 
 /* A parameter of the mean's type. */
-static uint32_t real_word(const struct pool_schedule *p, double real)
+static uint32_t real_param(const struct pool_schedule *p, double real)
 {
     const float narrow = (float)real;
     uint64_t bits = 0;
@@ -346,10 +350,10 @@ static uint32_t real_word(const struct pool_schedule *p, double real)
         memcpy(&bits, &real, sizeof(real));
     else
         memcpy(&bits, &narrow, sizeof(narrow));
-    return sched_word(p->e.s, kir_type_of(p->dtype), bits);
+    return sched_param(p->e.s, kir_type_of(p->dtype), bits);
 }
 
-/* How many elements the mean is of, as its type. */
+/* The number of elements of the mean, in its type. */
 static uint32_t count_of(struct pool_schedule *p)
 {
     struct kir_module *m = p->m;
@@ -364,17 +368,17 @@ static uint32_t count_of(struct pool_schedule *p)
             known *= p->windows[i].kernel;
             continue;
         }
-        first = expr_place_value(&p->e, p->first[i]);
-        end = expr_place_value(&p->e, p->end[i]);
+        first = expr_coord_value(&p->e, p->first[i]);
+        end = expr_coord_value(&p->e, p->end[i]);
         if (p->exclude_pad)
             first = kir_binary(p->m, KIR_smax, first, p->counted[i][0]);
         end = kir_binary(p->m, KIR_sub, kir_binary(p->m, KIR_smin, end, p->counted[i][1]), first);
         count = count == KIR_NONE ? end : kir_binary(p->m, KIR_mul, count, end);
     }
     if (count == KIR_NONE)
-        return real_word(p, (double)known);
+        return real_param(p, (double)known);
     count = kir_unary(m, type == KIR_F64 ? KIR_f64 : KIR_f32, count);
-    return known == 1 ? count : kir_binary(p->m, KIR_mul, count, real_word(p, (double)known));
+    return known == 1 ? count : kir_binary(p->m, KIR_mul, count, real_param(p, (double)known));
 }
 
 static void bind_results(struct pool_schedule *p)
@@ -425,7 +429,7 @@ static void emit(struct pool_schedule *p)
     if (p->outer.count % p->lanes)
         expr_mask(e, kir_binary(p->m, KIR_lt, element, sched_index(e->s, p->outer.count)));
     expr_hoist(e);
-    begin(p);
+    states_init(p);
     emit_window(p, 0);
     bind_results(p);
     for (uint32_t i = 0; i < e->n_stores; i++)
@@ -467,7 +471,7 @@ static frit_status build(struct pool_schedule *p, frit_err *err)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
     for (uint32_t i = 0; i < p->n_windows; i++)
         taps *= p->windows[i].kernel;
-    TRY(sched_rounds(s, 2 * taps, err)); /* those around the innermost too */
+    TRY(sched_check_rounds(s, 2 * taps, err)); /* twice: includes the outer loops */
     emit(p);
     memcpy(s->numbers->grid[0], (const uint32_t[3]){(uint32_t)p->groups, 1, 1},
            sizeof(s->numbers->grid[0]));
@@ -485,11 +489,12 @@ static frit_status pool_build(struct sched *s, frit_err *err)
 
     expr_init(&p.e, s);
     p.m = s->module;
-    p.e.apart = 1u << POOL_WINDOW;
+    p.e.separate_tags = 1u << POOL_WINDOW;
     if (anchor_init(&p.anchor, s->block, takes)) {
         status = p.anchor.found && p.anchor.n_ops == s->block->n_ops
                      ? build(&p, err)
-                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one pool", s->module->name);
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s does not fit the pool schedule",
+                            s->module->name);
         anchor_fini(&p.anchor);
     } else {
         status = fail_memory(err, s->block->n_values * sizeof(*p.anchor.lineage));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The quantize schedule: quantize, the last op of its block, with elementwise ops and views before
- * it.  A lane makes a byte of the result, whose elements are computed beside each other: no two
- * lanes write one byte.  What the last byte has behind the last element is 0. */
+/* The quantize schedule: quantize as the last op of its block, with elementwise ops and views
+ * before it.  A lane computes all elements of one byte of the result, so that no two lanes write to
+ * the same byte.  Unused bits of the last byte are 0. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,31 +12,31 @@
 
 enum { QUALITY = 900 };
 
-enum { OF_BYTES, OF_ELEMENTS }; /* tags of dims: of bytes, of a byte's elements */
+enum { QUANTIZE_BYTES, QUANTIZE_ELEMENTS }; /* tags of dims: bytes, and elements of a byte */
 
 struct quantize {
     struct expr e;
-    struct kir_module *m; /* of the schedule */
+    struct kir_module *m; /* s->module */
     const struct block_op *op;
     const frit_attrs_quantize *attrs;
-    uint32_t dtype, width, n; /* of y: bits, elements of a byte */
+    uint32_t dtype, width, n; /* of the result: dtype, bits per element, elements per byte */
     int64_t count, bytes;
     uint32_t rank;
     int64_t dims[FRIT_MAX_RANK];
-    uint32_t x, scale, global; /* nodes; BLOCK_NONE: there is none */
-    uint32_t at;               /* place: the byte */
+    uint32_t x, scale, global; /* nodes; BLOCK_NONE: absent */
+    uint32_t at;               /* coordinate: the byte's number */
     struct delinearizer byte, element;
-    enum kir_type type; /* computed in */
+    enum kir_type type; /* in which elements are computed */
 };
 
 /* ---- matching ---- */
 
-/* quantize is the last. */
+/* Accepts elementwise ops and, as the last op, quantize. */
 static bool quantize_match(struct matcher *m, const struct block *block)
 {
     const struct block_op *op = &block->ops[m->n_ops];
 
-    if (expr_knows(block, m->n_ops))
+    if (expr_supports(block, m->n_ops))
         return true;
     if (op->id != FRIT_OP_quantize || op->n_in < 2)
         return false;
@@ -47,7 +47,7 @@ static bool quantize_match(struct matcher *m, const struct block *block)
     return true;
 }
 
-/* It leaves nothing but what the last op makes. */
+/* The result of quantize must be the only output. */
 static bool quantize_fits(const struct matcher *m, const struct block *block)
 {
     return m->closed && m->n_outputs == 1 && m->outputs[0] == block->ops[m->n_ops - 1].out[0];
@@ -55,7 +55,7 @@ static bool quantize_fits(const struct matcher *m, const struct block *block)
 
 /* ---- planning ---- */
 
-/* The scale of an element's block. */
+/* Plans the scale of an element's block. */
 static uint32_t plan_scale(struct quantize *q, const struct space_map *map)
 {
     const struct expr_fill one = {BLOCK_NONE, 1};
@@ -76,11 +76,11 @@ static uint32_t plan_scale(struct quantize *q, const struct space_map *map)
 static void plan(struct quantize *q)
 {
     const struct expr_fill zero = {BLOCK_NONE, 0};
-    struct space_expr byte = space_dim(&q->e.space, q->bytes, OF_BYTES);
-    struct expr_within within = {space_dim(&q->e.space, q->n, OF_ELEMENTS), q->count};
+    struct space_expr byte = space_dim(&q->e.space, q->bytes, QUANTIZE_BYTES);
+    struct expr_within within = {space_dim(&q->e.space, q->n, QUANTIZE_ELEMENTS), q->count};
     struct space_map map = {0};
 
-    q->at = expr_place(&q->e, &byte);
+    q->at = expr_coord(&q->e, &byte);
     space_add(&within.at, &byte, q->n);
     space_unlinear(&q->e.space, &within.at, q->rank, q->dims, &map);
     q->x = expr_guard_where(&q->e, q->op->in[0].value, &map, zero, &within, 1);
@@ -100,7 +100,7 @@ static uint32_t as_type(const struct quantize *q, uint32_t value)
     return kir_binary(q->m, q->type == KIR_F64 ? KIR_f64 : KIR_f32, value, KIR_NONE);
 }
 
-/* A scale as it is used: rounded as it is kept. */
+/* A scale, rounded to the type in which it is stored. */
 static uint32_t scale_value(struct quantize *q, uint32_t node, int64_t type)
 {
     uint32_t dtype = q->e.s->block->values[q->e.nodes[node].value].dtype;
@@ -108,7 +108,7 @@ static uint32_t scale_value(struct quantize *q, uint32_t node, int64_t type)
     return as_type(q, packed_scale(q->m, dtype, type, expr_value(&q->e, node)));
 }
 
-/* Element `i` of the lane's byte, in its place there. */
+/* Element `i` of the lane's byte, shifted to its position. */
 static uint32_t element_bits(struct quantize *q, uint32_t i, uint32_t global)
 {
     struct kir_module *m = q->m;
@@ -154,7 +154,7 @@ static void emit(struct quantize *q, uint32_t lanes)
         bits = i ? kir_binary(q->m, KIR_or, bits, more) : more;
     }
     kir_emit_imm(m, mask == KIR_NONE ? KIR_store : KIR_store_if, e->s->block->n_inputs,
-                 expr_place_value(e, q->at), bits, mask);
+                 expr_coord_value(e, q->at), bits, mask);
 }
 
 /* ---- building ---- */
@@ -193,8 +193,8 @@ static frit_status build(struct quantize *q, frit_err *err)
     }
     plan(q);
     TRY(expr_status(&q->e, err));
-    delinearize_init(&q->byte, &q->e, OF_BYTES);
-    delinearize_init(&q->element, &q->e, OF_ELEMENTS);
+    delinearize_init(&q->byte, &q->e, QUANTIZE_BYTES);
+    delinearize_init(&q->element, &q->e, QUANTIZE_ELEMENTS);
     lanes = sched_lanes(lanes, q->bytes);
     groups = (q->bytes + lanes - 1) / lanes;
     if (groups > INT32_MAX)
@@ -214,7 +214,7 @@ static frit_status quantize_build(struct sched *s, frit_err *err)
 
     expr_init(&q.e, s);
     q.m = s->module;
-    q.e.apart = 1u << OF_ELEMENTS;
+    q.e.separate_tags = 1u << QUANTIZE_ELEMENTS;
     status = build(&q, err);
     expr_fini(&q.e);
     return status;

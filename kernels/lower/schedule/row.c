@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row schedule: folds over one set of dims, of any number and depending on each other, with
- * elementwise ops and views before, between and after: reductions, softmax, norms. */
+/* The row schedule: folds over one set of dims, any number of them and depending on each other,
+ * with elementwise ops and views around: reductions, softmax, norms. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,16 +10,17 @@
 
 enum {
     QUALITY = 900,
-    SHORT_ROW = 32,     /* a lane folds it faster alone */
-    SHORT_COLUMN = 256, /* elements: one lane's, if it has more to do than to share */
-    LONG_CHUNK = 1024,  /* elements of a lane, beside which its part is nothing */
-    MOST_CHUNKS = 4096, /* of all rows together, where chunks can be larger */
-    MOST_KEPT = 8       /* elements of a lane that stay in registers */
+    SHORT_ROW = 32,     /* faster by one lane than by a group */
+    SHORT_COLUMN = 256, /* elements of a row that one lane folds rather than several */
+    LONG_CHUNK =
+        1024, /* elements of a chunk from which on the cost of combining chunks is negligible */
+    MAX_CHUNKS = 4096, /* of all rows together, unless chunks cannot become larger */
+    MAX_RESIDENT = 8   /* elements per lane that stay in registers */
 };
 
 /* ---- accepting ---- */
 
-/* Folds never go away again. */
+/* A limit on folds closes the matcher, since ops are never removed from a block. */
 static bool row_match(struct matcher *m, const struct block *block)
 {
     struct labels *labels = m->state;
@@ -35,7 +36,7 @@ static bool row_fits(const struct matcher *m, const struct block *block)
     if (!labels->n_folds || view_row_of(block->ops[m->n_ops - 1].id))
         return false;
     for (uint32_t i = 0; i < m->n_outputs; i++)
-        if (label_place(labels, block, m->outputs[i]) == LABEL_NOWHERE)
+        if (label_storage(labels, block, m->outputs[i]) == LABEL_NOWHERE)
             return false;
     return true;
 }
@@ -59,7 +60,7 @@ static void plan_root(struct row_schedule *row)
     }
 }
 
-/* Where a value with labels lies in the space. */
+/* The map of a value in the space. */
 static void map_of(const struct row_schedule *row, uint32_t value, struct space_map *map)
 {
     const struct label *label = &row->labels.values[value];
@@ -108,18 +109,18 @@ static void plan_stores(struct row_schedule *row)
         map_of(row, block->outputs[i], &map);
         store = expr_store(&row->e, block->outputs[i], &map);
         if (store != BLOCK_NONE)
-            row->full[store] = label_place(&row->labels, block, block->outputs[i]) == LABEL_FULL;
+            row->full[store] = label_storage(&row->labels, block, block->outputs[i]) == LABEL_FULL;
     }
 }
 
-/* What folds made is known at its own place in the space alone. */
-static bool bounds_fit(const struct row_schedule *row)
+/* Whether each fold's result is needed only at the map at which the fold computes it. */
+static bool externals_fit(const struct row_schedule *row)
 {
     for (uint32_t i = 0; i < row->e.n_nodes; i++) {
         const struct expr_node *node = &row->e.nodes[i];
         struct space_map map;
 
-        if (node->kind != EXPR_BOUND)
+        if (node->kind != EXPR_EXTERNAL)
             continue;
         map_of(row, node->value, &map);
         if (!row->labels.values[node->value].folded || map.rank != node->map->rank ||
@@ -136,8 +137,8 @@ static bool expr_varies(const struct space *space, const struct space_expr *at)
     for (uint32_t d = 0; d < space->n_dims; d++)
         if (at->k[d] && space->tag[d] == ROW_INNER)
             return true;
-    for (uint32_t a = 0; a < space->n_atoms; a++)
-        if (at->k[SPACE_DIMS + a] && expr_varies(space, &space->atom[a].of))
+    for (uint32_t a = 0; a < space->n_leaves; a++)
+        if (at->k[SPACE_DIMS + a] && expr_varies(space, &space->leaf[a].of))
             return true;
     return false;
 }
@@ -156,7 +157,7 @@ static void find_node(struct row_schedule *row, uint32_t number)
 
     if (node->kind == EXPR_LOAD || node->indexed)
         row->varies[number] = expr_varies(&row->e.space, &node->at);
-    if (node->kind == EXPR_BOUND)
+    if (node->kind == EXPR_EXTERNAL)
         row->level[number] = fold_level(row, node->value);
     for (uint32_t i = 0; node->kind == EXPR_OP && i < node->n_in; i++) {
         if (node->in[i] == BLOCK_NONE)
@@ -167,7 +168,7 @@ static void find_node(struct row_schedule *row, uint32_t number)
     }
 }
 
-/* Nodes stand behind what they are made of, and the elements of a fold before its result. */
+/* Nodes are in topological order, and a fold's elements precede its result. */
 static void find_levels(struct row_schedule *row)
 {
     uint32_t next = 0;
@@ -201,8 +202,9 @@ static bool any_full(const struct row_schedule *row)
     return false;
 }
 
-/* Elements of a chunk.  Lanes with a row each leave many parts to fold: no more chunks of such than
- * keep a device busy, and none of short rows; but where rows stay in caches, what fits there. */
+/* Elements of a chunk.  Where each lane has a row, every chunk leaves one partial result per lane
+ * to fold: such rows are split into no more chunks than keep the device busy, and short rows are
+ * not split.  Where rows stay in caches a chunk has what fits there. */
 static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
 {
     static const int64_t least[2][2] = {[ROW_GROUP] = {4096, 16384}, [ROW_LANE] = {32, 512}};
@@ -214,17 +216,17 @@ static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
     if (row->form == ROW_LANE && !target->caches_rows)
         while (chunk < LONG_CHUNK && row->n_row / (2 * chunk) * blocks >= target->units / 2)
             chunk *= 2;
-    while ((row->n_row / chunk + 1) * blocks > MOST_CHUNKS && chunk < INT32_MAX / 2)
+    while ((row->n_row / chunk + 1) * blocks > MAX_CHUNKS && chunk < INT32_MAX / 2)
         chunk *= 2;
     return chunk;
 }
 
-/* By the launch's numbers and facts of the target: results do not depend on how many groups run at
- * once.  Where rows are in caches after the first pass over them a group goes on with its own, if
- * there are enough. */
+/* Decides by sizes and by facts of the target that do not depend on the number of units, so that
+ * results do not either.  Where rows stay in caches after the first pass, a group handles whole
+ * rows, if there are enough of them. */
 static int64_t choose_splits(struct row_schedule *row)
 {
-    /* rows that keep a device busy by themselves */
+    /* rows that keep a device busy without being split */
     static const int64_t enough[2][2] = {[ROW_GROUP] = {2048, 64}, [ROW_LANE] = {65536, 1024}};
     const struct kir_target *target = row->e.s->target;
     int64_t blocks = row->outer.count, splits;
@@ -237,18 +239,18 @@ static int64_t choose_splits(struct row_schedule *row)
     if (splits < 2 || !target->i64 || row->n_levels + passes > SCHED_PHASES)
         return 1;
     return row->outer.count < enough[row->form][target->caches_rows] ||
-                   (target->caches_rows && (passes == 1 || row->in_step))
+                   (target->caches_rows && (passes == 1 || row->in_lockstep))
                ? splits
                : 1;
 }
 
-/* Neighbours in step read whole runs of memory, the longer the better, as far as their states stay
- * in caches, and best in groups that are full; unless they read the runs again, which are to stay
- * there till then. */
+/* Rows per group where each lane has a row.  Lanes in lockstep read contiguous memory, the longer
+ * the better while their states stay in caches, and best from full groups; but groups stay small if
+ * passes read the memory again while it is in caches. */
 static uint32_t lane_rows(const struct row_schedule *row)
 {
     const struct kir_target *target = row->e.s->target;
-    uint32_t most = row->in_step && row->splits > 1 ? target->most_lanes : target->lanes;
+    uint32_t most = row->in_lockstep && row->splits > 1 ? target->most_lanes : target->lanes;
     uint32_t lanes = most;
 
     while (lanes > target->lanes && row->outer.count % lanes)
@@ -256,7 +258,7 @@ static uint32_t lane_rows(const struct row_schedule *row)
     return row->outer.count % lanes ? most : lanes;
 }
 
-void row_share(struct row_schedule *row, uint32_t lanes)
+void row_partition(struct row_schedule *row, uint32_t lanes)
 {
     if (row->form == ROW_LANE) {
         partition_init(&row->partition, &row->e, &row->outer, lanes);
@@ -272,22 +274,23 @@ static void choose_form(struct row_schedule *row)
     bool across = space->n_dims && space->tag[space->n_dims - 1] == ROW_OUTER;
     int64_t n_outer = row->outer.count;
 
-    row->form = n_outer >= SCHED_MANY && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
-    row->in_step = row->form == ROW_LANE && row->n_row > SHORT_ROW && across && target->in_turn;
+    row->form =
+        n_outer >= SCHED_MANY_ROWS && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
+    row->in_lockstep = row->form == ROW_LANE && row->n_row > SHORT_ROW && across && target->in_turn;
     row->splits = choose_splits(row);
-    row_share(
+    row_partition(
         row, row->form == ROW_LANE
                  ? sched_spread(target, sched_lanes(lane_rows(row), n_outer), n_outer * row->splits)
                  : sched_lanes(target->row_lanes, row->n_row));
     if (row->form == ROW_GROUP && row->splits == 1 && !target->caches_rows &&
-        row->n_row <= (int64_t)MOST_KEPT * row->lanes)
-        row->kept = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);
+        row->n_row <= (int64_t)MAX_RESIDENT * row->lanes)
+        row->resident = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);
 }
 
 /* ---- aliases ---- */
 
-/* Inputs that a pass behind this one loads again. */
-static uint64_t inputs_after(const struct row_schedule *row, uint32_t pass)
+/* The inputs that passes after this one load, as bits. */
+static uint64_t inputs_of_later_passes(const struct row_schedule *row, uint32_t pass)
 {
     uint64_t inputs = 0;
 
@@ -307,9 +310,9 @@ static void find_aliases(struct row_schedule *row)
         uint64_t alias = expr_alias(&row->e, store->output);
 
         if (row->full[i])
-            alias &= ~inputs_after(row, row->level[store->node]);
+            alias &= ~inputs_of_later_passes(row, row->level[store->node]);
         else if (row->form == ROW_GROUP || row->splits > 1)
-            alias = 0; /* one lane stores what all have loaded, or what others load yet */
+            alias = 0; /* one lane stores what other lanes or groups may still load */
         row->e.s->numbers->alias[store->output] = alias;
     }
 }
@@ -327,7 +330,7 @@ static bool is_empty(const struct row_schedule *row)
     return false;
 }
 
-/* Of a lane in a phase, about, and not less. */
+/* An upper bound of a lane's loop rounds in one phase. */
 static int64_t rounds_of(const struct row_schedule *row)
 {
     int64_t lanes = row->form == ROW_GROUP ? row->lanes : 1;
@@ -345,8 +348,8 @@ static frit_status build(struct row_schedule *row, frit_err *err)
     plan_folds(row);
     plan_stores(row);
     TRY(expr_status(&row->e, err));
-    if (!bounds_fit(row))
-        return fail(err, FRIT_UNSUPPORTED, "kernels: %s folds what lies elsewhere",
+    if (!externals_fit(row))
+        return fail(err, FRIT_UNSUPPORTED, "kernels: %s uses a fold's result at other elements",
                     s->module->name);
     expr_settle(&row->e);
     find_levels(row);
@@ -357,7 +360,7 @@ static frit_status build(struct row_schedule *row, frit_err *err)
     choose_form(row);
     if (row->outer.count * row->splits > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s has too many rows", s->module->name);
-    TRY(sched_rounds(s, rounds_of(row), err));
+    TRY(sched_check_rounds(s, rounds_of(row), err));
     if (is_empty(row)) {
         kir_phase(s->module, s->target->lanes);
         return expr_status(&row->e, err);
@@ -379,7 +382,8 @@ static frit_status row_build(struct sched *s, frit_err *err)
         status = row.labels.n_ops == s->block->n_ops && row.labels.n_folds <= ROW_FOLDS &&
                          row.labels.n_folds > 0
                      ? build(&row, err)
-                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one row", s->module->name);
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s does not fit the row schedule",
+                            s->module->name);
         labels_fini(&row.labels);
     } else {
         status = fail_memory(err, s->block->n_values * sizeof(struct label));

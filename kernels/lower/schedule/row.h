@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row schedule, between row.c (what is to be done) and row_emit.h (the code).
+/* The row schedule: row.c plans, row_emit.h emits.
  *
- * The space is the root of the block's labels; its dims that are folded are tagged ROW_INNER. Folds
- * have levels: one more than the folds their elements come from.  A pass per level goes over the
- * row, folds what has its elements by then, and stores the full outputs that are ready.  Values are
- * loaded and computed again in each pass, unless a row has few elements per lane: then they are
- * kept.  What is stored once per row follows at the end. */
+ * The space has the dims of the root of the block's labels (label.h); the folded dims are tagged
+ * ROW_INNER.  A fold's level is 1 + the highest level of the folds that its elements depend on.
+ * There is one pass over the row per level: it folds the elements that are known by then and stores
+ * the outputs of whole rows that are ready.  Each pass loads and computes values anew, unless a row
+ * has so few elements per lane that they stay in registers.  Outputs with one element per row are
+ * stored at the end. */
 #ifndef LOWER_ROW_H
 #define LOWER_ROW_H
 
@@ -16,7 +17,7 @@
 enum { ROW_OUTER, ROW_INNER };
 enum { ROW_FOLDS = 32 };
 
-/* How lanes share rows. */
+/* How rows are divided among lanes. */
 enum row_form {
     ROW_GROUP, /* a group works on one row */
     ROW_LANE   /* each lane has a row of its own */
@@ -24,10 +25,10 @@ enum row_form {
 
 struct row_fold {
     struct fold fold;
-    uint32_t node;           /* elements */
-    uint32_t value;          /* of the block: the result */
-    uint32_t level;          /* from 1 on */
-    struct fold_state state; /* while code is emitted */
+    uint32_t node;           /* node of the elements */
+    uint32_t value;          /* the result, a value of the block */
+    uint32_t level;          /* 1 or more */
+    struct fold_state state; /* during emission */
 };
 
 struct row_schedule {
@@ -35,23 +36,24 @@ struct row_schedule {
     struct labels labels;
     struct space_map root;
     struct delinearizer outer, inner;
-    int64_t n_row; /* elements of a row: 0 too */
+    int64_t n_row; /* elements of a row, may be 0 */
     uint32_t n_levels;
     uint32_t n_folds;
     struct row_fold folds[ROW_FOLDS];
-    uint32_t *level; /* per node */
-    bool *varies;    /* per node: along the row */
-    bool *full;      /* per store */
+    uint32_t *level; /* per node: the level of the last fold that it depends on, or 0 */
+    bool *varies;    /* per node: whether it varies along the row */
+    bool *full;      /* per store: whether it has an element per element of the row */
     enum row_form form;
-    bool in_step; /* lanes, whose rows lie beside each other, go from element to element together */
+    bool in_lockstep; /* ROW_LANE: lanes with adjacent rows visit each element at the same time */
     uint32_t lanes;
-    struct partition partition; /* ROW_LANE: how rows are shared out to them */
-    int64_t splits, chunk;      /* of a row; 1: it is folded in one piece */
-    uint32_t kept;              /* elements per lane that are kept from pass to pass; 0: none */
+    struct partition partition; /* ROW_LANE: rows among lanes */
+    int64_t splits,
+        chunk; /* groups per row, and elements of a row per group; splits 1: rows are not split */
+    uint32_t resident; /* elements per lane that stay in registers from pass to pass; 0: none */
 };
 
-/* Groups of so many lanes, or fewer. */
-void row_share(struct row_schedule *row, uint32_t lanes);
+/* Divides the rows among groups of `lanes` lanes or fewer. */
+void row_partition(struct row_schedule *row, uint32_t lanes);
 /* Emits all phases and fills the grid and the workspace. */
 void row_emit(struct row_schedule *row);
 

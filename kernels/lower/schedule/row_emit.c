@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code for rows in one phase, and what phases have in common. */
+/* Emits rows that take one phase, and the parts that are common to all forms. */
 #include "lower/schedule/row_emit.h"
 
 #include <string.h>
@@ -46,8 +46,8 @@ void rows_set(struct row_emitter *w, uint32_t block)
         w->mask = partition_mask(partition, w->e, &span);
         if (w->row->splits > 1)
             w->rows = partition_number(partition, w->e, &span);
-        partition_set_common(partition, w->e, &span);
-        partition_set_own(partition, w->e, &span);
+        partition_set_uniform(partition, w->e, &span);
+        partition_set_varying(partition, w->e, &span);
     } else {
         delinearize_set(&w->row->outer, w->e, block);
     }
@@ -63,7 +63,7 @@ int64_t rows_blocks(const struct row_schedule *row)
 void rows_bind(const struct row_emitter *w, const struct row_fold *fold, uint32_t value)
 {
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
-        if (w->e->nodes[i].kind == EXPR_BOUND && w->e->nodes[i].value == fold->value)
+        if (w->e->nodes[i].kind == EXPR_EXTERNAL && w->e->nodes[i].value == fold->value)
             expr_bind(w->e, i, value);
 }
 
@@ -90,33 +90,33 @@ void rows_store(const struct row_emitter *w)
 
 /* ---- one phase ---- */
 
-/* Without memory nothing is kept. */
-static void keep_begin(struct row_emitter *w)
+/* Without memory no elements are resident. */
+static void resident_begin(struct row_emitter *w)
 {
-    size_t n = (size_t)w->row->kept * w->e->n_nodes;
+    size_t n = (size_t)w->row->resident * w->e->n_nodes;
 
-    w->kept = n ? arena_array(&w->e->arena, n, sizeof(*w->kept)) : NULL;
-    for (size_t i = 0; i < n && w->kept; i++)
-        w->kept[i] = KIR_NONE;
+    w->resident = n ? arena_array(&w->e->arena, n, sizeof(*w->resident)) : NULL;
+    for (size_t i = 0; i < n && w->resident; i++)
+        w->resident[i] = KIR_NONE;
 }
 
 static void emit_one_phase(struct row_emitter *w)
 {
-    struct row_region stretch;
+    struct row_region region;
 
     phase_begin(w);
-    keep_begin(w);
+    resident_begin(w);
     save_begin(w);
-    stretch = stretch_whole(w, w->row->n_row);
+    region = region_whole(w, w->row->n_row);
     rows_set(w, phase_group(w));
     for (w->pass = 0; w->pass <= w->row->n_levels; w->pass++) {
         rows_constant(w);
         if (!pass_has_rounds(w))
             continue;
-        stretch_emit(w, &stretch);
+        region_emit(w, &region);
         lanes_combine(w);
         for (uint32_t i = 0; i < w->row->n_folds; i++)
-            if (work_folds(w, &w->row->folds[i]))
+            if (pass_has_fold(w, &w->row->folds[i]))
                 rows_bind(w, &w->row->folds[i],
                           fold_result(&w->row->folds[i].fold, &w->row->folds[i].state));
     }
@@ -126,10 +126,10 @@ static void emit_one_phase(struct row_emitter *w)
 
 void row_emit(struct row_schedule *row)
 {
-    struct row_emitter work = {.row = row, .e = &row->e, .m = row->e.s->module};
+    struct row_emitter emitter = {.row = row, .e = &row->e, .m = row->e.s->module};
 
     if (row->splits > 1)
-        row_emit_split(&work);
+        row_emit_split(&emitter);
     else
-        emit_one_phase(&work);
+        emit_one_phase(&emitter);
 }

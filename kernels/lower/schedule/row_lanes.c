@@ -1,43 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lanes of a group gathered, brought together.  Lanes within the target's near ones exchange
- * their values in a butterfly.  Where a group is larger, one lane of each such run leaves its value
- * in a tile, and all lanes merge what is there, in the same order: one barrier for all folds.  A
- * tile is written once in a phase. */
+/* Combines the values of a group's lanes.  Lanes among which exchanges are cheap
+ * (target.near_lanes) combine theirs in a butterfly.  In larger groups one lane of each such set
+ * writes its value to a tile and, after one barrier for all folds, every lane merges these in the
+ * same order.  A tile is written once per phase. */
 #include "lower/schedule/row_emit.h"
 
-/* A value of each lane that is to be merged with the others'. */
-struct merging {
+/* A value per lane that is to be merged over all lanes. */
+struct lane_merge {
     struct row_fold *fold;
-    bool number; /* the least of numbers, else as the fold merges values */
+    bool number; /* take the smallest of the numbers; else merge as the fold does */
     uint32_t value;
     uint32_t tile;
 };
 
-static uint32_t merge(const struct row_emitter *w, const struct merging *m, uint32_t a, uint32_t b)
+static uint32_t merge(const struct row_emitter *w, const struct lane_merge *m, uint32_t a,
+                      uint32_t b)
 {
     const struct fold *fold = &m->fold->fold;
 
     return m->number ? kir_binary(w->m, KIR_smin, a, b) : fold->row->merge(fold, a, b);
 }
 
-static void merge_near(const struct row_emitter *w, struct merging *m, uint32_t lanes)
+static void merge_near(const struct row_emitter *w, struct lane_merge *m, uint32_t lanes)
 {
     for (uint32_t s = 1; s < lanes; s *= 2)
         m->value = merge(w, m, m->value,
                          kir_emit_imm(w->m, KIR_exchange, s, m->value, KIR_NONE, KIR_NONE));
 }
 
-/* Tiles have no bits. */
-static uint32_t packed(const struct row_emitter *w, uint32_t value)
+/* The value in a type that tiles can hold: Bs become I32. */
+static uint32_t to_tile_type(const struct row_emitter *w, uint32_t value)
 {
     return kir_type_at(w->m, value) == KIR_B ? kir_unary(w->m, KIR_i32, value) : value;
 }
 
-static void leave(const struct row_emitter *w, struct merging *m, uint32_t near)
+static void store_partial(const struct row_emitter *w, struct lane_merge *m, uint32_t near)
 {
     uint32_t lane = kir_emit(w->m, KIR_lane, KIR_NONE, KIR_NONE, KIR_NONE), value, at, first;
 
-    value = packed(w, m->value);
+    value = to_tile_type(w, m->value);
     m->tile = kir_tile(w->m, KIR_GROUP, kir_type_at(w->m, value), w->row->lanes / near);
     at = kir_binary(w->m, KIR_and, lane, kir_const_i(w->m, KIR_I32, near - 1));
     first = kir_binary(w->m, KIR_eq, at, kir_const_i(w->m, KIR_I32, 0));
@@ -45,7 +46,7 @@ static void leave(const struct row_emitter *w, struct merging *m, uint32_t near)
     kir_emit_imm(w->m, KIR_tstore_if, m->tile, at, value, first);
 }
 
-static uint32_t left(const struct row_emitter *w, const struct merging *m, uint32_t i)
+static uint32_t load_partial(const struct row_emitter *w, const struct lane_merge *m, uint32_t i)
 {
     enum kir_type type = kir_type_at(w->m, m->value);
     uint32_t value = kir_emit_as(w->m, KIR_tload, type == KIR_B ? KIR_I32 : type, m->tile,
@@ -54,12 +55,12 @@ static uint32_t left(const struct row_emitter *w, const struct merging *m, uint3
     return type == KIR_B ? kir_binary(w->m, KIR_ne, value, kir_const_i(w->m, KIR_I32, 0)) : value;
 }
 
-static void merge_left(const struct row_emitter *w, struct merging *m, uint32_t n)
+static void merge_partials(const struct row_emitter *w, struct lane_merge *m, uint32_t n)
 {
-    uint32_t value = left(w, m, 0);
+    uint32_t value = load_partial(w, m, 0);
 
     for (uint32_t i = 1; i < n; i++)
-        value = merge(w, m, value, left(w, m, i));
+        value = merge(w, m, value, load_partial(w, m, i));
     m->value = value;
 }
 
@@ -70,7 +71,7 @@ static uint32_t near_lanes(const struct row_emitter *w)
     return near && near < w->row->lanes ? near : w->row->lanes;
 }
 
-static void merge_all(const struct row_emitter *w, struct merging *list, uint32_t n)
+static void merge_all(const struct row_emitter *w, struct lane_merge *list, uint32_t n)
 {
     uint32_t near = near_lanes(w), lanes = w->row->lanes;
 
@@ -82,28 +83,28 @@ static void merge_all(const struct row_emitter *w, struct merging *list, uint32_
         return;
     }
     for (uint32_t i = 0; i < n; i++)
-        leave(w, &list[i], near);
+        store_partial(w, &list[i], near);
     if (n)
         kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
     for (uint32_t i = 0; i < n; i++)
-        merge_left(w, &list[i], lanes / near);
+        merge_partials(w, &list[i], lanes / near);
 }
 
 void lanes_combine(const struct row_emitter *w)
 {
-    struct merging values[ROW_FOLDS], numbers[ROW_FOLDS];
+    struct lane_merge values[ROW_FOLDS], numbers[ROW_FOLDS];
     uint32_t n = 0, n_numbers = 0;
 
     for (uint32_t i = 0; i < w->row->n_folds && w->row->form == ROW_GROUP; i++)
-        if (work_folds(w, &w->row->folds[i]))
-            values[n++] = (struct merging){&w->row->folds[i], false, w->row->folds[i].state.part[0],
-                                           KIR_NONE};
+        if (pass_has_fold(w, &w->row->folds[i]))
+            values[n++] = (struct lane_merge){&w->row->folds[i], false,
+                                              w->row->folds[i].state.part[0], KIR_NONE};
     merge_all(w, values, n);
     for (uint32_t i = 0; i < n; i++) {
         struct row_fold *fold = values[i].fold;
 
         if (fold->fold.row->indexed)
-            numbers[n_numbers++] = (struct merging){
+            numbers[n_numbers++] = (struct lane_merge){
                 fold, true, fold_number_of(&fold->fold, &fold->state, values[i].value), KIR_NONE};
         fold->state.part[0] = values[i].value;
     }

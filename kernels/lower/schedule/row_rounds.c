@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds over the elements of rows.  Elements are folded in blocks of BLOCK rounds, whose results
- * are folded in turn, so that the rounding of a sum grows slowly; which element goes where follows
- * from the numbers of the launch alone. */
+/* Rounds over the elements of rows.  Blocks of BLOCK rounds are folded by themselves and their
+ * results combined, so that the rounding error of a sum grows slowly.  The order depends only on
+ * the sizes of the launch. */
 #include "lower/schedule/row_emit.h"
 
 #include "lower/rows/rows.h"
 
-enum { BLOCK = 64, AHEAD = 4 /* rounds that are read at once */ };
+enum { BLOCK = 64, PREFETCH = 4 /* rounds whose loads are issued together */ };
 
 /* ---- states of all folds of a pass ---- */
 
@@ -16,7 +16,7 @@ uint32_t states_pack(const struct row_emitter *w, uint32_t *parts)
 
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         for (uint32_t p = 0;
-             work_folds(w, &w->row->folds[i]) && p < w->row->folds[i].fold.row->n_parts; p++)
+             pass_has_fold(w, &w->row->folds[i]) && p < w->row->folds[i].fold.row->n_parts; p++)
             parts[n++] = w->row->folds[i].state.part[p];
     return n;
 }
@@ -27,7 +27,7 @@ void states_unpack(const struct row_emitter *w, const uint32_t *parts)
 
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         for (uint32_t p = 0;
-             work_folds(w, &w->row->folds[i]) && p < w->row->folds[i].fold.row->n_parts; p++)
+             pass_has_fold(w, &w->row->folds[i]) && p < w->row->folds[i].fold.row->n_parts; p++)
             w->row->folds[i].state.part[p] = parts[n++];
 }
 
@@ -36,12 +36,12 @@ void states_identity(const struct row_emitter *w)
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         struct row_fold *fold = &w->row->folds[i];
 
-        if (work_folds(w, fold))
+        if (pass_has_fold(w, fold))
             fold->state = fold->fold.row->identity(&fold->fold);
     }
 }
 
-/* Combines with what `parts` has. */
+/* Combines the states with those in `parts`. */
 static void states_combine(const struct row_emitter *w, const uint32_t *parts)
 {
     uint32_t n = 0;
@@ -50,7 +50,7 @@ static void states_combine(const struct row_emitter *w, const uint32_t *parts)
         struct row_fold *fold = &w->row->folds[i];
         struct fold_state other;
 
-        if (!work_folds(w, fold))
+        if (!pass_has_fold(w, fold))
             continue;
         for (uint32_t p = 0; p < fold->fold.row->n_parts; p++)
             other.part[p] = parts[n++];
@@ -73,7 +73,7 @@ struct fold_state states_masked(const struct row_emitter *w, const struct row_fo
     return state;
 }
 
-/* An element's number as the fold wants it. */
+/* An element's number in the type of the fold's numbers. */
 static uint32_t number_of(const struct row_emitter *w, const struct row_fold *fold,
                           uint32_t element)
 {
@@ -100,7 +100,8 @@ static bool stores_in_pass(const struct row_emitter *w, uint32_t store)
     return w->row->full[store] && w->row->level[w->e->stores[store].node] == w->pass;
 }
 
-/* All values before the first store: an output may have taken the memory of another's operand. */
+/* Computes all values before the first store, since an output may overwrite another output's
+ * operand. */
 static void emit_full_stores(const struct row_emitter *w)
 {
     for (uint32_t i = 0; i < w->e->n_stores; i++)
@@ -111,7 +112,7 @@ static void emit_full_stores(const struct row_emitter *w)
             expr_emit_store(w->e, i);
 }
 
-/* Folds and stores at one element per lane.  `mask`: of lanes whose element is in the row. */
+/* Folds and stores one element per lane.  `mask`: the lane's element is in the row. */
 static void emit_round(struct row_emitter *w, uint32_t element, uint32_t mask)
 {
     uint32_t mark = expr_mark(w->e);
@@ -120,13 +121,13 @@ static void emit_round(struct row_emitter *w, uint32_t element, uint32_t mask)
     delinearize_set(&w->row->inner, w->e, element);
     save_round(w, element);
     for (uint32_t i = 0; i < w->row->n_folds; i++)
-        if (work_folds(w, &w->row->folds[i]))
+        if (pass_has_fold(w, &w->row->folds[i]))
             fold_element(w, &w->row->folds[i], element, mask);
     emit_full_stores(w);
     expr_release(w->e, mark);
 }
 
-/* ---- a stretch ---- */
+/* ---- a region ---- */
 
 uint32_t round_step(const struct row_emitter *w)
 {
@@ -158,15 +159,15 @@ void loop_close(const struct row_emitter *w, const uint32_t *phis)
     states_unpack(w, phis);
 }
 
-/* Lanes that would go one after the other over long rows are kept in step where they read next to
- * each other, so that memory is read as it lies. */
-static void emit_step(const struct row_emitter *w)
+/* A barrier keeps lanes with adjacent rows at the same element where the target would otherwise
+ * finish one lane's row before the next lane's, so that memory is read in order. */
+static void emit_lockstep(const struct row_emitter *w)
 {
-    if (w->row->in_step)
+    if (w->row->in_lockstep)
         kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
 }
 
-/* Whether what the pass needs is hardly more than its loads; true without memory too. */
+/* Whether the pass computes little more than its loads; true if memory is missing. */
 static bool is_cheap(const struct row_emitter *w)
 {
     const struct block *block = w->e->s->block;
@@ -178,29 +179,30 @@ static bool is_cheap(const struct row_emitter *w)
     return true;
 }
 
-/* Where a lane walks a row alone it would wait for each of its elements, and where its state is in
- * memory for each of its rounds.  Without memory it does. */
-static void ahead_begin(struct row_emitter *w)
+/* Decides whether to prefetch: a lane with a row of its own would otherwise wait for each load, or,
+ * if its state is in memory, in each round.  Not done if memory is missing. */
+static void prefetch_begin(struct row_emitter *w)
 {
     w->needs = w->row->form == ROW_LANE ? pass_needs(w, w->pass) : NULL;
-    w->ahead = NULL;
+    w->prefetched = NULL;
     if (w->needs && (!w->e->s->target->caches_rows || is_cheap(w)))
-        w->ahead = arena_array(&w->e->arena, (size_t)AHEAD * w->e->n_nodes, sizeof(*w->ahead));
+        w->prefetched =
+            arena_array(&w->e->arena, (size_t)PREFETCH * w->e->n_nodes, sizeof(*w->prefetched));
 }
 
-/* Whether the pass reads the node's element for each of a row. */
+/* Whether the pass loads this node for each element of a row. */
 static bool is_read(const struct row_emitter *w, uint32_t node)
 {
     return w->e->nodes[node].kind == EXPR_LOAD && w->row->varies[node] && w->needs[node];
 }
 
-/* Rounds whose elements are all read before the first is folded, or stored. */
-static void emit_ahead(struct row_emitter *w, uint32_t counter)
+/* PREFETCH rounds, whose loads are all issued before the first element is folded or stored. */
+static void emit_prefetched(struct row_emitter *w, uint32_t counter)
 {
     const struct expr *e = w->e;
-    uint32_t element[AHEAD], *known = w->ahead;
+    uint32_t element[PREFETCH], *known = w->prefetched;
 
-    for (uint32_t k = 0; k < AHEAD; k++) {
+    for (uint32_t k = 0; k < PREFETCH; k++) {
         uint32_t mark = expr_mark(e);
 
         element[k] = kir_binary(w->m, KIR_add, counter, kir_index(w->m, k));
@@ -209,7 +211,7 @@ static void emit_ahead(struct row_emitter *w, uint32_t counter)
             known[k * e->n_nodes + i] = is_read(w, i) ? expr_value(w->e, i) : KIR_NONE;
         expr_release(w->e, mark);
     }
-    for (uint32_t k = 0; k < AHEAD; k++) {
+    for (uint32_t k = 0; k < PREFETCH; k++) {
         uint32_t mark = expr_mark(e);
 
         for (uint32_t i = 0; i < e->n_nodes; i++)
@@ -224,122 +226,123 @@ static void emit_rounds(struct row_emitter *w, uint32_t begin, uint32_t end)
 {
     uint32_t phis[ROW_STATES], counter, whole;
 
-    if (w->ahead) {
+    if (w->prefetched) {
         whole = kir_binary(w->m, KIR_sub, end, begin);
-        whole = kir_binary(w->m, KIR_and, whole, kir_index(w->m, -AHEAD));
+        whole = kir_binary(w->m, KIR_and, whole, kir_index(w->m, -PREFETCH));
         whole = kir_binary(w->m, KIR_add, begin, whole);
-        counter = loop_open(w, begin, whole, AHEAD, phis);
-        emit_step(w);
-        emit_ahead(w, counter);
+        counter = loop_open(w, begin, whole, PREFETCH, phis);
+        emit_lockstep(w);
+        emit_prefetched(w, counter);
         loop_close(w, phis);
         begin = whole;
     }
     counter = loop_open(w, begin, end, round_step(w), phis);
-    emit_step(w);
+    emit_lockstep(w);
     emit_round(w, round_element(w, counter), KIR_NONE);
     loop_close(w, phis);
 }
 
-static void emit_blocks(struct row_emitter *w, const struct row_region *stretch)
+static void emit_blocks(struct row_emitter *w, const struct row_region *region)
 {
     uint32_t step = round_step(w) * BLOCK, phis[ROW_STATES] = {0}, begin, end;
 
-    begin = loop_open(w, stretch->begin, stretch->full, step, phis);
+    begin = loop_open(w, region->begin, region->full, step, phis);
     end = kir_binary(w->m, KIR_add, begin, kir_index(w->m, step));
-    end = kir_binary(w->m, KIR_smin, end, stretch->full);
+    end = kir_binary(w->m, KIR_smin, end, region->full);
     states_identity(w);
     emit_rounds(w, begin, end);
     states_combine(w, phis);
     loop_close(w, phis);
 }
 
-/* One element of those that are kept: what is known of it is used, what is new is remembered. */
-static void emit_kept(const struct row_emitter *w, uint32_t *known, uint32_t element, uint32_t mask)
+/* One resident element: binds the values that are known of it and records new ones. */
+static void emit_resident(const struct row_emitter *w, uint32_t *known, uint32_t element,
+                          uint32_t mask)
 {
     uint32_t mark = expr_mark(w->e);
 
     expr_mask(w->e, mask);
     delinearize_set(&w->row->inner, w->e, element);
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
-        if (known[i] != KIR_NONE && expr_known(w->e, i) == KIR_NONE)
+        if (known[i] != KIR_NONE && expr_emitted(w->e, i) == KIR_NONE)
             expr_bind(w->e, i, known[i]);
     for (uint32_t i = 0; i < w->row->n_folds; i++)
-        if (work_folds(w, &w->row->folds[i]))
+        if (pass_has_fold(w, &w->row->folds[i]))
             fold_element(w, &w->row->folds[i], element, mask);
     emit_full_stores(w);
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
-        known[i] = w->row->varies[i] ? expr_known(w->e, i) : KIR_NONE;
+        known[i] = w->row->varies[i] ? expr_emitted(w->e, i) : KIR_NONE;
     expr_release(w->e, mark);
 }
 
-/* A whole row with its elements kept. */
-static void emit_all_kept(const struct row_emitter *w)
+/* Folds a whole row whose elements are resident. */
+static void emit_all_resident(const struct row_emitter *w)
 {
     const struct row_schedule *row = w->row;
 
     states_identity(w);
-    for (uint32_t k = 0; k < row->kept; k++) {
+    for (uint32_t k = 0; k < row->resident; k++) {
         uint32_t element = w->lane, mask = KIR_NONE;
 
         if (k)
             element = kir_binary(w->m, KIR_add, element, kir_index(w->m, (int64_t)k * row->lanes));
         if ((int64_t)(k + 1) * row->lanes > row->n_row)
             mask = kir_binary(w->m, KIR_lt, element, sched_index(w->e->s, row->n_row));
-        emit_kept(w, w->kept + (size_t)k * w->e->n_nodes, element, mask);
+        emit_resident(w, w->resident + (size_t)k * w->e->n_nodes, element, mask);
     }
 }
 
-struct row_region stretch_whole(const struct row_emitter *w, int64_t n)
+struct row_region region_whole(const struct row_emitter *w, int64_t n)
 {
     int64_t step = round_step(w), full = n / step * step;
-    struct row_region stretch = {.begin = kir_index(w->m, 0),
-                                 .tail = full<n, .rounds = full> 0,
-                                 .blocks = full / step > BLOCK};
+    struct row_region region = {.begin = kir_index(w->m, 0),
+                                .tail = full<n, .rounds = full> 0,
+                                .blocks = full / step > BLOCK};
 
-    stretch.full = full ? sched_index(w->e->s, full) : stretch.begin;
-    stretch.end = stretch.tail ? sched_index(w->e->s, n) : stretch.full;
-    return stretch;
+    region.full = full ? sched_index(w->e->s, full) : region.begin;
+    region.end = region.tail ? sched_index(w->e->s, n) : region.full;
+    return region;
 }
 
-struct row_region stretch_chunk(const struct row_emitter *w, uint32_t begin)
+struct row_region region_chunk(const struct row_emitter *w, uint32_t begin)
 {
     const struct row_schedule *row = w->row;
     int64_t step = round_step(w), full = row->n_row / step * step;
     uint32_t chunk = kir_binary(w->m, KIR_add, begin, kir_index(w->m, row->chunk));
-    struct row_region stretch = {
+    struct row_region region = {
         .begin = begin,
         .tail = full<row->n_row, .rounds = true, .blocks = row->chunk / step> BLOCK};
 
-    stretch.full = kir_binary(w->m, KIR_smin, sched_index(w->e->s, full), chunk);
-    stretch.end = stretch.full;
-    if (stretch.tail)
-        stretch.end = kir_binary(w->m, KIR_smin, sched_index(w->e->s, row->n_row), chunk);
-    return stretch;
+    region.full = kir_binary(w->m, KIR_smin, sched_index(w->e->s, full), chunk);
+    region.end = region.full;
+    if (region.tail)
+        region.end = kir_binary(w->m, KIR_smin, sched_index(w->e->s, row->n_row), chunk);
+    return region;
 }
 
-void stretch_emit(struct row_emitter *w, const struct row_region *stretch)
+void region_emit(struct row_emitter *w, const struct row_region *region)
 {
-    if (w->kept) {
-        emit_all_kept(w);
+    if (w->resident) {
+        emit_all_resident(w);
         return;
     }
-    ahead_begin(w);
+    prefetch_begin(w);
     states_identity(w);
-    if (stretch->rounds && stretch->blocks)
-        emit_blocks(w, stretch);
-    else if (stretch->rounds)
-        emit_rounds(w, stretch->begin, stretch->full);
-    if (stretch->tail) {
-        uint32_t element = kir_binary(w->m, KIR_add, stretch->full, w->lane);
+    if (region->rounds && region->blocks)
+        emit_blocks(w, region);
+    else if (region->rounds)
+        emit_rounds(w, region->begin, region->full);
+    if (region->tail) {
+        uint32_t element = kir_binary(w->m, KIR_add, region->full, w->lane);
 
-        emit_round(w, element, kir_binary(w->m, KIR_lt, element, stretch->end));
+        emit_round(w, element, kir_binary(w->m, KIR_lt, element, region->end));
     }
 }
 
 bool pass_has_rounds(const struct row_emitter *w)
 {
     for (uint32_t i = 0; i < w->row->n_folds; i++)
-        if (work_folds(w, &w->row->folds[i]))
+        if (pass_has_fold(w, &w->row->folds[i]))
             return true;
     for (uint32_t i = 0; i < w->e->n_stores; i++)
         if (stores_in_pass(w, i))

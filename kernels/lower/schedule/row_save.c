@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements that cost much to compute and are needed in several passes over a row: a tile of the
- * group has them from the first of these passes on.  A lane reads what it wrote itself.  Where rows
- * are not in caches elements are kept in registers instead (row.h). */
+/* Elements that are expensive to compute and needed in several passes over a row are saved in a
+ * tile of the group by the first of these passes.  Each lane reads only elements that it wrote.
+ * Where rows do not stay in caches, elements stay in registers instead (row.h). */
 #include "lower/schedule/row_emit.h"
 
-enum { LEAST_COST = 8, /* instructions, for a load and a store */ TILE_BYTES = 8 };
+enum {
+    MIN_COST = 8,
+    /* instructions, as many as a load and a store of a tile cost */ TILE_BYTES = 8
+};
 
-static bool fits(const struct row_emitter *w, uint32_t node)
+static bool can_save(const struct row_emitter *w, uint32_t node)
 {
     enum kir_type type = kir_type_of(w->e->s->block->values[w->e->nodes[node].value].dtype);
 
     return w->e->nodes[node].kind == EXPR_OP && w->row->varies[node] && type != KIR_B;
 }
 
-/* Tiles have a power of two elements, so that rows of many lengths share a module.  For rows that
- * save_begin lets pass only. */
+/* Elements of a tile: a power of 2, so that rows of many lengths share a module.  Only for rows
+ * that save_begin accepts. */
 static uint32_t tile_count(const struct row_schedule *row)
 {
     uint32_t count = row->lanes;
@@ -30,17 +33,17 @@ void save_begin(struct row_emitter *w)
     const struct kir_target *target = w->e->s->target;
 
     w->saved = NULL;
-    w->save_room = target->group_bytes / TILE_BYTES;
-    if (!target->caches_rows || row->form != ROW_GROUP || row->n_row > w->save_room)
+    w->tile_capacity = target->group_bytes / TILE_BYTES;
+    if (!target->caches_rows || row->form != ROW_GROUP || row->n_row > w->tile_capacity)
         return;
     w->saved = arena_array(&w->e->arena, w->e->n_nodes + 1u, sizeof(*w->saved));
     for (uint32_t i = 0; w->saved && i < w->e->n_nodes; i++)
-        w->saved[i] = (struct saved){UINT32_MAX, 0, KIR_NONE};
+        w->saved[i] = (struct row_saved){UINT32_MAX, 0, KIR_NONE};
     for (uint32_t pass = 0; w->saved && pass <= row->n_levels; pass++) {
         const bool *needed = pass_needs(w, pass);
 
         for (uint32_t i = 0; needed && i < w->e->n_nodes; i++) {
-            if (!needed[i] || !fits(w, i))
+            if (!needed[i] || !can_save(w, i))
                 continue;
             w->saved[i].last = pass;
             if (w->saved[i].first > pass)
@@ -52,7 +55,7 @@ void save_begin(struct row_emitter *w)
 static void load_saved(const struct row_emitter *w, uint32_t element)
 {
     for (uint32_t i = 0; i < w->e->n_nodes; i++) {
-        const struct saved *s = &w->saved[i];
+        const struct row_saved *s = &w->saved[i];
         enum kir_type type;
 
         if (s->tile == KIR_NONE || s->first >= w->pass || s->last < w->pass)
@@ -74,15 +77,15 @@ void save_round(struct row_emitter *w, uint32_t element)
     phase = &w->m->phases[w->m->n_phases - 1];
     load_saved(w, element);
     for (uint32_t i = 0; i < w->e->n_nodes && !w->m->failed; i++) {
-        struct saved *s = &w->saved[i];
+        struct row_saved *s = &w->saved[i];
         uint32_t before = phase->n, value;
 
         if (s->first != w->pass || s->last == w->pass)
             continue;
         value = expr_value(w->e, i);
-        if (s->tile == KIR_NONE && phase->n - before >= LEAST_COST && count <= w->save_room) {
+        if (s->tile == KIR_NONE && phase->n - before >= MIN_COST && count <= w->tile_capacity) {
             s->tile = kir_tile(w->m, KIR_GROUP, kir_type_at(w->m, value), count);
-            w->save_room -= count;
+            w->tile_capacity -= count;
         }
         if (s->tile != KIR_NONE)
             kir_emit_imm(w->m, KIR_tstore, s->tile, element, value, KIR_NONE);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows whose chunks are folded by groups of their own.  Each level is a pair of phases: parts, one
- * state per chunk, and then one group, or lane, per row that folds these.  What a level gave is
- * loaded by all later phases.  Stores of whole rows are made with the chunks, those once per row
- * with the last results.
+/* Split rows: each chunk of a row is folded by another group.  Each level has two phases: the first
+ * writes one state (partial result) per chunk; in the second one group, or lane, per row folds
+ * these states.  Later phases load the results of a level.  Outputs of whole rows are stored by
+ * chunk, outputs with one element per row in the last phase that folds.
  *
- * The workspace has one word per row for the result of each fold, then the parts of a level, one
- * word for each of a state. */
+ * The workspace has one 64-bit word per row for the result of each fold, then the states of a
+ * level, with a word for each part of a state. */
 #include "lower/schedule/row_emit.h"
 
-/* ---- words ---- */
+/* ---- the workspace ---- */
 
 static uint32_t workspace(const struct row_emitter *w)
 {
@@ -56,7 +56,8 @@ static uint32_t load_word(const struct row_emitter *w, enum kir_type type, uint3
     return from_bits(w, type, kir_emit_as(w->m, op, KIR_I64, workspace(w), at, mask, other));
 }
 
-/* The word of each row that stands `number` times all rows behind the first. */
+/* The position of word number `number` of the lane's row; word i of all rows precedes word i + 1.
+ */
 static uint32_t word_of(const struct row_emitter *w, uint32_t number)
 {
     return kir_binary(w->m, KIR_add, kir_binary(w->m, KIR_mul, number, w->n_rows), w->rows);
@@ -82,7 +83,7 @@ static void split_begin(struct row_emitter *w)
 
 /* ---- chunks ---- */
 
-/* The results of earlier levels, and what is known by them. */
+/* Binds the results of earlier levels. */
 static void load_results(const struct row_emitter *w)
 {
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
@@ -99,7 +100,7 @@ static void emit_chunks(struct row_emitter *w)
     const struct row_schedule *row = w->row;
     struct sched_divisor by_splits;
     uint32_t group, block, split, splits, parts[ROW_STATES], n;
-    struct row_region stretch;
+    struct row_region region;
 
     split_begin(w);
     by_splits = sched_divisor(w->e->s, row->splits);
@@ -110,8 +111,8 @@ static void emit_chunks(struct row_emitter *w)
     rows_set(w, block);
     load_results(w);
     rows_constant(w);
-    stretch = stretch_chunk(w, kir_binary(w->m, KIR_mul, split, kir_index(w->m, row->chunk)));
-    stretch_emit(w, &stretch);
+    region = region_chunk(w, kir_binary(w->m, KIR_mul, split, kir_index(w->m, row->chunk)));
+    region_emit(w, &region);
     lanes_combine(w);
     n = states_pack(w, parts);
     for (uint32_t i = 0; i < n; i++)
@@ -119,12 +120,12 @@ static void emit_chunks(struct row_emitter *w)
     phase_end(w, rows_blocks(row) * row->splits);
 }
 
-/* ---- parts ---- */
+/* ---- folding states of chunks ---- */
 
-enum { AHEAD = 16 /* splits whose parts are read at once where a lane has a row alone */ };
+enum { PREFETCH = 16 /* splits whose states are prefetched where each lane has a row */ };
 
-/* The words that split number `split` of each lane's row left, in the order of states_pack; gives
- * how many. */
+/* The positions of the state of split number `split`, in the order of states_pack; returns their
+ * number. */
 static uint32_t part_words(const struct row_emitter *w, uint32_t split, uint32_t *at)
 {
     uint32_t n = 0;
@@ -132,7 +133,7 @@ static uint32_t part_words(const struct row_emitter *w, uint32_t split, uint32_t
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         const struct row_fold *fold = &w->row->folds[i];
 
-        for (uint32_t p = 0; work_folds(w, fold) && p < fold->fold.row->n_parts; p++, n++)
+        for (uint32_t p = 0; pass_has_fold(w, fold) && p < fold->fold.row->n_parts; p++, n++)
             at[n] = part_word(w, n, split);
     }
     return n;
@@ -144,7 +145,7 @@ static void load_parts(const struct row_emitter *w, const uint32_t *at, uint32_t
     for (uint32_t i = 0; i < w->row->n_folds; i++) {
         const struct row_fold *fold = &w->row->folds[i];
 
-        for (uint32_t p = 0; work_folds(w, fold) && p < fold->fold.row->n_parts; p++)
+        for (uint32_t p = 0; pass_has_fold(w, fold) && p < fold->fold.row->n_parts; p++)
             *parts++ = load_word(w, fold_part_type(&fold->fold, p), *at++, mask);
     }
 }
@@ -155,7 +156,7 @@ static void fold_parts(const struct row_emitter *w, const uint32_t *parts, uint3
         struct row_fold *fold = &w->row->folds[i];
         struct fold_state state = {0};
 
-        if (!work_folds(w, fold))
+        if (!pass_has_fold(w, fold))
             continue;
         for (uint32_t p = 0; p < fold->fold.row->n_parts; p++)
             state.part[p] = *parts++;
@@ -164,10 +165,10 @@ static void fold_parts(const struct row_emitter *w, const uint32_t *parts, uint3
     }
 }
 
-/* Splits begin .. end, `n` of them a round; of each lane's row alone if more than one. */
+/* Folds the splits begin .. end, `n` of them per round; n > 1 only where each lane has a row. */
 static void fold_splits(const struct row_emitter *w, uint32_t begin, uint32_t end, uint32_t n)
 {
-    uint32_t phis[ROW_STATES], at[ROW_STATES], parts[AHEAD][ROW_STATES] = {0}, split, n_parts;
+    uint32_t phis[ROW_STATES], at[ROW_STATES], parts[PREFETCH][ROW_STATES] = {0}, split, n_parts;
 
     split = loop_open(w, begin, end, n * round_step(w), phis);
     n_parts = part_words(w, round_element(w, split), at);
@@ -181,26 +182,26 @@ static void fold_splits(const struct row_emitter *w, uint32_t begin, uint32_t en
     loop_close(w, phis);
 }
 
-static bool reads_ahead(const struct row_schedule *row)
+static bool prefetches(const struct row_schedule *row)
 {
-    return row->form == ROW_LANE && !row->e.s->target->caches_rows && row->splits >= AHEAD;
+    return row->form == ROW_LANE && !row->e.s->target->caches_rows && row->splits >= PREFETCH;
 }
 
-/* All splits of each lane's row. */
+/* Folds all splits of each lane's row. */
 static void fold_all(const struct row_emitter *w)
 {
-    const struct row_region stretch = stretch_whole(w, w->row->splits);
-    uint32_t begin = stretch.begin, at[ROW_STATES], parts[ROW_STATES] = {0}, split, mask;
+    const struct row_region region = region_whole(w, w->row->splits);
+    uint32_t begin = region.begin, at[ROW_STATES], parts[ROW_STATES] = {0}, split, mask;
 
-    if (reads_ahead(w->row)) {
-        begin = kir_binary(w->m, KIR_and, stretch.full, kir_index(w->m, -AHEAD));
-        fold_splits(w, stretch.begin, begin, AHEAD);
+    if (prefetches(w->row)) {
+        begin = kir_binary(w->m, KIR_and, region.full, kir_index(w->m, -PREFETCH));
+        fold_splits(w, region.begin, begin, PREFETCH);
     }
-    if (stretch.rounds)
-        fold_splits(w, begin, stretch.full, 1);
-    if (stretch.tail) {
-        split = kir_binary(w->m, KIR_add, stretch.full, w->lane);
-        mask = kir_binary(w->m, KIR_lt, split, stretch.end);
+    if (region.rounds)
+        fold_splits(w, begin, region.full, 1);
+    if (region.tail) {
+        split = kir_binary(w->m, KIR_add, region.full, w->lane);
+        mask = kir_binary(w->m, KIR_lt, split, region.end);
         part_words(w, split, at);
         load_parts(w, at, mask, parts);
         fold_parts(w, parts, mask);
@@ -222,7 +223,7 @@ static void emit_parts(struct row_emitter *w)
         const struct row_fold *fold = &w->row->folds[i];
         uint32_t value;
 
-        if (!work_folds(w, fold))
+        if (!pass_has_fold(w, fold))
             continue;
         value = fold_result(&fold->fold, &fold->state);
         rows_bind(w, fold, value);
@@ -234,10 +235,10 @@ static void emit_parts(struct row_emitter *w)
     phase_end(w, rows_blocks(w->row));
 }
 
-/* ---- all ---- */
+/* ---- all phases ---- */
 
-/* Words of the largest state of a level. */
-static uint32_t most_parts(struct row_emitter *w)
+/* The largest number of words of a level's state. */
+static uint32_t max_parts(struct row_emitter *w)
 {
     uint32_t parts[ROW_STATES], most = 0;
 
@@ -250,7 +251,8 @@ static uint32_t most_parts(struct row_emitter *w)
     return most;
 }
 
-/* Lanes for folding parts: few rows of a lane each are for many groups. */
+/* Lanes of the phases that fold states: where each lane has a row, fewer lanes spread few
+ * rows over more groups. */
 static uint32_t parts_lanes(const struct row_schedule *row)
 {
     const struct kir_target *target = row->e.s->target;
@@ -263,17 +265,17 @@ static uint32_t parts_lanes(const struct row_schedule *row)
 void row_emit_split(struct row_emitter *w)
 {
     struct row_schedule *row = w->row;
-    const uint32_t lanes = row->lanes, few = parts_lanes(row);
-    uint64_t words = row->n_folds + (uint64_t)row->splits * most_parts(w);
+    const uint32_t lanes = row->lanes, fold_lanes = parts_lanes(row);
+    uint64_t words = row->n_folds + (uint64_t)row->splits * max_parts(w);
 
     kir_arg(w->m, FRIT_I64, KIR_READ | KIR_WRITE);
     w->e->s->numbers->workspace_bytes = words * (uint64_t)row->outer.count * sizeof(uint64_t);
     w->pass = 0;
     while (w->pass < row->n_levels) {
         emit_chunks(w);
-        row_share(row, few);
+        row_partition(row, fold_lanes);
         emit_parts(w);
-        row_share(row, lanes);
+        row_partition(row, lanes);
     }
     if (pass_has_rounds(w))
         emit_chunks(w);

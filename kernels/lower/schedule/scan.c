@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scan schedule: one running sum, product, maximum or minimum, with elementwise ops and views
- * before and behind it.
+/* The scan schedule: one cumulative sum, product, maximum or minimum, with elementwise ops and
+ * views around.
  *
- * Many rows are worth a lane each where neighbouring lanes touch neighbouring elements, and so are
- * short ones; else a group works on a row.  Rows that are long and few are cut into chunks: one
- * phase leaves the total of each, the next goes over the elements again, beginning with the totals
- * before its chunk.  That costs reading them twice.  Only the numbers of the launch and lasting
- * facts of the target decide on the order of sums: results do not depend on how many groups run at
- * once.
+ * Many rows get a lane each if they are short or if neighbouring lanes access neighbouring
+ * elements; otherwise a group scans a row.  Few long rows are split into chunks: a first phase
+ * stores the total of each chunk, the second scans each chunk starting with the totals before it,
+ * which reads elements twice.  The order of sums depends only on sizes and on facts of the target
+ * other than its number of units, so results do not depend on how many groups run at once.
  *
- * Sums and products of narrower floats are carried as F64 where the target has it: every partial
- * sum is seen, so that there is no cheaper way to round each once. */
+ * Sums and products of narrower floats accumulate in F64 if the target has it: since every partial
+ * sum is a result, there is no cheaper way to round each only once. */
 #include "lower/schedule/scan.h"
 
 #include <frit/op_table.h>
@@ -20,17 +19,18 @@
 
 enum {
     QUALITY = 900,
-    SHORT_ROW = 32,      /* a lane goes along it faster alone */
-    GROUP_CHUNK = 16384, /* elements of a row that one piece has at least where rows are split */
-    LANE_CHUNK = 512,
-    MOST_SPLITS = 512,
-    FEW_CACHED = 64, /* pieces below which rows are split, where the device has few units */
-    FEW = 512
+    SHORT_ROW = 32,      /* faster by one lane than by a group */
+    GROUP_CHUNK = 16384, /* least elements of a chunk where groups scan rows */
+    LANE_CHUNK = 512,    /* the same where lanes scan rows */
+    MAX_SPLITS = 512,
+    FEW_CACHED =
+        64,   /* rows, in units of groups, below which they are split, on targets that cache rows */
+    FEW = 512 /* the same on other targets */
 };
 
 /* ---- matching ---- */
 
-/* The fold whose results after each element a scan gives. */
+/* The fold whose partial results are the results of the scan. */
 static const struct fold_row *fold_of_scan(uint32_t id)
 {
     static const struct {
@@ -64,8 +64,8 @@ static bool scan_match(struct matcher *m, const struct block *block)
 
 /* ---- planning ---- */
 
-/* The type in which results are carried. */
-static uint32_t carried_as(const struct scan *scan, uint32_t dtype)
+/* The type in which results are accumulated. */
+static uint32_t accumulated_as(const struct scan *scan, uint32_t dtype)
 {
     bool rounds = scan->fold.row->id == FRIT_OP_sum || scan->fold.row->id == FRIT_OP_prod;
 
@@ -87,7 +87,7 @@ static void plan(struct scan *scan)
             space_dim(&scan->e.space, dims[d] ? dims[d] : 1, d == axis ? SCAN_INNER : SCAN_OUTER);
     scan->dtype = block->values[x].dtype;
     scan->fold = (struct fold){.row = fold_of_scan(op->id), .m = scan->e.s->module};
-    scan->fold.dtype = carried_as(scan, scan->dtype);
+    scan->fold.dtype = accumulated_as(scan, scan->dtype);
     scan->node = expr_node(&scan->e, x, &scan->root);
     anchor_stores(&scan->anchor, &scan->e, &scan->root);
     scan->result = anchor_result(&scan->anchor, &scan->e, 0);
@@ -115,7 +115,7 @@ static void choose_form(struct scan *scan)
     int64_t n_outer = scan->outer.count, pieces;
 
     scan->form =
-        scan->n_row <= SHORT_ROW || (n_outer >= SCHED_MANY && across) ? SCAN_LANE : SCAN_GROUP;
+        scan->n_row <= SHORT_ROW || (n_outer >= SCHED_MANY_ROWS && across) ? SCAN_LANE : SCAN_GROUP;
     scan->lanes = scan->form == SCAN_LANE
                       ? sched_spread(target, sched_lanes(target->lanes, n_outer), n_outer)
                       : sched_lanes(target->row_lanes, scan->n_row);
@@ -124,16 +124,17 @@ static void choose_form(struct scan *scan)
         scan->lanes = scan->partition.lanes;
     }
     scan->chunk = scan->form == SCAN_LANE ? LANE_CHUNK : GROUP_CHUNK;
-    pieces = scan->form == SCAN_LANE ? n_outer / SCHED_MANY : n_outer;
+    pieces = scan->form == SCAN_LANE ? n_outer / SCHED_MANY_ROWS : n_outer;
     scan->splits = 1;
     if (scan->n_row < 2 * scan->chunk || pieces >= (target->caches_rows ? FEW_CACHED : FEW))
         return;
-    while (scan->n_row / scan->chunk > MOST_SPLITS)
+    while (scan->n_row / scan->chunk > MAX_SPLITS)
         scan->chunk *= 2;
     scan->splits = (scan->n_row + scan->chunk - 1) / scan->chunk;
 }
 
-/* Of a lane in a phase, and not less: each block is a round of its own, and so is each total. */
+/* An upper bound of a lane's loop rounds in one phase: each block of rounds and each total counts
+ * as one more. */
 static int64_t rounds_of(const struct scan *scan)
 {
     int64_t lanes = scan->form == SCAN_GROUP ? scan->lanes : 1;
@@ -160,7 +161,7 @@ static frit_status build(struct scan *scan, frit_err *err)
     choose_form(scan);
     if (scan->outer.count > INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s has too many rows", s->module->name);
-    TRY(sched_rounds(s, rounds_of(scan), err));
+    TRY(sched_check_rounds(s, rounds_of(scan), err));
     scan_emit(scan);
     for (uint32_t i = 0; i < s->block->n_outputs; i++)
         s->numbers->alias[i] = expr_alias(&scan->e, i);
@@ -178,7 +179,8 @@ static frit_status scan_build(struct sched *s, frit_err *err)
     if (anchor_init(&scan.anchor, s->block, takes)) {
         status = scan.anchor.found && scan.anchor.n_ops == s->block->n_ops
                      ? build(&scan, err)
-                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one scan", s->module->name);
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s does not fit the scan schedule",
+                            s->module->name);
         anchor_fini(&scan.anchor);
     } else {
         status = fail_memory(err, s->block->n_values * sizeof(*scan.anchor.lineage));

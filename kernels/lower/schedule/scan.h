@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scan schedule, between scan.c (what is to be done) and scan_emit.c (the code).
+/* The scan schedule: scan.c plans, scan_emit.c emits.
  *
- * The space is that of the scan's result; the dim along which it runs is tagged SCAN_INNER.  A row
- * is a line along it.  What stands before the scan is computed where an element is taken, what
- * stands behind it where its result is known, in the same round. */
+ * The space has the dims of the scan's result; the scanned dim is tagged SCAN_INNER.  A row is a
+ * line along it.  Ops before the scan are computed where it reads an element, ops after it where a
+ * result is known, in the same round. */
 #ifndef LOWER_SCAN_H
 #define LOWER_SCAN_H
 
@@ -13,7 +13,7 @@
 
 enum { SCAN_OUTER, SCAN_INNER };
 
-/* How lanes share rows. */
+/* How rows are divided among lanes. */
 enum scan_form {
     SCAN_GROUP, /* a group works on one row */
     SCAN_LANE   /* each lane has a row of its own */
@@ -24,18 +24,19 @@ struct scan {
     struct anchor anchor;
     struct space_map root;
     uint32_t dtype;   /* of elements and results */
-    struct fold fold; /* of one part; of the type that is carried */
-    uint32_t node;    /* elements */
-    uint32_t result;  /* node */
+    struct fold fold; /* the scanned fold, in the accumulated type */
+    uint32_t node;    /* of the scan's elements */
+    uint32_t result;  /* of the scan's results */
     struct delinearizer outer, inner;
-    struct partition partition; /* SCAN_LANE: how rows are shared out to lanes */
-    int64_t n_row;              /* elements of a row: 0 too */
+    struct partition partition; /* SCAN_LANE: rows among lanes */
+    int64_t n_row;              /* elements of a row, may be 0 */
     enum scan_form form;
     uint32_t lanes;
-    int64_t splits, chunk; /* of a row; 1: it is done in one piece */
+    int64_t splits,
+        chunk; /* groups per row, and elements of a row per group; splits 1: rows are not split */
 };
 
-/* Emits all phases and fills the grid and the workspace. */
+/* Emits all phases and sets the grid and the workspace. */
 void scan_emit(struct scan *scan);
 
 #endif

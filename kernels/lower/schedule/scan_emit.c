@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code for scans.
+/* Emits scans.
  *
- * A round takes one element per lane along a row.  In a group the lanes' elements are scanned by
- * shifts of 1, 2, 4, ... lanes, and the last lane hands what it has to all through a tile of two
- * places that rounds use in turn, so that one barrier per round is enough.  Where F32 is carried,
- * that goes into a base after BLOCK rounds and begins anew, so that rounding grows slowly:
+ * A round handles one element per lane along a row.  In a group, lanes scan their elements by
+ * shifts of 1, 2, 4, ... lanes.  The last lane then passes its value to all lanes through a tile
+ * with two elements, which rounds use alternately, so that one barrier per round is enough.  Where
+ * F32 is accumulated, the carry is added to a base after every BLOCK rounds and reset, so that
+ * rounding errors grow slowly:
  *
- *     result = base o (carried o scanned within the group) */
+ *     result = base o (carry o scan within the group) */
 #include "lower/schedule/scan.h"
 
 #include <string.h>
@@ -15,24 +16,25 @@
 
 enum { BLOCK = 64 };
 
-/* A stretch of a row, as values: full rounds from begin to full, then up to end with a mask. */
+/* A region of a row, as values of the module: full rounds cover begin .. full, a masked round full
+ * .. end. */
 struct scan_region {
     uint32_t begin, full, end;
     bool rounds; /* there are full rounds */
-    bool blocks; /* there may be more than BLOCK of them, and that matters */
-    bool tail;   /* there may be elements behind full */
+    bool blocks; /* there may be more than BLOCK rounds, and F32 is accumulated */
+    bool tail;   /* full .. end may have elements */
 };
 
-/* What emitting needs at hand. */
+/* State of emission. */
 struct scan_emitter {
     struct scan *scan;
     struct expr *e;
     struct kir_module *m;
-    uint32_t lane;      /* as an index */
-    uint32_t mask;      /* SCAN_LANE: of lanes that have a row; KIR_NONE: all have */
-    uint32_t tile;      /* SCAN_GROUP: what is handed to all */
-    uint32_t workspace; /* argument, where rows are split */
-    uint32_t base;      /* KIR_NONE: none yet */
+    uint32_t lane;      /* the lane's number, in the index type */
+    uint32_t mask;      /* SCAN_LANE: B, the lane has a row; KIR_NONE: every lane has one */
+    uint32_t tile;      /* SCAN_GROUP: passes the last lane's value to all lanes */
+    uint32_t workspace; /* argument number, if rows are split */
+    uint32_t base;      /* KIR_NONE: not used */
     uint32_t carried;
 };
 
@@ -53,13 +55,13 @@ static enum kir_type state_type(const struct scan_emitter *w)
     return fold_part_type(&w->scan->fold, 0);
 }
 
-static bool by_group(const struct scan_emitter *w)
+static bool is_group(const struct scan_emitter *w)
 {
     return w->scan->form == SCAN_GROUP;
 }
 
-/* An element as what is carried, and back. */
-static uint32_t carry(const struct scan_emitter *w, uint32_t value)
+/* Converts an element to the accumulated type, and a result back. */
+static uint32_t to_carry(const struct scan_emitter *w, uint32_t value)
 {
     bool same = kir_type_of(w->scan->dtype) == state_type(w);
 
@@ -86,7 +88,7 @@ static uint32_t scan_lanes(const struct scan_emitter *w, uint32_t value)
     return value;
 }
 
-/* Of all lanes, the same in each. */
+/* Folds the values of all lanes; the result is uniform. */
 static uint32_t fold_lanes(const struct scan_emitter *w, uint32_t value)
 {
     for (uint32_t s = 1; s < w->scan->lanes; s *= 2)
@@ -94,37 +96,38 @@ static uint32_t fold_lanes(const struct scan_emitter *w, uint32_t value)
     return kir_unary(w->m, KIR_first, value);
 }
 
-/* The last lane's value, in the round whose first element is `first`. */
+/* The last lane's value, uniform; `first` is the round's first element. */
 static uint32_t last_lane(const struct scan_emitter *w, uint32_t value, uint32_t first)
 {
     const int64_t lanes = w->scan->lanes;
     uint32_t bit = kir_binary(w->m, KIR_and, first, kir_index(w->m, lanes));
-    uint32_t place = kir_select(w->m, kir_binary(w->m, KIR_ne, bit, kir_index(w->m, 0)),
-                                kir_index(w->m, 1), kir_index(w->m, 0));
+    uint32_t slot = kir_select(w->m, kir_binary(w->m, KIR_ne, bit, kir_index(w->m, 0)),
+                               kir_index(w->m, 1), kir_index(w->m, 0));
     bool is_bool = state_type(w) == KIR_B;
 
     if (is_bool)
         value = kir_unary(w->m, KIR_i32, value);
-    kir_emit_imm(w->m, KIR_tstore_if, w->tile, place, value,
+    kir_emit_imm(w->m, KIR_tstore_if, w->tile, slot, value,
                  kir_binary(w->m, KIR_eq, w->lane, kir_index(w->m, lanes - 1)));
     kir_emit(w->m, KIR_barrier, KIR_NONE, KIR_NONE, KIR_NONE);
-    value = kir_emit_as(w->m, KIR_tload, is_bool ? KIR_I32 : state_type(w), w->tile, place,
-                        KIR_NONE, KIR_NONE);
+    value = kir_emit_as(w->m, KIR_tload, is_bool ? KIR_I32 : state_type(w), w->tile, slot, KIR_NONE,
+                        KIR_NONE);
     return is_bool ? kir_binary(w->m, KIR_ne, value, kir_const_i(w->m, KIR_I32, 0)) : value;
 }
 
 /* ---- one round ---- */
 
-/* The element of each lane; any value where `mask` is false: those lanes are the row's last, and
- * nothing behind them counts. */
-static uint32_t take(const struct scan_emitter *w, uint32_t element, uint32_t mask)
+/* Loads the element of each lane; an arbitrary value where `mask` is false, which no other lane
+ * uses, since these lanes are the row's last. */
+static uint32_t load_element(const struct scan_emitter *w, uint32_t element, uint32_t mask)
 {
     expr_mask(w->e, mask == KIR_NONE ? w->mask : mask);
     delinearize_set(&w->scan->inner, w->e, element);
-    return carry(w, expr_value(w->e, w->scan->node));
+    return to_carry(w, expr_value(w->e, w->scan->node));
 }
 
-/* All values before the first store: an output may have taken the memory of another's operand. */
+/* Computes all values before the first store, since an output may overwrite another output's
+ * operand. */
 static void emit_stores(const struct scan_emitter *w)
 {
     for (uint32_t i = 0; i < w->e->n_stores; i++)
@@ -133,14 +136,14 @@ static void emit_stores(const struct scan_emitter *w)
         expr_emit_store(w->e, i);
 }
 
-/* The round whose first element is `first`.  `mask`: of lanes whose element is in the row.  Gives
- * what each lane has with what was carried. */
+/* Emits the round whose first element is `first`.  `mask`: the lane's element is in the row.
+ * Returns each lane's result without the base. */
 static uint32_t emit_round(const struct scan_emitter *w, uint32_t first, uint32_t mask)
 {
     uint32_t mark = expr_mark(w->e), run, result;
 
-    run = take(w, by_group(w) ? kir_binary(w->m, KIR_add, first, w->lane) : first, mask);
-    if (by_group(w))
+    run = load_element(w, is_group(w) ? kir_binary(w->m, KIR_add, first, w->lane) : first, mask);
+    if (is_group(w))
         run = scan_lanes(w, run);
     run = result = combine(w, w->carried, run);
     if (w->base != KIR_NONE)
@@ -151,55 +154,55 @@ static uint32_t emit_round(const struct scan_emitter *w, uint32_t first, uint32_
     return run;
 }
 
-/* ---- a stretch ---- */
+/* ---- a region ---- */
 
 static int64_t step_of(const struct scan_emitter *w)
 {
-    return by_group(w) ? w->scan->lanes : 1;
+    return is_group(w) ? w->scan->lanes : 1;
 }
 
 static void emit_rounds(struct scan_emitter *w, uint32_t begin, uint32_t end)
 {
     uint32_t first = kir_for(w->m, begin, end, (uint32_t)step_of(w)), next;
 
-    if (by_group(w))
+    if (is_group(w))
         w->tile = kir_tile(w->m, KIR_GROUP, state_type(w) == KIR_B ? KIR_I32 : state_type(w), 2);
     w->carried = kir_phi(w->m, w->carried);
     next = emit_round(w, first, KIR_NONE);
-    if (by_group(w))
+    if (is_group(w))
         next = last_lane(w, next, first);
     kir_next(w->m, &next, 1);
 }
 
-static void emit_blocks(struct scan_emitter *w, const struct scan_region *stretch)
+static void emit_blocks(struct scan_emitter *w, const struct scan_region *region)
 {
     int64_t step = step_of(w) * BLOCK;
-    uint32_t begin = kir_for(w->m, stretch->begin, stretch->full, (uint32_t)step), end, next;
+    uint32_t begin = kir_for(w->m, region->begin, region->full, (uint32_t)step), end, next;
 
     w->base = kir_phi(w->m, w->base);
     end = kir_binary(w->m, KIR_smin, kir_binary(w->m, KIR_add, begin, kir_index(w->m, step)),
-                     stretch->full);
+                     region->full);
     w->carried = identity(w);
     emit_rounds(w, begin, end);
     next = combine(w, w->base, w->carried);
     kir_next(w->m, &next, 1);
 }
 
-static void emit_stretch(struct scan_emitter *w, const struct scan_region *stretch)
+static void emit_region(struct scan_emitter *w, const struct scan_region *region)
 {
-    if (stretch->blocks && w->base == KIR_NONE)
+    if (region->blocks && w->base == KIR_NONE)
         w->base = identity(w);
     w->carried = identity(w);
-    if (stretch->rounds && stretch->blocks) {
-        emit_blocks(w, stretch);
+    if (region->rounds && region->blocks) {
+        emit_blocks(w, region);
         w->carried = identity(w);
-    } else if (stretch->rounds) {
-        emit_rounds(w, stretch->begin, stretch->full);
+    } else if (region->rounds) {
+        emit_rounds(w, region->begin, region->full);
     }
-    if (stretch->tail)
-        emit_round(w, stretch->full,
-                   kir_binary(w->m, KIR_lt, kir_binary(w->m, KIR_add, stretch->full, w->lane),
-                              stretch->end));
+    if (region->tail)
+        emit_round(w, region->full,
+                   kir_binary(w->m, KIR_lt, kir_binary(w->m, KIR_add, region->full, w->lane),
+                              region->end));
 }
 
 /* ---- phases ---- */
@@ -209,35 +212,35 @@ static uint32_t group_index(const struct scan_emitter *w, uint32_t dim)
     return sched_wide(w->e->s, kir_emit_imm(w->m, KIR_group, dim, KIR_NONE, KIR_NONE, KIR_NONE));
 }
 
-/* Sets the row of each lane from what the group has, and gives its number where rows are split. */
+/* Sets the row of each lane of the group; returns its number if rows are split. */
 static uint32_t set_rows(struct scan_emitter *w, uint32_t group)
 {
     const struct partition *partition = &w->scan->partition;
     struct span span;
 
     w->mask = KIR_NONE;
-    if (by_group(w)) {
+    if (is_group(w)) {
         delinearize_set(&w->scan->outer, w->e, group);
         return group;
     }
     span = partition_span(partition, w->e, group, w->lane);
     w->mask = partition_mask(partition, w->e, &span);
-    partition_set_common(partition, w->e, &span);
-    partition_set_own(partition, w->e, &span);
+    partition_set_uniform(partition, w->e, &span);
+    partition_set_varying(partition, w->e, &span);
     return w->scan->splits > 1 ? partition_number(partition, w->e, &span) : KIR_NONE;
 }
 
-/* Begins a phase of as many groups per row, or rows, as `pieces`.  Gives the number of the row of
- * each lane, where they are split. */
+/* Begins a phase with `pieces` groups per row, or per group of rows.  Returns the number of each
+ * lane's row if rows are split. */
 static uint32_t begin_phase(struct scan_emitter *w, uint32_t phase, int64_t pieces)
 {
     struct scan *scan = w->scan;
-    int64_t groups = by_group(w) ? scan->outer.count : scan->partition.groups;
+    int64_t groups = is_group(w) ? scan->outer.count : scan->partition.groups;
     uint32_t grid[3] = {(uint32_t)groups, (uint32_t)pieces, 1}, rows;
 
     kir_phase(w->m, scan->lanes);
     expr_phase(w->e);
-    if (by_group(w))
+    if (is_group(w))
         delinearize_phase(&scan->outer, w->e);
     else
         partition_phase(&scan->partition, w->e);
@@ -250,21 +253,21 @@ static uint32_t begin_phase(struct scan_emitter *w, uint32_t phase, int64_t piec
     return rows;
 }
 
-/* A whole row. */
-static struct scan_region whole(const struct scan_emitter *w)
+/* The region of a whole row. */
+static struct scan_region row_region(const struct scan_emitter *w)
 {
     int64_t n = w->scan->n_row, step = step_of(w), full = n / step * step;
-    struct scan_region stretch = {.begin = kir_index(w->m, 0),
-                                  .rounds = full > 0,
-                                  .blocks = state_type(w) == KIR_F32 && full / step > BLOCK,
-                                  .tail = full < n};
+    struct scan_region region = {.begin = kir_index(w->m, 0),
+                                 .rounds = full > 0,
+                                 .blocks = state_type(w) == KIR_F32 && full / step > BLOCK,
+                                 .tail = full < n};
 
-    stretch.full = full ? sched_index(w->e->s, full) : stretch.begin;
-    stretch.end = stretch.tail ? sched_index(w->e->s, n) : stretch.full;
-    return stretch;
+    region.full = full ? sched_index(w->e->s, full) : region.begin;
+    region.end = region.tail ? sched_index(w->e->s, n) : region.full;
+    return region;
 }
 
-/* The end of a chunk of what ends at `end`: nothing on the way is larger. */
+/* The end of the chunk at `begin` of a row that ends at `end`, computed without overflow. */
 static uint32_t chunk_end(const struct scan_emitter *w, uint32_t begin, int64_t end)
 {
     uint32_t left = kir_binary(w->m, KIR_sub, sched_index(w->e->s, end), begin);
@@ -273,41 +276,41 @@ static uint32_t chunk_end(const struct scan_emitter *w, uint32_t begin, int64_t 
                       kir_binary(w->m, KIR_smin, left, kir_index(w->m, w->scan->chunk)));
 }
 
-/* Chunk number `split`. */
-static struct scan_region piece(const struct scan_emitter *w, uint32_t split)
+/* The region of chunk number `split`. */
+static struct scan_region chunk_region(const struct scan_emitter *w, uint32_t split)
 {
     const struct scan *scan = w->scan;
     int64_t step = step_of(w), full = scan->n_row / step * step;
-    struct scan_region stretch = {.rounds = true,
-                                  .blocks = state_type(w) == KIR_F32 && scan->chunk / step > BLOCK,
-                                  .tail = full < scan->n_row};
+    struct scan_region region = {.rounds = true,
+                                 .blocks = state_type(w) == KIR_F32 && scan->chunk / step > BLOCK,
+                                 .tail = full < scan->n_row};
 
-    stretch.begin = kir_binary(w->m, KIR_mul, split, kir_index(w->m, scan->chunk));
-    stretch.full = chunk_end(w, stretch.begin, full);
-    stretch.end = chunk_end(w, stretch.begin, scan->n_row);
-    return stretch;
+    region.begin = kir_binary(w->m, KIR_mul, split, kir_index(w->m, scan->chunk));
+    region.full = chunk_end(w, region.begin, full);
+    region.end = chunk_end(w, region.begin, scan->n_row);
+    return region;
 }
 
 static void emit_one_phase(struct scan_emitter *w)
 {
-    struct scan_region stretch;
+    struct scan_region region;
 
     begin_phase(w, 0, 1);
-    stretch = whole(w);
-    emit_stretch(w, &stretch);
+    region = row_region(w);
+    emit_region(w, &region);
 }
 
 /* ---- split rows ---- */
 
-/* Where the total of a chunk of a row lies in the workspace. */
-static uint32_t place_of(const struct scan_emitter *w, uint32_t split, uint32_t rows)
+/* The position of a chunk's total in the workspace. */
+static uint32_t total_position(const struct scan_emitter *w, uint32_t split, uint32_t rows)
 {
     uint32_t at = kir_binary(w->m, KIR_mul, split, sched_index(w->e->s, w->scan->outer.count));
 
     return kir_binary(w->m, KIR_add, at, rows);
 }
 
-/* A loop that folds elements of lanes; the accumulator is `carried`. */
+/* Opens a loop that folds each lane's elements into `carried`. */
 static uint32_t open_fold(struct scan_emitter *w, uint32_t begin, uint32_t end, int64_t step)
 {
     uint32_t counter = kir_for(w->m, begin, end, (uint32_t)step);
@@ -323,7 +326,7 @@ static void close_fold(const struct scan_emitter *w, uint32_t value)
     kir_next(w->m, &next, 1);
 }
 
-/* Of a chunk that lies in the row whole, in blocks as in emit_blocks. */
+/* The total of a full chunk, in blocks as in emit_blocks. */
 static uint32_t emit_total(struct scan_emitter *w, uint32_t begin)
 {
     int64_t chunk = w->scan->chunk, step = step_of(w);
@@ -337,15 +340,16 @@ static uint32_t emit_total(struct scan_emitter *w, uint32_t begin)
     w->carried = identity(w);
     element = open_fold(w, block, kir_binary(w->m, KIR_add, block, kir_index(w->m, span)), step);
     mark = expr_mark(w->e);
-    close_fold(
-        w, take(w, by_group(w) ? kir_binary(w->m, KIR_add, element, w->lane) : element, KIR_NONE));
+    close_fold(w,
+               load_element(w, is_group(w) ? kir_binary(w->m, KIR_add, element, w->lane) : element,
+                            KIR_NONE));
     expr_release(w->e, mark);
     next = combine(w, total, w->carried);
     kir_next(w->m, &next, 1);
-    return by_group(w) ? fold_lanes(w, total) : total;
+    return is_group(w) ? fold_lanes(w, total) : total;
 }
 
-/* Of all chunks but the last, which nobody needs. */
+/* Stores the totals of all chunks but the last, whose total is not needed. */
 static void emit_totals(struct scan_emitter *w)
 {
     uint32_t rows = begin_phase(w, 0, w->scan->splits - 1), split = group_index(w, 1);
@@ -353,28 +357,28 @@ static void emit_totals(struct scan_emitter *w)
         emit_total(w, kir_binary(w->m, KIR_mul, split, kir_index(w->m, w->scan->chunk)));
     uint32_t mask = w->mask;
 
-    if (by_group(w))
+    if (is_group(w))
         mask = kir_binary(w->m, KIR_eq, w->lane, kir_index(w->m, 0));
     kir_emit_imm(w->m, mask == KIR_NONE ? KIR_store : KIR_store_if, w->workspace,
-                 place_of(w, split, rows), total, mask);
+                 total_position(w, split, rows), total, mask);
 }
 
-/* The totals of the chunks before `split`, folded. */
-static uint32_t emit_before(struct scan_emitter *w, uint32_t split, uint32_t rows)
+/* The fold of the totals of the chunks before `split`. */
+static uint32_t emit_prefix(struct scan_emitter *w, uint32_t split, uint32_t rows)
 {
     uint32_t at, mask = w->mask, value;
 
     w->carried = identity(w);
     at = open_fold(w, kir_index(w->m, 0), split, step_of(w));
-    if (by_group(w)) {
+    if (is_group(w)) {
         at = kir_binary(w->m, KIR_add, at, w->lane);
         mask = kir_binary(w->m, KIR_lt, at, split);
     }
     value =
         kir_emit_as(w->m, mask == KIR_NONE ? KIR_load : KIR_load_if, state_type(w), w->workspace,
-                    place_of(w, at, rows), mask, mask == KIR_NONE ? KIR_NONE : identity(w));
+                    total_position(w, at, rows), mask, mask == KIR_NONE ? KIR_NONE : identity(w));
     close_fold(w, value);
-    return by_group(w) ? fold_lanes(w, w->carried) : w->carried;
+    return is_group(w) ? fold_lanes(w, w->carried) : w->carried;
 }
 
 static void emit_split(struct scan_emitter *w)
@@ -386,7 +390,7 @@ static void emit_split(struct scan_emitter *w)
                                                [KIR_F64] = FRIT_F64};
     const struct scan *scan = w->scan;
     uint32_t dtype = dtypes[state_type(w)], rows, split;
-    struct scan_region stretch;
+    struct scan_region region;
 
     w->workspace = kir_arg(w->m, dtype, KIR_READ | KIR_WRITE);
     w->e->s->numbers->workspace_bytes =
@@ -394,18 +398,18 @@ static void emit_split(struct scan_emitter *w)
     emit_totals(w);
     rows = begin_phase(w, 1, scan->splits);
     split = group_index(w, 1);
-    stretch = piece(w, split);
-    w->base = emit_before(w, split, rows);
-    emit_stretch(w, &stretch);
+    region = chunk_region(w, split);
+    w->base = emit_prefix(w, split, rows);
+    emit_region(w, &region);
 }
 
 void scan_emit(struct scan *scan)
 {
-    struct scan_emitter work = {
+    struct scan_emitter emitter = {
         .scan = scan, .e = &scan->e, .m = scan->e.s->module, .base = KIR_NONE};
 
     if (scan->splits > 1)
-        emit_split(&work);
+        emit_split(&emitter);
     else
-        emit_one_phase(&work);
+        emit_one_phase(&emitter);
 }

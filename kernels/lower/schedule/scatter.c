@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scatter schedule: one op that writes where an index says, with elementwise ops and views
- * before and behind it.  Values meet what is there in their order, so that results are those of one
- * thread, without atomics.  Two forms:
+/* The scatter schedule: one op that writes at positions given by an index, with elementwise ops and
+ * views around.  Updates of an element are applied in order, so that results are those of one
+ * thread; no atomics are used.  Two forms:
  *
- * LINES   y is filled with x; then each line is a lane's, which takes its updates one after another
- *         to memory.  Steps in a row: the sequence, each with a read after a write where values are
- *         combined.  What is behind the op, and sums and products of floats, which are gathered in
- *         full width, need a workspace of y's size and a last phase.
- * OWNER   each element of y is a lane's, which looks at each step of its line and takes what hits
- *         it.  One phase, no workspace; work: y's size times the sequence.
+ * LINES   fills y with x; then one lane per line applies its updates to memory one after another.
+ * A lane's steps are serial, each with a read after a write where values are combined.  Ops after
+ * the scatter, and floating-point sums and products, which accumulate in a wider type, need a
+ * workspace of y's size and a last phase. OWNER   one lane per element of y checks every step of
+ * its line and applies those that hit its element.  One phase, no workspace; the work is y's size
+ * times the sequence.
  *
- * Both give the same bits, so that the device's size may decide. */
+ * Both give the same bits, so the choice may depend on the device's size. */
 #include "lower/schedule/scatter.h"
 
 #include <frit/op_table.h>
@@ -20,27 +20,27 @@
 
 enum {
     QUALITY = 900,
-    LEAST_LANES = 16,
-    /* What a group needs, about, to ... */
-    LINE_STEP = 16, /* take a step to memory */
-    OWNER_STEP = 2, /* look at a step */
-    PASS = 4        /* go over an element of y once more */
+    MIN_LANES = 16,
+    /* Estimated cost for a group to ... */
+    LINE_STEP = 16, /* apply a step in memory */
+    OWNER_STEP = 2, /* check a step */
+    PASS = 4        /* visit an element of y in another phase */
 };
 
 /* ---- matching ---- */
 
 static const struct {
-    uint32_t id, how;
+    uint32_t id, index_form;
 } rows[] = {{FRIT_OP_select_assign, SCATTER_LIST},
             {FRIT_OP_scatter, SCATTER_FULL},
             {FRIT_OP_scatter_nd, SCATTER_POINTS}};
 
-/* UINT32_MAX: no such op. */
-static uint32_t how_of(uint32_t id)
+/* The form of the op's index; UINT32_MAX: the op is no scatter. */
+static uint32_t index_form_of(uint32_t id)
 {
     for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].id == id)
-            return rows[i].how;
+            return rows[i].index_form;
     return UINT32_MAX;
 }
 
@@ -48,7 +48,7 @@ static bool takes(const struct block *block, uint32_t op)
 {
     const struct block_op *o = &block->ops[op];
 
-    if (how_of(o->id) == UINT32_MAX || o->n_in != 3)
+    if (index_form_of(o->id) == UINT32_MAX || o->n_in != 3)
         return false;
     for (uint32_t i = 0; i < 3; i++)
         if (o->in[i].kind != FRIT_OPERAND_TENSOR)
@@ -61,7 +61,7 @@ static bool scatter_match(struct matcher *m, const struct block *block)
     return anchor_match(m, block, takes);
 }
 
-/* ---- what is to be done ---- */
+/* ---- the op ---- */
 
 static uint32_t rank_of(const struct scatter *sc, uint32_t operand)
 {
@@ -76,36 +76,38 @@ static void dims_of(const struct scatter *sc, uint32_t operand, int64_t *dims)
         dims[d] = sc->s->extents[v->extent[d]];
 }
 
-/* The hit dims and the sequence.  False: attributes or dims that make no sense. */
-static bool find_hits(struct scatter *sc)
+/* Finds the indexed dims and the sequence.  False: attributes or dims do not fit. */
+static bool find_indexed_dims(struct scatter *sc)
 {
     uint32_t index_rank = rank_of(sc, 1), values_rank = rank_of(sc, 2);
     int64_t index[FRIT_MAX_RANK] = {0}, values[FRIT_MAX_RANK] = {0}, axis;
 
     dims_of(sc, 1, index);
     dims_of(sc, 2, values);
-    if (sc->how == SCATTER_POINTS) {
+    if (sc->index_form == SCATTER_POINTS) {
         if (index_rank == 0 || index[index_rank - 1] < 1 || index[index_rank - 1] > sc->rank)
             return false;
-        sc->n_hits = (uint32_t)index[index_rank - 1];
+        sc->n_indexed = (uint32_t)index[index_rank - 1];
         sc->n_seq = index_rank - 1;
     } else {
         axis = ((const frit_attrs_scatter *)sc->op->attrs)->axis;
-        if (axis < 0 || axis >= sc->rank || index_rank != (sc->how == SCATTER_LIST ? 1 : sc->rank))
+        if (axis < 0 || axis >= sc->rank ||
+            index_rank != (sc->index_form == SCATTER_LIST ? 1 : sc->rank))
             return false;
-        sc->first = (uint32_t)axis;
-        sc->n_hits = sc->n_seq = 1;
+        sc->first_indexed = (uint32_t)axis;
+        sc->n_indexed = sc->n_seq = 1;
     }
-    if (values_rank != sc->rank - sc->n_hits + sc->n_seq)
+    if (values_rank != sc->rank - sc->n_indexed + sc->n_seq)
         return false;
     for (uint32_t i = 0; i < sc->n_seq; i++)
-        sc->seq[i] = values[sc->first + i];
+        sc->seq[i] = values[sc->first_indexed + i];
     for (uint32_t d = 0; d < sc->rank; d++) {
-        bool behind = d >= sc->first + sc->n_hits;
+        bool after = d >= sc->first_indexed + sc->n_indexed;
 
-        sc->lines[d] =
-            d >= sc->first && !behind ? 1 : values[behind ? d - sc->n_hits + sc->n_seq : d];
-        if (d < sc->first || behind)
+        sc->lines[d] = d >= sc->first_indexed && !after
+                           ? 1
+                           : values[after ? d - sc->n_indexed + sc->n_seq : d];
+        if (d < sc->first_indexed || after)
             if (sc->lines[d] > sc->dims[d])
                 return false;
     }
@@ -121,14 +123,14 @@ static int64_t product(uint32_t n, const int64_t *dims)
     return count;
 }
 
-/* How values meet what is there. */
+/* Finds how a value is combined with an element. */
 static void find_fold(struct scatter *sc)
 {
     static const uint32_t folds[] = {[FRIT_CHOICE_update_add] = FRIT_OP_sum,
                                      [FRIT_CHOICE_update_mul] = FRIT_OP_prod,
                                      [FRIT_CHOICE_update_min] = FRIT_OP_min,
                                      [FRIT_CHOICE_update_max] = FRIT_OP_max};
-    int64_t update = sc->how == SCATTER_POINTS
+    int64_t update = sc->index_form == SCATTER_POINTS
                          ? ((const frit_attrs_update *)sc->op->attrs)->update
                          : ((const frit_attrs_scatter *)sc->op->attrs)->update;
     bool rounds = update == FRIT_CHOICE_update_add || update == FRIT_CHOICE_update_mul;
@@ -140,9 +142,9 @@ static void find_fold(struct scatter *sc)
         sc->fold.dtype = sc->dtype == FRIT_F64 || sc->s->target->f64 ? FRIT_F64 : FRIT_F32;
 }
 
-/* Whether y can be updated itself: it is stored, nothing follows, and memory is as wide as what is
- * gathered. */
-static bool is_direct(const struct scatter *sc)
+/* Whether y can be updated in place: it is an output, no other output depends on it, and it has the
+ * accumulated type. */
+static bool can_update_in_place(const struct scatter *sc)
 {
     const struct block *block = sc->s->block;
     uint32_t y = sc->op->out[0];
@@ -153,12 +155,12 @@ static bool is_direct(const struct scatter *sc)
     return block->values[y].output != BLOCK_NONE && sc->fold.dtype == sc->dtype;
 }
 
-/* How often all units together take lanes until n are done.  What caches rows goes through a group
- * by vectors. */
+/* How many rounds all units together need for n lanes.  On targets that cache rows a group is a
+ * loop over vectors. */
 static int64_t groups_of(const struct scatter *sc, int64_t n)
 {
     const struct kir_target *target = sc->s->target;
-    int64_t at_once = (int64_t)target->units * (target->caches_rows ? LEAST_LANES : target->lanes);
+    int64_t at_once = (int64_t)target->units * (target->caches_rows ? MIN_LANES : target->lanes);
 
     return (n + at_once - 1) / at_once;
 }
@@ -194,25 +196,25 @@ static uint32_t plan_read(const struct scatter *sc, struct expr *e, uint32_t ope
     return expr_guard(e, sc->op->in[operand].value, map, fill);
 }
 
-/* The index and the values at the coordinates `at` in y, those at hit dims not looked at.  Where y
- * is larger than the values there is an index that hits nothing. */
+/* Plans the index and the values at the coordinates `at` of y, of which those along indexed dims
+ * are ignored.  Where y is larger than the values, the index hits nothing. */
 static void plan_updates(struct scatter *sc, struct expr *e, const struct space_map *at)
 {
     struct space_map seq = {.rank = sc->n_seq}, values = {0}, index;
 
     for (uint32_t i = 0; i < sc->n_seq; i++)
         seq.at[i] = space_dim(&e->space, sc->seq[i], SCATTER_SEQ);
-    for (uint32_t d = 0; d < sc->first; d++)
+    for (uint32_t d = 0; d < sc->first_indexed; d++)
         values.at[values.rank++] = at->at[d];
     for (uint32_t i = 0; i < sc->n_seq; i++)
         values.at[values.rank++] = seq.at[i];
-    for (uint32_t d = sc->first + sc->n_hits; d < sc->rank; d++)
+    for (uint32_t d = sc->first_indexed + sc->n_indexed; d < sc->rank; d++)
         values.at[values.rank++] = at->at[d];
-    index = sc->how == SCATTER_FULL ? values : seq;
-    if (sc->how == SCATTER_POINTS)
+    index = sc->index_form == SCATTER_FULL ? values : seq;
+    if (sc->index_form == SCATTER_POINTS)
         index.rank++;
-    for (uint32_t i = 0; i < sc->n_hits; i++) {
-        if (sc->how == SCATTER_POINTS)
+    for (uint32_t i = 0; i < sc->n_indexed; i++) {
+        if (sc->index_form == SCATTER_POINTS)
             index.at[sc->n_seq] = (struct space_expr){.c = i};
         sc->updates.index[i] = plan_read(sc, e, 1, &index, -1);
     }
@@ -225,9 +227,9 @@ static void plan_lines(struct scatter *sc)
 
     plan_root(sc, &sc->fill, false, &root);
     sc->x = expr_node(&sc->fill, sc->op->in[0].value, &root);
-    if (!sc->direct)
+    if (!sc->in_place)
         plan_root(sc, &sc->finish, false, &root);
-    plan_stores(sc, sc->direct ? &sc->fill : &sc->finish, &root);
+    plan_stores(sc, sc->in_place ? &sc->fill : &sc->finish, &root);
     for (uint32_t d = 0; d < sc->rank; d++)
         at.at[d] = space_dim(&sc->update.space, sc->lines[d] ? sc->lines[d] : 1, d);
     if (sc->n_lines && sc->n_steps)
@@ -245,7 +247,7 @@ static void plan_owner(struct scatter *sc)
         plan_updates(sc, &sc->finish, &root);
 }
 
-/* Whether offsets are wide is asked of all spaces together. */
+/* Settles all spaces; the module is wide if any of them needs it. */
 static frit_status settle(struct scatter *sc, frit_err *err)
 {
     struct expr *const all[] = {&sc->fill, &sc->update, &sc->finish};
@@ -260,7 +262,7 @@ static frit_status settle(struct scatter *sc, frit_err *err)
     return FRIT_OK;
 }
 
-static void find_walks(struct scatter *sc)
+static void init_delinearizers(struct scatter *sc)
 {
     const struct expr *e = sc->form == SCATTER_OWNER ? &sc->finish : &sc->update;
 
@@ -273,7 +275,7 @@ static void find_walks(struct scatter *sc)
 
 /* ---- aliases ---- */
 
-/* Bits of the inputs that are loaded. */
+/* The inputs that are loaded, as bits. */
 static uint64_t inputs_of(const struct expr *e)
 {
     uint64_t inputs = 0;
@@ -289,8 +291,8 @@ static uint64_t inputs_of(const struct expr *e)
 
 static void find_aliases(const struct scatter *sc)
 {
-    const struct expr *e = sc->direct ? &sc->fill : &sc->finish;
-    uint64_t later = sc->direct ? inputs_of(&sc->update) : 0;
+    const struct expr *e = sc->in_place ? &sc->fill : &sc->finish;
+    uint64_t later = sc->in_place ? inputs_of(&sc->update) : 0;
 
     for (uint32_t i = 0; i < sc->s->block->n_outputs; i++)
         sc->s->numbers->alias[i] = expr_alias(e, i) & ~later;
@@ -301,11 +303,11 @@ static void find_aliases(const struct scatter *sc)
 static frit_status plan(struct scatter *sc, frit_err *err)
 {
     sc->op = &sc->s->block->ops[sc->anchor.op];
-    sc->how = how_of(sc->op->id);
+    sc->index_form = index_form_of(sc->op->id);
     sc->rank = rank_of(sc, 0);
     sc->dtype = sc->s->block->values[sc->op->out[0]].dtype;
     dims_of(sc, 0, sc->dims);
-    if (!find_hits(sc))
+    if (!find_indexed_dims(sc))
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s has dims that do not fit",
                     sc->s->module->name);
     find_fold(sc);
@@ -315,7 +317,7 @@ static frit_status plan(struct scatter *sc, frit_err *err)
     if (sc->n_y == 0)
         return FRIT_OK;
     sc->form = choose_form(sc);
-    sc->direct = sc->form == SCATTER_LINES && is_direct(sc);
+    sc->in_place = sc->form == SCATTER_LINES && can_update_in_place(sc);
     if (sc->form == SCATTER_OWNER)
         plan_owner(sc);
     else
@@ -335,8 +337,8 @@ static frit_status build(struct scatter *sc, frit_err *err)
     }
     if (sc->n_y / s->target->lanes >= INT32_MAX)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s needs too many groups", s->module->name);
-    TRY(sched_rounds(s, sc->n_steps, err));
-    find_walks(sc);
+    TRY(sched_check_rounds(s, sc->n_steps, err));
+    init_delinearizers(sc);
     scatter_emit(sc);
     find_aliases(sc);
     s->numbers->bytes = sched_bytes(s);
@@ -352,12 +354,12 @@ static frit_status scatter_build(struct sched *s, frit_err *err)
     expr_init(&scatter.fill, s);
     expr_init(&scatter.update, s);
     expr_init(&scatter.finish, s);
-    scatter.update.apart = scatter.finish.apart = 1u << SCATTER_SEQ;
+    scatter.update.separate_tags = scatter.finish.separate_tags = 1u << SCATTER_SEQ;
     if (anchor_init(&scatter.anchor, s->block, takes)) {
-        status =
-            scatter.anchor.found && scatter.anchor.n_ops == s->block->n_ops
-                ? build(&scatter, err)
-                : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one scatter", s->module->name);
+        status = scatter.anchor.found && scatter.anchor.n_ops == s->block->n_ops
+                     ? build(&scatter, err)
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s does not fit the scatter schedule",
+                            s->module->name);
         anchor_fini(&scatter.anchor);
     } else {
         status = fail_memory(err, s->block->n_values * sizeof(*scatter.anchor.lineage));

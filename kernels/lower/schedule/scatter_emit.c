@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code for scatters; see scatter.c for the forms. */
+/* Emits scatters; scatter.c describes the forms. */
 #include <string.h>
 
 #include "lower/rows/rows.h"
 #include "lower/schedule/scatter.h"
 
-enum { LEAST_LANES = 16 };
+enum { MIN_LANES = 16 };
 
-/* What emitting needs at hand. */
+/* State of emission. */
 struct scatter_emitter {
     struct scatter *sc;
-    struct expr *e; /* of this phase */
+    struct expr *e; /* of the phase */
     struct kir_module *m;
-    uint32_t number;                /* of the lane's point */
-    uint32_t mask;                  /* of lanes that have one; KIR_NONE: all have */
-    uint32_t target;                /* argument that is updated */
-    int64_t strides[FRIT_MAX_RANK]; /* of it */
+    uint32_t number;                /* number of the lane's point */
+    uint32_t mask;                  /* B: the lane has a point; KIR_NONE: every lane has one */
+    uint32_t target;                /* number of the argument that is updated */
+    int64_t strides[FRIT_MAX_RANK]; /* of that argument */
 };
 
 static uint32_t both(const struct scatter_emitter *w, uint32_t a, uint32_t b)
@@ -23,22 +23,22 @@ static uint32_t both(const struct scatter_emitter *w, uint32_t a, uint32_t b)
     return a == KIR_NONE ? b : kir_binary(w->m, KIR_and, a, b);
 }
 
-static enum kir_type gathered_type(const struct scatter_emitter *w)
+static enum kir_type acc_type(const struct scatter_emitter *w)
 {
     return kir_type_of(w->sc->fold.dtype);
 }
 
-/* An element as what is gathered, and back. */
+/* Converts an element to the accumulated type, and a result back. */
 static uint32_t widen(const struct scatter_emitter *w, uint32_t value)
 {
-    bool same = gathered_type(w) == kir_type_of(w->sc->dtype);
+    bool same = acc_type(w) == kir_type_of(w->sc->dtype);
 
     return same ? value : kir_unary(w->m, KIR_f64, value);
 }
 
 static uint32_t narrow(const struct scatter_emitter *w, uint32_t value)
 {
-    if (gathered_type(w) != kir_type_of(w->sc->dtype))
+    if (acc_type(w) != kir_type_of(w->sc->dtype))
         value = kir_unary(w->m, KIR_f32, value);
     return lower_fit(w->m, w->sc->dtype, value);
 }
@@ -53,13 +53,13 @@ static uint32_t combine(const struct scatter_emitter *w, uint32_t there, uint32_
 
 /* ---- phases ---- */
 
-/* A phase with a lane per point; its place in the grid. */
+/* Begins a phase with a lane per point and sets its grid. */
 static void begin_phase(struct scatter_emitter *w, struct expr *e, int64_t n)
 {
     const struct kir_target *target = w->sc->s->target;
     uint32_t lanes = target->lanes, group;
 
-    while (lanes > LEAST_LANES && (lanes / 2 >= n || n / lanes < target->units))
+    while (lanes > MIN_LANES && (lanes / 2 >= n || n / lanes < target->units))
         lanes /= 2;
     memcpy(w->sc->s->numbers->grid[w->m->n_phases],
            (const uint32_t[3]){(uint32_t)((n + lanes - 1) / lanes), 1, 1}, 3 * sizeof(uint32_t));
@@ -74,7 +74,7 @@ static void begin_phase(struct scatter_emitter *w, struct expr *e, int64_t n)
     expr_mask(e, w->mask);
 }
 
-/* A phase over all elements of y. */
+/* Begins a phase over all elements of y. */
 static void begin_points(struct scatter_emitter *w, struct expr *e, struct delinearizer *points)
 {
     begin_phase(w, e, w->sc->n_y);
@@ -83,7 +83,8 @@ static void begin_points(struct scatter_emitter *w, struct expr *e, struct delin
     expr_hoist(e);
 }
 
-/* Finds the coordinates along the dims of y that lanes count; KIR_NONE: there is one alone. */
+/* Sets the coordinates along the dims of y over which lanes are numbered; KIR_NONE: there is only
+ * one. */
 static void set_coordinates(const struct scatter_emitter *w, uint32_t *at)
 {
     struct scatter_updates *u = &w->sc->updates;
@@ -116,7 +117,8 @@ static void set_coordinates(const struct scatter_emitter *w, uint32_t *at)
     expr_hoist(w->e);
 }
 
-/* All values before the first store: an output may have taken the memory of another's operand. */
+/* Computes all values before the first store, since an output may overwrite another output's
+ * operand. */
 static void emit_stores(const struct scatter_emitter *w)
 {
     for (uint32_t i = 0; i < w->e->n_stores; i++)
@@ -135,13 +137,13 @@ static uint32_t emit_read(const struct scatter_emitter *w, uint32_t at, uint32_t
     uint32_t zero = lower_const(w->m, w->sc->fold.dtype, 0);
 
     if (mask == KIR_NONE)
-        return kir_emit_as(w->m, KIR_load, gathered_type(w), w->target, at, KIR_NONE, KIR_NONE);
-    return kir_emit_as(w->m, KIR_load_if, gathered_type(w), w->target, at, mask, zero);
+        return kir_emit_as(w->m, KIR_load, acc_type(w), w->target, at, KIR_NONE, KIR_NONE);
+    return kir_emit_as(w->m, KIR_load_if, acc_type(w), w->target, at, mask, zero);
 }
 
-/* ---- by lines ---- */
+/* ---- LINES ---- */
 
-/* What an index says as an offset is. */
+/* An index in the type of offsets. */
 static uint32_t as_offset(const struct scatter_emitter *w, uint32_t value)
 {
     enum kir_type type = kir_type_at(w->m, value), wanted = kir_index_type(w->m);
@@ -159,24 +161,24 @@ static uint32_t add_term(const struct scatter_emitter *w, uint32_t sum, uint32_t
     return sum == KIR_NONE ? coordinate : kir_binary(w->m, KIR_add, sum, coordinate);
 }
 
-/* Without sign an index below 0 is beyond any extent. */
+/* B: the index is inside.  The comparison is unsigned, so negative ones are not. */
 static uint32_t is_inside(const struct scatter_emitter *w, uint32_t value, int64_t extent)
 {
     enum kir_type type = kir_type_at(w->m, value);
 
     if (type == KIR_I32 && extent > INT32_MAX)
         extent = 1ll << 31;
-    return kir_binary(w->m, KIR_ult, value, sched_word(w->e->s, type, (uint64_t)extent));
+    return kir_binary(w->m, KIR_ult, value, sched_param(w->e->s, type, (uint64_t)extent));
 }
 
-/* One step of the sequence for each line. */
+/* Applies one step of the sequence to each line. */
 static void emit_step(const struct scatter_emitter *w, uint32_t line)
 {
     const struct scatter *sc = w->sc;
     uint32_t mask = w->mask, at = line, value;
 
-    for (uint32_t i = 0; i < sc->n_hits; i++) {
-        uint32_t index = expr_value(w->e, sc->updates.index[i]), d = sc->first + i;
+    for (uint32_t i = 0; i < sc->n_indexed; i++) {
+        uint32_t index = expr_value(w->e, sc->updates.index[i]), d = sc->first_indexed + i;
 
         mask = both(w, mask, is_inside(w, index, sc->dims[d]));
         at = add_term(w, at, d, as_offset(w, index));
@@ -206,8 +208,8 @@ static void emit_updates(struct scatter_emitter *w)
     kir_next(w->m, NULL, 0);
 }
 
-/* y is updated itself: filled with x, stored with all that is stored. */
-static void emit_direct(struct scatter_emitter *w)
+/* Fills y with x and computes the other outputs; y will be updated in place. */
+static void emit_in_place(struct scatter_emitter *w)
 {
     const struct block *block = w->sc->s->block;
     uint32_t output = block->values[w->sc->op->out[0]].output;
@@ -242,7 +244,7 @@ static void emit_finish(struct scatter_emitter *w)
     emit_stores(w);
 }
 
-/* ---- by owner ---- */
+/* ---- OWNER ---- */
 
 static uint32_t as_long(const struct scatter_emitter *w, uint32_t value)
 {
@@ -251,14 +253,14 @@ static uint32_t as_long(const struct scatter_emitter *w, uint32_t value)
     return kir_unary(w->m, KIR_i64, value);
 }
 
-/* What an element has after one more step. */
-static uint32_t emit_look(const struct scatter_emitter *w, const uint32_t *at, uint32_t has)
+/* The element after one more step. */
+static uint32_t emit_candidate(const struct scatter_emitter *w, const uint32_t *at, uint32_t has)
 {
     const struct scatter *sc = w->sc;
     uint32_t hit = w->mask;
 
-    for (uint32_t i = 0; i < sc->n_hits; i++) {
-        uint32_t index = expr_value(w->e, sc->updates.index[i]), own = at[sc->first + i];
+    for (uint32_t i = 0; i < sc->n_indexed; i++) {
+        uint32_t index = expr_value(w->e, sc->updates.index[i]), own = at[sc->first_indexed + i];
 
         if (own == KIR_NONE)
             own = kir_index(w->m, 0);
@@ -286,7 +288,7 @@ static void emit_owner(struct scatter_emitter *w)
         has = kir_phi(w->m, has);
         mark = expr_mark(w->e);
         delinearize_set(&sc->updates.seq, w->e, step);
-        next = emit_look(w, at, has);
+        next = emit_candidate(w, at, has);
         expr_release(w->e, mark);
         kir_next(w->m, &next, 1);
     }
@@ -296,19 +298,19 @@ static void emit_owner(struct scatter_emitter *w)
 
 void scatter_emit(struct scatter *scatter)
 {
-    struct scatter_emitter work = {.sc = scatter, .m = scatter->s->module};
+    struct scatter_emitter emitter = {.sc = scatter, .m = scatter->s->module};
     bool any = scatter->n_lines && scatter->n_steps;
 
     if (scatter->form == SCATTER_OWNER) {
-        emit_owner(&work);
+        emit_owner(&emitter);
         return;
     }
-    if (scatter->direct)
-        emit_direct(&work);
+    if (scatter->in_place)
+        emit_in_place(&emitter);
     else
-        emit_fill(&work);
+        emit_fill(&emitter);
     if (any)
-        emit_updates(&work);
-    if (!scatter->direct)
-        emit_finish(&work);
+        emit_updates(&emitter);
+    if (!scatter->in_place)
+        emit_finish(&emitter);
 }

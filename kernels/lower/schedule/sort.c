@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which blocks the sort schedule takes, and what it makes of their numbers. */
+/* Matching and planning of the sort schedule; see sort.h. */
 #include "lower/schedule/sort.h"
 
 #include "base/fail.h"
@@ -13,7 +13,7 @@ static bool takes(const struct block *block, uint32_t number)
     const struct block_op *op = &block->ops[number];
     int64_t axis;
 
-    if (op->id != FRIT_OP_sort || !anchor_reads(block, number))
+    if (op->id != FRIT_OP_sort || !anchor_reads_args(block, number))
         return false;
     axis = ((const frit_attrs_sort *)op->attrs)->axis;
     return axis >= 0 && axis < block->values[op->in[0].value].rank;
@@ -45,16 +45,16 @@ static void plan(struct sort *t)
     t->descending = attrs->descending != 0;
     t->dtype = block->values[x].dtype;
     t->n = dims[axis];
-    t->step = 1;
+    t->stride = 1;
     t->root.rank = block->values[x].rank;
     for (uint32_t d = 0; d < t->root.rank; d++) {
         t->root.at[d] = space_dim(&t->e.space, dims[d] ? dims[d] : 1, SORT_OUT);
-        t->step *= d > axis ? dims[d] : 1;
+        t->stride *= d > axis ? dims[d] : 1;
     }
     map = t->root;
     map.at[axis] = space_dim(&t->e.space, t->n ? t->n : 1, SORT_LINE);
     t->node = expr_node(&t->e, x, &map);
-    t->at = expr_place(&t->e, &t->root.at[axis]);
+    t->at = expr_coord(&t->e, &t->root.at[axis]);
     anchor_stores(&t->anchor, &t->e, &t->root);
     t->result = result_node(t, op, 0);
     t->index = result_node(t, op, 1);
@@ -74,7 +74,8 @@ static bool is_empty(const struct sort *t)
     return false;
 }
 
-/* All but the last leave runs of SORT_RUN elements, then of SORT_WAYS times as many each. */
+/* The first phase sorts runs of SORT_RUN elements, each further one but the last multiplies their
+ * length by SORT_WAYS. */
 static void choose_phases(struct sort *t)
 {
     t->n_phases = 2;
@@ -85,7 +86,7 @@ static void choose_phases(struct sort *t)
     t->lanes = sched_lanes(t->e.s->target->lanes, t->outer.count);
 }
 
-/* Of a lane in the phase that has the most. */
+/* A lane's loop rounds in the longest phase. */
 static int64_t rounds_of(const struct sort *t)
 {
     int64_t bits = SORT_RUN_BITS + ((int64_t)t->n_phases - 3) * SORT_WAYS_BITS;
@@ -106,10 +107,10 @@ static frit_status build(struct sort *t, frit_err *err)
     }
     delinearize_init(&t->outer, &t->e, SORT_OUT);
     delinearize_init(&t->inner, &t->e, SORT_LINE);
-    if (t->n > INT64_C(1) << SORT_MOST_BITS || t->outer.count > INT32_MAX / 4)
+    if (t->n > INT64_C(1) << SORT_MAX_BITS || t->outer.count > INT32_MAX / 4)
         return fail(err, FRIT_UNSUPPORTED, "kernels: %s sorts too many elements", s->module->name);
     choose_phases(t);
-    TRY(sched_rounds(s, rounds_of(t), err));
+    TRY(sched_check_rounds(s, rounds_of(t), err));
     sort_emit(t);
     for (uint32_t i = 0; i < s->block->n_outputs; i++)
         s->numbers->alias[i] = expr_alias(&t->e, i);
@@ -125,11 +126,12 @@ static frit_status sort_build(struct sched *s, frit_err *err)
 
     expr_init(&t.e, s);
     t.m = s->module;
-    t.e.apart = 1u << SORT_LINE;
+    t.e.separate_tags = 1u << SORT_LINE;
     if (anchor_init(&t.anchor, s->block, takes)) {
         status = t.anchor.found && t.anchor.n_ops == s->block->n_ops
                      ? build(&t, err)
-                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s is not one sort", s->module->name);
+                     : fail(err, FRIT_UNSUPPORTED, "kernels: %s does not fit the sort schedule",
+                            s->module->name);
         anchor_fini(&t.anchor);
     } else {
         status = fail_memory(err, s->block->n_values * sizeof(*t.anchor.lineage));

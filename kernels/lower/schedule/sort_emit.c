@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code of the sort schedule's phases. */
+/* Emits the phases of the sort schedule. */
 #include "lower/schedule/sort.h"
 
 #include <string.h>
 
 #include "lower/rows/rows.h"
 
-/* The phase's lanes: one for each element of the result. */
+/* Begins a phase with a lane per element of the result. */
 static void begin_phase(struct sort *t, uint32_t phase)
 {
     struct sched *s = t->e.s;
@@ -20,10 +20,10 @@ static void begin_phase(struct sort *t, uint32_t phase)
     delinearize_phase(&t->outer, &t->e);
     delinearize_phase(&t->inner, &t->e);
     t->n_param = sched_index(s, t->n);
-    t->step_param = sched_index(s, t->step);
+    t->stride_param = sched_index(s, t->stride);
     count = sched_index(s, t->outer.count);
-    t->half[phase & 1] = kir_index(t->m, 0);
-    t->half[~phase & 1] = count;
+    t->buffer[phase & 1] = kir_index(t->m, 0);
+    t->buffer[~phase & 1] = count;
     t->keys = kir_binary(t->m, KIR_mul, count, kir_index(t->m, 2));
     t->point = sched_wide(s, kir_emit_imm(m, KIR_group, 0, KIR_NONE, KIR_NONE, KIR_NONE));
     t->point = kir_binary(t->m, KIR_mul, t->point, kir_index(t->m, t->lanes));
@@ -33,10 +33,10 @@ static void begin_phase(struct sort *t, uint32_t phase)
     delinearize_set(&t->outer, &t->e, t->point);
     expr_mask(&t->e, t->mask);
     expr_hoist(&t->e);
-    t->place = expr_place_value(&t->e, t->at);
+    t->position = expr_coord_value(&t->e, t->at);
 }
 
-/* What is compared, as bits of a word and back. */
+/* Keys to workspace words and back. */
 static uint32_t to_word(const struct sort *t, uint32_t value)
 {
     struct kir_module *m = t->m;
@@ -53,18 +53,18 @@ static uint32_t from_word(const struct sort *t, uint32_t word)
                : word;
 }
 
-/* The point of another place of the line. */
-static uint32_t point_at(const struct sort *t, uint32_t place)
+/* The row-major number of another position in the lane's line. */
+static uint32_t point_at(const struct sort *t, uint32_t position)
 {
-    uint32_t away =
-        kir_binary(t->m, KIR_mul, kir_binary(t->m, KIR_sub, place, t->place), t->step_param);
+    uint32_t away = kir_binary(t->m, KIR_mul, kir_binary(t->m, KIR_sub, position, t->position),
+                               t->stride_param);
 
     return kir_binary(t->m, KIR_add, t->point, away);
 }
 
-/* The word at `at` behind `from`, or `from`'s own where `mask` is false: loads that all lanes make
- * are the quickest. */
-static uint32_t word_load(const struct sort *t, uint32_t from, uint32_t at, uint32_t mask)
+/* The word at `from` + `at`, or at `from` where `mask` is false: unconditional loads are the
+ * fastest. */
+static uint32_t load_word(const struct sort *t, uint32_t from, uint32_t at, uint32_t mask)
 {
     if (mask != KIR_NONE)
         at = kir_select(t->m, mask, at, kir_index(t->m, 0));
@@ -72,30 +72,30 @@ static uint32_t word_load(const struct sort *t, uint32_t from, uint32_t at, uint
                        KIR_NONE, KIR_NONE);
 }
 
-static void word_store(const struct sort *t, uint32_t at, uint32_t word)
+static void store_word(const struct sort *t, uint32_t at, uint32_t word)
 {
     kir_emit_imm(t->m, t->mask == KIR_NONE ? KIR_store : KIR_store_if, t->workspace, at, word,
                  t->mask);
 }
 
-/* The number that stands at a place. */
-static uint32_t number_load(const struct sort *t, uint32_t place, uint32_t mask)
+/* The index of the element at a position. */
+static uint32_t load_number(const struct sort *t, uint32_t position, uint32_t mask)
 {
-    return sched_wide(t->e.s, word_load(t, t->half[0], point_at(t, place), mask));
+    return sched_wide(t->e.s, load_word(t, t->buffer[0], point_at(t, position), mask));
 }
 
-/* The lane's own element is at this place from now on. */
-static void own_store(const struct sort *t, uint32_t place, uint32_t number)
+/* Stores the lane's element at its new position. */
+static void store_own(const struct sort *t, uint32_t position, uint32_t number)
 {
-    uint32_t at = kir_binary(t->m, KIR_add, t->half[1], point_at(t, place));
+    uint32_t at = kir_binary(t->m, KIR_add, t->buffer[1], point_at(t, position));
 
-    word_store(t, at, t->m->wide ? kir_unary(t->m, KIR_i32, number) : number);
+    store_word(t, at, t->m->wide ? kir_unary(t->m, KIR_i32, number) : number);
     if (t->has_keys)
-        word_store(t, kir_binary(t->m, KIR_add, at, t->keys), to_word(t, t->own));
+        store_word(t, kir_binary(t->m, KIR_add, at, t->keys), to_word(t, t->own));
 }
 
-/* Element `number` of the line as what is compared. */
-static uint32_t take(struct sort *t, uint32_t number)
+/* The key of element `number` of the line. */
+static uint32_t load_key(struct sort *t, uint32_t number)
 {
     uint32_t mark = expr_mark(&t->e), value;
 
@@ -105,13 +105,13 @@ static uint32_t take(struct sort *t, uint32_t number)
     return t->dtype == FRIT_BOOL ? kir_unary(t->m, KIR_i32, value) : value;
 }
 
-/* What is compared of the element that stands at a place; of another where `mask` is false. */
-static uint32_t take_at(struct sort *t, uint32_t place, uint32_t mask)
+/* The key of the element at a position; any other key where `mask` is false. */
+static uint32_t load_key_at(struct sort *t, uint32_t position, uint32_t mask)
 {
     if (!t->has_keys)
-        return take(t, number_load(t, place, mask));
-    return from_word(
-        t, word_load(t, kir_binary(t->m, KIR_add, t->half[0], t->keys), point_at(t, place), mask));
+        return load_key(t, load_number(t, position, mask));
+    return from_word(t, load_word(t, kir_binary(t->m, KIR_add, t->buffer[0], t->keys),
+                                  point_at(t, position), mask));
 }
 
 static void set_own(struct sort *t, uint32_t own)
@@ -120,8 +120,8 @@ static void set_own(struct sort *t, uint32_t own)
     t->is_nan = lower_is_float(t->dtype) ? kir_binary(t->m, KIR_ne, t->own, t->own) : KIR_NONE;
 }
 
-/* Whether an element comes before the lane's own, or where `earlier` holds is as good. */
-static uint32_t before(const struct sort *t, uint32_t value, uint32_t earlier)
+/* B: the key precedes the lane's; equal keys do if `earlier` is true. */
+static uint32_t precedes(const struct sort *t, uint32_t value, uint32_t earlier)
 {
     bool is_unsigned = lower_is_unsigned(t->dtype);
     uint32_t a = t->descending ? t->own : value, b = t->descending ? value : t->own;
@@ -137,34 +137,36 @@ static uint32_t before(const struct sort *t, uint32_t value, uint32_t earlier)
     return kir_select(t->m, earlier, most, less);
 }
 
-/* The first place of the run of 2^bits elements that a place is in. */
-static uint32_t run_of(const struct sort *t, uint32_t place, uint32_t bits)
+/* The first position of the run of 2^bits elements around a position. */
+static uint32_t run_of(const struct sort *t, uint32_t position, uint32_t bits)
 {
-    return kir_binary(t->m, KIR_and, place, kir_index(t->m, -(INT64_C(1) << bits)));
+    return kir_binary(t->m, KIR_and, position, kir_index(t->m, -(INT64_C(1) << bits)));
 }
 
-/* Behind the end of the line the element itself is looked at, which is not before itself. */
+/* Ranks elements in their runs.  Beyond the line's end the lane compares its own element, which
+ * does not precede itself. */
 static void emit_runs(struct sort *t)
 {
-    uint32_t first, k, place, other, rank;
+    uint32_t first, k, position, other, rank;
 
     begin_phase(t, 0);
-    set_own(t, take(t, t->place));
-    first = run_of(t, t->place, SORT_RUN_BITS);
+    set_own(t, load_key(t, t->position));
+    first = run_of(t, t->position, SORT_RUN_BITS);
     k = kir_for(t->m, kir_index(t->m, 0), kir_index(t->m, SORT_RUN), 1);
     rank = kir_phi(t->m, first);
-    place = kir_binary(t->m, KIR_add, first, k);
-    place = kir_select(t->m, kir_binary(t->m, KIR_lt, place, t->n_param), place, t->place);
-    other = before(t, take(t, place), kir_binary(t->m, KIR_lt, place, t->place));
+    position = kir_binary(t->m, KIR_add, first, k);
+    position =
+        kir_select(t->m, kir_binary(t->m, KIR_lt, position, t->n_param), position, t->position);
+    other = precedes(t, load_key(t, position), kir_binary(t->m, KIR_lt, position, t->position));
     other = kir_binary(t->m, KIR_add, rank,
                        kir_select(t->m, other, kir_index(t->m, 1), kir_index(t->m, 0)));
     kir_next(t->m, &other, 1);
-    own_store(t, rank, t->place);
+    store_own(t, rank, t->position);
 }
 
-/* How many of the run at `first`, of 2^bits elements at most, come before the lane's own: bits of
- * the count from the highest on. */
-static uint32_t emit_count(struct sort *t, uint32_t first, uint32_t bits)
+/* The number of elements that precede the lane's, in the sorted run of up to 2^bits elements at
+ * `first`: a binary search that finds the bits of the number from the highest on. */
+static uint32_t emit_rank(struct sort *t, uint32_t first, uint32_t bits)
 {
     struct kir_module *m = t->m;
     uint32_t zero = kir_index(t->m, 0), full = kir_index(t->m, INT64_C(1) << bits), count, bit,
@@ -172,7 +174,7 @@ static uint32_t emit_count(struct sort *t, uint32_t first, uint32_t bits)
     uint32_t length, earlier, has, next[2];
 
     length = kir_binary(t->m, KIR_smin, kir_binary(t->m, KIR_sub, t->n_param, first), full);
-    earlier = kir_binary(t->m, KIR_le, kir_binary(t->m, KIR_add, first, full), t->place);
+    earlier = kir_binary(t->m, KIR_le, kir_binary(t->m, KIR_add, first, full), t->position);
     (void)kir_for(m, zero, kir_index(t->m, bits + 1), 1);
     count = kir_phi(m, zero);
     bit = kir_phi(m, full);
@@ -181,32 +183,32 @@ static uint32_t emit_count(struct sort *t, uint32_t first, uint32_t bits)
     if (t->mask != KIR_NONE)
         has = kir_binary(t->m, KIR_and, has, t->mask);
     next[0] = kir_binary(t->m, KIR_sub, kir_binary(t->m, KIR_add, first, more), kir_index(t->m, 1));
-    next[0] = before(t, take_at(t, next[0], has), earlier);
+    next[0] = precedes(t, load_key_at(t, next[0], has), earlier);
     next[0] = kir_select(t->m, kir_binary(t->m, KIR_and, has, next[0]), more, count);
     next[1] = kir_binary(t->m, KIR_shr, bit, kir_index(t->m, 1));
     kir_next(m, next, 2);
     return count;
 }
 
-/* Runs of 2^bits elements become such of SORT_WAYS times as many. */
+/* Merges SORT_WAYS runs of 2^bits elements each. */
 static void emit_merge(struct sort *t, uint32_t phase, uint32_t bits)
 {
     struct kir_module *m = t->m;
-    uint32_t number, all, way, first, is_own, place, next;
+    uint32_t number, all, way, first, is_own, position, next;
 
     begin_phase(t, phase);
-    number = number_load(t, t->place, t->mask);
-    set_own(t, take_at(t, t->place, t->mask));
-    all = run_of(t, t->place, bits + SORT_WAYS_BITS);
+    number = load_number(t, t->position, t->mask);
+    set_own(t, load_key_at(t, t->position, t->mask));
+    all = run_of(t, t->position, bits + SORT_WAYS_BITS);
     way = kir_for(m, kir_index(t->m, 0), kir_index(t->m, SORT_WAYS), 1);
-    place = kir_phi(m, all);
+    position = kir_phi(m, all);
     first = kir_binary(t->m, KIR_add, all, kir_binary(t->m, KIR_shl, way, kir_index(t->m, bits)));
-    is_own = kir_binary(t->m, KIR_eq, first, run_of(t, t->place, bits));
-    next = emit_count(t, first, bits);
-    next = kir_select(t->m, is_own, kir_binary(t->m, KIR_sub, t->place, first), next);
-    next = kir_binary(t->m, KIR_add, place, next);
+    is_own = kir_binary(t->m, KIR_eq, first, run_of(t, t->position, bits));
+    next = emit_rank(t, first, bits);
+    next = kir_select(t->m, is_own, kir_binary(t->m, KIR_sub, t->position, first), next);
+    next = kir_binary(t->m, KIR_add, position, next);
     kir_next(m, &next, 1);
-    own_store(t, place, number);
+    store_own(t, position, number);
 }
 
 static void emit_results(struct sort *t, uint32_t phase)
@@ -215,7 +217,7 @@ static void emit_results(struct sort *t, uint32_t phase)
     uint32_t number;
 
     begin_phase(t, phase);
-    number = number_load(t, t->place, t->mask);
+    number = load_number(t, t->position, t->mask);
     delinearize_set(&t->inner, e, number);
     if (t->result != BLOCK_NONE)
         expr_bind(e, t->result, expr_value(e, t->node));

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Expressions over a space, and the rewriting of spaces.
+/* Expressions over a space, and rewriting of spaces.
  *
- * floor(e / by) is taken term by term: what divides evenly leaves the floor, and where the rest
- * stays within 0 .. by - 1 nothing else is left.  Only another rest makes an atom.  Later a dim of
- * extent n with factor k in an atom's rest can be split into n * k / by times by / k: its outer
- * part then divides evenly. */
+ * floor(e / by) is computed term by term: a term whose factor is a multiple of `by` moves out of
+ * the floor.  If the remaining terms stay within 0 .. by - 1, their quotient is 0; otherwise it
+ * becomes a leaf.  space_settle can later split a dim of extent n and factor k, in a leaf's
+ * remaining terms, into an inner part of extent by / k and an outer part: the outer part's factor
+ * is then a multiple of `by`. */
 #include "lower/space/space.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ struct space_expr space_dim(struct space *space, int64_t extent, uint32_t tag)
     if (extent == 1)
         return expr;
     if (space->n_dims == SPACE_DIMS) {
-        space->full = true;
+        space->overflow = true;
         return expr;
     }
     space->extent[space->n_dims] = extent;
@@ -39,21 +40,21 @@ bool space_equal(const struct space_expr *a, const struct space_expr *b)
 
 static void var_range(const struct space *space, uint32_t var, int64_t *low, int64_t *high)
 {
-    const struct space_atom *atom;
+    const struct space_leaf *leaf;
 
     *low = 0;
     if (var < SPACE_DIMS) {
         *high = space->extent[var] - 1;
         return;
     }
-    atom = &space->atom[var - SPACE_DIMS];
-    *high = atom->by - 1;
-    if (atom->kind == SPACE_QUOTIENT) {
-        space_range(space, &atom->of, low, high);
+    leaf = &space->leaf[var - SPACE_DIMS];
+    *high = leaf->by - 1;
+    if (leaf->kind == SPACE_QUOTIENT) {
+        space_range(space, &leaf->of, low, high);
         *low = 0;
-        *high /= atom->by;
-    } else if (atom->kind == SPACE_RATIO || atom->kind == SPACE_REST) {
-        space_range(space, &atom->of, low, high);
+        *high /= leaf->by;
+    } else if (leaf->kind == SPACE_RATIO || leaf->kind == SPACE_REST) {
+        space_range(space, &leaf->of, low, high);
         *high = *high > -*low ? *high : -*low;
         *low = -*high;
     }
@@ -64,13 +65,13 @@ void space_range(const struct space *space, const struct space_expr *expr, int64
 {
     *low = *high = expr->c;
     for (uint32_t v = 0; v < SPACE_VARS; v++) {
-        int64_t k = expr->k[v], least, most;
+        int64_t k = expr->k[v], min, max;
 
         if (!k)
             continue;
-        var_range(space, v, &least, &most);
-        *low += k * (k > 0 ? least : most);
-        *high += k * (k > 0 ? most : least);
+        var_range(space, v, &min, &max);
+        *low += k * (k > 0 ? min : max);
+        *high += k * (k > 0 ? max : min);
     }
 }
 
@@ -92,67 +93,68 @@ static int64_t gcd(int64_t a, int64_t b)
     return a < 0 ? -a : a;
 }
 
-/* The variable for an atom: an old one or a new one. */
-static uint32_t atom_var(struct space *space, const struct space_atom *atom)
+/* The variable of this leaf, which is added unless an equal one exists. */
+static uint32_t leaf_var(struct space *space, const struct space_leaf *leaf)
 {
     uint32_t i;
 
-    for (i = 0; i < space->n_atoms; i++)
-        if (space->atom[i].kind == atom->kind && space->atom[i].by == atom->by &&
-            space->atom[i].name == atom->name && space->atom[i].other == atom->other &&
-            space_equal(&space->atom[i].of, &atom->of))
+    for (i = 0; i < space->n_leaves; i++)
+        if (space->leaf[i].kind == leaf->kind && space->leaf[i].by == leaf->by &&
+            space->leaf[i].source == leaf->source && space->leaf[i].step == leaf->step &&
+            space_equal(&space->leaf[i].of, &leaf->of))
             return SPACE_DIMS + i;
-    if (i == SPACE_ATOMS) {
-        space->full = true;
+    if (i == SPACE_LEAVES) {
+        space->overflow = true;
         return SPACE_DIMS;
     }
-    space->atom[space->n_atoms++] = *atom;
+    space->leaf[space->n_leaves++] = *leaf;
     return SPACE_DIMS + i;
 }
 
-static struct space_expr atom_expr(struct space *space, const struct space_atom *atom)
+static struct space_expr leaf_expr(struct space *space, const struct space_leaf *leaf)
 {
     struct space_expr expr = {0};
 
-    expr.k[atom_var(space, atom)] = 1;
+    expr.k[leaf_var(space, leaf)] = 1;
     return expr;
 }
 
-struct space_expr space_found(struct space *space, int64_t extent, uint32_t name)
+struct space_expr space_loaded(struct space *space, int64_t extent, uint32_t source)
 {
     if (extent <= 1)
         return (struct space_expr){0};
-    return atom_expr(space, &(struct space_atom){.by = extent, .kind = SPACE_FOUND, .name = name});
+    return leaf_expr(space,
+                     &(struct space_leaf){.by = extent, .kind = SPACE_LOADED, .source = source});
 }
 
-struct space_expr space_bound(struct space *space, int64_t least, int64_t most, uint32_t bound)
+struct space_expr space_bound(struct space *space, int64_t min, int64_t max, uint32_t bound)
 {
     struct space_expr expr = {0};
 
-    if (least < most)
-        expr = atom_expr(space, &(struct space_atom){.of = {.c = least},
-                                                     .by = most - least + 1,
-                                                     .kind = SPACE_NUMBER,
-                                                     .name = bound});
-    expr.c = least;
+    if (min < max)
+        expr = leaf_expr(space, &(struct space_leaf){.of = {.c = min},
+                                                     .by = max - min + 1,
+                                                     .kind = SPACE_BOUND,
+                                                     .source = bound});
+    expr.c = min;
     return expr;
 }
 
 struct space_expr space_steps(struct space *space, const struct space_expr *expr, int64_t extent,
                               uint32_t start, uint32_t step)
 {
-    return atom_expr(space, &(struct space_atom){*expr, extent, SPACE_STEPS, start, step});
+    return leaf_expr(space, &(struct space_leaf){*expr, extent, SPACE_STEPS, start, step});
 }
 
 void space_ratio(struct space *space, const struct space_expr *expr, uint32_t bound, int64_t more,
                  struct space_expr *quotient, struct space_expr *rest)
 {
-    *quotient = atom_expr(space, &(struct space_atom){*expr, more, SPACE_RATIO, bound, 0});
-    *rest = atom_expr(space, &(struct space_atom){*expr, more, SPACE_REST, bound, 0});
+    *quotient = leaf_expr(space, &(struct space_leaf){*expr, more, SPACE_RATIO, bound, 0});
+    *rest = leaf_expr(space, &(struct space_leaf){*expr, more, SPACE_REST, bound, 0});
 }
 
-/* Parts of expr: quotient and rest, expr = by * quotient + rest, the rest with the terms that do
- * not divide evenly and 0 <= rest.c < by. */
+/* Splits expr = by * quotient + rest: `rest` gets the terms whose factor is no multiple of `by`,
+ * with 0 <= rest.c < by. */
 static void split_terms(const struct space_expr *expr, int64_t by, struct space_expr *quotient,
                         struct space_expr *rest)
 {
@@ -191,7 +193,7 @@ struct space_expr space_div(struct space *space, const struct space_expr *expr, 
     if (by == 1)
         space_add(&quotient, &rest, 1);
     else
-        quotient.k[atom_var(space, &(struct space_atom){.of = rest, .by = by})] += 1;
+        quotient.k[leaf_var(space, &(struct space_leaf){.of = rest, .by = by})] += 1;
     return quotient;
 }
 
@@ -218,8 +220,8 @@ struct space_expr space_linear(const struct space_map *map, const int64_t *dims)
     return sum;
 }
 
-/* With S the row-major stride of dim d, coordinate d is linear / S less what the dims before have:
- * dims[d] times the quotient before. */
+/* With S the row-major stride of dim d, coordinate d is floor(linear / S) minus dims[d] times the
+ * quotient of the dim before. */
 void space_unlinear(struct space *space, const struct space_expr *linear, uint32_t rank,
                     const int64_t *dims, struct space_map *out)
 {
@@ -263,41 +265,41 @@ static bool uses_var(const struct settle *settle, uint32_t var)
     for (uint32_t i = 0; i < settle->n; i++)
         if (settle->exprs[i]->k[var])
             return true;
-    for (uint32_t i = 0; i < settle->space->n_atoms; i++)
-        if (settle->space->atom[i].of.k[var])
+    for (uint32_t i = 0; i < settle->space->n_leaves; i++)
+        if (settle->space->leaf[i].of.k[var])
             return true;
     return false;
 }
 
-/* Takes a variable that nothing uses out of the numbering: [var + 1, end) move down. */
+/* Removes an unused variable from the numbering: [var + 1, end) move down by one. */
 static void drop_var(struct space_expr *expr, uint32_t var, uint32_t end)
 {
     memmove(expr->k + var, expr->k + var + 1, (end - var - 1) * sizeof(*expr->k));
     expr->k[end - 1] = 0;
 }
 
-static void drop_atom(const struct settle *settle, uint32_t atom)
+static void drop_leaf(const struct settle *settle, uint32_t leaf)
 {
     struct space *space = settle->space;
 
-    for (uint32_t i = atom + 1; i < space->n_atoms; i++)
-        space->atom[i - 1] = space->atom[i];
-    space->n_atoms--;
+    for (uint32_t i = leaf + 1; i < space->n_leaves; i++)
+        space->leaf[i - 1] = space->leaf[i];
+    space->n_leaves--;
     for (uint32_t i = 0; i < settle->n; i++)
-        drop_var(settle->exprs[i], SPACE_DIMS + atom, SPACE_VARS);
-    for (uint32_t i = 0; i < space->n_atoms; i++)
-        drop_var(&space->atom[i].of, SPACE_DIMS + atom, SPACE_VARS);
+        drop_var(settle->exprs[i], SPACE_DIMS + leaf, SPACE_VARS);
+    for (uint32_t i = 0; i < space->n_leaves; i++)
+        drop_var(&space->leaf[i].of, SPACE_DIMS + leaf, SPACE_VARS);
 }
 
 static void drop_unused(const struct settle *settle)
 {
-    for (uint32_t i = settle->space->n_atoms; i-- > 0;)
+    for (uint32_t i = settle->space->n_leaves; i-- > 0;)
         if (!uses_var(settle, SPACE_DIMS + i))
-            drop_atom(settle, i);
+            drop_leaf(settle, i);
 }
 
-/* Whether the dims are dim * extent(dim + 1) + (dim + 1) to every expression. */
-static bool treats_as_one(const struct settle *settle, uint32_t dim)
+/* Whether every expression has `dim` and `dim` + 1 only as dim * extent(dim + 1) + (dim + 1). */
+static bool are_contiguous(const struct settle *settle, uint32_t dim)
 {
     const struct space *space = settle->space;
     int64_t inner = space->extent[dim + 1];
@@ -307,8 +309,8 @@ static bool treats_as_one(const struct settle *settle, uint32_t dim)
     for (uint32_t i = 0; i < settle->n; i++)
         if (settle->exprs[i]->k[dim] != settle->exprs[i]->k[dim + 1] * inner)
             return false;
-    for (uint32_t i = 0; i < space->n_atoms; i++)
-        if (space->atom[i].of.k[dim] != space->atom[i].of.k[dim + 1] * inner)
+    for (uint32_t i = 0; i < space->n_leaves; i++)
+        if (space->leaf[i].of.k[dim] != space->leaf[i].of.k[dim + 1] * inner)
             return false;
     return true;
 }
@@ -318,7 +320,7 @@ static void merge(const struct settle *settle)
     struct space *space = settle->space;
 
     for (uint32_t dim = space->n_dims; dim-- > 0;) {
-        if (dim + 1 >= space->n_dims || !treats_as_one(settle, dim))
+        if (dim + 1 >= space->n_dims || !are_contiguous(settle, dim))
             continue;
         space->extent[dim] *= space->extent[dim + 1];
         for (uint32_t i = dim + 1; i + 1 < space->n_dims; i++) {
@@ -328,19 +330,19 @@ static void merge(const struct settle *settle)
         space->n_dims--;
         for (uint32_t i = 0; i < settle->n; i++)
             drop_var(settle->exprs[i], dim, SPACE_DIMS);
-        for (uint32_t i = 0; i < space->n_atoms; i++)
-            drop_var(&space->atom[i].of, dim, SPACE_DIMS);
+        for (uint32_t i = 0; i < space->n_leaves; i++)
+            drop_var(&space->leaf[i].of, dim, SPACE_DIMS);
     }
 }
 
-/* A dim that makes an atom simpler when it is split, and the extent of its inner part. */
+/* Finds a dim whose split simplifies a leaf, and the extent of its inner part. */
 static bool splittable(const struct space *space, uint32_t *dim, int64_t *inner)
 {
-    for (uint32_t i = 0; i < space->n_atoms; i++)
+    for (uint32_t i = 0; i < space->n_leaves; i++)
         for (uint32_t d = 0; d < space->n_dims; d++) {
-            int64_t k = space->atom[i].of.k[d], by = space->atom[i].by;
+            int64_t k = space->leaf[i].of.k[d], by = space->leaf[i].by;
 
-            if (space->atom[i].kind != SPACE_QUOTIENT || k <= 0 || by % k || by == k ||
+            if (space->leaf[i].kind != SPACE_QUOTIENT || k <= 0 || by % k || by == k ||
                 space->extent[d] % (by / k) || space->extent[d] == by / k)
                 continue;
             *dim = d;
@@ -350,7 +352,7 @@ static bool splittable(const struct space *space, uint32_t *dim, int64_t *inner)
     return false;
 }
 
-static void open_var(struct space_expr *expr, uint32_t dim, int64_t inner)
+static void insert_var(struct space_expr *expr, uint32_t dim, int64_t inner)
 {
     memmove(expr->k + dim + 1, expr->k + dim, (SPACE_DIMS - dim - 1) * sizeof(*expr->k));
     expr->k[dim] *= inner;
@@ -367,39 +369,40 @@ static void split(const struct settle *settle, uint32_t dim, int64_t inner)
     space->extent[dim] /= inner;
     space->extent[dim + 1] = inner;
     for (uint32_t i = 0; i < settle->n; i++)
-        open_var(settle->exprs[i], dim, inner);
-    for (uint32_t i = 0; i < space->n_atoms; i++)
-        open_var(&space->atom[i].of, dim, inner);
+        insert_var(settle->exprs[i], dim, inner);
+    for (uint32_t i = 0; i < space->n_leaves; i++)
+        insert_var(&space->leaf[i].of, dim, inner);
 }
 
-/* Takes each atom's quotient again: what it became replaces it, in order, so that those that use it
- * see the new one.  A new atom may go behind those that need it, so all are made anew. */
-static void divide_again(const struct settle *settle)
+/* Divides again for each leaf and replaces the leaf by the result, in order, so that later leaves
+ * see the replaced ones.  Since a division may append a leaf after one that needs it, the list is
+ * rebuilt. */
+static void redivide_leaves(const struct settle *settle)
 {
     struct space *space = settle->space;
-    struct space_atom old[SPACE_ATOMS];
-    struct space_expr now[SPACE_ATOMS];
-    uint32_t n = space->n_atoms;
+    struct space_leaf old[SPACE_LEAVES];
+    struct space_expr now[SPACE_LEAVES];
+    uint32_t n = space->n_leaves;
 
-    memcpy(old, space->atom, sizeof(old));
-    space->n_atoms = 0;
+    memcpy(old, space->leaf, sizeof(old));
+    space->n_leaves = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct space_expr of = old[i].of;
 
-        memset(of.k + SPACE_DIMS, 0, SPACE_ATOMS * sizeof(*of.k));
+        memset(of.k + SPACE_DIMS, 0, SPACE_LEAVES * sizeof(*of.k));
         for (uint32_t j = 0; j < i; j++)
             space_add(&of, &now[j], old[i].of.k[SPACE_DIMS + j]);
         if (old[i].kind == SPACE_QUOTIENT) {
             now[i] = space_div(space, &of, old[i].by);
         } else {
             old[i].of = of;
-            now[i] = atom_expr(space, &old[i]);
+            now[i] = leaf_expr(space, &old[i]);
         }
     }
     for (uint32_t e = 0; e < settle->n; e++) {
         struct space_expr was = *settle->exprs[e];
 
-        memset(settle->exprs[e]->k + SPACE_DIMS, 0, SPACE_ATOMS * sizeof(*was.k));
+        memset(settle->exprs[e]->k + SPACE_DIMS, 0, SPACE_LEAVES * sizeof(*was.k));
         for (uint32_t j = 0; j < n; j++)
             space_add(settle->exprs[e], &now[j], was.k[SPACE_DIMS + j]);
     }
@@ -415,7 +418,7 @@ void space_settle(struct space *space, struct space_expr *const *exprs, uint32_t
     merge(&settle);
     while (space->n_dims < SPACE_DIMS && splittable(space, &dim, &inner)) {
         split(&settle, dim, inner);
-        divide_again(&settle);
+        redivide_leaves(&settle);
         drop_unused(&settle);
     }
     merge(&settle);

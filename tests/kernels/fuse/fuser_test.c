@@ -281,10 +281,10 @@ static void test_size_is_limited(void **state)
     push_many(fuser, 1000, FRIT_OP_add, true);
     check_state(fuser, false, most, 900);
     kernels_reset(fuser);
-    push_many(fuser, MATCH_ALIVE, FRIT_OP_add, false);
+    push_many(fuser, MATCH_MAX_LIVE, FRIT_OP_add, false);
     check_state(fuser, true, SCHED_OUTPUTS, 900);
     kernels_reset(fuser);
-    push_many(fuser, MATCH_ALIVE + 1, FRIT_OP_add, false);
+    push_many(fuser, MATCH_MAX_LIVE + 1, FRIT_OP_add, false);
     check_state(fuser, false, SCHED_OUTPUTS, 900);
     kernels_destroy(fuser);
 }

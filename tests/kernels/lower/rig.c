@@ -297,8 +297,8 @@ static void fill_sig(struct rig *rig)
 
 static uint64_t word_of_bound(const struct sched_late *late, int64_t bound)
 {
-    bound = bound < late->least ? late->least : bound > late->most ? late->most : bound;
-    return (uint64_t)(bound + late->more);
+    bound = bound < late->min ? late->min : bound > late->max ? late->max : bound;
+    return (uint64_t)(bound + late->offset);
 }
 
 static uint64_t word_of(const struct sched_late *late, const frit_scalar *scalar)

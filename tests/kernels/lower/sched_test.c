@@ -205,10 +205,10 @@ static void test_rounds(void **state)
     frit_err err = ERR_INIT;
 
     (void)state;
-    assert_int_equal(sched_rounds(&s, INT64_MAX, &err), FRIT_OK);
+    assert_int_equal(sched_check_rounds(&s, INT64_MAX, &err), FRIT_OK);
     target.most_rounds = 100;
-    assert_int_equal(sched_rounds(&s, 100, &err), FRIT_OK);
-    assert_int_equal(sched_rounds(&s, 101, &err), FRIT_UNSUPPORTED);
+    assert_int_equal(sched_check_rounds(&s, 100, &err), FRIT_OK);
+    assert_int_equal(sched_check_rounds(&s, 101, &err), FRIT_UNSUPPORTED);
     assert_non_null(strstr(err.text, "long has longer loops"));
 }
 

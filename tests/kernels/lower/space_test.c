@@ -26,18 +26,18 @@ static int64_t value_at(const struct space *space, const struct space_expr *expr
     return sum;
 }
 
-/* The value at the point of this row-major number, with atoms. */
+/* The value at the point of this row-major number, with leaves. */
 static int64_t value_of(const struct space *space, const struct space_expr *expr, int64_t point)
 {
-    int64_t atoms[SPACE_ATOMS], sum = value_at(space, expr, point);
+    int64_t leaves[SPACE_LEAVES], sum = value_at(space, expr, point);
 
-    for (uint32_t i = 0; i < space->n_atoms; i++) {
-        atoms[i] = value_at(space, &space->atom[i].of, point);
+    for (uint32_t i = 0; i < space->n_leaves; i++) {
+        leaves[i] = value_at(space, &space->leaf[i].of, point);
         for (uint32_t j = 0; j < i; j++)
-            atoms[i] += space->atom[i].of.k[SPACE_DIMS + j] * atoms[j];
-        assert_true(atoms[i] >= 0 && space->atom[i].by > 1);
-        atoms[i] /= space->atom[i].by;
-        sum += expr->k[SPACE_DIMS + i] * atoms[i];
+            leaves[i] += space->leaf[i].of.k[SPACE_DIMS + j] * leaves[j];
+        assert_true(leaves[i] >= 0 && space->leaf[i].by > 1);
+        leaves[i] /= space->leaf[i].by;
+        sum += expr->k[SPACE_DIMS + i] * leaves[i];
     }
     return sum;
 }
@@ -85,7 +85,7 @@ static void test_quotients(void **state)
                     assert_int_equal(wanted[i][p], floor_of(wanted[source[i]][p], by[i]));
             }
         }
-        assert_false(space.full);
+        assert_false(space.overflow);
         space_settle(&space, in_use, EXPRS);
         assert_int_equal(count_of(&space), count);
         for (uint32_t i = 0; i < EXPRS; i++)
@@ -94,10 +94,10 @@ static void test_quotients(void **state)
     }
 }
 
-/* Dims and atoms that are left for a store of `out`, dense, and a load of `in` with a stride more
+/* Dims and leaves that are left for a store of `out`, dense, and a load of `in` with a stride more
  * than dense, both numbered alike. */
 static void settle_forms(uint32_t n_out, const int64_t *out, uint32_t n_in, const int64_t *in,
-                         bool dense, uint32_t n_dims, uint32_t n_atoms)
+                         bool dense, uint32_t n_dims, uint32_t n_leaves)
 {
     struct space space = {0};
     struct space_map map = {.rank = n_out}, through = {0};
@@ -115,7 +115,7 @@ static void settle_forms(uint32_t n_out, const int64_t *out, uint32_t n_in, cons
     load = space_offset(&through, strides);
     space_settle(&space, (struct space_expr *[]){&store, &load}, 2);
     assert_int_equal(space.n_dims, n_dims);
-    assert_int_equal(space.n_atoms, n_atoms);
+    assert_int_equal(space.n_leaves, n_leaves);
 }
 
 static void test_forms(void **state)
@@ -152,7 +152,7 @@ static void test_tags(void **state)
     space_unlinear(&space, &store, 2, other, &through);
     load = space_offset(&through, strides);
     space_settle(&space, (struct space_expr *[]){&store, &load, &rows}, 3);
-    assert_int_equal(space.n_atoms, 1);
+    assert_int_equal(space.n_leaves, 1);
     for (int64_t p = 0; p < 24; p++)
         assert_int_equal(value_of(&space, &load, p), p / 6 * 100 + p % 6);
 }
@@ -169,7 +169,7 @@ static void test_empty_dims(void **state)
     memset(&map, 0x5a, sizeof(map));
     space_unlinear(&space, &linear, 3, dims, &map);
     assert_int_equal(map.rank, 3);
-    assert_int_equal(space.n_atoms, 0);
+    assert_int_equal(space.n_leaves, 0);
     for (uint32_t d = 0; d < 3; d++)
         assert_int_equal(value_at(&space, &map.at[d], 3), 0);
 }
