@@ -8,12 +8,11 @@
 static uint64_t bits_of(frit_dtype_info info, const void *data, uint64_t i)
 {
     const unsigned char *bytes = data;
+    const uint32_t per_byte = info.bits < 8 ? 8u / info.bits : 1, size = (info.bits + 7u) / 8;
     uint64_t bits = 0;
 
-    if (info.bits < 8)
-        return bytes[i * info.bits / 8] >> (i * info.bits % 8) & ((1u << info.bits) - 1);
-    memcpy(&bits, bytes + i * (info.bits / 8u), info.bits / 8u);
-    return bits;
+    memcpy(&bits, bytes + i / per_byte * size, size);
+    return per_byte == 1 ? bits : bits >> (i % per_byte * info.bits) & ((1u << info.bits) - 1);
 }
 
 /* A float of any layout that dtypes.def can say. */

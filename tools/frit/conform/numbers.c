@@ -81,7 +81,7 @@ static uint16_t narrow_bits(uint32_t dtype, double value)
 
 static void put_float(uint32_t dtype, void *data, uint64_t i, double value)
 {
-    switch (frit_dtype_bits(dtype)) {
+    switch (frit_dtype_info_of(dtype).bits) {
     case 64:
         ((double *)data)[i] = value;
         break;
