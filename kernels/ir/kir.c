@@ -58,7 +58,7 @@ enum kir_type kir_type_of(uint32_t dtype)
 
 bool kir_is_half(uint32_t dtype)
 {
-    return frit_dtype_info_of(dtype).bits == 16 && kir_type_of(dtype) == KIR_F32;
+    return frit_storage_bytes(dtype, 1) == 2 && kir_type_of(dtype) == KIR_F32;
 }
 
 void kir_init(struct kir_module *module, const char *name)

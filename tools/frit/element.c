@@ -8,11 +8,15 @@
 static uint64_t bits_of(frit_dtype_info info, const void *data, uint64_t i)
 {
     const unsigned char *bytes = data;
-    const uint32_t per_byte = info.bits < 8 ? 8u / info.bits : 1, size = (info.bits + 7u) / 8;
     uint64_t bits = 0;
 
-    memcpy(&bits, bytes + i / per_byte * size, size);
-    return per_byte == 1 ? bits : bits >> (i % per_byte * info.bits) & ((1u << info.bits) - 1);
+    if (info.bits < 8) {
+        uint64_t per_byte = 8u / info.bits;
+
+        return bytes[i / per_byte] >> (i % per_byte * info.bits) & ((1u << info.bits) - 1);
+    }
+    memcpy(&bits, bytes + i * (info.bits / 8u), info.bits / 8u);
+    return bits;
 }
 
 /* A float of any layout that dtypes.def can say. */

@@ -81,11 +81,11 @@ static uint16_t narrow_bits(uint32_t dtype, double value)
 
 static void put_float(uint32_t dtype, void *data, uint64_t i, double value)
 {
-    switch (frit_dtype_info_of(dtype).bits) {
-    case 64:
+    switch (frit_storage_bytes(dtype, 1)) {
+    case 8:
         ((double *)data)[i] = value;
         break;
-    case 32:
+    case 4:
         ((float *)data)[i] = (float)value;
         break;
     default:
