@@ -73,6 +73,13 @@ static const struct head_row rows[] = {
 #include "emit/rows.def"
 };
 
+/* What round is for each type of 16 bits. */
+static const char *const rounds[] = {
+#define ROUND(KIND, expression) \
+    "static inline f32 round_" #KIND "(f32 a)\n{\n    return " #expression ";\n}\n",
+#include "emit/rows.def"
+};
+
 enum memory_kind {
 #define MEMORY(KIND, memory, lane, load, store) MEMORY_##KIND,
 #include "emit/rows.def"
@@ -146,7 +153,7 @@ static void print_row(const struct head_row *row, struct str *out)
         str_addf(out, ", %s b", row->b);
     if (row->n > 2)
         str_addf(out, ", %s c", row->c);
-    if (kir_op_info(row->op)->imm == KIR_IMM_NARROW)
+    if (row->op == KIR_wrap)
         str_addf(out, ", u64 imm");
     str_addf(out, ")\n{\n    return %s;\n}\n", row->expression);
 }
@@ -166,6 +173,8 @@ void head_print(const struct kir_module *module, struct str *out)
     str_add(out, words, sizeof(words) - 1);
     for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
         str_addf(out, "%s\n", functions[i]);
+    for (size_t i = 0; i < sizeof(rounds) / sizeof(*rounds); i++)
+        str_addf(out, "%s", rounds[i]);
     str_add(out, atomics, sizeof(atomics) - 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         if (is_used(module, &rows[i]))

@@ -42,6 +42,7 @@ typedef void tile_move(void *reg, void *memory, const struct tile_places *at);
 
 struct tile_loops {
     tile_loop *loop[KIR_OPS][KIR_TYPES][TILE_ONES]; /* by op, type of operand a, TILE_ONE_* */
+    tile_loop *round[TILE_KINDS]; /* by how the type that is rounded to lies in memory */
     /* Of 4-byte and 8-byte lanes; not in place. */
     tile_loop *exchange[2], *shift[2];
     tile_loop *copy[2];

@@ -6,8 +6,6 @@
 
 #include <frit/types.h>
 
-#include "emit/rows.h"
-
 typedef void (*make_fn)(struct make *m, uint32_t at);
 
 static const struct kir_inst *inst_of(const struct make *m, uint32_t at)
@@ -138,6 +136,25 @@ static void make_param(struct make *m, uint32_t at)
 
 /* ---- elementwise ---- */
 
+static const uint8_t kinds[FRIT_DTYPE_LIMIT] = {
+#define KIND_FLOAT(NAME)  TILE_##NAME
+#define KIND_INT(NAME)    TILE_##NAME
+#define KIND_UINT(NAME)   TILE_##NAME
+#define KIND_BOOL(NAME)   TILE_##NAME
+#define KIND_PACKED(NAME) 0 /* arguments are of U8 */
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    [id] = KIND_##cls(NAME),
+#include <frit/dtypes.def>
+};
+
+static tile_loop *loop_of(const struct make *m, uint32_t at, uint32_t ones)
+{
+    const struct kir_inst *inst = inst_of(m, at);
+
+    return inst->op == KIR_round ? m->loops->round[kinds[inst->imm]]
+                                 : m->loops->loop[inst->op][make_type(m, inst->a[0])][ones];
+}
+
 static void make_loop(struct make *m, uint32_t at)
 {
     const struct kir_inst *inst = inst_of(m, at);
@@ -157,8 +174,8 @@ static void make_loop(struct make *m, uint32_t at)
                               .a = places[0],
                               .b = places[1],
                               .c = places[2],
-                              .imm = rows_imm(inst),
-                              .loop = m->loops->loop[inst->op][make_type(m, inst->a[0])][ones]};
+                              .imm = inst->imm,
+                              .loop = loop_of(m, at, ones)};
     make_release(m, at);
     step.out = result(m, at);
     make_step(m, &step);
@@ -226,17 +243,6 @@ static void make_nothing(struct make *m, uint32_t at)
 }
 
 /* ---- memory ---- */
-
-static const uint8_t kinds[FRIT_DTYPE_LIMIT] = {
-#define KIND_FLOAT(NAME)  TILE_##NAME
-#define KIND_INT(NAME)    TILE_##NAME
-#define KIND_UINT(NAME)   TILE_##NAME
-#define KIND_BOOL(NAME)   TILE_##NAME
-#define KIND_PACKED(NAME) 0 /* arguments are of U8 */
-#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
-    [id] = KIND_##cls(NAME),
-#include <frit/dtypes.def>
-};
 
 /* Lane tiles: element `offset` of a lane is at offset * lanes + lane. */
 static void place_in_lanes(struct make *m, struct tile_step *step, uint32_t type)
