@@ -11,9 +11,9 @@ static uint64_t bits_of(frit_dtype_info info, const void *data, uint64_t i)
     uint64_t bits = 0;
 
     if (info.bits < 8) {
-        uint64_t per_byte = 8u / info.bits;
+        uint64_t per_byte = 8u / info.bits, byte = bytes[i / per_byte];
 
-        return bytes[i / per_byte] >> (i % per_byte * info.bits) & ((1u << info.bits) - 1);
+        return byte >> (i % per_byte * info.bits) & ((UINT64_C(1) << info.bits) - 1);
     }
     memcpy(&bits, bytes + i * (info.bits / 8u), info.bits / 8u);
     return bits;
