@@ -21,13 +21,6 @@
 
 #define FRIT_COLLECTIVE_TABLE "frit.collective/1"
 
-#define FRIT_GROUP_ID_BYTES 128
-
-/* Names a group before it exists: made on one rank, carried to the others by the host. */
-typedef struct frit_group_id {
-    uint8_t bytes[FRIT_GROUP_ID_BYTES];
-} frit_group_id;
-
 typedef struct frit_group_params {
     uint32_t struct_size;
     uint32_t rank; /* 0..size-1, each once */
@@ -102,7 +95,6 @@ typedef struct frit_collective_table {
     frit_status (*wait)(frit_group *group, uint64_t value, uint64_t timeout_ns, frit_err *err);
 } frit_collective_table;
 
-FRIT_STATIC_ASSERT(sizeof(frit_group_id) == 128, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_group_params, name) == 72, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_collective_buffer) == 32, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_collective_op, stream) == 40, "0.2");

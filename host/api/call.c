@@ -11,6 +11,7 @@
 #include "api/host.h"
 #include "base/fail.h"
 #include "record/predict.h"
+#include "run/collective.h"
 
 enum { FIXED = 8, SIMPLE_ATTRS = 512 };
 
@@ -344,6 +345,8 @@ static void publish_error(struct way *w, const frit_err *err, frit_tensor **out)
         out[i] = w->wanted >> i & 1 ? tensor_failed(w->device, failure) : NULL;
     if (w->n_out == 0 && w->binding)
         stream_note_error(w->binding->stream, failure);
+    if (w->op == FRIT_OP_all_reduce && w->binding)
+        collective_refuse(w->binding->stream, w->attrs, failure);
     failure_unref(failure);
 }
 

@@ -33,41 +33,65 @@ static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_t
     return FRIT_OK;
 }
 
+/* The type of a tensor of these elements, if they are right. */
+static frit_status check_source(frit_device *device, uint32_t dtype, const frit_dims *dims,
+                                const struct lent_bytes *data, struct binding **binding,
+                                struct value *value, frit_err *err)
+{
+    if (!device)
+        return fail(err, FRIT_INVALID, "the device is NULL");
+    TRY(binding_current(device, binding, err));
+    TRY(check_dims(dtype, dims, &value->type, err));
+    return tensor_check_data(&value->type, data->data, data->bytes, err);
+}
+
+static frit_tensor *publish(frit_device *device, frit_status st, const char *call,
+                            struct value *value, frit_err *err)
+{
+    if (!st)
+        return tensor_ready(device, value, err);
+    fail_context(err, "%s", call);
+    return tensor_error(device, err);
+}
+
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes)
 {
+    const struct lent_bytes source = {.data = data, .bytes = bytes};
     struct binding *binding = NULL;
     struct value value = {0};
     frit_err err = ERR_INIT;
-    frit_status st = device ? FRIT_OK : fail(&err, FRIT_INVALID, "the device is NULL");
+    frit_status st = check_source(device, dtype, &dims, &source, &binding, &value, &err);
 
     if (!st)
-        st = binding_current(device, &binding, &err);
-    if (!st)
-        st = check_dims(dtype, &dims, &value.type, &err);
-    if (!st)
-        st = tensor_check_data(&value.type, data, bytes, &err);
-    if (!st)
         st = transfer_in(device, data, binding->persistent > 0, &value, &err);
-    if (st) {
-        fail_context(&err, "from_host");
-        return tensor_error(device, &err);
-    }
-    return tensor_ready(device, &value, &err);
+    return publish(device, st, "from_host", &value, &err);
 }
 
 frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx)
 {
-    frit_tensor *tensor = frit_from_host(device, dtype, dims, data, bytes);
+    const struct lent_bytes lent = {data, bytes, release, ctx};
+    struct binding *binding = NULL;
+    struct value value = {0};
+    frit_err err = ERR_INIT;
+    frit_status st = check_source(device, dtype, &dims, &lent, &binding, &value, &err);
+    bool adopted = false;
 
-    if (release)
+    if (!st) {
+        st = transfer_adopt(device, &lent, &value, &err);
+        adopted = st == FRIT_OK;
+    }
+    if (st == FRIT_UNSUPPORTED)
+        st = transfer_in(device, data, binding->persistent > 0, &value, &err);
+    if (release && !adopted)
         release(ctx);
-    return tensor;
+    return publish(device, st, "wrap_host", &value, &err);
 }
 
 /* ---- reading and writing ---- */
 
+/* Makes ready. */
 static frit_status read_begin(frit_read_item *item, struct transfer_read *read, frit_err *err)
 {
     frit_device *device;
@@ -89,7 +113,7 @@ static frit_status read_begin(frit_read_item *item, struct transfer_read *read, 
     slot_leave(slot);
     if (st)
         return fail_context(err, "read");
-    return transfer_start(device, &value, item->data, read, err);
+    return transfer_prepare(device, &value, item->data, read, err);
 }
 
 /* A device failure that was only found now stays with the tensor, so that frit_tensor_error tells.
@@ -120,8 +144,10 @@ static frit_status read_items(frit_read_item *items, uint64_t count, struct tran
             if (!first)
                 *err = own;
             first = first ? first : items[i].status;
+            reads[i].bytes = 0;
         }
     }
+    transfer_begin(reads, count);
     /* The last one first: what was begun before it on the device is there then too. */
     for (uint64_t i = count; i-- > 0;) {
         frit_err own = ERR_INIT;
@@ -138,16 +164,17 @@ static frit_status read_items(frit_read_item *items, uint64_t count, struct tran
     return first ? first : late;
 }
 
-/* A tensor that stands twice is taken once. */
-static void consume_items(const frit_read_item *items, uint64_t count)
+/* Items begin with their tensor; one that stands twice is taken once. */
+static void consume_items(const void *items, size_t item_bytes, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        bool again = !handle_taken(items[i].tensor);
+        frit_tensor *tensor = *(frit_tensor *const *)((const char *)items + i * item_bytes);
+        bool again = !handle_taken(tensor);
 
         for (uint64_t k = 0; k < i && !again; k++)
-            again = items[k].tensor == items[i].tensor;
+            again = *(frit_tensor *const *)((const char *)items + k * item_bytes) == tensor;
         if (!again)
-            tensor_consume(items[i].tensor);
+            tensor_consume(tensor);
     }
 }
 
@@ -175,7 +202,7 @@ frit_status frit_read_many(frit_read_item *items, uint64_t count)
     reads = calloc(count, sizeof(*reads));
     if (reads)
         st = tensor_report(items[0].tensor, read_items(items, count, reads, &err), &err);
-    consume_items(items, count);
+    consume_items(items, sizeof(*items), count);
     free(reads);
     return st;
 }
@@ -198,41 +225,154 @@ static struct slot *enter_unheld(frit_tensor *tensor, frit_err *err)
     return slot;
 }
 
-static frit_status write_tensor(frit_tensor *tensor, const void *data, uint64_t bytes,
-                                frit_err *err)
-{
-    struct slot *slot = enter_unheld(tensor, err);
-    struct buffer *old;
-    struct value value;
+/* What is written: a tensor's type and device, and the memory that it is to get. */
+struct target {
     frit_device *device;
+    struct value value;
     bool persistent;
-    frit_status st;
+};
+
+static frit_status find_target(const frit_write_item *item, struct target *out, frit_err *err)
+{
+    struct slot *slot = enter_unheld(item->tensor, err);
 
     if (!slot)
         return err->status;
-    value = (struct value){.type = slot->value.type};
-    device = slot->device;
-    persistent = buffer_is_persistent(slot->value.buffer);
+    *out = (struct target){.device = slot->device,
+                           .value = {.type = slot->value.type},
+                           .persistent = buffer_is_persistent(slot->value.buffer)};
     slot_leave(slot);
-    st = tensor_check_data(&value.type, data, bytes, err);
-    if (st)
+    if (tensor_check_data(&out->value.type, item->data, item->bytes, err))
         return fail_context(err, "write");
-    TRY(transfer_in(device, data, persistent, &value, err));
-    slot = enter_unheld(tensor, err);
-    old = slot ? slot_swap_buffer(slot, value.buffer) : value.buffer;
+    return FRIT_OK;
+}
+
+/* The tensor gets the buffer, which is filled. */
+static frit_status swap_in(frit_tensor *tensor, struct buffer *filled, frit_err *err)
+{
+    struct slot *slot = enter_unheld(tensor, err);
+    struct buffer *old = slot ? slot_swap_buffer(slot, filled) : filled;
+
     if (slot)
         slot_leave(slot);
     buffer_disown(old);
     return slot ? FRIT_OK : err->status;
 }
 
+static frit_status write_tensor(const frit_write_item *item, frit_err *err)
+{
+    struct target target;
+
+    TRY(find_target(item, &target, err));
+    TRY(transfer_in(target.device, item->data, target.persistent, &target.value, err));
+    return swap_in(item->tensor, target.value.buffer, err);
+}
+
 frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes)
 {
+    const frit_write_item item = {.tensor = tensor, .data = data, .bytes = bytes};
     frit_err err = ERR_INIT;
-    frit_status st = write_tensor(tensor, data, bytes, &err);
+    frit_status st = write_tensor(&item, &err);
 
     st = tensor_report(tensor, st, &err);
     tensor_consume(tensor);
+    return st;
+}
+
+/* Of several writes as many as have new memory at once, beside the old: enough that the device is
+ * kept busy, and little beside what it holds. */
+enum { WRITE_GROUP = 1024, WRITE_GROUP_BYTES = 16 << 20 };
+
+struct write_group {
+    frit_device *device; /* of all; NULL: it is empty */
+    uint32_t n;
+    uint64_t bytes;
+    frit_write_item *items[WRITE_GROUP];
+    struct transfer_write writes[WRITE_GROUP];
+};
+
+/* What the first item that failed says is kept. */
+static void item_refused(frit_write_item *item, const frit_err *err, frit_err *first)
+{
+    item->status = err->status;
+    if (!first->status)
+        *first = *err;
+}
+
+static void end_group(struct write_group *group, frit_err *first)
+{
+    frit_err err = ERR_INIT;
+    frit_status st = transfer_fill_all(group->device, group->writes, group->n, &err);
+
+    for (uint32_t i = 0; i < group->n; i++) {
+        frit_err own = err;
+
+        if (st)
+            buffer_disown(group->writes[i].buffer);
+        if (st || swap_in(group->items[i]->tensor, group->writes[i].buffer, &own))
+            item_refused(group->items[i], &own, first);
+    }
+    group->device = NULL;
+    group->n = 0;
+    group->bytes = 0;
+}
+
+/* Where there is none, the group is ended first, whose old memory then is free. */
+static frit_status target_memory(struct write_group *group, struct target *target, uint64_t bytes,
+                                 frit_err *first, frit_err *err)
+{
+    struct buffer **out = &target->value.buffer;
+    frit_status st = buffer_create(target->device->memory, bytes, target->persistent, out, err);
+
+    if (st != FRIT_NO_DEVICE_MEMORY || !group->n)
+        return st;
+    end_group(group, first);
+    return buffer_create(target->device->memory, bytes, target->persistent, out, err);
+}
+
+static void add_to_group(struct write_group *group, frit_write_item *item, frit_err *first)
+{
+    frit_err err = ERR_INIT;
+    struct target target;
+    frit_status st = find_target(item, &target, &err);
+
+    if (!st && group->n &&
+        (group->device != target.device || group->n == WRITE_GROUP ||
+         group->bytes + item->bytes > WRITE_GROUP_BYTES))
+        end_group(group, first);
+    if (!st)
+        st = target_memory(group, &target, item->bytes, first, &err);
+    item->status = st;
+    if (st) {
+        item_refused(item, &err, first);
+        return;
+    }
+    group->device = target.device;
+    group->bytes += item->bytes;
+    group->writes[group->n] = (struct transfer_write){target.value.buffer, item->data};
+    group->items[group->n++] = item;
+}
+
+frit_status frit_write_many(frit_write_item *items, uint64_t count)
+{
+    struct write_group *group;
+    frit_err first = ERR_INIT;
+    frit_status st;
+
+    if (count == 0)
+        return FRIT_OK;
+    if (!items)
+        return FRIT_INVALID;
+    group = calloc(1, sizeof(*group));
+    if (!group)
+        return tensor_report(items[0].tensor, fail_memory(&first, sizeof(*group)), &first);
+    for (uint64_t i = 0; i < count; i++)
+        add_to_group(group, &items[i], &first);
+    if (group->n)
+        end_group(group, &first);
+    free(group);
+    st = tensor_report(items[0].tensor, first.status, &first);
+    consume_items(items, sizeof(*items), count);
     return st;
 }
 

@@ -7,6 +7,7 @@
 #include "api/host.h"
 #include "base/fail.h"
 #include "device/profile.h"
+#include "device/staging.h"
 #include "device/support.h"
 #include "plan/automaton.h"
 
@@ -258,7 +259,9 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .faults = atomic_load(&count->faults),
                         .derived_fills = atomic_load(&count->derived_fills),
                         .derived_hits = atomic_load(&count->derived_hits),
-                        .captured_launches = streams.captured};
+                        .captured_launches = streams.captured,
+                        .bytes_adopted = memory.adopted,
+                        .adopted_now = memory.adopted_now};
 
     give(out, &stats, sizeof(stats));
 }
@@ -294,6 +297,8 @@ frit_status frit_device_time_stop(frit_device *device, frit_device_time *out)
 
 void frit_trim(frit_device *device)
 {
-    if (device)
-        memory_trim(device->memory, false);
+    if (!device)
+        return;
+    memory_trim(device->memory, false);
+    staging_trim(device->staging);
 }

@@ -205,15 +205,21 @@ void frit_device_seed(frit_device *device, uint64_t seed)
 static frit_device *find_open(frit_host *host, const struct device_entry *entry)
 {
     for (frit_device *device = host->devices; device; device = device->next) {
-        if (device->entry == entry)
+        if (device->entry == entry && !device->config.n_natives)
             return device;
     }
     return NULL;
 }
 
+/* Objects of the program, none for a device that is shared. */
+struct natives {
+    frit_native_object *list;
+    uint32_t n;
+};
+
 /* A device that was not open yet. */
 static frit_status create_device(frit_host *host, const struct device_entry *entry,
-                                 frit_device **out, frit_err *err)
+                                 const struct natives *natives, frit_device **out, frit_err *err)
 {
     const struct conf_options *options = conf_options(host->conf);
     struct device_config config = {.max_ops = options->stream_max_ops,
@@ -234,6 +240,8 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
                                    .decompose = options->decompose,
                                    .poison = options->poison,
                                    .host = host,
+                                   .natives = natives->list,
+                                   .n_natives = natives->n,
                                    .seed = host->seed,
                                    .run_orphan = stream_run_orphan};
     frit_status st;
@@ -249,8 +257,8 @@ static frit_status create_device(frit_host *host, const struct device_entry *ent
     return st;
 }
 
-static frit_status open_locked(frit_host *host, const struct device_entry *entry, frit_device **out,
-                               frit_err *err);
+static frit_status open_locked(frit_host *host, const struct device_entry *entry,
+                               const struct natives *natives, frit_device **out, frit_err *err);
 static void close_locked(frit_host *host, frit_device *device);
 
 /* The device of [frit] fallback for the device of `entry`, which may be that one: then NULL. */
@@ -267,7 +275,8 @@ static frit_status open_fallback(frit_host *host, const struct device_entry *ent
         other = registry_plainest(host->registry);
     else if (registry_pick(host->registry, name, &other, err))
         return blame_option(host->conf, "frit", "fallback", err);
-    return !other || other == entry ? FRIT_OK : open_locked(host, other, out, err);
+    return !other || other == entry ? FRIT_OK
+                                    : open_locked(host, other, &(struct natives){0}, out, err);
 }
 
 /* Under the host's lock.  A lost device is made anew when everybody has closed it. */
@@ -285,17 +294,17 @@ static frit_status open_again(frit_device **device, frit_err *err)
 
 /* Under the host's lock.  A fallback stands behind its users in the list, so that closing the first
  * ones first closes it last. */
-static frit_status open_locked(frit_host *host, const struct device_entry *entry, frit_device **out,
-                               frit_err *err)
+static frit_status open_locked(frit_host *host, const struct device_entry *entry,
+                               const struct natives *natives, frit_device **out, frit_err *err)
 {
     frit_device *fallback;
     frit_status st;
 
-    *out = find_open(host, entry);
+    *out = natives->n ? NULL : find_open(host, entry);
     if (*out)
         return open_again(out, err);
     TRY(open_fallback(host, entry, &fallback, err));
-    st = create_device(host, entry, out, err);
+    st = create_device(host, entry, natives, out, err);
     if (st) {
         if (fallback)
             close_locked(host, fallback);
@@ -322,21 +331,52 @@ static void close_locked(frit_host *host, frit_device *device)
         close_locked(host, fallback);
 }
 
-static frit_status open_entry(frit_host *host, const struct device_entry *entry, frit_device **out,
-                              frit_err *err)
+static frit_status open_entry(frit_host *host, const struct device_entry *entry,
+                              const struct natives *natives, frit_device **out, frit_err *err)
 {
     frit_status st;
 
     /* Opening is rare: the lock also keeps two threads from opening one device twice. */
     pthread_mutex_lock(&host->lock);
-    st = open_locked(host, entry, out, err);
+    st = open_locked(host, entry, natives, out, err);
     pthread_mutex_unlock(&host->lock);
     return st;
 }
 
+static frit_status copy_natives(const frit_device_options *options, struct natives *out,
+                                frit_err *err)
+{
+    const uint64_t n =
+        options && FRIT_HAS(options, frit_device_options, n_natives) ? options->n_natives : 0;
+
+    if (n == 0)
+        return FRIT_OK;
+    if (!options->natives || n > UINT32_MAX)
+        return fail(err, FRIT_INVALID, "there are no natives");
+    out->list = calloc(n, sizeof(*out->list));
+    if (!out->list)
+        return fail_memory(err, n * sizeof(*out->list));
+    out->n = (uint32_t)n;
+    for (uint64_t i = 0; i < n; i++) {
+        if (!options->natives[i].name || !options->natives[i].object)
+            return fail(err, FRIT_INVALID, "native %llu has no %s", (unsigned long long)i,
+                        options->natives[i].name ? "object" : "name");
+        out->list[i] =
+            (frit_native_object){str_of(options->natives[i].name), options->natives[i].object};
+    }
+    return FRIT_OK;
+}
+
 frit_status frit_device_open(frit_host *host, const char *name, frit_device **out)
 {
+    return frit_device_open_with(host, name, NULL, out);
+}
+
+frit_status frit_device_open_with(frit_host *host, const char *name,
+                                  const frit_device_options *options, frit_device **out)
+{
     const struct device_entry *entry;
+    struct natives natives = {0};
     frit_err err = ERR_INIT;
     frit_status st;
 
@@ -346,10 +386,13 @@ frit_status frit_device_open(frit_host *host, const char *name, frit_device **ou
         return FRIT_INVALID;
     if (!host->registry)
         return host_keep_error(host, FRIT_INVALID, &host->error);
-    st =
-        registry_pick(host->registry, name ? name : conf_options(host->conf)->device, &entry, &err);
+    st = copy_natives(options, &natives, &err);
     if (!st)
-        st = open_entry(host, entry, out, &err);
+        st = registry_pick(host->registry, name ? name : conf_options(host->conf)->device, &entry,
+                           &err);
+    if (!st)
+        st = open_entry(host, entry, &natives, out, &err);
+    free(natives.list);
     return st ? host_keep_error(host, st, &err) : FRIT_OK;
 }
 

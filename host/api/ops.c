@@ -1616,6 +1616,7 @@ frit_tensor *frit_all_reduce_with(frit_tensor *x, const frit_all_reduce_attrs *a
     frit_attrs_collective record = {.struct_size = RECORD_SIZE(record, attrs)};
 
     TAKE(record, attrs, frit_all_reduce_attrs, combine);
+    TAKE(record, attrs, frit_all_reduce_attrs, group);
 
     return api_op(&(struct api_call){.op = FRIT_OP_all_reduce, .n_in = 1, .in = in,
                                      .attrs = &record});

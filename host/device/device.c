@@ -12,6 +12,7 @@
 #include "device/profile.h"
 #include "device/programs.h"
 #include "device/retired.h"
+#include "device/staging.h"
 #include "exec/job_queue.h"
 #include "load/registry.h"
 #include "plan/automaton.h"
@@ -96,7 +97,11 @@ frit_status device_create(const struct device_entry *entry, const struct device_
                           frit_device **out, frit_err *err)
 {
     frit_device *device = aligned_alloc(_Alignof(frit_device), sizeof(*device));
-    frit_open_params params = {.struct_size = sizeof(params), .lost = note_lost, .ctx = device};
+    frit_open_params params = {.struct_size = sizeof(params),
+                               .n_natives = config->n_natives,
+                               .natives = config->natives,
+                               .lost = note_lost,
+                               .ctx = device};
     frit_status st;
 
     *out = NULL;
@@ -123,6 +128,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
                    device->backend->device_open(entry->plugin->instance, entry->info->index,
                                                 &params, &device->self, err),
                    "device_open");
+    device->config.natives = NULL;
     if (st) {
         fail_context(err, "%s", entry->name);
         goto out;
@@ -139,6 +145,8 @@ frit_status device_create(const struct device_entry *entry, const struct device_
         st = lineage_create(device, &device->lineage, err);
     if (!st)
         st = profile_create(device, &device->profile, err);
+    if (!st)
+        st = staging_create(device, &device->staging, err);
     if (!st)
         st = automaton_create(device->config.store_bytes / 2, &device->automaton, err);
     if (!st)
@@ -161,6 +169,7 @@ void device_destroy(frit_device *device)
         wait_idle(device);
     profile_destroy(device->profile);
     device->profile = NULL;
+    staging_destroy(device->staging);
     if (device->compiler)
         job_queue_cancel_all(device->compiler, device);
     lineage_forget_programs(device->lineage);

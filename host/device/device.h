@@ -27,6 +27,7 @@ struct lineage;
 struct programs;
 struct registry;
 struct retired;
+struct staging;
 struct stream;
 struct job_queue;
 
@@ -52,6 +53,9 @@ struct device_config {
     bool decompose;            /* composite ops run as core ops even where claimed */
     bool poison;               /* memory is filled with NaN before each use */
     uint64_t seed;             /* of random rows, until it is set */
+    /* Objects of the program for the driver, only read while the device is opened. */
+    const frit_native_object *natives;
+    uint32_t n_natives; /* 0: the device is shared by name */
     /* Runs what is queued in a stream whose thread has ended. */
     void (*run_orphan)(struct stream *stream);
 };
@@ -114,6 +118,7 @@ struct frit_device {
     struct labels *labels;
     struct lineage *lineage;
     struct profile *profile;  /* NULL: the driver has no clock */
+    struct staging *staging;  /* NULL: transfers are the driver's */
     frit_device *fallback;    /* runs what this one cannot, NULL: nothing does */
     atomic_uint n_spoiled;    /* buffers with a failure */
     atomic_uint next_ordinal; /* of streams, in order of their first op */

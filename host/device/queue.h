@@ -45,8 +45,7 @@ uint32_t queue_of_stream(const frit_device *device, uint32_t ordinal);
 /* Waits until the point is reached.  When it returns, in any thread, every command up to there that
  * failed has spoiled what it wrote. */
 frit_status device_wait(frit_device *device, uint64_t point, frit_err *err);
-/* Waits for everything that was submitted to the queue, or to all. */
-frit_status device_wait_queue(frit_device *device, uint32_t queue, frit_err *err);
+/* Waits for everything that was submitted. */
 frit_status device_wait_all(frit_device *device, frit_err *err);
 frit_status device_wait_points(frit_device *device, const struct points *points, frit_err *err);
 /* Whether the point is reached, or never will be; does not wait. */

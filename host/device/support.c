@@ -20,6 +20,11 @@ static bool claims(frit_device *device, const struct program_call *call)
 
 /* ---- rows ---- */
 
+static bool is_of_host(const frit_op_info *row)
+{
+    return row->cls == FRIT_CLASS_VIEW || row->cls == FRIT_CLASS_COLLECTIVE;
+}
+
 /* A type that a letter of the table allows. */
 static uint32_t some_dtype(uint32_t letter)
 {
@@ -53,7 +58,7 @@ uint32_t support_of_row(frit_device *device, const frit_op_info *row)
     uint64_t attrs[64] = {0};
     struct program_call call = {.op = op, .attrs = attrs, .in = in, .out = out};
 
-    if (row->cls == FRIT_CLASS_VIEW)
+    if (is_of_host(row))
         return FRIT_SUPPORT_HOST;
     call.n_in = op_n_slots(row);
     call.n_out = op_n_out(row);
@@ -116,7 +121,7 @@ static uint32_t of_op(frit_device *device, const struct graph *graph, const stru
     const frit_op_info *row = op_row(op->op);
     uint32_t how = FRIT_SUPPORT_NONE;
 
-    if (row->cls == FRIT_CLASS_VIEW)
+    if (is_of_host(row))
         return FRIT_SUPPORT_HOST;
     if (!(device->config.decompose && decompose_has(op->op, op->n_in)) &&
         has_program(device, graph, op))

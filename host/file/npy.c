@@ -84,7 +84,8 @@ static uint32_t dtype_of_descr(frit_str name)
         uint32_t dtype;
         const char *npy;
     } types[] = {
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) {id, npy},
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    {id, npy},
 #include <frit/dtypes.def>
     };
 
@@ -310,7 +311,8 @@ frit_status npy_parse(const void *head, size_t count, uint64_t file_bytes, struc
 size_t npy_format(const struct op_type *type, char head[NPY_HEAD_OUT])
 {
     static const char *const names[FRIT_DTYPE_LIMIT] = {
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) [id] = (npy),
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    [id] = (npy),
 #include <frit/dtypes.def>
     };
     const char *name = type->dtype < FRIT_DTYPE_LIMIT ? names[type->dtype] : NULL;

@@ -3,23 +3,21 @@
 #include "base/str.h"
 #include "graph/op.h"
 
-static const struct {
-    const char *name;
-    uint32_t class;
-} dtypes[FRIT_DTYPE_LIMIT] = {
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) [id] = {#name, FRIT_DTYPE_##cls},
+static const char *const names[FRIT_DTYPE_LIMIT] = {
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    [id] = #name,
 #include <frit/dtypes.def>
 };
 
 const char *dtype_name(uint32_t dtype)
 {
-    return dtype < FRIT_DTYPE_LIMIT && dtypes[dtype].name ? dtypes[dtype].name : "?";
+    return dtype < FRIT_DTYPE_LIMIT && names[dtype] ? names[dtype] : "?";
 }
 
 uint32_t dtype_find(frit_str name)
 {
     for (uint32_t i = 0; i < FRIT_DTYPE_LIMIT; i++) {
-        if (dtypes[i].name && str_is(name, dtypes[i].name))
+        if (names[i] && str_is(name, names[i]))
             return i;
     }
     return FRIT_NO_DTYPE;
@@ -27,5 +25,5 @@ uint32_t dtype_find(frit_str name)
 
 uint32_t dtype_class(uint32_t dtype)
 {
-    return dtype < FRIT_DTYPE_LIMIT ? dtypes[dtype].class : 0;
+    return frit_dtype_info_of(dtype).cls;
 }

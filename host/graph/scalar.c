@@ -60,31 +60,29 @@ const char *scalar_text(const frit_scalar *scalar, char *text, size_t size)
     return text;
 }
 
+/* The largest number of a float type. */
+static double largest_float(uint32_t dtype)
+{
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    return ldexp(2 - ldexp(1, -info.fraction), (1 << (info.exponent - 1)) - 1);
+}
+
 /* Exact but for the last nearbyint: a quotient by a power of two that is the unit in the last
  * place. */
-static double round_binary(double value, int precision, int min_exponent, double max)
+double scalar_round(double value, uint32_t dtype)
 {
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+    int exponent, min_exponent = 2 - (1 << (info.exponent ? info.exponent - 1 : 0));
     double unit, rounded;
-    int exponent;
 
-    if (value == 0 || !isfinite(value))
+    if (info.cls != FRIT_DTYPE_FLOAT || info.bits == 64 || value == 0 || !isfinite(value))
         return value;
     frexp(value, &exponent);
     exponent = exponent - 1 < min_exponent ? min_exponent : exponent - 1;
-    unit = ldexp(1, exponent - (precision - 1));
+    unit = ldexp(1, exponent - info.fraction);
     rounded = nearbyint(value / unit) * unit;
-    return fabs(rounded) > max ? copysign(INFINITY, value) : rounded;
-}
-
-double scalar_round(double value, uint32_t dtype)
-{
-    if (dtype == FRIT_F16)
-        return round_binary(value, 11, -14, 65504);
-    if (dtype == FRIT_BF16)
-        return round_binary(value, 8, -126, 0x1.fep127);
-    if (dtype == FRIT_F32)
-        return round_binary(value, 24, -126, 0x1.fffffep127);
-    return value;
+    return fabs(rounded) > largest_float(dtype) ? copysign(INFINITY, value) : rounded;
 }
 
 /* The largest of the unsigned numbers of so many bits. */
@@ -96,16 +94,10 @@ static uint64_t largest_of(uint32_t bits)
 
 const char *scalar_range(uint32_t dtype, char *text, size_t size)
 {
-    static const double largest[FRIT_DTYPE_LIMIT] = {
-        [FRIT_F64] = 0x1.fffffffffffffp1023,
-        [FRIT_F32] = 0x1.fffffep127,
-        [FRIT_F16] = 65504,
-        [FRIT_BF16] = 0x1.fep127,
-    };
     uint32_t bits = frit_dtype_bits(dtype);
 
     if (dtype_class(dtype) == FRIT_DTYPE_FLOAT)
-        snprintf(text, size, "numbers up to %g in size", largest[dtype]);
+        snprintf(text, size, "numbers up to %g in size", largest_float(dtype));
     else if (dtype_class(dtype) == FRIT_DTYPE_BOOL)
         snprintf(text, size, "0 and 1");
     else if (dtype_class(dtype) == FRIT_DTYPE_UINT)

@@ -193,7 +193,9 @@ static void give_back(struct buffer *buffer)
     if (buffer->piece && shelve(memory, buffer))
         return;
     short_lock_enter(&memory->lock);
-    if (buffer->piece)
+    if (buffer->adopted)
+        adopted_return(memory, buffer->piece->chunk);
+    else if (buffer->piece)
         memory_return_piece(memory, buffer->piece);
     if (buffer->whole)
         unlink_part(memory, buffer);
@@ -236,7 +238,7 @@ void buffer_unpin(struct buffer *buffer)
 uint32_t buffer_owners(const struct buffer *buffer)
 {
     return (uint32_t)atomic_load_explicit(&buffer->counts, memory_order_acquire) +
-           (buffer->whole != NULL);
+           (buffer->whole != NULL || buffer->adopted);
 }
 
 uint32_t buffer_pins(const struct buffer *buffer)

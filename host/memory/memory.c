@@ -69,6 +69,7 @@ frit_status memory_create(const frit_backend *backend, const frit_device_info *i
     memory->self = self;
     memory->limits = *limits;
     memory->align = info->align_bytes ? info->align_bytes : 64;
+    memory->leaving_end = &memory->leaving;
     memory->queue =
         (struct memory_queue){1, done_before, always_done, explain_nothing, forget_nothing, NULL};
     *out = memory;
@@ -149,12 +150,18 @@ static struct pool_chunk *oldest_idle(const struct memory *memory)
     return oldest;
 }
 
+uint64_t memory_frees(const struct memory *memory)
+{
+    return atomic_load(&memory->frees);
+}
+
 /* No pending command uses the chunks. */
 static void free_chunks(struct memory *memory, struct pool_chunk *list)
 {
     while (list) {
         struct pool_chunk *next = list->next;
 
+        atomic_fetch_add(&memory->frees, 1);
         memory->backend->free(memory->self, list->handle);
         pool_chunk_destroy(list);
         list = next;
@@ -191,6 +198,7 @@ void memory_poll(struct memory *memory, enum memory_progress how)
     struct points since = {0};
     uint64_t order = 0;
 
+    adopted_poll(memory, how);
     if (!atomic_load_explicit(&memory->has_surplus, memory_order_relaxed))
         return;
     do {
@@ -203,6 +211,7 @@ void memory_trim(struct memory *memory, bool all)
     struct pool_chunk *list;
     struct points newest = {0};
 
+    adopted_poll(memory, PROGRESS_WAIT);
     derived_trim(memory);
     short_lock_enter(&memory->lock);
     memory_clear_shelves(memory);
@@ -268,6 +277,24 @@ static frit_status alloc_at_most(struct memory *memory, uint64_t *bytes, uint64_
     return st;
 }
 
+/* Chunks without buffers go back where this process would exceed what the device can spare for it
+ * now. */
+static void keep_to_budget(struct memory *memory, uint64_t bytes)
+{
+    uint64_t budget =
+        memory->backend->heap_budget ? memory->backend->heap_budget(memory->self, 0) : 0;
+    bool exceeds;
+
+    if (!budget)
+        return;
+    short_lock_enter(&memory->lock);
+    exceeds = memory->stats.reserved_now + bytes > budget && oldest_idle(memory);
+    memory->stats.trims += exceeds;
+    short_lock_leave(&memory->lock);
+    if (exceeds)
+        memory_trim(memory, false);
+}
+
 static frit_status alloc_or_trim(struct memory *memory, uint64_t *bytes, uint64_t least,
                                  frit_allocation *out, frit_err *err)
 {
@@ -275,6 +302,7 @@ static frit_status alloc_or_trim(struct memory *memory, uint64_t *bytes, uint64_
     frit_status st;
 
     memory_poll(memory, PROGRESS_ASK);
+    keep_to_budget(memory, *bytes);
     st = alloc_at_most(memory, bytes, least, out, err);
     if (st == FRIT_NO_DEVICE_MEMORY) {
         log_write(FRIT_LOG_INFO, "memory", "trimming pools to allocate %llu bytes",

@@ -8,7 +8,9 @@
  * Chunks without buffers are kept up to `keep_bytes`.  A chunk beyond them goes back to the driver
  * once the queues have reached the timeline values that were the newest when its last buffer went:
  * at that release, or in a later memory_poll.  Until then it serves new buffers.  Only an
- * allocation that finds no memory, memory_trim and memory_destroy wait for a queue.
+ * allocation that finds no memory, or would exceed what the driver says that this process should
+ * stay below (heap_budget), memory_trim and memory_destroy wait for a queue.  Memory that
+ * was adopted from the program serves one buffer, and is released by the same rule at once.
  *
  * Memory is used again at once, whatever is pending on it: one queue runs the new use behind the
  * old ones.  Where a device has more queues, a piece of memory keeps its last use on each of them
@@ -42,6 +44,7 @@ struct buffer {
     uint64_t bytes;                    /* asked for */
     uint64_t tail;                     /* usable past them, at most the device's tail_bytes */
     bool alone;                        /* in a chunk of its own, or a part of such a buffer */
+    bool adopted;                      /* the program's memory: nobody writes it */
     struct buffer *whole;              /* that it is a part of, owned; NULL: none */
     atomic_uint_least64_t counts;      /* owners | pins << 32 */
     atomic_uint_least64_t last_write;  /* point */
@@ -66,6 +69,16 @@ struct memory_stats {
     uint64_t bytes_now, bytes_peak;       /* in buffers */
     uint64_t reserved_now, reserved_peak; /* in chunks */
     uint64_t buffers_now;
+    uint64_t adopted;     /* bytes of the program's memory that became buffers */
+    uint64_t adopted_now; /* of these, what was not released yet; not in bytes_now */
+};
+
+/* Memory of the program, which it does not write until `release` is called. */
+struct lent_bytes {
+    const void *data;
+    uint64_t bytes;
+    void (*release)(void *ctx); /* NULL: nobody wants to know */
+    void *ctx;
 };
 
 enum memory_progress {
@@ -100,6 +113,12 @@ void memory_destroy(struct memory *memory);
 /* One owner.  `bytes` 0 gives a buffer without memory (handle NULL). */
 frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent,
                           struct buffer **out, frit_err *err);
+/* A buffer whose memory is the program's.  Nobody writes it: it counts as one of its own owners, so
+ * that none is alone with it.  When its owners and pins are gone and no command uses it any more,
+ * `release` is called, outside of the lock.  FRIT_UNSUPPORTED, with nothing done, where the device
+ * does not adopt it. */
+frit_status buffer_adopt(struct memory *memory, const struct lent_bytes *lent, struct buffer **out,
+                         frit_err *err);
 /* A part of another buffer's memory, with one owner: `bytes` from `first` on, which lie in it.  The
  * whole counts as one of its owners, so that nobody takes it for memory of his own. */
 frit_status buffer_part(struct buffer *whole, uint64_t first, uint64_t bytes, struct buffer **out,
@@ -165,6 +184,9 @@ static inline bool buffer_is_away(const struct buffer *buffer)
     return atomic_load_explicit(&buffer->is_away, memory_order_acquire);
 }
 
+/* How often memory went back to the driver, or to the program: while it is the same, a handle names
+ * the same memory. */
+uint64_t memory_frees(const struct memory *memory);
 /* Gives derived memory that no launch uses back, and chunks without buffers, persistent ones only
  * on `all`. */
 void memory_trim(struct memory *memory, bool all);

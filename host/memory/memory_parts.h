@@ -28,10 +28,13 @@ struct memory {
     struct memory_queue queue;
     uint32_t n_queues;       /* whose uses are kept, 0: there is one */
     atomic_bool has_surplus; /* idle chunks hold more than is kept; written inside the lock */
+    atomic_bool has_leaving; /* there is one; likewise */
     struct short_lock lock;  /* of everything below */
     struct pool pool;
-    uint64_t idle_order; /* of the chunk that was idle last */
+    uint64_t idle_order;         /* of the chunk that was idle last */
+    atomic_uint_least64_t frees; /* see memory_frees */
     struct buffer *parts;
+    struct pool_chunk *leaving, **leaving_end; /* adopted, without a buffer; oldest first */
     struct memory_stats stats;
     struct short_lock derived_lock; /* of all lists of what is derived, see derived.c */
     struct derived *derived;
@@ -47,6 +50,10 @@ frit_status memory_take_piece(struct memory *memory, uint64_t bytes, bool persis
                               struct pool_piece **out, frit_err *err);
 /* Inside the lock. */
 void memory_return_piece(struct memory *memory, struct pool_piece *piece);
+/* The buffer of this adopted chunk is gone: it is released when no command uses it any more. */
+void adopted_return(struct memory *memory, struct pool_chunk *chunk);
+/* Releases those whose commands are done. */
+void adopted_poll(struct memory *memory, enum memory_progress how);
 /* Inside the lock: what lies on shelves goes back to the pool. */
 void memory_clear_shelves(struct memory *memory);
 

@@ -11,7 +11,8 @@
 
 #include "memory/point.h"
 
-enum chunk_kind { CHUNK_POOL, CHUNK_WHOLE, CHUNK_PERSISTENT };
+/* ADOPTED: memory of the program, in no pool (memory/adopted.c). */
+enum chunk_kind { CHUNK_POOL, CHUNK_WHOLE, CHUNK_PERSISTENT, CHUNK_ADOPTED };
 
 /* A stretch of a chunk; the pieces of a chunk tile it in address order. */
 struct pool_piece {
@@ -36,6 +37,8 @@ struct pool_chunk {
     uint32_t n_used;
     uint32_t n_queues; /* whose uses are kept; 0: one queue keeps all uses in order */
     enum chunk_kind kind;
+    void (*release)(void *ctx); /* of adopted ones: gives them back to the program; NULL: nobody */
+    void *ctx;
 };
 
 enum { POOL_CLASSES = 64 };

@@ -79,7 +79,7 @@ static inline void predict_confirm(struct segment *segment, struct recorded_op *
     predict_set(segment, out, record->out[0]);
     record->confirmed = true;
     record->n_confirmed_dead = 0;
-    segment->on_prediction = sure && record->continues;
+    segment->on_prediction = sure && (record->continues | segment->in_scope);
     if (sure)
         segment->n_confirmed = segment->n_ops;
     segment->n_values = record->end;

@@ -10,6 +10,7 @@ static void count_scopes(struct stream *stream, uint32_t by)
 {
     home_enter(&stream->home);
     stream->n_scopes += by;
+    stream->segment->in_scope = stream->n_scopes > 0;
     home_leave(&stream->home);
 }
 
@@ -60,18 +61,6 @@ static void move_entry(struct scopes *scopes, uint32_t from, uint32_t to)
     }
 }
 
-/* Gives the scope's owner back.  With other owners the tensor lives on, outside of any scope. */
-static void release_entry(frit_tensor *handle)
-{
-    struct slot *slot = slot_enter(handle, NULL);
-
-    if (!slot)
-        return;
-    slot->scope = NULL;
-    slot_leave(slot);
-    stream_disown(handle);
-}
-
 bool scope_leave(struct binding *binding, uint64_t depth)
 {
     struct scopes *scopes = &binding->scopes;
@@ -85,7 +74,7 @@ bool scope_leave(struct binding *binding, uint64_t depth)
         if (!entry->handle)
             continue;
         if (entry->depth >= depth) {
-            release_entry(entry->handle);
+            stream_disown_scoped(entry->handle);
         } else {
             if (kept != i)
                 move_entry(scopes, i, kept);

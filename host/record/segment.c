@@ -25,6 +25,7 @@ void segment_reset(struct segment *segment, uint64_t epoch)
     segment->n_confirmed = 0;
     segment->on_prediction = segment->persistent = false;
     segment->serial = 0;
+    segment->joined = 0;
     segment->epoch = epoch;
 }
 

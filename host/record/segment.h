@@ -68,8 +68,10 @@ struct segment {
     uint32_t ops_capacity, values_capacity, types_capacity, key_types_capacity, extents_capacity;
     uint32_t n_matched;   /* ops whose key the walker has taken */
     uint32_t n_confirmed; /* length of the prefix that was predicted, deaths included, and after
-                             each op of which the search goes on: the walker skips it */
+                             each op of which the search goes on or a scope was open: the walker
+                             skips it */
     bool persistent;      /* an op is */
+    bool in_scope;        /* of the one that is recorded into: nothing runs before a scope ends */
     bool on_prediction;   /* all ops before the last are that prefix, and the last was predicted */
     uint32_t n_predicted; /* ops of the last run, those that were confirmed included */
     uint32_t n_mispredicted;   /* runs of another length or with other ops, in this memory */
@@ -77,6 +79,7 @@ struct segment {
     struct segment *successor; /* ran after it the last time; of segments.c, as are the next two */
     uint64_t turn;             /* of its last run */
     bool running;
+    uint32_t joined;   /* what it may be more than one plan of, of run/join.h; 0: nothing */
     const void *bound; /* what it ran as the last time, of run/bound_cache.h; may be gone */
 };
 

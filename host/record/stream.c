@@ -105,12 +105,14 @@ static struct stream *stream_create(frit_device *device, const void *owner, bool
     return stream;
 }
 
-/* Inside the device's lock: a stream that no thread records into and no program has; with a scope
- * still open it is left alone, since nobody may end that. */
+/* Inside the device's lock: a stream that no thread records into and no program has.  With a scope
+ * still open it is left alone, since nobody may end that; and while it is a rank of a group, whose
+ * other ranks the caller may be to run. */
 static struct stream *find_orphan(frit_device *device)
 {
     for (struct stream *stream = device->streams; stream; stream = stream->next) {
-        if (!atomic_load(&stream->home.owner) && !stream->explicit && !stream->n_scopes)
+        if (!atomic_load(&stream->home.owner) && !stream->explicit && !stream->n_scopes &&
+            !atomic_load(&stream->n_ranks))
             return stream;
     }
     return NULL;
@@ -372,8 +374,9 @@ bool stream_append(struct binding *binding, struct segment_call *call, struct sl
     return false;
 }
 
-/* The usual release: by the owner, of a tensor that no other stream knows. */
-static inline bool disown_mine(frit_tensor *tensor)
+/* The usual release: by the owner, of a tensor that no other stream knows; `scoped`: of the owner
+ * that is its scope. */
+static inline __attribute__((always_inline)) bool disown_mine(frit_tensor *tensor, bool scoped)
 {
     struct slot *slot = slot_of(tensor);
     struct slot_home *home = slot ? slot_home_of(slot) : NULL;
@@ -383,6 +386,8 @@ static inline bool disown_mine(frit_tensor *tensor)
         return false;
     owner_lock_enter(&home->lock);
     mine = slot_is(slot, tensor) && slot_home_of(slot) == home && !slot->aliases;
+    if (mine && scoped)
+        slot->scope = NULL;
     if (mine)
         stream_disown_inside((struct stream *)home, slot);
     if (home->dying)
@@ -398,7 +403,7 @@ bool stream_disown(frit_tensor *tensor)
     struct slot_home *home;
     struct slot *slot;
 
-    if (disown_mine(tensor))
+    if (disown_mine(tensor, false))
         return true;
     slot = slot_enter(tensor, NULL);
     if (!slot)
@@ -415,6 +420,20 @@ bool stream_disown(frit_tensor *tensor)
     if (aliases)
         alias_drop(aliases);
     return true;
+}
+
+void stream_disown_scoped(frit_tensor *tensor)
+{
+    struct slot *slot;
+
+    if (disown_mine(tensor, true))
+        return;
+    slot = slot_enter(tensor, NULL);
+    if (!slot)
+        return;
+    slot->scope = NULL;
+    slot_leave(slot);
+    stream_disown(tensor);
 }
 
 /* ---- errors ---- */

@@ -18,6 +18,7 @@
 struct assignment;
 struct binding;
 struct executor;
+struct join;
 
 /* Counters of one stream, so that streams write no line that others write: written inside the
  * lock, read by anybody. */
@@ -48,12 +49,15 @@ struct stream {
 
     pthread_mutex_t baton;
     struct executor *executor; /* of run/, under the baton; NULL: not made yet */
+    struct frit_rank *ranks;   /* of run/, under the baton: groups that the stream is in */
+    atomic_uint n_ranks;
 
     /* Inside the lock. */
     struct walker walker;
     bool stalled; /* a plan waits at the walker's node, and another thread has the baton */
     struct alias_table aliases;
     struct assignment *assigned; /* see run/preassign.h; NULL as a rule */
+    struct join *join;           /* of run/join.h; NULL where nothing is recorded by the driver */
     struct failure *first_error; /* since the last sync */
     uint64_t last_epoch;         /* of segments; never goes back */
     uint32_t n_scopes;           /* open ones, of any thread */
@@ -99,6 +103,7 @@ static inline bool stream_is_settled(const struct stream *stream)
 static inline void stream_switch(struct stream *stream, struct segment *to)
 {
     if (stream->segment != to) {
+        to->in_scope = stream->segment->in_scope;
         to->epoch = stream->segment->epoch;
         stream->segment->epoch = 0;
     }
@@ -130,6 +135,8 @@ static inline void stream_disown_inside(struct stream *stream, struct slot *slot
 }
 /* Gives an owner back, from any thread, no lock held; false for a handle that names nothing. */
 bool stream_disown(frit_tensor *tensor);
+/* Gives back the owner that is the tensor's scope; with others it lives on outside of any scope. */
+void stream_disown_scoped(frit_tensor *tensor);
 
 /* ---- errors ---- */
 

@@ -33,6 +33,8 @@ void bound_plan_destroy(struct bound_plan *bound)
         return;
     capture_destroy(bound->capture);
     for (uint32_t i = 0; i < bound->n_launches; i++) {
+        if (bound->launches[i].collective)
+            continue;
         prepared_unref(bound->launches[i].prepared);
         program_unref(program_of(bound->launches[i].launch.program));
     }
@@ -219,20 +221,26 @@ static void add_serial(struct bound_plan *bound, const uint64_t *at)
         (struct bound_serial){at, __atomic_load_n(at, __ATOMIC_ACQUIRE)};
 }
 
+/* NULL: nothing is recorded any more. */
+static struct bound_launch *add_launch(struct bound_plan *bound)
+{
+    if (!bound || bound->spoiled)
+        return NULL;
+    if (array_grow(&bound->launches, &bound->launches_capacity, bound->n_launches, 1,
+                   sizeof(*bound->launches)))
+        return &bound->launches[bound->n_launches++];
+    bound->spoiled = true;
+    return NULL;
+}
+
 void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *from)
 {
     const frit_launch *l = from->launch;
     const frit_launch_spec *spec = &from->prepared->spec;
-    struct bound_launch *to;
+    struct bound_launch *to = add_launch(bound);
 
-    if (!bound || bound->spoiled)
+    if (!to)
         return;
-    if (!array_grow(&bound->launches, &bound->launches_capacity, bound->n_launches, 1,
-                    sizeof(*bound->launches))) {
-        bound->spoiled = true;
-        return;
-    }
-    to = &bound->launches[bound->n_launches++];
     *to = (struct bound_launch){.launch = *l,
                                 .cache = from->cache,
                                 .prepared = from->prepared,
@@ -267,6 +275,26 @@ void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *f
     }
 }
 
+void bound_plan_add_collective(struct bound_plan *bound, const struct collective_call *call,
+                               uint32_t in)
+{
+    struct bound_launch *to = add_launch(bound);
+
+    if (!to)
+        return;
+    *to = (struct bound_launch){.submit_after = true,
+                                .collective = copy(bound, call, 1, sizeof(*call)),
+                                .n_spaces = in == GRAPH_NO_VALUE ? 0 : 2};
+    to->spaces = arena_array(&bound->arena, 2, sizeof(*to->spaces));
+    bound->spoiled |= !to->spaces;
+    if (to->spaces && to->n_spaces) {
+        to->spaces[0] = place_of(bound, in);
+        to->spaces[1] = find_buffer(bound, call->out);
+    }
+    bound->n_collectives++;
+    bound->n_submits++;
+}
+
 void bound_plan_add_submit(struct bound_plan *bound)
 {
     if (!bound || bound->n_launches == 0 || bound->launches[bound->n_launches - 1].submit_after)
@@ -289,6 +317,7 @@ static void learn_external(struct bound_value *to, const struct buffer *buffer)
     to->at = (struct bound_ref){.place = BOUND_OPERAND};
     to->start = buffer_starts(buffer, 0);
     to->bytes = buffer->bytes;
+    to->tail = buffer->tail;
 }
 
 static bool learn_values(struct bound_plan *bound, const struct run_value *values)
@@ -597,7 +626,8 @@ static bool has_effects(const struct bound_plan *bound, const struct graph *grap
 }
 
 /* An operand that is overwritten cannot be undone, nor an effect.  Such launches go in one submit,
- * which is done as a whole or not at all; BARRIERs stand where submits ended. */
+ * which is done as a whole or not at all; BARRIERs stand where submits ended.  Collectives end one
+ * all the same. */
 static void join_submits(struct bound_plan *bound, const struct graph *graph)
 {
     bool joined = bound->n_submits > 1 && (has_effects(bound, graph) || bound->assigned.count);
@@ -606,13 +636,19 @@ static void join_submits(struct bound_plan *bound, const struct graph *graph)
         joined = bound->values[bound->external.list[i]].overwritten;
     if (!joined)
         return;
+    bound->n_submits = 1;
     for (uint32_t i = 0; i + 1 < bound->n_launches; i++) {
-        bound->launches[i + 1].barrier |= bound->launches[i].submit_after;
-        bound->launches[i].submit_after = false;
+        struct bound_launch *l = &bound->launches[i];
+
+        if (l->collective || l[1].collective) {
+            bound->n_submits++;
+            continue;
+        }
+        l[1].barrier |= l->submit_after;
+        l->submit_after = false;
     }
     for (uint32_t i = 0; i < bound->n_buffers; i++)
-        bound->buffers[i].dies_after = 1;
-    bound->n_submits = 1;
+        bound->buffers[i].dies_after = bound->n_submits;
 }
 
 bool bound_plan_finish(struct bound_plan *bound, const struct run_value *values,

@@ -16,6 +16,7 @@
 #define RUN_BOUND_PLAN_H
 
 #include "memory/derived.h"
+#include "run/collective.h"
 #include "run/explore.h"
 #include "run/launch_scalars.h"
 
@@ -104,6 +105,9 @@ struct bound_launch {
     bool barrier;          /* before it */
     bool block;
     bool submit_after;
+    /* NULL as a rule.  Else the host runs this op between two submits, and of all other members
+     * only `spaces` (its operand, its result) and `submit_after` count. */
+    struct collective_call *collective;
 };
 
 /* What must be equal to replay: the scalars of a recorded op that is expanded, attributes on which
@@ -150,15 +154,18 @@ struct bound_plan {
     uint32_t buffers_capacity, launches_capacity;
     struct bound_serial *serials;
     uint32_t n_serials, serials_capacity;
-    uint32_t n_derived;  /* of all launches */
-    uint64_t n_disabled; /* programs of the device when the blocks were last looked at */
-    uint32_t n_dropped;  /* of the dying, while it is replayed */
+    uint32_t n_collectives;  /* among the launches */
+    struct frit_rank *ranks; /* of the stream, while it is replayed */
+    uint32_t n_derived;      /* of all launches */
+    uint64_t n_disabled;     /* programs of the device when the blocks were last looked at */
+    uint32_t n_dropped;      /* of the dying, while it is replayed */
     frit_cmd *cmds;
     uint32_t cmds_capacity;
     struct capture *capture; /* NULL: nothing is recorded */
     uint64_t n_replays;
     uint32_t n_captured; /* launches of the last replay that were recorded */
     bool grew;           /* by a recording, since its bytes were counted */
+    bool joined;         /* while it is replayed: launches are one submit, up to a collective */
 };
 
 /* NULL without memory. */
@@ -195,6 +202,9 @@ struct bind_launch {
     const uint8_t *classes;
 };
 void bound_plan_add_launch(struct bound_plan *bound, const struct bind_launch *launch);
+/* A collective row ran; `in` is its operand's value, GRAPH_NO_VALUE: it has none. */
+void bound_plan_add_collective(struct bound_plan *bound, const struct collective_call *call,
+                               uint32_t in);
 /* A submit went through. */
 void bound_plan_add_submit(struct bound_plan *bound);
 /* A value that was made died; its buffer is free after the next submit. */

@@ -5,10 +5,18 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "device/profile.h"
 #include "device/retired.h"
 
 /* What a driver keeps of a command, in bytes: the host cannot know. */
 enum { DRIVER_BYTES = 1024 };
+
+/* Recordings of a submit in which places that differed so far are parameters, and all others are
+ * constant; the next one has all as parameters. */
+enum {
+    MOST_LEARNING = 6,
+    LASTING = 256 /* replays of a recording after which these are counted anew */
+};
 
 /* A parameter of eight bytes: where it stands in the launches, and in the block. */
 struct number {
@@ -16,10 +24,14 @@ struct number {
     uint64_t at;
 };
 
-/* One that is a place. */
+/* A place: a parameter, or constant in the recording. */
 struct place {
     struct buffer *const *now;
-    uint64_t first, at;
+    uint64_t first; /* bytes behind the start of the buffer */
+    bool varies;
+    uint64_t at;               /* of a parameter: in the block */
+    const frit_memory *memory; /* else: as it was recorded */
+    uint64_t offset;
 };
 
 /* Memory derived from an operand: a launch that fills it is not one that finds it, and knows the
@@ -50,11 +62,17 @@ struct captured_submit {
     uint32_t n_numbers, numbers_capacity, n_places, places_capacity, n_params, params_capacity;
     uint32_t n_derived, derived_capacity;
     uint64_t block_bytes;
+    bool *varies; /* by number of the place: it differed between replays */
+    uint32_t varies_capacity, n_recordings, n_replays;
+    uint64_t frees; /* of the device's memory when it was recorded: memory is known by its handle
+                       until one goes */
 };
 
 struct capture {
     struct captured_submit *submits; /* by first launch */
     uint32_t n_launches;
+    bool apart;  /* the driver refused to record all submits as one */
+    bool joined; /* what was learnt of all submits is that of the first one */
 };
 
 /* ---- life ---- */
@@ -67,6 +85,7 @@ static void release(struct retired_entry *entry)
     free(recorded);
 }
 
+/* The recording goes; what was learnt of its places stays. */
 static void drop(struct captured_submit *submit)
 {
     if (submit->recorded)
@@ -76,15 +95,20 @@ static void drop(struct captured_submit *submit)
     free(submit->places);
     free(submit->derived);
     free(submit->params);
-    *submit = (struct captured_submit){.tried = true};
+    *submit = (struct captured_submit){.tried = true,
+                                       .varies = submit->varies,
+                                       .varies_capacity = submit->varies_capacity,
+                                       .n_recordings = submit->n_recordings};
 }
 
 void capture_destroy(struct capture *capture)
 {
     if (!capture)
         return;
-    for (uint32_t i = 0; i < capture->n_launches; i++)
+    for (uint32_t i = 0; i < capture->n_launches; i++) {
         drop(&capture->submits[i]);
+        free(capture->submits[i].varies);
+    }
     free(capture->submits);
     free(capture);
 }
@@ -102,6 +126,7 @@ uint64_t capture_bytes(const struct capture *capture)
             bytes += submit->block_bytes + submit->numbers_capacity * sizeof(*submit->numbers) +
                      submit->places_capacity * sizeof(*submit->places) +
                      submit->derived_capacity * sizeof(*submit->derived) +
+                     submit->varies_capacity * sizeof(*submit->varies) +
                      (uint64_t)submit->n_cmds * DRIVER_BYTES;
     }
     return bytes + sizeof(*capture) + capture->n_launches * sizeof(*capture->submits);
@@ -146,14 +171,28 @@ static bool add_number(struct captured_submit *submit, uint32_t command, uint32_
     return add_param(submit, command, kind, index, sizeof(uint64_t));
 }
 
+static bool is_varying(const struct captured_submit *submit, uint32_t place)
+{
+    return submit->n_recordings >= MOST_LEARNING || submit->varies[place];
+}
+
 static bool add_place(struct captured_submit *submit, uint32_t command, uint32_t kind,
                       uint32_t index, struct buffer *const *now, uint64_t first)
 {
-    if (!array_grow(&submit->places, &submit->places_capacity, submit->n_places, 1,
-                    sizeof(*submit->places)))
+    uint32_t n = submit->n_places, known = submit->varies_capacity;
+    struct place place = {.now = now,
+                          .first = first,
+                          .at = submit->block_bytes,
+                          .memory = (*now)->handle,
+                          .offset = (*now)->offset};
+
+    if (!array_grow(&submit->places, &submit->places_capacity, n, 1, sizeof(*submit->places)) ||
+        !array_grow(&submit->varies, &submit->varies_capacity, n, 1, sizeof(*submit->varies)))
         return false;
-    submit->places[submit->n_places++] = (struct place){now, first, submit->block_bytes};
-    return add_param(submit, command, kind, index, sizeof(frit_place));
+    memset(submit->varies + known, 0, (submit->varies_capacity - known) * sizeof(*submit->varies));
+    place.varies = is_varying(submit, n);
+    submit->places[submit->n_places++] = place;
+    return !place.varies || add_param(submit, command, kind, index, sizeof(frit_place));
 }
 
 static bool add_scalars(struct captured_submit *submit, const struct bound_launch *l,
@@ -258,26 +297,130 @@ static frit_status record(struct captured_submit *submit, const struct replay_ra
     return st;
 }
 
+/* What fails inside its submit spoils all that the submit writes, so these stay apart.  Where the
+ * host runs collectives, the submits between two of them are one. */
+bool capture_joins(const struct bound_plan *bound, const frit_device *device)
+{
+    return bound->n_submits > 1 && device->capture && bound->n_replays >= CAPTURE_AFTER &&
+           !(device->info->caps & FRIT_CAP_INLINE_QUEUE) && !profile_is_on(device->profile) &&
+           !(bound->capture && bound->capture->apart);
+}
+
+static bool has_moved(const struct place *place)
+{
+    return !place->varies &&
+           ((*place->now)->handle != place->memory || (*place->now)->offset != place->offset);
+}
+
+/* Whether every constant place is where it was recorded. */
+static bool stays(const struct captured_submit *submit, const frit_device *device)
+{
+    if (submit->frees != memory_frees(device->memory) && submit->n_recordings <= MOST_LEARNING)
+        return false;
+    for (uint32_t i = 0; i < submit->n_places; i++) {
+        if (has_moved(&submit->places[i]))
+            return false;
+    }
+    return true;
+}
+
+static void learn(struct captured_submit *submit)
+{
+    for (uint32_t i = 0; i < submit->n_places; i++)
+        submit->varies[i] |= has_moved(&submit->places[i]);
+}
+
+static bool derives_same(const struct captured_submit *submit)
+{
+    for (uint32_t i = 0; i < submit->n_derived; i++) {
+        const struct derived *derived = &submit->derived[i];
+
+        if (derived->use->fill != derived->fill || derived->use->content != derived->content)
+            return false;
+    }
+    return true;
+}
+
+/* Drops a recording with a constant place that is elsewhere now: it is recorded again. */
+static void forget_if_moved(struct captured_submit *submit, const frit_device *device)
+{
+    if (submit->recorded && (stays(submit, device) || !derives_same(submit)))
+        return;
+    learn(submit);
+    if (!submit->recorded)
+        return;
+    if (submit->n_replays >= LASTING)
+        submit->n_recordings = 0;
+    drop(submit);
+    submit->tried = false;
+}
+
+/* The places of all submits are those of the one recording, in the same order. */
+static bool join_learnt(struct capture *capture)
+{
+    struct captured_submit *all = &capture->submits[0];
+    uint32_t n = all->n_places;
+
+    for (uint32_t i = 1; i < capture->n_launches; i++) {
+        struct captured_submit *submit = &capture->submits[i];
+
+        learn(submit);
+        if (!array_grow(&all->varies, &all->varies_capacity, n, submit->n_places,
+                        sizeof(*all->varies)))
+            return false;
+        if (submit->n_places)
+            memcpy(all->varies + n, submit->varies, submit->n_places * sizeof(*all->varies));
+        n += submit->n_places;
+        drop(submit);
+        submit->tried = false;
+    }
+    memset(all->varies + n, 0, (all->varies_capacity - n) * sizeof(*all->varies));
+    return true;
+}
+
+/* Before it is recorded: which places differ from one replay to the next. */
+static void observe(struct captured_submit *submit, const struct bound_launch *l,
+                    const frit_cmd *cmds, uint32_t count)
+{
+    learn(submit);
+    drop(submit);
+    submit->tried = !add_params(submit, l, cmds, count);
+}
+
 void capture_record(struct bound_plan *bound, const struct replay_range *range,
                     const frit_cmd *cmds, uint32_t count)
 {
     uint32_t from = range->from;
+    const struct bound_launch *l = &bound->launches[from];
     struct captured_submit *submit;
 
-    if (!range->device->capture || bound->n_replays < CAPTURE_AFTER || from == range->end)
+    if (!range->device->capture || bound->n_replays == 0 || from == range->end)
         return;
     if (!bound->capture)
         bound->capture = capture_create(bound->n_launches);
-    if (!bound->capture || bound->capture->submits[from].tried)
+    if (!bound->capture)
         return;
     submit = &bound->capture->submits[from];
-    submit->tried = true;
-    submit->n_cmds = count;
-    if (!add_params(submit, &bound->launches[from], cmds, count) ||
-        record(submit, range, cmds, count)) {
-        drop(submit);
+    forget_if_moved(submit, range->device);
+    if (submit->tried)
+        return;
+    if (bound->n_replays < CAPTURE_AFTER) {
+        observe(submit, l, cmds, count);
         return;
     }
+    if (bound->joined && !bound->capture->joined && !join_learnt(bound->capture))
+        return;
+    bound->capture->joined = bound->joined;
+    drop(submit);
+    submit->n_cmds = count;
+    submit->frees = memory_frees(range->device->memory);
+    if (!add_params(submit, l, cmds, count) || record(submit, range, cmds, count)) {
+        drop(submit);
+        submit->tried = !bound->joined;
+        bound->capture->apart = bound->joined;
+        return;
+    }
+    submit->n_recordings++;
     free(submit->params);
     submit->params = NULL;
     submit->params_capacity = 0;
@@ -286,26 +429,20 @@ void capture_record(struct bound_plan *bound, const struct replay_range *range,
 
 /* ---- replaying ---- */
 
-bool capture_fits(const struct bound_plan *bound, uint32_t from)
+bool capture_fits(const struct bound_plan *bound, const frit_device *device, uint32_t from)
 {
     const struct captured_submit *submit;
 
     if (!bound->capture)
         return false;
     submit = &bound->capture->submits[from];
-    for (uint32_t i = 0; i < submit->n_derived; i++) {
-        const struct derived *derived = &submit->derived[i];
-
-        if (derived->use->fill != derived->fill || derived->use->content != derived->content)
-            return false;
-    }
-    return submit->recorded;
+    return submit->recorded && derives_same(submit) && stays(submit, device);
 }
 
 frit_status capture_replay(struct bound_plan *bound, const struct replay_range *range,
                            uint64_t *point, frit_err *err)
 {
-    const struct captured_submit *submit = &bound->capture->submits[range->from];
+    struct captured_submit *submit = &bound->capture->submits[range->from];
     char *block = (char *)submit->block;
 
     for (uint32_t i = 0; i < submit->n_numbers; i++)
@@ -314,9 +451,11 @@ frit_status capture_replay(struct bound_plan *bound, const struct replay_range *
         const struct place *place = &submit->places[i];
         const struct buffer *buffer = *place->now;
 
-        *(frit_place *)(void *)(block + place->at) =
-            (frit_place){buffer->handle, buffer->offset + place->first};
+        if (place->varies)
+            *(frit_place *)(void *)(block + place->at) =
+                (frit_place){buffer->handle, buffer->offset + place->first};
     }
+    submit->n_replays++;
     return device_replay(
         range->device,
         &(struct device_replay){submit->recorded->handle, submit->recorded->queue, submit->block},

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recordings of a bound plan's submits, on devices of drivers that offer frit.capture/1.
  *
- * A bound plan that was replayed a few times is recorded, submit by submit, at its next replay.
- * From then on a replay of it hands one block of bytes over for each submit, in place of commands.
- * Parameters of a recording are all that differs between replays: where arguments and workspaces
- * lie, scalars and bounds of recorded ops, cookies.  Whether a place begins its memory, and what
- * may be used behind it, follows from the sizes that are matched before a replay.
+ * A bound plan that was replayed a few times is recorded at its next replay: all its submits as
+ * one, with BARRIERs where they ended, or, where the driver refuses that, submit by submit.  From
+ * then on a replay of it hands one block of bytes over for each recording, in place of commands.
+ * Parameters of a recording are what differs between replays: scalars and bounds of recorded ops,
+ * cookies, and those arguments and workspaces that lie elsewhere than before.  All others are
+ * constant, since kernels whose operands are known run as fast as submitted ones; where one of them
+ * has moved, the submit is recorded again with that one as a parameter.  Whether a place begins its
+ * memory, and what may be used behind it, follows from the sizes that are matched before a replay.
  *
  * What cannot be recorded, or fails to be replayed, is submitted.  A recording is released when all
  * that was submitted before has run.  Threads: one at a time. */
@@ -24,6 +27,10 @@ void capture_destroy(struct capture *capture);
 /* Bytes of host memory, with a guess at the driver's. */
 uint64_t capture_bytes(const struct capture *capture);
 
+/* Whether the replay that begins is one submit, whatever the recorded run was: it has a recording
+ * of all launches, or gets one. */
+bool capture_joins(const struct bound_plan *bound, const frit_device *device);
+
 /* The launches of one submit, and how it is submitted. */
 struct replay_range {
     frit_device *device;
@@ -33,12 +40,12 @@ struct replay_range {
 };
 
 /* The launches are in `cmds`: records them, where this is the time for it and it was not tried
- * before. */
+ * before with these places. */
 void capture_record(struct bound_plan *bound, const struct replay_range *range,
                     const frit_cmd *cmds, uint32_t count);
-/* Whether the submit that begins with launch `from` is recorded, and derives from operands what it
- * derived then; once replay_take_derived has said. */
-bool capture_fits(const struct bound_plan *bound, uint32_t from);
+/* Whether the submit that begins with launch `from` is recorded, derives from operands what it
+ * derived then, and has its constant places where they were; after replay_take_derived. */
+bool capture_fits(const struct bound_plan *bound, const frit_device *device, uint32_t from);
 /* Replays it: with the scalars, bounds and cookies that stand in the launches, and where the
  * buffers lie now.  Anything but FRIT_OK: nothing was submitted. */
 frit_status capture_replay(struct bound_plan *bound, const struct replay_range *range,

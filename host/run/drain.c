@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/drain.h"
 
+#include <stdio.h>
+
 #include "base/fail.h"
 #include "base/timeline.h"
 #include "device/plan_saver.h"
 #include "run/execution.h"
+#include "run/join.h"
 #include "run/match.h"
 #include "run/preassign.h"
+#include "run/rank.h"
 
 /* ---- the lazy way ---- */
 
@@ -31,6 +35,7 @@ static void detach(struct stream *stream, uint32_t n_calls, struct execution *f)
     }
     if (stream->assigned)
         f->assigned = preassign_detach(stream, next);
+    next->in_scope = stream->n_scopes > 0;
     stream->segment = next;
 }
 
@@ -94,6 +99,7 @@ static void run_first(struct stream *stream, uint32_t n_calls, struct plan *plan
     home_leave(&stream->home);
     execution_run(&f, f.n_calls == n_calls ? plan : NULL);
     home_enter(&stream->home);
+    join_note_run(stream, f.segment, f.n_calls, f.replayed);
     attach(stream, f.segment);
     walker_restart(&stream->walker);
 }
@@ -136,6 +142,47 @@ static bool follow(struct stream *stream, enum lazy_kind kind, struct plan *plan
     return true;
 }
 
+/* Inside the lock: the segment is the plans of a sequence, and complete. */
+static void run_joined(struct stream *stream)
+{
+    struct segment *segment = stream->segment;
+    struct plan *found = NULL;
+    frit_err err = ERR_INIT;
+
+    atomic_fetch_add(&stream->device->count.plan_misses, 1);
+    home_leave(&stream->home);
+    if (!capped(stream->device) &&
+        !explorer_sync(&stream->executor->explorer, stream->device, segment, &found, &err))
+        walker_set_lazy(&stream->walker, found);
+    home_enter(&stream->home);
+    run_first(stream, segment->n_ops, found);
+    home_leave(&stream->home);
+    plan_unref(found);
+    home_enter(&stream->home);
+}
+
+/* Inside the lock: the segment is recorded on over the end of a plan, or (JOIN_NONE) not.  False if
+ * another thread has the baton: then matching waits here. */
+static bool follow_join(struct stream *stream, enum join_step step)
+{
+    if (step == JOIN_GO_ON) {
+        stream->segment->ops[stream->segment->n_matched - 1]->continues = true;
+        return true;
+    }
+    if (!begin_executing(stream))
+        return false;
+    if (step == JOIN_ALL && stream->segment->n_ops == stream->segment->n_matched) {
+        run_joined(stream);
+    } else {
+        home_leave(&stream->home);
+        explorer_reset(&stream->executor->explorer);
+        home_enter(&stream->home);
+        join_rematch(stream);
+    }
+    end_executing(stream);
+    return true;
+}
+
 /* Inside the lock: leaves it to take the next op with its expansion.  False if another thread has
  * the baton, or several threads record: then matching waits here. */
 static bool match_outside(struct stream *stream)
@@ -168,6 +215,8 @@ void stream_settle_all(struct stream *stream)
         struct recorded_op *record;
         struct plan *plan = NULL;
         enum lazy_kind kind;
+        enum join_step step;
+        bool done;
 
         if (!stream->stalled && !match_next(stream))
             return;
@@ -177,8 +226,14 @@ void stream_settle_all(struct stream *stream)
         if (record->continues || stream->n_scopes || !home_is_mine(&stream->home))
             continue;
         kind = walker_lazy(&stream->walker, &plan);
-        record->continues = kind == LAZY_GO_ON;
-        if (kind != LAZY_GO_ON && !follow(stream, kind, plan)) {
+        step = join_step(stream, kind, plan);
+        if (step == JOIN_NONE) {
+            record->continues = kind == LAZY_GO_ON;
+            done = kind == LAZY_GO_ON || follow(stream, kind, plan);
+        } else {
+            done = follow_join(stream, step);
+        }
+        if (!done) {
             stream->stalled = true;
             return;
         }
@@ -238,6 +293,7 @@ bool stream_drain(struct stream *stream, enum drain_cause cause)
     pthread_mutex_lock(&stream->baton);
     home_enter(&stream->home);
     if (!stream->device || stream->segment->n_ops == 0) {
+        join_note_drain(stream);
         home_leave_drop(&stream->home);
         pthread_mutex_unlock(&stream->baton);
         return true;
@@ -258,6 +314,8 @@ bool stream_drain(struct stream *stream, enum drain_cause cause)
     walker_fini(&walker);
     home_enter(&stream->home);
     stream_count(&stream->count.plan_hits, f.known ? 1 : 0);
+    join_note_run(stream, f.segment, f.n_calls, f.replayed);
+    join_note_drain(stream);
     attach(stream, f.segment);
     home_leave_drop(&stream->home);
     timeline_end(begun, "stream", str_of(names[cause]));
@@ -320,6 +378,8 @@ frit_status stream_close(struct stream *stream, frit_err *err)
         st = fail(err, FRIT_INVALID, "stream_close: not an open stream");
     else if (atomic_load(&stream->home.owner))
         st = fail(err, FRIT_BUSY, "stream_close: a thread is in this stream; leave it first");
+    else if (atomic_load(&stream->n_ranks))
+        st = fail(err, FRIT_BUSY, "stream_close: this stream is in a group; leave that first");
     else
         home_set_owner(&stream->home, home_self());
     pthread_mutex_unlock(&device->lock);
@@ -348,13 +408,26 @@ static void retire(struct stream *stream)
 {
     pthread_mutex_lock(&stream->baton); /* bound plans may be evicted meanwhile */
     executor_destroy(stream->executor);
+    join_destroy(stream->join);
     stream->executor = NULL;
+    stream->join = NULL;
     pthread_mutex_unlock(&stream->baton);
     stream_retire(stream);
 }
 
+/* Nobody runs what ranks in other streams have queued: one would wait for another. */
+static void end_groups(frit_device *device)
+{
+    char why[160];
+
+    snprintf(why, sizeof(why), "%s is closed, and a rank there has not left", device->name);
+    for (struct stream *stream = device->streams; stream; stream = stream->next)
+        ranks_abort(stream, why);
+}
+
 static void close_streams(frit_device *device)
 {
+    end_groups(device);
     for (struct stream *stream = device->streams; stream; stream = stream->next) {
         if (has_effects(stream->segment))
             stream_drain(stream, DRAIN_SYNC);
@@ -368,6 +441,7 @@ static void close_streams(frit_device *device)
         struct stream *stream = device->streams;
 
         device->streams = stream->next;
+        ranks_leave(stream);
         retire(stream);
     }
 }

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/timeline.h"
+#include "run/collective.h"
 #include "run/launch.h"
 #include "run/preassign.h"
 #include "run/replay.h"
@@ -216,6 +217,7 @@ static void execute_plan(struct execution *f, struct plan *plan)
                           .values = f->values,
                           .ops = f->executor->explorer.ops,
                           .stream = f->ordinal,
+                          .ranks = stream->ranks,
                           .assigned = f->assigned,
                           .scratch = f->executor->scratch,
                           .bound = begin_bound_plan(f, plan)};
@@ -227,6 +229,17 @@ static void execute_plan(struct execution *f, struct plan *plan)
         watch_ran(&stream->device->watch, &f->run);
     keep_bound_plan(f, plan);
     give_failures_back(f);
+}
+
+/* None of the ops runs: the other ranks must not wait for collectives among them. */
+static void give_up_collectives(const struct execution *f, const struct failure *why)
+{
+    for (uint32_t r = 0; r < f->n_calls; r++) {
+        const struct recorded_op *record = f->segment->ops[r];
+
+        if (record->op == FRIT_OP_all_reduce)
+            collective_give_up(f->stream->ranks, record->attrs, why->status, why->text);
+    }
 }
 
 /* Runs the plan over the first ops of a segment that is detached; without a plan they fail.  No
@@ -244,6 +257,8 @@ static void execute(struct execution *f, struct plan *plan, const frit_err *err)
             execute_plan(f, plan);
         failure = f->values ? f->run.first : failure_immortal(FRIT_NO_HOST_MEMORY);
     }
+    if (!f->values || f->run.broken)
+        give_up_collectives(f, failure);
     home_enter(&stream->home);
     publish(f, failure);
     drop_failures(f);
@@ -269,6 +284,7 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     home_leave(&stream->home);
     if (!fits || !replay_is_sound(bound, device) || !replay_fetch(bound, device))
         return false;
+    bound->ranks = stream->ranks;
     st = replay_run(bound, device, f->segment, f->ordinal, &failure);
     f->lacked = launch_lacked_memory(st);
     if (st)
@@ -279,7 +295,7 @@ static bool replay_one(struct execution *f, struct bound_entry *entry)
     home_enter(&stream->home);
     replay_publish(bound, f->segment, failure);
     stream_count(&stream->count.replays, 1);
-    stream_count(&stream->count.launches, bound->n_launches);
+    stream_count(&stream->count.launches, bound->n_launches - bound->n_collectives);
     stream_count(&stream->count.fused, bound->n_blocks);
     stream_count(&stream->count.captured, bound->n_captured);
     if (failure && !stream->first_error)
@@ -338,6 +354,7 @@ static frit_status make_fit(struct execution *f, const struct plan *plan, struct
 
 void execution_fail(struct execution *f, frit_status status)
 {
+    give_up_collectives(f, failure_immortal(status));
     home_enter(&f->stream->home);
     publish(f, failure_immortal(status));
     end(f);
@@ -351,6 +368,7 @@ void execution_run(struct execution *f, struct plan *plan)
 
     bound_cache_sweep(&f->executor->bound, f->serial);
     if (plan && replay(f, plan)) {
+        f->replayed = plan->serial;
         preassign_end(f->assigned);
         return;
     }

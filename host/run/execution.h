@@ -28,6 +28,7 @@ struct execution {
     uint32_t ordinal;            /* of the stream when detached: it may pass to another thread */
     bool makeshift;              /* the plan is in no trie: nobody finds what is bound to it */
     bool known;                  /* a drain found the plan in the automaton */
+    uint64_t replayed;           /* serial of the plan by which it ran as before; 0: it did not */
     bool lacked;                 /* memory, to be run as before */
     struct assignment *assigned; /* to values that the plan makes */
     struct run_value *values;

@@ -72,6 +72,7 @@ struct frame {
     uint32_t n_steps, n_values;
     uint32_t n_assigned; /* items after the steps: each sees that one of these lies there */
     uint32_t stream;
+    struct frit_rank *ranks;  /* of the stream */
     struct bound_plan *bound; /* that this run leaves, NULL: none */
     bool borrowed;            /* runs for another device: may not borrow a third */
     const bool *there; /* by step: runs on the fallback device by choice; NULL: see route.h */

@@ -211,6 +211,7 @@ static frit_status run(struct frame *outer, uint32_t op, frit_device *device,
         .frame = {.device = device,
                   .scratch = scratch,
                   .stream = device == outer->device ? outer->stream : DEVICE_NO_STREAM,
+                  .ranks = outer->ranks,
                   .note = frame_note(outer),
                   .borrowed = outer->borrowed || device != outer->device}};
     frit_status st = make(&n, err);

@@ -21,6 +21,12 @@ static bool is_view(const struct graph_op *op)
     return row->cls == FRIT_CLASS_VIEW && row->level == FRIT_LEVEL_CORE;
 }
 
+/* Whether the host runs the op without a program. */
+static bool is_of_host(const struct graph_op *op)
+{
+    return is_view(op) || op_row(op->op)->cls == FRIT_CLASS_COLLECTIVE;
+}
+
 static void predict_view(const struct graph_op *op, struct run_value *values)
 {
     const struct value *in = &values[op->in[0].value].value;
@@ -122,7 +128,7 @@ void prefetch_programs(struct frame *frame)
         frame_step_at(frame, s, &step);
         if ((frame->idle && frame->idle[s]) || (!step.program && step.n_ops != 1))
             continue;
-        if (!step.program && is_view(&frame->graph->ops[step.ops[0]]))
+        if (!step.program && is_of_host(&frame->graph->ops[step.ops[0]]))
             continue;
         coming_ask(&c,
                    step.program ? coming_block(&c, frame, &step) : coming_op(&c, frame, step.ops),
@@ -136,7 +142,7 @@ bool prefetch_ops_are_ready(const struct launch *l)
     struct coming c;
 
     for (uint32_t i = 0; l->frame->predicted && i < l->call->n_ops; i++) {
-        if (is_view(&l->frame->graph->ops[l->call->ops[i]]))
+        if (is_of_host(&l->frame->graph->ops[l->call->ops[i]]))
             continue;
         if (coming_ask(&c, coming_op(&c, l->frame, &l->call->ops[i]), false) == FRIT_BUSY)
             return false;

@@ -14,6 +14,7 @@
 #include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
+#include "run/replay_collective.h"
 #include "run/replay_derived.h"
 #include "run/replay_lineage.h"
 
@@ -43,7 +44,7 @@ static bool same_layout(const struct bound_value *bound, const struct value *val
 }
 
 /* An operand as it was, at a place of the same kind, in a buffer of the same size that is no part
- * of another: its alignment and whether there is a tail behind it follow from these. */
+ * of another: its alignment follows from these. */
 static bool matches_external(struct bound_value *bound, const struct seg_value *from)
 {
     const struct slot *slot = from->slot;
@@ -56,7 +57,7 @@ static bool matches_external(struct bound_value *bound, const struct seg_value *
     buffer = value->buffer;
     bound->buffer = value->buffer;
     if (!same_layout(bound, value) || buffer->bytes != bound->bytes ||
-        buffer_starts(buffer, 0) != bound->start || buffer->whole)
+        buffer->tail != bound->tail || buffer_starts(buffer, 0) != bound->start || buffer->whole)
         return false;
     if (bound->last != (slot && slot->owners == 0 && slot->holds == 1))
         return false;
@@ -280,7 +281,7 @@ static bool still_up_to_date(struct bound_plan *bound)
     for (uint32_t i = 0; i < bound->n_serials; i++)
         bound->serials[i].seen = __atomic_load_n(bound->serials[i].at, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < bound->n_launches; i++) {
-        if (prepared_is_outdated(bound->launches[i].prepared)) {
+        if (!bound->launches[i].collective && prepared_is_outdated(bound->launches[i].prepared)) {
             bound->spoiled = true;
             return false;
         }
@@ -313,9 +314,9 @@ static void add_zeroing(struct bound_plan *bound, const struct bound_launch *l, 
     bound->cmds[(*n)++] = barrier();
 }
 
-/* The commands of one launch. */
+/* The commands of one launch, with a BARRIER before it or not. */
 static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
-                            struct bound_launch *l, uint32_t *n, frit_err *err)
+                            struct bound_launch *l, bool fenced, uint32_t *n, frit_err *err)
 {
     const frit_program *program = l->launch.program;
     bool foreign = FRIT_HAS(program->table, frit_program_table, record) && program->table->record;
@@ -324,7 +325,7 @@ static frit_status add_cmds(struct bound_plan *bound, const frit_device *device,
 
     if (!array_grow(&bound->cmds, &bound->cmds_capacity, *n, capacity + 3, sizeof(*bound->cmds)))
         return fail_memory(err, sizeof(*bound->cmds));
-    if (l->barrier)
+    if (fenced)
         bound->cmds[(*n)++] = barrier();
     if (l->zeroed_bytes)
         add_zeroing(bound, l, n);
@@ -398,10 +399,17 @@ static void set_used(const struct bound_launch *l, uint64_t point)
 
 /* ---- submits ---- */
 
-/* The launches up to the next submit; returns the first behind it. */
+static bool ends_submit(const struct bound_plan *bound, uint32_t launch)
+{
+    if (bound->joined)
+        return launch + 1 == bound->n_launches || bound->launches[launch + 1].collective;
+    return bound->launches[launch].submit_after;
+}
+
+/* The launches up to the next submit, or a collective; returns the first behind it. */
 static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
 {
-    while (!bound->launches[from].submit_after)
+    while (!bound->launches[from].collective && !ends_submit(bound, from))
         from++;
     return from + 1;
 }
@@ -409,8 +417,12 @@ static uint32_t submit_end(const struct bound_plan *bound, uint32_t from)
 static frit_status make_cmds(struct bound_plan *bound, const frit_device *device, uint32_t from,
                              uint32_t end, uint32_t *n, frit_err *err)
 {
-    for (uint32_t i = from; i < end; i++)
-        TRY(add_cmds(bound, device, &bound->launches[i], n, err));
+    for (uint32_t i = from; i < end; i++) {
+        bool barrier =
+            bound->launches[i].barrier || (i > from && bound->launches[i - 1].submit_after);
+
+        TRY(add_cmds(bound, device, &bound->launches[i], barrier, n, err));
+    }
     return FRIT_OK;
 }
 
@@ -423,12 +435,12 @@ static frit_status submit_launches(struct bound_plan *bound, const struct replay
     bool measured = profile_is_on(device->profile); /* by commands between these */
     frit_err why = ERR_INIT;
 
-    if (!capture_fits(bound, from)) {
+    if (!capture_fits(bound, device, from)) {
         TRY(make_cmds(bound, device, from, end, &n, err));
         if (!measured)
             capture_record(bound, range, bound->cmds, n);
     }
-    if (capture_fits(bound, from)) {
+    if (capture_fits(bound, device, from)) {
         if (!measured && capture_replay(bound, range, point, &why) == FRIT_OK) {
             bound->n_captured += end - from;
             return FRIT_OK;
@@ -481,15 +493,21 @@ static frit_status submit_all(struct bound_plan *bound, frit_device *device, uin
 
     bound->n_dropped = 0;
     for (uint32_t at = 0; at < bound->n_launches; at = submit_end(bound, at)) {
-        frit_status st = submit_next(bound, device, stream, at, late, err);
+        frit_status st = FRIT_OK;
+
+        if (bound->launches[at].collective)
+            replay_collective(bound, device, at, late);
+        else
+            st = submit_next(bound, device, stream, at, late, err);
 
         if (st && submits == 0)
             return st;
         if (st) {
+            replay_give_up(bound, at, err);
             replay_fail_rest(bound, device, at, late, err);
             return FRIT_OK;
         }
-        if (++submits < bound->n_submits)
+        if (++submits < bound->n_submits && !bound->joined)
             drop_dead(bound, submits);
     }
     return FRIT_OK;
@@ -533,11 +551,11 @@ static bool write_launches(struct bound_plan *bound, const struct segment *segme
 }
 
 /* Recordings get them in a block. */
-static bool write_all_addresses(struct bound_plan *bound)
+static bool write_all_addresses(struct bound_plan *bound, const frit_device *device)
 {
     for (uint32_t at = 0, end; at < bound->n_launches; at = end) {
         end = submit_end(bound, at);
-        if (!capture_fits(bound, at) && !write_addresses(bound, at, end))
+        if (!capture_fits(bound, device, at) && !write_addresses(bound, at, end))
             return false;
     }
     return true;
@@ -551,6 +569,7 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
 
     *late = NULL;
     bound->n_captured = 0;
+    bound->joined = capture_joins(bound, device);
     if (!up_to_date(bound) || !write_launches(bound, segment))
         return FRIT_UNSUPPORTED;
     st = take_memory(bound, device, &err);
@@ -562,7 +581,8 @@ frit_status replay_run(struct bound_plan *bound, frit_device *device, const stru
         return st;
     }
     replay_note_writers(bound, device);
-    st = write_all_addresses(bound) ? submit_all(bound, device, stream, late, &err) : FRIT_INTERNAL;
+    st = write_all_addresses(bound, device) ? submit_all(bound, device, stream, late, &err)
+                                            : FRIT_INTERNAL;
     if (st) {
         bound->spoiled |= !launch_lacked_memory(st);
         replay_restore_writers(bound, device);

@@ -85,6 +85,8 @@ void replay_enter(struct bound_plan *bound, frit_device *device, uint32_t from, 
 static void spoil_outputs(frit_device *device, const struct bound_launch *l,
                           struct failure *failure)
 {
+    if (l->collective && l->n_spaces)
+        lineage_spoil(device->lineage, *l->spaces[1].now, failure);
     for (uint32_t i = l->n_in; i < l->launch.n_args; i++) {
         if (l->args[i].now)
             lineage_spoil(device->lineage, *l->args[i].now, failure);

@@ -3,6 +3,7 @@
 
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
+#include "run/collective.h"
 
 enum {
     SHARE_OF_OP = 8, /* an op there costs the crossing of an eighth of its result */
@@ -54,7 +55,8 @@ static bool is_lacking(struct frame *frame, const struct graph_op *op)
     struct op_input *in;
     bool has, lacking = false;
 
-    if (op_row(op->op)->cls == FRIT_CLASS_VIEW || decompose_has(op->op, op->n_in))
+    if (op_row(op->op)->cls == FRIT_CLASS_VIEW || collective_is(op->op) ||
+        decompose_has(op->op, op->n_in))
         return false;
     in = arena_array(&arena, op->n_in + 1, sizeof(*in));
     if (in) {

@@ -257,6 +257,7 @@ static void fail_all(struct run *run, const frit_err *err)
             run->values[v].failure = failure_ref(failure);
     }
     run->first = failure;
+    run->broken = true;
 }
 
 void run_plan(struct run *run)
@@ -273,6 +274,7 @@ void run_plan(struct run *run)
                           .n_values = run->plan->n_values,
                           .notes = run->notes,
                           .stream = run->stream,
+                          .ranks = run->ranks,
                           .bound = run->bound};
     frit_err err = ERR_INIT;
     frit_status st = FRIT_OK;

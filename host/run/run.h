@@ -42,6 +42,7 @@ frit_status run_scratch_create(struct run_scratch **out, frit_err *err);
 void run_scratch_destroy(struct run_scratch *scratch); /* NULL does nothing */
 
 struct bound_plan;
+struct frit_rank;
 
 /* What became of a step, for who looks on. */
 enum run_mark {
@@ -67,8 +68,10 @@ struct run {
     const struct run_op *ops;    /* graph->n_ops */
     bool assigned;               /* some value has memory assigned */
     uint32_t stream;             /* ordinal, for cookies */
+    struct frit_rank *ranks;     /* of the stream */
     struct bound_plan *bound;    /* to be left behind, see replay.h; NULL: none */
     struct run_note *notes;      /* zeroed, written: by step; NULL: nobody looks on */
+    bool broken;                 /* written: no step ran */
     struct failure *first;       /* written: the first failure, one reference, or NULL */
 };
 

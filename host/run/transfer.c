@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "device/staging.h"
 #include "load/registry.h"
 #include "run/launch_parts.h"
 #include "run/mirror.h"
@@ -32,6 +33,59 @@ frit_status transfer_fill(frit_device *device, struct buffer *buffer, const void
     return FRIT_OK;
 }
 
+/* ---- through pinned memory ---- */
+
+enum { STAGED_LEAST = 2 }; /* transfers; of one a driver takes care itself */
+
+/* Without its pieces nothing is staged, and nothing is wrong. */
+static struct staging_piece *begin_staging(frit_device *device, uint64_t n)
+{
+    struct staging_piece *pieces;
+
+    if (n < STAGED_LEAST || !staging_enter(device->staging))
+        return NULL;
+    pieces = calloc(n, sizeof(*pieces));
+    if (!pieces)
+        staging_leave(device->staging);
+    return pieces;
+}
+
+static frit_status fill_staged(frit_device *device, const struct transfer_write *writes, uint64_t n,
+                               struct staging_piece *pieces, frit_err *err)
+{
+    uint64_t used = 0, bytes = 0;
+    frit_status st;
+
+    for (uint64_t i = 0; i < n; i++) {
+        if (!writes[i].buffer->bytes)
+            continue;
+        pieces[used++] = (struct staging_piece){.buffer = writes[i].buffer,
+                                                .bytes = writes[i].buffer->bytes,
+                                                .data = (void *)(uintptr_t)writes[i].data};
+        bytes += writes[i].buffer->bytes;
+    }
+    st = staging_write(device->staging, pieces, used, err);
+    staging_leave(device->staging);
+    if (!st)
+        atomic_fetch_add(&device->count.bytes_in, bytes);
+    free(pieces);
+    return st;
+}
+
+frit_status transfer_fill_all(frit_device *device, const struct transfer_write *writes, uint64_t n,
+                              frit_err *err)
+{
+    struct staging_piece *pieces = begin_staging(device, n);
+
+    if (pieces)
+        return fill_staged(device, writes, n, pieces, err);
+    for (uint64_t i = 0; i < n; i++) {
+        if (writes[i].buffer->bytes)
+            TRY(transfer_fill(device, writes[i].buffer, writes[i].data, err));
+    }
+    return FRIT_OK;
+}
+
 /* A new buffer with `bytes` of `data`. */
 static frit_status bytes_in(frit_device *device, const void *data, uint64_t bytes, bool persistent,
                             struct buffer **out, frit_err *err)
@@ -56,9 +110,22 @@ frit_status transfer_in(frit_device *device, const void *data, bool persistent, 
     return bytes_in(device, data, value_bytes(value), persistent, &value->buffer, err);
 }
 
-/* Starts copying what lies `offset` bytes behind the start of the value's buffer. */
-static frit_status bytes_out(struct transfer_read *read, uint64_t offset, uint64_t bytes,
-                             void *data, frit_err *err)
+frit_status transfer_adopt(frit_device *device, const struct lent_bytes *lent, struct value *value,
+                           frit_err *err)
+{
+    frit_status st;
+
+    if (lent->bytes == 0)
+        return fail(err, FRIT_UNSUPPORTED, "there is nothing to adopt");
+    layout_dense(&value->type, &value->layout);
+    st = buffer_adopt(device->memory, lent, &value->buffer, err);
+    if (st)
+        device_explain_loss(device, err);
+    return st;
+}
+
+/* Starts copying. */
+static frit_status bytes_out(struct transfer_read *read, frit_err *err)
 {
     const struct buffer *buffer = read->value.buffer;
     uint32_t queue = point_queue(atomic_load(&buffer->last_write));
@@ -66,13 +133,13 @@ static frit_status bytes_out(struct transfer_read *read, uint64_t offset, uint64
     struct points after = {0};
     frit_transfer from = {.struct_size = sizeof(from),
                           .memory = buffer->handle,
-                          .offset = buffer->offset + offset,
-                          .bytes = bytes};
+                          .offset = buffer->offset + read->first,
+                          .bytes = read->bytes};
 
     buffer_uses(buffer, true, &after);
-    TRY(device_read(device, queue, &from, data, &after, &read->at, err));
+    TRY(device_read(device, queue, &from, read->data, &after, &read->at, err));
     buffer_use(buffer, read->at);
-    atomic_fetch_add(&device->count.bytes_out, bytes);
+    atomic_fetch_add(&device->count.bytes_out, read->bytes);
     return FRIT_OK;
 }
 
@@ -90,8 +157,8 @@ static void follow_mirror(struct transfer_read *read)
     *read = (struct transfer_read){.device = read->device->fallback, .value = there};
 }
 
-frit_status transfer_start(frit_device *device, const struct value *pinned, void *data,
-                           struct transfer_read *read, frit_err *err)
+frit_status transfer_prepare(frit_device *device, const struct value *pinned, void *data,
+                             struct transfer_read *read, frit_err *err)
 {
     uint64_t bytes = value_bytes(pinned);
 
@@ -109,8 +176,71 @@ frit_status transfer_start(frit_device *device, const struct value *pinned, void
             return st;
         follow_mirror(read);
     }
-    return bytes_out(read, frit_storage_bytes(pinned->type.dtype, read->value.layout.offset), bytes,
-                     data, err);
+    read->first = frit_storage_bytes(pinned->type.dtype, read->value.layout.offset);
+    read->bytes = bytes;
+    read->data = data;
+    return FRIT_OK;
+}
+
+frit_status transfer_start(frit_device *device, const struct value *pinned, void *data,
+                           struct transfer_read *read, frit_err *err)
+{
+    frit_status st = transfer_prepare(device, pinned, data, read, err);
+
+    return st || !read->bytes ? st : bytes_out(read, err);
+}
+
+/* All of one device. */
+static void read_staged(struct transfer_read *reads, uint64_t n, struct staging_piece *pieces)
+{
+    frit_device *device = reads->device;
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    for (uint64_t i = 0; i < n; i++)
+        pieces[i] = (struct staging_piece){.buffer = reads[i].value.buffer,
+                                           .first = reads[i].first,
+                                           .bytes = reads[i].bytes,
+                                           .data = reads[i].data};
+    st = staging_read(device->staging, pieces, n, &err);
+    staging_leave(device->staging);
+    for (uint64_t i = 0; i < n; i++) {
+        reads[i].at = pieces[i].at;
+        reads[i].failure = pieces[i].failure;
+        if (st && !reads[i].failure)
+            reads[i].failure = failure_create(&err);
+        if (!reads[i].failure)
+            atomic_fetch_add(&device->count.bytes_out, reads[i].bytes);
+    }
+    free(pieces);
+}
+
+/* How many from the first on are of its device and have bytes. */
+static uint64_t run_of(const struct transfer_read *reads, uint64_t n)
+{
+    uint64_t run = 0;
+
+    while (run < n && reads[run].bytes && reads[run].device == reads->device)
+        run++;
+    return run;
+}
+
+void transfer_begin(struct transfer_read *reads, uint64_t n)
+{
+    for (uint64_t i = 0; i < n;) {
+        uint64_t run = run_of(&reads[i], n - i);
+        struct staging_piece *pieces = run ? begin_staging(reads[i].device, run) : NULL;
+
+        if (pieces)
+            read_staged(&reads[i], run, pieces);
+        for (uint64_t k = i; k < i + run && !pieces; k++) {
+            frit_err err = ERR_INIT;
+
+            if (bytes_out(&reads[k], &err))
+                reads[k].failure = failure_create(&err);
+        }
+        i += run ? run : 1;
+    }
 }
 
 /* Why the elements are no good: the read failed, or they were none before. */
@@ -130,9 +260,11 @@ frit_status transfer_finish(struct transfer_read *read, frit_status started, fri
     struct failure *failure = NULL;
     frit_status st = started;
 
-    if (!st)
+    if (!st && !read->failure)
         st = device_wait(read->device, read->at, err);
-    if (!st && buffer)
+    if (!st && read->failure)
+        failure = read->failure;
+    else if (!st && buffer)
         failure = read_failure(read);
     if (failure) {
         st = fail(err, failure->status, "%s", failure->text);
@@ -190,8 +322,12 @@ static frit_status start_carry(struct transfer_carry *carry, const struct value 
                                bool persistent)
 {
     TRY(place_carry(carry, persistent, &carry->err));
-    if (carry->as_it_lies)
-        return bytes_out(&carry->read, carry->first, carry->bytes, carry->into, &carry->err);
+    if (carry->as_it_lies) {
+        carry->read.first = carry->first;
+        carry->read.bytes = carry->bytes;
+        carry->read.data = carry->into;
+        return bytes_out(&carry->read, &carry->err);
+    }
     return transfer_start(carry->read.device, pinned, carry->into, &carry->read, &carry->err);
 }
 

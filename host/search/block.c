@@ -184,6 +184,15 @@ static bool has_long_tail(struct search_ctx *ctx, struct block *block)
     return block->n_ops - covered(ctx, block) >= MAX_UNCOVERED;
 }
 
+/* Whether the host runs the op itself: such an op has a block of its own and is pushed to no fuser.
+ */
+static bool runs_on_host(const struct search_ctx *ctx, uint32_t op)
+{
+    const frit_op_info *row = op_row(ctx->ops.ops[op].id);
+
+    return row && row->cls == FRIT_CLASS_COLLECTIVE;
+}
+
 frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, bool *taken,
                       frit_err *err)
 {
@@ -196,7 +205,7 @@ frit_status block_add(struct search_ctx *ctx, struct block *block, uint32_t op, 
     block->end = PLAN_END_CLOSED;
     if (has_long_tail(ctx, block))
         return FRIT_OK;
-    for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
+    for (uint32_t k = 0; k < ctx->config.n_fusers && !runs_on_host(ctx, op); k++) {
         struct block_fuser *f = &block->fusers[k];
 
         if (!is_open(f))
@@ -243,6 +252,8 @@ void block_refresh(struct search_ctx *ctx, struct block *block)
     if (!block->stale)
         return;
     block->stale = false;
+    if (block->n_ops && runs_on_host(ctx, block->ops[0]))
+        return;
     block->refused = (struct refusal){0};
     for (uint32_t k = 0; k < ctx->config.n_fusers; k++) {
         if (block->fusers[k].clone)

@@ -19,32 +19,20 @@ static uint64_t signed_32(int32_t value)
 /* The value that an element of the dtype is as, from the `bytes` low bytes of `raw`. */
 static uint64_t widened(uint32_t dtype, uint64_t raw)
 {
-    switch (dtype) {
-    case FRIT_BOOL:
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    if (info.cls == FRIT_DTYPE_BOOL)
         return raw != 0;
-    case FRIT_I8:
-        return signed_32((int8_t)raw);
-    case FRIT_I16:
-        return signed_32((int16_t)raw);
-    case FRIT_F16:
-        return half_bits_of(f16_load((uint16_t)raw));
-    case FRIT_BF16:
-        return half_bits_of(bf16_load((uint16_t)raw));
-    default:
-        return raw;
-    }
+    if (info.cls == FRIT_DTYPE_INT && info.bits < 32)
+        return signed_32(info.bits == 8 ? (int8_t)raw : (int16_t)raw);
+    return kir_is_half(dtype) ? half_bits_of(half_load((uint16_t)raw, info.fraction)) : raw;
 }
 
 static uint64_t narrowed(uint32_t dtype, uint64_t value)
 {
-    switch (dtype) {
-    case FRIT_F16:
-        return f16_store(half_real_of((uint32_t)value));
-    case FRIT_BF16:
-        return bf16_store(half_real_of((uint32_t)value));
-    default:
+    if (!kir_is_half(dtype))
         return value;
-    }
+    return half_store(half_real_of((uint32_t)value), frit_dtype_info_of(dtype).fraction);
 }
 
 /* ---- where ---- */

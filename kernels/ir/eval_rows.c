@@ -135,7 +135,9 @@ static uint32_t wrapped(uint32_t a, uint64_t imm)
 
 static float rounded(float a, uint64_t imm)
 {
-    return imm == FRIT_F16 ? f16_load(f16_store(a)) : bf16_load(bf16_store(a));
+    uint32_t fraction = frit_dtype_info_of((uint32_t)imm).fraction;
+
+    return half_load(half_store(a, fraction), fraction);
 }
 
 /* -(double)least is exact and the first number above all others. */

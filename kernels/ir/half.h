@@ -23,43 +23,67 @@ static inline float half_real_of(uint32_t bits)
     return real;
 }
 
-static inline float bf16_load(uint16_t bits)
+/* Constants of a conversion from and to F32, of a type with so many fraction bits; the others below
+ * the sign are the exponent's. */
+struct half_layout {
+    uint32_t fraction;
+    uint32_t shift;    /* from its fraction to that of F32 */
+    uint32_t rebias;   /* what the bias of F32 has more; 0: it is the upper half of F32 */
+    uint32_t infinity; /* its bits */
+    uint32_t quiet;    /* the bit that makes NaN quiet */
+    /* The bits of these as F32: */
+    uint32_t normal;   /* the least normal number */
+    uint32_t overflow; /* the least number that rounds to infinity */
+    uint32_t aligner;  /* the power of two whose last bit weighs as much as a subnormal's */
+};
+
+static inline struct half_layout half_layout(uint32_t fraction)
 {
-    return half_real_of((uint32_t)bits << 16);
+    const uint32_t shift = 23 - fraction, exponents = 1u << (15 - fraction);
+    const uint32_t rebias = 128 - exponents / 2;
+
+    return (struct half_layout){
+        .fraction = fraction,
+        .shift = shift,
+        .rebias = rebias,
+        .infinity = 0x8000u - (1u << fraction),
+        .quiet = 1u << (fraction - 1),
+        .normal = (rebias + 1) << 23,
+        .overflow = ((rebias + exponents - 1) << 23) - (1u << (shift - 1)),
+        .aligner = (rebias + 24 - fraction) << 23,
+    };
 }
 
-static inline uint16_t bf16_store(float real)
+static inline float half_load(uint16_t bits, uint32_t fraction)
 {
-    uint32_t bits = half_bits_of(real);
-
-    if (real != real)
-        return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-static inline float f16_load(uint16_t bits)
-{
+    const struct half_layout half = half_layout(fraction);
     uint32_t sign = (uint32_t)(bits >> 15) << 31, rest = bits & 0x7fffu;
 
-    if (rest >= 0x7c00) /* infinity, NaN */
-        return half_real_of(sign | 0x7f800000 | (rest - 0x7c00) << 13);
-    if (rest >= 0x400)
-        return half_real_of(sign | ((rest << 13) + (112u << 23)));
-    return sign ? -(float)rest * 0x1p-24f : (float)rest * 0x1p-24f;
+    if (!half.rebias)
+        return half_real_of((uint32_t)bits << 16);
+    if (rest >= half.infinity) /* or NaN */
+        return half_real_of(sign | 0x7f800000 | (rest - half.infinity) << half.shift);
+    if (rest >= 1u << fraction)
+        return half_real_of(sign | ((rest << half.shift) + (half.rebias << 23)));
+    return (sign ? -(float)rest : (float)rest) * half_real_of((half.rebias + 1 - fraction) << 23);
 }
 
-static inline uint16_t f16_store(float real)
+static inline uint16_t half_store(float real, uint32_t fraction)
 {
+    const struct half_layout half = half_layout(fraction);
     uint32_t bits = half_bits_of(real), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+    uint32_t kept = rest >> half.shift, below_half = (1u << (half.shift - 1)) - 1;
 
     if (rest > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff));
-    if (rest >= 0x477ff000) /* 65520 and above */
-        return (uint16_t)(sign | 0x7c00);
-    if (rest >= 0x38800000) /* normal: a carry goes into the exponent */
-        return (uint16_t)(sign | ((rest - (112u << 23) + 0xfff + (rest >> 13 & 1)) >> 13));
-    /* Adding 0.5 puts the last bit of a subnormal at the end of the fraction. */
-    return (uint16_t)(sign | (half_bits_of(half_real_of(rest) + 0.5f) - 0x3f000000));
+        return (uint16_t)(sign | half.infinity | half.quiet | (kept & ((1u << fraction) - 1)));
+    if (rest >= half.overflow)
+        return (uint16_t)(sign | half.infinity);
+    if (rest >= half.normal || !half.rebias) /* a carry goes into the exponent */
+        return (uint16_t)(sign |
+                          ((rest - (half.rebias << 23) + below_half + (kept & 1)) >> half.shift));
+    /* The sum has a subnormal's last bit at the end of its fraction. */
+    return (uint16_t)(sign | (half_bits_of(half_real_of(rest) + half_real_of(half.aligner)) -
+                              half.aligner));
 }
 
 #endif

@@ -41,28 +41,24 @@ const char *kir_type_name(uint32_t type)
 
 enum kir_type kir_type_of(uint32_t dtype)
 {
-    switch (dtype) {
-    case FRIT_BOOL:
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    switch (info.cls) {
+    case FRIT_DTYPE_BOOL:
         return KIR_B;
-    case FRIT_I8:
-    case FRIT_U8:
-    case FRIT_I16:
-    case FRIT_U16:
-    case FRIT_I32:
-    case FRIT_U32:
-        return KIR_I32;
-    case FRIT_I64:
-    case FRIT_U64:
-        return KIR_I64;
-    case FRIT_F16:
-    case FRIT_BF16:
-    case FRIT_F32:
-        return KIR_F32;
-    case FRIT_F64:
-        return KIR_F64;
+    case FRIT_DTYPE_INT:
+    case FRIT_DTYPE_UINT:
+        return info.bits == 64 ? KIR_I64 : KIR_I32;
+    case FRIT_DTYPE_FLOAT:
+        return info.compute == FRIT_F64 ? KIR_F64 : KIR_F32;
     default:
         return KIR_VOID;
     }
+}
+
+bool kir_is_half(uint32_t dtype)
+{
+    return frit_storage_bytes(dtype, 1) == 2 && kir_type_of(dtype) == KIR_F32;
 }
 
 void kir_init(struct kir_module *module, const char *name)

@@ -119,6 +119,8 @@ const struct kir_op_info *kir_op_info(uint32_t op);
 const char *kir_type_name(uint32_t type);
 /* Of a value loaded from memory of this dtype; KIR_VOID: there is none. */
 enum kir_type kir_type_of(uint32_t dtype);
+/* A float of 16 bits: computed as F32 and rounded where it is stored. */
+bool kir_is_half(uint32_t dtype);
 
 void kir_init(struct kir_module *module, const char *name);
 void kir_fini(struct kir_module *module);

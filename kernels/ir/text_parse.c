@@ -321,16 +321,17 @@ static frit_status parse_const(struct parser *p, enum kir_type type, uint64_t *o
 
 static frit_status parse_narrow(struct parser *p, uint64_t *out)
 {
-    static const int64_t imms[] = {8, -8, 16, -16, FRIT_F16, FRIT_BF16};
-
     next_word(p);
-    for (size_t i = 0; i < sizeof(imms) / sizeof(imms[0]); i++) {
-        if (str_is(p->word, text_dtype(text_narrow(imms[i])))) {
-            *out = (uint64_t)imms[i];
+    for (int64_t imm = -16; imm < FRIT_DTYPE_LIMIT; imm++) {
+        uint32_t dtype = text_narrow(imm);
+
+        if (dtype && str_is(p->word, text_dtype(dtype))) {
+            *out = (uint64_t)imm;
             return FRIT_OK;
         }
     }
-    return bad(p, "%s stands where there may be: i8, u8, i16, u16, f16, bf16", shown(p));
+    return bad(p, "%s stands where there may be an integer type below 32 bits or a float of 16",
+               shown(p));
 }
 
 static frit_status parse_imm(struct parser *p, enum kir_imm kind, enum kir_type type, uint64_t *out)

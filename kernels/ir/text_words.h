@@ -5,11 +5,13 @@
 
 #include <stdint.h>
 
+#include "ir/kir.h"
+
 static inline const char *text_dtype(uint32_t dtype)
 {
     switch (dtype) {
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) \
-    case id:                                                \
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    case id:                                                                                       \
         return #name;
 #include <frit/dtypes.def>
     default:
@@ -30,7 +32,7 @@ static inline uint32_t text_narrow(int64_t imm)
     case -16:
         return FRIT_U16;
     default:
-        return imm == FRIT_F16 || imm == FRIT_BF16 ? (uint32_t)imm : 0;
+        return imm > 0 && imm < FRIT_DTYPE_LIMIT && kir_is_half((uint32_t)imm) ? (uint32_t)imm : 0;
     }
 }
 

@@ -44,8 +44,7 @@ frit_status sched_check_rounds(const struct sched *s, int64_t rounds, frit_err *
 {
     if (!s->target->most_rounds || rounds <= s->target->most_rounds)
         return FRIT_OK;
-    return fail(err, FRIT_UNSUPPORTED,
-                "kernels: %s has more loop rounds than the device completes",
+    return fail(err, FRIT_UNSUPPORTED, "kernels: %s has longer loops than the device completes",
                 s->module->name);
 }
 

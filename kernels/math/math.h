@@ -16,9 +16,9 @@
 struct kir_module;
 struct kir_target;
 
-#define MATH_1(name, meaning) \
+#define MATH_1(name, cost, meaning) \
     uint32_t math_##name(struct kir_module *module, const struct kir_target *target, uint32_t x);
-#define MATH_2(name, meaning)                                                                    \
+#define MATH_2(name, cost, meaning)                                                              \
     uint32_t math_##name(struct kir_module *module, const struct kir_target *target, uint32_t x, \
                          uint32_t y);
 #include "math/math.def"

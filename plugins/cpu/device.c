@@ -146,8 +146,12 @@ frit_status device_queue_create(void *self, const frit_queue_desc *desc, frit_qu
     if (!queue)
         return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a queue");
     *queue = (struct queue){.launcher = {.instance = device->instance}};
-    serial_init(&queue->handle.serial, plug, &launcher_slots, &queue->launcher,
-                &device->hosted.queue);
+    if (!serial_init(&queue->handle.serial, plug, &launcher_slots, &queue->launcher,
+                     &device->hosted.queue)) {
+        plug_free(plug, queue);
+        return plug_fail(plug, err, FRIT_UNSUPPORTED, "a device has %u queues at most",
+                         SERIAL_MORE + 1);
+    }
     *out = &queue->handle;
     return FRIT_OK;
 }

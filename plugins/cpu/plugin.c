@@ -158,6 +158,7 @@ static const frit_backend backend = {
     .kernel_unload = hosted_kernel_unload,
     .queue_create = device_queue_create,
     .queue_destroy = device_queue_destroy,
+    .import_host = hosted_import,
 };
 
 static const frit_native_table native = {

@@ -160,6 +160,7 @@ static frit_backend backend_of(const struct kit_driver *driver)
         .op_program = program_create,
         .kernel_load = hosted_kernel_load,
         .kernel_unload = hosted_kernel_unload,
+        .import_host = hosted_import,
     };
 }
 
@@ -243,12 +244,20 @@ static bool has_clock(const struct kit_instance *instance)
     return instance->backend.submit == hosted_submit || instance->profile.clock != hosted_clock;
 }
 
+/* Memory of another kind than the kit's is not the application's either. */
+static const frit_backend *backend_for_host(struct kit_instance *instance)
+{
+    if (instance->backend.free != hosted_free && instance->backend.import_host == hosted_import)
+        instance->backend.import_host = NULL;
+    return &instance->backend;
+}
+
 const void *kit_interface(void *self, frit_str id)
 {
-    const struct kit_instance *instance = self;
+    struct kit_instance *instance = self;
 
     if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
-        return &instance->backend;
+        return backend_for_host(instance);
     if (plug_is(id, FRIT_STR(FRIT_FUSER_TABLE)))
         return instance->driver->n_fusers ? &instance->fuser : NULL;
     if (plug_is(id, FRIT_STR(FRIT_PROFILE_TABLE)))

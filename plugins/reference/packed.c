@@ -10,33 +10,35 @@
 
 #include "value.h"
 
-/* A float type: fraction bits, exponent bias, the largest finite value's bits, the bits of NaN (0:
- * there is none). */
+/* A float type: its fraction bits and exponent bias, the bits of its largest finite value and of
+ * NaN (0: there is none), without a sign. */
 struct small {
     unsigned fraction, bias;
     uint8_t largest, nan;
+    bool infinite; /* the bits after the largest value's are infinity */
 };
 
-static const struct small f8e4m3 = {3, 7, 0x7e, 0x7f}, f8e5m2 = {2, 15, 0x7b, 0x7f};
-static const struct small f4e2m1 = {1, 1, 0x7, 0};
-
-static const struct small *small_of(uint32_t dtype)
+/* False for a type that is no packed float. */
+static bool small_of(uint32_t dtype, struct small *out)
 {
-    switch (dtype) {
-    case FRIT_F8E4M3:
-        return &f8e4m3;
-    case FRIT_F8E5M2:
-        return &f8e5m2;
-    case FRIT_F4E2M1:
-        return &f4e2m1;
-    default:
-        return NULL;
-    }
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+    unsigned ones = (1u << (info.bits - 1)) - 1, beyond = 0;
+
+    if (info.cls != FRIT_DTYPE_PACKED || !info.exponent)
+        return false;
+    if (info.specials != FRIT_SPECIALS_NONE)
+        beyond = info.specials == FRIT_SPECIALS_IEEE ? 1u << info.fraction : 1;
+    *out = (struct small){.fraction = info.fraction,
+                          .bias = (1u << (info.exponent - 1)) - 1,
+                          .largest = (uint8_t)(ones - beyond),
+                          .nan = (uint8_t)(beyond ? ones : 0),
+                          .infinite = info.specials == FRIT_SPECIALS_IEEE};
+    return true;
 }
 
 bool packed_has(uint32_t dtype)
 {
-    return small_of(dtype) || dtype == FRIT_Q8 || dtype == FRIT_Q4 || dtype == FRIT_Q2;
+    return frit_dtype_info_of(dtype).cls == FRIT_DTYPE_PACKED;
 }
 
 /* Of finite bits without a sign. */
@@ -81,28 +83,28 @@ static uint8_t encode_integer(unsigned width, bool symmetric, double real)
 
 uint8_t packed_encode(uint32_t dtype, bool symmetric, double real)
 {
-    const struct small *type = small_of(dtype);
     unsigned width = frit_dtype_bits(dtype);
+    struct small type;
 
-    if (!type)
+    if (!small_of(dtype, &type))
         return encode_integer(width, symmetric, real);
     if (isnan(real))
-        return type->nan;
-    return (uint8_t)((signbit(real) ? 1u << (width - 1) : 0) | small_nearest(type, fabs(real)));
+        return type.nan;
+    return (uint8_t)((signbit(real) ? 1u << (width - 1) : 0) | small_nearest(&type, fabs(real)));
 }
 
 double packed_decode(uint32_t dtype, uint8_t bits)
 {
-    const struct small *type = small_of(dtype);
     unsigned width = frit_dtype_bits(dtype), sign = 1u << (width - 1), size = bits & (sign - 1);
+    struct small type;
     double value;
 
-    if (!type)
+    if (!small_of(dtype, &type))
         return (double)size - (bits & sign ? (double)sign : 0);
-    if (size > type->largest)
-        value = type == &f8e5m2 && size == 0x7c ? (double)INFINITY : (double)NAN;
+    if (size > type.largest)
+        value = type.infinite && size == type.largest + 1u ? (double)INFINITY : (double)NAN;
     else
-        value = small_value(type, size);
+        value = small_value(&type, size);
     return bits & sign ? -value : value;
 }
 
@@ -145,9 +147,9 @@ double packed_scale(int64_t type, double scale)
     case FRIT_CHOICE_quant_scale_f32:
         return (double)(float)scale;
     case FRIT_CHOICE_quant_scale_f16:
-        return value_from_f16(value_to_f16(scale));
+        return value_round(FRIT_F16, (union value){.real = scale}).real;
     case FRIT_CHOICE_quant_scale_bf16:
-        return value_from_bf16(value_to_bf16(scale));
+        return value_round(FRIT_BF16, (union value){.real = scale}).real;
     case FRIT_CHOICE_quant_scale_ue8m0:
         return power_above(scale);
     case FRIT_CHOICE_quant_scale_ue4m3:

@@ -61,6 +61,7 @@ static const void *plugin_interface(void *instance, frit_str id)
         .op_program = program_create,
         .kernel_load = hosted_kernel_load,
         .kernel_unload = hosted_kernel_unload,
+        .import_host = hosted_import,
     };
     static const frit_native_table native = {
         .struct_size = sizeof(frit_native_table),

@@ -7,28 +7,17 @@
 
 bool value_has(uint32_t dtype)
 {
-    switch (dtype) {
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) \
-    case id:                                                \
-        return FRIT_DTYPE_##cls != FRIT_DTYPE_PACKED;
-#include <frit/dtypes.def>
-    default:
-        return false;
-    }
+    uint32_t cls = frit_dtype_info_of(dtype).cls;
+
+    return cls && cls != FRIT_DTYPE_PACKED;
 }
 
 enum value_kind value_kind(uint32_t dtype)
 {
-    switch (dtype) {
-    case FRIT_F64:
-    case FRIT_F32:
-    case FRIT_F16:
-    case FRIT_BF16:
+    switch (frit_dtype_info_of(dtype).cls) {
+    case FRIT_DTYPE_FLOAT:
         return VALUE_REAL;
-    case FRIT_I64:
-    case FRIT_I32:
-    case FRIT_I16:
-    case FRIT_I8:
+    case FRIT_DTYPE_INT:
         return VALUE_SINT;
     default:
         return VALUE_UINT;
@@ -102,100 +91,118 @@ static uint16_t narrow(double real, unsigned frac)
     return (uint16_t)(sign | (((uint64_t)(exponent - 1) << frac) + kept));
 }
 
-double value_from_f16(uint16_t bits)
-{
-    return widen(bits, 10);
-}
-
-double value_from_bf16(uint16_t bits)
-{
-    return widen(bits, 7);
-}
-
-uint16_t value_to_f16(double real)
-{
-    return narrow(real, 10);
-}
-
-uint16_t value_to_bf16(double real)
-{
-    return narrow(real, 7);
-}
-
 /* ---- runs of elements ---- */
 
 #define LOAD(type, member, convert)                 \
     for (int64_t i = 0; i < n; i++, from += step) { \
         type element;                               \
         memcpy(&element, from, sizeof element);     \
-        out[i].member = convert(element);           \
+        out[i].member = convert;                    \
     }                                               \
     return
 
-void value_load(uint32_t dtype, const char *from, int64_t step, int64_t n, union value *out)
+static void load_floats(frit_dtype_info info, const char *from, int64_t step, int64_t n,
+                        union value *out)
 {
-    switch (dtype) {
-    case FRIT_F64:
-        LOAD(double, real, );
-    case FRIT_F32:
-        LOAD(float, real, (double));
-    case FRIT_F16:
-        LOAD(uint16_t, real, value_from_f16);
-    case FRIT_BF16:
-        LOAD(uint16_t, real, value_from_bf16);
-    case FRIT_I64:
-        LOAD(int64_t, sint, );
-    case FRIT_I32:
-        LOAD(int32_t, sint, );
-    case FRIT_I16:
-        LOAD(int16_t, sint, );
-    case FRIT_I8:
-        LOAD(int8_t, sint, (int64_t));
-    case FRIT_U64:
-        LOAD(uint64_t, uint, );
-    case FRIT_U32:
-        LOAD(uint32_t, uint, );
-    case FRIT_U16:
-        LOAD(uint16_t, uint, );
+    switch (info.bits) {
+    case 64:
+        LOAD(double, real, element);
+    case 32:
+        LOAD(float, real, (double)element);
     default:
-        LOAD(uint8_t, uint, );
+        LOAD(uint16_t, real, widen(element, info.fraction));
+    }
+}
+
+static void load_signed(frit_dtype_info info, const char *from, int64_t step, int64_t n,
+                        union value *out)
+{
+    switch (info.bits) {
+    case 64:
+        LOAD(int64_t, sint, element);
+    case 32:
+        LOAD(int32_t, sint, element);
+    case 16:
+        LOAD(int16_t, sint, element);
+    default:
+        LOAD(int8_t, sint, (int64_t)element);
+    }
+}
+
+static void load_unsigned(frit_dtype_info info, const char *from, int64_t step, int64_t n,
+                          union value *out)
+{
+    switch (info.bits) {
+    case 64:
+        LOAD(uint64_t, uint, element);
+    case 32:
+        LOAD(uint32_t, uint, element);
+    case 16:
+        LOAD(uint16_t, uint, element);
+    default:
+        LOAD(uint8_t, uint, element);
     }
 }
 #undef LOAD
 
-#define STORE(type, convert, member)              \
+void value_load(uint32_t dtype, const char *from, int64_t step, int64_t n, union value *out)
+{
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    if (info.cls == FRIT_DTYPE_FLOAT)
+        load_floats(info, from, step, n, out);
+    else if (info.cls == FRIT_DTYPE_INT)
+        load_signed(info, from, step, n, out);
+    else
+        load_unsigned(info, from, step, n, out);
+}
+
+#define STORE(type, convert)                      \
     for (int64_t i = 0; i < n; i++, to += step) { \
-        type element = convert(in[i].member);     \
+        type element = convert;                   \
         memcpy(to, &element, sizeof element);     \
     }                                             \
     return
 
-/* Integers of either sign are stored by their low bits. */
-void value_store(uint32_t dtype, char *to, int64_t step, int64_t n, const union value *in)
+static void store_floats(frit_dtype_info info, char *to, int64_t step, int64_t n,
+                         const union value *in)
 {
-    switch (dtype) {
-    case FRIT_F64:
-        STORE(double, , real);
-    case FRIT_F32:
-        STORE(float, (float), real);
-    case FRIT_F16:
-        STORE(uint16_t, value_to_f16, real);
-    case FRIT_BF16:
-        STORE(uint16_t, value_to_bf16, real);
-    case FRIT_I64:
-    case FRIT_U64:
-        STORE(uint64_t, , uint);
-    case FRIT_I32:
-    case FRIT_U32:
-        STORE(uint32_t, (uint32_t), uint);
-    case FRIT_I16:
-    case FRIT_U16:
-        STORE(uint16_t, (uint16_t), uint);
+    switch (info.bits) {
+    case 64:
+        STORE(double, in[i].real);
+    case 32:
+        STORE(float, (float)in[i].real);
     default:
-        STORE(uint8_t, (uint8_t), uint);
+        STORE(uint16_t, narrow(in[i].real, info.fraction));
+    }
+}
+
+/* Integers of either sign are stored by their low bits. */
+static void store_integers(frit_dtype_info info, char *to, int64_t step, int64_t n,
+                           const union value *in)
+{
+    switch (info.bits) {
+    case 64:
+        STORE(uint64_t, in[i].uint);
+    case 32:
+        STORE(uint32_t, (uint32_t)in[i].uint);
+    case 16:
+        STORE(uint16_t, (uint16_t)in[i].uint);
+    default:
+        STORE(uint8_t, (uint8_t)in[i].uint);
     }
 }
 #undef STORE
+
+void value_store(uint32_t dtype, char *to, int64_t step, int64_t n, const union value *in)
+{
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    if (info.cls == FRIT_DTYPE_FLOAT)
+        store_floats(info, to, step, n, in);
+    else
+        store_integers(info, to, step, n, in);
+}
 
 union value value_get(uint32_t dtype, const char *from)
 {

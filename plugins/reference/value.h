@@ -44,10 +44,4 @@ union value value_round(uint32_t dtype, union value value);
 void value_move(int64_t size, char *to, int64_t to_step, const char *from, int64_t from_step,
                 int64_t n);
 
-/* binary16 and bfloat16, the narrowing ones to nearest even; NaN stays NaN. */
-double value_from_f16(uint16_t bits);
-double value_from_bf16(uint16_t bits);
-uint16_t value_to_f16(double real);
-uint16_t value_to_bf16(double real);
-
 #endif

@@ -11,7 +11,7 @@ void hosted_init(struct hosted *hosted, const struct plug *plug, const struct se
 {
     hosted->plug = plug;
     hosted->budget = (struct budget){.plug = plug, .cap = memory_bytes};
-    serial_init(&hosted->queue, plug, driver, ctx, NULL);
+    (void)serial_init(&hosted->queue, plug, driver, ctx, NULL);
 }
 
 void hosted_fini(struct hosted *hosted)
@@ -53,7 +53,23 @@ frit_status hosted_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
                  : NULL;
     if (!memory)
         return budget_fail(&hosted->budget, desc->bytes, err);
-    *memory = (frit_memory){(char *)memory + align, desc->bytes};
+    *memory = (frit_memory){.data = (char *)memory + align, .bytes = desc->bytes};
+    out->memory = memory;
+    out->address = (uint64_t)(uintptr_t)memory->data;
+    out->host_pointer = memory->data;
+    return FRIT_OK;
+}
+
+frit_status hosted_import(void *self, const frit_import_desc *desc, frit_allocation *out,
+                          frit_err *err)
+{
+    struct hosted *hosted = self;
+    frit_memory *memory = plug_alloc(hosted->plug, sizeof *memory, _Alignof(frit_memory));
+
+    if (!memory)
+        return plug_fail(hosted->plug, err, FRIT_NO_HOST_MEMORY, "no memory to import memory");
+    *memory = (frit_memory){
+        .data = (char *)(uintptr_t)desc->data, .bytes = desc->bytes, .is_imported = true};
     out->memory = memory;
     out->address = (uint64_t)(uintptr_t)memory->data;
     out->host_pointer = memory->data;
@@ -66,7 +82,8 @@ void hosted_free(void *self, frit_memory *memory)
 
     if (!memory)
         return;
-    budget_give(&hosted->budget, memory->bytes);
+    if (!memory->is_imported)
+        budget_give(&hosted->budget, memory->bytes);
     plug_free(hosted->plug, memory);
 }
 

@@ -29,6 +29,9 @@ uint64_t hosted_cache_bytes(void);
 
 frit_status hosted_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err);
+/* For drivers whose `free` is hosted_free, or looks at is_imported as that does. */
+frit_status hosted_import(void *self, const frit_import_desc *desc, frit_allocation *out,
+                          frit_err *err);
 void hosted_free(void *self, frit_memory *memory);
 void *hosted_native(void *self, frit_memory *memory, frit_str name);
 

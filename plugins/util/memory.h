@@ -4,11 +4,14 @@
 #ifndef UTIL_MEMORY_H
 #define UTIL_MEMORY_H
 
+#include <stdbool.h>
+
 #include <frit/types.h>
 
 struct frit_memory {
     char *data;
     uint64_t bytes;
+    bool is_imported; /* the application's: not in the device's budget, and not to be freed */
 };
 
 #endif

@@ -8,20 +8,38 @@
 #include "util/memory.h"
 #include "util/queue.h"
 
-void serial_init(struct serial *serial, const struct plug *plug, const struct serial_driver *driver,
+/* Takes what stands in the list of the first queue's others for something else; false: it stands
+ * nowhere. */
+static bool exchange(struct serial *first, struct serial *from, struct serial *to)
+{
+    bool done = false;
+
+    for (uint32_t i = 0; i < SERIAL_MORE && !done; i++) {
+        struct serial *there = from;
+
+        done = atomic_compare_exchange_strong(&first->more[i], &there, to);
+    }
+    return done;
+}
+
+bool serial_init(struct serial *serial, const struct plug *plug, const struct serial_driver *driver,
                  void *ctx, struct serial *first)
 {
     serial->plug = plug;
     serial->driver = driver;
     serial->ctx = ctx;
     serial->first = first ? first : serial;
-    if (first)
-        atomic_store(&first->has_more, true);
     progress_init(&serial->progress, plug);
+    if (!first || exchange(first, NULL, serial))
+        return true;
+    progress_fini(&serial->progress);
+    return false;
 }
 
 void serial_fini(struct serial *serial)
 {
+    if (serial->first != serial)
+        (void)exchange(serial->first, serial, NULL);
     progress_fini(&serial->progress);
 }
 
@@ -40,13 +58,13 @@ char *serial_element(const frit_arg *arg)
 
 frit_status serial_find(struct serial *first, frit_queue *queue, struct serial **out, frit_err *err)
 {
-    *out = first;
-    if (!queue)
-        return FRIT_OK;
-    if (!atomic_load(&first->has_more))
-        return progress_check_queue(&first->progress, queue, err);
-    *out = &queue->serial;
-    return FRIT_OK;
+    *out = queue ? &queue->serial : first;
+    for (uint32_t i = 0; i < SERIAL_MORE && *out != first; i++) {
+        if (atomic_load_explicit(&first->more[i], memory_order_acquire) == *out)
+            return FRIT_OK;
+    }
+    return queue ? plug_fail(first->plug, err, FRIT_INVALID, "a queue that was never made")
+                 : FRIT_OK;
 }
 
 static frit_status check_waits(struct serial *serial, const frit_point *waits, uint32_t n,

@@ -10,12 +10,15 @@
 #define UTIL_SERIAL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include <frit/backend.h>
 #include <frit/profile.h>
 
 #include "util/plug.h"
 #include "util/progress.h"
+
+enum { SERIAL_MORE = 15 }; /* queues of a device beside its first one */
 
 /* What the driver does with a LAUNCH; `ctx` is the queue's. */
 struct serial_driver {
@@ -33,17 +36,18 @@ struct serial {
     void *ctx; /* first argument of the driver's functions */
     struct progress progress;
     struct serial *first; /* queue of the device, which may be this one */
-    atomic_bool has_more; /* of the first one: the device has, or had, others */
+    _Atomic(struct serial *)
+        more[SERIAL_MORE]; /* of the first one: the others, NULL between them */
 };
 
 /* `first`: NULL for the device's first queue; another one is the start of a struct frit_queue
- * (util/queue.h). */
-void serial_init(struct serial *serial, const struct plug *plug, const struct serial_driver *driver,
+ * (util/queue.h).  False where the device has as many as there is room for. */
+bool serial_init(struct serial *serial, const struct plug *plug, const struct serial_driver *driver,
                  void *ctx, struct serial *first);
 void serial_fini(struct serial *serial);
 
-/* The queue that a handle names, seen from the first one.  FRIT_INVALID for a handle where no queue
- * was ever made. */
+/* The queue that a handle names, seen from the first one.  FRIT_INVALID for one that
+ * is of no queue. */
 frit_status serial_find(struct serial *first, frit_queue *queue, struct serial **out,
                         frit_err *err);
 

@@ -123,7 +123,7 @@ static void read_properties(const struct instance *instance, const bool found[N_
     out->type = device_type(all.properties.deviceType);
     out->limits = all.properties.limits;
     out->floats = driver;
-    out->heap.max_block = ids.maxMemoryAllocationSize;
+    out->heaps[0].max_block = out->heaps[1].max_block = ids.maxMemoryAllocationSize;
     out->subgroup = subgroup_size(out, &ids, &control);
     out->most_subgroups = control.maxComputeWorkgroupSubgroups;
     name_adapter(out, &all.properties, &ids, &driver);
@@ -261,6 +261,25 @@ uint64_t adapter_budget(const struct instance *instance, const struct adapter *a
     return budget.heapBudget[adapter->heap_index];
 }
 
+/* 0: not known. */
+static uint64_t staging_heap_bytes(const struct adapter *adapter)
+{
+    const uint32_t type = adapter_memory_type(adapter, MEMORY_STAGING, UINT32_MAX);
+
+    return type == UINT32_MAX
+               ? 0
+               : adapter->memory.memoryHeaps[adapter->memory.memoryTypes[type].heapIndex].size;
+}
+
+/* But for what properties say. */
+static void fill_heap(frit_heap *heap, uint32_t kind, uint64_t bytes)
+{
+    heap->struct_size = sizeof *heap;
+    heap->kind = kind;
+    heap->bytes = bytes;
+    heap->granularity = VULKAN_GRANULARITY;
+}
+
 static void read_memory(const struct instance *instance, const bool found[N_EXTENSIONS],
                         struct adapter *out)
 {
@@ -271,11 +290,9 @@ static void read_memory(const struct instance *instance, const bool found[N_EXTE
     out->memory = all.memoryProperties;
     out->has_budget = found[EXT_BUDGET];
     out->heap_index = largest_heap(&out->memory);
-    out->heap.struct_size = sizeof out->heap;
-    out->heap.kind = FRIT_HEAP_DEVICE;
-    out->heap.bytes = out->memory.memoryHeaps[out->heap_index].size;
-    out->heap.budget = adapter_budget(instance, out);
-    out->heap.granularity = VULKAN_GRANULARITY;
+    fill_heap(&out->heaps[0], FRIT_HEAP_DEVICE, out->memory.memoryHeaps[out->heap_index].size);
+    out->heaps[0].budget = adapter_budget(instance, out);
+    fill_heap(&out->heaps[1], FRIT_HEAP_PINNED, staging_heap_bytes(out));
     out->mappable = out->type != FRIT_DEVICE_DISCRETE && !instance->options.force_staging &&
                     adapter_memory_type(out, MEMORY_MAPPED, UINT32_MAX) != UINT32_MAX;
 }

@@ -83,15 +83,16 @@ frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
                          frit_err *err)
 {
     struct device *device = self;
-    const bool mapped = device->adapter->mappable;
+    const enum memory_kind kind = desc->heap                  ? MEMORY_STAGING
+                                  : device->adapter->mappable ? MEMORY_MAPPED
+                                                              : MEMORY_DEVICE;
     frit_memory *buffer = vulkan_alloc(device->instance, sizeof *buffer);
     frit_status status;
 
     if (!buffer)
         return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
                          "no memory to describe a buffer");
-    status =
-        buffer_create(device, mapped ? MEMORY_MAPPED : MEMORY_DEVICE, desc->bytes, buffer, err);
+    status = buffer_create(device, kind, desc->bytes, buffer, err);
     if (status) {
         vulkan_free(device->instance, buffer);
         return status;
@@ -115,8 +116,7 @@ void memory_free(void *self, frit_memory *memory)
 uint64_t memory_budget(void *self, uint32_t heap)
 {
     const struct device *device = self;
-    const uint64_t budget = adapter_budget(device->instance, device->adapter);
+    const uint64_t budget = heap ? 0 : adapter_budget(device->instance, device->adapter);
 
-    (void)heap; /* there is one */
-    return budget ? budget : device->adapter->heap.bytes;
+    return budget ? budget : device->adapter->heaps[heap].bytes;
 }

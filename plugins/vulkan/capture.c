@@ -274,6 +274,7 @@ static void add_addresses(frit_recording *recording, const struct captured *laun
 {
     for (uint32_t i = launch->first; i < launch->first + launch->n_kernels; i++) {
         struct kernel *kernel = &recording->kernels[i];
+        const struct code *code = kernel->is.code;
         const uint64_t before = recording->n_addresses;
         const uint32_t each = kernel->is.n_args + kernel->is.n_words;
 
@@ -284,6 +285,9 @@ static void add_addresses(frit_recording *recording, const struct captured *laun
                             kernel->first + (uint64_t)s * each + k);
         for (uint64_t k = before; k < recording->n_addresses; k++)
             recording->addresses[k].aligned = kernel->aligned;
+        kernel->form = !code->inside || launch->late     ? WORDS_FAR
+                       : recording->n_addresses > before ? WORDS_PUSHED
+                                                         : WORDS_NEAR;
     }
 }
 
@@ -366,13 +370,28 @@ static frit_status add_params(struct device *device, frit_recording *recording,
     return status;
 }
 
-static frit_status make_kernels(struct device *device, frit_recording *recording, frit_err *err)
+static frit_status make_kernels(struct device *device, frit_recording *recording,
+                                const struct captured *launch, frit_err *err)
 {
     frit_status status = FRIT_OK;
 
-    for (uint32_t i = 0; i < recording->n_kernels && !status; i++)
-        status = code_by_address(device, recording->kernels[i].is.code,
-                                 recording->kernels[i].aligned, err);
+    for (uint32_t i = launch->first; i < launch->first + launch->n_kernels && !status; i++) {
+        struct kernel *kernel = &recording->kernels[i];
+
+        if (kernel->form != WORDS_NEAR)
+            status = code_make_far(device, kernel->is.code,
+                                   kernel->form == WORDS_PUSHED ? FAR_ARGS : FAR_ALL,
+                                   kernel->aligned, err);
+    }
+    return status;
+}
+
+static frit_status make_all(struct device *device, frit_recording *recording, frit_err *err)
+{
+    frit_status status = FRIT_OK;
+
+    for (uint32_t i = 0; i < recording->n_launches && !status; i++)
+        status = make_kernels(device, recording, &recording->launches[i], err);
     return status;
 }
 
@@ -409,7 +428,7 @@ frit_status capture_record(void *self, frit_queue *queue, const frit_cmd *cmds, 
     if (!status)
         status = add_params(device, made, cmds, stride, params, n_params, param_stride, err);
     if (!status)
-        status = make_kernels(device, made, err);
+        status = make_all(device, made, err);
     if (!status) {
         pthread_mutex_lock(&device->queue.lock);
         status = capture_instances(device, made, err);

@@ -15,6 +15,11 @@ struct kernel {
     struct kernels_launch is; /* but for its words */
     uint64_t first;           /* word of the block */
     bool aligned;
+    enum kernel_words {
+        WORDS_FAR,    /* all are read from the block */
+        WORDS_PUSHED, /* what follows the addresses is constant and stands in push constants */
+        WORDS_NEAR    /* all are constant: the kernel is that of a launch which is submitted */
+    } form;
 };
 
 /* A launch whose words change. */

@@ -236,6 +236,19 @@ static frit_status make_near(struct device *device, const struct spirv_code *any
     return FRIT_OK;
 }
 
+/* Code for recordings. */
+static frit_status emit_far(const struct kir_module *module, uint32_t phase,
+                            struct spirv_target target, enum far_kind kind, struct far_words *out,
+                            frit_err *err)
+{
+    frit_status status;
+
+    target.apart = kind == FAR_ARGS;
+    target.push_bytes = target.apart ? target.push_bytes : 0;
+    status = spirv_emit(module, phase, &target, false, &out->any, err);
+    return status ? status : spirv_emit(module, phase, &target, true, &out->aligned, err);
+}
+
 static frit_status make_phase(struct device *device, const struct kir_module *module,
                               uint32_t phase, struct code *code, frit_err *err)
 {
@@ -253,28 +266,34 @@ static frit_status make_phase(struct device *device, const struct kir_module *mo
     code->inside = any.inside;
     spirv_fini(&any);
     spirv_fini(&aligned);
-    target.push_bytes = 0;
-    if (!status && code->inside)
-        status = spirv_emit(module, phase, &target, false, &code->words[phase].any, err);
-    if (!status && code->inside)
-        status = spirv_emit(module, phase, &target, true, &code->words[phase].aligned, err);
+    for (uint32_t kind = 0; kind < FAR_KINDS && code->inside && !status; kind++)
+        status = emit_far(module, phase, target, kind, &code->words[kind][phase], err);
     return status;
 }
 
-frit_status code_by_address(struct device *device, struct code *code, bool aligned, frit_err *err)
+frit_status code_make_far(struct device *device, struct code *code, enum far_kind kind,
+                          bool aligned, frit_err *err)
 {
     frit_status status = FRIT_OK;
 
     pthread_mutex_lock(&device->code_lock);
     for (uint32_t i = 0; i < code->n_phases && code->inside && !status; i++) {
-        const struct far_words *words = &code->words[i];
-        VkPipeline *to = aligned ? &code->far[i].aligned : &code->far[i].any;
+        const struct far_words *words = &code->words[kind][i];
+        VkPipeline *to = aligned ? &code->far[kind][i].aligned : &code->far[kind][i].any;
 
         if (!*to)
             status = compile_pipeline(device, aligned ? &words->aligned : &words->any, to, err);
     }
     pthread_mutex_unlock(&device->code_lock);
     return status;
+}
+
+static void destroy_far(struct device *device, struct pipelines *far, struct far_words *words)
+{
+    device->api.DestroyPipeline(device->handle, far->any, NULL);
+    device->api.DestroyPipeline(device->handle, far->aligned, NULL);
+    spirv_fini(&words->any);
+    spirv_fini(&words->aligned);
 }
 
 static void code_release(void *self, void *released)
@@ -286,10 +305,8 @@ static void code_release(void *self, void *released)
         if (code->near[i].any != code->near[i].aligned)
             device->api.DestroyPipeline(device->handle, code->near[i].any, NULL);
         device->api.DestroyPipeline(device->handle, code->near[i].aligned, NULL);
-        device->api.DestroyPipeline(device->handle, code->far[i].any, NULL);
-        device->api.DestroyPipeline(device->handle, code->far[i].aligned, NULL);
-        spirv_fini(&code->words[i].any);
-        spirv_fini(&code->words[i].aligned);
+        for (uint32_t kind = 0; kind < FAR_KINDS; kind++)
+            destroy_far(device, &code->far[kind][i], &code->words[kind][i]);
     }
     vulkan_free(device->instance, code);
 }
@@ -297,14 +314,20 @@ static void code_release(void *self, void *released)
 /* With its arrays behind it. */
 static struct code *code_alloc(const struct instance *instance, uint32_t n_phases)
 {
-    struct code *code = vulkan_alloc(
-        instance, sizeof *code + n_phases * (2 * sizeof *code->near + sizeof *code->words));
+    const uint64_t each =
+        (1 + FAR_KINDS) * sizeof(struct pipelines) + FAR_KINDS * sizeof(struct far_words);
+    struct code *code = vulkan_alloc(instance, sizeof *code + n_phases * each);
+    struct pipelines *pipelines;
 
     if (!code)
         return NULL;
-    code->near = (struct pipelines *)(code + 1);
-    code->far = code->near + n_phases;
-    code->words = (struct far_words *)(code->far + n_phases);
+    pipelines = (struct pipelines *)(code + 1);
+    code->near = pipelines;
+    for (uint32_t kind = 0; kind < FAR_KINDS; kind++) {
+        code->far[kind] = pipelines + (1 + kind) * n_phases;
+        code->words[kind] =
+            (struct far_words *)(pipelines + (1 + FAR_KINDS) * n_phases) + kind * n_phases;
+    }
     return code;
 }
 

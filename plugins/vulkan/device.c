@@ -87,9 +87,9 @@ static void fill_limits(const struct adapter *adapter, frit_device_info *out)
     out->max_bindings = LAUNCH_ARGS;
     out->group_memory = adapter->limits.maxComputeSharedMemorySize;
     out->max_group = compile_lanes(adapter);
-    out->n_heaps = 1;
-    out->heap_stride = sizeof adapter->heap;
-    out->heaps = &adapter->heap;
+    out->n_heaps = sizeof adapter->heaps / sizeof adapter->heaps[0];
+    out->heap_stride = sizeof adapter->heaps[0];
+    out->heaps = adapter->heaps;
     if (adapter->type == FRIT_DEVICE_DISCRETE) {
         out->link_bytes_per_s = PCIE_BYTES_PER_US * 1000000ull;
         out->link_latency_ns = PCIE_LATENCY_NS;
@@ -162,6 +162,8 @@ static frit_status load_functions(struct device *device, frit_err *err)
         device->api.name =          \
             (PFN_vk##name)instance->api.GetDeviceProcAddr(device->handle, "vk" #name);
 #include "syms.def"
+    if (device->adopted && !device->api.GetCalibratedTimestampsEXT)
+        device->adopted->adapter.has_clock = false; /* its extension is not enabled */
     return missing ? plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "%s has no %s",
                                device->adapter->name, missing)
                    : FRIT_OK;
@@ -185,7 +187,7 @@ static frit_status create_device(struct device *device, struct adapter *adapter,
 
     if (result)
         return vulkan_refused(device->instance, err, result, "cannot open %s", adapter->name);
-    return load_functions(device, err);
+    return FRIT_OK;
 }
 
 frit_status device_open(void *self, uint32_t index, const frit_open_params *params, void **out,
@@ -193,11 +195,9 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
 {
     struct instance *instance = self;
     struct device *device;
-    frit_status status = plug_refuse_natives(&instance->plug, params, err);
+    frit_status status;
 
     *out = NULL;
-    if (status)
-        return status;
     if (index >= instance->n_adapters || instance->adapters[index].reason)
         return plug_fail(&instance->plug, err, FRIT_INVALID,
                          "there is no usable vulkan:%u; %u devices are listed", index,
@@ -210,7 +210,10 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
     device->adapter = &instance->adapters[index];
     device->queue.loss.lost = params->lost;
     device->queue.loss.ctx = params->ctx;
-    status = create_device(device, &instance->adapters[index], err);
+    status = params->n_natives ? device_adopt(device, params, err)
+                               : create_device(device, &instance->adapters[index], err);
+    if (!status)
+        status = load_functions(device, err);
     if (!status)
         status = queue_open(device, err);
     if (!status)
@@ -225,10 +228,13 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
 void device_close(void *self)
 {
     struct device *device = self;
+    struct adopted *adopted = device->adopted;
 
     queue_close(device);
     compile_close(device);
-    if (device->handle && device->api.DestroyDevice)
+    if (device->handle && device->api.DestroyDevice && !adopted)
         device->api.DestroyDevice(device->handle, NULL);
     vulkan_free(device->instance, device);
+    if (adopted)
+        vulkan_free(&adopted->instance, adopted);
 }

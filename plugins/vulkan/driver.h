@@ -62,6 +62,8 @@ void vulkan_free(const struct instance *instance, void *memory);
 /* Opens the loader and makes a Vulkan instance.  Without one `trouble` says why, and that is
  * FRIT_OK. */
 frit_status loader_open(struct instance *instance, frit_err *err);
+/* The functions of `handle`; the name of one that is not there, NULL: all are. */
+const char *loader_functions(struct instance *instance);
 void loader_close(struct instance *instance);
 
 /* ---- adapters ---- */
@@ -93,7 +95,7 @@ struct adapter {
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t heap_index; /* of buffers */
     bool mappable;       /* buffers can be read and written by the host as fast as by copies */
-    frit_heap heap;
+    frit_heap heaps[2];  /* of buffers; pinned */
     VkPhysicalDeviceLimits limits;
     VkPhysicalDeviceVulkan12Properties floats; /* of which only what is said of shaders */
     struct features features;
@@ -200,9 +202,16 @@ struct queue {
     uint32_t n_words;
 };
 
+/* What is known of the application's objects, in the place of the driver's own. */
+struct adopted {
+    struct instance instance;
+    struct adapter adapter;
+};
+
 struct device {
     const struct instance *instance;
     const struct adapter *adapter;
+    struct adopted *adopted; /* NULL: the Vulkan device is the driver's */
     struct device_api api;
     VkDevice handle;
     struct queue queue;
@@ -222,23 +231,29 @@ struct pipelines {
     VkPipeline any, aligned;
 };
 
+/* How code gets its words in recordings: all by address, or the parameters in push constants and
+ * the rest by address. */
+enum far_kind { FAR_ALL, FAR_ARGS, FAR_KINDS };
+
 /* Words of a phase whose pipelines are made when they are wanted. */
 struct far_words {
     struct spirv_code any, aligned;
 };
 
 /* Compiled code.  Where small blocks of words stand in push constants, recordings want pipelines
- * that take the block by address as well. */
+ * that take them by address as well. */
 struct code {
     uint32_t n_phases;
     bool inside; /* the block of words stands in push constants, for all phases */
     struct pipelines *near;
-    struct pipelines *far; /* with `inside`; under the device's lock, NULL until wanted */
-    struct far_words *words;
+    /* With `inside`; of each phase; under the device's lock, NULL until wanted. */
+    struct pipelines *far[FAR_KINDS];
+    struct far_words *words[FAR_KINDS];
 };
 
-/* The pipelines that take the block by address, aligned or any.  Threads: any. */
-frit_status code_by_address(struct device *device, struct code *code, bool aligned, frit_err *err);
+/* The pipelines of this kind, aligned or any, where the block is `inside`.  Threads: any. */
+frit_status code_make_far(struct device *device, struct code *code, enum far_kind kind,
+                          bool aligned, frit_err *err);
 
 /* The entry point "main" of a module's words; `subgroups`: it needs what the target promises. */
 frit_status compile_pipeline(struct device *device, const struct spirv_code *code, VkPipeline *out,
@@ -248,6 +263,10 @@ uint32_t compile_lanes(const struct adapter *adapter);
 /* The device's part in making kernels: facts, layout, cache. */
 frit_status compile_open(struct device *device, frit_err *err);
 void compile_close(struct device *device);
+
+/* Takes the application's objects, of which nothing is to be destroyed; on failure too the device
+ * is to be closed. */
+frit_status device_adopt(struct device *device, const frit_open_params *params, frit_err *err);
 
 /* The whole queue of an opened device. */
 frit_status queue_open(struct device *device, frit_err *err);

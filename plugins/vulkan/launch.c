@@ -213,15 +213,31 @@ static frit_status record_kernel(struct recording *r, const struct kernels_launc
     return status;
 }
 
+void record_pushed(struct recording *r, const struct kernels_launch *kernel, const uint64_t *words,
+                   bool aligned)
+{
+    const struct code *code = kernel->code;
+    const struct block b = block_of(kernel);
+    struct push push = {0};
+
+    memcpy(push.words, words, b.n_words * sizeof *words);
+    record_phases(r, kernel, &push, b.n_words, code->near, aligned);
+}
+
 void record_by_address(struct recording *r, const struct kernels_launch *kernel, uint64_t address,
-                       bool aligned)
+                       const uint64_t *params, bool aligned)
 {
     const struct block b = block_of(kernel);
     const struct code *code = kernel->code;
+    const enum far_kind kind = params ? FAR_ARGS : FAR_ALL;
     struct push push = {0};
     uint32_t n = push_address(&b, kernel, address, &push);
 
-    record_phases(r, kernel, &push, n, code->inside ? code->far : code->near, aligned);
+    if (params) {
+        memcpy(push.words + n, params, kernel->n_words * sizeof *params);
+        n += kernel->n_words;
+    }
+    record_phases(r, kernel, &push, n, code->inside ? code->far[kind] : code->near, aligned);
 }
 
 /* Room for so many words of a launch. */

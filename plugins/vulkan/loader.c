@@ -57,7 +57,7 @@ static void global_load(struct instance *instance)
              missing);
 }
 
-static void instance_load(struct instance *instance)
+const char *loader_functions(struct instance *instance)
 {
     const char *missing = NULL;
 
@@ -69,6 +69,13 @@ static void instance_load(struct instance *instance)
     instance->api.name =   \
         (PFN_vk##name)instance->global.GetInstanceProcAddr(instance->handle, "vk" #name);
 #include "syms.def"
+    return missing;
+}
+
+static void instance_load(struct instance *instance)
+{
+    const char *missing = loader_functions(instance);
+
     if (missing)
         none(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s has no %s", instance->library_path,
              missing);

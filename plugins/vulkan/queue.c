@@ -58,7 +58,8 @@ frit_status queue_open(struct device *device, frit_err *err)
     queue->is_open = true;
     ring_init(&queue->staging_ring, STAGING_BYTES);
     ring_init(&queue->params_ring, PARAMS_BYTES);
-    device->api.GetDeviceQueue(device->handle, device->adapter->family, 0, &queue->handle);
+    if (!queue->handle)
+        device->api.GetDeviceQueue(device->handle, device->adapter->family, 0, &queue->handle);
     status = open_timeline(device, err);
     for (uint32_t i = 0; i < QUEUE_BATCHES && !status; i++)
         status = open_batch(device, &queue->batches[i], err);
@@ -77,7 +78,7 @@ void queue_close(struct device *device)
         return;
     if (queue->loss.told)
         pthread_join(queue->loss.thread, NULL);
-    (void)device->api.DeviceWaitIdle(device->handle);
+    (void)device->api.QueueWaitIdle(queue->handle);
     for (uint32_t i = 0; i < QUEUE_BATCHES; i++) {
         stamps_destroy(device, &queue->batches[i]);
         device->api.DestroyCommandPool(device->handle, queue->batches[i].pool, NULL);
@@ -126,7 +127,7 @@ void queue_lose(struct device *device)
     if (queue->lost)
         return;
     queue->lost = true;
-    (void)device->api.DeviceWaitIdle(device->handle);
+    (void)device->api.QueueWaitIdle(queue->handle);
     land(queue);
     ring_forget(&queue->staging_ring, NULL, UINT64_MAX);
     loss->why.struct_size = sizeof loss->why;

@@ -53,9 +53,13 @@ struct block block_of(const struct kernels_launch *kernel);
 /* Whether all addresses are aligned. */
 bool block_fill(const struct block *b, const struct kernels_launch *kernel,
                 const frit_launch *launch, void *to);
-/* A kernel whose block lies at an address, after code_by_address. */
+/* A kernel that has its block inside, with all words of it. */
+void record_pushed(struct recording *r, const struct kernels_launch *kernel, const uint64_t *words,
+                   bool aligned);
+/* A kernel whose block lies at an address, after code_make_far; `params`: the words of the block
+ * that follow its addresses, if these are constant and the block is `inside`, else NULL. */
 void record_by_address(struct recording *r, const struct kernels_launch *kernel, uint64_t address,
-                       bool aligned);
+                       const uint64_t *params, bool aligned);
 
 /* What could be wrong with a command. */
 frit_status submit_check(struct device *device, const frit_cmd *cmd, frit_err *err);

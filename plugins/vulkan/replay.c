@@ -6,6 +6,19 @@
 
 /* ---- command buffers ---- */
 
+static void record_kernel(struct recording *r, const frit_recording *recording,
+                          const struct kernel *kernel, uint64_t block)
+{
+    const uint64_t *words = recording->words + kernel->first;
+
+    if (kernel->form == WORDS_NEAR)
+        record_pushed(r, &kernel->is, words, kernel->aligned);
+    else
+        record_by_address(r, &kernel->is, block + kernel->first * sizeof(uint64_t),
+                          kernel->form == WORDS_PUSHED ? words + kernel->is.n_args : NULL,
+                          kernel->aligned);
+}
+
 static frit_status record_instance(struct device *device, frit_recording *recording,
                                    struct batch *instance, uint64_t block, frit_err *err)
 {
@@ -22,9 +35,7 @@ static frit_status record_instance(struct device *device, frit_recording *record
             continue;
         }
         for (uint32_t k = launch->first; k < launch->first + launch->n_kernels; k++)
-            record_by_address(&r, &recording->kernels[k].is,
-                              block + recording->kernels[k].first * sizeof(uint64_t),
-                              recording->kernels[k].aligned);
+            record_kernel(&r, recording, &recording->kernels[k], block);
         r.dirty = true;
         launch++;
     }

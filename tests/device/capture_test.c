@@ -126,6 +126,81 @@ static void test_masks_and_counters_differ(void **state)
     }
 }
 
+/* ---- several plans ---- */
+
+/* An optimiser's state. */
+struct state {
+    frit_tensor *p, *m, *v;
+};
+
+/* A step of Adam without a scope. */
+static void advance(struct state *s, frit_tensor *mask, int t)
+{
+    double left = 1 / (1 - pow(0.9, t)), right = 1 / (1 - pow(0.99, t));
+    frit_tensor *g = frit_mul(s->p, mask), *down, *up;
+
+    s->m = frit_add(frit_take(frit_mul_f(frit_take(s->m), 0.9)), frit_take(frit_mul_f(g, 0.1)));
+    g = frit_mul(frit_take(g), g);
+    s->v = frit_add(frit_take(frit_mul_f(frit_take(s->v), 0.99)),
+                    frit_take(frit_mul_f(frit_take(g), 0.01)));
+    down = frit_sqrt(frit_take(frit_mul_f(s->v, right)));
+    down = frit_add_f(frit_take(down), 1e-6);
+    up = frit_div(frit_take(frit_mul_f(s->m, left)), frit_take(down));
+    s->p = frit_sub(frit_take(s->p), frit_take(frit_mul_f(frit_take(up), 0.01)));
+}
+
+/* Several plans in each step, with masks and counters in all; what was dropped is kept for the end.
+ */
+static void learn_openly(struct rig *rig, struct output *out)
+{
+    enum { TENSORS = 8, LEARNT = 24, ALL = 30 };
+    struct state states[TENSORS];
+    float *numbers = rig_numbers(3 * N + TENSORS);
+    frit_tensor *kept[ALL];
+    uint64_t submits = 0;
+
+    for (int k = 0; k < TENSORS; k++) {
+        states[k].p = rig_tensor(rig, FRIT_SHAPE(N), numbers + k);
+        states[k].m = rig_tensor(rig, FRIT_SHAPE(N), numbers + N + k);
+        states[k].v = frit_mul(states[k].m, states[k].m);
+    }
+    for (int t = 1; t <= ALL; t++) {
+        frit_tensor *loss;
+
+        submits = t == LEARNT + 1 ? rig_stats(rig).submits : submits;
+        for (int k = 0; k < TENSORS; k++) {
+            frit_tensor *mask = frit_random_bernoulli(rig->dev, FRIT_F32, FRIT_SHAPE(N), 0.75);
+
+            advance(&states[k], mask, t);
+            if (k == TENSORS / 2)
+                kept[t - 1] = mask;
+            else
+                frit_release(mask);
+        }
+        loss = frit_sum(states[0].p);
+        give(out, loss);
+    }
+    submits = rig_stats(rig).submits - submits;
+    if (rig_stats(rig).captured_launches)
+        assert_int_equal(submits, ALL - LEARNT);
+    else
+        assert_true(submits > ALL - LEARNT || !records);
+    for (int t = 0; t < ALL; t++)
+        give(out, kept[t]);
+    for (int k = 0; k < TENSORS; k++) {
+        give(out, states[k].p);
+        frit_release(states[k].m);
+        frit_release(states[k].v);
+    }
+    free(numbers);
+}
+
+static void test_steps_of_several_plans(void **state)
+{
+    (void)state;
+    compare(learn_openly);
+}
+
 /* ---- sizes ---- */
 
 static void change_sizes(struct rig *rig, struct output *out)
@@ -190,6 +265,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masks_and_counters_differ),
+        cmocka_unit_test(test_steps_of_several_plans),
         cmocka_unit_test(test_sizes_that_change),
         cmocka_unit_test(test_hundreds_of_tensors),
     };

@@ -70,7 +70,8 @@ static frit_status device_open(void *instance, uint32_t index, const frit_open_p
     if (index >= fake->n_devices)
         return fake_fail(fake, err, FRIT_INVALID, "no such device");
     if (params->n_natives)
-        return fake_fail(fake, err, FRIT_UNSUPPORTED, "no objects of the application");
+        return fake->core->err_set(fake->host->self, err, FRIT_UNSUPPORTED, 0,
+                                   params->natives[0].name);
     device = fake->core->mem_alloc(fake->host->self, sizeof(*device), 64);
     if (!device)
         return fake_fail(fake, err, FRIT_NO_HOST_MEMORY, "no memory for a device");
@@ -190,7 +191,7 @@ static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uin
     failure->status = FRIT_OK;
     if (value <= atomic_load(&device->value))
         return FRIT_OK;
-    return fake_fail(device->fake, err, FRIT_TIMEOUT, "nothing is on its way to that value");
+    return fake_fail(device->fake, err, FRIT_INVALID, "a value that was never given");
 }
 
 /* ---- ops ---- */

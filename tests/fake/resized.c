@@ -162,12 +162,14 @@ static const void *plugin_interface(void *instance, frit_str id)
         inner_backend = table;
         memset(&backend, 0, sizeof(backend));
         memcpy(&backend, table, inner_backend->struct_size);
+        backend.struct_size = sizeof(backend); /* what it has not is NULL, up to today's end */
         backend.op_program = op_program;
         table = &backend;
     } else if (table && is(id, FRIT_FUSER_TABLE)) {
         inner_fusers = table;
         memset(&fusers, 0, sizeof(fusers));
         memcpy(&fusers, table, inner_fusers->struct_size);
+        fusers.struct_size = sizeof(fusers);
         fusers.prototypes = prototypes;
         fusers.finish = finish;
         table = &fusers;

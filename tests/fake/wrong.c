@@ -13,6 +13,7 @@
 #include <frit/profile.h>
 
 #include "wrong.h"
+#include "wrong_memory.h"
 #include "wrong_queue.h"
 
 #ifndef WRONG_ID
@@ -414,7 +415,10 @@ static frit_status queue_wait(void *self, frit_queue *queue, uint64_t value, uin
 {
     const struct timespec time = {.tv_sec = (time_t)(timeout_ns / 1000000000),
                                   .tv_nsec = (long)(timeout_ns % 1000000000)};
+    frit_status status = wrong_queue_check(self, queue, NULL, 0, err);
 
+    if (status)
+        return status;
     if (!queue && timeout_ns)
         (void)wrong_queue_enter(self, queue, NULL, 0, err);
     if (self != stuck)
@@ -430,6 +434,8 @@ static frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_al
     frit_alloc_desc loose = *desc;
     frit_status status;
 
+    if (desc->heap == 1)
+        return wrong_alloc_pinned(self, desc, out, err);
     loose.align = WRONG == WRONG_ALIGN ? 64 : loose.align;
     if (WRONG == WRONG_STUCK && desc->bytes == 1)
         stuck = self;
@@ -546,14 +552,18 @@ static frit_status plugin_open(const frit_host_root *host, void **instance, frit
 
     if (status)
         return status;
+    fake->backend.enumerate = wrong_enumerate;
+    fake->backend.device_open = wrong_open;
     fake->backend.alloc = memory_alloc;
+    fake->backend.free = wrong_free;
     fake->backend.write = memory_write;
     fake->backend.read = memory_read;
     fake->backend.submit = submit;
     fake->backend.wait = queue_wait;
     fake->backend.supports = supports;
     fake->backend.op_program = op_program;
-    fake->backend.struct_size = FRIT_END_OF(frit_backend, queue_destroy);
+    fake->backend.struct_size = FRIT_END_OF(frit_backend, import_host);
+    fake->backend.import_host = wrong_import;
     fake->backend.queue_create = wrong_queue_create;
     fake->backend.queue_destroy = wrong_queue_destroy;
     *instance = fake;

@@ -42,9 +42,35 @@ static frit_status run_held(void *self, frit_err *err)
                                        &value, err);
 }
 
+static bool is_made(const void *self, const frit_queue *queue)
+{
+    return !queue || WRONG == WRONG_STRANGER ||
+           (held.has_second == self && queue == (const void *)&second);
+}
+
+frit_status wrong_queue_check(void *self, const frit_queue *queue, const frit_point *waits,
+                              uint32_t n_waits, frit_err *err)
+{
+    const struct fake *fake = fake_of(self);
+    frit_failure failure = {.struct_size = sizeof(failure)};
+    bool made = is_made(self, queue);
+
+    for (uint32_t i = 0; i < n_waits; i++) {
+        made &= is_made(self, waits[i].queue);
+        if (WRONG != WRONG_TO_COME &&
+            fake->plain.wait(self, NULL, waits[i].value, 0, &failure, err))
+            return FRIT_INVALID;
+    }
+    return made ? FRIT_OK : fake_fail(fake, err, FRIT_INVALID, "a queue that was never made");
+}
+
 frit_status wrong_queue_enter(void *self, const frit_queue *queue, const frit_point *waits,
                               uint32_t n_waits, frit_err *err)
 {
+    frit_status status = wrong_queue_check(self, queue, waits, n_waits, err);
+
+    if (status)
+        return status;
     if (!queue)
         return run_held(self, err);
     for (uint32_t i = 0; i < n_waits && WRONG != WRONG_WAITS; i++) {

@@ -10,6 +10,9 @@ frit_status wrong_queue_create(void *self, const frit_queue_desc *desc, frit_que
                                frit_err *err);
 void wrong_queue_destroy(void *self, frit_queue *queue);
 
+/* FRIT_INVALID for a queue or a value that was never made. */
+frit_status wrong_queue_check(void *self, const frit_queue *queue, const frit_point *waits,
+                              uint32_t n_waits, frit_err *err);
 /* Before a call on the queue, a wait for it too: what must have run by then runs. */
 frit_status wrong_queue_enter(void *self, const frit_queue *queue, const frit_point *waits,
                               uint32_t n_waits, frit_err *err);

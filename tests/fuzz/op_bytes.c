@@ -21,7 +21,8 @@ static bool seldom(struct bytes *bytes, uint32_t n)
 static uint32_t a_dtype(struct bytes *bytes)
 {
     static const uint32_t dtypes[] = {
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) FRIT_##NAME,
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    FRIT_##NAME,
 #include <frit/dtypes.def>
     };
 

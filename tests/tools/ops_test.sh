@@ -9,7 +9,7 @@ expect 0 '^y = conv x, w, bias' '' "$frit" ops conv
 expect 0 '^  reference:0 +native f64 f32 f16 bf16$' '' "$frit" ops conv
 expect 0 '^  add +core +native f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8$' '' "$frit" ops --device reference
 expect 0 '^  reshape +core +host f64 ' '' "$frit" ops --device reference
-expect 0 '^  all_reduce +core +-$' '' "$frit" ops --device reference
+expect 0 '^  all_reduce +core +host$' '' "$frit" ops --device reference
 expect 1 '' 'ops: .*nosuch' "$frit" ops --device nosuch
 
 # Ten rows, what is made of them, and the rest elsewhere or nowhere.

@@ -16,7 +16,7 @@ expect 0 'median of 3 runs' '' "$frit" run $mlp --repeat 3
 expect 0 '*' '' "$frit" run $mlp --json --out logits="$scratch/logits.npy" --repeat 2
 expect_json
 for key in file device runs ops programs launches explorations plan_hits plan_misses fallbacks_candidate fallbacks_ops fallbacks_decomposed fallbacks_device compiles driver_allocs bytes_moved seconds first_seconds outputs \
-  name dtype dims count nan min max mean first; do
+  name dtype dims count nan infinite min max mean first; do
   grep -q "\"$key\":" "$scratch/out" || complain "no key $key" "run --json"
 done
 grep -q '"ops": 20,' "$scratch/out" || complain "10 ops in two runs are 20" "run --json"
@@ -32,6 +32,33 @@ d = sub a, b
 output worst = max_abs d
 END
 expect 0 'worst +f32\[\]  min [0-9.e-]*e-0[5-9] ' '' "$frit" run "$scratch/compare.frit"
+
+# ---- elements: integers exactly, packed values as numbers, NaN and infinities apart
+cat >"$scratch/elements.frit" <<END
+output big = full 9007199254740993, dtype=i64, dims=[2]
+output most = full 18446744073709551615, dtype=u64, dims=[1]
+x = full 0.5, dtype=f32, dims=[3]
+minus = full -0.75, dtype=f32, dims=[3]
+s = full 0.25, dtype=f32, dims=[]
+output small = quantize x, s, dtype=f4e2m1
+output nibbles = quantize minus, s, dtype=q4
+zero = full 0, dtype=f32, dims=[2]
+output low = log zero
+output ratio = div zero, zero
+END
+expect 0 '^big +i64\[2\]  min 9007199254740993  max 9007199254740993  .*\[9007199254740993, 9007199254740993\]$' '' \
+  "$frit" run "$scratch/elements.frit"
+expect 0 '^most +u64\[1\]  min 18446744073709551615 ' '' "$frit" run "$scratch/elements.frit"
+expect 0 '^small +f4e2m1\[3\]  min 2  max 2  mean 2  \[2, 2, 2\]$' '' "$frit" run "$scratch/elements.frit"
+expect 0 '^nibbles +q4\[3\]  min -3  max -3  mean -3  \[-3, -3, -3\]$' '' "$frit" run "$scratch/elements.frit"
+expect 0 '^low +f32\[2\]  min -inf  max -inf  infinite 2  \[-inf, -inf\]$' '' "$frit" run "$scratch/elements.frit"
+expect 0 '^ratio +f32\[2\]  NaN 2  \[nan, nan\]$' '' "$frit" run "$scratch/elements.frit"
+expect 0 '*' '' "$frit" run "$scratch/elements.frit" --json
+expect_json
+for wanted in '"first": [9007199254740993, 9007199254740993]' '"max": 18446744073709551615,' '"first": [-3, -3, -3]' \
+  '"first": ["-inf", "-inf"]' '"infinite": 2,' '"min": "-inf",' '"first": ["nan", "nan"]' '"min": null,'; do
+  grep -qF "$wanted" "$scratch/out" || complain "no $wanted" "run --json"
+done
 
 # ---- inputs
 cat >"$scratch/two.frit" <<END

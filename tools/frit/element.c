@@ -4,62 +4,86 @@
 #include <math.h>
 #include <string.h>
 
-/* A binary16 pattern as a number: sign, 5 bits of exponent with bias 15, 10 of fraction. */
-static double half_value(uint16_t bits)
+/* The pattern of element `i` in the low bits. */
+static uint64_t bits_of(frit_dtype_info info, const void *data, uint64_t i)
 {
-    int exponent = bits >> 10 & 31;
-    double fraction = bits & 1023;
-    double size;
+    const unsigned char *bytes = data;
+    uint64_t bits = 0;
 
-    if (exponent == 31)
-        size = fraction > 0 ? (double)NAN : (double)INFINITY;
-    else if (exponent == 0)
-        size = ldexp(fraction, -24);
-    else
-        size = ldexp(fraction + 1024, exponent - 25);
-    return bits & 0x8000 ? -size : size;
+    if (info.bits < 8) {
+        uint64_t per_byte = 8u / info.bits, byte = bytes[i / per_byte];
+
+        return byte >> (i % per_byte * info.bits) & ((UINT64_C(1) << info.bits) - 1);
+    }
+    memcpy(&bits, bytes + i * (info.bits / 8u), info.bits / 8u);
+    return bits;
 }
 
-static double bfloat_value(uint16_t bits)
+/* A float of any layout that dtypes.def can say. */
+static double float_value(frit_dtype_info info, uint64_t bits)
 {
-    uint32_t wide = (uint32_t)bits << 16;
-    float value;
+    uint64_t sign = (uint64_t)1 << (info.bits - 1), size = bits & (sign - 1);
+    uint64_t one = (uint64_t)1 << info.fraction, fraction = size & (one - 1);
+    int exponent = (int)(size >> info.fraction), top = (1 << info.exponent) - 1, bias = top / 2;
+    double value;
 
-    memcpy(&value, &wide, sizeof(value));
-    return (double)value;
+    if (info.specials == FRIT_SPECIALS_IEEE && exponent == top)
+        value = fraction ? (double)NAN : (double)INFINITY;
+    else if (info.specials == FRIT_SPECIALS_NAN && size == sign - 1)
+        value = (double)NAN;
+    else if (exponent == 0)
+        value = ldexp((double)fraction, 1 - bias - info.fraction);
+    else
+        value = ldexp((double)(fraction | one), exponent - bias - info.fraction);
+    return bits & sign ? -value : value;
+}
+
+/* Two's complement; packed types without an exponent are integers too. */
+static int64_t signed_value(frit_dtype_info info, uint64_t bits)
+{
+    return (int64_t)(bits << (64 - info.bits)) >> (64 - info.bits);
+}
+
+frit_scalar element_scalar(uint32_t dtype, const void *data, uint64_t i)
+{
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+    frit_scalar scalar = {.kind = FRIT_SCALAR_U64};
+    double value;
+
+    if (!info.bits)
+        return (frit_scalar){.kind = FRIT_SCALAR_NONE};
+    scalar.bits = bits_of(info, data, i);
+    if (info.exponent) {
+        value = float_value(info, scalar.bits);
+        scalar.kind = FRIT_SCALAR_F64;
+        memcpy(&scalar.bits, &value, sizeof(value));
+    } else if (info.cls == FRIT_DTYPE_INT || info.cls == FRIT_DTYPE_PACKED) {
+        scalar.kind = FRIT_SCALAR_I64;
+        scalar.bits = (uint64_t)signed_value(info, scalar.bits);
+    }
+    return scalar;
+}
+
+double element_number(frit_scalar scalar)
+{
+    double value;
+
+    switch (scalar.kind) {
+    case FRIT_SCALAR_I64:
+        return (double)(int64_t)scalar.bits;
+    case FRIT_SCALAR_U64:
+        return (double)scalar.bits;
+    case FRIT_SCALAR_F64:
+        memcpy(&value, &scalar.bits, sizeof(value));
+        return value;
+    default:
+        return (double)NAN;
+    }
 }
 
 double element_value(uint32_t dtype, const void *data, uint64_t i)
 {
-    switch (dtype) {
-    case FRIT_F64:
-        return ((const double *)data)[i];
-    case FRIT_F32:
-        return (double)((const float *)data)[i];
-    case FRIT_F16:
-        return half_value(((const uint16_t *)data)[i]);
-    case FRIT_BF16:
-        return bfloat_value(((const uint16_t *)data)[i]);
-    case FRIT_I64:
-        return (double)((const int64_t *)data)[i];
-    case FRIT_I32:
-        return ((const int32_t *)data)[i];
-    case FRIT_I16:
-        return ((const int16_t *)data)[i];
-    case FRIT_I8:
-        return ((const int8_t *)data)[i];
-    case FRIT_U64:
-        return (double)((const uint64_t *)data)[i];
-    case FRIT_U32:
-        return ((const uint32_t *)data)[i];
-    case FRIT_U16:
-        return ((const uint16_t *)data)[i];
-    case FRIT_U8:
-    case FRIT_BOOL:
-        return ((const uint8_t *)data)[i];
-    default:
-        return (double)NAN;
-    }
+    return element_number(element_scalar(dtype, data, i));
 }
 
 /* ---- differences ---- */
@@ -68,27 +92,16 @@ double element_value(uint32_t dtype, const void *data, uint64_t i)
  * the order of their patterns, and so are integers; unsigned, the least is 0. */
 static uint64_t rank_of(uint32_t dtype, const void *data, uint64_t i)
 {
-    uint32_t bytes = (uint32_t)frit_storage_bytes(dtype, 1);
-    uint64_t bits = 0, sign;
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+    uint64_t bits, sign;
 
-    if (bytes == 0 || bytes > sizeof(bits))
+    if (!info.bits)
         return 0;
-    sign = (uint64_t)1 << (8 * bytes - 1);
-    memcpy(&bits, (const unsigned char *)data + i * bytes, bytes);
-    switch (dtype) {
-    case FRIT_F64:
-    case FRIT_F32:
-    case FRIT_F16:
-    case FRIT_BF16:
+    sign = (uint64_t)1 << (info.bits - 1);
+    bits = bits_of(info, data, i);
+    if (info.exponent)
         return bits & sign ? sign - (bits & (sign - 1)) : sign + bits;
-    case FRIT_I64:
-    case FRIT_I32:
-    case FRIT_I16:
-    case FRIT_I8:
-        return bits ^ sign;
-    default:
-        return bits;
-    }
+    return info.cls == FRIT_DTYPE_INT || info.cls == FRIT_DTYPE_PACKED ? bits ^ sign : bits;
 }
 
 void element_compare(uint32_t dtype, const void *a, const void *b, uint64_t count,

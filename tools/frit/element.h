@@ -5,8 +5,10 @@
 
 #include <frit/frit.h>
 
-/* Element `i` as a number; 64-bit integers lose what a double cannot hold.  NaN for types without
- * numbers. */
+/* Element `i`, exactly; packed values without their scale.  FRIT_SCALAR_NONE: no element type. */
+frit_scalar element_scalar(uint32_t dtype, const void *data, uint64_t i);
+/* As a double: 64-bit integers lose what it cannot hold.  NaN for FRIT_SCALAR_NONE. */
+double element_number(frit_scalar scalar);
 double element_value(uint32_t dtype, const void *data, uint64_t i);
 
 /* How two tensors of one type differ. */

@@ -250,13 +250,10 @@ int64_t program_output(const struct program *program, const struct invocation *i
 /* Uniform in 0..1 for floats, 0..99 for integers, either for bool. */
 static frit_tensor *random_tensor(frit_device *device, uint32_t dtype, frit_dims dims)
 {
-    switch (dtype) {
-    case FRIT_F64:
-    case FRIT_F32:
-    case FRIT_F16:
-    case FRIT_BF16:
+    switch (frit_dtype_info_of(dtype).cls) {
+    case FRIT_DTYPE_FLOAT:
         return frit_random_uniform(device, dtype, dims, 0, 1);
-    case FRIT_BOOL:
+    case FRIT_DTYPE_BOOL:
         return frit_random_bernoulli(device, dtype, dims, 0.5);
     default:
         return frit_random_int_i(device, dtype, dims, 0, 100);

@@ -291,7 +291,10 @@ const struct command run_command = {
         "faults (programs that failed by a fault of the driver), captured_launches, driver_allocs, "
         "bytes_moved "
         "(between program and device), seconds (median of the runs),\n"
-        "first_seconds, outputs {name, dtype, dims, count, nan, min, max, mean, first, file}.\n"
+        "first_seconds, outputs {name, dtype, dims, count, nan, infinite (number of\n"
+        "infinite elements), min, max (without NaNs), mean (of finite elements), first, file}.\n"
+        "Elements of integer dtypes are exact; NaN and infinities are \"nan\", \"inf\", \"-inf\";\n"
+        "missing values are null.  Packed values do not include their scales.\n"
         "Counters are sums over the runs.",
     .options =
         (const struct option[]){

@@ -8,25 +8,46 @@
 
 #include "element.h"
 
+/* Compares two elements of one type, neither NaN. */
+static bool is_less(frit_scalar a, frit_scalar b)
+{
+    switch (a.kind) {
+    case FRIT_SCALAR_I64:
+        return (int64_t)a.bits < (int64_t)b.bits;
+    case FRIT_SCALAR_U64:
+        return a.bits < b.bits;
+    default:
+        return element_number(a) < element_number(b);
+    }
+}
+
 static void summarise(const void *data, struct summary *out)
 {
     double sum = 0;
+    uint64_t n_finite = 0;
 
-    out->min = out->max = (double)NAN;
     for (uint64_t i = 0; i < out->count; i++) {
-        double value = element_value(out->dtype, data, i);
+        frit_scalar element = element_scalar(out->dtype, data, i);
+        double value = element_number(element);
 
         if (i < SUMMARY_FIRST)
-            out->first[out->n_first++] = value;
+            out->first[out->n_first++] = element;
         if (isnan(value)) {
             out->n_nan++;
             continue;
         }
-        out->min = out->min <= value ? out->min : value;
-        out->max = out->max >= value ? out->max : value;
+        if (out->min.kind == FRIT_SCALAR_NONE || is_less(element, out->min))
+            out->min = element;
+        if (out->max.kind == FRIT_SCALAR_NONE || is_less(out->max, element))
+            out->max = element;
+        if (isinf(value)) {
+            out->n_infinite++;
+            continue;
+        }
         sum += value;
+        n_finite++;
     }
-    out->mean = sum / (double)(out->count - out->n_nan);
+    out->mean = sum / (double)n_finite;
 }
 
 frit_status summary_of(frit_tensor *tensor, struct summary *out)
@@ -48,20 +69,57 @@ frit_status summary_of(frit_tensor *tensor, struct summary *out)
     return status;
 }
 
+static void print_element(frit_scalar element, FILE *out)
+{
+    if (element.kind == FRIT_SCALAR_I64)
+        fprintf(out, "%" PRId64, (int64_t)element.bits);
+    else if (element.kind == FRIT_SCALAR_U64)
+        fprintf(out, "%" PRIu64, element.bits);
+    else if (isnan(element_number(element))) /* whatever its sign */
+        fputs("nan", out);
+    else
+        fprintf(out, "%.6g", element_number(element));
+}
+
 void summary_print(const struct summary *summary, const char *name, FILE *out)
 {
     fprintf(out, "%-12s %s[", name, frit_dtype_name(summary->dtype));
     for (int64_t i = 0; i < summary->dims.rank; i++)
         fprintf(out, "%s%" PRId64, i ? ", " : "", summary->dims.dim[i]);
     fputs("]", out);
-    if (summary->count > summary->n_nan)
-        fprintf(out, "  min %.6g  max %.6g  mean %.6g", summary->min, summary->max, summary->mean);
+    if (summary->count > summary->n_nan) {
+        fputs("  min ", out);
+        print_element(summary->min, out);
+        fputs("  max ", out);
+        print_element(summary->max, out);
+    }
+    if (isfinite(summary->mean))
+        fprintf(out, "  mean %.6g", summary->mean);
     if (summary->n_nan)
         fprintf(out, "  NaN %" PRIu64, summary->n_nan);
+    if (summary->n_infinite)
+        fprintf(out, "  infinite %" PRIu64, summary->n_infinite);
     fputs("  [", out);
-    for (uint64_t i = 0; i < summary->n_first; i++)
-        fprintf(out, "%s%.6g", i ? ", " : "", summary->first[i]);
+    for (uint64_t i = 0; i < summary->n_first; i++) {
+        fputs(i ? ", " : "", out);
+        print_element(summary->first[i], out);
+    }
     fputs(summary->count > summary->n_first ? ", ...]\n" : "]\n", out);
+}
+
+/* NaN and infinities are written as text, since JSON has no numbers for them. */
+static void json_element(struct json *json, const char *key, frit_scalar element)
+{
+    double value = element_number(element);
+
+    if (element.kind == FRIT_SCALAR_I64)
+        json_int(json, key, (int64_t)element.bits);
+    else if (element.kind == FRIT_SCALAR_U64)
+        json_uint(json, key, element.bits);
+    else if (element.kind == FRIT_SCALAR_NONE || isfinite(value))
+        json_real(json, key, value);
+    else
+        json_text(json, key, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
 }
 
 void summary_json(const struct summary *summary, struct json *json)
@@ -73,11 +131,12 @@ void summary_json(const struct summary *summary, struct json *json)
     json_close(json);
     json_uint(json, "count", summary->count);
     json_uint(json, "nan", summary->n_nan);
-    json_real(json, "min", summary->min);
-    json_real(json, "max", summary->max);
+    json_uint(json, "infinite", summary->n_infinite);
+    json_element(json, "min", summary->min);
+    json_element(json, "max", summary->max);
     json_real(json, "mean", summary->mean);
     json_list(json, "first");
     for (uint64_t i = 0; i < summary->n_first; i++)
-        json_real(json, NULL, summary->first[i]);
+        json_element(json, NULL, summary->first[i]);
     json_close(json);
 }

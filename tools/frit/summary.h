@@ -13,10 +13,11 @@ struct summary {
     uint32_t dtype;
     frit_dims dims;
     uint64_t count;
-    uint64_t n_nan;
-    double min, max, mean; /* without NaNs; NaN if there is no number */
+    uint64_t n_nan, n_infinite;
+    frit_scalar min, max; /* without NaNs; FRIT_SCALAR_NONE if all elements are NaN */
+    double mean;          /* of finite elements; NaN if there are none */
     uint64_t n_first;
-    double first[SUMMARY_FIRST];
+    frit_scalar first[SUMMARY_FIRST];
 };
 
 /* Reads the tensor; frit_tensor_error has the message of a failure. */
@@ -24,7 +25,8 @@ frit_status summary_of(frit_tensor *tensor, struct summary *out);
 
 /* Prints "logits  f32[500, 10]  min -1  max 2  mean 0.5  [1, 2, ...]". */
 void summary_print(const struct summary *summary, const char *name, FILE *out);
-/* Writes the keys dtype, dims, count, nan, min, max, mean, first. */
+/* Writes the keys dtype, dims, count, nan, infinite, min, max, mean, first.  Integers are exact;
+ * NaN and infinities are "nan", "inf" and "-inf"; null where there is no element. */
 void summary_json(const struct summary *summary, struct json *json);
 
 #endif

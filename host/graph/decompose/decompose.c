@@ -50,7 +50,9 @@ static frit_status infer(struct build *b, struct op_type out[FRIT_OP_MAX_OUT])
 
 static bool is_narrow(uint32_t dtype)
 {
-    return dtype == FRIT_F16 || dtype == FRIT_BF16;
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    return info.cls == FRIT_DTYPE_FLOAT && info.compute != dtype;
 }
 
 /* The narrow operands as f32, the result in f32 too. */

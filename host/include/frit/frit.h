@@ -112,6 +112,23 @@ const char *frit_host_error(frit_host *host);
 /* `name`: a list as in the configuration ("vulkan:0, cpu"; first usable wins), NULL: what the
  * configuration says.  Opening a device twice gives the same one; each open wants its close. */
 FRIT_NODISCARD frit_status frit_device_open(frit_host *host, const char *name, frit_device **out);
+/* An object of the program that a driver is to use in place of one of its own. */
+typedef struct frit_native {
+    const char *name; /* that the driver's README gives, such as "vk.device" */
+    void *object;     /* lives until the device is closed */
+} frit_native;
+
+typedef struct frit_device_options {
+    uint64_t struct_size; /* sizeof(frit_device_options) */
+    const frit_native *natives;
+    uint64_t n_natives;
+} frit_device_options;
+
+/* The same with options; NULL: none.  A device with natives is one of its own, which no other open
+ * gives, and ends with its close.  FRIT_UNSUPPORTED where its driver does not know one of them. */
+FRIT_NODISCARD frit_status frit_device_open_with(frit_host *host, const char *name,
+                                                 const frit_device_options *options,
+                                                 frit_device **out);
 /* The last close ends the device, which is not used any more; its tensors are stale afterwards.
  * NULL does nothing. */
 void frit_device_close(frit_device *device);
@@ -181,8 +198,8 @@ enum {
     FRIT_SUPPORT_HOST = 3,
     FRIT_SUPPORT_FALLBACK = 4 /* on another device, in whole or in part */
 };
-/* For f32 (or the row's first type) and rank 2 where it matters; HOST: a view.  DECOMPOSED says
- * nothing of what the op consists of; frit_graph_support does. */
+/* For f32 (or the row's first type) and rank 2 where it matters; HOST: a view or a collective.
+ * DECOMPOSED says nothing of what the op consists of; frit_graph_support does. */
 uint32_t frit_op_support(frit_device *device, uint32_t op);
 
 /* Runs what the calling thread queued on the device and waits.  Returns the first error of the
@@ -214,14 +231,66 @@ frit_status frit_stream_enter(frit_device *device, frit_stream *stream, frit_str
  * it.  NULL does nothing; frit_device_close closes what is still open. */
 frit_status frit_stream_close(frit_stream *stream);
 
+/* ---- groups ---- */
+
+/* What all_reduce combines: the values of a group's ranks, which meet by an engine, a plugin with
+ * frit.collective/1.  A rank is a stream: of a thread of this process or of another one, on the
+ * same device or on different ones.  Its all_reduce ops run at their places in the stream, each
+ * once, also if nobody reads the result; all ranks record the same ones in the same order.
+ *
+ * An all_reduce waits for the other ranks when its stream runs, so each rank records and runs in a
+ * thread of its own: ops that only one thread runs for two ranks, by frit_sync_all or by reading
+ * the tensors of both, end with FRIT_TIMEOUT.  A tensor that another rank's stream has not computed
+ * yet comes when that stream has run, its all_reduce ops included.
+ *
+ * The first failure of a group ends it on all ranks: FRIT_PEER_LOST, FRIT_MISMATCH (the ranks
+ * recorded different ops), FRIT_ABORTED, FRIT_TIMEOUT.  The op's result carries it, and so does
+ * what is made from that; later ops of the group fail at once.  An op that cannot be recorded
+ * or run on one rank, since its operand has failed or for lack of memory, aborts the group.  To go
+ * on, leave and join anew. */
+typedef struct frit_rank frit_rank;
+
+typedef struct frit_group_config {
+    uint64_t struct_size;    /* sizeof(frit_group_config) */
+    const char *engine;      /* id of its plugin; NULL: the first that offers one */
+    const char *name;        /* for texts, up to 47 bytes; NULL: "group" */
+    const frit_group_id *id; /* the same on all ranks; NULL where size is 1 */
+    uint64_t number;         /* attribute `group` of the ops; one of each per stream */
+    uint32_t rank, size;     /* 0..size-1, each once; size is the same on all ranks */
+    uint64_t join_ns;        /* until all ranks have come; 0: 30 s */
+    uint64_t op_ns;          /* until an op is done on all ranks; 0: 60 s, UINT64_MAX: no limit */
+} frit_group_config;
+
+/* An id that no other group has: made once and brought to all ranks by the program. */
+frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out);
+/* Makes the calling thread's stream on the device a rank.  Each rank calls it; it returns when all
+ * have come.  FRIT_TIMEOUT names the missing ones. */
+FRIT_NODISCARD frit_status frit_group_join(frit_device *device, const frit_group_config *config,
+                                           frit_rank **out);
+/* Runs what is queued in the rank's stream, and leaves.  Other ranks' ops that still need this one
+ * fail with FRIT_PEER_LOST.  `rank` is no more, unless the call fails.  NULL does nothing.  Before
+ * frit_device_close, which aborts the groups of the ranks that have not left. */
+frit_status frit_group_leave(frit_rank *rank);
+/* Ends the group for all its ranks with FRIT_ABORTED and the text, also where they wait.  From any
+ * thread, not beside frit_group_leave of the same rank. */
+frit_status frit_group_abort(frit_rank *rank, const char *why);
+
 /* ---- tensors from and to the program ---- */
 
 /* Copies `bytes` from `data`; they must be exactly those of the dense tensor. */
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes);
-/* Lends memory: `release(ctx)` is called once, also on failure, from any thread, when it is no
- * longer needed; the program does not write it until then.  In this version every device copies,
- * and release is called before the function returns. */
+/* Lends memory, which the program leaves as it is until `release(ctx)` is called: once, also on
+ * failure, from any thread.  `release` must not call Frit.
+ *
+ * Where the device computes in the host's memory and `data` is aligned as it wants it (64 bytes are
+ * enough for all of ours), the tensor lies in the memory itself, and `release` is called when
+ * nothing reads it any more: the last tensor and view in it is gone, and so are the ops that use
+ * them, whose end is noticed at a later call of Frit on the device, frit_sync_all or
+ * frit_device_close at the latest.  With `release` NULL it is lent until frit_device_close.
+ * Elsewhere the elements are copied and `release` is called before the function returns.
+ * `bytes_adopted` of frit_stats tells which.  Nothing that is done with the tensor writes into the
+ * program's memory: frit_write gives it other memory. */
 frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx);
 /* A NumPy file; see host/file/npy.h for what is accepted. */
@@ -245,6 +314,18 @@ typedef struct frit_read_item {
 FRIT_NODISCARD frit_status frit_read_many(frit_read_item *items, uint64_t count);
 /* Replaces the elements.  Views, and ops recorded before, keep the old ones. */
 FRIT_NODISCARD frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes);
+
+typedef struct frit_write_item {
+    frit_tensor *tensor;
+    const void *data;
+    uint64_t bytes;
+    frit_status status; /* written: of this item */
+    uint32_t reserved;
+} frit_write_item;
+
+/* Several writes, in order, as if one by one, in as few submits as the device allows; the first
+ * failure is returned, each item has its own, and what failed keeps its elements. */
+FRIT_NODISCARD frit_status frit_write_many(frit_write_item *items, uint64_t count);
 /* The same values on another device; also where it is the same device. */
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device);
 
@@ -475,6 +556,9 @@ typedef struct frit_stats {
     uint64_t derived_fills;   /* times a launch derived memory from an operand: packed weights */
     uint64_t derived_hits;    /* times one found it as an earlier one had derived it */
     uint64_t captured_launches; /* of the bound ones, those that the driver had recorded */
+    uint64_t bytes_adopted;     /* of the program's memory that tensors lie in: frit_wrap_host */
+    uint64_t adopted_now;       /* of these, not released yet; they count neither as bytes_in nor as
+                                   bytes_now */
 } frit_stats;
 
 /* Fills as much of `out` as its struct_size says the caller knows. */

@@ -814,14 +814,16 @@ frit_tensor *frit_dequantize_with(frit_tensor *x, frit_tensor *scales, frit_tens
 
 /* ---- several devices ---- */
 
-/* The ranks' values combined, the same on every rank.  x: integer or float. */
+/* The values of the group's ranks combined, the same on every rank.  The host runs it; no driver
+ * or fuser sees it.  x: integer or float. */
 typedef struct frit_all_reduce_attrs {
     uint64_t struct_size; /* sizeof(frit_all_reduce_attrs) */
     int64_t combine;      /* FRIT_CHOICE_combine_...: sum, mean; how the ranks' values meet */
+    int64_t group;        /* number by which the stream joined the group */
 } frit_all_reduce_attrs;
 frit_tensor *frit_all_reduce_with(frit_tensor *x, const frit_all_reduce_attrs *attrs);
 
-/* Waits for the collectives before it. */
+/* Waits for the stream's collectives before it, in all its groups. */
 frit_status frit_sync_collective(frit_device *device);
 
 /* ---- gradients ---- */

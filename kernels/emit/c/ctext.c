@@ -128,12 +128,14 @@ static void write_row(struct writer *w, uint32_t at)
     const struct kir_op_info *info = kir_op_info(inst->op);
     struct str *out = begin_value(w, at);
 
-    str_addf(out, "%s_%s(", info->name, head_type_name(inst_of(w, inst->a[0])->type));
+    str_addf(out, "%s_%s(", info->name,
+             inst->op == KIR_round ? head_memory_name((uint32_t)inst->imm)
+                                   : head_type_name(inst_of(w, inst->a[0])->type));
     for (uint32_t k = 0; k < info->n; k++) {
         str_addf(out, k ? ", " : "");
         add_value(w, out, inst->a[k]);
     }
-    if (info->imm == KIR_IMM_NARROW)
+    if (inst->op == KIR_wrap)
         str_addf(out, ", %lluull", (unsigned long long)inst->imm);
     str_addf(out, ");\n");
 }

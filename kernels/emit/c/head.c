@@ -73,10 +73,19 @@ static const struct head_row rows[] = {
 #include "emit/rows.def"
 };
 
+/* What round is for each type of 16 bits. */
+static const char *const rounds[] = {
+#define ROUND(KIND, expression) \
+    "static inline f32 round_" #KIND "(f32 a)\n{\n    return " #expression ";\n}\n",
+#include "emit/rows.def"
+};
+
 enum memory_kind {
 #define MEMORY(KIND, memory, lane, load, store) MEMORY_##KIND,
 #include "emit/rows.def"
-    MEMORY_KINDS
+    MEMORY_KINDS,
+    MEMORY_U32 = MEMORY_I32, /* values have no sign */
+    MEMORY_U64 = MEMORY_I64
 };
 
 static const struct {
@@ -87,11 +96,14 @@ static const struct {
 };
 
 static const uint8_t kinds[FRIT_DTYPE_LIMIT] = {
-    [FRIT_BOOL] = MEMORY_BOOL, [FRIT_I8] = MEMORY_S8,     [FRIT_U8] = MEMORY_U8,
-    [FRIT_I16] = MEMORY_S16,   [FRIT_U16] = MEMORY_U16,   [FRIT_I32] = MEMORY_I32,
-    [FRIT_U32] = MEMORY_I32,   [FRIT_I64] = MEMORY_I64,   [FRIT_U64] = MEMORY_I64,
-    [FRIT_F16] = MEMORY_F16,   [FRIT_BF16] = MEMORY_BF16, [FRIT_F32] = MEMORY_F32,
-    [FRIT_F64] = MEMORY_F64,
+#define KIND_FLOAT(NAME)  MEMORY_##NAME
+#define KIND_INT(NAME)    MEMORY_##NAME
+#define KIND_UINT(NAME)   MEMORY_##NAME
+#define KIND_BOOL(NAME)   MEMORY_##NAME
+#define KIND_PACKED(NAME) 0 /* arguments are of U8 */
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    [id] = KIND_##cls(NAME),
+#include <frit/dtypes.def>
 };
 
 const char *head_type(uint32_t type)
@@ -141,7 +153,7 @@ static void print_row(const struct head_row *row, struct str *out)
         str_addf(out, ", %s b", row->b);
     if (row->n > 2)
         str_addf(out, ", %s c", row->c);
-    if (kir_op_info(row->op)->imm == KIR_IMM_NARROW)
+    if (row->op == KIR_wrap)
         str_addf(out, ", u64 imm");
     str_addf(out, ")\n{\n    return %s;\n}\n", row->expression);
 }
@@ -159,9 +171,10 @@ void head_print(const struct kir_module *module, struct str *out)
     bool done[MEMORY_KINDS] = {false};
 
     str_add(out, words, sizeof(words) - 1);
-    str_addf(out, "#define ROWS_F16 %d\n", FRIT_F16);
     for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
         str_addf(out, "%s\n", functions[i]);
+    for (size_t i = 0; i < sizeof(rounds) / sizeof(*rounds); i++)
+        str_addf(out, "%s", rounds[i]);
     str_add(out, atomics, sizeof(atomics) - 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         if (is_used(module, &rows[i]))

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between types, and between values and memory.  Conversions of floats to integers saturate: what
  * is out of range is replaced before, and the result after. */
+#include <math.h>
+
 #include "emit/llvm/emit.h"
+#include "ir/half.h"
 
 static bool is_real(uint32_t type)
 {
@@ -89,7 +92,7 @@ ll_value ll_convert(struct ll *l, const struct kir_inst *inst, uint32_t from, ll
     }
 }
 
-/* ---- halves, as rows.def has them ---- */
+/* ---- floats of 16 bits, as rows.def has them ---- */
 
 static ll_value bits_of(struct ll *l, ll_value a)
 {
@@ -106,12 +109,13 @@ static ll_value num32(const struct ll *l, uint32_t value)
     return ll_num(l, l->types.of[KIR_I32], value);
 }
 
-static ll_value bf16_from(struct ll *l, ll_value raw)
+/* Those that are the upper half of an F32. */
+static ll_value upper_from(struct ll *l, ll_value raw)
 {
     return real_of(l, BUILD(l, Shl, BUILD(l, ZExt, raw, shape_of(l, KIR_I32)), num32(l, 16)));
 }
 
-static ll_value bf16_to(struct ll *l, ll_value a)
+static ll_value upper_to(struct ll *l, ll_value a)
 {
     ll_value bits = bits_of(l, a), high = BUILD(l, LShr, bits, num32(l, 16));
     ll_value odd = BUILD(l, And, high, num32(l, 1));
@@ -124,48 +128,61 @@ static ll_value bf16_to(struct ll *l, ll_value a)
 }
 
 /* By arithmetic, where the machine has no conversion: the exponent is moved by a multiplication. */
-static ll_value f16_from_slow(struct ll *l, ll_value raw)
+static ll_value half_from_code(struct ll *l, struct half_layout half, ll_value raw)
 {
     ll_value bits = BUILD(l, ZExt, raw, shape_of(l, KIR_I32));
-    ll_value moved = BUILD(l, Shl, BUILD(l, And, bits, num32(l, 0x7fff)), num32(l, 13));
+    ll_value moved = BUILD(l, Shl, BUILD(l, And, bits, num32(l, 0x7fff)), num32(l, half.shift));
     ll_value sign = BUILD(l, Shl, BUILD(l, And, bits, num32(l, 0x8000)), num32(l, 16));
-    ll_value finite = bits_of(l, BUILD(l, FMul, real_of(l, moved), ll_real(l, KIR_F32, 0x1p112)));
-    ll_value out = BUILD(l, Select, BUILD(l, ICmp, LL_UGE, moved, num32(l, 0xf800000)),
-                         BUILD(l, Or, moved, num32(l, 0x7f800000)), finite);
+    ll_value power = ll_real(l, KIR_F32, ldexp(1, (int)half.rebias));
+    ll_value finite = bits_of(l, BUILD(l, FMul, real_of(l, moved), power));
+    ll_value special = BUILD(l, ICmp, LL_UGE, moved, num32(l, half.infinity << half.shift));
+    ll_value out = BUILD(l, Select, special, BUILD(l, Or, moved, num32(l, 0x7f800000)), finite);
 
     return real_of(l, BUILD(l, Or, out, sign));
 }
 
-/* Subnormal halves are rounded by adding 1/2. */
-static ll_value f16_to_slow(struct ll *l, ll_value a)
+/* Subnormals are rounded by adding a power of two whose last bit is theirs. */
+static ll_value half_to_code(struct ll *l, struct half_layout half, ll_value a)
 {
     ll_value bits = bits_of(l, a), size = BUILD(l, And, bits, num32(l, 0x7fffffff));
-    ll_value cut = BUILD(l, LShr, size, num32(l, 13));
-    ll_value up = BUILD(l, Add, BUILD(l, Add, size, num32(l, 0xfff - 0x38000000u)),
-                        BUILD(l, And, cut, num32(l, 1)));
-    ll_value half = BUILD(l, FAdd, real_of(l, size), ll_real(l, KIR_F32, 0.5));
-    ll_value small = BUILD(l, Sub, bits_of(l, half), num32(l, 0x3f000000)), out;
+    ll_value cut = BUILD(l, LShr, size, num32(l, half.shift));
+    uint32_t up_by = (1u << (half.shift - 1)) - 1 - (half.rebias << 23);
+    ll_value up =
+        BUILD(l, Add, BUILD(l, Add, size, num32(l, up_by)), BUILD(l, And, cut, num32(l, 1)));
+    ll_value sum =
+        BUILD(l, FAdd, real_of(l, size), ll_real(l, KIR_F32, (double)half_real_of(half.aligner)));
+    ll_value small = BUILD(l, Sub, bits_of(l, sum), num32(l, half.aligner)), out;
 
-    out = BUILD(l, Select, BUILD(l, ICmp, LL_UGE, size, num32(l, 0x47800000)), num32(l, 0x7c00),
-                BUILD(l, LShr, up, num32(l, 13)));
-    out = BUILD(l, Select, BUILD(l, ICmp, LL_ULT, size, num32(l, 0x38800000)), small, out);
-    out = BUILD(l, Select, BUILD(l, FCmp, LL_UNO, a, a), num32(l, 0x7e00), out);
+    out = BUILD(l, Select, BUILD(l, ICmp, LL_UGE, size, num32(l, half.overflow)),
+                num32(l, half.infinity), BUILD(l, LShr, up, num32(l, half.shift)));
+    out = BUILD(l, Select, BUILD(l, ICmp, LL_ULT, size, num32(l, half.normal)), small, out);
+    out = BUILD(l, Select, BUILD(l, FCmp, LL_UNO, a, a), num32(l, half.infinity | half.quiet), out);
     out = BUILD(l, Or, out, BUILD(l, And, BUILD(l, LShr, bits, num32(l, 16)), num32(l, 0x8000)));
     return BUILD(l, Trunc, out, ll_shape(l, l->types.i16));
 }
 
-static ll_value f16_from(struct ll *l, ll_value raw)
+/* Whether the machine converts it: an IEEE binary16. */
+static bool is_own(const struct ll *l, struct half_layout half)
 {
-    if (l->cpu.isa < LLVM_AVX2)
-        return f16_from_slow(l, raw);
+    return half.fraction == 10 && l->cpu.isa >= LLVM_AVX2;
+}
+
+static ll_value half_from(struct ll *l, struct half_layout half, ll_value raw)
+{
+    if (!half.rebias)
+        return upper_from(l, raw);
+    if (!is_own(l, half))
+        return half_from_code(l, half, raw);
     return BUILD(l, FPExt, BUILD(l, BitCast, raw, ll_shape(l, l->types.half)),
                  shape_of(l, KIR_F32));
 }
 
-static ll_value f16_to(struct ll *l, ll_value a)
+static ll_value half_to(struct ll *l, struct half_layout half, ll_value a)
 {
-    if (l->cpu.isa < LLVM_AVX2)
-        return f16_to_slow(l, a);
+    if (!half.rebias)
+        return upper_to(l, a);
+    if (!is_own(l, half))
+        return half_to_code(l, half, a);
     return BUILD(l, BitCast, BUILD(l, FPTrunc, a, ll_shape(l, l->types.half)),
                  ll_shape(l, l->types.i16));
 }
@@ -186,39 +203,28 @@ ll_type ll_memory_type(const struct ll *l, uint32_t dtype)
 
 ll_value ll_from_memory(struct ll *l, uint32_t dtype, ll_value raw)
 {
-    switch (dtype) {
-    case FRIT_BOOL:
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    if (info.cls == FRIT_DTYPE_BOOL)
         return BUILD(l, ICmp, LL_NE, raw, ll_num(l, l->types.i8, 0));
-    case FRIT_I8:
-    case FRIT_I16:
+    if (kir_is_half(dtype))
+        return half_from(l, half_layout(info.fraction), raw);
+    if (info.cls == FRIT_DTYPE_INT && info.bits < 32)
         return BUILD(l, SExt, raw, shape_of(l, KIR_I32));
-    case FRIT_U8:
-    case FRIT_U16:
+    if (info.cls == FRIT_DTYPE_UINT && info.bits < 32)
         return BUILD(l, ZExt, raw, shape_of(l, KIR_I32));
-    case FRIT_F16:
-        return f16_from(l, raw);
-    case FRIT_BF16:
-        return bf16_from(l, raw);
-    default:
-        return raw;
-    }
+    return raw;
 }
 
 ll_value ll_to_memory(struct ll *l, uint32_t dtype, ll_value value)
 {
-    switch (dtype) {
-    case FRIT_BOOL:
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    if (info.cls == FRIT_DTYPE_BOOL)
         return BUILD(l, ZExt, value, ll_shape(l, l->types.i8));
-    case FRIT_I8:
-    case FRIT_U8:
-    case FRIT_I16:
-    case FRIT_U16:
+    if (kir_is_half(dtype))
+        return half_to(l, half_layout(info.fraction), value);
+    if (kir_type_of(dtype) == KIR_I32 && info.bits < 32)
         return BUILD(l, Trunc, value, ll_shape(l, ll_memory_type(l, dtype)));
-    case FRIT_F16:
-        return f16_to(l, value);
-    case FRIT_BF16:
-        return bf16_to(l, value);
-    default:
-        return value;
-    }
+    return value;
 }

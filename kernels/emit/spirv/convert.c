@@ -4,6 +4,7 @@
  * promise that its own conversion does so. */
 #include "base/fail.h"
 #include "emit/spirv/emit.h"
+#include "ir/half.h"
 
 static uint32_t op_u32(struct emit *e, enum spv_op op, uint32_t a, uint32_t b)
 {
@@ -42,7 +43,7 @@ static uint32_t pair_type(struct emit *e)
     return spv_type(&e->build, SPV_TYPE_VECTOR, SPV(half, 2));
 }
 
-static uint32_t f16_load_own(struct emit *e, uint32_t raw)
+static uint32_t load_own(struct emit *e, uint32_t raw)
 {
     uint32_t pair = pair_type(e), half = spv_type(&e->build, SPV_TYPE_FLOAT, SPV(16));
 
@@ -50,7 +51,7 @@ static uint32_t f16_load_own(struct emit *e, uint32_t raw)
     return EMIT(e, SPV_F_CONVERT, emit_type(e, KIR_F32), half);
 }
 
-static uint32_t f16_store_own(struct emit *e, uint32_t id)
+static uint32_t store_own(struct emit *e, uint32_t id)
 {
     uint32_t pair = pair_type(e), half = spv_type(&e->build, SPV_TYPE_FLOAT, SPV(16)), zero;
 
@@ -61,53 +62,47 @@ static uint32_t f16_store_own(struct emit *e, uint32_t id)
 
 /* Of the low 16 bits; whatever is above does not matter.  A subnormal becomes a fraction under an
  * exponent that subtracting takes away again. */
-static uint32_t f16_load_code(struct emit *e, uint32_t raw)
+static uint32_t half_load_code(struct emit *e, struct half_layout half, uint32_t raw)
 {
     uint32_t sign = with(e, SPV_SHIFT_LEFT_LOGICAL, with(e, SPV_BITWISE_AND, raw, 0x8000), 16);
-    uint32_t rest = with(e, SPV_SHIFT_LEFT_LOGICAL, with(e, SPV_BITWISE_AND, raw, 0x7fff), 13);
-    uint32_t normal = with(e, SPV_I_ADD, rest, 112u << 23);
-    uint32_t special = with(e, SPV_I_ADD, rest, 224u << 23);
-    uint32_t small = with(e, SPV_I_ADD, rest, 113u << 23), bits;
+    uint32_t rest =
+        with(e, SPV_SHIFT_LEFT_LOGICAL, with(e, SPV_BITWISE_AND, raw, 0x7fff), half.shift);
+    uint32_t normal = with(e, SPV_I_ADD, rest, half.rebias << 23);
+    uint32_t special = with(e, SPV_I_ADD, rest, half.rebias << 24);
+    uint32_t small = with(e, SPV_I_ADD, rest, half.normal), bits;
 
     small =
-        value_round(e, SPV_F_SUB, KIR_F32, real_of(e, small), emit_const(e, KIR_F32, 113u << 23));
+        value_round(e, SPV_F_SUB, KIR_F32, real_of(e, small), emit_const(e, KIR_F32, half.normal));
     small = value_bits(e, KIR_F32, small);
-    bits = choose(e, above(e, rest, (0x400u << 13) - 1), normal, small);
-    bits = choose(e, above(e, rest, (0x7c00u << 13) - 1), special, bits);
+    bits = choose(e, above(e, rest, (1u << 23) - 1), normal, small);
+    bits = choose(e, above(e, rest, (half.infinity << half.shift) - 1), special, bits);
     return real_of(e, op_u32(e, SPV_BITWISE_OR, bits, sign));
 }
 
-static uint32_t f16_store_code(struct emit *e, uint32_t id)
+static uint32_t half_store_code(struct emit *e, struct half_layout half, uint32_t id)
 {
     uint32_t bits = value_bits(e, KIR_F32, id), sign, rest, odd, normal, small, nan, out;
+    uint32_t up_by = (1u << (half.shift - 1)) - 1 - (half.rebias << 23);
 
     sign = with(e, SPV_BITWISE_AND, with(e, SPV_SHIFT_RIGHT_LOGICAL, bits, 16), 0x8000);
     rest = with(e, SPV_BITWISE_AND, bits, 0x7fffffff);
-    odd = with(e, SPV_BITWISE_AND, with(e, SPV_SHIFT_RIGHT_LOGICAL, rest, 13), 1);
-    normal = op_u32(e, SPV_I_ADD, with(e, SPV_I_ADD, rest, 0xfff - (112u << 23)), odd);
-    normal = with(e, SPV_SHIFT_RIGHT_LOGICAL, normal, 13);
+    odd = with(e, SPV_BITWISE_AND, with(e, SPV_SHIFT_RIGHT_LOGICAL, rest, half.shift), 1);
+    normal = op_u32(e, SPV_I_ADD, with(e, SPV_I_ADD, rest, up_by), odd);
+    normal = with(e, SPV_SHIFT_RIGHT_LOGICAL, normal, half.shift);
     small =
-        value_round(e, SPV_F_ADD, KIR_F32, real_of(e, rest), emit_const(e, KIR_F32, 0x3f000000));
-    small = with(e, SPV_I_SUB, value_bits(e, KIR_F32, small), 0x3f000000);
-    nan = with(e, SPV_BITWISE_AND, with(e, SPV_SHIFT_RIGHT_LOGICAL, rest, 13), 0x3ff);
-    nan = with(e, SPV_BITWISE_OR, nan, 0x7e00);
-    out = choose(e, above(e, rest, 0x38800000 - 1), normal, small);
-    out = choose(e, above(e, rest, 0x477ff000 - 1), emit_u32(e, 0x7c00), out);
+        value_round(e, SPV_F_ADD, KIR_F32, real_of(e, rest), emit_const(e, KIR_F32, half.aligner));
+    small = with(e, SPV_I_SUB, value_bits(e, KIR_F32, small), half.aligner);
+    nan = with(e, SPV_BITWISE_AND, with(e, SPV_SHIFT_RIGHT_LOGICAL, rest, half.shift),
+               (1u << half.fraction) - 1);
+    nan = with(e, SPV_BITWISE_OR, nan, half.infinity | half.quiet);
+    out = choose(e, above(e, rest, half.normal - 1), normal, small);
+    out = choose(e, above(e, rest, half.overflow - 1), emit_u32(e, half.infinity), out);
     out = choose(e, above(e, rest, 0x7f800000), nan, out);
     return op_u32(e, SPV_BITWISE_OR, out, sign);
 }
 
-static uint32_t f16_load(struct emit *e, uint32_t raw)
-{
-    return e->target->float16 ? f16_load_own(e, raw) : f16_load_code(e, raw);
-}
-
-static uint32_t f16_store(struct emit *e, uint32_t id)
-{
-    return e->target->float16 ? f16_store_own(e, id) : f16_store_code(e, id);
-}
-
-static uint32_t bf16_store(struct emit *e, uint32_t id)
+/* Those that are the upper half of an F32. */
+static uint32_t upper_store(struct emit *e, uint32_t id)
 {
     uint32_t bits = value_bits(e, KIR_F32, id), high, odd, near;
 
@@ -118,18 +113,44 @@ static uint32_t bf16_store(struct emit *e, uint32_t id)
     return choose(e, value_is_nan(e, KIR_F32, id), with(e, SPV_BITWISE_OR, high, 0x40), near);
 }
 
-static uint32_t bf16_load(struct emit *e, uint32_t raw)
+static uint32_t upper_load(struct emit *e, uint32_t raw)
 {
     return real_of(e, with(e, SPV_SHIFT_LEFT_LOGICAL, raw, 16));
 }
 
+/* Whether the device converts it: an IEEE binary16. */
+static bool is_own(const struct emit *e, struct half_layout half)
+{
+    return half.fraction == 10 && e->target->float16;
+}
+
+static uint32_t half_from(struct emit *e, uint32_t dtype, uint32_t raw)
+{
+    const struct half_layout half = half_layout(frit_dtype_info_of(dtype).fraction);
+
+    if (!half.rebias)
+        return upper_load(e, raw);
+    return is_own(e, half) ? load_own(e, raw) : half_load_code(e, half, raw);
+}
+
+static uint32_t half_to(struct emit *e, uint32_t dtype, uint32_t id)
+{
+    const struct half_layout half = half_layout(frit_dtype_info_of(dtype).fraction);
+
+    if (!half.rebias)
+        return upper_store(e, id);
+    return is_own(e, half) ? store_own(e, id) : half_store_code(e, half, id);
+}
+
 /* There and back in sight of each other, some compilers of drivers leave both away, and with them
- * the rounding. */
+ * the rounding.  Of the upper half of an F32 the load clears what is above. */
 uint32_t convert_half(struct emit *e, const struct kir_inst *inst, uint32_t id)
 {
-    if (inst->imm == FRIT_F16)
-        return f16_load(e, with(e, SPV_BITWISE_AND, f16_store(e, id), 0xffff));
-    return bf16_load(e, bf16_store(e, id));
+    uint32_t dtype = (uint32_t)inst->imm, raw = half_to(e, dtype, id);
+
+    if (half_layout(frit_dtype_info_of(dtype).fraction).rebias)
+        raw = with(e, SPV_BITWISE_AND, raw, 0xffff);
+    return half_from(e, dtype, raw);
 }
 
 /* ---- narrow integers ---- */
@@ -153,49 +174,29 @@ uint32_t convert_wrap(struct emit *e, const struct kir_inst *inst, uint32_t id)
 
 uint32_t convert_load(struct emit *e, uint32_t dtype, uint32_t raw)
 {
-    switch (dtype) {
-    case FRIT_BOOL:
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    if (info.cls == FRIT_DTYPE_BOOL)
         return EMIT(e, SPV_I_NOT_EQUAL, emit_bool(e), with(e, SPV_BITWISE_AND, raw, 0xff),
                     emit_u32(e, 0));
-    case FRIT_I8:
-    case FRIT_U8:
-        return narrow(e, raw, 8, dtype == FRIT_I8);
-    case FRIT_I16:
-    case FRIT_U16:
-        return narrow(e, raw, 16, dtype == FRIT_I16);
-    case FRIT_F16:
-        return f16_load(e, raw);
-    case FRIT_BF16:
-        return bf16_load(e, raw);
-    case FRIT_F32:
-    case FRIT_F64:
+    if (kir_is_half(dtype))
+        return half_from(e, dtype, raw);
+    if (info.cls == FRIT_DTYPE_FLOAT)
         return EMIT(e, SPV_BITCAST, emit_type(e, kir_type_of(dtype)), raw);
-    default:
-        return raw;
-    }
+    return info.bits < 32 ? narrow(e, raw, info.bits, info.cls == FRIT_DTYPE_INT) : raw;
 }
 
 uint32_t convert_store(struct emit *e, uint32_t dtype, uint32_t id)
 {
-    switch (dtype) {
-    case FRIT_BOOL:
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+
+    if (info.cls == FRIT_DTYPE_BOOL)
         return choose(e, id, emit_u32(e, 1), emit_u32(e, 0));
-    case FRIT_I8:
-    case FRIT_U8:
-        return narrow(e, id, 8, false);
-    case FRIT_I16:
-    case FRIT_U16:
-        return narrow(e, id, 16, false);
-    case FRIT_F16:
-        return f16_store(e, id);
-    case FRIT_BF16:
-        return bf16_store(e, id);
-    case FRIT_F32:
-    case FRIT_F64:
+    if (kir_is_half(dtype))
+        return half_to(e, dtype, id);
+    if (info.cls == FRIT_DTYPE_FLOAT)
         return value_bits(e, kir_type_of(dtype), id);
-    default:
-        return id;
-    }
+    return info.bits < 32 ? narrow(e, id, info.bits, false) : id;
 }
 
 /* ---- between types ---- */

@@ -144,8 +144,10 @@ uint32_t emit_given(struct emit *e, uint32_t number)
 
     if (e->given[number])
         return e->given[number];
-    if (e->code->inside) {
-        e->given[number] = push_member(e, PUSH_BLOCK + number);
+    if (e->code->inside && (number >= e->module->n_args || !e->target->apart)) {
+        uint32_t before = e->target->apart ? e->module->n_args - 1 : 0;
+
+        e->given[number] = push_member(e, PUSH_BLOCK + number - before);
         return e->given[number];
     }
     if (!e->words)
@@ -505,7 +507,7 @@ static void make_function(struct emit *e)
     entry = spv_make(&e->build, SPV_IN_LOCALS, SPV_FUNCTION, none, SPV(0, type));
     e->block = spv_id(&e->build);
     spv_put(&e->build, SPV_IN_LOCALS, SPV_LABEL, SPV(e->block));
-    given = e->module->n_args + e->module->n_params;
+    given = (e->target->apart ? 1 : e->module->n_args) + e->module->n_params;
     e->code->inside = !e->module->spaces && SPIRV_HEAD + given * 8 <= e->target->push_bytes;
     make_push(e, e->code->inside ? given : e->module->spaces ? SPIRV_SPACE_WORDS : 1);
     make_tiles(e);

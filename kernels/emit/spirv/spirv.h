@@ -8,7 +8,8 @@
  *    offset 0   uint32_t base[3]   added to the workgroup's number: grids beyond the device's limit
  *                                  are several dispatches
  *          12   uint32_t 0         which is read: zeros that a compiler must not see come from here
- *          16   the block itself, where `inside`; else its device address, a multiple of 16
+ *          16   the block itself, where `inside`; else its device address, a multiple of 16.
+ *               Where `inside` is for a target with `apart`: that address, then the parameters
  *
  * Of a module with `spaces` each space has such a block.  Then these stand at offset 16, as words:
  *
@@ -36,6 +37,8 @@ struct spirv_target {
     uint32_t most_threads; /* of a workgroup, along x too */
     uint32_t shared_bytes; /* of a workgroup; what lanes exchange takes up to 12 per lane of it */
     uint32_t push_bytes;   /* up to this many the block stands in push constants; 0: never */
+    bool apart;            /* arguments' addresses are read from the block at its address, which
+                              stands in push constants with the parameters */
     /* Invocations of a subgroup, where shuffle, shuffle up and ballot are there and pipelines are
      * made with this size required, full subgroups, and invocations in their order; else 0. */
     uint32_t subgroup;

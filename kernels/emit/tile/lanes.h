@@ -19,8 +19,6 @@ typedef uint64_t u64;
 typedef float f32;
 typedef double f64;
 
-#define ROWS_F16 FRIT_F16
-
 #define TILE_PASTE(a, b)  a##_##b
 #define TILE_PASTED(a, b) TILE_PASTE(a, b)
 #define TILE_NAME(name)   TILE_PASTED(name, TILE_LEVEL)

@@ -52,6 +52,7 @@
     LOOP(op##_##TYPE##_4, 4, TO, A, B, C, expression) \
     LOOP(op##_##TYPE##_5, 5, TO, A, B, C, expression) \
     LOOP(op##_##TYPE##_6, 6, TO, A, B, C, expression)
+#define ROUND(KIND, expression) LOOP(round_##KIND, 6, f32, f32, u8, u8, expression)
 #include "emit/rows.def"
 
 /* Exchange at a known distance, which becomes a shuffle. */
@@ -125,6 +126,11 @@ extern tile_move *const TILE_NAME(tile_store)[TILE_KINDS][TILE_WAYS];
 const struct tile_loops TILE_NAME(tile_loops) = {
     .loop =
         {
+#include "emit/rows.def"
+        },
+    .round =
+        {
+#define ROUND(KIND, expression) [TILE_##KIND] = round_##KIND,
 #include "emit/rows.def"
         },
     .exchange = {exchange_u32, exchange_u64},

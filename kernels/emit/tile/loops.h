@@ -20,18 +20,11 @@ enum { TILE_ONE_A = 1, TILE_ONE_B = 2, TILE_ONE_C = 4, TILE_ONES = 8 };
 
 /* How elements lie in memory. */
 enum tile_kind {
-    TILE_BOOL,
-    TILE_S8,
-    TILE_U8,
-    TILE_S16,
-    TILE_U16,
-    TILE_I32,
-    TILE_I64,
-    TILE_F16,
-    TILE_BF16,
-    TILE_F32,
-    TILE_F64,
-    TILE_KINDS
+#define MEMORY(KIND, memory, lane, load, store) TILE_##KIND,
+#include "emit/rows.def"
+    TILE_KINDS,
+    TILE_U32 = TILE_I32, /* registers have no sign */
+    TILE_U64 = TILE_I64
 };
 
 /* Which element each lane has: `first + lane * step`, or `offsets[lane]`, 32 or 64 bits, signed. */
@@ -49,6 +42,7 @@ typedef void tile_move(void *reg, void *memory, const struct tile_places *at);
 
 struct tile_loops {
     tile_loop *loop[KIR_OPS][KIR_TYPES][TILE_ONES]; /* by op, type of operand a, TILE_ONE_* */
+    tile_loop *round[TILE_KINDS]; /* by how the type that is rounded to lies in memory */
     /* Of 4-byte and 8-byte lanes; not in place. */
     tile_loop *exchange[2], *shift[2];
     tile_loop *copy[2];

@@ -103,14 +103,16 @@
 #define MEMORY        MOVE
 #include "emit/rows.def"
 
-#define PLACES(KIND, way) \
-    [TILE_##KIND] = {way##_##KIND##_linear, way##_##KIND##_32, way##_##KIND##_64}
-#define TABLE(way)                                                               \
-    extern tile_move *const TILE_NAME(tile_##way)[TILE_KINDS][TILE_WAYS];        \
-    tile_move *const TILE_NAME(tile_##way)[TILE_KINDS][TILE_WAYS] = {            \
-        PLACES(BOOL, way), PLACES(S8, way),  PLACES(U8, way),  PLACES(S16, way), \
-        PLACES(U16, way),  PLACES(I32, way), PLACES(I64, way), PLACES(F16, way), \
-        PLACES(BF16, way), PLACES(F32, way), PLACES(F64, way)}
+extern tile_move *const TILE_NAME(tile_load)[TILE_KINDS][TILE_WAYS];
+tile_move *const TILE_NAME(tile_load)[TILE_KINDS][TILE_WAYS] = {
+#define MEMORY(KIND, memory, lane, load, store) \
+    [TILE_##KIND] = {load_##KIND##_linear, load_##KIND##_32, load_##KIND##_64},
+#include "emit/rows.def"
+};
 
-TABLE(load);
-TABLE(store);
+extern tile_move *const TILE_NAME(tile_store)[TILE_KINDS][TILE_WAYS];
+tile_move *const TILE_NAME(tile_store)[TILE_KINDS][TILE_WAYS] = {
+#define MEMORY(KIND, memory, lane, load, store) \
+    [TILE_##KIND] = {store_##KIND##_linear, store_##KIND##_32, store_##KIND##_64},
+#include "emit/rows.def"
+};

@@ -136,6 +136,25 @@ static void make_param(struct make *m, uint32_t at)
 
 /* ---- elementwise ---- */
 
+static const uint8_t kinds[FRIT_DTYPE_LIMIT] = {
+#define KIND_FLOAT(NAME)  TILE_##NAME
+#define KIND_INT(NAME)    TILE_##NAME
+#define KIND_UINT(NAME)   TILE_##NAME
+#define KIND_BOOL(NAME)   TILE_##NAME
+#define KIND_PACKED(NAME) 0 /* arguments are of U8 */
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    [id] = KIND_##cls(NAME),
+#include <frit/dtypes.def>
+};
+
+static tile_loop *loop_of(const struct make *m, uint32_t at, uint32_t ones)
+{
+    const struct kir_inst *inst = inst_of(m, at);
+
+    return inst->op == KIR_round ? m->loops->round[kinds[inst->imm]]
+                                 : m->loops->loop[inst->op][make_type(m, inst->a[0])][ones];
+}
+
 static void make_loop(struct make *m, uint32_t at)
 {
     const struct kir_inst *inst = inst_of(m, at);
@@ -156,7 +175,7 @@ static void make_loop(struct make *m, uint32_t at)
                               .b = places[1],
                               .c = places[2],
                               .imm = inst->imm,
-                              .loop = m->loops->loop[inst->op][make_type(m, inst->a[0])][ones]};
+                              .loop = loop_of(m, at, ones)};
     make_release(m, at);
     step.out = result(m, at);
     make_step(m, &step);
@@ -225,13 +244,6 @@ static void make_nothing(struct make *m, uint32_t at)
 
 /* ---- memory ---- */
 
-static const uint8_t kinds[FRIT_DTYPE_LIMIT] = {
-    [FRIT_BOOL] = TILE_BOOL, [FRIT_I8] = TILE_S8,   [FRIT_U8] = TILE_U8,   [FRIT_I16] = TILE_S16,
-    [FRIT_U16] = TILE_U16,   [FRIT_I32] = TILE_I32, [FRIT_U32] = TILE_I32, [FRIT_F32] = TILE_F32,
-    [FRIT_I64] = TILE_I64,   [FRIT_U64] = TILE_I64, [FRIT_F64] = TILE_F64, [FRIT_F16] = TILE_F16,
-    [FRIT_BF16] = TILE_BF16,
-};
-
 /* Lane tiles: element `offset` of a lane is at offset * lanes + lane. */
 static void place_in_lanes(struct make *m, struct tile_step *step, uint32_t type)
 {
@@ -278,7 +290,6 @@ static uint32_t kind_of(const struct make *m, const struct kir_inst *inst)
 /* Where the lanes' elements are, as far as the instruction's offset says. */
 static struct tile_step at_offset(struct make *m, uint32_t at)
 {
-    static const uint8_t bytes[TILE_KINDS] = {1, 1, 1, 2, 2, 4, 8, 2, 2, 4, 8};
     const struct kir_inst *inst = inst_of(m, at);
     const struct value *offset = value_of(m, inst->a[0]);
     uint32_t type = make_type(m, inst->a[0]);
@@ -291,7 +302,7 @@ static struct tile_step at_offset(struct make *m, uint32_t at)
     step.imm = offset->form == FORM_LINE ? (uint64_t)m->facts.of[inst->a[0]].stride : 0;
     if (kir_op_info(inst->op)->imm == KIR_IMM_ARG) {
         step.base = (uint32_t)inst->imm;
-        step.bytes = bytes[kind_of(m, inst)];
+        step.bytes = (uint8_t)frit_storage_bytes(m->module->args[inst->imm].dtype, 1);
         return step;
     }
     step.in_tile = true;

@@ -170,16 +170,10 @@ static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand
 /* Packed types are allowed only where the op kind says so. */
 static bool dtype_fits(const frit_slot_info *slot, uint32_t dtype)
 {
-    bool packed = slot->letter == FRIT_LETTER_P || slot->letter == FRIT_LETTER_D;
+    uint32_t cls = frit_dtype_info_of(dtype).cls;
 
-    switch (dtype) {
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) \
-    case id:                                                \
-        return packed || FRIT_DTYPE_##cls != FRIT_DTYPE_PACKED;
-#include <frit/dtypes.def>
-    default:
-        return false;
-    }
+    return cls && (cls != FRIT_DTYPE_PACKED || slot->letter == FRIT_LETTER_P ||
+                   slot->letter == FRIT_LETTER_D);
 }
 
 /* Whether an operand slot of the op kind accepts this kind of operand. */

@@ -7,10 +7,7 @@
  * 2008). */
 #include "lower/rows/rows.h"
 
-static bool is_half(uint32_t dtype)
-{
-    return dtype == FRIT_F16 || dtype == FRIT_BF16;
-}
+enum { F32_DIGITS = 24 };
 
 /* ---- to floats ---- */
 
@@ -34,36 +31,40 @@ static uint32_t narrow_odd(struct kir_module *m, uint32_t x)
 static uint32_t float_to_float(struct kir_module *m, uint32_t from, uint32_t to, uint32_t x)
 {
     if (from == FRIT_F64 && to != FRIT_F64)
-        x = is_half(to) ? narrow_odd(m, x) : kir_unary(m, KIR_f32, x);
+        x = kir_is_half(to) ? narrow_odd(m, x) : kir_unary(m, KIR_f32, x);
     else if (from != FRIT_F64 && to == FRIT_F64)
         return kir_unary(m, KIR_f64, x);
-    return from == to || (from == FRIT_F16 && to == FRIT_F32) ? x : lower_fit(m, to, x);
+    return lower_fit(m, to, x);
 }
 
-/* Steps of magnitude_odd: from 2^least on a magnitude loses `shift` bits, so that 24 at most are
- * left and never fewer than the 10 that bf16 needs (f16 is infinite there). */
-static const struct step {
-    uint32_t type, least, shift;
-} steps[] = {{KIR_I32, 24, 8}, {KIR_I64, 24, 14}, {KIR_I64, 38, 28}, {KIR_I64, 52, 40}};
+/* How many bits magnitude_odd drops at a step: what it keeps of 25 is enough to round to the type.
+ * Where 2^24 is beyond the type's range, the result is infinite whatever is kept. */
+static uint32_t dropped_bits(uint32_t dtype)
+{
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+    const bool is_beyond = 1u << (info.exponent - 1) <= F32_DIGITS;
+    const uint32_t least = 11, enough = info.fraction + 3u;
 
-/* An unsigned magnitude as F32, to odd. */
-static uint32_t magnitude_odd(struct kir_module *m, uint32_t magnitude)
+    return F32_DIGITS + 1 - (is_beyond || enough < least ? least : enough);
+}
+
+/* An unsigned magnitude as F32, to odd; from 2^least on it loses `drop` bits, so that 24 at most
+ * are left. */
+static uint32_t magnitude_odd(struct kir_module *m, uint32_t dtype, uint32_t magnitude)
 {
     enum kir_type type = kir_type_at(m, magnitude);
     uint32_t zero = kir_const_i(m, type, 0), shift = zero, scale = kir_const_f(m, KIR_F32, 1);
-    uint32_t lost = zero, kept, some;
+    uint32_t lost = zero, kept, some, width = type == KIR_I32 ? 32 : 64;
+    uint32_t step = dropped_bits(dtype), drop = 0;
 
-    for (uint32_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        const struct step *s = &steps[i];
-        uint32_t large;
+    for (uint32_t least = F32_DIGITS; least < width; least = F32_DIGITS + drop) {
+        uint32_t large =
+            kir_binary(m, KIR_ule, kir_const_i(m, type, (int64_t)1 << least), magnitude);
 
-        if (s->type != type)
-            continue;
-        large = kir_binary(m, KIR_ule, kir_const_i(m, type, (int64_t)1 << s->least), magnitude);
-        shift = kir_select(m, large, kir_const_i(m, type, s->shift), shift);
-        lost = kir_select(m, large, kir_const_i(m, type, ((int64_t)1 << s->shift) - 1), lost);
-        scale =
-            kir_select(m, large, kir_const_f(m, KIR_F32, (double)((int64_t)1 << s->shift)), scale);
+        drop = drop + step < width - F32_DIGITS ? drop + step : width - F32_DIGITS;
+        shift = kir_select(m, large, kir_const_i(m, type, drop), shift);
+        lost = kir_select(m, large, kir_const_i(m, type, ((int64_t)1 << drop) - 1), lost);
+        scale = kir_select(m, large, kir_const_f(m, KIR_F32, (double)((int64_t)1 << drop)), scale);
     }
     some = kir_binary(m, KIR_ne, kir_binary(m, KIR_and, magnitude, lost), zero);
     kept = kir_binary(m, KIR_shr, magnitude, shift);
@@ -78,9 +79,9 @@ static uint32_t int_to_half(struct kir_module *m, uint32_t from, uint32_t to, ui
     if (lower_bits(from) < 32)
         return lower_fit(m, to, kir_unary(m, KIR_f32, x));
     if (lower_is_unsigned(from))
-        return lower_fit(m, to, magnitude_odd(m, x));
+        return lower_fit(m, to, magnitude_odd(m, to, x));
     negative = kir_binary(m, KIR_lt, x, lower_const(m, from, 0));
-    real = magnitude_odd(m, kir_unary(m, KIR_abs, x));
+    real = magnitude_odd(m, to, kir_unary(m, KIR_abs, x));
     real = kir_select(m, negative, kir_unary(m, KIR_neg, real), real);
     return lower_fit(m, to, real);
 }
@@ -91,7 +92,7 @@ static uint32_t int_to_float(struct kir_module *m, uint32_t from, uint32_t to, u
 
     if (from == FRIT_BOOL)
         return kir_unary(m, to == FRIT_F64 ? KIR_f64 : KIR_f32, x);
-    if (is_half(to))
+    if (kir_is_half(to))
         return int_to_half(m, from, to, x);
     if (to == FRIT_F64)
         return kir_unary(m, is_unsigned ? KIR_uf64 : KIR_f64, x);

@@ -3,42 +3,22 @@
 #include "lower/rows/rows.h"
 #include "math/math.h"
 
-#define MATH_ROW(name)                                 \
+#define MATH_1(name, cost, meaning)                    \
     uint32_t lower_##name(const struct lower *l)       \
     {                                                  \
         return math_##name(l->m, l->target, l->in[0]); \
     }
-#define MATH_ROW_2(name)                                         \
-    uint32_t lower_##name(const struct lower *l)                 \
-    {                                                            \
-        return math_##name(l->m, l->target, l->in[0], l->in[1]); \
-    }
+#include "math/math.def"
 
-MATH_ROW(exp)
-MATH_ROW(expm1)
-MATH_ROW(log)
-MATH_ROW(log1p)
-MATH_ROW(rsqrt)
-MATH_ROW(sin)
-MATH_ROW(cos)
-MATH_ROW(tan)
-MATH_ROW(asin)
-MATH_ROW(acos)
-MATH_ROW(atan)
-MATH_ROW(sinh)
-MATH_ROW(cosh)
-MATH_ROW(tanh)
-MATH_ROW(asinh)
-MATH_ROW(acosh)
-MATH_ROW(atanh)
-MATH_ROW(erf)
-MATH_ROW(sigmoid)
-MATH_ROW(log_sigmoid)
-MATH_ROW(softplus)
-MATH_ROW(silu)
-MATH_ROW(gelu)
-MATH_ROW_2(atan2)
-MATH_ROW_2(hypot)
+uint32_t lower_atan2(const struct lower *l)
+{
+    return math_atan2(l->m, l->target, l->in[0], l->in[1]);
+}
+
+uint32_t lower_hypot(const struct lower *l)
+{
+    return math_hypot(l->m, l->target, l->in[0], l->in[1]);
+}
 
 /* ---- those that integers have too ---- */
 

@@ -14,25 +14,36 @@
 
 enum { F32_FRACTION = 23, F32_BIAS = 127 };
 
-/* A float type: fraction bits, exponent bias, the largest finite value, as bits too, the bits of
- * NaN (0: there is none). */
+/* A packed float type.  Behind the bits of its largest value are those of infinity, if it has one,
+ * and NaN. */
 struct small {
-    uint32_t dtype, fraction, bias;
+    uint32_t width, fraction, bias;
+    uint32_t largest_bits; /* of the largest finite value */
+    uint32_t nan;          /* bits that NaN becomes; 0: it has none */
     double largest;
-    uint32_t largest_bits, nan;
-    bool infinite; /* the bits behind the largest value's are infinity, not NaN */
+    bool infinite;
 };
 
-static const struct small smalls[] = {{FRIT_F8E4M3, 3, 7, 448, 0x7e, 0x7f, false},
-                                      {FRIT_F8E5M2, 2, 15, 57344, 0x7b, 0x7f, true},
-                                      {FRIT_F4E2M1, 1, 1, 6, 0x7, 0, false}};
-
-static const struct small *small_of(uint32_t dtype)
+/* False for a type that is no packed float. */
+static bool small_of(uint32_t dtype, struct small *out)
 {
-    for (uint32_t i = 0; i < sizeof(smalls) / sizeof(smalls[0]); i++)
-        if (smalls[i].dtype == dtype)
-            return &smalls[i];
-    return NULL;
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+    const uint32_t ones = (1u << (info.bits - 1)) - 1, one = 1u << info.fraction;
+
+    if (info.cls != FRIT_DTYPE_PACKED || !info.exponent)
+        return false;
+    *out = (struct small){.width = info.bits,
+                          .fraction = info.fraction,
+                          .bias = (1u << (info.exponent - 1)) - 1,
+                          .largest_bits = info.specials == FRIT_SPECIALS_IEEE  ? ones - one
+                                          : info.specials == FRIT_SPECIALS_NAN ? ones - 1
+                                                                               : ones,
+                          .nan = info.specials == FRIT_SPECIALS_NONE ? 0 : ones,
+                          .infinite = info.specials == FRIT_SPECIALS_IEEE};
+    out->largest =
+        ldexp((double)(one + out->largest_bits % one),
+              (int)(out->largest_bits >> info.fraction) - (int)(out->bias + info.fraction));
+    return true;
 }
 
 static uint32_t int_of(struct kir_module *m, int64_t value)
@@ -99,7 +110,7 @@ static uint32_t small_value(struct kir_module *m, const struct small *type, uint
 
 static uint32_t decode_small(struct kir_module *m, const struct small *type, uint32_t bits)
 {
-    uint32_t width = packed_width(type->dtype), sign = 1u << (width - 1);
+    uint32_t sign = 1u << (type->width - 1);
     uint32_t size = kir_binary(m, KIR_and, bits, int_of(m, sign - 1)),
              value = small_value(m, type, size);
     uint32_t nan = kir_const_f(m, KIR_F32, (double)NAN), first = type->largest_bits + 1, beyond;
@@ -117,11 +128,11 @@ static uint32_t decode_small(struct kir_module *m, const struct small *type, uin
 
 uint32_t packed_decode(struct kir_module *m, uint32_t dtype, uint32_t bits, uint32_t at)
 {
-    const struct small *type = small_of(dtype);
+    struct small type;
 
-    if (!type)
+    if (!small_of(dtype, &type))
         return decode_integer(m, packed_width(dtype), bits, at);
-    return decode_small(m, type, at == KIR_NONE ? bits : kir_binary(m, KIR_shr, bits, at));
+    return decode_small(m, &type, at == KIR_NONE ? bits : kir_binary(m, KIR_shr, bits, at));
 }
 
 /* ---- to bits ---- */
@@ -144,7 +155,7 @@ static uint32_t small_nearest(struct kir_module *m, const struct small *type, ui
 
     size = kir_binary(m, KIR_fmin, size, real_like(m, size, type->largest));
     size = kir_binary(m, KIR_mul, size, real_like(m, size, ldexp(1, (int)type->bias - 1)));
-    while (2 * steps < 1u << (packed_width(type->dtype) - 1 - type->fraction))
+    while (2 * steps < 1u << (type->width - 1 - type->fraction))
         steps *= 2;
     for (; steps; steps /= 2) {
         uint32_t less = kir_binary(m, KIR_mul, size, real_like(m, size, ldexp(1, -(int)steps)));
@@ -162,7 +173,7 @@ static uint32_t small_nearest(struct kir_module *m, const struct small *type, ui
 
 static uint32_t encode_small(struct kir_module *m, const struct small *type, uint32_t real)
 {
-    uint32_t sign = int_of(m, (int64_t)1 << (packed_width(type->dtype) - 1));
+    uint32_t sign = int_of(m, (int64_t)1 << (type->width - 1));
     uint32_t bits = small_nearest(m, type, kir_unary(m, KIR_abs, real)), zero = int_of(m, 0);
     uint32_t negative = kir_binary(m, KIR_lt, bits_of(m, as_f32(m, real)), zero);
 
@@ -172,10 +183,10 @@ static uint32_t encode_small(struct kir_module *m, const struct small *type, uin
 
 uint32_t packed_encode(struct kir_module *m, uint32_t dtype, bool symmetric, uint32_t real)
 {
-    const struct small *type = small_of(dtype);
+    struct small type;
 
-    return type ? encode_small(m, type, real)
-                : encode_integer(m, packed_width(dtype), symmetric, real);
+    return small_of(dtype, &type) ? encode_small(m, &type, real)
+                                  : encode_integer(m, packed_width(dtype), symmetric, real);
 }
 
 /* ---- scales ---- */
@@ -205,9 +216,11 @@ static uint32_t power_above(struct kir_module *m, uint32_t scale)
 static uint32_t small_scale(struct kir_module *m, uint32_t scale)
 {
     uint32_t zero = real_like(m, scale, 0);
+    struct small type;
 
+    (void)small_of(FRIT_F8E4M3, &type);
     scale = kir_select(m, kir_binary(m, KIR_lt, zero, scale), scale, zero);
-    return small_value(m, small_of(FRIT_F8E4M3), small_nearest(m, small_of(FRIT_F8E4M3), scale));
+    return small_value(m, &type, small_nearest(m, &type, scale));
 }
 
 /* The types that tensors have too. */
@@ -236,7 +249,7 @@ uint32_t packed_scale(struct kir_module *m, uint32_t dtype, int64_t type, uint32
 
 static uint32_t digits_of(uint32_t dtype)
 {
-    return dtype == FRIT_F64 ? 53 : dtype == FRIT_F32 ? 24 : dtype == FRIT_F16 ? 11 : 8;
+    return frit_dtype_info_of(dtype).fraction + 1u;
 }
 
 uint32_t packed_digits(uint32_t dtype, int64_t type)
@@ -244,6 +257,6 @@ uint32_t packed_digits(uint32_t dtype, int64_t type)
     uint32_t own = digits_of(dtype), rounded = digits_of(scale_dtype(dtype, type));
 
     if (type == FRIT_CHOICE_quant_scale_ue8m0 || type == FRIT_CHOICE_quant_scale_ue4m3)
-        return type == FRIT_CHOICE_quant_scale_ue8m0 ? 1 : small_of(FRIT_F8E4M3)->fraction + 1;
+        return type == FRIT_CHOICE_quant_scale_ue8m0 ? 1 : digits_of(FRIT_F8E4M3);
     return own < rounded ? own : rounded;
 }

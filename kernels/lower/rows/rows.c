@@ -60,7 +60,7 @@ bool lower_is_float(uint32_t dtype)
 
 bool lower_is_unsigned(uint32_t dtype)
 {
-    return dtype == FRIT_U8 || dtype == FRIT_U16 || dtype == FRIT_U32 || dtype == FRIT_U64;
+    return frit_dtype_info_of(dtype).cls == FRIT_DTYPE_UINT;
 }
 
 uint32_t lower_bits(uint32_t dtype)
@@ -72,7 +72,7 @@ uint32_t lower_fit(struct kir_module *m, uint32_t dtype, uint32_t value)
 {
     int64_t bits = lower_bits(dtype);
 
-    if (dtype == FRIT_F16 || dtype == FRIT_BF16)
+    if (kir_is_half(dtype))
         return kir_emit_imm(m, KIR_round, dtype, value, KIR_NONE, KIR_NONE);
     if (kir_type_of(dtype) != KIR_I32 || bits == 32)
         return value;

@@ -91,6 +91,15 @@ static frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_al
     return device->instance->backend->alloc(device->inner, desc, out, err);
 }
 
+/* The real driver reads it, later. */
+static frit_status buffer_import(void *self, const frit_import_desc *desc, frit_allocation *out,
+                                 frit_err *err)
+{
+    struct device *device = self;
+
+    return device->instance->backend->import_host(device->inner, desc, out, err);
+}
+
 static void buffer_free(void *self, frit_memory *memory)
 {
     struct device *device = self;
@@ -201,6 +210,7 @@ static const void *plugin_interface(void *instance, frit_str id)
         .kernel_unload = kernel_unload,
         .queue_create = late_queue_create,
         .queue_destroy = late_queue_destroy,
+        .import_host = buffer_import,
     };
     static const frit_native_table native = {
         .struct_size = sizeof(frit_native_table),

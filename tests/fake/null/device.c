@@ -33,13 +33,31 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
         .align_bytes = NULL_ALIGN,
         .n_formats = options->opaque || !options->has_memory ? 0 : 1,
         .formats = formats,
-        .n_heaps = 1,
-        .heap_stride = sizeof instance->heap,
-        .heaps = &instance->heap,
+        .n_heaps = options->pinned ? 2 : 1,
+        .heap_stride = sizeof instance->heaps[0],
+        .heaps = instance->heaps,
     };
     for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++)
         out->dtype_use[dtype] =
             frit_dtype_bits(dtype) ? FRIT_DTYPE_STORAGE | FRIT_DTYPE_ARITHMETIC : 0;
+    return FRIT_OK;
+}
+
+/* The one object of an application that is known: "null.submits", a uint64_t. */
+static frit_status find_natives(const struct instance *instance, const frit_open_params *params,
+                                uint64_t **submits, frit_err *err)
+{
+    const frit_str known = FRIT_STR("null.submits");
+
+    for (uint32_t i = 0; i < params->n_natives; i++) {
+        const frit_native_object *native = &params->natives[i];
+
+        if (native->name.len != known.len || memcmp(native->name.ptr, known.ptr, known.len) != 0)
+            return null_fail(instance, err, FRIT_UNSUPPORTED,
+                             "null: an object '%.*s' of the application", (int)native->name.len,
+                             native->name.ptr);
+        *submits = native->object;
+    }
     return FRIT_OK;
 }
 
@@ -48,6 +66,7 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
 {
     struct instance *instance = self;
     struct device *device;
+    uint64_t *submits = NULL;
     frit_status status = null_called(instance, NULL_CALL_device_open, err);
 
     *out = NULL;
@@ -55,12 +74,13 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
         return status;
     if (index != 0)
         return null_fail(instance, err, FRIT_INVALID, "there is no null:%u, only null:0", index);
-    if (params->n_natives)
-        return null_fail(instance, err, FRIT_UNSUPPORTED, "null: no objects of the application");
+    status = find_natives(instance, params, &submits, err);
+    if (status)
+        return status;
     device = null_alloc(instance, sizeof *device);
     if (!device)
         return null_fail(instance, err, FRIT_NO_HOST_MEMORY, "no memory to open null:0");
-    *device = (struct device){.instance = instance};
+    *device = (struct device){.instance = instance, .submits = submits};
     derived_open(&device->derivations);
     status = queue_open(&device->queue, device, err);
     if (status) {
@@ -120,7 +140,7 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
     buffer->data = has_memory ? (char *)buffer + align : NULL;
     buffer->bytes = desc->bytes;
     out->memory = buffer;
-    out->host_pointer = instance->options.is_mapped ? buffer->data : NULL;
+    out->host_pointer = instance->options.is_mapped || desc->heap == 1 ? buffer->data : NULL;
     out->address = instance->options.opaque ? 0 : (uint64_t)(uintptr_t)buffer->data;
     null_count(instance, NULL_COUNT_memory_now, 1);
     return FRIT_OK;

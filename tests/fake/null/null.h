@@ -47,6 +47,7 @@ enum null_clock { CLOCK_STEADY, CLOCK_BACKWARDS, CLOCK_NONE };
 struct options {
     bool has_memory; /* no: buffers hold nothing, what is read is 0 */
     bool is_mapped;  /* the host gets pointers */
+    bool pinned;     /* there is a heap with pointers beside the first */
     bool opaque;
     bool no_suballoc;
     bool static_shapes;
@@ -66,7 +67,7 @@ struct options {
     bool derive;     /* programs derive memory from their first input */
     frit_str refuse; /* the host's, as long as the instance */
     struct fault call;
-    struct fault launch;
+    struct fault launch, copy;
     frit_str fail_ops; /* the host's, as long as the instance */
 };
 
@@ -75,7 +76,7 @@ struct instance {
     const frit_host_root *host;
     const frit_host_core *core;
     struct options options;
-    frit_heap heap;
+    frit_heap heaps[2];              /* the second is pinned, where options want it */
     atomic_uint_least64_t gate_left; /* compiles that may end; UINT64_MAX: all */
     atomic_uint_least64_t counters[NULL_N_COUNTERS];
 };
@@ -150,7 +151,8 @@ struct device {
     struct instance *instance;
     struct derivations derivations;
     struct queue queue;
-    uint64_t n_launches; /* taken; only submit uses it */
+    uint64_t n_launches, n_copies; /* taken; only submit uses them */
+    uint64_t *submits; /* the application's "null.submits", counted up by submit; or NULL */
 };
 
 /* Slots of frit.backend/1; contracts there. */

@@ -188,6 +188,7 @@ frit_status options_read(struct instance *instance, frit_err *err)
     o->clock = str_is(clock, "none")        ? CLOCK_NONE
                : str_is(clock, "backwards") ? CLOCK_BACKWARDS
                                             : CLOCK_STEADY;
+    o->pinned = read_bool(&r, FRIT_STR("pinned"));
     o->opaque = read_bool(&r, FRIT_STR("opaque"));
     o->is_mapped = str_is(memory, "host") && !o->opaque;
     o->no_suballoc = read_bool(&r, FRIT_STR("no_suballoc"));
@@ -210,5 +211,6 @@ frit_status options_read(struct instance *instance, frit_err *err)
     o->fail_ops = read_str(&r, FRIT_STR("fail_ops"));
     read_fault(&r, FRIT_STR("fail_call"), call_parse, &o->call);
     read_fault(&r, FRIT_STR("fail_launch"), fault_parse, &o->launch);
+    read_fault(&r, FRIT_STR("fail_copy"), fault_parse, &o->copy);
     return r.status;
 }

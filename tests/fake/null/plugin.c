@@ -131,9 +131,10 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
         null_free(instance, instance);
         return status;
     }
-    instance->heap = (frit_heap){.struct_size = sizeof instance->heap,
-                                 .kind = FRIT_HEAP_DEVICE,
-                                 .bytes = instance->options.heap};
+    for (uint32_t i = 0; i < 2; i++)
+        instance->heaps[i] = (frit_heap){.struct_size = sizeof instance->heaps[i],
+                                         .kind = i ? FRIT_HEAP_PINNED : FRIT_HEAP_DEVICE,
+                                         .bytes = instance->options.heap};
     *out = instance;
     return FRIT_OK;
 }

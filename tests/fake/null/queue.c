@@ -262,10 +262,11 @@ static void add_failing(struct queue *queue, const struct failing *failing)
     last->command = FRIT_ALL_COMMANDS;
 }
 
-/* FRIT_OK if the launch, the device's `nth`, is not to fail. */
+/* FRIT_OK if the command, the device's `nth` of its kind, is not to fail. */
 static frit_status planted(const struct device *device, const frit_cmd *cmd, uint64_t nth)
 {
-    const struct fault *fault = &device->instance->options.launch;
+    const struct options *options = &device->instance->options;
+    const struct fault *fault = cmd->kind == FRIT_CMD_COPY ? &options->copy : &options->launch;
 
     if (nth == fault->nth)
         return fault->status;
@@ -279,7 +280,8 @@ const frit_cmd *cmd_at(const frit_cmd *cmds, uint32_t stride, uint32_t i)
     return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
 }
 
-/* Counts what a submission has, and lists those of its launches that are to fail.  Under the lock.
+/* Counts what a submission has, and lists those of its launches and copies that are to fail.  Under
+ * the lock.
  */
 static void tally(struct device *device, uint64_t value, const frit_cmd *cmds, uint32_t count,
                   uint32_t stride)
@@ -293,22 +295,26 @@ static void tally(struct device *device, uint64_t value, const frit_cmd *cmds, u
 
     for (uint32_t i = 0; i < count; i++) {
         const frit_cmd *cmd = cmd_at(cmds, stride, i);
+        const bool launches = counters[cmd->kind] == NULL_COUNT_launches;
+        uint64_t nth;
         frit_status status;
 
         n[counters[cmd->kind]]++;
-        if (counters[cmd->kind] != NULL_COUNT_launches)
+        if (!launches && cmd->kind != FRIT_CMD_COPY)
             continue;
         if (cmd->kind == FRIT_CMD_LAUNCH)
             n[NULL_COUNT_ops] += ((const struct program *)cmd->launch->program->self)->cover.n_ops;
-        status = planted(device, cmd, ++device->n_launches);
+        nth = launches ? ++device->n_launches : ++device->n_copies;
+        status = planted(device, cmd, nth);
         n[NULL_COUNT_failures] += status != FRIT_OK;
         if (status)
-            add_failing(&device->queue, &(struct failing){.status = status,
-                                                          .command = i + 1,
-                                                          .first = value,
-                                                          .last = value,
-                                                          .cookie = cmd->launch->cookie,
-                                                          .nth = device->n_launches});
+            add_failing(&device->queue,
+                        &(struct failing){.status = status,
+                                          .command = i + 1,
+                                          .first = value,
+                                          .last = value,
+                                          .cookie = launches ? cmd->launch->cookie : 0,
+                                          .nth = nth});
     }
     for (uint32_t i = NULL_N_CALLS; i < NULL_N_COUNTERS; i++)
         if (n[i])
@@ -470,6 +476,8 @@ frit_status queue_submit(void *self, frit_queue *queue, const frit_cmd *cmds, ui
         status = check_commands(device, cmds, count, stride, err);
     if (status)
         return status;
+    if (device->submits)
+        ++*device->submits;
     if (options->inline_queue && !options->permute) {
         *value = run_inline(device, cmds, count, stride);
         return FRIT_OK;

@@ -15,6 +15,9 @@ struct driver {
     uint64_t largest;
     uint64_t submitted, reached; /* of the timeline */
     uint32_t asks, waits;
+    uint64_t budget;           /* 0: none */
+    frit_import_desc imported; /* the last one */
+    bool refuses;              /* to import */
 };
 
 struct frit_memory {
@@ -41,6 +44,21 @@ static frit_status driver_alloc(void *self, const frit_alloc_desc *desc, frit_al
     return FRIT_OK;
 }
 
+static frit_status driver_import(void *self, const frit_import_desc *desc, frit_allocation *out,
+                                 frit_err *err)
+{
+    struct driver *driver = self;
+    frit_memory *allocation;
+
+    driver->imported = *desc;
+    if (driver->refuses)
+        return fail(err, FRIT_UNSUPPORTED, "not this");
+    allocation = malloc(sizeof(*allocation));
+    *allocation = (frit_memory){driver, 0, driver->submitted};
+    out->memory = allocation;
+    return FRIT_OK;
+}
+
 static void driver_free(void *self, frit_memory *memory)
 {
     struct driver *driver = self;
@@ -54,6 +72,12 @@ static void driver_free(void *self, frit_memory *memory)
 static void driver_cleanup(void *self)
 {
     ((struct driver *)self)->cleanups++;
+}
+
+static uint64_t driver_budget(void *self, uint32_t heap)
+{
+    assert_int_equal(heap, 0);
+    return ((struct driver *)self)->budget;
 }
 
 static void queue_submitted(void *ctx, struct points *out)
@@ -80,8 +104,11 @@ static void queue_explain(void *ctx, frit_err *err)
     fail_append(err, ", as expected");
 }
 
-static const frit_backend backend = {
-    .alloc = driver_alloc, .free = driver_free, .memory_cleanup = driver_cleanup};
+static const frit_backend backend = {.alloc = driver_alloc,
+                                     .free = driver_free,
+                                     .memory_cleanup = driver_cleanup,
+                                     .heap_budget = driver_budget,
+                                     .import_host = driver_import};
 
 /* A memory over a driver, and what the tests vary. */
 struct rig {
@@ -384,6 +411,30 @@ static void test_no_memory_waits_for_pending_commands(void **state)
     rig_close(&rig);
 }
 
+/* Others want the device's memory: what is kept without buffers goes back first. */
+static void test_idle_memory_goes_before_the_budget_is_exceeded(void **state)
+{
+    struct rig rig = {.driver.budget = 8 << 20};
+    struct buffer *a, *b;
+
+    (void)state;
+    rig_open(&rig);
+    a = get(&rig, 3 << 20);
+    b = get(&rig, 4 << 20);
+    assert_int_equal(rig.driver.frees, 0);
+    buffer_disown(a);
+    a = get(&rig, 5 << 20);
+    assert_int_equal(rig.driver.frees, 1);
+    assert_int_equal(rig.driver.used, 9 << 20); /* more than that there is not to give back */
+    rig.driver.budget = 64 << 20;
+    buffer_disown(b);
+    b = get(&rig, 6 << 20);
+    assert_int_equal(rig.driver.frees, 1);
+    buffer_disown(a);
+    buffer_disown(b);
+    rig_close(&rig);
+}
+
 /* How many buffers of a size a device of 50 MB holds. */
 static uint32_t count_fitting(uint64_t bytes)
 {
@@ -531,6 +582,110 @@ static void test_too_large_for_the_device(void **state)
     rig_close(&rig);
 }
 
+/* ---- memory of the program ---- */
+
+static _Alignas(64) char lent[256];
+
+static void count_release(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+static struct buffer *adopt(struct rig *rig, int *released)
+{
+    const struct lent_bytes bytes = {lent, sizeof(lent), count_release, released};
+    struct buffer *buffer = NULL;
+
+    assert_int_equal(buffer_adopt(rig->memory, &bytes, &buffer, NULL), FRIT_OK);
+    return buffer;
+}
+
+static void test_lent_memory_is_the_programs(void **state)
+{
+    struct rig rig = {0};
+    struct buffer *buffer, *part;
+    struct memory_stats stats;
+    int released = 0;
+
+    (void)state;
+    rig_open(&rig);
+    buffer = adopt(&rig, &released);
+    assert_ptr_equal(rig.driver.imported.data, lent);
+    assert_int_equal(rig.driver.imported.bytes, sizeof(lent));
+    assert_int_equal(rig.driver.allocs, 0);
+    assert_int_equal(buffer->tail, 0);
+    assert_true(buffer_owners(buffer) > 1); /* nobody writes it */
+    memory_stats(rig.memory, &stats);
+    assert_int_equal(stats.buffers_now, 1);
+    assert_int_equal(stats.bytes_now, 0);
+    assert_int_equal(stats.adopted_now, sizeof(lent));
+    assert_int_equal(buffer_part(buffer, 64, 64, &part, NULL), FRIT_OK);
+    buffer_disown(buffer);
+    assert_int_equal(released, 0);
+    buffer_pin(part);
+    buffer_disown(part);
+    assert_int_equal(released, 0);
+    buffer_unpin(part);
+    assert_int_equal(released, 1);
+    memory_stats(rig.memory, &stats);
+    assert_int_equal(stats.buffers_now, 0);
+    assert_int_equal(stats.adopted_now, 0);
+    assert_int_equal(stats.adopted, sizeof(lent));
+    rig_close(&rig);
+    assert_int_equal(released, 1);
+}
+
+static void test_lent_memory_waits_for_its_commands(void **state)
+{
+    struct rig rig = {0};
+    int first = 0, second = 0;
+    struct buffer *a, *b;
+
+    (void)state;
+    rig_open(&rig);
+    a = adopt(&rig, &first);
+    b = adopt(&rig, &second);
+    rig.driver.submitted = 3;
+    buffer_disown(a);
+    rig.driver.submitted = 5;
+    buffer_disown(b);
+    assert_int_equal(first + second, 0);
+    rig.driver.reached = 3;
+    memory_poll(rig.memory, PROGRESS_KNOWN);
+    assert_int_equal(first, 1);
+    assert_int_equal(second, 0);
+    rig.driver.reached = 5;
+    memory_poll(rig.memory, PROGRESS_ASK);
+    assert_int_equal(second, 1);
+    a = adopt(&rig, &first);
+    rig.driver.submitted = 9;
+    buffer_disown(a);
+    assert_int_equal(first, 1);
+    rig_close(&rig); /* waits */
+    assert_int_equal(first, 2);
+    assert_int_equal(rig.driver.waits, 1);
+}
+
+static void test_what_cannot_be_adopted(void **state)
+{
+    struct rig rig = {.info.align_bytes = 64};
+    int released = 0;
+    struct lent_bytes bytes = {lent + 4, 128, count_release, &released};
+    struct buffer *buffer;
+
+    (void)state;
+    rig_open(&rig);
+    assert_int_equal(buffer_adopt(rig.memory, &bytes, &buffer, NULL), FRIT_UNSUPPORTED);
+    assert_null(buffer);
+    assert_int_equal(rig.driver.imported.bytes, 0); /* the driver sees only what is aligned */
+    bytes.data = lent;
+    rig.driver.refuses = true;
+    assert_int_equal(buffer_adopt(rig.memory, &bytes, &buffer, NULL), FRIT_UNSUPPORTED);
+    assert_int_equal(rig.driver.imported.bytes, 128);
+    assert_int_equal(released, 0);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,6 +701,7 @@ int main(void)
         cmocka_unit_test(test_surplus_goes_back_when_its_commands_are_done),
         cmocka_unit_test(test_pending_surplus_serves_new_buffers),
         cmocka_unit_test(test_no_memory_waits_for_pending_commands),
+        cmocka_unit_test(test_idle_memory_goes_before_the_budget_is_exceeded),
         cmocka_unit_test(test_a_small_heap_can_be_filled),
         cmocka_unit_test(test_the_rest_of_a_heap_is_used),
         cmocka_unit_test(test_persistent_memory_is_not_counted_as_idle),
@@ -554,6 +710,9 @@ int main(void)
         cmocka_unit_test(test_empty_buffers_have_no_memory),
         cmocka_unit_test(test_chunk_bytes_fit_the_device),
         cmocka_unit_test(test_too_large_for_the_device),
+        cmocka_unit_test(test_lent_memory_is_the_programs),
+        cmocka_unit_test(test_lent_memory_waits_for_its_commands),
+        cmocka_unit_test(test_what_cannot_be_adopted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -415,6 +415,27 @@ static void told_late(void **state)
     assert_int_equal(device_wait(device, 2, &err), FRIT_OK);
     device_close(device);
 }
+/* ---- several queues ---- */
+static void a_loss_is_that_of_each_queue(void **state)
+{
+    struct driver driver = {.more_queues = 1, .lose = true, .timeline = 2};
+    frit_device *device = driver_device(&driver, 16);
+    struct buffer *one = written(device, 1), *two = written(device, point_of(1, 2));
+    frit_err err = ERR_INIT;
+    bool first, second;
+    (void)state;
+    atomic_store(&device->queues[0].last_value, 1);
+    atomic_store(&device->queues[1].last_value, 2);
+    assert_int_equal(device_wait_all(device, &err), FRIT_DEVICE_LOST);
+    first = is_spoiled(device, one);
+    second = is_spoiled(device, two);
+    buffer_disown(one);
+    buffer_disown(two);
+    device_close(device);
+    assert_true(first);
+    assert_true(second);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +448,7 @@ int main(void)
         cmocka_unit_test(better_code_while_prepare_answers),
         cmocka_unit_test(a_known_failure_again),
         cmocka_unit_test(endless),
+        cmocka_unit_test(a_loss_is_that_of_each_queue),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

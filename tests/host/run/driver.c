@@ -6,9 +6,59 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "graph/custom.h"
 #include "run/drain.h"
 
-/* ---- memory and transfers ---- */
+/* ---- ops of its own ---- */
+
+static frit_status infer(const void *self, const frit_custom_call *call, frit_custom_type *out,
+                         frit_err *err)
+{
+    (void)self;
+    (void)err;
+    if (call->n_out)
+        *out = call->in[0].type;
+    return FRIT_OK;
+}
+
+static uint32_t add_op(frit_str name, uint32_t n_slots)
+{
+    static const frit_custom_slot in = {{"x", 1}, FRIT_ROLE_IN, FRIT_LETTER_F};
+    static const frit_custom_slot out = {{"y", 1}, FRIT_ROLE_OUT, FRIT_LETTER_F};
+    const frit_custom_op op = {.struct_size = sizeof(op),
+                               .rev = 1,
+                               .name = name,
+                               .meaning = FRIT_STR("Has an effect."),
+                               .traits = FRIT_OP_ORDERED,
+                               .n_in = n_slots,
+                               .n_out = n_slots,
+                               .slot_stride = sizeof(in),
+                               .in = &in,
+                               .out = &out,
+                               .infer = infer};
+    frit_err err = ERR_INIT;
+    uint32_t id = 0;
+
+    if (custom_add("scripted", &op, &id, &err))
+        fail_msg("%s", err.text);
+    return id;
+}
+
+uint32_t driver_effect_op(void)
+{
+    static uint32_t id;
+
+    return id ? id : (id = add_op(FRIT_STR("test.effect/1"), 1));
+}
+
+uint32_t driver_unknown_op(void)
+{
+    static uint32_t id;
+
+    return id ? id : (id = add_op(FRIT_STR("test.unknown/1"), 0));
+}
+
+/* ---- memory ---- */
 
 static frit_status open_device(void *instance, uint32_t index, const frit_open_params *params,
                                void **out, frit_err *err)
@@ -76,6 +126,35 @@ static void free_memory(void *self, frit_memory *memory)
     driver->allocated -= block[-1].bytes;
     free(block - 1);
 }
+
+/* ---- queues ---- */
+
+static frit_status create_queue(void *self, const frit_queue_desc *desc, frit_queue **out,
+                                frit_err *err)
+{
+    struct driver *driver = self;
+
+    (void)desc;
+    if (driver->n_queues == driver->more_queues)
+        return fail(err, FRIT_UNSUPPORTED, "no more queues");
+    *out = (frit_queue *)(void *)&driver->queues[driver->n_queues++];
+    return FRIT_OK;
+}
+
+static void destroy_queue(void *self, frit_queue *queue)
+{
+    (void)self;
+    (void)queue;
+}
+
+static bool is_queue(const struct driver *driver, const frit_queue *queue)
+{
+    const char *handle = (const char *)queue;
+
+    return !queue || (handle >= driver->queues && handle < driver->queues + driver->n_queues);
+}
+
+/* ---- transfers ---- */
 
 void driver_fails(struct driver *driver, frit_status status, uint64_t value, uint32_t command,
                   uint64_t cookie)
@@ -349,14 +428,15 @@ static const frit_program_table bad_table = {SLOTS};
 static frit_status supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
                             uint64_t *bits, frit_err *err)
 {
-    static const uint32_t rows[] = {FRIT_OP_copy, FRIT_OP_add,        FRIT_OP_mul,
-                                    FRIT_OP_exp,  FRIT_OP_neg,        FRIT_OP_floor,
-                                    FRIT_OP_ceil, FRIT_OP_all_reduce, FRIT_OP_pad};
+    const uint32_t rows[] = {FRIT_OP_copy, FRIT_OP_add, FRIT_OP_mul,
+                             FRIT_OP_exp,  FRIT_OP_neg, FRIT_OP_floor,
+                             FRIT_OP_ceil, FRIT_OP_pad, driver_effect_op()};
     struct driver *driver = self;
 
     (void)err;
     assert_int_equal(count, 1);
     assert_true(stride >= sizeof(frit_op_desc));
+    assert_int_not_equal(op_row(ops->id)->cls, FRIT_CLASS_COLLECTIVE);
     *bits = 0;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         *bits |= ops->id == rows[i] && !(ops->id == FRIT_OP_neg && driver->refuse_neg);
@@ -468,7 +548,7 @@ static void run_element(const struct driver_program *program, const frit_launch 
                    : ops[i].b >= 0 ? registers[ops[i].b]
                                    : 0;
 
-        if (ops[i].op == FRIT_OP_all_reduce && is_first(at, out->rank))
+        if (ops[i].op == driver_effect_op() && is_first(at, out->rank))
             effect(program->driver, registers[ops[i].a]);
         registers[n_in + i] = compute(ops[i].op, registers[ops[i].a], b);
     }
@@ -689,16 +769,19 @@ static frit_status submit(void *self, frit_queue *queue, const frit_cmd *cmds, u
     frit_status st = refusal_of(driver, cmds, count);
 
     (void)waits;
-    assert_null(queue);
+    assert_true(is_queue(driver, queue));
     assert_int_equal(stride, sizeof(frit_cmd));
-    assert_int_equal(n_waits, 0);
+    assert_true(driver->more_queues || n_waits == 0);
     TRY(check_lost(driver, err));
     if (st)
         return driver->silent ? st : fail(err, st, "submit refused");
     driver->submits++;
+    if (driver->value_first)
+        *value = ++driver->timeline;
     if (driver->on_submit)
         driver->on_submit(driver);
-    *value = ++driver->timeline;
+    if (!driver->value_first)
+        *value = ++driver->timeline;
     for (uint32_t i = 0, end; i < count; i = end + 1) {
         for (end = i; end < count && cmds[end].kind != FRIT_CMD_BARRIER;)
             end++;
@@ -733,7 +816,7 @@ static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uin
     const frit_failure *failure = first_failure(driver, out);
 
     (void)timeout_ns;
-    assert_null(queue);
+    assert_true(is_queue(driver, queue));
     TRY(check_lost(driver, err));
     if (driver->lose) {
         driver->is_lost = true;
@@ -758,6 +841,7 @@ static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uin
 frit_device *driver_device(struct driver *driver, int64_t max_ops)
 {
     struct device_config config = {.max_ops = max_ops,
+                                   .queues = 1 + driver->more_queues,
                                    .chunk_bytes = 1 << 16,
                                    .keep_bytes = 1 << 20,
                                    .decompose = driver->decompose,
@@ -779,10 +863,18 @@ frit_device *driver_device(struct driver *driver, int64_t max_ops)
                                             .submit = submit,
                                             .wait = wait_value,
                                             .supports = supports,
-                                            .op_program = op_program};
+                                            .op_program = op_program,
+                                            .queue_create = create_queue,
+                                            .queue_destroy = destroy_queue};
     driver->plugin.native = (frit_native_table){.struct_size = sizeof(frit_native_table),
                                                 .get = driver->host_visible ? host_pointer : NULL};
     driver->plugin.instance = driver;
+    driver->ops[0] = (struct plugin_op){"test.effect/1", driver_effect_op(), ""};
+    driver->ops[1] = (struct plugin_op){"test.unknown/1", driver_unknown_op(), ""};
+    driver->plugin.ops = driver->ops;
+    driver->plugin.n_ops = 2;
+    driver->registry.plugins = &driver->plugin;
+    driver->registry.n_plugins = 1;
     driver->info.caps = (driver->inline_queue ? FRIT_CAP_INLINE_QUEUE : 0) |
                         (driver->host_visible ? FRIT_CAP_HOST_VISIBLE : 0);
     driver->info.max_bindings = driver->max_bindings;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A driver inside the test: host memory (it checks that commands between two BARRIERs touch no
  * common bytes that one of them writes), a few ops of f32 (copy, neg, exp, add, mul; floor and ceil
- * of what is whole; all_reduce of one rank), programs for blocks of them, and a script of what it
+ * of what is whole; one with an effect), programs for blocks of them, and a script of what it
  * asks for and what fails.
  */
 #ifndef TESTS_STREAM_DRIVER_H
@@ -59,6 +59,8 @@ struct driver {
     uint32_t refuse_prepare;                  /* prepare of this op is FRIT_UNSUPPORTED */
     bool decompose;                           /* composite ops run as core ops */
     void (*on_submit)(struct driver *driver); /* called first in it */
+    bool value_first;                         /* but behind taking its timeline value */
+    uint32_t more_queues;                     /* beside the first one, 3 at most */
     bool poison;                              /* memory is filled before each use */
     bool bad_table;                           /* op_program gives a table without prepare */
     bool fail_writes;                         /* told by waits */
@@ -94,7 +96,7 @@ struct driver {
     uint32_t reads, writes;
     atomic_uint waits;
     atomic_uint_least64_t waited; /* the highest value */
-    float effects[64]; /* element 0 of what each all_reduce took, in the order of running */
+    float effects[64];            /* element 0 of what each effect took, in the order of running */
     uint32_t n_effects;
     uint32_t copies;   /* COPY commands */
     frit_arg last_out; /* the last argument of the last launch */
@@ -109,13 +111,16 @@ struct driver {
     uint32_t derived_stale; /* said to be valid, and not derived from what the operand holds */
     uint64_t last_content;  /* of the operand that memory was derived from last */
 
-    atomic_uint_least64_t timeline;
-    frit_failure failures[8]; /* values grow, and in one the commands */
+    atomic_uint_least64_t timeline; /* one for all queues, on which nothing is late */
+    uint32_t n_queues;              /* made beside the first one */
+    char queues[3];                 /* their handles */
+    frit_failure failures[8];       /* values grow, and in one the commands */
     uint32_t n_failures;
     struct plugin plugin;
     frit_device_info info;
     frit_heap heap;
-    struct registry registry; /* no plugins */
+    struct plugin_op ops[2];
+    struct registry registry; /* of this plugin alone */
     struct device_entry entry;
 };
 
@@ -123,6 +128,11 @@ struct driver {
  * is the driver_program. */
 frit_program driver_block(struct driver *driver, const struct driver_op *ops, uint32_t n_ops,
                           const int *out, bool foreign);
+
+/* Ops of the test's own: one that gives its operand back and whose effect the driver writes down;
+ * and one without results that no driver has. */
+uint32_t driver_effect_op(void);
+uint32_t driver_unknown_op(void);
 
 /* A better program is there: prepare is to be asked again. */
 void driver_improves(struct driver_program *program);

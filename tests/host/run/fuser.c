@@ -44,7 +44,7 @@ static bool can_take(const struct block *block, const frit_op_desc *op)
     if (block->n_ops == most || block->n_dead + op->n_dead > MOST_DEAD)
         return false;
     return op->id == FRIT_OP_neg || op->id == FRIT_OP_exp || op->id == FRIT_OP_add ||
-           op->id == FRIT_OP_mul || (op->id == FRIT_OP_all_reduce && block->fusing->takes_effects);
+           op->id == FRIT_OP_mul || (op->id == driver_effect_op() && block->fusing->takes_effects);
 }
 
 static void fuser_push(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride)
@@ -54,6 +54,7 @@ static void fuser_push(void *self, const frit_op_desc *ops, uint32_t count, uint
     for (uint32_t i = 0; i < count && !block->closed; i++) {
         const frit_op_desc *op = (const void *)((const char *)ops + (size_t)i * stride);
 
+        assert_int_not_equal(op_row(op->id)->cls, FRIT_CLASS_COLLECTIVE);
         if (!can_take(block, op)) {
             block->closed = true;
             return;

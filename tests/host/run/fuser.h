@@ -17,7 +17,7 @@ struct recipe {
 struct fusing {
     struct driver driver; /* first */
     /* Script, before fusing_open. */
-    bool takes_effects; /* all_reduce too */
+    bool takes_effects; /* driver_effect_op too */
     uint32_t most;      /* ops of a block, 0: RECIPE_OPS */
     frit_device *device;
     struct recipe recipes[RECIPES];

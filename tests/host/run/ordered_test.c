@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops with effects: each runs once and in order, whoever reads its result, and ends no block.  The
- * op is all_reduce, of which the scripted driver writes down what it took. */
+ * op is one that the test lists, of which the scripted driver writes down what it took. */
 #include "run/fuser.h"
 
 #include <pthread.h>
@@ -19,6 +19,17 @@ static frit_tensor *make(frit_device *device, float value)
     for (int i = 0; i < N; i++)
         data[i] = value;
     return frit_from_host(device, FRIT_F32, FRIT_SHAPE(N), data, sizeof(data));
+}
+
+static frit_tensor *effect(frit_tensor *x)
+{
+    const frit_input in = {.tensor = x};
+    const frit_call call = {
+        .struct_size = sizeof(call), .op = driver_effect_op(), .n_in = 1, .in = &in};
+    frit_tensor *out;
+
+    frit_op(frit_device_of(x), &call, &out, 1);
+    return out;
 }
 
 static void expect(frit_tensor *tensor, float value)
@@ -59,7 +70,7 @@ static void test_it_runs_though_nobody_reads_it(void **state)
     fusing_open(&f);
     x = make(f.device, 3);
     frit_release(frit_floor(x));
-    frit_release(frit_all_reduce(frit_take(frit_neg(x))));
+    frit_release(effect(frit_take(frit_neg(x))));
     frit_release(frit_floor(x));
     assert_int_equal(frit_sync(f.device), FRIT_OK);
     EFFECTS(&f.driver, -3);
@@ -74,7 +85,7 @@ static void test_the_end_of_a_device_runs_it(void **state)
 
     (void)state;
     fusing_open(&f);
-    frit_release(frit_all_reduce(frit_take(make(f.device, 5))));
+    frit_release(effect(frit_take(make(f.device, 5))));
     assert_int_equal(f.driver.n_effects, 0);
     fusing_close(&f);
     EFFECTS(&f.driver, 5);
@@ -82,7 +93,7 @@ static void test_the_end_of_a_device_runs_it(void **state)
 
 static void *leave_one(void *device)
 {
-    frit_release(frit_all_reduce(frit_take(make(device, 7))));
+    frit_release(effect(frit_take(make(device, 7))));
     return NULL;
 }
 
@@ -100,14 +111,15 @@ static void test_the_end_of_its_thread_leaves_it(void **state)
     fusing_close(&f);
 }
 
-/* The driver has no sync_collective, which makes nothing that could carry the failure. */
+/* The op makes nothing that could carry the failure. */
 static void test_a_failure_without_results_is_told(void **state)
 {
+    const frit_call call = {.struct_size = sizeof(call), .op = driver_unknown_op()};
     struct fusing f = {.most = 0};
 
     (void)state;
     fusing_open(&f);
-    assert_int_equal(frit_sync_collective(f.device), FRIT_OK);
+    frit_op(f.device, &call, NULL, 0);
     assert_int_equal(frit_sync(f.device), FRIT_UNSUPPORTED);
     assert_int_equal(frit_sync(f.device), FRIT_OK);
     fusing_close(&f);
@@ -128,7 +140,7 @@ static void test_effects_stay_in_order_between_barriers(void **state)
         x[i] = make(f.device, (float)i);
     scope = frit_scope_begin(f.device);
     for (int i = 0; i < 4; i++)
-        frit_all_reduce(frit_take(x[i]));
+        effect(frit_take(x[i]));
     frit_scope_end(scope);
     assert_int_equal(f.driver.submits, 1);
     EFFECTS(&f.driver, 0, 1, 2, 3);
@@ -148,8 +160,8 @@ static void test_effects_stay_in_order_across_blocks(void **state)
     x = make(f.device, 1), w = make(f.device, 10), z = make(f.device, 100);
     scope = frit_scope_begin(f.device);
     n = frit_neg(x);
-    first = frit_all_reduce(n);
-    second = frit_all_reduce(z);
+    first = effect(n);
+    second = effect(z);
     whole = frit_floor(w);
     sum = frit_keep(frit_add(n, whole));
     frit_keep(first), frit_keep(second);
@@ -174,9 +186,9 @@ static void test_blocks_go_on_around_it(void **state)
     x = make(f.device, 2), z = make(f.device, 4);
     scope = frit_scope_begin(f.device);
     y = frit_neg(x);
-    frit_all_reduce(z);
+    effect(z);
     y = frit_add_f(y, 1);
-    frit_all_reduce(z);
+    effect(z);
     y = frit_keep(frit_neg(y));
     assert_int_equal(f.driver.submits, 0);
     frit_scope_end(scope);
@@ -192,7 +204,7 @@ static void test_blocks_go_on_around_it(void **state)
 static frit_tensor *negated_twice(frit_device *device, frit_tensor *x)
 {
     frit_scope scope = frit_scope_begin(device);
-    frit_tensor *y = frit_keep(frit_neg(frit_all_reduce(frit_neg(x))));
+    frit_tensor *y = frit_keep(frit_neg(effect(frit_neg(x))));
 
     frit_scope_end(scope);
     return y;
@@ -246,9 +258,9 @@ static void test_parts_of_a_plan_have_effects_once(void **state)
     for (int i = 0; i < 2 * ROUNDS; i++) {
         frit_scope scope = frit_scope_begin(f.device);
 
-        y = frit_all_reduce(x);
+        y = effect(x);
         y = frit_floor(y);
-        y = frit_keep(frit_all_reduce(y));
+        y = frit_keep(effect(y));
         f.driver.submit_status = i % 2 ? FRIT_NO_DEVICE_MEMORY : FRIT_OK;
         frit_scope_end(scope);
         expect(y, 1);

@@ -23,8 +23,17 @@ static frit_status record(void *self, frit_queue *queue, const frit_cmd *cmds, u
     (void)self;
     assert_null(queue);
     recorder->records++;
+    recorder->n_places = 0;
+    for (uint32_t i = 0; i < n_params; i++) {
+        const frit_param *param =
+            (const frit_param *)(const void *)((const char *)params + (size_t)i * param_stride);
+
+        recorder->n_places += param->kind == FRIT_PARAM_ARG;
+    }
     if (recorder->record_status)
         return fail(err, recorder->record_status, "record refused");
+    if (recorder->most_cmds && count > recorder->most_cmds)
+        return fail(err, FRIT_UNSUPPORTED, "%u commands in a recording", count);
     (void)recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
     made = calloc(1, sizeof(*made) + room.used);
     assert_non_null(made);

@@ -437,7 +437,7 @@ double rig_get_real(const struct rig *rig, uint32_t value, int64_t number)
         return (double)single;
     default:
         memcpy(&half, at, sizeof(half));
-        return (double)(rig->values[value].dtype == FRIT_F16 ? f16_load(half) : bf16_load(half));
+        return (double)half_load(half, frit_dtype_info_of(rig->values[value].dtype).fraction);
     }
 }
 
@@ -455,7 +455,7 @@ void rig_set_real(struct rig *rig, uint32_t value, int64_t number, double real)
         memcpy(at, &single, sizeof(single));
         break;
     default:
-        half = rig->values[value].dtype == FRIT_F16 ? f16_store(single) : bf16_store(single);
+        half = half_store(single, frit_dtype_info_of(rig->values[value].dtype).fraction);
         memcpy(at, &half, sizeof(half));
         break;
     }

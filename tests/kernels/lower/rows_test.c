@@ -126,8 +126,8 @@ static const struct allowed {
     int64_t ulp;
     double absolute;
 } allowed[] = {
-#define MATH_1(name, meaning) {FRIT_OP_##name, 3, 0},
-#define MATH_2(name, meaning) {FRIT_OP_##name, 3, 0},
+#define MATH_1(name, cost, meaning) {FRIT_OP_##name, 3, 0},
+#define MATH_2(name, cost, meaning) {FRIT_OP_##name, 3, 0},
 #include "math/math.def"
     {FRIT_OP_leaky_relu, 1, 0},
     {FRIT_OP_hard_sigmoid, 1, 1},
@@ -228,7 +228,7 @@ static int64_t order_of(uint32_t dtype, double real)
         bits &= 0x7fffffff;
         return sign ? -bits : bits;
     }
-    half = dtype == FRIT_F16 ? f16_store(single) : bf16_store(single);
+    half = half_store(single, frit_dtype_info_of(dtype).fraction);
     bits = half & 0x7fff;
     return half >> 15 ? -bits : bits;
 }
@@ -430,7 +430,7 @@ static void expect_cast(uint32_t from, uint32_t to, const struct rig *rig, uint3
                 int64_t order = order_of(to, found);
                 uint16_t bits16 =
                     (uint16_t)((order < 0 ? -order : order) + (order < 0 ? -step : step));
-                double next = (double)(to == FRIT_F16 ? f16_load(bits16) : bf16_load(bits16));
+                double next = (double)half_load(bits16, frit_dtype_info_of(to).fraction);
                 long double here, there;
 
                 if (isinf(found) || isinf(next) || bits16 > 0x7fff)

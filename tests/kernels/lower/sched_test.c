@@ -209,7 +209,7 @@ static void test_rounds(void **state)
     target.most_rounds = 100;
     assert_int_equal(sched_check_rounds(&s, 100, &err), FRIT_OK);
     assert_int_equal(sched_check_rounds(&s, 101, &err), FRIT_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "long has more loop rounds"));
+    assert_non_null(strstr(err.text, "long has longer loops"));
 }
 
 /* Running sums of `rows` rows of 96. */

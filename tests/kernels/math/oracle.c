@@ -133,14 +133,14 @@ static void true_rem(mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr y)
 typedef void (*true_fn)(mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr y);
 
 static const true_fn truths[] = {
-#define MATH_1(name, meaning) true_##name,
-#define MATH_2(name, meaning) true_##name,
+#define MATH_1(name, cost, meaning) true_##name,
+#define MATH_2(name, cost, meaning) true_##name,
 #include "math/math.def"
 };
 
 const struct function functions[] = {
-#define MATH_1(name, meaning) {#name, math_##name, NULL},
-#define MATH_2(name, meaning) {#name, NULL, math_##name},
+#define MATH_1(name, cost, meaning) {#name, math_##name, NULL},
+#define MATH_2(name, cost, meaning) {#name, NULL, math_##name},
 #include "math/math.def"
 };
 

@@ -153,12 +153,41 @@ static void points_to_come_are_refused(void **state)
     assert_int_equal(atomic_load(&s->ended), 0);
 }
 
+/* What the device has room for, and no more; a handle ends with its queue. */
+static void queues_come_and_go(void **state)
+{
+    enum { MOST = 64 };
+    const frit_queue_desc desc = {.struct_size = sizeof desc, .kind = FRIT_QUEUE_COMPUTE};
+    const frit_backend *backend = ((struct setting *)*state)->rig.backend;
+    struct rig *rig = &((struct setting *)*state)->rig;
+    frit_failure failure = {.struct_size = sizeof failure};
+    frit_queue *queues[MOST];
+    frit_status status = FRIT_OK;
+    uint32_t n = 0;
+
+    while (n < MOST && !status) {
+        status = backend->queue_create(rig->device, &desc, &queues[n], &rig->err);
+        n += !status;
+    }
+    assert_int_equal(status, FRIT_UNSUPPORTED);
+    assert_true(n >= 7);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(backend->wait(rig->device, queues[i], 0, 0, &failure, &rig->err), FRIT_OK);
+    backend->queue_destroy(rig->device, queues[0]);
+    assert_int_equal(backend->queue_create(rig->device, &desc, &queues[0], &rig->err), FRIT_OK);
+    for (uint32_t i = 0; i < n; i++)
+        backend->queue_destroy(rig->device, queues[i]);
+    assert_int_equal(backend->wait(rig->device, queues[1], 0, 0, &failure, &rig->err),
+                     FRIT_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(two_queues_run_at_once, open_setting, close_setting),
         cmocka_unit_test_setup_teardown(a_wait_waits, open_setting, close_setting),
         cmocka_unit_test_setup_teardown(points_to_come_are_refused, open_setting, close_setting),
+        cmocka_unit_test_setup_teardown(queues_come_and_go, open_setting, close_setting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,11 +80,38 @@ static void somebody_runs_a_program(void **state)
     kit_close(own);
 }
 
+static void own_free(void *self, frit_memory *memory)
+{
+    hosted_free(self, memory);
+}
+
+/* A driver whose memory is not the kit's does not adopt the application's. */
+static void memory_of_its_own_is_not_adopted(void **state)
+{
+    static const frit_device_info info = {.name = KIT_TEXT("device")};
+    const struct kit_driver driver = {
+        .name = KIT_TEXT("lacking"), .devices = &info, .n_devices = 1};
+    struct rig *rig = *state;
+    const frit_backend *backend;
+    struct kit_instance *own;
+    void *instance;
+
+    assert_int_equal(kit_open(&driver, &rig->root, &instance, &rig->err), FRIT_OK);
+    own = instance;
+    backend = kit_interface(own, FRIT_STR(FRIT_BACKEND));
+    assert_non_null(backend->import_host);
+    own->backend.free = own_free;
+    backend = kit_interface(own, FRIT_STR(FRIT_BACKEND));
+    assert_null(backend->import_host);
+    kit_close(own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(compilers_are_whole, steps_open, steps_close),
         cmocka_unit_test_setup_teardown(somebody_runs_a_program, steps_open, steps_close),
+        cmocka_unit_test_setup_teardown(memory_of_its_own_is_not_adopted, steps_open, steps_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

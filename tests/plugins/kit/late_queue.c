@@ -309,11 +309,19 @@ static frit_status add_command(const struct kit_device *device, struct list *lis
 
 /* ---- slots ---- */
 
+static frit_status check_call(const struct kit_device *device, const frit_queue *queue,
+                              const frit_point *waits, uint32_t n, frit_err *err)
+{
+    frit_status status = progress_check_queue(&late_of(device)->progress, queue, err);
+
+    return status ? status : progress_check(&late_of(device)->progress, waits, n, err);
+}
+
 frit_status late_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
                        frit_err *err)
 {
     const struct kit_device *device = self;
-    frit_status status = progress_check(&late_of(device)->progress, to->waits, to->n_waits, err);
+    frit_status status = check_call(device, to->queue, to->waits, to->n_waits, err);
     struct list list = {0};
     struct node *node;
 
@@ -336,8 +344,7 @@ frit_status late_read(void *self, const frit_transfer *from, void *into, uint64_
                       frit_err *err)
 {
     const struct kit_device *device = self;
-    frit_status status =
-        progress_check(&late_of(device)->progress, from->waits, from->n_waits, err);
+    frit_status status = check_call(device, from->queue, from->waits, from->n_waits, err);
     struct list list = {0};
 
     if (!status)
@@ -355,11 +362,9 @@ frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uin
                         frit_err *err)
 {
     const struct kit_device *device = self;
-    frit_status status = progress_check_queue(&late_of(device)->progress, queue, err);
+    frit_status status = check_call(device, queue, waits, n_waits, err);
     struct list list = {0};
 
-    if (!status)
-        status = progress_check(&late_of(device)->progress, waits, n_waits, err);
     for (uint32_t i = 0; i < count && !status; i++) {
         status = add_command(
             device, &list, (const frit_cmd *)(const void *)((const char *)cmds + i * stride), err);

@@ -276,8 +276,10 @@ static bool open_lab(struct lab *lab, const struct conform_options *options,
         return false;
     }
     lab->flushes[FRIT_F32] = takes_for_zero(lab->device, FRIT_F32, &narrow, sizeof(narrow));
-    lab->flushes[FRIT_F16] = lab->flushes[FRIT_BF16] = lab->flushes[FRIT_F32];
     lab->flushes[FRIT_F64] = takes_for_zero(lab->device, FRIT_F64, &wide, sizeof(wide));
+    for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++)
+        lab->flushes[dtype] =
+            lab_is_float(dtype) && lab->flushes[frit_dtype_info_of(dtype).compute];
     (void)frit_sync(lab->device); /* what was not read counts for no case */
     return true;
 }

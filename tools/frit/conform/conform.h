@@ -51,7 +51,7 @@ struct conform_row {
     uint32_t ulp;
 };
 
-/* The rows in the order of rows.def; false beyond the last. */
+/* The rows in the order of rows.def, then those that it leaves out; false beyond the last. */
 bool conform_row_at(size_t index, struct conform_row *out);
 
 /* How the elements of the operands lie. */
@@ -79,8 +79,8 @@ struct conform_check {
                        char reason[CONFORM_REASON]);
 };
 
-extern const struct conform_check device_checks[], memory_checks[], queue_checks[], clock_checks[],
-    capture_checks[], program_checks[], spec_checks[], fuser_checks[];
+extern const struct conform_check device_checks[], memory_checks[], heap_checks[], queue_checks[],
+    clock_checks[], capture_checks[], program_checks[], spec_checks[], fuser_checks[];
 
 struct conform_case {
     const struct conform_check *check; /* NULL: what follows */

@@ -245,12 +245,46 @@ static frit_status many_opens(const struct conform_options *options, const struc
     return status;
 }
 
+/* An object of the application under a name that no driver knows. */
+static frit_status natives(const struct conform_options *options, const struct lab *lab,
+                           char reason[CONFORM_REASON])
+{
+    const frit_host_params params = {.struct_size = sizeof(params),
+                                     .settings = options->settings,
+                                     .n_settings = options->n_settings};
+    int object;
+    const frit_native native = {"conform.nothing", &object};
+    const frit_device_options wanted = {
+        .struct_size = sizeof(wanted), .natives = &native, .n_natives = 1};
+    frit_host *host = NULL;
+    frit_device *device = NULL;
+    frit_status status = frit_host_open(&params, &host), opened;
+
+    (void)lab;
+    if (status) {
+        lab_tell(status, host ? frit_host_error(host) : "no memory", reason);
+        frit_host_close(host);
+        return status;
+    }
+    opened = frit_device_open_with(host, options->device, &wanted, &device);
+    if (opened != FRIT_UNSUPPORTED)
+        snprintf(reason, CONFORM_REASON, "with an object that nobody knows device_open %s%s",
+                 opened ? "fails with " : "succeeds", opened ? frit_status_name(opened) : "");
+    else if (!strstr(frit_host_error(host), native.name))
+        snprintf(reason, CONFORM_REASON, "an object that nobody knows is refused without its name");
+    status = *reason ? FRIT_INTERNAL : FRIT_OK;
+    frit_host_close(host);
+    return status;
+}
+
 const struct conform_check device_checks[] = {
     {"device", "transfers", "bytes of many sizes come back from the device as they went, twice",
      transfers},
     {"device", "threads", "the same from several threads at once", threads},
     {"device", "out-of-memory", "memory that no machine has is refused, and all goes on",
      out_of_memory},
+    {"device", "natives", "objects of the application that are not known are refused by name",
+     natives},
     {"device", "many-opens", "opens and closes leave no memory, file or thread behind", many_opens},
     {0},
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers that a case gets, and whether what came out is right. */
 #include <ctype.h>
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -16,21 +15,24 @@ struct float_kind {
     double largest;
 };
 
-static const struct float_kind *float_kind(uint32_t dtype)
+static bool is_float(uint32_t dtype)
 {
-    static const struct float_kind kinds[] = {
-        [FRIT_F64] = {52, -1022, DBL_MAX},
-        [FRIT_F32] = {23, -126, 0x1.fffffep127},
-        [FRIT_F16] = {10, -14, 65504},
-        [FRIT_BF16] = {7, -126, 0x1.fep127},
-    };
+    return frit_dtype_info_of(dtype).cls == FRIT_DTYPE_FLOAT;
+}
 
-    return dtype >= FRIT_F64 && dtype <= FRIT_BF16 ? &kinds[dtype] : NULL;
+static struct float_kind float_kind(uint32_t dtype)
+{
+    const frit_dtype_info info = frit_dtype_info_of(dtype);
+    const int greatest = (1 << (info.exponent - 1)) - 1;
+
+    return (struct float_kind){.fraction = info.fraction,
+                               .least = 1 - greatest,
+                               .largest = ldexp(2 - ldexp(1, -info.fraction), greatest)};
 }
 
 static bool is_unsigned(uint32_t dtype)
 {
-    return dtype >= FRIT_U64 && dtype <= FRIT_U8;
+    return frit_dtype_info_of(dtype).cls == FRIT_DTYPE_UINT;
 }
 
 /* ---- random numbers: SplitMix64 (Steele, Lea, Flood 2014) ---- */
@@ -56,34 +58,39 @@ static int64_t whole(uint64_t *state, int64_t low, int64_t high)
 
 /* ---- elements ---- */
 
-/* The nearest number of the type, ties to even, as its pattern; for f16 and bf16. */
+/* The nearest number of a float type of 16 bits, ties to even, as its pattern. */
 static uint16_t narrow_bits(uint32_t dtype, double value)
 {
-    const struct float_kind *kind = float_kind(dtype);
-    uint16_t sign = signbit(value) ? 0x8000 : 0, infinite = dtype == FRIT_F16 ? 0x7c00 : 0x7f80;
+    const struct float_kind kind = float_kind(dtype);
+    uint16_t sign = signbit(value) ? 0x8000 : 0;
+    uint16_t infinite = (uint16_t)(0x8000 - (1 << kind.fraction));
     int exponent;
     double steps;
 
     if (isnan(value))
-        return sign | infinite | (dtype == FRIT_F16 ? 0x0200 : 0x0040);
-    if (fabs(value) > kind->largest)
+        return (uint16_t)(sign | infinite | 1 << (kind.fraction - 1));
+    if (fabs(value) > kind.largest)
         return sign | infinite;
     if (value == 0)
         return sign;
     exponent = ilogb(value);
-    exponent = exponent < kind->least ? kind->least : exponent;
-    steps = nearbyint(ldexp(fabs(value), kind->fraction - exponent));
-    return sign | (uint16_t)(((exponent - kind->least) << kind->fraction) + (int)steps);
+    exponent = exponent < kind.least ? kind.least : exponent;
+    steps = nearbyint(ldexp(fabs(value), kind.fraction - exponent));
+    return sign | (uint16_t)(((exponent - kind.least) << kind.fraction) + (int)steps);
 }
 
 static void put_float(uint32_t dtype, void *data, uint64_t i, double value)
 {
-    if (dtype == FRIT_F64)
+    switch (frit_storage_bytes(dtype, 1)) {
+    case 8:
         ((double *)data)[i] = value;
-    else if (dtype == FRIT_F32)
+        break;
+    case 4:
         ((float *)data)[i] = (float)value;
-    else
+        break;
+    default:
         ((uint16_t *)data)[i] = narrow_bits(dtype, value);
+    }
 }
 
 static void put_bits(uint32_t dtype, void *data, uint64_t i, uint64_t bits)
@@ -139,15 +146,15 @@ static int64_t integer_of(char kind, bool positive, uint64_t *state)
 /* Number `turn` of the values at which types end and rules change. */
 static double special_float(uint32_t dtype, uint64_t turn, bool denormals)
 {
-    const struct float_kind *kind = float_kind(dtype);
-    double least = ldexp(1, kind->least);
+    const struct float_kind kind = float_kind(dtype);
+    double least = ldexp(1, kind.least);
     const double values[] = {(double)NAN,
                              (double)INFINITY,
                              -(double)INFINITY,
                              0.0,
                              -0.0,
-                             kind->largest,
-                             -kind->largest,
+                             kind.largest,
+                             -kind.largest,
                              least,
                              -least,
                              1,
@@ -196,10 +203,10 @@ void conform_fill(const struct conform_case *one, const struct conform_operand *
             put_bits(
                 dtype, data, i,
                 (uint64_t)whole(&state, special ? -2 : 0, operand->bound - (special ? -2 : 1)));
-    } else if (kind == 'k' && !float_kind(dtype) && dtype != FRIT_BOOL) {
+    } else if (kind == 'k' && !is_float(dtype) && dtype != FRIT_BOOL) {
         for (uint64_t i = 0; i < frit_storage_bytes(dtype, (int64_t)count); i++)
             ((uint8_t *)data)[i] = (uint8_t)draw(&state);
-    } else if (float_kind(dtype)) {
+    } else if (is_float(dtype)) {
         for (uint64_t i = 0; i < count; i++)
             put_float(dtype, data, i,
                       special ? special_float(dtype, pace(i, index), denormals)
@@ -224,11 +231,11 @@ void conform_widen(uint32_t dtype, const void *data, uint64_t count, double *out
 /* ---- comparison ---- */
 
 /* One unit in the last place of a number's binade. */
-static double unit_of(const struct float_kind *kind, double value)
+static double unit_of(struct float_kind kind, double value)
 {
-    int exponent = value != 0 && isfinite(value) ? ilogb(value) : kind->least;
+    int exponent = value != 0 && isfinite(value) ? ilogb(value) : kind.least;
 
-    return ldexp(1, (exponent < kind->least ? kind->least : exponent) - kind->fraction);
+    return ldexp(1, (exponent < kind.least ? kind.least : exponent) - kind.fraction);
 }
 
 static bool same_bits(uint32_t dtype, const void *a, const void *b, uint64_t i)
@@ -251,7 +258,6 @@ static double units_of(const struct conform_wanted *want)
 /* What an element may be off by beside its own error. */
 static double slack_of(const struct conform_wanted *want)
 {
-    const struct float_kind *kind = float_kind(want->dtype);
     double error = 0, most = want->rule == CONFORM_FOLD ? 0 : want->most;
 
     if (want->rule < CONFORM_FOLD || want->rule > CONFORM_PARTS || !want->wide)
@@ -264,15 +270,15 @@ static double slack_of(const struct conform_wanted *want)
         error = fmax(error, fabs(own - want->wide[i]));
         most = fmax(most, fabs(want->wide[i]));
     }
-    return 4 * error + units_of(want) * unit_of(kind, most);
+    return 4 * error + units_of(want) * unit_of(float_kind(want->dtype), most);
 }
 
 static bool is_near(const struct conform_wanted *want, uint64_t i, double slack, double given)
 {
-    const struct float_kind *kind = float_kind(want->dtype);
+    const struct float_kind kind = float_kind(want->dtype);
     double own = element_value(want->dtype, want->own, i);
     double exact = want->wide ? want->wide[i] : own;
-    double least = ldexp(1, kind->least);
+    double least = ldexp(1, kind.least);
 
     if (want->rule == CONFORM_PARTS && isfinite(exact) && isfinite(given))
         return fabs(given - exact) <= slack || (want->flushes && fabs(given - exact) <= least);
@@ -292,17 +298,17 @@ static bool is_near(const struct conform_wanted *want, uint64_t i, double slack,
 static void say(const struct conform_wanted *want, const void *got, uint64_t i, uint64_t wrong,
                 char reason[CONFORM_REASON])
 {
-    const struct float_kind *kind = float_kind(want->dtype);
+    bool real = is_float(want->dtype);
     double own = element_value(want->dtype, want->own, i);
     double given = element_value(want->dtype, got, i);
     double exact = want->wide ? want->wide[i] : own;
-    double wanted = kind ? exact : own;
+    double wanted = real ? exact : own;
     int used = snprintf(reason, CONFORM_REASON, "element %" PRIu64 " is %.9g, not %.9g", i,
                         isnan(given) ? fabs(given) : given, isnan(wanted) ? fabs(wanted) : wanted);
 
-    if (kind && isfinite(exact) && isfinite(given))
+    if (real && isfinite(exact) && isfinite(given))
         used += snprintf(reason + used, (size_t)(CONFORM_REASON - used), " (%.3g ulp)",
-                         fabs(given - exact) / unit_of(kind, exact));
+                         fabs(given - exact) / unit_of(float_kind(want->dtype), exact));
     if (want->count > 1)
         snprintf(reason + used, (size_t)(CONFORM_REASON - used),
                  "; %" PRIu64 " of %" PRIu64 " are wrong", wrong, want->count);
@@ -336,12 +342,11 @@ bool conform_compare(const struct conform_wanted *want, const void *got,
 
     if (want->rule == CONFORM_ANY)
         return true;
-    if (want->dtype >= FRIT_F8E4M3)
+    if (frit_dtype_info_of(want->dtype).cls == FRIT_DTYPE_PACKED)
         return same_packed(want, got, reason);
     for (uint64_t i = 0; i < want->count; i++) {
         if (same_bits(want->dtype, want->own, got, i) ||
-            (float_kind(want->dtype) &&
-             is_near(want, i, slack, element_value(want->dtype, got, i))))
+            (is_float(want->dtype) && is_near(want, i, slack, element_value(want->dtype, got, i))))
             continue;
         first = wrong++ ? first : i;
     }

@@ -16,7 +16,7 @@ void results_fini(struct results *results)
 
 bool lab_is_float(uint32_t dtype)
 {
-    return dtype >= FRIT_F64 && dtype <= FRIT_BF16;
+    return frit_dtype_info_of(dtype).cls == FRIT_DTYPE_FLOAT;
 }
 
 uint64_t lab_count(const frit_dims *dims)

@@ -40,7 +40,7 @@ static void put_dims(struct writer *w, const frit_dims *dims)
 
 static bool is_float(uint32_t dtype)
 {
-    return dtype == FRIT_F64 || dtype == FRIT_F32 || dtype == FRIT_F16 || dtype == FRIT_BF16;
+    return frit_dtype_info_of(dtype).cls == FRIT_DTYPE_FLOAT;
 }
 
 static uint32_t widened(uint32_t dtype, bool wide)

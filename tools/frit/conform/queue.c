@@ -338,10 +338,94 @@ static frit_status waits(struct bare *bare)
     return status;
 }
 
+/* ---- what was never made ---- */
+
+static const char *const slots[] = {"submit", "write", "read", "wait"};
+
+/* A call of a slot, on a queue and behind a point, NULL: none. */
+static frit_status call(struct bare *bare, uint32_t slot, frit_memory *memory, frit_queue *queue,
+                        const frit_point *wait, uint64_t *value)
+{
+    static uint32_t words[16];
+    const frit_backend *backend = bare->backend;
+    const frit_cmd fill = fill_of(memory, 0, BYTES, 666);
+    const frit_transfer transfer = {.struct_size = sizeof(transfer),
+                                    .n_waits = wait != NULL,
+                                    .queue = queue,
+                                    .memory = memory,
+                                    .bytes = sizeof(words),
+                                    .waits = wait};
+    frit_failure failure = {.struct_size = sizeof(failure)};
+
+    if (slot == 0)
+        return backend->submit(bare->device, queue, &fill, 1, sizeof(fill), wait, wait != NULL,
+                               value, &bare->err);
+    if (slot == 1)
+        return backend->write(bare->device, &transfer, words, value, &bare->err);
+    if (slot == 2)
+        return backend->read(bare->device, &transfer, words, value, &bare->err);
+    return backend->wait(bare->device, wait ? wait->queue : queue, wait ? wait->value : 0, 0,
+                         &failure, &bare->err);
+}
+
+static frit_status refuse_call(struct bare *bare, uint32_t slot, frit_memory *memory,
+                               frit_queue *queue, const frit_point *wait, const char *what)
+{
+    uint64_t value = 0;
+    frit_status status;
+
+    bare->err = (frit_err){.struct_size = sizeof(bare->err)};
+    status = call(bare, slot, memory, queue, wait, &value);
+    if (!status)
+        bare_note(bare, value);
+    if (status != FRIT_INVALID)
+        return bare_wrong(bare, "%s with %s: %s, not %s", slots[slot], what,
+                          frit_status_name(status), frit_status_name(FRIT_INVALID));
+    return bare->err.text[0] ? FRIT_OK
+                             : bare_wrong(bare, "%s refuses %s without a word", slots[slot], what);
+}
+
+/* Zeroed memory that is no queue. */
+static frit_queue *stranger(void)
+{
+    static _Alignas(64) char bytes[4096];
+
+    return (frit_queue *)(void *)bytes;
+}
+
+static frit_status never_made(struct bare *bare)
+{
+    static uint32_t got[WORDS];
+    frit_point of_stranger = {stranger(), 1}, to_come = {NULL, 0};
+    uint64_t value = 0;
+    frit_allocation at;
+    frit_status status = bare_alloc(bare, BYTES, 0, &at);
+
+    if (!status)
+        status = submit(bare, (frit_cmd[1]){fill_of(at.memory, 0, BYTES, 5)}, 1, &value);
+    to_come.value = value + 1000;
+    for (uint32_t slot = 0; slot < 4 && !status; slot++) {
+        status = refuse_call(bare, slot, at.memory, NULL, &to_come, "a value that was never given");
+        if (!status)
+            status = refuse_call(bare, slot, at.memory, NULL, &of_stranger,
+                                 "a point of a queue that was never made");
+        if (!status)
+            status =
+                refuse_call(bare, slot, at.memory, stranger(), NULL, "a queue that was never made");
+    }
+    if (!status)
+        status = bare_read(bare, at.memory, 0, got, BYTES);
+    if (!status)
+        status = expect_words(bare, got, 0, WORDS, 5, "after calls that were refused");
+    bare_free(bare, at.memory);
+    return status;
+}
+
 BARE_CHECK(order, NULL)
 BARE_CHECK(timeline, NULL)
 BARE_CHECK(refusals, NULL)
 BARE_CHECK(waits, NULL)
+BARE_CHECK(never_made, NULL)
 
 const struct conform_check queue_checks[] = {
     {"queue", "order", "writes, copies, fills and reads happen in the order of their submission",
@@ -351,5 +435,6 @@ const struct conform_check queue_checks[] = {
     {"queue", "refusals", "a submission with a wrong command is refused whole", check_refusals},
     {"queue", "waits", "what a queue does runs behind the points of another that it is given",
      check_waits},
+    {"queue", "never-made", "a queue or a value that was never made is refused", check_never_made},
     {0},
 };

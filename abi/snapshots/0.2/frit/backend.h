@@ -8,11 +8,12 @@
  * Queues.  A device has one from the start, whose handle is NULL, and as many more as queue_create
  * makes.  Each runs what it is given in order and counts a timeline of its own: submit, write and
  * read give the value that is reached when they are done.  Between queues nothing is ordered but by
- * points to wait for.
+ * points to wait for.  A queue or a value that was never made is FRIT_INVALID, and nothing was
+ * done.
  *
  * After FRIT_TIMEOUT everything goes on as before.  After FRIT_DEVICE_LOST a driver touches no
- * memory of the caller any more (none that `read` was to fill either), every wait for a value
- * that was not reached returns FRIT_DEVICE_LOST at once, free and destroy still work, and the
+ * memory of the caller any more (none that `read` was to fill, none imported), every wait for a
+ * value that was not reached returns FRIT_DEVICE_LOST at once, free and destroy still work, and the
  * device can only be closed; opening it again, which may find it repaired, is the reset. */
 #ifndef FRIT_BACKEND_H
 #define FRIT_BACKEND_H
@@ -46,7 +47,8 @@ enum {
 enum {
     FRIT_HEAP_DEVICE = 0, /* what kernels compute in */
     FRIT_HEAP_PINNED = 1  /* of the host, with host pointers, that the device copies from and to at
-                           * the speed of the link */
+                           * the speed of the link: commands find there what the program wrote
+                           * before submit, and it finds what they wrote when wait returns */
 };
 
 typedef struct frit_heap {
@@ -121,6 +123,17 @@ typedef struct frit_allocation {
     uint64_t address;    /* as the device sees it, 0 = none */
     void *host_pointer;  /* NULL = not host-visible */
 } frit_allocation;
+
+/* Memory of the application that the device is to read in place.  It is the application's, which
+ * leaves it as it is until `free`; nobody writes it: no command has it as its destination and no
+ * launch as an output, workspace or derived memory.  Nothing behind its last byte may be read: its
+ * arguments have no tail. */
+typedef struct frit_import_desc {
+    uint32_t struct_size;
+    uint32_t reserved;
+    const void *data; /* a multiple of align_bytes */
+    uint64_t bytes;   /* >= 1 */
+} frit_import_desc;
 
 /* A point on a queue's timeline. */
 typedef struct frit_point {
@@ -252,7 +265,8 @@ typedef struct frit_native_object {
 
 typedef struct frit_open_params {
     uint32_t struct_size;
-    uint32_t n_natives; /* a name that the driver does not know is FRIT_UNSUPPORTED */
+    uint32_t n_natives; /* a name that the driver does not know is FRIT_UNSUPPORTED, named in the
+                         * text; device_close leaves them all as they are */
     const frit_native_object *natives;
     /* [any] +nonblock  To be called by the driver, from any thread but inside of a slot, when it
      * learns that the device is lost; `why` is borrowed.  Not once device_close, or a device_open
@@ -337,6 +351,11 @@ typedef struct frit_backend {
     /* [any] +nonblock  NULL: the heap's `budget` holds always.  Bytes of the heap that this process
      * should stay below now. */
     uint64_t (*heap_budget)(void *self, uint32_t heap);
+    /* [any] +mayblock  NULL: the device adopts no memory, and the host copies.  Memory whose bytes
+     * are those of the application, from here until `free`, which leaves them alone.  It takes
+     * nothing of a heap.  FRIT_UNSUPPORTED: not these bytes; the host copies them. */
+    frit_status (*import_host)(void *self, const frit_import_desc *desc, frit_allocation *out,
+                               frit_err *err);
 } frit_backend;
 
 FRIT_STATIC_ASSERT(sizeof(frit_heap) == 40, "0.2");
@@ -347,6 +366,8 @@ FRIT_STATIC_ASSERT(sizeof(frit_host_fn) == 24, "0.2");
 FRIT_STATIC_ASSERT(sizeof(frit_spirv_push) == 24, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_open_params, ctx) == 32, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, kernel_unload) == 136, "0.2");
+FRIT_STATIC_ASSERT(sizeof(frit_import_desc) == 24, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, heap_budget) == 160, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_backend, import_host) == 168, "0.2");
 
 #endif

@@ -8,7 +8,9 @@
 
 #define FRIT_NATIVE_TABLE "frit.native/1"
 
-/* Names are "interface.thing"; a driver adds its own.
+/* The id `extmem/1` is reserved, for memory that devices of different drivers exchange.
+ *
+ * Names are "interface.thing"; a driver adds its own.
  *   host.ptr   of an allocation: the address of its first byte, readable and writable by the
  *              process while commands run; an argument's range begins `offset` bytes further */
 typedef struct frit_native_table {

@@ -72,27 +72,63 @@ typedef struct frit_queue frit_queue;         /* a queue of a device */
 typedef struct frit_group frit_group;         /* a rank's end of a group of a collective engine */
 typedef struct frit_recording frit_recording; /* commands to be replayed */
 
+#define FRIT_GROUP_ID_BYTES 128
+
+/* Names a group before it exists: made on one rank, carried to the others by the program. */
+typedef struct frit_group_id {
+    uint8_t bytes[FRIT_GROUP_ID_BYTES];
+} frit_group_id;
+
 /* Element types: FRIT_F32 and so on, see dtypes.def.  0 is no type. */
 enum {
     FRIT_NO_DTYPE = 0,
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) FRIT_##NAME = (id),
+#define FRIT_DTYPE(id, NAME, name, bits, cls, exponent, fraction, specials, compute, npy, meaning) \
+    FRIT_##NAME = (id),
 #include <frit/dtypes.def>
     FRIT_DTYPE_LIMIT = 64 /* every id is below */
 };
 
 enum { FRIT_DTYPE_FLOAT = 1, FRIT_DTYPE_INT, FRIT_DTYPE_UINT, FRIT_DTYPE_BOOL, FRIT_DTYPE_PACKED };
 
+/* Which patterns of a float are no finite numbers. */
+enum { FRIT_SPECIALS_NONE = 0, FRIT_SPECIALS_NAN = 1, FRIT_SPECIALS_IEEE = 2 };
+
+/* The numbers of a row of dtypes.def, where each is explained. */
+typedef struct frit_dtype_info {
+    uint8_t bits;
+    uint8_t cls; /* FRIT_DTYPE_* */
+    uint8_t exponent, fraction;
+    uint8_t specials; /* FRIT_SPECIALS_* */
+    uint8_t compute;  /* FRIT_F32 and so on */
+} frit_dtype_info;
+
+/* All 0 for a number that is no element type. */
+static inline frit_dtype_info frit_dtype_info_of(uint32_t dtype)
+{
+    frit_dtype_info info = {0, 0, 0, 0, 0, 0};
+
+    switch (dtype) {
+#define FRIT_DTYPE(id, NAME, name, bits_, cls_, exponent_, fraction_, specials_, compute_, npy, \
+                   meaning)                                                                     \
+    case id:                                                                                    \
+        info.bits = bits_;                                                                      \
+        info.cls = FRIT_DTYPE_##cls_;                                                           \
+        info.exponent = exponent_;                                                              \
+        info.fraction = fraction_;                                                              \
+        info.specials = FRIT_SPECIALS_##specials_;                                              \
+        info.compute = FRIT_##compute_;                                                         \
+        break;
+#include <frit/dtypes.def>
+    default:
+        break;
+    }
+    return info;
+}
+
 /* Storage bits of one element; 0 for a number that is no element type. */
 static inline uint32_t frit_dtype_bits(uint32_t dtype)
 {
-    switch (dtype) {
-#define FRIT_DTYPE(id, NAME, name, bits, cls, npy, meaning) \
-    case id:                                                \
-        return bits;
-#include <frit/dtypes.def>
-    default:
-        return 0;
-    }
+    return frit_dtype_info_of(dtype).bits;
 }
 
 /* Bytes of `count` densely stored elements.  The one place where storage is computed; `count` >= 0

@@ -221,6 +221,11 @@ static void block_of_launch(void **state)
     assert_false(code.inside);
     assert_int_equal(code.push_bytes, SPIRV_LEAST_PUSH);
     spirv_fini(&code);
+    target.apart = true; /* one address for those of two arguments */
+    spirv_rig_emit(&m, 0, &target, true, &code);
+    assert_true(code.inside);
+    assert_int_equal(code.push_bytes, SPIRV_HEAD + 2 * 8);
+    spirv_fini(&code);
     kir_fini(&m);
 }
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups of ranks. */
+#include <string.h>
+
+#include "api/host.h"
+#include "base/fail.h"
+#include "run/rank.h"
+
+static const uint64_t default_join_ns = 30000000000u;
+static const uint64_t default_op_ns = 60000000000u;
+
+/* The plugin of this id that offers an engine, NULL: the first. */
+static frit_status find_engine(const frit_host *host, const char *id, const struct plugin **out,
+                               frit_err *err)
+{
+    const struct plugin *plugin;
+
+    *out = NULL;
+    for (uint32_t i = 0; host->registry && (plugin = registry_plugin_at(host->registry, i)); i++) {
+        if (plugin->collective.struct_size && (!id || strcmp(plugin->id, id) == 0)) {
+            *out = plugin;
+            return FRIT_OK;
+        }
+    }
+    if (id)
+        return fail(err, FRIT_UNSUPPORTED,
+                    "no plugin '%s' offers a collective engine; `frit doctor why %s` says more", id,
+                    id);
+    return fail(err, FRIT_UNSUPPORTED,
+                "no plugin offers a collective engine; `frit devices` lists the plugins");
+}
+
+frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out)
+{
+    const struct plugin *plugin;
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    if (!host || !out)
+        return FRIT_INVALID;
+    st = find_engine(host, engine, &plugin, &err);
+    if (!st)
+        st = fail_from(&err, plugin->collective.group_id(plugin->instance, out, &err), "group_id");
+    return st ? host_keep_error(host, st, &err) : FRIT_OK;
+}
+
+static frit_status check_config(const frit_group_config *config, frit_err *err)
+{
+    if (!config || config->struct_size < FRIT_END_OF(frit_group_config, op_ns))
+        return fail(err, FRIT_INVALID,
+                    "struct_size of the configuration is not sizeof(frit_group_config)");
+    if (config->size < 1 || config->rank >= config->size)
+        return fail(err, FRIT_INVALID, "rank %u of %u; ranks are 0..size-1", config->rank,
+                    config->size);
+    if (!config->id && config->size > 1)
+        return fail(err, FRIT_INVALID,
+                    "no id; frit_group_id_create makes one, which all ranks are given");
+    if (config->number > INT64_MAX)
+        return fail(err, FRIT_INVALID, "a group's number is below 2^63");
+    return FRIT_OK;
+}
+
+/* Of the stream that the thread records into. */
+static frit_status join(frit_device *device, const frit_group_config *config, frit_rank **out,
+                        frit_err *err)
+{
+    struct rank_config rank = {0};
+    const struct plugin *plugin;
+    struct binding *binding;
+    frit_group_id own;
+
+    TRY(check_config(config, err));
+    if (thread_is_executing())
+        return stream_refuse_driver(err);
+    TRY(find_engine(device->config.host, config->engine, &plugin, err));
+    TRY(binding_current(device, &binding, err));
+    if (!config->id)
+        TRY(fail_from(err, plugin->collective.group_id(plugin->instance, &own, err), "group_id"));
+    rank =
+        (struct rank_config){.table = &plugin->collective,
+                             .instance = plugin->instance,
+                             .id = config->id ? config->id : &own,
+                             .number = config->number,
+                             .rank = config->rank,
+                             .size = config->size,
+                             .join_timeout_ns = config->join_ns ? config->join_ns : default_join_ns,
+                             .timeout_ns = config->op_ns ? config->op_ns : default_op_ns,
+                             .name = config->name ? config->name : "group"};
+    return rank_join(binding->stream, &rank, out, err);
+}
+
+frit_status frit_group_join(frit_device *device, const frit_group_config *config, frit_rank **out)
+{
+    frit_err err = ERR_INIT;
+    frit_status st;
+
+    if (out)
+        *out = NULL;
+    if (!device || !out)
+        return FRIT_INVALID;
+    st = join(device, config, out, &err);
+    if (!st)
+        return FRIT_OK;
+    (void)fail_context(&err, "group_join");
+    return host_keep_error(device->config.host, st, &err);
+}
+
+frit_status frit_group_leave(frit_rank *rank)
+{
+    frit_host *host = rank ? rank->stream->device->config.host : NULL;
+    frit_err err = ERR_INIT;
+    frit_status st = rank ? rank_leave(rank, &err) : FRIT_OK;
+
+    return st ? host_keep_error(host, st, &err) : FRIT_OK;
+}
+
+frit_status frit_group_abort(frit_rank *rank, const char *why)
+{
+    if (!rank)
+        return FRIT_INVALID;
+    rank_abort(rank, FRIT_ABORTED, why ? why : "the program aborted the group");
+    return FRIT_OK;
+}

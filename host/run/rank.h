@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks: a stream's ends of groups whose engine runs collective ops (frit.collective/1).
+ *
+ * A rank belongs to one stream, and its engine is called while that stream's baton is held and no
+ * lock: ranks of one group in different streams, also of one device, wait for each other without
+ * being in each other's way.  A wait has a limit.
+ *
+ * What fails on this rank alone, so that it cannot begin an operation that the others wait for,
+ * aborts the group: they fail with the same words instead of waiting.  What ended a group is kept,
+ * and later ops fail with it at once. */
+#ifndef RUN_RANK_H
+#define RUN_RANK_H
+
+#include <frit/collective.h>
+
+#include "record/stream.h"
+
+enum { RANK_NAME = 48 };
+
+struct frit_rank {
+    struct frit_rank *next; /* of the stream; this, `begun` and `failure` under the baton */
+    struct stream *stream;
+    const frit_collective_table *table;
+    frit_group *group;
+    uint64_t timeout_ns; /* of one operation */
+    uint64_t begun;      /* operations */
+    frit_err failure;    /* that ended the group; status FRIT_OK: it goes on */
+    uint64_t number;     /* that ops name the group by */
+    uint32_t rank, size;
+    char name[RANK_NAME];
+};
+
+struct rank_config {
+    const frit_collective_table *table;
+    void *instance;
+    const frit_group_id *id;
+    uint64_t number;
+    uint32_t rank, size;
+    uint64_t join_timeout_ns, timeout_ns;
+    const char *name;
+};
+
+/* Makes the stream a rank; waits for the others.  No lock is held. */
+frit_status rank_join(struct stream *stream, const struct rank_config *config,
+                      struct frit_rank **out, frit_err *err);
+/* Runs what is queued in the stream, then leaves the group and ends the rank.  FRIT_BUSY inside of
+ * a driver's or engine's call. */
+frit_status rank_leave(struct frit_rank *rank, frit_err *err);
+/* Ends the group for all ranks.  From any thread, beside any call but rank_leave. */
+void rank_abort(struct frit_rank *rank, frit_status status, const char *why);
+
+/* ---- with the baton ---- */
+
+/* The stream's rank in the group of this number.  NULL: FRIT_INVALID says what to do. */
+struct frit_rank *rank_find(struct frit_rank *ranks, int64_t number, frit_err *err);
+/* Runs one operation: when it returns the buffers are the caller's again. */
+frit_status rank_run(struct frit_rank *rank, const frit_collective_op *op, frit_err *err);
+/* This rank cannot begin its next operation: `err` says why, and then of which rank. */
+frit_status rank_give_up(struct frit_rank *rank, frit_err *err);
+/* Waits for all that the stream's ranks have begun; the failure of the first group that ended. */
+frit_status ranks_wait(struct frit_rank *ranks, frit_err *err);
+
+/* ---- the end of a device ---- */
+
+/* Nobody runs the other ranks any more: the groups of several ranks end. */
+void ranks_abort(struct stream *stream, const char *why);
+/* Nothing is queued. */
+void ranks_leave(struct stream *stream);
+
+#endif

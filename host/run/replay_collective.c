@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/replay_collective.h"
+
+#include "base/fail.h"
+#include "device/lineage.h"
+
+void replay_collective(struct bound_plan *bound, frit_device *device, uint32_t number,
+                       struct failure **late)
+{
+    const struct bound_launch *l = &bound->launches[number];
+    struct collective_call call = *l->collective;
+    struct failure *failure;
+    frit_err err = ERR_INIT;
+
+    call.ranks = bound->ranks;
+    if (l->n_spaces) {
+        call.in.buffer = *l->spaces[0].now;
+        call.out = *l->spaces[1].now;
+    }
+    if (collective_run(&call, &err) == FRIT_OK)
+        return;
+    (void)fail_context(&err, "%s", op_row(call.op)->name);
+    failure = failure_create(&err);
+    if (l->n_spaces)
+        lineage_spoil(device->lineage, call.out, failure);
+    if (*late)
+        failure_unref(failure);
+    else
+        *late = failure;
+}
+
+void replay_give_up(struct bound_plan *bound, uint32_t from, const frit_err *why)
+{
+    for (uint32_t i = from; i < bound->n_launches; i++) {
+        const struct collective_call *call = bound->launches[i].collective;
+
+        if (call && call->op == FRIT_OP_all_reduce)
+            collective_give_up(bound->ranks, &call->attrs, why->status, why->text);
+    }
+}

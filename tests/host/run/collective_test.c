@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collective rows between submits: each runs once and in order, whoever reads its result, and ends
+ * nothing else; what is around it is fused and replayed.  The engine is one inside the test. */
+#include "run/engine.h"
+#include "run/fuser.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include <frit/frit.h>
+
+#include "failing_alloc.h"
+#include "run/drain.h"
+
+enum { N = 6, ROUNDS = 6 };
+
+struct world {
+    struct fusing f;
+    struct engine engine;
+};
+
+static void open_world(struct world *w)
+{
+    fusing_open(&w->f);
+    engine_join(&w->engine, w->f.device);
+}
+
+static frit_tensor *make(frit_device *device, float value)
+{
+    float data[N];
+
+    for (int i = 0; i < N; i++)
+        data[i] = value;
+    return frit_from_host(device, FRIT_F32, FRIT_SHAPE(N), data, sizeof(data));
+}
+
+static void expect(frit_tensor *tensor, float value)
+{
+    float out[N];
+
+    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out)), FRIT_OK);
+    for (int i = 0; i < N; i++)
+        assert_true(out[i] == value);
+}
+
+static void expect_failure(frit_tensor *tensor, frit_status status, const char *part)
+{
+    if (frit_tensor_status(tensor) != status || !strstr(frit_tensor_error(tensor), part))
+        fail_msg("%d: '%s' is not '%s'", frit_tensor_status(tensor), frit_tensor_error(tensor),
+                 part);
+    frit_release(tensor);
+}
+
+static void expect_effects(const struct engine *engine, uint32_t n, const float *effects)
+{
+    assert_int_equal(engine->n_effects, n);
+    for (uint32_t i = 0; i < n; i++)
+        assert_true(engine->effects[i] == effects[i]);
+}
+
+#define EFFECTS(engine, ...) \
+    expect_effects(engine, sizeof((float[]){__VA_ARGS__}) / sizeof(float), (float[]){__VA_ARGS__})
+
+static uint64_t replays(frit_device *device)
+{
+    struct stream_counters count;
+
+    streams_counted(device, &count);
+    return atomic_load(&count.replays);
+}
+
+/* ---- never dropped, never doubled ---- */
+
+static void test_it_runs_though_nobody_reads_it(void **state)
+{
+    struct world w = {.f.most = 0};
+    frit_tensor *x;
+
+    (void)state;
+    open_world(&w);
+    x = make(w.f.device, 3);
+    frit_release(frit_floor(x));
+    frit_release(frit_all_reduce(frit_take(frit_neg(x))));
+    frit_release(frit_floor(x));
+    assert_int_equal(frit_sync(w.f.device), FRIT_OK);
+    EFFECTS(&w.engine, -3);
+    assert_int_equal(atomic_load(&w.f.device->count.skipped), 2);
+    frit_release(x);
+    fusing_close(&w.f);
+}
+
+static void test_the_end_of_a_device_runs_it(void **state)
+{
+    struct world w = {.f.most = 0};
+
+    (void)state;
+    open_world(&w);
+    frit_release(frit_all_reduce(frit_take(make(w.f.device, 5))));
+    assert_int_equal(w.engine.n_effects, 0);
+    fusing_close(&w.f);
+    EFFECTS(&w.engine, 5);
+    assert_int_equal(w.engine.n_aborts, 0);
+}
+
+static frit_tensor *negated_twice(frit_device *device, frit_tensor *x)
+{
+    frit_scope scope = frit_scope_begin(device);
+    frit_tensor *y = frit_keep(frit_neg(frit_all_reduce(frit_neg(x))));
+
+    frit_scope_end(scope);
+    return y;
+}
+
+static void test_a_refused_submit_runs_it_once(void **state)
+{
+    struct world w = {.f.most = 0};
+    frit_tensor *x;
+
+    (void)state;
+    open_world(&w);
+    x = make(w.f.device, 2);
+    for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
+        w.f.driver.submit_status = FRIT_NO_DEVICE_MEMORY;
+        w.f.driver.submit_after = i % 2;
+        expect(negated_twice(w.f.device, x), 2);
+        assert_int_equal(w.engine.n_effects, i + 1);
+    }
+    fusing_close(&w.f);
+}
+
+/* ---- ends nothing else ---- */
+
+/* The block of neg, add and neg is one launch, whatever was recorded between them. */
+static void test_blocks_go_on_around_it(void **state)
+{
+    struct world w = {.f.most = 0};
+    frit_tensor *x, *z, *y;
+    frit_scope scope;
+
+    (void)state;
+    open_world(&w);
+    x = make(w.f.device, 2), z = make(w.f.device, 4);
+    for (int i = 1; i <= ROUNDS; i++) {
+        scope = frit_scope_begin(w.f.device);
+        y = frit_neg(x);
+        frit_all_reduce(z);
+        y = frit_add_f(y, 1);
+        frit_all_reduce(z);
+        y = frit_keep(frit_neg(y));
+        frit_scope_end(scope);
+        assert_int_equal(w.f.driver.launches, i);
+        assert_int_equal(w.f.driver.submits, i);
+        assert_int_equal(w.engine.n_effects, 2 * i);
+        expect(y, 1);
+    }
+    assert_int_equal(replays(w.f.device), ROUNDS - 1);
+    frit_release(x), frit_release(z);
+    fusing_close(&w.f);
+}
+
+/* Two blocks and the op between them: two launches and two submits, replayed or not. */
+static void test_what_is_around_it_is_replayed(void **state)
+{
+    struct world w = {.f.most = 0};
+    uint64_t counted;
+    frit_stats stats = {.struct_size = sizeof(stats)};
+    frit_tensor *x;
+
+    (void)state;
+    open_world(&w);
+    x = make(w.f.device, 2);
+    for (int i = 1; i <= ROUNDS; i++) {
+        expect(negated_twice(w.f.device, x), 2);
+        assert_int_equal(w.engine.n_effects, i);
+        assert_int_equal(w.f.driver.launches, 2 * i);
+        assert_int_equal(w.f.driver.submits, 2 * i);
+    }
+    counted = replays(w.f.device);
+    assert_true(counted >= ROUNDS - 2);
+    frit_stats_get(w.f.device, &stats);
+    assert_int_equal(stats.launches, 2 * ROUNDS);
+    assert_int_equal(stats.bound_launches, 2 * counted);
+    frit_release(x);
+    fusing_close(&w.f);
+}
+
+/* A replay that writes over an operand is one submit as a rule. */
+static void test_an_operand_that_is_overwritten(void **state)
+{
+    struct world w = {.f.driver.alias = 1};
+
+    (void)state;
+    open_world(&w);
+    for (int i = 1; i <= ROUNDS; i++) {
+        frit_tensor *x = make(w.f.device, (float)i), *y;
+        frit_scope scope = frit_scope_begin(w.f.device);
+
+        y = frit_keep(frit_neg(frit_all_reduce(frit_neg(frit_take(x)))));
+        frit_scope_end(scope);
+        expect(y, (float)i);
+        assert_int_equal(w.engine.n_effects, i);
+        assert_int_equal(w.f.driver.submits, 2 * i);
+    }
+    assert_true(replays(w.f.device) > 0);
+    assert_true(atomic_load(&w.f.device->count.in_place) > 0);
+    fusing_close(&w.f);
+}
+
+static void test_two_stay_in_order_when_replayed(void **state)
+{
+    struct world w = {.f.driver.reverse = true};
+    frit_tensor *x[4];
+
+    (void)state;
+    open_world(&w);
+    for (int i = 0; i < 4; i++)
+        x[i] = make(w.f.device, (float)i);
+    for (int k = 0; k < ROUNDS; k++) {
+        frit_scope scope = frit_scope_begin(w.f.device);
+
+        for (int i = 0; i < 4; i++)
+            frit_all_reduce(i % 2 ? frit_neg(x[i]) : x[i]);
+        frit_scope_end(scope);
+        w.engine.n_effects -= k ? 4 : 0;
+        memmove(w.engine.effects, w.engine.effects + (k ? 4 : 0), sizeof(float[4]));
+        EFFECTS(&w.engine, 0, -1, 2, -3);
+    }
+    assert_true(replays(w.f.device) > 0);
+    for (int i = 0; i < 4; i++)
+        frit_release(x[i]);
+    fusing_close(&w.f);
+}
+
+/* ---- where the elements are ---- */
+
+/* The engine works on the device's memory where the host sees it. */
+static void test_visible_memory_is_not_copied(void **state)
+{
+    struct world w = {.f.driver = {.inline_queue = true, .host_visible = true}};
+    frit_tensor *x;
+
+    (void)state;
+    open_world(&w);
+    x = make(w.f.device, 2);
+    for (int i = 0; i < ROUNDS; i++)
+        frit_release(negated_twice(w.f.device, x));
+    assert_int_equal(w.f.driver.reads, 0);
+    assert_int_equal(w.f.driver.writes, 1);
+    expect(negated_twice(w.f.device, x), 2);
+    frit_release(x);
+    fusing_close(&w.f);
+}
+
+static void test_other_memory_is_staged(void **state)
+{
+    struct world w = {.f.most = 0};
+    frit_tensor *x;
+
+    (void)state;
+    open_world(&w);
+    x = make(w.f.device, 2);
+    for (int i = 0; i < ROUNDS; i++)
+        frit_release(negated_twice(w.f.device, x));
+    assert_int_equal(w.f.driver.reads, ROUNDS);
+    assert_int_equal(w.f.driver.writes, ROUNDS + 1);
+    expect(negated_twice(w.f.device, x), 2);
+    frit_release(x);
+    fusing_close(&w.f);
+}
+
+/* ---- nobody waits for it ---- */
+
+static void *read_elsewhere(void *device)
+{
+    expect(frit_neg(frit_take(make(device, 1))), -1);
+    return NULL;
+}
+
+static void let_another_stream_run(struct engine *engine)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, read_elsewhere, engine->ctx), 0);
+    pthread_join(thread, NULL);
+}
+
+/* A thread that records and reads on the same device while the engine works. */
+static void test_other_streams_go_on_meanwhile(void **state)
+{
+    struct world w = {.engine.on_begin = let_another_stream_run};
+    frit_tensor *x;
+
+    (void)state;
+    open_world(&w);
+    w.engine.ctx = w.f.device;
+    x = make(w.f.device, 2);
+    for (int i = 0; i < 3; i++)
+        expect(negated_twice(w.f.device, x), 2);
+    frit_release(x);
+    fusing_close(&w.f);
+}
+
+static void *join_and_end(void *arg)
+{
+    struct world *w = arg;
+
+    engine_join(&w->engine, w->f.device);
+    frit_release(frit_all_reduce(frit_take(make(w->f.device, 5))));
+    return NULL;
+}
+
+/* The next thread gets a stream of its own: it may be one of the other ranks. */
+static void test_a_ranks_stream_is_not_taken_over(void **state)
+{
+    struct world w = {.f.most = 0};
+    pthread_t thread;
+
+    (void)state;
+    fusing_open(&w.f);
+    assert_int_equal(pthread_create(&thread, NULL, join_and_end, &w), 0);
+    pthread_join(thread, NULL);
+    frit_release(make(w.f.device, 1));
+    assert_int_equal(w.engine.n_effects, 0);
+    assert_int_equal(streams_count(w.f.device), 2);
+    engine_leave(&w.engine);
+    EFFECTS(&w.engine, 5);
+    fusing_close(&w.f);
+}
+
+/* ---- failures ---- */
+
+static void test_without_a_group(void **state)
+{
+    struct fusing f = {.most = 0};
+    frit_tensor *y;
+
+    (void)state;
+    fusing_open(&f);
+    assert_int_equal(frit_sync_collective(f.device), FRIT_OK);
+    assert_int_equal(frit_sync(f.device), FRIT_OK);
+    y = frit_all_reduce(frit_take(make(f.device, 1)), .group = 2);
+    assert_int_equal(frit_sync(f.device), FRIT_INVALID);
+    expect_failure(y, FRIT_INVALID, "all_reduce: its stream is in no group 2; frit_group_join");
+    fusing_close(&f);
+}
+
+/* What the engine does wrong in round `round`, and what comes of it in that round and the next. */
+static void fail_in_round(int round, const struct engine *script, frit_status status,
+                          const char *text)
+{
+    struct world w = {.f.most = 0};
+    frit_tensor *x, *y;
+    uint32_t n;
+
+    open_world(&w);
+    x = make(w.f.device, 2);
+    for (int i = 0; i < round; i++)
+        expect(negated_twice(w.f.device, x), 2);
+    w.engine.begins = script->begins;
+    w.engine.waits = script->waits;
+    w.engine.skip = script->skip;
+    y = negated_twice(w.f.device, x);
+    assert_int_equal(frit_sync(w.f.device), status);
+    expect_failure(y, status, text);
+    assert_int_equal(w.engine.n_aborts, 1);
+    assert_int_equal(w.engine.has_let_go, status == FRIT_TIMEOUT);
+    n = w.engine.n_effects;
+    w.engine.skip = 0;
+    y = negated_twice(w.f.device, x);
+    expect(frit_neg(x), -2);
+    assert_int_equal(frit_sync(w.f.device), status);
+    expect_failure(y, status, text);
+    assert_int_equal(w.engine.n_effects, n);
+    assert_int_equal(frit_sync_collective(w.f.device), FRIT_OK);
+    assert_int_equal(frit_sync(w.f.device), status);
+    frit_release(x);
+    fusing_close(&w.f);
+}
+
+static void test_what_the_engine_does_wrong(void **state)
+{
+    static const int rounds[] = {0, ROUNDS};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        fail_in_round(rounds[i], &(struct engine){.begins = FRIT_PEER_LOST}, FRIT_PEER_LOST,
+                      "all_reduce: group test, rank 0 of 1, operation ");
+        fail_in_round(rounds[i], &(struct engine){.waits = FRIT_MISMATCH}, FRIT_MISMATCH,
+                      ": the wire is cut");
+        fail_in_round(rounds[i], &(struct engine){.waits = FRIT_TIMEOUT}, FRIT_TIMEOUT,
+                      ": not done after 1000 ms: the wire is cut");
+        fail_in_round(rounds[i], &(struct engine){.waits = 7}, FRIT_INTERNAL, "wait");
+        fail_in_round(rounds[i], &(struct engine){.begins = 7}, FRIT_INTERNAL, "begin");
+        fail_in_round(rounds[i], &(struct engine){.skip = 1}, FRIT_INTERNAL,
+                      ": the engine gives it the value ");
+    }
+}
+
+/* The driver tells it when somebody waits for the operand. */
+static void test_an_operand_that_failed_late(void **state)
+{
+    static const int rounds[] = {0, ROUNDS};
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct world w = {.f.driver = {.inline_queue = i / 2, .host_visible = i / 2}};
+        frit_tensor *x, *y;
+
+        open_world(&w);
+        x = make(w.f.device, 2);
+        for (int k = 0; k < rounds[i % 2]; k++)
+            expect(negated_twice(w.f.device, x), 2);
+        w.f.driver.complete_status = FRIT_INTERNAL;
+        y = negated_twice(w.f.device, x);
+        assert_int_equal(frit_sync(w.f.device), FRIT_INTERNAL);
+        expect_failure(y, FRIT_INTERNAL, "smoke came out");
+        assert_int_equal(w.engine.n_effects, rounds[i % 2]);
+        assert_int_equal(w.engine.n_aborts, 1);
+        assert_non_null(strstr(w.engine.why, "it cannot begin: "));
+        frit_release(x);
+        fusing_close(&w.f);
+    }
+}
+
+/* The second submit of a replay is refused when the first op has run: the second one does not. */
+static void test_a_replay_that_breaks_off(void **state)
+{
+    struct world w = {.f.most = 0};
+    frit_tensor *x, *y = NULL;
+
+    (void)state;
+    open_world(&w);
+    x = make(w.f.device, 2);
+    for (int i = 0; i <= ROUNDS; i++) {
+        frit_scope scope = frit_scope_begin(w.f.device);
+
+        y = frit_neg(frit_all_reduce(frit_neg(x)));
+        y = frit_keep(frit_all_reduce(y));
+        if (i == ROUNDS) {
+            w.f.driver.submit_status = FRIT_INTERNAL;
+            w.f.driver.submit_after = 1;
+        }
+        frit_scope_end(scope);
+        if (i < ROUNDS)
+            expect(y, 2);
+    }
+    assert_int_equal(frit_sync(w.f.device), FRIT_INTERNAL);
+    expect_failure(y, FRIT_INTERNAL, "");
+    assert_int_equal(w.engine.n_effects, 2 * ROUNDS + 1);
+    assert_int_equal(w.engine.n_aborts, 1);
+    frit_release(x);
+    fusing_close(&w.f);
+}
+
+/* Wherever host memory is lacking, the rank begins the operation or tells the others. */
+static void test_without_host_memory(void **state)
+{
+    bool hit = true;
+
+    (void)state;
+    for (long n = 0; hit; n++) {
+        struct world w = {.f.most = 0};
+        frit_tensor *x;
+
+        open_world(&w);
+        x = make(w.f.device, 2);
+        failing_alloc_arm(n);
+        frit_release(negated_twice(w.f.device, x));
+        hit = failing_alloc_disarm();
+        frit_sync(w.f.device);
+        if (w.engine.n_effects + w.engine.n_aborts == 0)
+            fail_msg("allocation %ld", n);
+        assert_true(hit || w.engine.n_aborts == 0);
+        frit_release(x);
+        fusing_close(&w.f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_it_runs_though_nobody_reads_it),
+        cmocka_unit_test(test_the_end_of_a_device_runs_it),
+        cmocka_unit_test(test_a_refused_submit_runs_it_once),
+        cmocka_unit_test(test_blocks_go_on_around_it),
+        cmocka_unit_test(test_what_is_around_it_is_replayed),
+        cmocka_unit_test(test_an_operand_that_is_overwritten),
+        cmocka_unit_test(test_two_stay_in_order_when_replayed),
+        cmocka_unit_test(test_visible_memory_is_not_copied),
+        cmocka_unit_test(test_other_memory_is_staged),
+        cmocka_unit_test(test_other_streams_go_on_meanwhile),
+        cmocka_unit_test(test_a_ranks_stream_is_not_taken_over),
+        cmocka_unit_test(test_without_a_group),
+        cmocka_unit_test(test_what_the_engine_does_wrong),
+        cmocka_unit_test(test_an_operand_that_failed_late),
+        cmocka_unit_test(test_a_replay_that_breaks_off),
+        cmocka_unit_test(test_without_host_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
