@@ -52,7 +52,7 @@ expect 0 '^unrelated-128  *exp of 128 tensors' '' "$frit" bench programs -d refe
 expect 2 '' "no row is named 'sgd'; there are: sgd-64, .*, loop-8$" "$frit" bench programs -f sgd
 expect 1 '' "no usable device in 'none-such'" "$frit" bench programs --quick -d none-such
 
-expect 2 '' 'something is missing: frit bench SUITE' "$frit" bench
+expect 2 '' 'missing argument: frit bench SUITE' "$frit" bench
 expect 2 '' '--rounds 0: wants a number' "$frit" bench overhead --rounds 0
 expect 1 '' "$scratch/libfrit-null.so: No such file" "$frit" bench overhead --plugin "$scratch"
 finish
