@@ -34,7 +34,7 @@ struct rank {
 static void open_world(struct world *w)
 {
     static char path[4096];
-    const frit_setting settings[] = {{"plugin.fake-collective", "library", path}, {NULL}};
+    const frit_setting settings[] = {{"plugin.fake-collective", "library", path}, {0}};
     const struct plugin *plugin;
 
     *w = (struct world){0};
