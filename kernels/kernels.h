@@ -9,7 +9,6 @@
 #include <frit/backend.h>
 #include <frit/fuser.h>
 
-#include "ir/digest.h"
 #include "ir/kir.h"
 #include "ir/target.h"
 

@@ -9,9 +9,14 @@
 #include <string.h>
 
 #include "api/host.h"
+#include "api/tensor.h"
 #include "base/fail.h"
+#include "record/alias.h"
+#include "record/binding.h"
 #include "record/predict.h"
 #include "run/collective.h"
+#include "run/drain.h"
+#include "tensor/failure.h"
 
 enum { FIXED = 8, SIMPLE_ATTRS = 512 };
 

@@ -5,6 +5,8 @@
 
 #include <frit/frit.h>
 
+#include "api/fast.h"
+
 /* A call as the generated functions in api/ops.c write it down.  Everything is borrowed.
  * A record whose struct_size is 0 came from attributes without one and is refused. */
 struct api_call {
@@ -43,9 +45,6 @@ static inline frit_input api_i(int64_t value)
     return (frit_input){.scalar = frit_scalar_i(value)};
 }
 
-/* The short way, see fast.h: the output, or NULL: nothing was done, and the call goes the long way.
- */
-frit_tensor *fast_op(const struct api_call *call);
 /* Checks, records, and returns the first output; never NULL. */
 frit_tensor *api_op_long(const struct api_call *call);
 static inline frit_tensor *api_op(const struct api_call *call)

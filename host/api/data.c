@@ -3,10 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/host.h"
+#include "api/tensor.h"
 #include "base/fail.h"
 #include "file/npy.h"
+#include "graph/dtype.h"
+#include "memory/buffer.h"
+#include "memory/memory.h"
+#include "record/binding.h"
+#include "run/drain.h"
 #include "run/transfer.h"
+#include "tensor/failure.h"
+#include "tensor/slot.h"
 
 static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_type *out,
                               frit_err *err)

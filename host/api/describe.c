@@ -6,10 +6,18 @@
 #include "api/give.h"
 #include "api/host.h"
 #include "base/fail.h"
+#include "base/str.h"
 #include "device/profile.h"
 #include "device/staging.h"
 #include "device/support.h"
+#include "graph/dtype.h"
+#include "load/device.h"
+#include "load/pick.h"
+#include "load/reason.h"
+#include "load/why.h"
+#include "memory/memory.h"
 #include "plan/automaton.h"
+#include "record/stream.h"
 
 const char *frit_version(void)
 {

@@ -2,12 +2,20 @@
 /* The usual call: the op that is predicted, because the segment recorded it at this place the last
  * time.  Handles, operands' types, attributes and kinds of scalars are compared with that op;
  * nothing is looked up in the op table, checked, or keyed.  Any other call goes the long way. */
+#include "api/fast.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "api/call.h"
 #include "api/host.h"
+#include "device/watch.h"
+#include "record/alias.h"
+#include "record/binding.h"
 #include "record/predict.h"
+#include "record/segments.h"
+#include "record/stream.h"
+#include "run/drain.h"
 
 /* The operands of a call as they are resolved. */
 struct operands {

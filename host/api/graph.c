@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/host.h"
+#include "api/tensor.h"
 #include "base/fail.h"
 #include "device/support.h"
 #include "file/npy.h"
 #include "graph/text/text.h"
+#include "tensor/slot.h"
 
 enum { MAX_TEXT_BYTES = 64 << 20 };
 

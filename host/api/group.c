@@ -4,6 +4,8 @@
 
 #include "api/host.h"
 #include "base/fail.h"
+#include "record/binding.h"
+#include "run/drain.h"
 #include "run/rank.h"
 
 static const uint64_t default_join_ns = 30000000000u;

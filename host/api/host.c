@@ -11,7 +11,14 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/timeline.h"
+#include "device/wait.h"
+#include "load/device.h"
+#include "load/pick.h"
+#include "record/binding.h"
+#include "record/stream.h"
+#include "run/drain.h"
 #include "run/mirror.h"
+#include "tensor/failure.h"
 
 enum { MAX_EVENTS = 1 << 18 }; /* of a timeline; what comes later is counted and lost */
 

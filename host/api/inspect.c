@@ -11,6 +11,9 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "graph/text/text.h"
+#include "memory/memory.h"
+#include "plan/program.h"
+#include "record/stream.h"
 #include "run/run.h"
 #include "search/fuser.h"
 

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is left on a device. */
+#include <frit/frit.h>
+
 #include <inttypes.h>
 
-#include "api/host.h"
+#include "base/str.h"
+#include "device/device.h"
+#include "graph/op.h"
+#include "memory/memory.h"
+#include "record/stream.h"
+#include "tensor/failure.h"
+#include "tensor/slot.h"
 
 enum { MOST_LINES = 100 }; /* of tensors, in one text */
 

@@ -2,8 +2,15 @@
 /* How long tensors live, and what they are. */
 #include <string.h>
 
-#include "api/host.h"
+#include "api/tensor.h"
 #include "base/fail.h"
+#include "graph/op.h"
+#include "record/binding.h"
+#include "record/scope.h"
+#include "record/stream.h"
+#include "run/drain.h"
+#include "tensor/failure.h"
+#include "tensor/slot.h"
 
 frit_scope frit_scope_begin(frit_device *device)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops by name: the name's row, the attributes' record, and then it is a call like any other. */
+#include <frit/op_table.h>
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "api/call.h"
-#include "api/host.h"
 #include "base/fail.h"
+#include "base/str.h"
+#include "graph/op.h"
 #include "graph/scalar.h"
 
 /* Attributes on their way into a record. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams that a program opens: a handle is the address of the stream, which is never freed. */
+#include "record/stream.h"
 #include "api/host.h"
 #include "base/fail.h"
+#include "record/binding.h"
+#include "run/drain.h"
 
 frit_stream *frit_stream_open(frit_device *device)
 {

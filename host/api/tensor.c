@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the entry points share about tensors: publishing, errors, resolving handles. */
+#include "api/tensor.h"
+
 #include "api/host.h"
 
 #include "base/fail.h"
+#include "device/device.h"
+#include "graph/op.h"
+#include "memory/buffer.h"
+#include "record/binding.h"
+#include "record/scope.h"
+#include "record/stream.h"
+#include "run/drain.h"
+#include "tensor/failure.h"
+#include "tensor/slot.h"
+#include "tensor/value.h"
 
 /* This thread's place on the device; for an error without a device any one, NULL if there is none.
  */

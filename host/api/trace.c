@@ -16,12 +16,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "api/host.h"
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/map.h"
 #include "file/npy.h"
 #include "graph/text/text.h"
+#include "load/registry.h"
+#include "memory/buffer.h"
+#include "record/alias.h"
+#include "record/segment.h"
+#include "record/stream.h"
+#include "run/drain.h"
 #include "run/transfer.h"
+#include "tensor/slot.h"
 
 struct name {
     const struct slot *slot;

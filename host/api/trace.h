@@ -3,7 +3,8 @@
 #ifndef API_TRACE_H
 #define API_TRACE_H
 
-#include "api/host.h"
+#include <frit/frit.h>
+#include <frit/status.h>
 
 /* Makes the folder; FRIT_BUSY if there is a recording. */
 frit_status trace_begin(frit_device *device, const char *folder, frit_err *err);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the environment; no other file does. */
+#include "conf/env.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>

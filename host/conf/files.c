@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads configuration files in order of precedence: the user's, /etc/frit/frit.ini,
  * /etc/frit/plugins.d/ from the last name to the first; or only the file in FRIT_CONFIG. */
+#include "conf/files.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +14,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
+#include "conf/env.h"
 #include "conf/ini.h"
 #include "conf/source.h"
 

@@ -16,19 +16,4 @@ struct conf_sources {
 FRIT_NODISCARD frit_status conf_load_from(const struct conf_sources *sources, struct conf **out,
                                           frit_err *err);
 
-/* ---- env.c ---- */
-
-/* That of the process; empty where a program runs with more rights than its caller, who must not
- * steer it. */
-const char *const *env_of_process(void);
-/* NULL where the variable is absent or empty. */
-const char *env_get(const char *const *environment, const char *name);
-/* Puts FRIT_PLUGIN_PATH and the options' variables, and lists strangers. */
-frit_status env_read(struct conf *conf, const char *const *environment, frit_err *err);
-
-/* ---- files.c ---- */
-
-/* Puts the file that FRIT_CONFIG names, or the user's and the system's. */
-frit_status files_read(struct conf *conf, const struct conf_sources *sources, frit_err *err);
-
 #endif

@@ -13,10 +13,13 @@
 #include "device/programs.h"
 #include "device/retired.h"
 #include "device/staging.h"
+#include "device/wait.h"
 #include "exec/job_queue.h"
 #include "load/registry.h"
+#include "memory/memory.h"
 #include "plan/automaton.h"
 #include "search/fuser.h"
+#include "tensor/failure.h"
 
 /* Tells a device from a closed one at the same address. */
 static atomic_uint_least64_t last_id;

@@ -15,9 +15,9 @@
 #include "device/cache.h"
 #include "device/queue.h"
 #include "device/watch.h"
-#include "memory/memory.h"
-#include "tensor/failure.h"
 
+struct failure;
+struct memory;
 struct device_entry;
 struct fusers;
 struct plan_saver;

@@ -11,6 +11,10 @@
 #include "base/fail.h"
 #include "base/short_lock.h"
 #include "device/label.h"
+#include "device/wait.h"
+#include "memory/buffer.h"
+#include "memory/memory.h"
+#include "tensor/failure.h"
 
 #define TRANSFER ((uint64_t)1 << 63)
 #define PENDING  UINT64_MAX /* the point of a launch that is not submitted yet */

@@ -23,6 +23,8 @@
 
 #include "device/device.h"
 
+struct buffer;
+struct failure;
 struct lineage;
 
 frit_status lineage_create(frit_device *device, struct lineage **out, frit_err *err);

@@ -17,7 +17,10 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/str.h"
+#include "conf/conf.h"
 #include "exec/worker.h"
+#include "load/registry.h"
 #include "plan/store.h"
 #include "search/fuser.h"
 

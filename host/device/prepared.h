@@ -6,7 +6,6 @@
 
 #include <stdatomic.h>
 
-#include "device/device.h"
 #include "device/retired.h"
 #include "plan/program.h"
 

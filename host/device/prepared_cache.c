@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/prepared_cache.h"
 
+#include "device/device.h"
+
 #include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
+#include <pthread.h>
 #include <xxhash.h>
 
 #include "base/fail.h"
 #include "base/map.h"
+#include "device/cache.h"
 #include "exec/job_queue.h"
 
 enum { LAUNCH_NS = 5000 }; /* of host and device together: its order of magnitude */

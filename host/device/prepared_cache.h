@@ -17,8 +17,8 @@
 #define DEVICE_PREPARED_CACHE_H
 
 #include "device/prepared.h"
-#include "plan/program.h"
 
+struct program;
 struct prepared_cache;
 
 /* Asks the program to describe itself; the program has the cache. */

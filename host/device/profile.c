@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "device/label.h"
 #include "device/lineage.h"
+#include "device/wait.h"
 #include "load/registry.h"
 
 enum {

@@ -2,12 +2,19 @@
 /* A key is the exact bytes of the relative op: head, operands, KEY attributes. */
 #include "device/programs.h"
 
+#include "device/device.h"
+
+#include <frit/frit.h>
+
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "device/cache.h"
+#include "device/prepared_cache.h"
 #include "plan/relative.h"
 
 /* What a driver's program costs beside what the host has of it, which only the driver knows. */

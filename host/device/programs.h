@@ -4,10 +4,12 @@
 #ifndef DEVICE_PROGRAM_H
 #define DEVICE_PROGRAM_H
 
-#include "device/prepared_cache.h"
-#include "graph/graph.h"
-#include "plan/program.h"
+#include <frit/frit.h>
 
+#include "graph/graph.h"
+
+struct program;
+struct prepared_cache;
 struct programs;
 
 frit_status programs_create(frit_device *device, struct programs **out, frit_err *err);

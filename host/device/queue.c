@@ -8,7 +8,9 @@
 #include "device/lineage.h"
 #include "device/profile.h"
 #include "device/retired.h"
+#include "device/wait.h"
 #include "exec/team.h"
+#include "memory/memory.h"
 
 /* Held for less than it takes to sleep, as a rule. */
 static void mutex_init_spinning(pthread_mutex_t *mutex)

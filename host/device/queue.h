@@ -42,17 +42,6 @@ void queues_close(frit_device *device);
 /* The queue of a stream. */
 uint32_t queue_of_stream(const frit_device *device, uint32_t ordinal);
 
-/* Waits until the point is reached.  When it returns, in any thread, every command up to there that
- * failed has spoiled what it wrote. */
-frit_status device_wait(frit_device *device, uint64_t point, frit_err *err);
-/* Waits for everything that was submitted. */
-frit_status device_wait_all(frit_device *device, frit_err *err);
-frit_status device_wait_points(frit_device *device, const struct points *points, frit_err *err);
-/* Whether the point is reached, or never will be; does not wait. */
-bool device_has_reached(frit_device *device, uint64_t point);
-bool device_has_reached_points(frit_device *device, const struct points *points);
-/* Whether the points are known to be reached; calls no driver. */
-bool device_knows_reached(const frit_device *device, const struct points *points);
 /* The newest value of each queue. */
 void device_submitted(const frit_device *device, struct points *out);
 uint64_t device_submits(const frit_device *device);

@@ -4,7 +4,6 @@
 #define DEVICE_QUEUE_PARTS_H
 
 #include "device/device.h"
-#include "device/queue.h"
 
 static inline uint64_t queue_reached(const frit_device *device, uint32_t queue)
 {
@@ -23,12 +22,5 @@ static inline void queue_raise(atomic_uint_least64_t *highest, uint64_t value)
     while (now < value && !atomic_compare_exchange_weak(highest, &now, value))
         ;
 }
-
-/* Waits for a point though it may be known to be reached, and reports what failed up to there, but
- * not what failed on other queues. */
-frit_status queue_wait_one(frit_device *device, uint64_t point, frit_err *detail);
-/* device_wait_points without what comes after a wait: calls the driver's wait alone, so that it may
- * be called inside a queue's lock. */
-frit_status queue_await(frit_device *device, const struct points *points, frit_err *err);
 
 #endif

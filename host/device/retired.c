@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "device/device.h"
+#include "device/wait.h"
 
 /* In the order of `newest`. */
 struct retired {

@@ -9,6 +9,10 @@
 #include "base/log.h"
 #include "device/device.h"
 #include "device/lineage.h"
+#include "device/wait.h"
+#include "memory/buffer.h"
+#include "memory/memory.h"
+#include "tensor/failure.h"
 
 /* Slots enough for one that is filled, one that is copied and one that waits for it; a slot of some
  * MiB takes a link of tens of GB/s a tenth of a millisecond, which is ten submits long. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for queues, and what waits tell of commands that failed. */
+#include "device/wait.h"
+
 #include "base/fail.h"
 #include "base/timeline.h"
 #include "device/device.h"
 #include "device/lineage.h"
 #include "device/profile.h"
 #include "device/queue_parts.h"
+#include "memory/memory.h"
 
 enum { MOST_FAILURES = 4096 }; /* that are told one by one in a wait */
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "graph/dtype.h"
 
 /* Reads `count` bytes at `offset`; an earlier end of the file is a failure. */
 static frit_status read_at(int fd, void *data, size_t count, uint64_t offset, frit_err *err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "graph/dtype.h"
 
 frit_status attrs_copy(const frit_op_info *row, const void *given, void *out, frit_err *err)
 {

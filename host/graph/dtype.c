@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types by name and class. */
+#include "graph/dtype.h"
+
 #include "base/str.h"
 #include "graph/op.h"
 

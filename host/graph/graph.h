@@ -82,9 +82,4 @@ frit_status graph_output(struct graph *graph, uint32_t value, frit_err *err);
 void graph_operands(const struct graph *graph, const struct graph_operand *in, uint32_t n_in,
                     struct op_input *out);
 
-/* Checks what append guarantees, for graphs from elsewhere and in tests: producers before users,
- * one producer per value, types and attributes as op_check leaves them, names that parse and are
- * there once. */
-frit_status graph_verify(const struct graph *graph, frit_err *err);
-
 #endif

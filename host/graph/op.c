@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/str.h"
 #include "graph/attrs.h"
+#include "graph/dtype.h"
 #include "graph/scalar.h"
 #include "graph/shape/shape.h"
 

@@ -98,11 +98,4 @@ uint32_t op_n_slots(const frit_op_info *row);
 /* The slot that operand `index` of `n_in` fills: a MANY slot takes all that the others leave. */
 const frit_slot_info *op_slot(const frit_op_info *row, uint32_t n_in, uint32_t index);
 
-/* "f32" and so on; "?" for a number that is none.  The id of a name, FRIT_NO_DTYPE if there is
- * none. */
-const char *dtype_name(uint32_t dtype);
-uint32_t dtype_find(frit_str name);
-/* FRIT_DTYPE_FLOAT and so on. */
-uint32_t dtype_class(uint32_t dtype);
-
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/dtype.h"
 #include "graph/op.h"
 
 frit_scalar scalar_f(double value)

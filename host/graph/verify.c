@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks a graph from the first op to the last: each op again by op_check, on copies, which must
  * leave them as they are; values one after another, as append numbers them. */
+#include "graph/verify.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +10,7 @@
 #include "base/map.h"
 #include "graph/attrs.h"
 #include "graph/graph.h"
+#include "graph/text/text_lex.h"
 #include "graph/text/text_script.h"
 
 struct verify {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What drivers say of their devices, asked when somebody wants to know, and the order of all that
  * are known.  Entries stay where they are; the list of them is made anew with each driver. */
+#include "load/device.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "load/driver.h"
 #include "load/load.h"
 
 /* ---- order ---- */

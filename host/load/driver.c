@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin's backend: its table, then the devices it lists.  What a driver says about its devices
  * is copied, so that later code meets checked numbers and terminated texts only. */
+#include "load/driver.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/str.h"
 #include "load/load.h"
+#include "load/table.h"
 
 enum {
     FIRST_DEVICES = 8,

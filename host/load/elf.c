@@ -3,6 +3,8 @@
  * library's own machine, and long enough for its segments, since mapping a cut file ends in SIGBUS.
  *
  * Reads at most the file header and MAX_SEGMENTS program headers. */
+#include "load/elf.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>

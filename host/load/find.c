@@ -2,6 +2,8 @@
 /* Where plugins are looked for: `library` entries in their order, then the configured directories,
  * then frit/plugins beside libfrit itself.  In a directory only libfrit-*.so, sorted by bytes, not
  * deeper.  A file that was already named is not looked at again. */
+#include "load/find.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>

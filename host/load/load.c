@@ -8,9 +8,14 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/log.h"
+#include "base/str.h"
 #include "graph/custom.h"
+#include "load/driver.h"
+#include "load/elf.h"
 #include "load/load.h"
+#include "load/ops.h"
+#include "load/service.h"
+#include "load/table.h"
 
 enum { MAX_ID = 40 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin's custom ops: each is offered to the table of the process, which says what is wrong with
  * it.  A refused one is told and changes nothing for the others. */
+#include "load/ops.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +10,7 @@
 #include "base/log.h"
 #include "graph/custom.h"
 #include "load/load.h"
+#include "load/table.h"
 
 enum { MOST_OPS = 256 }; /* of one plugin */
 

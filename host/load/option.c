@@ -2,6 +2,8 @@
 /* Options of plugins: the schema that a plugin declares is checked first (a fault in it is the
  * plugin's, bad-table), then every key of the configuration against it (bad-option, with where the
  * value came from and what is allowed). */
+#include "load/option.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -12,6 +14,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/str.h"
 #include "load/load.h"
 
 enum { MAX_OPTIONS = 256, MAX_NAME = 40, MAX_TEXT = 4096 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device lists.  An entry is auto, DRIVER, DRIVER:INDEX or DRIVER:uuid=ID. */
+#include "load/pick.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +10,11 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/str.h"
+#include "load/device.h"
 #include "load/load.h"
+#include "load/reason.h"
+#include "load/registry.h"
 
 static const char uuid_word[] = "uuid=";
 

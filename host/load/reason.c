@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of reasons.  A number from a newer plugin is "unknown", never an error. */
+#include "load/reason.h"
+
+#include "base/str.h"
 #include "load/load.h"
 
 static const struct {

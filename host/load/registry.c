@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads every candidate in turn.  One that fails leaves a reason and changes nothing for the
  * others. */
+#include "load/registry.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +10,13 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "exec/job_queue.h"
 #include "exec/team.h"
+#include "load/device.h"
+#include "load/find.h"
 #include "load/load.h"
+#include "load/reason.h"
 
 /* A tenth of what a thread of the program gets: the scheduler weighs ten steps by a factor of 9.3.
  * With less a compile would hold its locks for long where all processors compute. */

@@ -17,7 +17,6 @@
 #include <frit/plugin.h>
 #include <frit/profile.h>
 
-#include "base/str.h"
 #include "conf/conf.h"
 
 /* A custom op that a plugin lists. */
@@ -81,9 +80,6 @@ struct registry;
  * not take the processors from what computes on them. */
 enum registry_jobs { REGISTRY_USUAL, REGISTRY_YIELDING, REGISTRY_JOBS };
 
-const char *reason_name(uint32_t reason);
-const char *reason_meaning(uint32_t reason);
-
 /* Fails only where memory is out or a plugin marked critical is unusable.  `conf` outlives the
  * registry. */
 frit_status registry_open(const struct conf *conf, struct registry **out, frit_err *err);
@@ -93,34 +89,17 @@ void registry_close(struct registry *registry);
 struct job_queue *registry_jobs(const struct registry *registry, enum registry_jobs which);
 uint32_t registry_n_plugins(const struct registry *registry);
 const struct plugin *registry_plugin_at(const struct registry *registry, uint32_t index);
-/* Asks the plugin at `index` for its devices, if it was not yet.  FRIT_NO_HOST_MEMORY: it is as
- * before. */
-frit_status registry_ask(struct registry *registry, uint32_t index);
 /* The section of the configuration that is about the plugin, NULL if there is none. */
 const struct conf_plugin *registry_section(const struct registry *registry,
                                            const struct plugin *plugin);
 /* Whether a plugin of this host offers the custom op. */
 bool registry_has_op(const struct registry *registry, uint32_t op);
-/* Devices usable or not of all drivers, in the order of preference: discrete, accelerator,
- * integrated, processor, software, unknown; then priority, highest first; then plugin id; then
- * number.  A driver that there is no memory to ask is missing. */
-uint32_t registry_n_devices(struct registry *registry);
-const struct device_entry *registry_device_at(struct registry *registry, uint32_t index);
-/* What lacks nothing but speed: the first usable device of type software of the driver with the
- * least priority, then plugin id, that has one; drivers behind it are not asked.  NULL: none. */
-const struct device_entry *registry_plainest(struct registry *registry);
 
-/* The first usable device of a list such as "vulkan:0, hip:uuid=5a1f, cpu, auto": a driver's own
- * order of preference where only the driver is named, the start of a stable id if no other device
- * of the driver has it.  Each skipped entry is logged at warn with its reason.  A malformed list is
- * FRIT_INVALID, a list without a usable device FRIT_UNSUPPORTED; the text has every entry with its
- * reason and what to do.  Drivers that the list gets to are asked, `auto` asks all.  Without `err`
- * it is only a question, and nothing is logged. */
-frit_status registry_pick(struct registry *registry, const char *list,
-                          const struct device_entry **out, frit_err *err);
-/* FRIT_INVALID for a malformed list, whatever devices there are. */
-frit_status registry_check_list(const char *list, frit_err *err);
-/* Says in words, a line per finding, why a device, driver or plugin is usable or not. */
-void registry_why(struct registry *registry, const char *name, struct str *out);
+/* The loaded plugin of a driver name, NULL if there is none. */
+struct plugin *driver_find(const struct registry *registry, const char *driver);
+/* A plugin of this id, or from the file of section [plugin.NAME], or from file libfrit-NAME.so,
+ * loaded or not; from `*index` on, which moves. */
+const struct plugin *plugin_next(const struct registry *registry, const char *name,
+                                 uint32_t *index);
 
 #endif

@@ -4,6 +4,8 @@
  *
  * `self` of every slot is the plugin's own service.  Options are parsed once, before `open`, so
  * that every wrong value is told with its origin whether the plugin reads it or not. */
+#include "load/service.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include "exec/team.h"
 #include "load/artefact.h"
 #include "load/load.h"
+#include "load/option.h"
 
 enum { TOPIC_BYTES = 24 };
 

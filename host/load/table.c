@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of a plugin's tables.  A table is copied over its declared size and no further, in whole
  * slots; what it does not have is NULL; what it must have is checked by name. */
+#include "load/table.h"
+
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answer to "why is it not there": plugins of the name, then the driver, then its devices, then
  * where was looked. */
+#include "load/why.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/fail.h"
+#include "base/str.h"
+#include "load/device.h"
 #include "load/load.h"
+#include "load/pick.h"
+#include "load/reason.h"
+#include "load/registry.h"
 
 /* What a person can do about a reason; NULL where the words of the reason say it. */
 static const char *advice(uint32_t reason)

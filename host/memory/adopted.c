@@ -2,6 +2,8 @@
 /* Buffers in the program's own memory.  Each is the one piece of a chunk that is in no pool; when
  * the buffer is gone the chunk joins the list of those that leave, with the points that were the
  * newest then, and is given back to the driver and the program when these are reached. */
+#include "memory/adopted.h"
+
 #include "memory/memory_parts.h"
 
 #include <stdlib.h>

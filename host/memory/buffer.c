@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers: pieces of chunks with two counts; small ones wait on shelves for their next use. */
+#include "memory/buffer.h"
+
+#include "memory/adopted.h"
 #include "memory/memory_parts.h"
 
 #include <pthread.h>

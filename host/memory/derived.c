@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/buffer.h"
 #include "memory/memory_parts.h"
 
 struct derived {

@@ -6,6 +6,8 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "memory/adopted.h"
+#include "memory/buffer.h"
 #include "memory/derived.h"
 
 uint64_t memory_chunk_bytes(const frit_device_info *info, uint64_t wanted)

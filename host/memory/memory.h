@@ -28,6 +28,7 @@
 
 #include <frit/backend.h>
 
+#include "memory/buffer.h"
 #include "memory/pool.h"
 
 struct contents;
@@ -110,27 +111,6 @@ void memory_set_queue(struct memory *memory, const struct memory_queue *queue);
 /* Gives every chunk back.  Buffers must be gone. */
 void memory_destroy(struct memory *memory);
 
-/* One owner.  `bytes` 0 gives a buffer without memory (handle NULL). */
-frit_status buffer_create(struct memory *memory, uint64_t bytes, bool persistent,
-                          struct buffer **out, frit_err *err);
-/* A buffer whose memory is the program's.  Nobody writes it: it counts as one of its own owners, so
- * that none is alone with it.  When its owners and pins are gone and no command uses it any more,
- * `release` is called, outside of the lock.  FRIT_UNSUPPORTED, with nothing done, where the device
- * does not adopt it. */
-frit_status buffer_adopt(struct memory *memory, const struct lent_bytes *lent, struct buffer **out,
-                         frit_err *err);
-/* A part of another buffer's memory, with one owner: `bytes` from `first` on, which lie in it.  The
- * whole counts as one of its owners, so that nobody takes it for memory of his own. */
-frit_status buffer_part(struct buffer *whole, uint64_t first, uint64_t bytes, struct buffer **out,
-                        frit_err *err);
-void buffer_own(struct buffer *buffer);
-void buffer_disown(struct buffer *buffer); /* NULL does nothing */
-void buffer_pin(struct buffer *buffer);
-void buffer_unpin(struct buffer *buffer);
-uint32_t buffer_owners(const struct buffer *buffer);
-uint32_t buffer_pins(const struct buffer *buffer);
-bool buffer_is_persistent(const struct buffer *buffer);
-
 /* ---- uses on queues; nothing where the device has one queue ---- */
 
 /* What memory a buffer's uses are kept with: that of the buffer which it is a part of, however many
@@ -149,12 +129,6 @@ static inline bool buffer_keeps_uses(const struct buffer *buffer)
     return piece && piece->chunk->n_queues;
 }
 
-/* Adds the points that a command has to wait for before it writes into the buffer, or (`reads`)
- * before it reads what was written there.  Parts of one buffer wait for each other. */
-void buffer_uses(const struct buffer *buffer, bool reads, struct points *points);
-/* A command that reaches this point uses the buffer. */
-void buffer_use(const struct buffer *buffer, uint64_t point);
-
 /* Whether what lies `first` bytes behind the start of the buffer is the start of driver memory, for
  * FRIT_ARG_START.  Not asserted of what shares a chunk with others, though it may be: so it follows
  * from the buffer's size and kind, and not from what was allocated before. */
@@ -162,15 +136,7 @@ static inline bool buffer_starts(const struct buffer *buffer, uint64_t first)
 {
     return buffer->alone && buffer->offset + first == 0;
 }
-/* Calls `fn` for each buffer with memory and an owner or a pin; none of them ends meanwhile.  `fn`
- * may mark it, and must not call this room. */
-void memory_each_buffer(struct memory *memory, void (*fn)(struct buffer *buffer, void *ctx),
-                        void *ctx);
 
-/* Takes the mirror over; false if there is one already, which stays. */
-bool buffer_set_mirror(struct buffer *buffer, struct buffer *mirror);
-/* Drops the buffer's mirror and what was derived from it. */
-void buffer_drop_copies(struct buffer *buffer);
 /* The bytes here change, or have changed: nobody else uses the buffer. */
 static inline void buffer_changed(struct buffer *buffer)
 {

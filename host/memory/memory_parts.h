@@ -50,11 +50,5 @@ frit_status memory_take_piece(struct memory *memory, uint64_t bytes, bool persis
                               struct pool_piece **out, frit_err *err);
 /* Inside the lock. */
 void memory_return_piece(struct memory *memory, struct pool_piece *piece);
-/* The buffer of this adopted chunk is gone: it is released when no command uses it any more. */
-void adopted_return(struct memory *memory, struct pool_chunk *chunk);
-/* Releases those whose commands are done. */
-void adopted_poll(struct memory *memory, enum memory_progress how);
-/* Inside the lock: what lies on shelves goes back to the pool. */
-void memory_clear_shelves(struct memory *memory);
 
 #endif

@@ -21,6 +21,8 @@
 #include <xxhash.h>
 
 #include "base/fail.h"
+#include "base/str.h"
+#include "plan/program.h"
 
 enum {
     BLOB_VERSION = 1,

@@ -9,6 +9,8 @@
 
 #include "base/fail.h"
 #include "base/str.h"
+#include "plan/program.h"
+#include "plan/verify.h"
 
 enum { LABEL_OPS = 12 }; /* ops that a label names */
 

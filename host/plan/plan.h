@@ -12,9 +12,10 @@
 
 #include <frit/fuser.h>
 
-#include "base/str.h"
-#include "plan/program.h"
 #include "plan/relative.h"
+
+struct program;
+struct str;
 
 /* Why a block did not grow. */
 enum plan_end {
@@ -81,16 +82,6 @@ frit_status plan_unfused(const struct relative *relative, uint32_t n_calls, stru
 struct plan *plan_ref(struct plan *plan);
 void plan_unref(struct plan *plan);             /* NULL does nothing */
 bool plan_is_unshared(const struct plan *plan); /* the caller has the only reference */
-
-/* Simulates lifetimes for an execution order: each of `n_ops` ops once, no value used before it is
- * made or after its death, ORDERED ops in order.  FRIT_INTERNAL names the op that violates this. */
-frit_status plan_simulate(const frit_op_desc *ops, uint32_t n_ops, uint32_t n_values,
-                          const uint32_t *order, frit_err *err);
-
-/* plan_simulate over the steps; also checks that values used by other steps are stored, and that
- * memory shared by a view and its base is kept until the last use of either.  Called by
- * plan_create, which fails with FRIT_INTERNAL. */
-frit_status plan_verify(const struct plan *plan, frit_err *err);
 
 /* Prints a line per step (label, ops, values in and out, score, end). */
 void plan_print(const struct plan *plan, struct str *out);

@@ -8,6 +8,8 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "base/str.h"
+#include "graph/dtype.h"
 
 void relative_fini(struct relative *relative)
 {

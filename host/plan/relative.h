@@ -6,9 +6,10 @@
 #ifndef PLAN_RELATIVE_H
 #define PLAN_RELATIVE_H
 
-#include "base/arena.h"
-#include "base/str.h"
 #include "graph/graph.h"
+
+struct str;
+struct arena;
 
 /* All zeros: empty. */
 struct relative {

@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "plan/blob.h"
 #include "plan/database.h"
 #include "plan/key.h"

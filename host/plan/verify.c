@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Simulates lifetimes: executes an order of ops on states instead of values. */
+#include "plan/verify.h"
+
 #include <stdlib.h>
 
 #include "base/fail.h"

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "memory/buffer.h"
 #include "record/stream.h"
+#include "tensor/failure.h"
 
 /* ---- the table ---- */
 

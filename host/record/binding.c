@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "device/device.h"
 
 struct bindings {
     struct binding **list;

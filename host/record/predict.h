@@ -6,7 +6,11 @@
 #ifndef RECORD_PREDICT_H
 #define RECORD_PREDICT_H
 
+#include "record/alias.h"
 #include "record/segment.h"
+
+struct alias;
+struct slot;
 
 enum { PREDICT_IN = 8 }; /* operands that a predicted op has at most */
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "record/alias.h"
+#include "tensor/slot.h"
 
 void segment_fini(struct segment *segment)
 {

@@ -14,10 +14,11 @@
 #ifndef RECORD_SEGMENT_H
 #define RECORD_SEGMENT_H
 
-#include "base/arena.h"
 #include "plan/key.h"
-#include "record/alias.h"
-#include "tensor/slot.h"
+
+struct slot;
+struct alias;
+struct arena;
 
 #define SEGMENT_EXTERNAL UINT32_MAX
 

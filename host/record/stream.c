@@ -5,7 +5,12 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "base/versioned.h"
+#include "device/device.h"
+#include "device/watch.h"
+#include "record/alias.h"
 #include "record/binding.h"
+#include "tensor/failure.h"
 
 /* ---- life ---- */
 

@@ -12,9 +12,12 @@
 #ifndef RECORD_STREAM_H
 #define RECORD_STREAM_H
 
-#include "device/device.h"
+#include "record/alias.h"
 #include "record/segments.h"
 
+struct slot;
+struct slot_home;
+struct failure;
 struct assignment;
 struct binding;
 struct executor;

@@ -4,13 +4,18 @@
  * A program writes there itself where it can and nothing else that lies there is needed any more.
  * What came about elsewhere (a view, memory with a tail, a fallback, another device) is copied when
  * all steps have run: until then the memory is as its readers know it.  Threads: one at a time. */
+#include "run/assign.h"
+
+#include "run/bind_args.h"
 #include "run/bound_plan.h"
 #include "run/launch_parts.h"
 
-#include "base/array.h"
 #include "base/fail.h"
+#include "device/prepared.h"
+#include "memory/buffer.h"
 #include "run/item.h"
 #include "run/mirror.h"
+#include "tensor/failure.h"
 
 /* ---- written by the launch ---- */
 

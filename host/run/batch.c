@@ -6,6 +6,10 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "device/prepared.h"
+#include "memory/buffer.h"
+#include "plan/program.h"
+#include "tensor/failure.h"
 
 void batch_fini(struct batch *batch)
 {

@@ -9,11 +9,12 @@
 #define RUN_BATCH_H
 
 #include "base/arena.h"
-#include "device/device.h"
 #include "device/lineage.h"
-#include "device/prepared.h"
 #include "memory/derived.h"
-#include "plan/program.h"
+
+struct prepared;
+struct program;
+struct lineage;
 
 struct batch_range {
     const void *memory; /* NULL: nothing */

@@ -2,12 +2,16 @@
 /* Where the arguments of a launch lie: operands where they are, outputs where they are assigned to,
  * in memory of their own or in that of an operand that ends here.  A workspace is dead at once, so
  * that the next launch of the batch may use it after a BARRIER. */
+#include "run/bind_args.h"
+
+#include "run/assign.h"
 #include "run/launch_parts.h"
 
 #include <string.h>
 
-#include "base/array.h"
 #include "base/fail.h"
+#include "device/prepared.h"
+#include "memory/buffer.h"
 #include "run/bind_derived.h"
 #include "run/bound_plan.h"
 #include "run/mirror.h"

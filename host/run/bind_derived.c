@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/prepared.h"
+#include "memory/buffer.h"
+#include "run/bind_args.h"
 
 void derived_key_of(const frit_derived_spec *spec, const struct value *operand,
                     struct derived_key *out)

@@ -8,8 +8,10 @@
 
 #include "base/array.h"
 #include "device/prepared_cache.h"
+#include "run/bind_args.h"
 #include "run/bind_derived.h"
 #include "run/capture.h"
+#include "run/collective.h"
 
 /* ---- life ---- */
 

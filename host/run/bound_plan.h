@@ -16,7 +16,6 @@
 #define RUN_BOUND_PLAN_H
 
 #include "memory/derived.h"
-#include "run/collective.h"
 #include "run/explore.h"
 #include "run/launch_scalars.h"
 
@@ -133,6 +132,7 @@ struct bound_list {
     uint32_t count;
 };
 
+struct collective_call;
 struct capture;
 
 struct bound_plan {

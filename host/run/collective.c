@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/collective.h"
 
+#include <frit/collective.h>
+
 #include <stdlib.h>
 
 #include "base/fail.h"
 #include "device/lineage.h"
+#include "memory/buffer.h"
+#include "memory/memory.h"
 #include "run/drain.h"
 #include "run/mirror.h"
+#include "run/rank.h"
 #include "run/transfer.h"
+#include "tensor/failure.h"
 
 /* An all_reduce under way. */
 struct reducing {

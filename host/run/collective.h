@@ -7,10 +7,13 @@
 #ifndef RUN_COLLECTIVE_H
 #define RUN_COLLECTIVE_H
 
-#include "graph/graph.h"
-#include "run/rank.h"
 #include "run/run.h"
-#include "tensor/value.h"
+
+struct buffer;
+struct failure;
+struct frit_rank;
+struct stream;
+struct value;
 
 static inline bool collective_is(uint32_t op)
 {

@@ -6,11 +6,13 @@
 #include "base/fail.h"
 #include "base/timeline.h"
 #include "device/plan_saver.h"
+#include "device/wait.h"
 #include "run/execution.h"
 #include "run/join.h"
 #include "run/match.h"
 #include "run/preassign.h"
 #include "run/rank.h"
+#include "tensor/failure.h"
 
 /* ---- the lazy way ---- */
 

@@ -5,6 +5,7 @@
 #ifndef RUN_DRAIN_H
 #define RUN_DRAIN_H
 
+#include "device/device.h"
 #include "record/binding.h"
 
 /* Inside the lock, by a thread that records into the stream: the deaths known of the last op are

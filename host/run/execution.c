@@ -5,11 +5,15 @@
 
 #include "base/fail.h"
 #include "base/timeline.h"
+#include "record/alias.h"
+#include "record/stream.h"
 #include "run/collective.h"
 #include "run/launch.h"
 #include "run/preassign.h"
 #include "run/replay.h"
 #include "run/replay_lineage.h"
+#include "tensor/failure.h"
+#include "tensor/slot.h"
 
 struct executor *executor_of(struct stream *stream)
 {

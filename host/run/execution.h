@@ -5,8 +5,11 @@
 #ifndef RUN_EXECUTION_H
 #define RUN_EXECUTION_H
 
-#include "record/stream.h"
 #include "run/bound_cache.h"
+
+struct assignment;
+struct segment;
+struct stream;
 
 /* What a stream keeps from run to run. */
 struct executor {

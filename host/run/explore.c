@@ -7,9 +7,13 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
+#include "plan/program.h"
+#include "record/alias.h"
 #include "search/fuser.h"
+#include "tensor/slot.h"
 
 void explorer_fini(struct explorer *explorer)
 {

@@ -7,12 +7,13 @@
 #ifndef RUN_EXPLORE_H
 #define RUN_EXPLORE_H
 
-#include "device/device.h"
-#include "plan/plan.h"
-#include "record/segment.h"
 #include "run/period.h"
 #include "run/run.h"
-#include "search/search.h"
+
+struct search;
+struct segment;
+struct segment_form;
+struct plan;
 
 /* All zero is empty. */
 struct explorer {

@@ -3,7 +3,9 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "memory/buffer.h"
 #include "run/bound_plan.h"
+#include "tensor/failure.h"
 
 enum { REUSE_BYTES = 1 << 16 }; /* less is not worth the BARRIER that using it again costs */
 

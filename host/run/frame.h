@@ -10,9 +10,11 @@
 #ifndef RUN_FRAME_H
 #define RUN_FRAME_H
 
-#include "graph/graph.h"
 #include "run/batch.h"
 #include "run/run.h"
+
+struct arena;
+struct graph;
 
 #define NO_CHANGE UINT32_MAX
 

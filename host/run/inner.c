@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One op of a frame as a frame of its own: the core ops that it stands for, or the op itself on
  * another device.  The batch of the outer frame is empty while this runs. */
+#include "run/inner.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/wait.h"
 #include "graph/decompose/decompose.h"
+#include "memory/buffer.h"
 #include "run/item.h"
 #include "run/mirror.h"
+#include "tensor/failure.h"
 
 struct inner {
     struct frame *outer;

@@ -3,15 +3,18 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "device/label.h"
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
+#include "memory/buffer.h"
+#include "plan/program.h"
 #include "run/bound_plan.h"
 #include "run/collective.h"
 #include "run/fallback.h"
+#include "run/inner.h"
 #include "run/launch.h"
 #include "run/mirror.h"
 #include "run/route.h"
+#include "tensor/failure.h"
 
 static const struct graph_op *op_at(const struct frame *frame, const struct cursor *at)
 {

@@ -8,9 +8,6 @@
 /* Runs the item at the cursor and moves the cursor; where a submit that it needed was refused, the
  * cursor goes back instead. */
 void item_run(struct frame *frame);
-/* Likewise, where the cursor is behind the steps: sees that a value lies where it is assigned to.
- */
-void item_run_assigned(struct frame *frame);
 /* Whether the item at the cursor was refused when it was submitted by itself. */
 bool item_was_refused(const struct frame *frame);
 
@@ -21,10 +18,6 @@ struct failure *item_input_failure(const struct frame *frame, const struct curso
 void item_look_back(struct frame *frame, const struct cursor *at, struct failure *inside);
 /* The outputs have no value, for this reason (not taken over). */
 void item_fail(struct frame *frame, const struct cursor *at, struct failure *failure);
-
-/* Runs what a composite op stands for, or the op on the fallback device.  The batch is empty. */
-frit_status inner_decomposed(struct frame *frame, uint32_t op, frit_err *err);
-frit_status inner_elsewhere(struct frame *frame, uint32_t op, frit_err *err);
 
 /* Submits what the batch holds.  True: it is empty.  False: it was refused, and the frame is back
  * where the batch began. */

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "device/device.h"
+
 enum {
     RUNS = 64,          /* that are kept: the longest period */
     SEQUENCES = 8,      /* of one stream */

@@ -8,9 +8,15 @@
 #include "base/fail.h"
 #include "device/label.h"
 #include "device/limits.h"
+#include "device/prepared.h"
+#include "device/programs.h"
+#include "plan/program.h"
+#include "run/assign.h"
+#include "run/bind_args.h"
 #include "run/bind_derived.h"
 #include "run/bound_plan.h"
 #include "run/launch_parts.h"
+#include "run/prepare.h"
 
 /* ---- the command ---- */
 

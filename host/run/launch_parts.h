@@ -3,9 +3,11 @@
 #ifndef RUN_LAUNCH_PARTS_H
 #define RUN_LAUNCH_PARTS_H
 
-#include "device/programs.h"
 #include "run/launch.h"
 #include "run/launch_scalars.h"
+
+struct buffer;
+struct buffer_use;
 
 struct launch {
     const struct launch_call *call;
@@ -40,8 +42,6 @@ struct extent {
     uint64_t origin;       /* of element 0,0,.. from first */
 };
 
-struct extent launch_extent(const struct value *value);
-
 /* The alignment of a place in a block of driver memory that is known whatever block it is. */
 static inline uint64_t launch_align(const struct launch *l)
 {
@@ -63,31 +63,5 @@ static inline const struct value *launch_value(const struct launch *l, uint32_t 
 
 /* Gathers scalars, types and dense layouts of outputs, and memory for the rest. */
 frit_status launch_init(struct launch *l, frit_err *err);
-
-/* The first candidate that takes the signature says how it wants to be launched; operands that it
- * wants under other strides are copied.  FRIT_BUSY: none does yet. */
-frit_status launch_prepare(struct launch *l, frit_err *err);
-
-/* Asks for the program of a launch to come: FRIT_OK or FRIT_PREPARE_RELAYOUT if it can be launched
- * now, FRIT_BUSY if it has to be compiled, which `queue` has done. */
-frit_status launch_prepare_ahead(struct launch *l, bool queue);
-
-/* Binds the operands; gives outputs, workspace and derived operands their memory. */
-frit_status launch_bind_args(struct launch *l, frit_err *err);
-
-/* For these: the launch touches bytes; memory that is free when it has ended. */
-void launch_touch(struct launch *l, const void *memory, uint64_t begin, uint64_t bytes, bool write);
-frit_status launch_workspace(struct launch *l, uint64_t bytes, bool zeroed, struct buffer **out,
-                             frit_err *err);
-
-/* Gives outputs with memory assigned that memory, where nothing that lies there is needed after
- * this launch; launch_bind_args binds it. */
-void launch_assign(struct launch *l);
-/* Whether the program, as it was prepared, can write there. */
-bool launch_assigned_fits(const struct launch *l);
-/* Takes it back: they get other memory, and are copied in the end. */
-void launch_unassign(struct launch *l);
-/* Whether an operand lies in these bytes of the memory. */
-bool launch_reads(const struct launch *l, const struct buffer *memory);
 
 #endif

@@ -4,7 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/fail.h"
+#include "graph/graph.h"
+#include "record/segment.h"
 
 static uint8_t class_of_real(double x)
 {

@@ -4,10 +4,13 @@
 #ifndef RUN_LAUNCH_SCALARS_H
 #define RUN_LAUNCH_SCALARS_H
 
-#include "base/arena.h"
-#include "graph/graph.h"
-#include "record/segment.h"
 #include "run/run.h"
+
+struct recorded_op;
+struct graph;
+struct graph_op;
+struct graph_value;
+struct arena;
 
 /* Lies in the arena it was gathered into. */
 struct launch_scalars {

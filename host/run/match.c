@@ -2,6 +2,7 @@
 #include "run/match.h"
 
 #include "base/fail.h"
+#include "base/str.h"
 #include "graph/decompose/decompose.h"
 
 /* The walker goes where it was after the last op of the confirmed prefix. */

@@ -7,8 +7,10 @@
 #ifndef RUN_MATCH_H
 #define RUN_MATCH_H
 
-#include "record/segment.h"
 #include "run/explore.h"
+
+struct segment;
+struct segment_form;
 
 /* Takes predicted ops; false: the next op is not one, and has to be keyed. */
 bool match_predicted(struct segment *segment, struct walker *walker);

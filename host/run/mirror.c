@@ -5,7 +5,11 @@
 
 #include "base/fail.h"
 #include "device/lineage.h"
+#include "device/wait.h"
+#include "memory/buffer.h"
+#include "memory/memory.h"
 #include "record/stream.h"
+#include "tensor/failure.h"
 
 static uint64_t dense_bytes(const struct value *value)
 {

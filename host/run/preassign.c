@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "memory/buffer.h"
+#include "memory/memory.h"
 #include "run/drain.h"
+#include "tensor/failure.h"
 
 static bool meet(const struct buffer *a, const struct buffer *b)
 {

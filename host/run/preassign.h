@@ -9,8 +9,10 @@
 #ifndef RUN_PREASSIGN_H
 #define RUN_PREASSIGN_H
 
-#include "record/stream.h"
 #include "run/explore.h"
+
+struct segment;
+struct stream;
 
 /* The tensor's elements shall lie densely at byte `offset` of the buffer, which is on its device.
  * What was submitted before, and ops recorded before the tensor's own, still read there what was

@@ -3,8 +3,10 @@
 
 #include <string.h>
 
-#include "base/fail.h"
 #include "device/programs.h"
+#include "plan/plan.h"
+#include "plan/program.h"
+#include "run/prepare.h"
 
 /* A launch to come, of a frame whose values are predicted. */
 struct coming {

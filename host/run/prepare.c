@@ -2,11 +2,16 @@
 /* What a program says of a signature, from its cache or by its prepare.  A query is remembered
  * by its bytes: struct head, then the signature's arguments, then the classes of scalars
  * and bounds. */
+#include "run/prepare.h"
+
+#include "run/bind_args.h"
 #include "run/launch_parts.h"
 
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/prepared_cache.h"
+#include "graph/graph.h"
 #include "run/fallback.h"
 #include "run/prefetch.h"
 

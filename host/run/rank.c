@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/device.h"
 #include "run/drain.h"
 
 /* ---- joining and leaving ---- */

@@ -13,7 +13,7 @@
 
 #include <frit/collective.h>
 
-#include "record/stream.h"
+struct stream;
 
 enum { RANK_NAME = 48 };
 

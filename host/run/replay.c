@@ -9,14 +9,18 @@
 
 #include "base/array.h"
 #include "base/fail.h"
-#include "device/prepared_cache.h"
+#include "device/prepared.h"
 #include "device/profile.h"
+#include "memory/buffer.h"
+#include "record/alias.h"
 #include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
 #include "run/replay_collective.h"
 #include "run/replay_derived.h"
 #include "run/replay_lineage.h"
+#include "tensor/failure.h"
+#include "tensor/slot.h"
 
 /* ---- does it match ---- */
 

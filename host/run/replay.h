@@ -5,8 +5,9 @@
 #ifndef RUN_REPLAY_H
 #define RUN_REPLAY_H
 
-#include "run/bound_plan.h"
 #include "run/preassign.h"
+
+struct bound_plan;
 
 /* Inside the stream's lock: whether the segment's values are as they were when the plan was bound;
  * notes their buffers. */

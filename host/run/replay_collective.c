@@ -3,6 +3,8 @@
 
 #include "base/fail.h"
 #include "device/lineage.h"
+#include "run/collective.h"
+#include "tensor/failure.h"
 
 void replay_collective(struct bound_plan *bound, frit_device *device, uint32_t number,
                        struct failure **late)

@@ -2,6 +2,9 @@
 #include "run/replay_lineage.h"
 
 #include "device/label.h"
+#include "device/lineage.h"
+#include "plan/program.h"
+#include "tensor/failure.h"
 
 /* ---- operands that are written over ---- */
 

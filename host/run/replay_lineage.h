@@ -4,8 +4,9 @@
 #ifndef RUN_REPLAY_LINEAGE_H
 #define RUN_REPLAY_LINEAGE_H
 
-#include "device/lineage.h"
 #include "run/bound_plan.h"
+
+struct lineage_batch;
 
 /* Before the launches are entered, and when the first submit was refused: who wrote the operands
  * that the replay writes over. */

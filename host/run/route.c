@@ -3,6 +3,7 @@
 
 #include "device/programs.h"
 #include "graph/decompose/decompose.h"
+#include "plan/plan.h"
 #include "run/collective.h"
 
 enum {

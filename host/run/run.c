@@ -10,9 +10,12 @@
 #include "base/fail.h"
 #include "base/timeline.h"
 #include "device/label.h"
+#include "memory/buffer.h"
+#include "run/assign.h"
 #include "run/bound_plan.h"
 #include "run/item.h"
 #include "run/prefetch.h"
+#include "tensor/failure.h"
 
 enum { MAX_LAUNCHES = 32 }; /* of one submit */
 

@@ -10,7 +10,6 @@
 #define RUN_RUN_H
 
 #include "device/device.h"
-#include "plan/plan.h"
 #include "tensor/value.h"
 
 /* One value of the expanded segment. */
@@ -37,6 +36,7 @@ struct run_op {
 };
 
 /* Memory that runs use one after the other; of one stream.  All zero is empty. */
+struct plan;
 struct run_scratch;
 frit_status run_scratch_create(struct run_scratch **out, frit_err *err);
 void run_scratch_destroy(struct run_scratch *scratch); /* NULL does nothing */

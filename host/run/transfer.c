@@ -4,10 +4,16 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "device/programs.h"
 #include "device/staging.h"
+#include "device/wait.h"
 #include "load/registry.h"
+#include "memory/adopted.h"
+#include "memory/buffer.h"
+#include "run/bind_args.h"
 #include "run/launch_parts.h"
 #include "run/mirror.h"
+#include "tensor/failure.h"
 
 static uint64_t value_bytes(const struct value *value)
 {

@@ -5,6 +5,10 @@
 
 #include "run/run.h"
 
+struct buffer;
+struct failure;
+struct lent_bytes;
+
 /* A new buffer with the dense elements at `data`; `value` comes with its type. */
 frit_status transfer_in(frit_device *device, const void *data, bool persistent, struct value *value,
                         frit_err *err);

@@ -7,6 +7,8 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "plan/program.h"
+#include "search/score.h"
 
 /* ---- clones ---- */
 

@@ -100,11 +100,4 @@ uint32_t block_best(const struct search_ctx *ctx, const struct block *block, uin
 frit_status block_finish(struct search_ctx *ctx, struct block *block, struct program **program,
                          uint32_t *n_ops, uint32_t *score, frit_err *err);
 
-/* Computes the tallies from op number `first` on.  The values must be marked as this block's for
- * the ops before, unless `first` is 0. */
-void block_tally(struct search_ctx *ctx, struct block *block, uint32_t first);
-/* The score of a program of quality 1000 for the block's first ops: 100 per tensor that is not read
- * or written, 10 per launch saved; 0 if it saves nothing. */
-uint64_t block_score(const struct block *block, uint32_t n_ops);
-
 #endif

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "load/registry.h"
 
 enum { MAX_FUSERS = 64 }; /* per plugin */
 

@@ -4,8 +4,10 @@
 #ifndef SEARCH_FUSER_H
 #define SEARCH_FUSER_H
 
-#include "load/registry.h"
 #include "search/search.h"
+
+struct device_entry;
+struct registry;
 
 struct fusers {
     struct fuser

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "plan/program.h"
 
 struct sorting {
     struct search_ctx *ctx;

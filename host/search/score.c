@@ -2,6 +2,8 @@
 /* Scores: the traffic and launches that a program saves, counted in whole tensors, since plans do
  * not depend on sizes.  A block has a tally for each prefix, so that every prefix's score is known;
  * tallies are computed once, when an op is added. */
+#include "search/score.h"
+
 #include "search/block.h"
 
 #include "search/dag.h"

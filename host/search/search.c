@@ -15,6 +15,8 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "plan/program.h"
+#include "plan/verify.h"
 #include "search/order.h"
 #include "search/pass.h"
 

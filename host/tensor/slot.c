@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 
 #include "base/fail.h"
+#include "memory/buffer.h"
+#include "tensor/failure.h"
 
 enum {
     STEP_SLOTS = 4096,   /* made accessible at once */

@@ -19,9 +19,9 @@
 #include <frit/frit.h>
 
 #include "base/owner_lock.h"
-#include "tensor/failure.h"
 #include "tensor/value.h"
 
+struct failure;
 struct alias;
 struct slot;
 struct scopes;

@@ -3,8 +3,9 @@
 #ifndef TENSOR_VALUE_H
 #define TENSOR_VALUE_H
 
-#include "memory/memory.h"
 #include "tensor/layout.h"
+
+struct buffer;
 
 struct value {
     struct buffer *buffer; /* owned; NULL: none yet */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "fuse/op.h"
 #include "fuse/program.h"
 #include "kernels.h"
 #include "lower/rows/cost.h"

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "fuse/codes.h"
 #include "fuse/program.h"
+#include "kernels.h"
 
 /* ---- scalars ---- */
 

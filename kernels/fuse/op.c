@@ -2,12 +2,15 @@
 /* Programs for single ops.  Their arguments are all operands of the op, then all its outputs.
  * Scalar and absent operands and unused outputs have an argument number too, although they are no
  * inputs or outputs of the block. */
+#include "fuse/op.h"
+
 #include <string.h>
 
 #include <frit/op_table.h>
 
 #include "base/fail.h"
 #include "fuse/program.h"
+#include "kernels.h"
 
 /* Pushes the op as the only one, with all its outputs live. */
 static frit_status push_op(struct block *block, const frit_op_desc *op, frit_err *err)

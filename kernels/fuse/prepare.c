@@ -2,11 +2,14 @@
 /* Program slot `prepare`: a block is lowered once per signature and the result cached; the key is
  * the exact bytes of candidate and signature.  Lowering (prepared.c) runs outside the lock; if two
  * threads lower the same signature one result is discarded. */
+#include "fuse/prepare.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/fail.h"
+#include "fuse/codes.h"
+#include "fuse/prepared.h"
 #include "fuse/program.h"
 
 /* ---- the request ---- */

@@ -3,6 +3,8 @@
  *
  * Most schedules make one kernel over one space.  A schedule of components lowers each component by
  * itself; components with equal modules are spaces of one kernel. */
+#include "fuse/prepared.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +16,11 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "fuse/codes.h"
 #include "fuse/program.h"
+#include "ir/digest.h"
 #include "ir/verify.h"
+#include "kernels.h"
 #include "lower/block/components.h"
 
 /* Sizes of a kernel's name: for op names, and with a number appended. */

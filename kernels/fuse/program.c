@@ -12,7 +12,12 @@
 #include <frit/op_table.h>
 
 #include "base/fail.h"
+#include "fuse/codes.h"
+#include "fuse/op.h"
+#include "fuse/prepare.h"
+#include "fuse/prepared.h"
 #include "ir/kir.h"
+#include "kernels.h"
 
 /* ---- life ---- */
 

@@ -9,8 +9,7 @@
 #include <pthread.h>
 
 #include "base/map.h"
-#include "base/str.h"
-#include "fuse/codes.h"
+#include "ir/digest.h"
 #include "lower/sched.h"
 
 /* Version of saved programs and of the code that schedules make.  Increment it when saved bytes or
@@ -81,20 +80,6 @@ void program_destroy(struct program *program);
 /* Creates a fuser's program for the first `n_ops` of a block, which it takes, also on failure. */
 frit_status program_of_block(const struct kernels_device *device, const struct schedule *schedule,
                              struct block *block, uint32_t n_ops, frit_program *out, frit_err *err);
-
-/* Lowers a program's block for a signature, whose arguments are in the order of the block.  The
- * result has references to the code of every kernel. */
-frit_status prepared_create(const struct program *program, uint32_t candidate,
-                            const frit_signature *sig, struct prepared **out, frit_err *err);
-void prepared_destroy(void *prepared); /* NULL does nothing */
-
-/* Whether the device computes with all types of an op. */
-bool op_types_fit(const struct kir_target *target, const frit_op_desc *op);
-
-/* Slots of frit_program_table. */
-void program_spec_release(void *self, const frit_launch_spec *spec);
-frit_status program_prepare(void *self, uint32_t candidate, const frit_signature *sig,
-                            frit_launch_spec *out, frit_variant *variant, frit_err *err);
 
 extern const frit_program_table program_of_fuser, program_of_op;
 

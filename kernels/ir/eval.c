@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "ir/eval_memory.h"
 #include "ir/eval_rows.h"
+#include "ir/eval_shadow.h"
 #include "ir/eval_state.h"
 #include "ir/verify.h"
 

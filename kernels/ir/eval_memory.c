@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments and tiles: every access is checked before it is made. */
+#include "ir/eval_memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
+#include "ir/eval_shadow.h"
 #include "ir/eval_state.h"
 #include "ir/half.h"
 

@@ -5,6 +5,8 @@
  *
  * Arguments that overlap share a region of memory; a region is held in granules that divide every
  * element in it. */
+#include "ir/eval_shadow.h"
+
 #include <stdlib.h>
 #include <string.h>
 

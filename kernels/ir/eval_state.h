@@ -59,30 +59,4 @@ static inline frit_status eval_at(const struct eval *e, frit_status status)
 
 #define eval_fail(e, ...) eval_at(e, fail((e)->err, FRIT_INVALID, __VA_ARGS__))
 
-/* Memory of the phase's tiles; then per group. */
-frit_status eval_tiles_init(struct eval *e);
-void eval_tiles_fini(struct eval *e);
-void eval_tiles_reset(struct eval *e);
-void eval_tiles_barrier(struct eval *e);
-
-/* The instructions of memory. */
-frit_status eval_load(struct eval *e);
-frit_status eval_store(struct eval *e);
-frit_status eval_atomic_add(struct eval *e);
-frit_status eval_tload(struct eval *e);
-frit_status eval_tstore(struct eval *e);
-
-/* Of a run; then per phase, for which everything is forgotten. */
-frit_status eval_shadow_init(struct eval *e);
-void eval_shadow_fini(struct eval *e);
-frit_status eval_shadow_reset(struct eval *e);
-/* A lane touches an element of the instruction's argument; FRIT_INVALID where the order matters.
- * `bits`: what is to be there. */
-frit_status eval_shadow_read(const struct eval *e, uint32_t lane, const unsigned char *element,
-                             size_t bytes);
-frit_status eval_shadow_write(const struct eval *e, uint32_t lane, const unsigned char *element,
-                              const void *bits, size_t bytes);
-frit_status eval_shadow_add(const struct eval *e, uint32_t lane, const unsigned char *element,
-                            size_t bytes);
-
 #endif

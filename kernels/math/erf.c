@@ -5,6 +5,7 @@
  * distribution, T(a) = e^(-a^2 / 2) q P(q - 5/8) with q = 4 / (a + 4) and P a polynomial. */
 #include <math.h>
 
+#include "math/exp.h"
 #include "math/kit.h"
 
 /* An odd polynomial up to 1, then 1 - e^P(|x|) until that rounds to 1. */

@@ -4,6 +4,8 @@
  * e^x = 2^n e^r with n an integer, |r| at most ln 2 or half of it, and a polynomial for e^r.  n is
  * rounded by adding 1.5 * 2^(bits of the significand): the sum has n in its lowest bits, and a
  * shift makes 2^n of it. */
+#include "math/exp.h"
+
 #include <math.h>
 
 #include "math/kit.h"

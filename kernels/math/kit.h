@@ -131,12 +131,4 @@ struct exp_parts {
     uint32_t r, more, scale, unit;
 };
 
-struct exp_parts kit_exp_parts(const struct kit *kit, uint32_t x);
-double kit_exp_least(const struct kit *kit);
-/* e^x, x <= 0. */
-uint32_t kit_exp(const struct kit *kit, uint32_t x);
-/* log(x 2^more): x is a pair of positive, finite, normal numbers (lo may be KIR_NONE for 0), more a
- * float with an integral value, or KIR_NONE for 0. */
-uint32_t kit_log(const struct kit *kit, struct pair x, uint32_t more);
-
 #endif

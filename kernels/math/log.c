@@ -4,8 +4,11 @@
  * x = 2^k (1 + f) with 1 + f from sqrt 1/2 to sqrt 2.  log(1 + f) is a polynomial in f for F32; for
  * F64 one in s = f / (2 + f): log(1 + f) = 2 atanh(s) = f - s (f - s^2 P(s^2)).  Functions that are
  * small near 0 pass 1 + f as a pair, so that f keeps all its bits. */
+#include "math/log.h"
+
 #include <math.h>
 
+#include "math/exp.h"
 #include "math/kit.h"
 
 /* log(1 + f) - f + more */

@@ -4,6 +4,8 @@
  * The system clears a page when it is first touched, which costs many times more than reading it
  * with small pages.  So what is large enough begins at a large page and asks for large pages; it is
  * the host's pools that keep memory from going back. */
+#include "buffer.h"
+
 #include <sys/mman.h>
 
 #include "cpu.h"

@@ -7,9 +7,12 @@
  * first launch that takes much longer than a compile waits for one.  A compile holds a reference,
  * so that nobody else waits for it; of those that wait the host begins with what has cost most time
  * so far, and one that nobody wants any more is cancelled. */
+#include "compile.h"
+
 #include <string.h>
 
 #include "cpu.h"
+#include "emit/llvm/blob.h"
 
 enum { HOT_NS = 2000000, LONG_NS = 20000000 };
 

@@ -6,11 +6,14 @@
 #include <frit/backend.h>
 #include <frit/fuser.h>
 
-#include "emit/tile/tile.h"
+#include "ir/digest.h"
 #include "kernels.h"
 #include "tier.h"
 #include "util/hosted.h"
-#include "util/plug.h"
+
+struct plug;
+struct tile_bounds;
+struct tile_code;
 
 #define CPU_VERSION "0.1.0"
 
@@ -54,7 +57,6 @@ struct device {
 };
 
 extern const struct serial_driver launcher_slots; /* for a struct launcher */
-void launcher_fini(struct launcher *launcher);
 
 /* A module made ready to run: by the tile interpreter or as machine code first, and, when it was
  * worth it, as better code from then on.  Any thread. */
@@ -82,32 +84,6 @@ struct module_code {
     struct phase_code phases[];
 };
 
-/* Slots of frit.backend/1 and frit.native/1; contracts there. */
-frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t stride,
-                             uint32_t capacity, uint32_t *count, frit_driver_info *driver,
-                             frit_err *err);
-frit_status device_open(void *instance, uint32_t index, const frit_open_params *params, void **out,
-                        frit_err *err);
-void device_close(void *self);
-frit_status device_queue_create(void *self, const frit_queue_desc *desc, frit_queue **out,
-                                frit_err *err);
-void device_queue_destroy(void *self, frit_queue *queue);
-
-frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
-                         frit_err *err);
-void buffer_free(void *self, frit_memory *memory);
-
-frit_status op_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
-                        uint64_t *bits, frit_err *err);
-frit_status op_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
 extern const frit_fuser_table fuser_table;
-
-/* Slots of struct kernels_device; `self` is the instance. */
-frit_status module_compile(void *self, struct kir_module *module, const uint8_t *digest,
-                           const frit_cancel *cancel, void **code, frit_err *err);
-void module_release(void *self, void *code);
-uint32_t module_generation(void *self, void *code);
-/* Machine code, or NULL: the tile interpreter is to run it.  It will take about `ns`. */
-const struct object *module_object(struct module_code *code, uint64_t ns);
 
 #endif

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one device: all processors of the process together.  A launch uses them all unless one on
  * another queue does, and its own thread alone then. */
+#include "device.h"
+
 #include <string.h>
 
+#include "compile.h"
 #include "cpu.h"
+#include "launch.h"
 #include "util/kernel.h"
 #include "util/queue.h"
 

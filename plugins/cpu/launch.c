@@ -4,11 +4,15 @@
  * Groups share nothing but stores that one leaves to the next on its thread, so results do not
  * depend on who runs them.  A phase that is done before another thread could help runs on the
  * calling one. */
+#include "launch.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "compile.h"
 #include "cpu.h"
+#include "emit/llvm/blob.h"
 #include "util/memory.h"
 
 /* What a thread has to be given to be worth its while, and what a nanosecond is good for. */

@@ -7,7 +7,10 @@
 #include <frit/native.h>
 #include <frit/plugin.h>
 
+#include "buffer.h"
 #include "cpu.h"
+#include "device.h"
+#include "program.h"
 
 /* The second cache of a processor where the system does not say; how many of it all fill before
  * what is stored is better not kept in caches. */

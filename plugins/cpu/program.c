@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs for single ops and for blocks of ops: those of the kernel library, made for this device.
  */
+#include "program.h"
+
 #include "cpu.h"
 
 frit_status op_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emit/llvm/blob.h"
+#include "ir/digest.h"
+
 /* What is kept: a head, then the blob. */
 struct head {
     char made_by[32]; /* the library's file name, for people */

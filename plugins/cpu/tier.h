@@ -11,11 +11,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "emit/llvm/blob.h"
 #include "emit/llvm/llvm.h"
 #include "emit/tile/tile.h"
-#include "kernels.h"
 #include "util/plug.h"
+
+struct object;
 
 enum tier_mode { TIER_AUTO, TIER_0, TIER_1, TIER_MODES };
 

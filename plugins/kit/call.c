@@ -3,7 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "kit/code.h"
 #include "kit/inside.h"
+#include "kit/program.h"
 
 static const struct kit_tensor *argument(const struct kit_call *call, uint16_t value)
 {

@@ -45,12 +45,6 @@ struct kit_compiler {
     uint32_t (*generation)(const struct kit_program *program, void *code);
 };
 
-/* Zeroed memory for arrays of a spec in `prepare` of a compiler, until the host has forgotten the
- * spec.  NULL: there is none. */
-void *kit_spec_alloc(const struct kit_program *program, frit_launch_spec *spec, uint64_t bytes);
-/* The generation of some code of the device has grown.  Threads: any. */
-void kit_improved(const struct kit_device *device);
-
 /* An argument. */
 struct kit_tensor {
     /* Where its range lies, for memory that is not the host's; borrowed until submit returns. */

@@ -2,6 +2,8 @@
 /* Compiled code by variant.  No lock is held while the driver compiles, so that prepare and
  * launches never wait for it; of two threads that compile the same the first to come back is kept.
  */
+#include "kit/code.h"
+
 #include <string.h>
 
 #include "kit/inside.h"

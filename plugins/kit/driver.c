@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The instance, its tables, and its devices. */
+#include "driver.h"
+
 #include <string.h>
 
 #include "kit/inside.h"
+#include "kit/program.h"
 #include "util/kernel.h"
 
 /* ---- devices ---- */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kit/inside.h"
+#include "kit/program.h"
 #include "kit/state.h"
 
 struct fuser {

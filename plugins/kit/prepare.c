@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What a program answers to a signature: one candidate, which takes any layout, or dense operands
  * where its flags say so, and what the driver's compiler adds. */
+#include "prepare.h"
+
 #include <string.h>
 
+#include "kit/code.h"
 #include "kit/inside.h"
 
 static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)

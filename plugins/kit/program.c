@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Programs: which ops they are for, what they are, how they are made. */
+#include "kit/program.h"
+
 #include <string.h>
 
+#include "kit/code.h"
 #include "kit/inside.h"
 #include "kit/state.h"
+#include "prepare.h"
 
 /* ---- which ops ---- */
 

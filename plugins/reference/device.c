@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one device: the process itself, which is always there. */
+#include "device.h"
+
 #include "packed.h"
+#include "program.h"
 #include "reference.h"
 #include "util/kernel.h"
 

@@ -3,6 +3,8 @@
 #include <frit/native.h>
 #include <frit/plugin.h>
 
+#include "device.h"
+#include "program.h"
 #include "reference.h"
 
 /* FRIT_STR for static storage. */

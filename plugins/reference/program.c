@@ -4,6 +4,8 @@
  * A program is one piece of memory: the struct, a copy of the op's attributes, what is known of its
  * inputs. Constant once made but for its specs, so that it may be prepared and run from any thread.
  */
+#include "program.h"
+
 #include "reference.h"
 
 #include <string.h>

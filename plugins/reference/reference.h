@@ -40,21 +40,4 @@ struct program {
     void *attrs;               /* the row's record */
 };
 
-/* Slots of frit.backend/1; contracts there. */
-frit_status device_enumerate(void *instance, frit_device_info *out, uint64_t stride,
-                             uint32_t capacity, uint32_t *count, frit_driver_info *driver,
-                             frit_err *err);
-frit_status device_open(void *instance, uint32_t index, const frit_open_params *params, void **out,
-                        frit_err *err);
-void device_close(void *self);
-
-frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
-                             uint64_t *bits, frit_err *err);
-frit_status program_create(void *self, const frit_op_desc *op, frit_program *out, frit_err *err);
-
-/* Slots of struct serial_driver.  What passed the check cannot fail. */
-frit_status program_check(void *device, const frit_launch *launch, frit_err *err);
-frit_status program_run(void *device, const frit_launch *launch, frit_err *err);
-frit_str program_name(const frit_launch *launch);
-
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a physical device is and has. */
+#include "adapter.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "driver.h"
+#include "plugin.h"
 
 /* Extensions that are looked for; each is enabled where it is there. */
 enum { EXT_ATOMIC_FLOAT, EXT_BUDGET, EXT_CLOCK, EXT_PCI, EXT_SUBGROUP_SIZE, N_EXTENSIONS };

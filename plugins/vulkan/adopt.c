@@ -2,10 +2,15 @@
 /* A device of the application in the place of one that this driver makes.  Its instance and its
  * physical device are other handles than those of enumerate; what is known of them is read again,
  * so that no function of one instance meets an object of another. */
+#include "adopt.h"
+
 #include <stddef.h>
 #include <string.h>
 
+#include "adapter.h"
 #include "driver.h"
+#include "loader.h"
+#include "plugin.h"
 
 /* ---- the objects ---- */
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: each piece is one allocation of the driver's, bound to one buffer and known by its
  * address.  The host cuts large pieces up, so their number stays far below what a driver allows. */
+#include "buffer.h"
+
 #include <inttypes.h>
 
+#include "adapter.h"
 #include "driver.h"
+#include "plugin.h"
 
 static frit_status bind(struct device *device, enum memory_kind kind, frit_memory *buffer,
                         frit_err *err)

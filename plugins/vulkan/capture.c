@@ -3,7 +3,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "buffer.h"
 #include "capture.h"
+#include "compile.h"
+#include "launch.h"
+#include "plugin.h"
+#include "queue.h"
+#include "replay.h"
+#include "submit.h"
 
 static const frit_cmd *command_at(const frit_cmd *cmds, uint32_t stride, uint32_t i)
 {

@@ -67,8 +67,4 @@ static inline uint64_t block_bytes(const frit_recording *recording)
     return recording->n_words * sizeof(uint64_t); /* a multiple of BLOCK_ALIGN */
 }
 
-/* Room for the instances, and the first of them; under the queue's lock, once words and kernels are
- * there. */
-frit_status capture_instances(struct device *device, frit_recording *recording, frit_err *err);
-
 #endif

@@ -2,11 +2,14 @@
 /* From modules to pipelines.  Of each phase there are two, if they differ at all: one for arguments
  * whose addresses are known to be aligned, which loads and stores in wide pieces, and one for any.
  * The driver's cache of pipelines is kept between processes.  Threads: any. */
+#include "compile.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "driver.h"
+#include "plugin.h"
 
 /* Of a group.  A few for each thread, so that what it loads is 16 bytes. */
 enum { MOST_LANES = 1024 };

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Devices: one per physical device of the Vulkan instance, which the first enumerate opens. */
+#include "device.h"
+
 #include <stdio.h>
 #include <string.h>
 
+#include "adapter.h"
+#include "adopt.h"
+#include "compile.h"
 #include "driver.h"
+#include "loader.h"
+#include "plugin.h"
+#include "queue.h"
 
 /* ---- enumerate ---- */
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FILL: Vulkan fills whole words with a word.  What else there is to fill is copied. */
+#include "fill.h"
+
 #include <string.h>
 
+#include "queue.h"
 #include "record.h"
 
 enum { WIDE_BYTES = 4096 };

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of other plugins' programs: a pipeline for each, and its launches as the words that
  * FRIT_FORMAT_SPIRV describes, which lie in the ring of parameters. */
+#include "foreign.h"
+
 #include <inttypes.h>
 #include <string.h>
 
+#include "compile.h"
+#include "launch.h"
 #include "module.h"
+#include "plugin.h"
+#include "queue.h"
 #include "record.h"
 
 struct frit_kernel {

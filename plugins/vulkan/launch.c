@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches: the addresses of the arguments and the numbers of the launch, then a dispatch for each
  * phase, with a barrier between two. */
+#include "launch.h"
+
 #include <inttypes.h>
 #include <string.h>
 
+#include "plugin.h"
+#include "queue.h"
 #include "record.h"
 
 enum { MOST_TABLE = 1 << 14 /* entries: 64 KiB written for a launch */ };

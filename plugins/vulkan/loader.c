@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Vulkan loader, opened by name, and the instance.  A machine without it, without a driver or
  * with one that is too old has no adapters, which is no failure: `trouble` has the reason. */
+#include "loader.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <stdarg.h>
@@ -8,6 +10,7 @@
 #include <string.h>
 
 #include "driver.h"
+#include "plugin.h"
 
 static const char validation[] = "VK_LAYER_KHRONOS_validation";
 

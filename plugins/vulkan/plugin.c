@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plugin: its options, its instance, and the tables it offers. */
+#include "plugin.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <frit/plugin.h>
 
+#include "buffer.h"
+#include "device.h"
 #include "driver.h"
+#include "foreign.h"
+#include "loader.h"
+#include "program.h"
+#include "queue.h"
+#include "replay.h"
+#include "stamp.h"
+#include "submit.h"
+#include "transfer.h"
 
 /* FRIT_STR for static storage. */
 #define TEXT(literal)                  \

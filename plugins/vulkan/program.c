@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs and fusers: those of the kernel compiler, for this device. */
+#include "program.h"
+
 #include "driver.h"
 
 frit_status backend_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,

@@ -5,10 +5,15 @@
  * host itself reached while the device had nothing to do.  So a value that is not reached is at
  * most `submitted`, and the semaphore reaches it.  A recording begins with a barrier, which orders
  * it after all that was submitted. */
+#include "queue.h"
+
 #include <inttypes.h>
 #include <string.h>
 
+#include "buffer.h"
 #include "driver.h"
+#include "plugin.h"
+#include "stamp.h"
 
 /* How long the semaphore is asked before the thread sleeps: waking up costs as much. */
 enum { SPIN_NS = 20000 };

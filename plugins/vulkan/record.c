@@ -2,6 +2,11 @@
 /* Commands are recorded in parts: a long list is handed over as it grows, so that the device begins
  * early and the ring of parameters need not hold all of it. */
 #include "record.h"
+#include "fill.h"
+#include "foreign.h"
+#include "launch.h"
+#include "queue.h"
+#include "stamp.h"
 
 enum { PART_COMMANDS = 256 };
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command buffers of recordings, and what a replay writes for one.  Under the queue's lock. */
+#include "replay.h"
+
 #include <string.h>
 
+#include "buffer.h"
 #include "capture.h"
+#include "launch.h"
+#include "plugin.h"
+#include "queue.h"
 
 /* ---- command buffers ---- */
 

@@ -2,9 +2,13 @@
 /* Timestamps: queries of the batch that is recorded, in a pool of the batch's own.  What they gave
  * is copied to where it is wanted at the next barrier, or where the batch ends, so that the copies
  * do not run between two timestamps that stand close together. */
+#include "stamp.h"
+
 #include <string.h>
 
 #include "driver.h"
+#include "plugin.h"
+#include "queue.h"
 
 enum { STAMP_BYTES = sizeof(uint64_t), AGREE_NS = 1000000 };
 

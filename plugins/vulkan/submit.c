@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Submits.  What could be wrong with a command is found before the first one is recorded.  Once a
  * part of the list is handed over a failure is one of the queue's, told by wait. */
+#include "submit.h"
+
 #include <inttypes.h>
 
+#include "foreign.h"
+#include "launch.h"
+#include "plugin.h"
+#include "queue.h"
 #include "record.h"
 
 /* ---- checks ---- */

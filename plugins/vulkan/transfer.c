@@ -5,10 +5,13 @@
  * Otherwise it goes through the staging ring in chunks: the device copies while the host fills, or
  * empties, the next one.  A read is filled in when its copy has arrived and somebody waits, or
  * wants room in the ring. */
+#include "transfer.h"
+
 #include <assert.h>
 #include <string.h>
 
 #include "driver.h"
+#include "queue.h"
 
 enum { CHUNK_BYTES = STAGING_BYTES / 4, CHUNK_ALIGN = 64 };
 

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "host/load/rig.h"
+#include "load/reason.h"
 
 enum { PATH = 4096 };
 

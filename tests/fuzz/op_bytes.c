@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op_bytes.h"
+#include "graph/dtype.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/str.h"
 #include "graph/text/text.h"
+#include "graph/verify.h"
 #include "op_bytes.h"
 #include "op_run.h"
 

@@ -3,6 +3,7 @@
  * type, zeros, the ends of its range, NaN and infinities, among small numbers that indices and
  * lengths can be. */
 #include "op_run.h"
+#include "graph/dtype.h"
 
 #include <frit/frit.h>
 #include <math.h>

@@ -12,9 +12,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/str.h"
 #include "plan/blob.h"
 #include "plan/database.h"
 #include "plan/key.h"
+#include "plan/verify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "graph/text/text.h"
+#include "graph/verify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "graph/text/text.h"
+#include "graph/verify.h"
 
 static bool read_file(const char *path, struct str *out)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conform/conform.h"
+#include "conform/numbers.h"
 
 /* One element of f32: `own` is what `reference` has, `exact` what f64 gives; NULL: not known. */
 static bool is_right(enum conform_rule rule, float own, const double *exact, float given)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "invocation.h"
 #include "json.h"
 #include "session.h"
 #include "term.h"

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "invocation.h"
 #include "json.h"
 #include "program.h"
 #include "session.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Help, the manual page and shell completions, all generated from the command table. */
+#include "help.h"
+
 #include "command.h"
+#include "invocation.h"
+#include "main.h"
 
 #include <ctype.h>
 #include <frit/frit.h>

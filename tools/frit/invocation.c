@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses the command line by the command table: options may precede or follow arguments, but not
  * `--`, as `--name value` or `--name=value`. */
+#include "invocation.h"
+
 #include "command.h"
 
 #include <fnmatch.h>

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command `frit`: finds the subcommand, parses the command line and runs it. */
+#include "main.h"
+
 #include <errno.h>
 #include <frit/frit.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "command.h"
+#include "help.h"
+#include "invocation.h"
 
 static const struct command *const commands[] = {
     &devices_command, &run_command,        &check_command,  &explain_command,

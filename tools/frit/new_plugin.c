@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "command.h"
+#include "invocation.h"
 
 /* The name in the template's files.  In a copy it becomes part of the plugin's id
  * "org.example.NAME", which the contract limits to 40 bytes. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "invocation.h"
 #include "json.h"
 #include "ops_custom.h"
 #include "ops_row.h"

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conform/cases.h"
 #include "conform/conform.h"
+#include "conform/program.h"
 
 static const char *const names[] = {
     [FRIT_SUPPORT_NONE] = "-",

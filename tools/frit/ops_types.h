@@ -3,10 +3,10 @@
 #ifndef CLI_OPS_TYPES_H
 #define CLI_OPS_TYPES_H
 
+#include <stdbool.h>
+
 #include <frit/frit.h>
 #include <frit/op_table.h>
-
-#include "command.h"
 
 struct ops_types {
     bool takes[FRIT_DTYPE_LIMIT];   /* the op's first operand, or result, can have the dtype */

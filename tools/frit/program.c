@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "invocation.h"
 
 frit_status program_open(struct program *program, const char *path, frit_err *err)
 {

@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "element.h"
+#include "invocation.h"
 #include "json.h"
 #include "program.h"
 #include "session.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "invocation.h"
 #include "json.h"
 #include "program.h"
 #include "session.h"

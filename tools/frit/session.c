@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "invocation.h"
 #include "term.h"
 
 static int open_with(struct session *session, const struct invocation *in,

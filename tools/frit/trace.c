@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "invocation.h"
 #include "program.h"
 #include "session.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/attrs.h"
+#include "graph/dtype.h"
 #include "graph/scalar.h"
 
 term b_n(double value)

@@ -7,6 +7,7 @@
 #include "graph/attrs.h"
 #include "graph/custom_call.h"
 #include "graph/decompose/decompose.h"
+#include "graph/shape/shape_custom.h"
 
 enum { MOST_PARTS = 1 << 16 };
 

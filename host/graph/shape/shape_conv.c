@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape rules of convolutions.  Operands are x [n, c, ..] and w with as many spatial dims; a VEC
  * attribute has one entry per spatial dim, in their order. */
+#include "graph/shape/shape_conv.h"
+
 #include <string.h>
 
 #include "base/fail.h"

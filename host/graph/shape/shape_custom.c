@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rule of custom ops: the attributes that need operand 0's dims, then the plugin's infer, of
  * whose answer nothing is believed. */
+#include "graph/shape/shape_custom.h"
+
 #include <stdlib.h>
 #include <string.h>
 

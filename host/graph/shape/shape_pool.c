@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "graph/shape/shape.h"
+#include "graph/shape/shape_conv.h"
 #include "graph/shape/shape_window.h"
 
 /* What avg_pool and max_pool have in common; the entries are those of the record. */

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attribute values of the text form, one reader per field type.  A reader fills the record; where a
  * named dim stands, it leaves a patch for binding. */
+#include "graph/text/text_attrs.h"
+
 #include <string.h>
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "graph/dtype.h"
 #include "graph/scalar.h"
+#include "graph/text/text_lex.h"
+#include "graph/text/text_number.h"
+#include "graph/text/text_op.h"
+#include "graph/text/text_parse.h"
 #include "graph/text/text_script.h"
 
 /* An attribute that is being read. */

@@ -7,6 +7,8 @@
 
 #include "base/fail.h"
 #include "graph/attrs.h"
+#include "graph/dtype.h"
+#include "graph/text/text_parse.h"
 #include "graph/text/text_script.h"
 
 enum { UNKNOWN_EXTENT = 2 };

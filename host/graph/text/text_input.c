@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of values, and the statements `input` and `const`. */
+#include "graph/text/text_input.h"
+
 #include "base/fail.h"
+#include "graph/dtype.h"
+#include "graph/text/text_lex.h"
+#include "graph/text/text_number.h"
+#include "graph/text/text_parse.h"
 #include "graph/text/text_script.h"
 
 /* ---- names ---- */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text to tokens, one at a time, never looking behind `end`. */
+#include "graph/text/text_lex.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
+#include "graph/text/text_parse.h"
 #include "graph/text/text_script.h"
 
 /* Not the C library's: those follow the locale. */

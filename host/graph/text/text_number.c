@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers as text, whatever the locale: parsing takes the C locale, printing puts the point back.
  */
+#include "graph/text/text_number.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <locale.h>

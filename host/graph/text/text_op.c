@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statements with an op: operands, attributes and the names of results. */
+#include "graph/text/text_op.h"
+
 #include <string.h>
 
 #include "base/fail.h"
 #include "graph/scalar.h"
+#include "graph/text/text_attrs.h"
+#include "graph/text/text_input.h"
+#include "graph/text/text_lex.h"
+#include "graph/text/text_number.h"
+#include "graph/text/text_parse.h"
 #include "graph/text/text_script.h"
 
 bool parse_at_attr(const struct parser *p)

@@ -9,11 +9,16 @@
  *
  * One token is looked at ahead, two to tell an attribute from an operand; nothing recurses.  Names
  * are known from their definition on and defined once. */
+#include "graph/text/text_parse.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "graph/text/text_input.h"
+#include "graph/text/text_lex.h"
+#include "graph/text/text_op.h"
 #include "graph/text/text_script.h"
 
 /* ---- what every statement needs ---- */

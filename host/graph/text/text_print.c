@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graph/dtype.h"
 #include "graph/scalar.h"
+#include "graph/text/text_number.h"
 #include "graph/text/text_script.h"
 
 static void print_text(struct str *out, const char *text)

@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "graph/text/text.h"
+#include "graph/text/text_op.h"
 
 enum {
     TEXT_MAX_BYTES = 1 << 28,
@@ -55,10 +56,6 @@ struct script {
     uint32_t n_results;
 };
 
-/* FRIT_INVALID with "name:line:column: text". */
-frit_status script_fail(const struct script *script, uint32_t line, uint32_t column, frit_err *err,
-                        const char *format, ...) FRIT_PRINTF(5, 6);
-
 /* ---- tokens (text_lex.c) ---- */
 
 enum token_kind {
@@ -84,24 +81,6 @@ struct lexer {
     uint32_t line;
 };
 
-/* Blanks and comments are between tokens; a NEWLINE ends each line. */
-frit_status lex_next(struct lexer *lexer, struct token *token, frit_err *err);
-/* Whether text is what a value may be called: a NAME token, or % and digits. */
-bool lex_is_name(frit_str text);
-/* "'foo'" or "the end of the line" for messages; returns text. */
-const char *lex_describe(const struct token *token, char *text, size_t size);
-
-/* ---- numbers (text_number.c) ---- */
-
-/* inf and nan. */
-bool number_parse_word(frit_str word, frit_scalar *out);
-/* An integer or float in C's spelling, inf and nan with a sign or without; NULL, or why it is none.
- */
-const char *number_parse(frit_str text, frit_scalar *out);
-/* The fewest digits that give the same number once they have the precision of `dtype`: F64 unless
- * op_check puts a lower one on it.  Floats keep a point; NaN has one form; of bool a word. */
-void number_print(struct str *out, const frit_scalar *scalar, uint32_t dtype);
-
 /* ---- the parser ---- */
 
 struct parser {
@@ -115,31 +94,7 @@ struct parser {
 
 /* text_parse.c */
 
-/* Takes the token. */
-frit_status parse_advance(struct parser *p);
-bool parse_at_sign(const struct parser *p, char sign);
-bool parse_at_word(const struct parser *p, const char *word);
-bool parse_at_line_end(const struct parser *p);
-/* Takes this sign, or says what stands there instead. */
-frit_status parse_sign(struct parser *p, char sign, const char *where);
-/* FRIT_INVALID at the token. */
-frit_status parse_fail(const struct parser *p, const struct token *at, const char *format, ...)
-    FRIT_PRINTF(3, 4);
-/* A word as a terminated text, cut to TEXT_MAX_NAME; returns text. */
-const char *parse_word(frit_str word, char text[TEXT_MAX_NAME + 1]);
-/* Room for one more item in an array of the script, as array_grow. */
-frit_status parse_reserve(struct parser *p, void *array, uint32_t *room, uint32_t count,
-                          size_t item);
-
 /* text_input.c */
-
-/* Index of a defined value, GRAPH_NO_VALUE if there is none. */
-uint32_t parse_find_value(const struct parser *p, frit_str name);
-/* FRIT_INVALID: no such value, with the nearest. */
-frit_status parse_fail_value(const struct parser *p, const struct token *at);
-/* Adds a value of this name. */
-frit_status parse_define(struct parser *p, const struct token *at, bool result);
-frit_status parse_input(struct parser *p, bool is_const);
 
 /* text_op.c */
 
@@ -149,16 +104,6 @@ struct parse_names {
     uint32_t count;
 };
 
-frit_status parse_names(struct parser *p, struct parse_names *names);
-/* The op and what follows, whose results get the names. */
-frit_status parse_op(struct parser *p, const struct parse_names *names);
-frit_status parse_add_step(struct parser *p, const struct script_step *step);
-/* The token is a name and the next one '='. */
-bool parse_at_attr(const struct parser *p);
-
 /* text_attrs.c */
-
-/* "attribute=value, ..." to the end of the line, for a step whose op is known. */
-frit_status parse_attrs(struct parser *p, struct script_step *step);
 
 #endif

@@ -7,7 +7,11 @@
  * one that a processor does not see the next one's addresses coming: there each load asks for its
  * own next round.  The place is found by the rate at which the index grows from group to group, or
  * round to round; an index with no such rate is left alone, and a wrong guess costs time alone. */
+#include "emit/llvm/ahead.h"
+
 #include "emit/llvm/emit.h"
+#include "emit/llvm/rows.h"
+#include "emit/llvm/value.h"
 
 enum {
     BUSY = 3,               /* instructions for a load */

@@ -7,7 +7,13 @@
  * memory, and the busy loop of the group that the thread runs next stores as much in each round.
  * The place is held as well, so that no order of groups is presumed; what there is no room for is
  * stored at once. */
+#include "emit/llvm/behind.h"
+
+#include "emit/llvm/ahead.h"
+#include "emit/llvm/convert.h"
 #include "emit/llvm/emit.h"
+#include "emit/llvm/memory.h"
+#include "emit/llvm/value.h"
 
 #include <stddef.h>
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between types, and between values and memory.  Conversions of floats to integers saturate: what
  * is out of range is replaced before, and the result after. */
+#include "emit/llvm/convert.h"
+
 #include <math.h>
 
 #include "emit/llvm/emit.h"
+#include "emit/llvm/value.h"
 #include "ir/half.h"
 
 static bool is_real(uint32_t type)

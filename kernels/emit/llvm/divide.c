@@ -7,7 +7,10 @@
  * that lies next to a tie: with significands A and B of 24 bits, M odd of 25 and k 24 or 25, where
  * |A 2^k - M B| <= 8.  There are 46517418 such pairs of A and B; it holds for all of them.  Within
  * the bounds here no step leaves the normal numbers; chunks with anything else are divided. */
+#include "emit/llvm/divide.h"
+
 #include "emit/llvm/emit.h"
+#include "emit/llvm/value.h"
 
 enum { BIAS = 127, MAN = 23, MOST_A = 64, MOST_B = 32 /* powers of 2; least ones: negative */ };
 

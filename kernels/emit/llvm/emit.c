@@ -9,7 +9,13 @@
 
 #include "base/fail.h"
 
+#include "emit/llvm/behind.h"
 #include "emit/llvm/blob.h"
+#include "emit/llvm/divide.h"
+#include "emit/llvm/group.h"
+#include "emit/llvm/memory.h"
+#include "emit/llvm/rows.h"
+#include "emit/llvm/value.h"
 
 /* ---- helpers of all files ---- */
 

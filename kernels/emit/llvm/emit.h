@@ -67,46 +67,6 @@ ll_block ll_new_block(struct ll *l);
 ll_value ll_call(struct ll *l, const char *intrinsic, ll_type *types, uint32_t n_types,
                  ll_value *args, uint32_t n);
 
-/* value.c: constants, shapes. */
-ll_type ll_shape(const struct ll *l, ll_type type); /* as `wide` says */
-ll_type ll_vector_of(const struct ll *l, ll_type type);
-ll_value ll_int(const struct ll *l, ll_type type, uint64_t value);
-ll_value ll_num(const struct ll *l, ll_type type, uint64_t value); /* of ll_shape */
-ll_value ll_real(const struct ll *l, uint32_t type, double value); /* of ll_shape */
-ll_value ll_lanes(const struct ll *l, ll_type type, const uint64_t *numbers);
-ll_value ll_mask(const struct ll *l, const uint32_t *lanes);
-ll_value ll_splat(struct ll *l, ll_value scalar, ll_type type);
-ll_value ll_spread(struct ll *l, uint32_t value, ll_value scalar, uint32_t unit);
-ll_value ll_at(struct ll *l, uint32_t value, uint32_t unit); /* as a vector */
-void ll_set(struct ll *l, uint32_t value, ll_value scalar);  /* uniform or linear */
-bool ll_is(const struct ll *l, uint32_t value, enum fact_kind kind);
-
-/* rows.c: instructions whose lanes are independent; operands of the shape that `wide` says. */
-bool ll_has_row(uint32_t op);
-ll_value ll_row(struct ll *l, const struct kir_inst *inst, const ll_value *a);
-
-/* divide.c: whether, and the division of F32 by what all lanes have alike. */
-bool ll_shares_divisor(const struct ll *l, uint32_t at);
-void ll_divide(struct ll *l, uint32_t at);
-
-/* convert.c */
-ll_value ll_convert(struct ll *l, const struct kir_inst *inst, uint32_t from, ll_value a);
-ll_type ll_memory_type(const struct ll *l, uint32_t dtype);
-ll_value ll_from_memory(struct ll *l, uint32_t dtype, ll_value raw);
-ll_value ll_to_memory(struct ll *l, uint32_t dtype, ll_value value);
-
-/* memory.c */
-void ll_access(struct ll *l, uint32_t at);
-void ll_atomic_add(struct ll *l, uint32_t at);
-/* A vector around the caches; how places of vectors of such elements are to be aligned for it. */
-void ll_stream(struct ll *l, ll_value vector, ll_value to, uint32_t align);
-uint32_t ll_stream_align(const struct ll *l, uint32_t bytes);
-
-/* ahead.c: from where a load of an argument reads, in elements of `bytes`, to where it reads next,
- * I64; NULL: unknown, or not worth asking memory for.  Asking loads into a cache. */
-ll_value ll_next_place(struct ll *l, uint32_t at, uint32_t bytes);
-void ll_ask(struct ll *l, ll_value place);
-
 static inline const struct kir_inst *ll_inst(const struct ll *l, uint32_t at)
 {
     return &l->phase->inst[at];
@@ -116,29 +76,5 @@ static inline const struct kir_inst *ll_inst(const struct ll *l, uint32_t at)
 struct ll_around {
     uint32_t outer, inner;
 };
-
-struct ll_around ll_loops_around(const struct ll *l, uint32_t at);
-/* How many instructions there are for a vector from one on, before another, without memory's. */
-uint32_t ll_work(const struct ll *l, uint32_t from, uint32_t end);
-
-/* behind.c: such a store is looked for; before the loop what is held is taken, and stored round by
- * round; a round's vectors are held if there is room and they go on with what is, else control goes
- * to `full`. */
-void ll_plan_behind(struct ll *l);
-void ll_take_held(struct ll *l);
-void ll_store_held(struct ll *l);
-void ll_hold_back(struct ll *l, const ll_value *raw, ll_value to, ll_block full, ll_block after);
-
-/* group.c */
-void ll_exchange(struct ll *l, uint32_t at);
-void ll_shift(struct ll *l, uint32_t at);
-void ll_first(struct ll *l, uint32_t at);
-void ll_hold(struct ll *l, uint32_t value); /* into its slot */
-/* What a phi between stretches has next: for the chunk, then for all once every chunk has read. */
-void ll_carry(struct ll *l, uint32_t value, uint32_t phi);
-void ll_carried(struct ll *l, uint32_t phi);
-void ll_fetch(struct ll *l, uint32_t value);           /* from its slot */
-ll_value ll_fetch_group(struct ll *l, uint32_t value); /* a scalar, between stretches */
-void ll_cross(struct ll *l, uint32_t at);              /* exchange or shift, of one chunk */
 
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Across lanes: shuffles within a chunk; beyond it through the slots where values are held.  A slot
  * has a linear value as that of lane 0, a varying one lane by lane, bits as bytes. */
+#include "emit/llvm/group.h"
+
 #include "emit/llvm/emit.h"
+#include "emit/llvm/value.h"
 
 static ll_value *vector_of(struct ll *l, uint32_t value)
 {

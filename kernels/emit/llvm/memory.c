@@ -2,7 +2,13 @@
 /* Arguments and tiles.  Neighbouring lanes at neighbouring elements, up or down, are vector
  * accesses, the same element for all lanes is one, all else gathers and scatters.  A tile of lanes
  * has its elements lane by lane next to each other. */
+#include "emit/llvm/memory.h"
+
+#include "emit/llvm/ahead.h"
+#include "emit/llvm/behind.h"
+#include "emit/llvm/convert.h"
 #include "emit/llvm/emit.h"
+#include "emit/llvm/value.h"
 
 #include <assert.h>
 

@@ -2,7 +2,11 @@
 /* Instructions whose lanes are independent: the same for scalars and vectors.  Numbers agree with
  * ir/eval.def; nothing may be undefined that is defined there, so that divisors are made harmless
  * first and shifts taken by the width. */
+#include "emit/llvm/rows.h"
+
+#include "emit/llvm/convert.h"
 #include "emit/llvm/emit.h"
+#include "emit/llvm/value.h"
 
 struct instruction_row {
     struct ll *l;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes, constants, and vectors made of scalars. */
+#include "emit/llvm/value.h"
+
 #include "emit/llvm/emit.h"
 
 #include <string.h>

@@ -2,7 +2,12 @@
 /* Arguments: loads, stores and atomics by address.  Neighbouring elements that shape_chunk allows
  * are one access of 4, 8 or 16 bytes, in words or 64-bit words; else each is one of its own.  A
  * condition that is true for all of a chunk keeps the wide access; else each lane asks its own. */
+#include "emit/spirv/access.h"
+
+#include "emit/spirv/convert.h"
 #include "emit/spirv/emit.h"
+#include "emit/spirv/shape.h"
+#include "emit/spirv/value.h"
 
 enum { ACCESS_MOST = 16 }; /* elements: 16 bytes of the smallest */
 

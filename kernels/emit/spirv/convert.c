@@ -2,8 +2,10 @@
 /* Conversions of one lane: between the types of the IR, and to and from what memory has.  Floats of
  * 16 bits are converted bit for bit as ir/half.h does: by integer code, where the device does not
  * promise that its own conversion does so. */
-#include "base/fail.h"
+#include "emit/spirv/convert.h"
+
 #include "emit/spirv/emit.h"
+#include "emit/spirv/value.h"
 #include "ir/half.h"
 
 static uint32_t op_u32(struct emit *e, enum spv_op op, uint32_t a, uint32_t b)

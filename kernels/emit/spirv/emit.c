@@ -8,6 +8,11 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "emit/spirv/access.h"
+#include "emit/spirv/group.h"
+#include "emit/spirv/shape.h"
+#include "emit/spirv/space.h"
+#include "emit/spirv/value.h"
 
 enum { PUSH_BASE = 0, PUSH_ZERO = 3, PUSH_BLOCK = 4 /* members of the push constants */ };
 

@@ -61,13 +61,6 @@ struct emit {
     bool has_f64, has_f16;
 };
 
-/* ---- shape.c ---- */
-
-/* Fills even and shape from the facts. */
-frit_status shape_init(struct emit *e);
-/* How many neighbouring elements one access of a thread has, for an argument at this offset. */
-uint32_t shape_chunk(const struct emit *e, uint32_t arg, uint32_t offset);
-
 /* ---- emit.c ---- */
 
 void emit_refuse(struct emit *e, const char *what);
@@ -137,42 +130,5 @@ struct region emit_begin(struct emit *e, uint32_t condition);
 void emit_otherwise(struct emit *e, struct region *region);
 void emit_label(struct emit *e, uint32_t label);
 void emit_end(struct emit *e, const struct region *region);
-
-/* ---- space.c ---- */
-
-/* Finds the workgroup's space: from here on emit_given and emit_group are of that. */
-void emit_space(struct emit *e);
-
-/* ---- value.c, convert.c: one lane's value of an instruction, from its operands' ids ---- */
-
-uint32_t value_emit(struct emit *e, const struct kir_inst *inst, const uint32_t *v);
-uint32_t value_bits(struct emit *e, uint32_t kir_type, uint32_t id); /* a float's */
-uint32_t value_is_nan(struct emit *e, uint32_t kir_type, uint32_t id);
-uint32_t value_round(struct emit *e, uint32_t op, uint32_t kir_type, uint32_t a, uint32_t b);
-
-/* A value as other threads and phis get it: B as a word, since phis of booleans are what compilers
- * in drivers were seen to break on. */
-uint32_t value_packed_type(struct emit *e, uint32_t kir_type);
-uint32_t value_packed(struct emit *e, uint32_t kir_type, uint32_t id);
-uint32_t value_unpacked(struct emit *e, uint32_t kir_type, uint32_t id);
-
-uint32_t convert_emit(struct emit *e, const struct kir_inst *inst, uint32_t id);
-uint32_t convert_wrap(struct emit *e, const struct kir_inst *inst, uint32_t id);
-uint32_t convert_half(struct emit *e, const struct kir_inst *inst, uint32_t id);
-/* From what memory has, in the low bits of a word, to a value, and back (other bits 0). */
-uint32_t convert_load(struct emit *e, uint32_t dtype, uint32_t raw);
-uint32_t convert_store(struct emit *e, uint32_t dtype, uint32_t id);
-
-/* ---- access.c, group.c: whole instructions ---- */
-
-void access_load(struct emit *e, uint32_t at);
-void access_store(struct emit *e, uint32_t at);
-void access_atomic(struct emit *e, uint32_t at);
-void group_tload(struct emit *e, uint32_t at);
-void group_tstore(struct emit *e, uint32_t at);
-void group_barrier(struct emit *e, uint32_t at);
-void group_exchange(struct emit *e, uint32_t at);
-void group_shift(struct emit *e, uint32_t at);
-void group_first(struct emit *e, uint32_t at);
 
 #endif

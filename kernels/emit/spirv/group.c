@@ -4,7 +4,10 @@
  * A value comes from another lane of the same thread for nothing; from another thread by a shuffle
  * where one subgroup has both for certain; else through workgroup memory, a place per lane,
  * between two barriers: one before reading, one before others write there again. */
+#include "emit/spirv/group.h"
+
 #include "emit/spirv/emit.h"
+#include "emit/spirv/value.h"
 
 /* ---- tiles ---- */
 

@@ -6,6 +6,8 @@
  * followed from constants, so that an offset shows that it is a multiple of four by being made as
  * `x * 4`.  Where no access of a phase has neighbours, threads take lanes apart from each other:
  * then neighbouring threads read neighbouring elements. */
+#include "emit/spirv/shape.h"
+
 #include "emit/spirv/emit.h"
 
 #include "base/fail.h"

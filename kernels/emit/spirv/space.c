@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The space of a workgroup in a launch over several: found at the entry.  A table has the space of
  * every 2^shift-th group, from which the group's own is few steps away: none where shift is 0. */
+#include "emit/spirv/space.h"
+
 #include "emit/spirv/emit.h"
 
 #define ENTRY(e, op, type, ...) spv_make(&(e)->build, SPV_IN_ENTRY, op, type, SPV(__VA_ARGS__))

@@ -2,6 +2,9 @@
 /* Arithmetic and comparisons of one lane.  Most are one instruction, named in the table per type;
  * the rest are made of several, because SPIR-V leaves open what the IR says: divisions by 0, NaN in
  * min and max, signs. */
+#include "emit/spirv/value.h"
+
+#include "emit/spirv/convert.h"
 #include "emit/spirv/emit.h"
 
 /* Whatever rounds is kept from being contracted. */

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "emit/tile/loops.h"
+#include "emit/tile/range.h"
 #include "emit/tile/tile.h"
 
 enum step_kind {
@@ -71,10 +72,5 @@ static inline struct tile_range *tile_range_of(void *reg)
 {
     return (struct tile_range *)((char *)reg - TILE_HEAD);
 }
-
-/* range.c */
-void tile_range(const struct tile_step *step, char *scratch);
-void tile_range_and(const struct tile_step *step, char *scratch);
-void tile_range_fill(const struct tile_step *step, char *scratch);
 
 #endif

@@ -5,7 +5,10 @@
 
 #include "base/fail.h"
 
+#include "emit/tile/forms.h"
 #include "emit/tile/make.h"
+#include "emit/tile/places.h"
+#include "emit/tile/steps.h"
 
 static const struct tile_loops *const loops[TILE_LEVELS] = {
     [TILE_BASE] = &tile_loops_base,

@@ -4,6 +4,8 @@
  *
  * What needs a value takes some forms as they are, by kind of operand; for all else the value gets
  * lanes. */
+#include "emit/tile/forms.h"
+
 #include "emit/tile/make.h"
 
 static bool is_order(uint32_t op)

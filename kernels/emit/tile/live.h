@@ -5,7 +5,6 @@
 
 #include <frit/status.h>
 
-#include "ir/facts.h"
 #include "ir/kir.h"
 
 struct live {

@@ -42,27 +42,7 @@ struct make {
     bool failed;                   /* there was no memory */
 };
 
-/* ---- places.c ---- */
-
-/* Room in scratch. */
-uint32_t make_room(struct make *m, uint64_t bytes, uint64_t align);
-uint32_t make_one(struct make *m);
-uint32_t make_const(struct make *m, uint64_t bits);
-uint32_t make_reg(struct make *m, uint32_t type);
-void make_free(struct make *m, uint32_t type, uint32_t reg);
-/* Frees the registers of values that are needed until `at`, once. */
-void make_release(struct make *m, uint32_t at);
-void make_step(struct make *m, const struct tile_step *step);
-
-/* ---- forms.c ---- */
-
-/* The form of every value, and who needs lanes. */
-void make_forms(struct make *m);
-
 /* ---- steps.c ---- */
-
-/* The steps of one instruction. */
-void make_inst(struct make *m, uint32_t at);
 
 static inline bool make_is_wide(uint32_t type)
 {

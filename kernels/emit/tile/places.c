@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places in scratch.  Single elements and constants have places of their own; registers are taken
  * from two pools, one for each size of lane, last given back first. */
+#include "emit/tile/places.h"
+
 #include "base/array.h"
 
 #include "emit/tile/make.h"

@@ -4,6 +4,8 @@
  *
  * A comparison is a range only when the line does not leave the range of its type; else, and where
  * a number does not fit, its lanes are computed one by one, which is right whatever they are. */
+#include "emit/tile/range.h"
+
 #include "emit/tile/code.h"
 
 #include <assert.h>

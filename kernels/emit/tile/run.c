@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "emit/tile/code.h"
+#include "emit/tile/range.h"
 
 enum { WATCHED = 256 }; /* lanes at a time */
 

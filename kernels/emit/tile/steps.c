@@ -2,7 +2,10 @@
 /* The steps of each instruction, by table.  An elementwise step may write the register of an
  * operand that is not needed any more, and a carried value the register of its phi; everything else
  * writes registers that nothing of it reads. */
+#include "emit/tile/steps.h"
+
 #include "emit/tile/make.h"
+#include "emit/tile/places.h"
 
 #include <frit/types.h>
 

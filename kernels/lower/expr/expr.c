@@ -11,7 +11,9 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "lower/expr/expr_alias.h"
 #include "lower/expr/expr_emit.h"
+#include "lower/expr/expr_index.h"
 #include "lower/expr/expr_map.h"
 #include "lower/rows/packed.h"
 #include "lower/rows/rows.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inputs that nodes depend on, and which of them an output may overwrite. */
+#include "lower/expr/expr_alias.h"
+
 #include "lower/expr/expr_emit.h"
 
 /* ---- inputs ---- */

@@ -55,11 +55,4 @@ struct expr_emitter {
     struct change *log;
 };
 
-/* Called by expr_settle. */
-void emit_plan(struct expr *e);
-/* Sets `inputs` of all nodes. */
-void emit_inputs(struct expr *e);
-/* Called by expr_fini. */
-void emit_fini(struct expr *e);
-
 #endif

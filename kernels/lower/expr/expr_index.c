@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collects the distinct index expressions of nodes, stores, leaves and checks, and decides whether
  * 64-bit indices are needed. */
+#include "lower/expr/expr_index.h"
+
 #include <stdlib.h>
 
 #include "lower/expr/expr_emit.h"

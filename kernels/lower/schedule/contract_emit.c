@@ -9,6 +9,8 @@
 #include "lower/schedule/contract_emit.h"
 
 #include "lower/rows/rows.h"
+#include "lower/schedule/contract_pack.h"
+#include "lower/schedule/contract_tile.h"
 
 enum { BLOCK = 256 };
 

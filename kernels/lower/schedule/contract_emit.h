@@ -65,12 +65,4 @@ uint32_t work_part(const struct contract_emitter *w, uint32_t *number, int64_t n
 /* The lane's group number and its own, as indices, at the begin of a phase. */
 uint32_t work_begin(struct contract_emitter *w, uint32_t lanes);
 
-/* Packed: the first element of a lane in its panel, and the element of `across` at k. */
-uint32_t pack_first(const struct contract_emitter *w, uint32_t panel);
-uint32_t pack_element(const struct contract_emitter *w, uint32_t k);
-
-/* TILES: what a phase begins with, and the sum from begin to end. */
-void tile_begin(struct contract_emitter *w, uint32_t down, uint32_t across);
-void tile_sums(const struct contract_emitter *w, uint32_t begin, uint32_t end, uint32_t *sums);
-
 #endif

@@ -2,6 +2,8 @@
 /* Packing: the elements of the side that lanes lie along, with what was done to them before, in the
  * order in which the sums read them: [both][panel][k][lane], a panel for each group's width; 0 in
  * lanes beyond the end. */
+#include "lower/schedule/contract_pack.h"
+
 #include <string.h>
 
 #include "lower/schedule/contract_emit.h"

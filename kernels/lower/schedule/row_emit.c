@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Emits rows that take one phase, and the parts that are common to all forms. */
 #include "lower/schedule/row_emit.h"
+#include "lower/schedule/row_lanes.h"
+#include "lower/schedule/row_rounds.h"
+#include "lower/schedule/row_save.h"
+#include "lower/schedule/row_split.h"
 
 #include <string.h>
 

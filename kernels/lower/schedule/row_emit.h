@@ -48,54 +48,6 @@ static inline bool pass_has_fold(const struct row_emitter *w, const struct row_f
     return fold->level == w->pass + 1;
 }
 
-/* ---- row_rounds.c ---- */
-
-/* The parts of the states of all folds of the pass, one after the other.  Returns their number. */
-uint32_t states_pack(const struct row_emitter *w, uint32_t *parts);
-void states_unpack(const struct row_emitter *w, const uint32_t *parts);
-void states_identity(const struct row_emitter *w);
-/* The state where the mask is true, else the identity; a mask of KIR_NONE is true. */
-struct fold_state states_masked(const struct row_emitter *w, const struct row_fold *fold,
-                                struct fold_state state, uint32_t mask);
-/* Opens a loop that carries the states, which are its results after loop_close.  Returns the
- * counter and, in `phis`, the carried values, to be given to loop_close. */
-uint32_t loop_open(const struct row_emitter *w, uint32_t begin, uint32_t end, uint32_t step,
-                   uint32_t *phis);
-void loop_close(const struct row_emitter *w, const uint32_t *phis);
-
-/* The distance between a lane's elements of two rounds; the lane's element in a round. */
-uint32_t round_step(const struct row_emitter *w);
-uint32_t round_element(const struct row_emitter *w, uint32_t counter);
-/* The region of elements 0 .. n. */
-struct row_region region_whole(const struct row_emitter *w, int64_t n);
-/* The region of elements begin .. begin + chunk of the row. */
-struct row_region region_chunk(const struct row_emitter *w, uint32_t begin);
-/* Folds the elements of a region, starting with the identity, and stores the outputs of whole rows
- * that are ready.  If elements are resident the region is the whole row. */
-void region_emit(struct row_emitter *w, const struct row_region *region);
-/* Whether the pass needs to visit elements. */
-bool pass_has_rounds(const struct row_emitter *w);
-/* Per node: whether a pass needs its elements; NULL without memory. */
-bool *pass_needs(const struct row_emitter *w, uint32_t pass);
-
-/* ---- row_save.c ---- */
-
-/* To be called before the first pass over a row. */
-void save_begin(struct row_emitter *w);
-/* To be called in a round once the element is set: computes nodes and saves them in tiles, or binds
- * nodes to saved values. */
-void save_round(struct row_emitter *w, uint32_t element);
-
-/* ---- row_lanes.c ---- */
-
-/* Combines the states of all lanes of the group; afterwards they are uniform. */
-void lanes_combine(const struct row_emitter *w);
-
-/* ---- row_split.c ---- */
-
-/* Emits all phases of split rows. */
-void row_emit_split(struct row_emitter *w);
-
 /* ---- row_emit.c ---- */
 
 /* Begins a phase: parameters and the lane. */

@@ -3,6 +3,8 @@
  * (target.near_lanes) combine theirs in a butterfly.  In larger groups one lane of each such set
  * writes its value to a tile and, after one barrier for all folds, every lane merges these in the
  * same order.  A tile is written once per phase. */
+#include "lower/schedule/row_lanes.h"
+
 #include "lower/schedule/row_emit.h"
 
 /* A value per lane that is to be merged over all lanes. */

@@ -2,7 +2,10 @@
 /* Rounds over the elements of rows.  Blocks of BLOCK rounds are folded by themselves and their
  * results combined, so that the rounding error of a sum grows slowly.  The order depends only on
  * the sizes of the launch. */
+#include "lower/schedule/row_rounds.h"
+
 #include "lower/schedule/row_emit.h"
+#include "lower/schedule/row_save.h"
 
 #include "lower/rows/rows.h"
 

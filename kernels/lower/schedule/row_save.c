@@ -2,7 +2,10 @@
 /* Elements that are expensive to compute and needed in several passes over a row are saved in a
  * tile of the group by the first of these passes.  Each lane reads only elements that it wrote.
  * Where rows do not stay in caches, elements stay in registers instead (row.h). */
+#include "lower/schedule/row_save.h"
+
 #include "lower/schedule/row_emit.h"
+#include "lower/schedule/row_rounds.h"
 
 enum {
     MIN_COST = 8,

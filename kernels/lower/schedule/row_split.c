@@ -6,7 +6,11 @@
  *
  * The workspace has one 64-bit word per row for the result of each fold, then the states of a
  * level, with a word for each part of a state. */
+#include "lower/schedule/row_split.h"
+
 #include "lower/schedule/row_emit.h"
+#include "lower/schedule/row_lanes.h"
+#include "lower/schedule/row_rounds.h"
 
 /* ---- the workspace ---- */
 

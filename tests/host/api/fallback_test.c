@@ -3,6 +3,7 @@
 #include "api/plugin_rig.h"
 
 #include "api/host.h"
+#include "device/device.h"
 #include "fake/null/stats.h"
 
 static const float four[4] = {1, 2, 3, 4};

@@ -6,6 +6,7 @@
  * struct, an output in the wrong place, a twin with the wrong kind of number, macros or overloads
  * that pass the wrong argument. */
 #include "api/call.h"
+#include "api/fast.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

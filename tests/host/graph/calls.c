@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/str.h"
+#include "graph/dtype.h"
 #include "graph/scalar.h"
 #include "unit.h"
 

@@ -5,6 +5,7 @@
 
 #include "graph/decompose/decompose.h"
 #include "graph/scalar.h"
+#include "graph/verify.h"
 #include "unit.h"
 
 struct array decomposed_run(struct call *call, const struct array *inputs)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/dtype.h"
 #include "graph/scalar.h"
 #include "unit.h"
 

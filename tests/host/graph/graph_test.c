@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "failing_alloc.h"
+#include "graph/verify.h"
 
 static const struct op_type matrix = {.dtype = FRIT_F32, .rank = 2, .dims = {3, 4}};
 

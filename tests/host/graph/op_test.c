@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_check apart from the shape rules: operands, element types, scalars, attributes by themselves;
  * names; and that no call whatsoever gets through with a result that is none. */
+#include "graph/dtype.h"
 #include "graph/op.h"
 
 #include <math.h>

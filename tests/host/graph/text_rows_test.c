@@ -2,6 +2,7 @@
 /* Every row of ops.def as text: one valid call per row, made from a sample of its shape rule and
  * the letters of its operands, must print to what parses back to the same graph.  Each row is tried
  * with all operands and results, with none of the optional ones, and with a scalar for a tensor. */
+#include "graph/verify.h"
 #include "host/graph/graph_rig.h"
 
 #include <string.h>

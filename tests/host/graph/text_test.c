@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "failing_alloc.h"
+#include "graph/text/text_number.h"
 #include "graph/text/text_script.h"
+#include "graph/verify.h"
 
 static void must(const char *text, struct graph *graph)
 {

@@ -16,6 +16,8 @@
 #include <cmocka.h>
 
 #include "host/load/rig.h"
+#include "load/device.h"
+#include "load/reason.h"
 
 static const char *place(const char *name)
 {

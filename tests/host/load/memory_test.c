@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "host/load/rig.h"
+#include "load/pick.h"
+#include "load/why.h"
 
 static size_t countdown; /* the allocation that fails; 0: none */
 

@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "host/load/rig.h"
+#include "load/device.h"
+#include "load/reason.h"
 
 static struct rig open_with(const char *key, const char *value)
 {

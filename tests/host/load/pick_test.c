@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "host/load/rig.h"
+#include "load/pick.h"
+#include "load/why.h"
 
 /* fake:0..3 software (ids a0c0 a0d1 b2 b23), other:0 discrete, fake-future:0 usable and :1 not,
  * fake-no-devices without any, fake-too-new refused. */

@@ -17,6 +17,10 @@
 
 #include "base/log.h"
 #include "host/load/rig.h"
+#include "load/device.h"
+#include "load/pick.h"
+#include "load/reason.h"
+#include "load/why.h"
 
 #define END              \
     {                    \

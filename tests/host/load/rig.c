@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "host/load/rig.h"
+#include "load/device.h"
 
 static char search_dir[64];
 static struct str log_text;

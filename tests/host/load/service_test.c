@@ -18,6 +18,7 @@
 #include "exec/team.h"
 #include "host/load/rig.h"
 #include "load/load.h"
+#include "load/service.h"
 
 static struct arena arena;
 static struct lent lent;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "host/load/rig.h"
+#include "load/reason.h"
 
 static const struct sin {
     const char *file;

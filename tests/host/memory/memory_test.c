@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "memory/adopted.h"
+#include "memory/buffer.h"
 #include "memory/memory.h"
 
 struct driver {

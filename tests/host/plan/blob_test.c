@@ -2,8 +2,10 @@
 /* A plan as bytes comes back as it was, or not at all. */
 #include "unit.h"
 
+#include "base/str.h"
 #include "host/plan/rig.h"
 #include "plan/blob.h"
+#include "plan/program.h"
 
 /* Bytes that are not as they were written are refused, whichever. */
 static void test_blob(void **state)

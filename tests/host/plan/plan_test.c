@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "plan/plan.h"
+#include "plan/program.h"
+#include "plan/verify.h"
 
 /* ---- a program that is never launched ---- */
 

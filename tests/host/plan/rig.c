@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/plan/rig.h"
 
+#include "base/str.h"
+#include "plan/program.h"
 #include "unit.h"
 
 #include <string.h>

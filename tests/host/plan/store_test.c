@@ -11,8 +11,10 @@
 #include <sqlite3.h>
 
 #include "base/fail.h"
+#include "base/str.h"
 #include "failing_alloc.h"
 #include "host/plan/store_rig.h"
+#include "plan/program.h"
 
 /* All answers of the ways as text. */
 static void print(struct automaton *automaton, uint32_t first, uint32_t n_ways, struct str *out)

@@ -9,6 +9,8 @@
 
 #include <frit/frit.h>
 
+#include "device/device.h"
+#include "record/alias.h"
 #include "run/drain.h"
 
 static const float six[6] = {1, 2, 3, 4, 5, 6};

@@ -3,8 +3,14 @@
  * gets better while a program is asked. */
 #include "base/fail.h"
 #include "device/lineage.h"
+#include "device/prepared.h"
+#include "device/prepared_cache.h"
 #include "device/programs.h"
+#include "device/wait.h"
+#include "memory/buffer.h"
+#include "memory/memory.h"
 #include "run/driver.h"
+#include "tensor/failure.h"
 #include <pthread.h>
 #include <semaphore.h>
 

@@ -8,6 +8,8 @@
 
 #include <frit/frit.h>
 
+#include "device/device.h"
+#include "memory/memory.h"
 #include "run/drain.h"
 
 static const float six[6] = {1, 2, 3, 4, 5, 6};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "failing_alloc.h"
+#include "record/alias.h"
 #include "record/segment.h"
 #include "run/drain.h"
 

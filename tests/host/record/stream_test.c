@@ -10,6 +10,8 @@
 #include <frit/frit.h>
 
 #include "base/fail.h"
+#include "memory/buffer.h"
+#include "plan/program.h"
 #include "run/drain.h"
 
 static const float six[6] = {1, 2, 3, 4, 5, 6};

@@ -5,7 +5,10 @@
 
 #include "base/fail.h"
 #include "device/lineage.h"
+#include "device/wait.h"
+#include "memory/buffer.h"
 #include "run/driver.h"
+#include "tensor/failure.h"
 
 /* ---- two threads ---- */
 

@@ -4,7 +4,12 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/wait.h"
+#include "memory/buffer.h"
+#include "memory/memory.h"
+#include "plan/program.h"
 #include "run/transfer.h"
+#include "tensor/failure.h"
 
 void bench_open(struct bench *b, struct driver *driver, int64_t n)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where values lie: memory that is used again, and outputs in the memory of operands. */
+#include "memory/buffer.h"
+#include "memory/memory.h"
 #include "run/bench.h"
 
 enum { N = 1 << 14 }; /* elements: 64 KiB, so that memory is used again within a batch */

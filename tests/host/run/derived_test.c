@@ -9,6 +9,7 @@
 #include <frit/frit.h>
 
 #include "failing_alloc.h"
+#include "memory/memory.h"
 #include "run/drain.h"
 
 enum { N = 6, ROUNDS = 4, BYTES = 64 };

@@ -4,6 +4,10 @@
 #ifndef TESTS_RUN_ENGINE_H
 #define TESTS_RUN_ENGINE_H
 
+#include <stdbool.h>
+
+#include <frit/frit.h>
+
 #include "unit.h"
 
 #include "run/rank.h"

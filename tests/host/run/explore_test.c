@@ -7,6 +7,7 @@
 
 #include <frit/frit.h>
 
+#include "base/str.h"
 #include "failing_alloc.h"
 #include "run/drain.h"
 #include "run/explore.h"

@@ -6,6 +6,10 @@
 
 #include "base/fail.h"
 #include "device/lineage.h"
+#include "device/wait.h"
+#include "memory/buffer.h"
+#include "plan/program.h"
+#include "tensor/failure.h"
 
 /* ---- blocks ---- */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/attrs.h"
+#include "record/segment.h"
 #include "run/launch_scalars.h"
 
 enum { N = 1 };

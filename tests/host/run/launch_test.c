@@ -7,6 +7,8 @@
 #include <frit/frit.h>
 
 #include "device/programs.h"
+#include "memory/memory.h"
+#include "plan/program.h"
 
 static const float six[6] = {1, 2, 3, 4, 5, 6};
 

@@ -8,6 +8,7 @@
 
 #include <frit/frit.h>
 
+#include "device/device.h"
 #include "run/drain.h"
 
 enum { N = 6, ROUNDS = 4 };

@@ -9,6 +9,8 @@
 #include <frit/frit.h>
 
 #include "failing_alloc.h"
+#include "memory/buffer.h"
+#include "memory/memory.h"
 #include "run/preassign.h"
 
 enum { N = 6, BYTES = N * sizeof(float), PLACE = 128, BUCKET = 512 };

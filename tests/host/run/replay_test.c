@@ -9,6 +9,7 @@
 #include <frit/frit.h>
 
 #include "failing_alloc.h"
+#include "memory/buffer.h"
 #include "run/bound_plan.h"
 #include "run/drain.h"
 

@@ -4,6 +4,7 @@
 
 #include "run/bench.h"
 
+#include "device/wait.h"
 #include "failing_alloc.h"
 
 enum { N = 1 << 14 }; /* elements: 64 KiB, so that memory is used again within a batch */

@@ -2,7 +2,9 @@
 /* What a refused submit leaves: failures and last writes as they were before. */
 #include <string.h>
 
+#include "device/wait.h"
 #include "failing_alloc.h"
+#include "memory/memory.h"
 #include "run/bench.h"
 
 enum { BIG = 1 << 14 }; /* elements: memory is used again within a batch */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/str.h"
 
 enum { MAX_OPS = 2048, MAX_ALIVE = 64 };
 

@@ -6,6 +6,8 @@
 
 #include "base/array.h"
 #include "base/fail.h"
+#include "base/str.h"
+#include "plan/program.h"
 
 struct search_stats rig_stats;
 

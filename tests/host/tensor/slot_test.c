@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "tensor/failure.h"
 #include "tensor/slot.h"
 
 /* Slots only keep the device. */

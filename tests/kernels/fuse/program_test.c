@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "fuse/codes.h"
+#include "ir/digest.h"
 #include "kernels/fuse/toy.h"
 #include "lower/sched.h"
 

@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <string.h>
 
+#include "driver.h"
+#include "kit/driver.h"
 #include "late.h"
 #include "steps.h"
 

@@ -10,6 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/device.h"
+#include "bench/overhead.h"
+#include "bench/programs.h"
+#include "invocation.h"
 #include "term.h"
 
 uint64_t bench_now(void)

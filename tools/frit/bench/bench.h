@@ -53,11 +53,4 @@ bool bench_clock_start(frit_device *device);
 /* Milliseconds of it since then, of each of `n` runs, which have ended. */
 double bench_clock_stop(frit_device *device, uint64_t n);
 
-/* The suite `overhead`. */
-int bench_overhead(const struct bench *bench);
-/* The suite `programs`. */
-int bench_programs(const struct bench *bench);
-/* The suite of a device: the first usable one whose name begins so. */
-int bench_device(const struct bench *bench, const char *name);
-
 #endif

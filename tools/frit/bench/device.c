@@ -14,6 +14,8 @@
 #include "bench/bench.h"
 #include "bench/plain.h"
 #include "bench/plot.h"
+#include "bench/products.h"
+#include "invocation.h"
 
 enum {
     COLUMNS = 4096,

@@ -38,13 +38,10 @@ double bench_run(const struct bench_job *job, uint32_t n);
 /* How often it goes into one queue. */
 uint32_t bench_queue(const struct bench *bench, const struct bench_job *job);
 
-/* Rows of products. */
-int bench_products(const struct bench *bench, frit_host *host, frit_device *device,
-                   const frit_device_desc *desc);
-/* Its names; NULL beyond the last. */
-const char *bench_product_at(size_t index);
-
 extern const struct bench_work bench_works[];
 extern const uint32_t n_bench_works;
+
+/* The suite of a device: the first usable one whose name begins so. */
+int bench_device(const struct bench *bench, const char *name);
 
 #endif

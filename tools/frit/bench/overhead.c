@@ -3,6 +3,8 @@
  * commands inside submit and computes nothing; `deferred` on one that is unlike a CPU.
  *
  * Each figure is a median over rounds of STAGE_STEPS times the mix. */
+#include "bench/overhead.h"
+
 #include "bench/stage.h"
 
 enum {

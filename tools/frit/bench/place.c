@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "invocation.h"
 
 int place_open(struct place *place, const struct bench *bench, const struct cache *cache)
 {

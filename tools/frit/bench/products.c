@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of `frit bench DEVICE` whose work is multiplying: floating-point operations per second. */
+#include "bench/products.h"
+
 #include <string.h>
 
 #include "bench/bench.h"
 #include "bench/device.h"
+#include "invocation.h"
 
 enum { OPERANDS = 5, MOST_ROUNDS = 64 };
 

@@ -5,12 +5,15 @@
  * A first step is measured on a fresh host without known plans, whose compiled code is found in a
  * folder that an earlier host has filled, so that it is the search and not the compiler that is
  * measured. */
+#include "bench/programs.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "bench/bench.h"
 #include "bench/place.h"
+#include "invocation.h"
 
 enum {
     MAX_TENSORS = 1024,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/stage.h"
+#include "invocation.h"
 
 #include <pthread.h>
 #include <sched.h>

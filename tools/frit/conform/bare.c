@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small host: host memory that is counted, options, and nothing else. */
 #include "conform/bare.h"
+#include "conform/launch.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>

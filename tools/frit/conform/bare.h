@@ -15,6 +15,7 @@
 #include <frit/profile.h>
 
 #include "conform/lab.h"
+#include "conform/launch.h"
 
 struct bare {
     const struct conform_options *options;
@@ -68,25 +69,6 @@ frit_status bare_check(const struct conform_options *options, const struct lab *
         return bare_check(options, lab, extra, name, reason);                                     \
     }
 
-/* ---- memory and queue ---- */
-
-/* FRIT_OK, or told; `memory` NULL then. */
-frit_status bare_alloc(struct bare *bare, uint64_t bytes, uint64_t align, frit_allocation *out);
-/* When all that was submitted is done.  Where that never comes the memory stays. */
-void bare_free(struct bare *bare, frit_memory *memory);
-/* The value of a write, read or submit that the backend took: bare_free waits for it. */
-void bare_note(struct bare *bare, uint64_t value);
-frit_status bare_write(struct bare *bare, frit_memory *memory, uint64_t offset, const void *from,
-                       uint64_t bytes);
-/* Waits. */
-frit_status bare_read(struct bare *bare, frit_memory *memory, uint64_t offset, void *into,
-                      uint64_t bytes);
-/* In words that the queue gave no answer in time. */
-frit_status bare_late(struct bare *bare);
-/* Waits for a value, half the time that a case may take; after a timeout no wait is tried again.  A
- * failed command is a failure. */
-frit_status bare_wait(struct bare *bare, uint64_t value);
-
 /* ---- tensors of f32, dense, with bytes around them that must stay ---- */
 
 struct bare_tensor {
@@ -96,13 +78,6 @@ struct bare_tensor {
     int64_t dims[FRIT_MAX_RANK];
     int64_t strides[FRIT_MAX_RANK];
 };
-
-/* `rank` dims; holds NaN, or the numbers. */
-frit_status bare_tensor(struct bare *bare, const int64_t *dims, uint32_t rank, const float *numbers,
-                        struct bare_tensor *out);
-/* The numbers; fails if something beside them was written. */
-frit_status bare_numbers(struct bare *bare, const struct bare_tensor *tensor, float *out);
-void bare_tensor_free(struct bare *bare, struct bare_tensor *tensor);
 
 /* ---- launches ---- */
 
@@ -115,8 +90,6 @@ struct bare_derived {
     uint32_t n;
     bool valid; /* filled by a launch */
 };
-
-void bare_derived_free(struct bare *bare, struct bare_derived *derived);
 
 struct bare_launch {
     const frit_program *program;
@@ -133,14 +106,6 @@ struct bare_answer {
     frit_variant variant;
 };
 
-void bare_prepare(struct bare *bare, const struct bare_launch *launch, struct bare_answer *out);
-/* Ends it: the program may forget. */
-void bare_release(const frit_program *program, struct bare_answer *answer);
-/* What it says of an output. */
-const frit_output_spec *bare_output(const struct bare_answer *answer, uint32_t output);
-/* Where prepare wants it; a failure is told. */
-frit_status bare_compile(struct bare *bare, const struct bare_launch *launch,
-                         struct bare_answer *answer);
 /* What a launch needs beside its arguments. */
 struct bare_extras {
     frit_allocation workspace;
@@ -156,15 +121,5 @@ struct bare_bound {
     frit_scalar scalars[BARE_SCALARS];
     struct bare_extras extras;
 };
-
-frit_status bare_bind(struct bare *bare, const struct bare_launch *launch,
-                      const struct bare_answer *answer, struct bare_bound *out);
-void bare_unbind(struct bare *bare, struct bare_bound *bound);
-/* Prepares, compiles, runs and waits.  FRIT_UNSUPPORTED where prepare says so or wants other
- * strides. */
-frit_status bare_run(struct bare *bare, const struct bare_launch *launch);
-/* The same with an answer that prepare gave for such a launch. */
-frit_status bare_run_prepared(struct bare *bare, const struct bare_launch *launch,
-                              const struct bare_answer *answer);
 
 #endif

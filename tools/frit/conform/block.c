@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of values and extents have gaps and begin anywhere, as they may. */
 #include "conform/block.h"
+#include "conform/launch.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conform/block.h"
+#include "conform/launch.h"
 
 enum { ROWS = 20, COLS = 50, N = ROWS * COLS, LAUNCHES = 2, PENDING = 40 };
 

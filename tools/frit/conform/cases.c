@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of rows, and the cases that follow from it: row x element type x form x layout. */
+#include "conform/cases.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "conform/block.h"
+#include "conform/numbers.h"
+#include "conform/play.h"
+#include "conform/program.h"
 
 /* ---- a case ---- */
 

@@ -7,6 +7,7 @@
 #include <frit/profile.h>
 
 #include "conform/bare.h"
+#include "conform/launch.h"
 
 enum {
     TICKS = 5,           /* timestamps: four in one submit, one in the next */

@@ -7,6 +7,12 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "conform/cases.h"
+#include "conform/custom.h"
+#include "conform/find.h"
+#include "conform/program.h"
+#include "conform/report.h"
+#include "invocation.h"
 #include "term.h"
 
 /* What the run gathers. */

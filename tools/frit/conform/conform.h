@@ -51,9 +51,6 @@ struct conform_row {
     uint32_t ulp;
 };
 
-/* The rows in the order of rows.def, then those that it leaves out; false beyond the last. */
-bool conform_row_at(size_t index, struct conform_row *out);
-
 /* How the elements of the operands lie. */
 enum conform_layout {
     LAYOUT_DENSE,
@@ -96,17 +93,6 @@ struct conform_cases {
     size_t count, room;
 };
 
-/* Adds all checks; false without memory. */
-bool conform_checks_add(struct conform_cases *cases);
-bool conform_check_add(struct conform_cases *cases, const struct conform_check *check);
-/* Adds the row's cases; false without memory. */
-bool conform_cases_add(struct conform_cases *cases, const struct conform_row *row, bool quick);
-/* "add/f32/odd/permuted", "fuser/clone" */
-const char *conform_case_name(const struct conform_case *one, char text[CONFORM_NAME]);
-
-/* Whether a type letter of a row takes an element type. */
-bool conform_letter_takes(uint32_t letter, uint32_t dtype);
-
 /* ---- a case as a program ---- */
 
 struct conform_operand {
@@ -123,26 +109,7 @@ struct conform_program {
     char text[4096];
 };
 
-/* `wide`: with f64 in the place of the other floats.  False if the table's row cannot be read; the
- * text then says where. */
-bool conform_program_of(const struct conform_case *one, bool wide, struct conform_program *out);
-/* The program, not bound; NULL on failure. */
-frit_status conform_graph_parse(const struct conform_program *program, frit_graph **out,
-                                frit_err *err);
-/* Binds it to its operands' shapes. */
-frit_status conform_graph_bind(const struct conform_program *program, frit_graph *graph,
-                               frit_err *err);
-/* Both; NULL on failure. */
-frit_status conform_graph_of(const struct conform_program *program, frit_graph **out,
-                             frit_err *err);
-
 /* ---- numbers ---- */
-
-/* Fills an operand; the same numbers for the same case. */
-void conform_fill(const struct conform_case *one, const struct conform_operand *operand,
-                  uint32_t index, bool denormals, void *data, uint64_t count);
-/* `count` floats as f64. */
-void conform_widen(uint32_t dtype, const void *data, uint64_t count, double *out);
 
 /* What a result must be. */
 struct conform_wanted {
@@ -156,10 +123,6 @@ struct conform_wanted {
     double terms; /* elements that meet in one, 1 unless they are folded */
     bool flushes; /* denormals may be taken for zero */
 };
-
-/* True if `got` is right; else says what is wrong. */
-bool conform_compare(const struct conform_wanted *want, const void *got,
-                     char reason[CONFORM_REASON]);
 
 /* ---- running ---- */
 
@@ -213,27 +176,9 @@ struct conform_found {
     char library[4096];         /* and its file; else "" */
 };
 
-/* Finds what DRIVER, DEVICE or a plugin's file means, in a child, since plugins may crash.  False
- * with a reason. */
-bool conform_find(const char *name, struct conform_found *out, char reason[CONFORM_REASON]);
-/* Calls `ask` in a child and `hear` with what that writes; false, and errno, where there is no
- * child or it cannot be heard.  `*status` is what wait tells of it. */
-bool conform_ask(void (*ask)(void *ctx, FILE *to), void (*hear)(void *ctx, FILE *from), void *ctx,
-                 int *status);
-/* In words how a child ended that should not have, by what wait tells of it. */
-const char *conform_ended(int status, char reason[CONFORM_REASON]);
-
 /* ---- ops of plugins ---- */
 
 struct conform_custom;
-
-/* Adds cases of the custom ops of a host with these settings: of those that have a decomposition
- * and results; of others one that is skipped.  False, with a reason, without memory or a child, or
- * where that crashes.  `*out` keeps what the cases point to, also then; conform_customs_free once
- * they are done with. */
-bool conform_customs_add(const struct conform_options *options, struct conform_cases *cases,
-                         struct conform_custom **out, char reason[CONFORM_REASON]);
-void conform_customs_free(struct conform_custom *list);
 
 /* ---- the report ---- */
 
@@ -253,12 +198,5 @@ struct conform_report {
     size_t n_run; /* cases that have a verdict */
     double seconds;
 };
-
-/* A line for each op of a plugin that took none of the operands: nothing of it was compared. */
-void conform_report_warn(const struct conform_report *report, FILE *out);
-void conform_report_text(const struct conform_report *report, FILE *out);
-void conform_report_json(const struct conform_report *report, FILE *out);
-/* False if the file cannot be written. */
-bool conform_report_junit(const struct conform_report *report, const char *path);
 
 #endif

@@ -5,12 +5,16 @@
  * its slots and attributes only: operands are tried in the shapes below, and cases that the op's
  * own shape rule refuses are skipped when they are to run.  What is right is what `reference` makes
  * of the op's decomposition. */
+#include "conform/custom.h"
+
 #include <errno.h>
 #include <frit/custom.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conform/cases.h"
 #include "conform/conform.h"
+#include "conform/find.h"
 
 enum {
     WORD = 32, /* the longest word of an op, and its end */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "conform/lab.h"
+#include "conform/play.h"
 #include "term.h"
 
 /* ---- transfers ---- */

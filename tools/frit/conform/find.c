@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which device DRIVER, DEVICE or a plugin's file means.  A child looks, since plugins may crash
  * when they are opened; it answers with a line per fact. */
+#include "conform/find.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

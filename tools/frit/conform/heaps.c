@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "conform/bare.h"
+#include "conform/launch.h"
 
 enum { BYTES = 1 << 16 };
 

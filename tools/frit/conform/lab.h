@@ -31,15 +31,6 @@ struct results {
     uint64_t seen; /* elements of the first */
 };
 
-void results_fini(struct results *results);
-/* Runs a case's program; results_fini afterwards in every case. */
-frit_status lab_run(const struct lab *lab, frit_device *device, const struct conform_case *one,
-                    enum manner manner, struct results *out, char reason[CONFORM_REASON]);
-bool lab_is_float(uint32_t dtype);
-uint64_t lab_count(const frit_dims *dims);
-/* Writes "unsupported: TEXT"; returns the status. */
-frit_status lab_tell(frit_status status, const char *text, char reason[CONFORM_REASON]);
-
 /* Tensors with holes between them in which the case's are likely to lie; the first ones only fill
  * the holes that are there. */
 enum { N_GUARDS = 24, FIRST_HOLE = 7, GUARD_BYTE = 0x5a, GUARDED_BYTES = 1 << 16 };
@@ -48,9 +39,5 @@ struct guards {
     frit_tensor *at[N_GUARDS];
     uint64_t bytes;
 };
-
-void guards_begin(const struct lab *lab, struct guards *guards, uint64_t bytes);
-/* Ends them; false if one was written. */
-bool guards_end(struct guards *guards, char reason[CONFORM_REASON]);
 
 #endif

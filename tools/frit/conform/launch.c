@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory, tensors and launches on a bare plugin. */
+#include "conform/launch.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

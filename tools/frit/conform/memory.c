@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conform/bare.h"
+#include "conform/launch.h"
 
 /* ---- allocations ---- */
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers that a case gets, and whether what came out is right. */
+#include "conform/numbers.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>

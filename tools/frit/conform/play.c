@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A case's program on a device, and the guards that lie around it. */
+#include "conform/play.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conform/lab.h"
+#include "conform/numbers.h"
+#include "conform/program.h"
 #include "element.h"
 
 void results_fini(struct results *results)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A case as a text program: an input per tensor operand, the views that give it the case's layout,
  * and the op. */
+#include "conform/program.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conform/cases.h"
 #include "conform/conform.h"
 
 /* Text that grows up to its room; `full` where it did not fit. */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the cases come to: a table op x element type, failures, an object, a JUnit file. */
+#include "conform/report.h"
+
 #include <inttypes.h>
 #include <string.h>
 
+#include "conform/cases.h"
 #include "conform/conform.h"
 #include "json.h"
 #include "term.h"

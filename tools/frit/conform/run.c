@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "conform/conform.h"
+#include "conform/find.h"
 #include "term.h"
 
 /* A child and what was read of its lines. */

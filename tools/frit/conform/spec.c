@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conform/fuser.h"
+#include "conform/launch.h"
 
 /* ---- derived memory ---- */
 

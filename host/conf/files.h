@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads configuration files in order of precedence. */
+#ifndef CONF_FILES_H
+#define CONF_FILES_H
+
+#include <frit/status.h>
+
+struct conf;
+struct conf_sources;
+
+/* Puts the file that FRIT_CONFIG names, or the user's and the system's. */
+frit_status files_read(struct conf *conf, const struct conf_sources *sources, frit_err *err);
+
+#endif

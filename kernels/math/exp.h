@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions based on e^x. */
+#ifndef MATH_EXP_H
+#define MATH_EXP_H
+
+#include <stdint.h>
+
+#include "math/kit.h"
+
+struct kit;
+
+struct exp_parts kit_exp_parts(const struct kit *kit, uint32_t x);
+double kit_exp_least(const struct kit *kit);
+/* e^x, x <= 0. */
+uint32_t kit_exp(const struct kit *kit, uint32_t x);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code for a module. */
+#ifndef CPU_COMPILE_H
+#define CPU_COMPILE_H
+
+#include <stdint.h>
+
+#include <frit/host.h>
+#include <frit/status.h>
+
+struct kir_module;
+struct module_code;
+struct object;
+
+/* Slots of struct kernels_device; `self` is the instance. */
+frit_status module_compile(void *self, struct kir_module *module, const uint8_t *digest,
+                           const frit_cancel *cancel, void **code, frit_err *err);
+void module_release(void *self, void *code);
+uint32_t module_generation(void *self, void *code);
+/* Machine code, or NULL: the tile interpreter is to run it.  It will take about `ns`. */
+const struct object *module_object(struct module_code *code, uint64_t ns);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Data in and out. */
+#ifndef VULKAN_TRANSFER_H
+#define VULKAN_TRANSFER_H
+
+#include <stdint.h>
+
+#include <frit/backend.h>
+#include <frit/status.h>
+
+frit_status transfer_write(void *self, const frit_transfer *to, const void *from, uint64_t *value,
+                           frit_err *err);
+frit_status transfer_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
+                          frit_err *err);
+
+#endif
