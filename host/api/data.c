@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/report.h"
 #include "api/tensor.h"
 #include "base/fail.h"
 #include "file/npy.h"
@@ -185,33 +186,32 @@ static void consume_items(const void *items, size_t item_bytes, uint64_t count)
     }
 }
 
-frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes)
+frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes, frit_err *err)
 {
     frit_read_item item = {.tensor = tensor, .data = data, .bytes = bytes};
     struct transfer_read read;
-    frit_err err = ERR_INIT;
-    frit_status st = tensor_report(tensor, read_items(&item, 1, &read, &err), &err);
+    frit_err own = ERR_INIT;
+    frit_status st = read_items(&item, 1, &read, &own);
 
     tensor_consume(tensor);
-    return st;
+    return report(err, st, &own);
 }
 
-frit_status frit_read_many(frit_read_item *items, uint64_t count)
+frit_status frit_read_many(frit_read_item *items, uint64_t count, frit_err *err)
 {
     struct transfer_read *reads;
-    frit_err err = ERR_INIT;
-    frit_status st = FRIT_NO_HOST_MEMORY;
+    frit_err own = ERR_INIT;
+    frit_status st;
 
     if (count == 0)
         return FRIT_OK;
     if (!items)
-        return FRIT_INVALID;
+        return report_null(err, "read_many", "`items`");
     reads = calloc(count, sizeof(*reads));
-    if (reads)
-        st = tensor_report(items[0].tensor, read_items(items, count, reads, &err), &err);
+    st = reads ? read_items(items, count, reads, &own) : fail_memory(&own, count * sizeof(*reads));
     consume_items(items, sizeof(*items), count);
     free(reads);
-    return st;
+    return report(err, st, &own);
 }
 
 /* Resolves the handle when no queue holds the tensor: whatever was recorded with the old elements
@@ -275,15 +275,14 @@ static frit_status write_tensor(const frit_write_item *item, frit_err *err)
     return swap_in(item->tensor, target.value.buffer, err);
 }
 
-frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes)
+frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes, frit_err *err)
 {
     const frit_write_item item = {.tensor = tensor, .data = data, .bytes = bytes};
-    frit_err err = ERR_INIT;
-    frit_status st = write_tensor(&item, &err);
+    frit_err own = ERR_INIT;
+    frit_status st = write_tensor(&item, &own);
 
-    st = tensor_report(tensor, st, &err);
     tensor_consume(tensor);
-    return st;
+    return report(err, st, &own);
 }
 
 /* Of several writes as many as have new memory at once, beside the old: enough that the device is
@@ -360,27 +359,25 @@ static void add_to_group(struct write_group *group, frit_write_item *item, frit_
     group->items[group->n++] = item;
 }
 
-frit_status frit_write_many(frit_write_item *items, uint64_t count)
+frit_status frit_write_many(frit_write_item *items, uint64_t count, frit_err *err)
 {
     struct write_group *group;
     frit_err first = ERR_INIT;
-    frit_status st;
 
     if (count == 0)
         return FRIT_OK;
     if (!items)
-        return FRIT_INVALID;
+        return report_null(err, "write_many", "`items`");
     group = calloc(1, sizeof(*group));
     if (!group)
-        return tensor_report(items[0].tensor, fail_memory(&first, sizeof(*group)), &first);
+        return fail_memory(err, sizeof(*group));
     for (uint64_t i = 0; i < count; i++)
         add_to_group(group, &items[i], &first);
     if (group->n)
         end_group(group, &first);
     free(group);
-    st = tensor_report(items[0].tensor, first.status, &first);
     consume_items(items, sizeof(*items), count);
-    return st;
+    return report(err, first.status, &first);
 }
 
 static frit_status move_value(frit_tensor *tensor, frit_device *device, struct value *out,
@@ -415,7 +412,7 @@ frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device)
         tensor_consume(tensor);
         return tensor_error(NULL, &err);
     }
-    if (frit_device_of(tensor) == device)
+    if (frit_tensor_device(tensor) == device)
         return frit_copy(tensor);
     st = move_value(tensor, device, &value, &err);
     tensor_consume(tensor);
@@ -446,9 +443,9 @@ frit_tensor *frit_load_npy(frit_device *device, const char *path)
 
 static frit_status save_npy(frit_tensor *tensor, const char *path, frit_err *err)
 {
-    uint64_t bytes = frit_bytes(tensor);
-    frit_dims dims = frit_dims_of(tensor);
-    struct op_type type = {.dtype = frit_dtype(tensor), .rank = (uint32_t)dims.rank};
+    uint64_t bytes = frit_tensor_bytes(tensor);
+    frit_dims dims = frit_tensor_dims(tensor);
+    struct op_type type = {.dtype = frit_tensor_dtype(tensor), .rank = (uint32_t)dims.rank};
     frit_read_item item = {.tensor = tensor, .bytes = bytes};
     struct transfer_read read;
     frit_status st;
@@ -466,11 +463,11 @@ static frit_status save_npy(frit_tensor *tensor, const char *path, frit_err *err
     return st;
 }
 
-frit_status frit_save_npy(frit_tensor *tensor, const char *path)
+frit_status frit_save_npy(frit_tensor *tensor, const char *path, frit_err *err)
 {
-    frit_err err = ERR_INIT;
-    frit_status st = tensor_report(tensor, save_npy(tensor, path, &err), &err);
+    frit_err own = ERR_INIT;
+    frit_status st = save_npy(tensor, path, &own);
 
     tensor_consume(tensor);
-    return st;
+    return report(err, st, &own);
 }

@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/give.h"
+#include "api/copy_sized.h"
 #include "api/host.h"
+#include "api/report.h"
 #include "base/fail.h"
 #include "base/str.h"
 #include "device/profile.h"
@@ -22,6 +23,11 @@
 const char *frit_version(void)
 {
     return FRIT_VERSION;
+}
+
+void frit_free(char *text)
+{
+    free(text);
 }
 
 const char *frit_status_name(frit_status status)
@@ -60,7 +66,7 @@ static bool is_default(frit_host *host, const struct device_entry *entry)
            picked == entry;
 }
 
-frit_status frit_device_at(frit_host *host, uint64_t index, frit_device_desc *out)
+frit_status frit_device_info_at(frit_host *host, uint64_t index, frit_device_desc *out)
 {
     const struct device_entry *entry;
     const frit_device_info *info;
@@ -82,7 +88,7 @@ frit_status frit_device_at(frit_host *host, uint64_t index, frit_device_desc *ou
                              .reason = info->reason,
                              .is_default = is_default(host, entry)};
 
-    return give(out, &desc, sizeof(desc));
+    return copy_sized(out, &desc, sizeof(desc));
 }
 
 frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out)
@@ -105,7 +111,7 @@ frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *ou
                              .reason_name = reason_name(reason),
                              .detail = plugin->reason ? plugin->detail : plugin->driver_detail};
 
-    return give(out, &desc, sizeof(desc));
+    return copy_sized(out, &desc, sizeof(desc));
 }
 
 static void describe_op(const struct plugin *plugin, const frit_op_info *row, frit_custom_desc *out)
@@ -135,7 +141,7 @@ frit_status frit_custom_at(frit_host *host, uint64_t index, frit_custom_desc *ou
             if (!plugin->ops[k].id || index--)
                 continue;
             describe_op(plugin, op_row(plugin->ops[k].id), &desc);
-            return give(out, &desc, sizeof(desc));
+            return copy_sized(out, &desc, sizeof(desc));
         }
     }
     return FRIT_INVALID;
@@ -152,7 +158,7 @@ frit_status frit_custom_slot_at(uint32_t op, uint64_t index, frit_custom_slot_de
         return FRIT_INVALID;
     slot = index < n_in ? &row->in[index] : &row->out[index - n_in];
     desc = (frit_custom_slot_desc){.name = slot->name, .role = slot->role, .letter = slot->letter};
-    return give(out, &desc, sizeof(desc));
+    return copy_sized(out, &desc, sizeof(desc));
 }
 
 frit_status frit_custom_attr_at(uint32_t op, uint64_t index, frit_custom_attr_desc *out)
@@ -166,22 +172,24 @@ frit_status frit_custom_attr_at(uint32_t op, uint64_t index, frit_custom_attr_de
     field = &record->field[index];
     desc = (frit_custom_attr_desc){
         .name = field->name, .meaning = field->meaning, .type = field->type, .place = field->place};
-    return give(out, &desc, sizeof(desc));
+    return copy_sized(out, &desc, sizeof(desc));
 }
 
-frit_status frit_why(frit_host *host, const char *name, char **text)
+frit_status frit_why(frit_host *host, const char *name, char **text, frit_err *err)
 {
     struct str out = {0};
 
-    if (!host || !name || !text || !host->registry)
-        return FRIT_INVALID;
+    if (text)
+        *text = NULL;
+    if (!host || !name || !text)
+        return report_null(err, "why", !host ? "the host" : !name ? "the name" : "`text`");
     registry_why(host->registry, name, &out);
     if (out.failed) {
         str_fini(&out);
-        return FRIT_NO_HOST_MEMORY;
+        return fail_memory(err, out.length);
     }
     *text = out.text ? out.text : calloc(1, 1);
-    return *text ? FRIT_OK : FRIT_NO_HOST_MEMORY;
+    return *text ? FRIT_OK : fail_memory(err, 1);
 }
 
 frit_status frit_config_at(frit_host *host, uint64_t index, frit_config_desc *out)
@@ -190,7 +198,7 @@ frit_status frit_config_at(frit_host *host, uint64_t index, frit_config_desc *ou
 
     if (!host || !out || !host->conf || !conf_at(host->conf, index, &desc))
         return FRIT_INVALID;
-    return give(out, &desc, sizeof(desc));
+    return copy_sized(out, &desc, sizeof(desc));
 }
 
 /* ---- support ---- */
@@ -271,36 +279,58 @@ void frit_stats_get(frit_device *device, frit_stats *out)
                         .bytes_adopted = memory.adopted,
                         .adopted_now = memory.adopted_now};
 
-    give(out, &stats, sizeof(stats));
+    copy_sized(out, &stats, sizeof(stats));
 }
 
-frit_status frit_device_time_start(frit_device *device)
+frit_status frit_counter_at(frit_device *device, uint64_t index, frit_counter *out)
 {
-    frit_err err = ERR_INIT;
+    static const struct {
+        const char *name, *meaning;
+        size_t offset;
+    } rows[] = {
+#define FRIT_COUNTER(name, meaning) {#name, meaning, offsetof(frit_stats, name)},
+#include <frit/counters.def>
+#include <frit/inspect.h>
+    };
+    frit_stats stats = {.struct_size = sizeof(stats)};
+    frit_counter counter = {0};
+
+    if (!device || !out || index >= sizeof(rows) / sizeof(rows[0]))
+        return FRIT_INVALID;
+    frit_stats_get(device, &stats);
+    counter.name = rows[index].name;
+    counter.meaning = rows[index].meaning;
+    memcpy(&counter.value, (const char *)&stats + rows[index].offset, sizeof(counter.value));
+    return copy_sized(out, &counter, sizeof(counter));
+}
+
+frit_status frit_device_time_start(frit_device *device, frit_err *err)
+{
+    frit_err own = ERR_INIT;
     frit_status st;
 
     if (!device)
-        return FRIT_INVALID;
-    st = profile_start(device->profile, &err);
+        return report_null(err, "device_time_start", "the device");
+    st = profile_start(device->profile, &own);
     if (st)
-        fail_context(&err, "device_time_start");
-    return st ? host_keep_error(device->config.host, st, &err) : FRIT_OK;
+        fail_context(&own, "device_time_start");
+    return report(err, st, &own);
 }
 
-frit_status frit_device_time_stop(frit_device *device, frit_device_time *out)
+frit_status frit_device_time_stop(frit_device *device, frit_device_time *out, frit_err *err)
 {
     frit_device_time time;
-    frit_err err = ERR_INIT;
+    frit_err own = ERR_INIT;
     frit_status st;
 
     if (!device || !out)
-        return FRIT_INVALID;
-    st = profile_stop(device->profile, &time, &err);
+        return report_null(err, "device_time_stop", device ? "`out`" : "the device");
+    st = profile_stop(device->profile, &time, &own);
     if (!st)
-        give(out, &time, sizeof(time));
+        copy_sized(out, &time, sizeof(time));
     else
-        fail_context(&err, "device_time_stop");
-    return st ? host_keep_error(device->config.host, st, &err) : FRIT_OK;
+        fail_context(&own, "device_time_stop");
+    return report(err, st, &own);
 }
 
 void frit_trim(frit_device *device)

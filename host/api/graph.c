@@ -283,8 +283,8 @@ static frit_status check_inputs(const frit_graph *graph, frit_tensor *const *inp
                     (unsigned long long)n_inputs, n);
     for (uint32_t i = 0; i < n; i++) {
         const struct graph_value *value = &graph->graph.values[i];
-        frit_dims dims = frit_dims_of(inputs[i]);
-        struct op_type type = {.dtype = frit_dtype(inputs[i]), .rank = (uint32_t)dims.rank};
+        frit_dims dims = frit_tensor_dims(inputs[i]);
+        struct op_type type = {.dtype = frit_tensor_dtype(inputs[i]), .rank = (uint32_t)dims.rank};
         char want[128], have[128];
 
         memcpy(type.dims, dims.dim, sizeof(type.dims));
@@ -331,7 +331,7 @@ static void keep_outputs(const struct graph *graph, frit_tensor **tensors, frit_
 
         for (uint32_t k = 0; k < i && !again; k++)
             again = graph->outputs[k] == graph->outputs[i];
-        outputs[i] = frit_keep(again ? frit_reshape(tensor, frit_dims_of(tensor)) : tensor);
+        outputs[i] = frit_keep(again ? frit_reshape(tensor, frit_tensor_dims(tensor)) : tensor);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/host.h"
+#include "api/report.h"
 #include "base/fail.h"
 #include "record/binding.h"
 #include "run/drain.h"
@@ -32,18 +33,19 @@ static frit_status find_engine(const frit_host *host, const char *id, const stru
                 "no plugin offers a collective engine; `frit devices` lists the plugins");
 }
 
-frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out)
+frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out,
+                                 frit_err *err)
 {
     const struct plugin *plugin;
-    frit_err err = ERR_INIT;
+    frit_err own = ERR_INIT;
     frit_status st;
 
     if (!host || !out)
-        return FRIT_INVALID;
-    st = find_engine(host, engine, &plugin, &err);
+        return report_null(err, "group_id_create", host ? "`out`" : "the host");
+    st = find_engine(host, engine, &plugin, &own);
     if (!st)
-        st = fail_from(&err, plugin->collective.group_id(plugin->instance, out, &err), "group_id");
-    return st ? host_keep_error(host, st, &err) : FRIT_OK;
+        st = fail_from(&own, plugin->collective.group_id(plugin->instance, out, &own), "group_id");
+    return report(err, st, &own);
 }
 
 static frit_status check_config(const frit_group_config *config, frit_err *err)
@@ -91,29 +93,27 @@ static frit_status join(frit_device *device, const frit_group_config *config, fr
     return rank_join(binding->stream, &rank, out, err);
 }
 
-frit_status frit_group_join(frit_device *device, const frit_group_config *config, frit_rank **out)
+frit_status frit_group_join(frit_device *device, const frit_group_config *config, frit_rank **out,
+                            frit_err *err)
 {
-    frit_err err = ERR_INIT;
+    frit_err own = ERR_INIT;
     frit_status st;
 
     if (out)
         *out = NULL;
     if (!device || !out)
-        return FRIT_INVALID;
-    st = join(device, config, out, &err);
-    if (!st)
-        return FRIT_OK;
-    (void)fail_context(&err, "group_join");
-    return host_keep_error(device->config.host, st, &err);
+        return report_null(err, "group_join", device ? "`out`" : "the device");
+    st = join(device, config, out, &own);
+    if (st)
+        (void)fail_context(&own, "group_join");
+    return report(err, st, &own);
 }
 
-frit_status frit_group_leave(frit_rank *rank)
+frit_status frit_group_leave(frit_rank *rank, frit_err *err)
 {
-    frit_host *host = rank ? rank->stream->device->config.host : NULL;
-    frit_err err = ERR_INIT;
-    frit_status st = rank ? rank_leave(rank, &err) : FRIT_OK;
+    frit_err own = ERR_INIT;
 
-    return st ? host_keep_error(host, st, &err) : FRIT_OK;
+    return rank ? report(err, rank_leave(rank, &own), &own) : FRIT_OK;
 }
 
 frit_status frit_group_abort(frit_rank *rank, const char *why)

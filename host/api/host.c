@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/inspect.h>
+
+#include "api/report.h"
 #include "api/trace.h"
 #include "base/fail.h"
 #include "base/log.h"
@@ -21,21 +24,6 @@
 #include "tensor/failure.h"
 
 enum { MAX_EVENTS = 1 << 18 }; /* of a timeline; what comes later is counted and lost */
-
-frit_status host_keep_error(frit_host *host, frit_status status, const frit_err *err)
-{
-    if (!host)
-        return status;
-    pthread_mutex_lock(&host->lock);
-    host->error = *err;
-    pthread_mutex_unlock(&host->lock);
-    return status;
-}
-
-const char *frit_host_error(frit_host *host)
-{
-    return host ? host->error.text : "no host memory for a host";
-}
 
 static frit_status check_params(const frit_host_params *params, frit_err *err)
 {
@@ -145,20 +133,25 @@ static frit_status host_init(frit_host *host, const frit_host_params *params, fr
     return registry_open(host->conf, &host->registry, err);
 }
 
-frit_status frit_host_open(const frit_host_params *params, frit_host **out)
+frit_status frit_host_open(const frit_host_params *params, frit_host **out, frit_err *err)
 {
-    frit_err err = ERR_INIT;
+    frit_err own = ERR_INIT;
     frit_host *host;
     frit_status st;
 
     if (!out)
-        return FRIT_INVALID;
-    *out = host = calloc(1, sizeof(*host));
+        return report_null(err, "host_open", "`out`");
+    *out = NULL;
+    host = calloc(1, sizeof(*host));
     if (!host)
-        return FRIT_NO_HOST_MEMORY;
+        return fail_memory(err, sizeof(*host));
     pthread_mutex_init(&host->lock, NULL);
-    st = host_init(host, params, &err);
-    return st ? host_keep_error(host, st, &err) : FRIT_OK;
+    st = host_init(host, params, &own);
+    if (st)
+        frit_host_close(host);
+    else
+        *out = host;
+    return report(err, st, &own);
 }
 
 /* What still looks on ends first. */
@@ -374,33 +367,32 @@ static frit_status copy_natives(const frit_device_options *options, struct nativ
     return FRIT_OK;
 }
 
-frit_status frit_device_open(frit_host *host, const char *name, frit_device **out)
+frit_status frit_device_open(frit_host *host, const char *name, frit_device **out, frit_err *err)
 {
-    return frit_device_open_with(host, name, NULL, out);
+    return frit_device_open_with(host, name, NULL, out, err);
 }
 
 frit_status frit_device_open_with(frit_host *host, const char *name,
-                                  const frit_device_options *options, frit_device **out)
+                                  const frit_device_options *options, frit_device **out,
+                                  frit_err *err)
 {
     const struct device_entry *entry;
     struct natives natives = {0};
-    frit_err err = ERR_INIT;
+    frit_err own = ERR_INIT;
     frit_status st;
 
     if (out)
         *out = NULL;
     if (!host || !out)
-        return FRIT_INVALID;
-    if (!host->registry)
-        return host_keep_error(host, FRIT_INVALID, &host->error);
-    st = copy_natives(options, &natives, &err);
+        return report_null(err, "device_open", host ? "`out`" : "the host");
+    st = copy_natives(options, &natives, &own);
     if (!st)
         st = registry_pick(host->registry, name ? name : conf_options(host->conf)->device, &entry,
-                           &err);
+                           &own);
     if (!st)
-        st = open_entry(host, entry, &natives, out, &err);
+        st = open_entry(host, entry, &natives, out, &own);
     free(natives.list);
-    return st ? host_keep_error(host, st, &err) : FRIT_OK;
+    return report(err, st, &own);
 }
 
 void frit_device_close(frit_device *device)
@@ -427,18 +419,14 @@ uint32_t frit_device_dtype_use(const frit_device *device, uint32_t dtype)
 
 /* ---- running queues ---- */
 
-frit_status frit_flush(frit_device *device)
+frit_status frit_flush(frit_device *device, frit_err *err)
 {
     struct binding *binding = device ? binding_peek(device) : NULL;
 
     if (!device)
-        return FRIT_INVALID;
-    if (binding && !stream_drain(binding->stream, DRAIN_SYNC)) {
-        frit_err err = ERR_INIT;
-        frit_status st = stream_refuse_driver(&err);
-
-        return host_keep_error(device->config.host, st, &err);
-    }
+        return report_null(err, "flush", "the device");
+    if (binding && !stream_drain(binding->stream, DRAIN_SYNC))
+        return stream_refuse_driver(err);
     return FRIT_OK;
 }
 
@@ -462,21 +450,20 @@ static void drain_for_sync(struct stream *stream, void *unused)
 }
 
 /* Waits for one stream's work, NULL: for all of them. */
-static frit_status sync_streams(frit_device *device, struct stream *only)
+static frit_status sync_streams(frit_device *device, struct stream *only, frit_err *err)
 {
     struct failure *failure = NULL;
-    frit_err err = ERR_INIT;
     frit_status st;
 
     if (thread_is_executing())
-        return host_keep_error(device->config.host, stream_refuse_driver(&err), &err);
+        return stream_refuse_driver(err);
     if (only)
         drain_for_sync(only, NULL);
     else
         streams_each(device, drain_for_sync, NULL);
-    st = device_wait_all(device, &err);
+    st = device_wait_all(device, err);
     if (!st)
-        st = mirror_wait(device, &err);
+        st = mirror_wait(device, err);
     if (only) {
         take_error(only, &failure);
     } else {
@@ -484,25 +471,31 @@ static frit_status sync_streams(frit_device *device, struct stream *only)
         streams_each(device, take_error, &failure);
     }
     if (failure) {
-        st = fail(&err, failure->status, "%s", failure->text);
+        st = fail(err, failure->status, "%s", failure->text);
         failure_unref(failure);
     }
-    return st ? host_keep_error(device->config.host, st, &err) : FRIT_OK;
+    return st;
 }
 
-frit_status frit_sync(frit_device *device)
+frit_status frit_sync(frit_device *device, frit_err *err)
 {
     struct binding *binding = NULL;
-    frit_err err = ERR_INIT;
+    frit_err own = ERR_INIT;
+    frit_status st;
 
     if (!device)
-        return FRIT_INVALID;
-    if (binding_current(device, &binding, &err))
-        return host_keep_error(device->config.host, err.status, &err);
-    return sync_streams(device, binding->stream);
+        return report_null(err, "sync", "the device");
+    st = binding_current(device, &binding, &own);
+    if (!st)
+        st = sync_streams(device, binding->stream, &own);
+    return report(err, st, &own);
 }
 
-frit_status frit_sync_all(frit_device *device)
+frit_status frit_sync_all(frit_device *device, frit_err *err)
 {
-    return device ? sync_streams(device, NULL) : FRIT_INVALID;
+    frit_err own = ERR_INIT;
+
+    if (!device)
+        return report_null(err, "sync_all", "the device");
+    return report(err, sync_streams(device, NULL, &own), &own);
 }

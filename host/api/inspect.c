@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/give.h"
+#include <frit/inspect.h>
+
+#include "api/copy_sized.h"
 #include "api/host.h"
+#include "api/report.h"
 #include "base/array.h"
 #include "base/fail.h"
 #include "graph/text/text.h"
@@ -223,18 +226,15 @@ static void look(frit_device *device, uint64_t *tensors, uint64_t *buffers, uint
     *bytes = memory.bytes_now;
 }
 
-frit_status frit_inspect_start(frit_device *device)
+frit_status frit_inspect_start(frit_device *device, frit_err *err)
 {
-    frit_err err = ERR_INIT;
     frit_inspection *inspection;
 
     if (!device)
-        return FRIT_INVALID;
+        return report_null(err, "inspect_start", "the device");
     inspection = calloc(1, sizeof(*inspection));
-    if (!inspection) {
-        fail_memory(&err, sizeof(*inspection));
-        return host_keep_error(device->config.host, err.status, &err);
-    }
+    if (!inspection)
+        return fail_memory(err, sizeof(*inspection));
     pthread_mutex_init(&inspection->lock, NULL);
     inspection->watcher.ran = saw_run;
     look(device, &inspection->about.tensors_before, &inspection->about.buffers_before,
@@ -242,31 +242,28 @@ frit_status frit_inspect_start(frit_device *device)
     if (watch_add(&device->watch, WATCH_INSPECT, &inspection->watcher))
         return FRIT_OK;
     frit_inspection_free(inspection);
-    fail(&err, FRIT_BUSY, "inspect_start: %s is being inspected; stop that first",
-         device->entry->name);
-    return host_keep_error(device->config.host, err.status, &err);
+    return fail(err, FRIT_BUSY, "inspect_start: %s is being inspected; stop that first",
+                device->entry->name);
 }
 
-frit_status frit_inspect_stop(frit_device *device, frit_inspection **out)
+frit_status frit_inspect_stop(frit_device *device, frit_inspection **out, frit_err *err)
 {
     frit_inspection *inspection;
-    frit_err err = ERR_INIT;
     frit_status st = FRIT_OK;
 
     if (out)
         *out = NULL;
     if (!device)
-        return FRIT_INVALID;
+        return report_null(err, "inspect_stop", "the device");
     inspection = (frit_inspection *)watch_take(&device->watch, WATCH_INSPECT);
-    if (!inspection) {
-        fail(&err, FRIT_INVALID, "inspect_stop: %s is not being inspected", device->entry->name);
-        return host_keep_error(device->config.host, err.status, &err);
-    }
+    if (!inspection)
+        return fail(err, FRIT_INVALID, "inspect_stop: %s is not being inspected",
+                    device->entry->name);
     look(device, &inspection->about.tensors_after, &inspection->about.buffers_after,
          &inspection->about.bytes_after);
     inspection->about.n_runs = inspection->n_runs;
     if (inspection->failed)
-        st = host_keep_error(device->config.host, fail_memory(&err, 0), &err);
+        st = fail_memory(err, 0);
     if (out && !st)
         *out = inspection;
     else
@@ -290,7 +287,7 @@ frit_status frit_inspection_about(const frit_inspection *inspection, frit_inspec
 {
     if (!inspection || !out)
         return FRIT_INVALID;
-    return give(out, &inspection->about, sizeof(inspection->about));
+    return copy_sized(out, &inspection->about, sizeof(inspection->about));
 }
 
 frit_status frit_inspection_run_at(const frit_inspection *inspection, uint64_t run,
@@ -298,7 +295,7 @@ frit_status frit_inspection_run_at(const frit_inspection *inspection, uint64_t r
 {
     if (!inspection || !out || run >= inspection->n_runs)
         return FRIT_INVALID;
-    return give(out, &inspection->runs[run].desc, sizeof(inspection->runs[run].desc));
+    return copy_sized(out, &inspection->runs[run].desc, sizeof(inspection->runs[run].desc));
 }
 
 frit_status frit_inspection_step_at(const frit_inspection *inspection, uint64_t run, uint64_t step,
@@ -307,7 +304,7 @@ frit_status frit_inspection_step_at(const frit_inspection *inspection, uint64_t 
     if (!inspection || !out || run >= inspection->n_runs ||
         step >= inspection->runs[run].desc.n_steps)
         return FRIT_INVALID;
-    return give(out, &inspection->runs[run].steps[step], sizeof(frit_step_desc));
+    return copy_sized(out, &inspection->runs[run].steps[step], sizeof(frit_step_desc));
 }
 
 static void print_values(const char *title, const uint32_t *values, const char *const *types,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is left on a device. */
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 #include <inttypes.h>
 

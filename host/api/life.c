@@ -2,6 +2,7 @@
 /* How long tensors live, and what they are. */
 #include <string.h>
 
+#include "api/report.h"
 #include "api/tensor.h"
 #include "base/fail.h"
 #include "graph/op.h"
@@ -79,7 +80,7 @@ void frit_persistent_end(frit_device *device)
         binding->persistent--;
 }
 
-/* ---- asking ---- */
+/* ---- properties ---- */
 
 frit_status frit_tensor_status(frit_tensor *tensor)
 {
@@ -119,12 +120,12 @@ static struct op_type type_of(frit_tensor *tensor)
     return type;
 }
 
-uint32_t frit_dtype(frit_tensor *tensor)
+uint32_t frit_tensor_dtype(frit_tensor *tensor)
 {
     return type_of(tensor).dtype;
 }
 
-frit_dims frit_dims_of(frit_tensor *tensor)
+frit_dims frit_tensor_dims(frit_tensor *tensor)
 {
     struct op_type type = type_of(tensor);
     frit_dims dims = {.rank = type.rank};
@@ -133,30 +134,30 @@ frit_dims frit_dims_of(frit_tensor *tensor)
     return dims;
 }
 
-uint64_t frit_bytes(frit_tensor *tensor)
+uint64_t frit_tensor_bytes(frit_tensor *tensor)
 {
     struct op_type type = type_of(tensor);
 
     return type.dtype ? frit_storage_bytes(type.dtype, op_elements(&type)) : 0;
 }
 
-frit_status frit_strides_of(frit_tensor *tensor, frit_dims *out)
+frit_status frit_tensor_strides(frit_tensor *tensor, frit_dims *out, frit_err *err)
 {
-    frit_err err = ERR_INIT;
+    frit_err own = ERR_INIT;
     struct slot *slot;
 
     if (!out)
-        return FRIT_INVALID;
-    slot = tensor_enter(tensor, "strides_of", &err);
+        return report_null(err, "tensor_strides", "`out`");
+    slot = tensor_enter(tensor, "tensor_strides", &own);
     if (!slot)
-        return tensor_report(tensor, err.status, &err);
+        return report(err, own.status, &own);
     *out = (frit_dims){.rank = slot->value.type.rank};
     memcpy(out->dim, slot->value.layout.strides, sizeof(out->dim));
     slot_leave(slot);
     return FRIT_OK;
 }
 
-frit_device *frit_device_of(frit_tensor *tensor)
+frit_device *frit_tensor_device(frit_tensor *tensor)
 {
     struct slot *slot = slot_enter(tensor, NULL);
     frit_device *device = slot ? slot->device : NULL;

@@ -1,46 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams that a program opens: a handle is the address of the stream, which is never freed. */
 #include "record/stream.h"
-#include "api/host.h"
+#include "api/report.h"
 #include "base/fail.h"
 #include "record/binding.h"
 #include "run/drain.h"
 
-frit_stream *frit_stream_open(frit_device *device)
+frit_status frit_stream_open(frit_device *device, frit_stream **out, frit_err *err)
 {
-    struct stream *stream;
-    frit_err err = ERR_INIT;
+    struct stream *stream = NULL;
+    frit_err own = ERR_INIT;
+    frit_status st;
 
-    if (!device)
-        return NULL;
-    if (stream_open(device, &stream, &err))
-        host_keep_error(device->config.host, err.status, &err);
-    return (frit_stream *)stream;
+    if (out)
+        *out = NULL;
+    if (!device || !out)
+        return report_null(err, "stream_open", device ? "`out`" : "the device");
+    st = stream_open(device, &stream, &own);
+    if (!st)
+        *out = (frit_stream *)stream;
+    return report(err, st, &own);
 }
 
-frit_status frit_stream_enter(frit_device *device, frit_stream *stream, frit_stream **before)
+frit_status frit_stream_enter(frit_device *device, frit_stream *stream, frit_stream **before,
+                              frit_err *err)
 {
     struct stream *left = NULL;
-    frit_err err = ERR_INIT;
+    frit_err own = ERR_INIT;
     frit_status st;
 
     if (before)
         *before = NULL;
     if (!device)
-        return FRIT_INVALID;
-    st = binding_enter(device, (struct stream *)stream, &left, &err);
-    if (st)
-        return host_keep_error(device->config.host, st, &err);
-    if (before)
+        return report_null(err, "stream_enter", "the device");
+    st = binding_enter(device, (struct stream *)stream, &left, &own);
+    if (!st && before)
         *before = (frit_stream *)left;
-    return FRIT_OK;
+    return report(err, st, &own);
 }
 
-frit_status frit_stream_close(frit_stream *stream)
+frit_status frit_stream_close(frit_stream *stream, frit_err *err)
 {
-    frit_device *device = stream ? ((struct stream *)stream)->device : NULL;
-    frit_err err = ERR_INIT;
-    frit_status st = stream ? stream_close((struct stream *)stream, &err) : FRIT_OK;
+    frit_err own = ERR_INIT;
 
-    return st && device ? host_keep_error(device->config.host, st, &err) : st;
+    return stream ? report(err, stream_close((struct stream *)stream, &own), &own) : FRIT_OK;
 }

@@ -138,15 +138,3 @@ frit_status tensor_check_data(const struct op_type *type, const void *data, uint
         return fail(err, FRIT_INVALID, "the data is NULL");
     return FRIT_OK;
 }
-
-frit_status tensor_report(frit_tensor *tensor, frit_status st, const frit_err *err)
-{
-    struct slot *slot = st ? slot_enter(tensor, NULL) : NULL;
-    frit_device *device = slot ? slot->device : NULL;
-
-    if (slot)
-        slot_leave(slot);
-    if (device)
-        host_keep_error(device->config.host, st, err);
-    return st;
-}

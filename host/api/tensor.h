@@ -30,8 +30,6 @@ struct slot *tensor_enter(frit_tensor *tensor, const char *what, frit_err *err);
 /* Whether `bytes` at `data` are a dense tensor of the type. */
 frit_status tensor_check_data(const struct op_type *type, const void *data, uint64_t bytes,
                               frit_err *err);
-/* Passes a status on; the text of a failure goes to the host, if the tensor names one. */
-frit_status tensor_report(frit_tensor *tensor, frit_status status, const frit_err *err);
 /* What `f(frit_take(t))` does at the end of a call. */
 void tensor_consume(frit_tensor *tensor);
 

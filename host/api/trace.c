@@ -16,7 +16,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <frit/inspect.h>
+
 #include "api/host.h"
+#include "api/report.h"
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/map.h"
@@ -386,29 +389,28 @@ frit_status trace_end(frit_device *device, frit_err *err)
     return st;
 }
 
-frit_status frit_trace_start(frit_device *device, const char *folder)
+frit_status frit_trace_start(frit_device *device, const char *folder, frit_err *err)
 {
-    frit_err err = ERR_INIT;
+    frit_err own = ERR_INIT;
     frit_status st;
 
-    if (!device)
-        return FRIT_INVALID;
-    st =
-        folder ? trace_begin(device, folder, &err) : fail(&err, FRIT_INVALID, "the folder is NULL");
+    if (!device || !folder)
+        return report_null(err, "trace_start", device ? "the folder" : "the device");
+    st = trace_begin(device, folder, &own);
     if (st)
-        fail_context(&err, "trace_start");
-    return st ? host_keep_error(device->config.host, st, &err) : FRIT_OK;
+        fail_context(&own, "trace_start");
+    return report(err, st, &own);
 }
 
-frit_status frit_trace_stop(frit_device *device)
+frit_status frit_trace_stop(frit_device *device, frit_err *err)
 {
-    frit_err err = ERR_INIT;
+    frit_err own = ERR_INIT;
     frit_status st;
 
     if (!device)
-        return FRIT_INVALID;
-    st = trace_end(device, &err);
+        return report_null(err, "trace_stop", "the device");
+    st = trace_end(device, &own);
     if (st)
-        fail_context(&err, "trace_stop");
-    return st ? host_keep_error(device->config.host, st, &err) : FRIT_OK;
+        fail_context(&own, "trace_stop");
+    return report(err, st, &own);
 }

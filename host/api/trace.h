@@ -4,6 +4,7 @@
 #define API_TRACE_H
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 #include <frit/status.h>
 
 /* Makes the folder; FRIT_BUSY if there is a recording. */

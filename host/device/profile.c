@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <frit/inspect.h>
+
 #include "base/array.h"
 #include "base/fail.h"
 #include "base/log.h"

@@ -12,6 +12,7 @@
 
 #include <frit/backend.h>
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 struct profile;
 

@@ -5,6 +5,7 @@
 #define DEVICE_PROGRAM_H
 
 #include <frit/frit.h>
+#include <frit/program.h>
 
 #include "graph/graph.h"
 

@@ -6,6 +6,8 @@
 #ifndef PLAN_RELATIVE_H
 #define PLAN_RELATIVE_H
 
+#include <frit/program.h>
+
 #include "graph/graph.h"
 
 struct str;

@@ -7,6 +7,7 @@
 
 #include <frit/op.h>
 #include <frit/status.h>
+#include <frit/program.h>
 
 struct plan;
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include <frit/op.h>
+#include <frit/program.h>
 
 struct kir_target;
 

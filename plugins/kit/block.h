@@ -7,6 +7,8 @@
 #ifndef KIT_BLOCK_H
 #define KIT_BLOCK_H
 
+#include <frit/program.h>
+
 #include <stdbool.h>
 
 #include <frit/op_table.h>

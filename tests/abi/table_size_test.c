@@ -16,6 +16,7 @@
 #include <frit/custom.h>
 #include <frit/frit.h>
 #include <frit/fuser.h>
+#include <frit/inspect.h>
 #include <frit/native.h>
 #include <frit/profile.h>
 
@@ -123,6 +124,7 @@ static void no_log(void *ctx, uint32_t level, const char *topic, const char *tex
  * next host of the same `store` has them from the plugin's from_state. */
 static frit_host *open_host(const struct resized *plugin, const char *store)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     static char path[PATH];
     const char *build = getenv("FRIT_TEST_BUILD");
     char section[64];
@@ -142,8 +144,8 @@ static frit_host *open_host(const struct resized *plugin, const char *store)
         settings[params.n_settings++] = (frit_setting){"plugin.null", "option.opaque", "yes"};
     if (strcmp(plugin->id, "null") == 0 && !plugin->plain)
         settings[params.n_settings++] = (frit_setting){"plugin.null", "option.compile_ms", "0"};
-    if (frit_host_open(&params, &host))
-        fail_msg("%s", frit_host_error(host));
+    if (frit_host_open(&params, &host, &err))
+        fail_msg("%s", err.text);
     return host;
 }
 
@@ -175,14 +177,14 @@ static bool compute(const struct resized *plugin, frit_device *device)
     map = frit_mul_f(frit_take(frit_exp(frit_take(frit_sub(in, in)))), 3);
     total = frit_sum(map);
     view = frit_slice(in, FRIT_SLICES({0, N, 2}));
-    ok = frit_read(total, &sum, sizeof(sum)) == FRIT_OK;
+    ok = frit_read(total, &sum, sizeof(sum), NULL) == FRIT_OK;
     assert_true(ok || frit_tensor_error(total)[0]);
-    assert_int_equal(frit_read(view, half, sizeof(half)), FRIT_OK);
+    assert_int_equal(frit_read(view, half, sizeof(half), NULL), FRIT_OK);
     frit_release(in);
     frit_release(map);
     frit_release(total);
     frit_release(view);
-    assert_int_equal(frit_sync(device) == FRIT_OK, ok);
+    assert_int_equal(frit_sync(device, NULL) == FRIT_OK, ok);
     if (plugin->computes) {
         assert_true(!ok || sum == 3 * N);
         assert_true(half[N / 2 - 1] == N - 2);
@@ -207,6 +209,7 @@ static bool run(const struct resized *plugin, frit_device *device)
 static bool works(const struct resized *plugin, const char *table, uint32_t bytes,
                   const char *store)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_host *host;
     frit_device *device = NULL;
     frit_plugin_desc desc;
@@ -214,10 +217,10 @@ static bool works(const struct resized *plugin, const char *table, uint32_t byte
 
     set_resized(plugin, table, bytes);
     host = open_host(plugin, store);
-    if (frit_device_open(host, plugin->device, &device) == FRIT_OK)
+    if (frit_device_open(host, plugin->device, &device, &err) == FRIT_OK)
         ok = run(plugin, device);
     else
-        assert_non_null(strstr(frit_host_error(host), plugin->device));
+        assert_non_null(strstr(err.text, plugin->device));
     desc = about_resized(host);
     assert_true(desc.reason == FRIT_REASON_NONE ? ok : desc.detail[0]);
     assert_true(device ? ok || plugin->offers & DRIVER : true);

@@ -66,7 +66,7 @@ static frit_host *open_host(void)
     if (!build)
         fail_msg("FRIT_TEST_BUILD must name the build folder");
     snprintf(path, sizeof(path), "%s/tests/fake/null/libfrit-null.so", build);
-    assert_int_equal(frit_host_open(&params, &host), FRIT_OK);
+    assert_int_equal(frit_host_open(&params, &host, NULL), FRIT_OK);
     return host;
 }
 
@@ -88,12 +88,12 @@ static void warm_ops_allocate_nothing(void **state)
     unsigned long warm;
 
     (void)state;
-    assert_int_equal(frit_device_open(host, "null:0", &device), FRIT_OK);
+    assert_int_equal(frit_device_open(host, "null:0", &device, NULL), FRIT_OK);
     mix_weights(device, &mix_plain, weights);
     mix_init(&mix, device, &mix_plain, weights);
     assert_int_not_equal(run(&mix, WARM_ROUNDS), 0);
     warm = run(&mix, ROUNDS);
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     if (warm)
         fail_msg("%lu allocations in %d warm ops", warm, ROUNDS * MIX_KEPT * MIX_OPS);
     mix_fini(&mix);

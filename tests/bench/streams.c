@@ -114,7 +114,7 @@ static void run_steps(frit_tensor **x, frit_tensor *w, frit_device *device, int6
             frit_release(*x);
             *x = next;
         }
-        check(frit_flush(device), "flush");
+        check(frit_flush(device, NULL), "flush");
     }
 }
 
@@ -130,10 +130,10 @@ static void *work(void *arg)
     x = frit_from_host(worker->device, FRIT_F32, FRIT_SHAPE(n), data, (uint64_t)n * 4);
     w = frit_from_host(worker->device, FRIT_F32, FRIT_SHAPE(n), data, (uint64_t)n * 4);
     run_steps(&x, w, worker->device, 20); /* until plans and programs are there */
-    check(frit_sync(worker->device), "sync");
+    check(frit_sync(worker->device, NULL), "sync");
     pthread_barrier_wait(worker->begin);
     run_steps(&x, w, worker->device, worker->steps);
-    check(frit_sync(worker->device), "sync");
+    check(frit_sync(worker->device, NULL), "sync");
     pthread_barrier_wait(worker->end);
     frit_release(x);
     frit_release(w);
@@ -189,8 +189,8 @@ int main(int argc, char **argv)
     read_form(&form, argv);
     params.settings = form.settings;
     params.n_settings = form.n_settings;
-    check(frit_host_open(&params, &host), "host");
-    check(frit_device_open(host, form.device, &device), form.device);
+    check(frit_host_open(&params, &host, NULL), "host");
+    check(frit_device_open(host, form.device, &device, NULL), form.device);
     for (int64_t i = 0; i < form.rounds; i++) {
         one[i] = rate(&form, device, 1);
         two[i] = rate(&form, device, 2);

@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 enum {
     MAX_LAYERS = 96,
@@ -257,7 +258,7 @@ static double step(const struct model *model)
         x = feed(attend(model->shape, x, model->layer[i]), model->layer[i]);
     sum = frit_keep(frit_sum(frit_cast(x, FRIT_F32)));
     frit_scope_end(scope);
-    if (frit_read(sum, &value, sizeof(value))) {
+    if (frit_read(sum, &value, sizeof(value), NULL)) {
         fprintf(stderr, "transformer: %s\n", frit_tensor_error(sum));
         exit(1);
     }
@@ -432,6 +433,7 @@ static void print_json(const struct model *model, const struct outcome *o)
 
 int main(int argc, char **argv)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     struct shape shape = {.layers = 12,
                           .dim = 768,
                           .heads = 12,
@@ -451,13 +453,14 @@ int main(int argc, char **argv)
     params.settings = shape.settings;
     params.n_settings = shape.n_settings;
     model.shape = &shape;
-    if (frit_host_open(&params, &host) || frit_device_open(host, shape.device, &model.device)) {
-        fprintf(stderr, "transformer: %s\n", host ? frit_host_error(host) : "no memory");
+    if (frit_host_open(&params, &host, &err) ||
+        frit_device_open(host, shape.device, &model.device, &err)) {
+        fprintf(stderr, "transformer: %s\n", err.text);
         return 1;
     }
     make_model(&model);
-    if (frit_sync(model.device)) {
-        fprintf(stderr, "transformer: %s\n", frit_host_error(host));
+    if (frit_sync(model.device, &err)) {
+        fprintf(stderr, "transformer: %s\n", err.text);
         return 1;
     }
     warm_up(&model, &outcome);

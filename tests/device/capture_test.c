@@ -13,6 +13,7 @@ static bool records, staging;
 
 static void open_rig(struct rig *rig, bool capture)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const frit_setting settings[] = {{"fusion", "compile", "wait"},
                                      {"fusion", "store", "none"},
                                      {"frit", "fallback", "none"},
@@ -22,9 +23,9 @@ static void open_rig(struct rig *rig, bool capture)
         .struct_size = sizeof(params), .settings = settings, .n_settings = staging ? 5 : 4};
     const char *name = getenv("FRIT_TEST_DEVICE");
 
-    if (frit_host_open(&params, &rig->host) ||
-        frit_device_open(rig->host, name ? name : "reference:0", &rig->dev))
-        fail_msg("%s", frit_host_error(rig->host));
+    if (frit_host_open(&params, &rig->host, &err) ||
+        frit_device_open(rig->host, name ? name : "reference:0", &rig->dev, &err))
+        fail_msg("%s", err.text);
 }
 
 /* What a program made: numbers in the order in which it gave them. */
@@ -33,10 +34,10 @@ struct output {
     uint64_t count;
 };
 
-static void give(struct output *out, frit_tensor *tensor)
+static void copy_sized(struct output *out, frit_tensor *tensor)
 {
     uint64_t count = 1;
-    frit_dims dims = frit_dims_of(tensor);
+    frit_dims dims = frit_tensor_dims(tensor);
     float *numbers = rig_read(tensor);
 
     for (int64_t d = 0; d < dims.rank; d++)
@@ -102,11 +103,11 @@ static void learn(struct rig *rig, struct output *out)
         replace(&p, p2);
         replace(&m, m2);
         replace(&v, v2);
-        assert_int_equal(frit_flush(rig->dev), FRIT_OK);
+        assert_int_equal(frit_flush(rig->dev, NULL), FRIT_OK);
     }
     for (int t = 0; t < STEPS; t++)
-        give(out, kept[t]);
-    give(out, p);
+        copy_sized(out, kept[t]);
+    copy_sized(out, p);
     frit_release(m);
     frit_release(v);
     free(numbers);
@@ -178,7 +179,7 @@ static void learn_openly(struct rig *rig, struct output *out)
                 frit_release(mask);
         }
         loss = frit_sum(states[0].p);
-        give(out, loss);
+        copy_sized(out, loss);
     }
     submits = rig_stats(rig).submits - submits;
     if (rig_stats(rig).captured_launches)
@@ -186,9 +187,9 @@ static void learn_openly(struct rig *rig, struct output *out)
     else
         assert_true(submits > ALL - LEARNT || !records);
     for (int t = 0; t < ALL; t++)
-        give(out, kept[t]);
+        copy_sized(out, kept[t]);
     for (int k = 0; k < TENSORS; k++) {
-        give(out, states[k].p);
+        copy_sized(out, states[k].p);
         frit_release(states[k].m);
         frit_release(states[k].v);
     }
@@ -218,7 +219,7 @@ static void change_sizes(struct rig *rig, struct output *out)
         frit_scope_end(scope);
         frit_release(x);
         if (i % STEPS == STEPS - 1)
-            give(out, y);
+            copy_sized(out, y);
         else
             frit_release(y);
     }
@@ -248,10 +249,10 @@ static void step_many(struct rig *rig, struct output *out)
             params[k] = frit_keep(
                 frit_add_f(frit_mul_f(frit_take(params[k]), 0.75), 0.01 + 0.25 * (t + k)));
         frit_scope_end(scope);
-        assert_int_equal(frit_flush(rig->dev), FRIT_OK);
+        assert_int_equal(frit_flush(rig->dev, NULL), FRIT_OK);
     }
     for (int k = 0; k < MANY; k++)
-        give(out, params[k]);
+        copy_sized(out, params[k]);
     free(numbers);
 }
 

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <frit/inspect.h>
+
 enum { PARAMS = 64, MANY = 1024, STEPS = 3, MOST = 16 + PARAMS, LAUNCHES = 6 };
 
 struct param {
@@ -78,13 +80,13 @@ static void run_steps(bool alike)
 
     rig_open(&rig);
     make_params(&rig, params, numbers, alike);
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     for (int i = 0; i < STEPS; i++) {
         frit_stats before = rig_stats(&rig), after;
 
         for (int k = 0; k < PARAMS; k++)
             step(&params[k]);
-        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
         after = rig_stats(&rig);
         assert_true(after.launches - before.launches <= LAUNCHES);
         assert_true(i == 0 || after.explorations == before.explorations);
@@ -141,10 +143,10 @@ static uint64_t count_launches(int n)
         p->speed = rig_tensor(&rig, dims, numbers);
         p->gradient = rig_tensor(&rig, dims, numbers);
     }
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     before = rig_stats(&rig);
     step_in_scope(&rig, params, n);
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     after = rig_stats(&rig);
     for (int i = 0; i < n; i++) {
         frit_release(params[i].value);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <frit/inspect.h>
+
 enum { K = 1024 };
 
 /* ---- running sums ---- */

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include <frit/inspect.h>
+
 enum { ROWS = 48, COLS = 640, COUNT = ROWS * COLS };
 
 enum { TAIL_BYTES = 256 }; /* what a device likes behind a result */
@@ -176,14 +178,14 @@ static void check_function(const struct function *f)
     x = rig_tensor(&rig, FRIT_SHAPE(ROWS, COLS), numbers);
     gamma = rig_tensor(&rig, FRIT_SHAPE(COLS), vectors);
     beta = rig_tensor(&rig, FRIT_SHAPE(COLS), vectors + COLS);
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     before = rig_stats(&rig);
-    assert_int_equal(frit_inspect_start(rig.dev), FRIT_OK);
+    assert_int_equal(frit_inspect_start(rig.dev, NULL), FRIT_OK);
     scope = frit_scope_begin(rig.dev);
     y = frit_keep(f->record(x, gamma, beta));
     frit_scope_end(scope);
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
-    assert_int_equal(frit_inspect_stop(rig.dev, &inspection), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
+    assert_int_equal(frit_inspect_stop(rig.dev, &inspection, NULL), FRIT_OK);
     after = rig_stats(&rig);
     check_one_step(f, inspection);
     assert_int_equal(after.ops - before.ops, f->n_ops);

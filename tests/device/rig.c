@@ -4,8 +4,11 @@
 #include <float.h>
 #include <math.h>
 
+#include <frit/inspect.h>
+
 void rig_open(struct rig *rig)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     static const frit_setting settings[] = {
         {"fusion", "compile", "wait"}, {"fusion", "store", "none"}, {"frit", "fallback", "none"}};
     const frit_host_params params = {.struct_size = sizeof(params),
@@ -13,9 +16,9 @@ void rig_open(struct rig *rig)
                                      .n_settings = sizeof(settings) / sizeof(settings[0])};
     const char *name = getenv("FRIT_TEST_DEVICE");
 
-    if (frit_host_open(&params, &rig->host) ||
-        frit_device_open(rig->host, name ? name : "cpu:0", &rig->dev))
-        fail_msg("%s", frit_host_error(rig->host));
+    if (frit_host_open(&params, &rig->host, &err) ||
+        frit_device_open(rig->host, name ? name : "cpu:0", &rig->dev, &err))
+        fail_msg("%s", err.text);
 }
 
 frit_stats rig_stats(const struct rig *rig)
@@ -28,10 +31,11 @@ frit_stats rig_stats(const struct rig *rig)
 
 void rig_close(struct rig *rig)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_stats stats;
 
-    if (frit_sync_all(rig->dev))
-        fail_msg("%s", frit_host_error(rig->host));
+    if (frit_sync_all(rig->dev, &err))
+        fail_msg("%s", err.text);
     stats = rig_stats(rig);
     assert_int_equal(stats.tensors_now, 0);
     assert_int_equal(stats.buffers_now, 0);
@@ -69,11 +73,11 @@ frit_tensor *rig_tensor(struct rig *rig, frit_dims dims, const float *numbers)
 
 float *rig_read(frit_tensor *tensor)
 {
-    uint64_t count = count_of(frit_dims_of(tensor));
+    uint64_t count = count_of(frit_tensor_dims(tensor));
     float *data = malloc((count + 1) * sizeof(*data));
 
     assert_non_null(data);
-    if (frit_read(tensor, data, count * sizeof(*data)))
+    if (frit_read(tensor, data, count * sizeof(*data), NULL))
         fail_msg("%s", frit_tensor_error(tensor));
     frit_release(tensor);
     return data;

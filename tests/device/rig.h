@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 struct rig {
     frit_host *host;

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <frit/inspect.h>
+
 enum { K = 1024, M = K * K, LOOKED_AT = 2 * M };
 
 /* Elements of a row: two dims, of `n` each, `step` apart; rows likewise. */
@@ -90,7 +92,7 @@ static void check_rows(const struct softmax *s, const float *x, float *y)
 
 static frit_tensor *by_ops(frit_tensor *x, frit_axes axes)
 {
-    frit_scope scope = frit_scope_begin(frit_device_of(x));
+    frit_scope scope = frit_scope_begin(frit_tensor_device(x));
     frit_tensor *e = frit_exp(frit_sub(x, frit_max(x, .axes = axes, .keep = true)));
     frit_tensor *y = frit_keep(frit_div(e, frit_sum(e, .axes = axes, .keep = true)));
 

@@ -11,15 +11,16 @@ static bool staging;
 
 static void open_device(struct rig *rig)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const frit_setting settings[] = {{"fusion", "store", "none"},
                                      {"plugin.vulkan", "option.staging", "force"}};
     const frit_host_params params = {
         .struct_size = sizeof(params), .settings = settings, .n_settings = staging ? 2 : 1};
     const char *name = getenv("FRIT_TEST_DEVICE");
 
-    if (frit_host_open(&params, &rig->host) ||
-        frit_device_open(rig->host, name ? name : "cpu:0", &rig->dev))
-        fail_msg("%s", frit_host_error(rig->host));
+    if (frit_host_open(&params, &rig->host, &err) ||
+        frit_device_open(rig->host, name ? name : "cpu:0", &rig->dev, &err))
+        fail_msg("%s", err.text);
 }
 
 /* From one element to 3 MiB, of odd sizes. */
@@ -56,7 +57,7 @@ static void write_round(struct many *many, int round)
         items[t] =
             (frit_write_item){.tensor = many->x[t], .data = many->in[t], .bytes = bytes_of(t)};
     }
-    assert_int_equal(frit_write_many(items, TENSORS), FRIT_OK);
+    assert_int_equal(frit_write_many(items, TENSORS, NULL), FRIT_OK);
 }
 
 /* What is read are the tensors, and their negatives, in turns. */
@@ -68,7 +69,7 @@ static void read_round(struct many *many)
         items[t] = (frit_read_item){.tensor = t % 2 ? frit_take(frit_neg(many->x[t])) : many->x[t],
                                     .data = many->out[t],
                                     .bytes = bytes_of(t)};
-    assert_int_equal(frit_read_many(items, TENSORS), FRIT_OK);
+    assert_int_equal(frit_read_many(items, TENSORS, NULL), FRIT_OK);
     for (int t = 0; t < TENSORS; t++) {
         for (int64_t i = 0; i < count_of(t); i++)
             assert_true(many->out[t][i] == (t % 2 ? -many->in[t][i] : many->in[t][i]));
@@ -88,7 +89,7 @@ static void test_many_are_as_one_by_one(void **state)
         read_round(&many);
         for (int t = 0; t < TENSORS; t++) {
             memset(many.out[t], 0, bytes_of(t));
-            assert_int_equal(frit_read(many.x[t], many.out[t], bytes_of(t)), FRIT_OK);
+            assert_int_equal(frit_read(many.x[t], many.out[t], bytes_of(t), NULL), FRIT_OK);
             assert_memory_equal(many.out[t], many.in[t], bytes_of(t));
         }
     }

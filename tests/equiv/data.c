@@ -174,7 +174,7 @@ frit_tensor *data_layout(frit_device *device, uint32_t dtype, frit_dims dims, co
         : form == 1 ? turned(device, dtype, dims, data)
                     : inside(device, dtype, dims, data);
 
-    (void)frit_flush(device);
+    (void)frit_flush(device, NULL);
     return tensor;
 }
 
@@ -182,7 +182,7 @@ frit_tensor *data_layout(frit_device *device, uint32_t dtype, frit_dims dims, co
 
 frit_tensor *data_errors(frit_tensor *like, uint32_t dtype, double around, uint64_t seed)
 {
-    frit_dims dims = frit_dims_of(like);
+    frit_dims dims = frit_tensor_dims(like);
     int64_t count = count_of(&dims);
     struct chance chance = {seed};
     double unit = dtype == FRIT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
@@ -191,7 +191,7 @@ frit_tensor *data_errors(frit_tensor *like, uint32_t dtype, double around, uint6
 
     for (int64_t i = 0; numbers && i < count; i++)
         numbers[i] = around + unit * (chance_below(&chance, 4097) / 1024.0 - 2);
-    errors = frit_from_host(frit_device_of(like), FRIT_F64, dims, numbers,
+    errors = frit_from_host(frit_tensor_device(like), FRIT_F64, dims, numbers,
                             (uint64_t)count * sizeof(*numbers));
     free(numbers);
     return errors;

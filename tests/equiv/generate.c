@@ -104,8 +104,8 @@ static bool is_exact(const struct generator *g, const struct action *action, uin
     return exact && rounding_of(action) == ROW_KEEPS;
 }
 
-void give(struct generator *g, struct action *action, uint32_t dtype, const struct shape *shape,
-          int level, bool positive)
+void copy_sized(struct generator *g, struct action *action, uint32_t dtype,
+                const struct shape *shape, int level, bool positive)
 {
     struct script *script = g->script;
     uint16_t v = (uint16_t)(script->n_vars + action->n_out);
@@ -188,7 +188,7 @@ static void from_host(struct generator *g)
     struct action action = begin(g, ACT_FROM_HOST);
     struct shape shape = random_shape(g);
 
-    give(g, &action, dtypes[chance_below(&g->chance, 8)], &shape, 2, false);
+    copy_sized(g, &action, dtypes[chance_below(&g->chance, 8)], &shape, 2, false);
     commit(g, &action);
 }
 
@@ -198,13 +198,13 @@ static void broken(struct generator *g)
     struct action action = begin(g, ACT_BROKEN), add = begin_op(g, FRIT_OP_add, ATTR_NONE);
     uint16_t x = pick_simple(g, BIT(FRIT_F32), 0);
 
-    give(g, &action, FRIT_F32, &(struct shape){.rank = 0}, 0, false);
+    copy_sized(g, &action, FRIT_F32, &(struct shape){.rank = 0}, 0, false);
     if (!commit(g, &action) || x == NO_VAR)
         return;
     add.n_in = 2;
     add.in[0] = use(g, x);
     add.in[1] = (struct operand){action.out[0], false};
-    give(g, &add, FRIT_F32, &g->script->vars[x].shape, 0, false);
+    copy_sized(g, &add, FRIT_F32, &g->script->vars[x].shape, 0, false);
     commit(g, &add);
 }
 

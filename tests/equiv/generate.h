@@ -59,8 +59,8 @@ struct operand scalar(void);
 struct action begin(struct generator *g, enum action_kind kind);
 struct action begin_op(struct generator *g, uint16_t op, enum attr_form attrs);
 /* Adds an output like `like` in level and taint of all operands, with this type. */
-void give(struct generator *g, struct action *action, uint32_t dtype, const struct shape *shape,
-          int level, bool positive);
+void copy_sized(struct generator *g, struct action *action, uint32_t dtype,
+                const struct shape *shape, int level, bool positive);
 /* Makes it part of the script; false where there is no room. */
 bool commit(struct generator *g, const struct action *action);
 

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/inspect.h>
+
 struct stage {
     struct play *play;
     frit_device *device;
@@ -259,7 +261,7 @@ static void play_write(struct stage *stage, const struct action *action, uint32_
     uint64_t bytes;
     char *data = data_of(stage, action, action->in[0].var, &bytes);
 
-    if (frit_write(tensor, data, bytes))
+    if (frit_write(tensor, data, bytes, NULL))
         fault(stage, "a write failed", index, tensor);
     free(data);
 }
@@ -273,7 +275,7 @@ static void read_value(struct stage *stage, uint16_t v, bool take, uint32_t inde
         frit_storage_bytes(dtype_of(stage, v), shape_count(&var->shape, stage->how->variant));
 
     reading->data = calloc(1, bytes + 1);
-    reading->status = frit_read(take ? frit_take(tensor) : tensor, reading->data, bytes);
+    reading->status = frit_read(take ? frit_take(tensor) : tensor, reading->data, bytes, NULL);
     if (reading->status && !var->tainted)
         fault(stage, "a read failed", index, take ? NULL : tensor);
 }
@@ -329,13 +331,13 @@ static void play_action(struct actor *actor, uint32_t index)
         play_scope(actor, action);
         break;
     case ACT_SYNC: /* a broken value is told here too; its readings are compared */
-        (void)frit_sync(stage->device);
+        (void)frit_sync(stage->device, NULL);
         break;
     case ACT_SYNC_ALL:
-        (void)frit_sync_all(stage->device);
+        (void)frit_sync_all(stage->device, NULL);
         break;
     case ACT_FLUSH:
-        (void)frit_flush(stage->device);
+        (void)frit_flush(stage->device, NULL);
         break;
     case ACT_KINDS:
         break;
@@ -410,7 +412,7 @@ static void check_nothing_left(struct stage *stage)
 {
     frit_stats stats = {.struct_size = sizeof(stats)};
 
-    (void)frit_sync_all(stage->device);
+    (void)frit_sync_all(stage->device, NULL);
     frit_stats_get(stage->device, &stats);
     if (stats.tensors_now || stats.queued_now || stats.buffers_now) {
         fault(stage, "something is left", stage->script->n_actions, NULL);

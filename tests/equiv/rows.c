@@ -45,7 +45,7 @@ static bool init(struct generator *g)
                   : action.op == FRIT_OP_full || action.op == FRIT_OP_random_bernoulli ? 1
                                                                                        : 0;
     action.in[0] = action.in[1] = scalar();
-    give(g, &action, FRIT_F32, &g->script->vars[like].shape, 3, false);
+    copy_sized(g, &action, FRIT_F32, &g->script->vars[like].shape, 3, false);
     return commit(g, &action);
 }
 
@@ -56,7 +56,7 @@ static bool arange(struct generator *g)
 
     action.n_in = 2;
     action.in[0] = action.in[1] = scalar();
-    give(g, &action, chance_of(&g->chance, 70) ? FRIT_F32 : FRIT_I32, &shape, 6, false);
+    copy_sized(g, &action, chance_of(&g->chance, 70) ? FRIT_F32 : FRIT_I32, &shape, 6, false);
     return commit(g, &action);
 }
 

@@ -26,7 +26,7 @@ bool generate_matmul(struct generator *g)
     action.n_in = 2;
     action.in[0] = use(g, a);
     action.in[1] = use(g, b);
-    give(g, &action, g->script->vars[a].dtype, &shape, 20, false);
+    copy_sized(g, &action, g->script->vars[a].dtype, &shape, 20, false);
     return commit(g, &action);
 }
 
@@ -54,8 +54,8 @@ bool generate_max_pool(struct generator *g)
     action.step = 2;
     action.n_in = 1;
     action.in[0] = use(g, x);
-    give(g, &action, g->script->vars[x].dtype, &shape, g->script->vars[x].level, false);
-    give(g, &action, FRIT_I64, &shape, 0, false);
+    copy_sized(g, &action, g->script->vars[x].dtype, &shape, g->script->vars[x].level, false);
+    copy_sized(g, &action, FRIT_I64, &shape, 0, false);
     return commit(g, &action) && cast_index(g, &action, 1);
 }
 
@@ -78,7 +78,7 @@ static bool inverse(struct generator *g, const struct action *forward, const str
     action.n_in = 2;
     action.in[0] = use(g, re);
     action.in[1] = re == im ? (struct operand){im, false} : use(g, im);
-    give(g, &action, var->dtype, shape, var->level + 6, false);
+    copy_sized(g, &action, var->dtype, shape, var->level + 6, false);
     return commit(g, &action);
 }
 
@@ -104,8 +104,8 @@ bool generate_fft(struct generator *g)
     action.with = shape.code[action.axis];
     action.n_in = 1;
     action.in[0] = use(g, x);
-    give(g, &action, var->dtype, &half, var->level + 6, false);
-    give(g, &action, var->dtype, &half, var->level + 6, false);
+    copy_sized(g, &action, var->dtype, &half, var->level + 6, false);
+    copy_sized(g, &action, var->dtype, &half, var->level + 6, false);
     if (!commit(g, &action))
         return false;
     return chance_of(&g->chance, 50) || inverse(g, &action, &shape);

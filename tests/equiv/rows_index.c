@@ -11,7 +11,7 @@ bool cast_index(struct generator *g, const struct action *action, uint32_t k)
 
     cast.n_in = 1;
     cast.in[0] = used_up(g, action->out[k]);
-    give(g, &cast, FRIT_I32, &shape, 0, false);
+    copy_sized(g, &cast, FRIT_I32, &shape, 0, false);
     return commit(g, &cast);
 }
 
@@ -39,10 +39,10 @@ static bool by_order(struct generator *g, uint16_t op, enum attr_form attrs)
     action.n_in = 1;
     action.in[0] = use(g, x);
     if (op != FRIT_OP_argsort)
-        give(g, &action, value_of(g, x)->dtype, &shape, value_of(g, x)->level,
-             value_of(g, x)->positive);
+        copy_sized(g, &action, value_of(g, x)->dtype, &shape, value_of(g, x)->level,
+                   value_of(g, x)->positive);
     if (places)
-        give(g, &action, FRIT_I64, &shape, 0, false);
+        copy_sized(g, &action, FRIT_I64, &shape, 0, false);
     return commit(g, &action) && (!places || cast_index(g, &action, action.n_out - 1u));
 }
 
@@ -71,20 +71,20 @@ static uint16_t places_in(struct generator *g, uint16_t x)
     if (!count) {
         from.n_in = 1;
         from.in[0] = (struct operand){x, false};
-        give(g, &from, FRIT_I32, &shape, 0, false);
+        copy_sized(g, &from, FRIT_I32, &shape, 0, false);
         return commit(g, &from) ? from.out[0] : (uint16_t)NO_VAR;
     }
     from = begin_op(g, FRIT_OP_arange, ATTR_INIT);
     from.n_in = 2;
     from.in[0] = from.in[1] = scalar();
-    give(g, &from, FRIT_I32, &(struct shape){.rank = 1, .code = {shape.code[shape.rank - 1]}}, 6,
-         false);
+    copy_sized(g, &from, FRIT_I32, &(struct shape){.rank = 1, .code = {shape.code[shape.rank - 1]}},
+               6, false);
     if (!commit(g, &from))
         return NO_VAR;
     to = begin_op(g, FRIT_OP_expand, ATTR_DIMS);
     to.n_in = 1;
     to.in[0] = used_up(g, from.out[0]);
-    give(g, &to, FRIT_I32, &shape, 6, false);
+    copy_sized(g, &to, FRIT_I32, &shape, 6, false);
     return commit(g, &to) ? to.out[0] : (uint16_t)NO_VAR;
 }
 
@@ -105,7 +105,7 @@ bool generate_gather(struct generator *g)
     action.n_in = 2;
     action.in[0] = use(g, x);
     action.in[1] = (struct operand){index, false};
-    give(g, &action, var->dtype, &var->shape, var->level, var->positive);
+    copy_sized(g, &action, var->dtype, &var->shape, var->level, var->positive);
     return commit(g, &action);
 }
 
@@ -154,7 +154,7 @@ bool generate_scatter(struct generator *g)
     action.in[0] = use(g, x);
     action.in[1] = (struct operand){index, false};
     action.in[2] = (struct operand){values, false};
-    give(g, &action, var->dtype, &var->shape, level, false);
+    copy_sized(g, &action, var->dtype, &var->shape, level, false);
     return commit(g, &action);
 }
 
@@ -191,6 +191,6 @@ bool generate_cat(struct generator *g)
     action.n_in = 2;
     action.in[0] = use(g, a);
     action.in[1] = use(g, b);
-    give(g, &action, g->script->vars[a].dtype, &shape, NO_LEVEL, false);
+    copy_sized(g, &action, g->script->vars[a].dtype, &shape, NO_LEVEL, false);
     return commit(g, &action);
 }

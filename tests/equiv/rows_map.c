@@ -34,7 +34,7 @@ bool generate_unary(struct generator *g)
     level = row->level == -1 ? var->level : row->level == -2 ? 2 * var->level : row->level;
     action.n_in = 1;
     action.in[0] = use(g, x);
-    give(g, &action, var->dtype, &var->shape, level, row->positive);
+    copy_sized(g, &action, var->dtype, &var->shape, level, row->positive);
     return commit(g, &action);
 }
 
@@ -51,7 +51,7 @@ uint16_t away_from_zero(struct generator *g, uint16_t x)
         action.in[0] = (struct operand){x, false};
         action.in[1] = scalar();
         action.scalars = SCALARS_ONE;
-        give(g, &action, var->dtype, &var->shape, var->level + 1, true);
+        copy_sized(g, &action, var->dtype, &var->shape, var->level + 1, true);
         if (!commit(g, &action))
             return NO_VAR;
         x = action.out[0];
@@ -77,8 +77,8 @@ bool generate_root(struct generator *g)
         return false;
     action.n_in = 1;
     action.in[0] = use(g, x);
-    give(g, &action, g->script->vars[x].dtype, &g->script->vars[x].shape,
-         g->script->vars[x].level + 4, action.op == FRIT_OP_sqrt);
+    copy_sized(g, &action, g->script->vars[x].dtype, &g->script->vars[x].shape,
+               g->script->vars[x].level + 4, action.op == FRIT_OP_sqrt);
     return commit(g, &action);
 }
 
@@ -148,7 +148,7 @@ bool generate_binary(struct generator *g)
             return false;
     }
     level = row->level == -1 ? out.level + 1 : row->level == -2 ? 2 * out.level : row->level;
-    give(g, &action, out.dtype, &out.shape, level, row->positive);
+    copy_sized(g, &action, out.dtype, &out.shape, level, row->positive);
     return commit(g, &action);
 }
 
@@ -162,7 +162,7 @@ bool generate_compare(struct generator *g)
     g->discrete = true;
     if (!two_operands(g, ANY, NO_LEVEL, &action, &out))
         return false;
-    give(g, &action, FRIT_BOOL, &out.shape, 0, false);
+    copy_sized(g, &action, FRIT_BOOL, &out.shape, 0, false);
     return commit(g, &action);
 }
 
@@ -186,7 +186,7 @@ bool generate_choose(struct generator *g)
     action.in[0] = fill ? first : use(g, mask);
     action.in[1] = fill ? use(g, mask) : first;
     action.in[2] = second;
-    give(g, &action, out.dtype, &shape, out.level, false);
+    copy_sized(g, &action, out.dtype, &shape, out.level, false);
     return commit(g, &action);
 }
 
@@ -200,7 +200,7 @@ bool generate_clamp(struct generator *g)
     action.n_in = 3;
     action.in[0] = use(g, x);
     action.in[1] = action.in[2] = scalar();
-    give(g, &action, g->script->vars[x].dtype, &g->script->vars[x].shape, 3, false);
+    copy_sized(g, &action, g->script->vars[x].dtype, &g->script->vars[x].shape, 3, false);
     return commit(g, &action);
 }
 
@@ -219,7 +219,7 @@ bool generate_cast(struct generator *g)
         return false;
     action.n_in = 1;
     action.in[0] = use(g, x);
-    give(g, &action, to, &var->shape, BIT(var->dtype) & REALS ? var->level : 8, false);
+    copy_sized(g, &action, to, &var->shape, BIT(var->dtype) & REALS ? var->level : 8, false);
     return commit(g, &action);
 }
 
@@ -242,8 +242,8 @@ bool generate_chain(struct generator *g)
         action.in[1] = scalar();
         if (action.n_in == 2 && g->script->vars[x].level > 10)
             action.op = FRIT_OP_minimum;
-        give(g, &action, g->script->vars[like].dtype, &g->script->vars[like].shape,
-             g->script->vars[x].level + 2, false);
+        copy_sized(g, &action, g->script->vars[like].dtype, &g->script->vars[like].shape,
+                   g->script->vars[x].level + 2, false);
         if (!commit(g, &action))
             return false;
         x = action.out[0];
@@ -269,7 +269,7 @@ static uint16_t scales_of(struct generator *g, const struct var *x, struct actio
     action.n_in = 1;
     action.in[0] = scalar();
     action.scalars = SCALARS_POWERS;
-    give(g, &action, x->dtype, &shape, 2, true);
+    copy_sized(g, &action, x->dtype, &shape, 2, true);
     return commit(g, &action) ? action.out[0] : (uint16_t)NO_VAR;
 }
 
@@ -297,14 +297,14 @@ bool generate_quant(struct generator *g)
     there.in[1] = (struct operand){scales, false};
     there.in[2] = back.in[2] = scalar();    /* absent */
     there.step = chance_of(&g->chance, 50); /* symmetric */
-    give(g, &there, dtypes[chance_below(&g->chance, 6)], &var.shape, 0, false);
+    copy_sized(g, &there, dtypes[chance_below(&g->chance, 6)], &var.shape, 0, false);
     if (!commit(g, &there))
         return false;
     back.keep = there.keep;
     back.with = there.with;
     back.in[0] = used_up(g, there.out[0]);
     back.in[1] = use(g, scales);
-    give(g, &back, var.dtype, &var.shape, 8, false);
+    copy_sized(g, &back, var.dtype, &var.shape, 8, false);
     return commit(g, &back);
 }
 
@@ -320,14 +320,14 @@ static bool step_value(struct generator *g)
         return false;
     inner.n_in = 1;
     inner.in[0] = (struct operand){x, false};
-    give(g, &inner, var->dtype, &var->shape, var->level, true);
+    copy_sized(g, &inner, var->dtype, &var->shape, var->level, true);
     if (!commit(g, &inner))
         return false;
     var = value_of(g, x);
     outer.n_in = 2;
     outer.in[0] = used_up(g, inner.out[0]);
     outer.in[1] = (struct operand){x, false};
-    give(g, &outer, var->dtype, &var->shape, var->level + 1, false);
+    copy_sized(g, &outer, var->dtype, &var->shape, var->level + 1, false);
     return commit(g, &outer);
 }
 

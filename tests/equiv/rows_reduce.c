@@ -63,11 +63,11 @@ bool generate_reduce(struct generator *g)
     action.in[0] = use(g, x);
     shape = reduced(&var->shape, &action);
     if (row->op == FRIT_OP_argmax) {
-        give(g, &action, FRIT_I64, &shape, 0, false);
+        copy_sized(g, &action, FRIT_I64, &shape, 0, false);
         return commit(g, &action) && cast_index(g, &action, 0);
     }
-    give(g, &action, row->op == FRIT_OP_any ? FRIT_BOOL : var->dtype, &shape,
-         var->level + row->level, row->positive);
+    copy_sized(g, &action, row->op == FRIT_OP_any ? FRIT_BOOL : var->dtype, &shape,
+               var->level + row->level, row->positive);
     return commit(g, &action);
 }
 
@@ -94,8 +94,8 @@ bool generate_along_axis(struct generator *g)
     action.axis = (uint8_t)chance_below(&g->chance, var->shape.rank);
     action.n_in = 1;
     action.in[0] = use(g, x);
-    give(g, &action, var->dtype, &var->shape, row->level < 0 ? var->level : var->level + row->level,
-         row->positive);
+    copy_sized(g, &action, var->dtype, &var->shape,
+               row->level < 0 ? var->level : var->level + row->level, row->positive);
     return commit(g, &action);
 }
 
@@ -125,7 +125,7 @@ bool generate_norm(struct generator *g)
     }
     action.n_axes = 1;
     action.axes[0] = (uint8_t)(var->shape.rank - 1);
-    give(g, &action, var->dtype, &var->shape, 6, false);
+    copy_sized(g, &action, var->dtype, &var->shape, 6, false);
     return commit(g, &action);
 }
 
@@ -148,7 +148,8 @@ static uint16_t step(struct generator *g, uint16_t op, uint16_t x, bool x_dies, 
         action.in[1] = y_dies ? used_up(g, y) : (struct operand){y, false};
         shape_broadcast(&var->shape, &g->script->vars[y].shape, &shape);
     }
-    give(g, &action, var->dtype, &shape, op == FRIT_OP_square ? 2 * var->level : var->level, false);
+    copy_sized(g, &action, var->dtype, &shape, op == FRIT_OP_square ? 2 * var->level : var->level,
+               false);
     return commit(g, &action) ? action.out[0] : (uint16_t)NO_VAR;
 }
 
@@ -165,8 +166,8 @@ static uint16_t fold(struct generator *g, uint16_t op, uint16_t x, uint8_t axis)
     action.n_in = 1;
     action.in[0] = (struct operand){x, false};
     shape = reduced(&g->script->vars[x].shape, &action);
-    give(g, &action, g->script->vars[x].dtype, &shape,
-         g->script->vars[x].level + (op == FRIT_OP_sum ? 10 : 0), false);
+    copy_sized(g, &action, g->script->vars[x].dtype, &shape,
+               g->script->vars[x].level + (op == FRIT_OP_sum ? 10 : 0), false);
     return commit(g, &action) ? action.out[0] : (uint16_t)NO_VAR;
 }
 

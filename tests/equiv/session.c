@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <frit/inspect.h>
+
 /* How far a measured play has gone, as the number of its plays. */
 enum { IN_OWN = 1, IN_F64 = 2, WITH_ERRORS = 3, WITH_MORE = 2 + PLAY_ERRORS };
 
@@ -21,9 +23,10 @@ struct outcome {
 
 static bool open_side(struct side *side)
 {
-    if (side->opened || frit_device_open(side->host, side->device, &side->opened) == FRIT_OK)
+    frit_err err = {.struct_size = sizeof(err)};
+    if (side->opened || frit_device_open(side->host, side->device, &side->opened, &err) == FRIT_OK)
         return true;
-    fprintf(stderr, "equiv: %s\n", frit_host_error(side->host));
+    fprintf(stderr, "equiv: %s\n", err.text);
     return false;
 }
 

@@ -49,6 +49,7 @@ static void count_script(struct totals *totals, const struct script *script)
 static frit_host *open_host(struct options *options, const char *fusion, const char *poison,
                             char *beside)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const struct options before = *options;
     frit_host *host = NULL;
 
@@ -59,8 +60,8 @@ static frit_host *open_host(struct options *options, const char *fusion, const c
     } else if (frit_host_open(&(frit_host_params){.struct_size = sizeof(frit_host_params),
                                                   .settings = options->settings,
                                                   .n_settings = options->n_settings},
-                              &host)) {
-        fprintf(stderr, "equiv: %s\n", host ? frit_host_error(host) : "no memory");
+                              &host, &err)) {
+        fprintf(stderr, "equiv: %s\n", err.text);
         frit_host_close(host);
         host = NULL;
     }

@@ -10,7 +10,7 @@ static bool view(struct generator *g, struct action *action, uint16_t x, const s
 
     action->n_in = 1;
     action->in[0] = use(g, x);
-    give(g, action, var->dtype, shape, var->level, var->positive);
+    copy_sized(g, action, var->dtype, shape, var->level, var->positive);
     if (!commit(g, action))
         return false;
     g->script->n_views++;

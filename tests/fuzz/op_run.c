@@ -6,6 +6,7 @@
 #include "graph/dtype.h"
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ static frit_device *devices[DEVICES]; /* NULL: to be opened */
 
 static void open_devices(void)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     static const frit_setting settings[] = {
         {"frit", "threads", "1"},
         {"frit", "poison", "yes"},
@@ -42,12 +44,12 @@ static void open_devices(void)
                                             .settings = settings,
                                             .n_settings = sizeof(settings) / sizeof(settings[0])};
     static frit_host *host;
-    frit_status st = host ? FRIT_OK : frit_host_open(&params, &host);
+    frit_status st = host ? FRIT_OK : frit_host_open(&params, &host, &err);
 
     for (uint32_t k = 0; k < DEVICES && !st; k++)
-        st = devices[k] ? FRIT_OK : frit_device_open(host, names[k], &devices[k]);
+        st = devices[k] ? FRIT_OK : frit_device_open(host, names[k], &devices[k], &err);
     if (st) {
-        fprintf(stderr, "%s\n", host ? frit_host_error(host) : "no memory");
+        fprintf(stderr, "%s\n", err.text);
         exit(2);
     }
 }
@@ -124,11 +126,11 @@ static frit_tensor *input(const struct player *player, const struct op_type *typ
 static void check_type(const struct player *player, const frit_op_info *row, frit_tensor *tensor,
                        const struct op_type *type)
 {
-    frit_dims dims = frit_dims_of(tensor);
+    frit_dims dims = frit_tensor_dims(tensor);
 
     if (frit_tensor_status(tensor) == FRIT_INVALID)
         stop(player, row->name, frit_tensor_error(tensor));
-    if (frit_dtype(tensor) != type->dtype || dims.rank != (int64_t)type->rank ||
+    if (frit_tensor_dtype(tensor) != type->dtype || dims.rank != (int64_t)type->rank ||
         memcmp(dims.dim, type->dims, type->rank * sizeof(dims.dim[0])) != 0)
         stop(player, row->name, "another type than the graph's");
 }
@@ -165,10 +167,10 @@ static void run_op(struct player *player, const struct graph_op *op)
 static void read_value(const struct player *player, uint32_t value)
 {
     frit_tensor *tensor = player->tensors[value];
-    uint64_t bytes = frit_bytes(tensor);
+    uint64_t bytes = frit_tensor_bytes(tensor);
     void *data = malloc(bytes + 1);
 
-    if (!data || frit_read(tensor, data, bytes))
+    if (!data || frit_read(tensor, data, bytes, NULL))
         stop(player, "a read failed", frit_tensor_error(tensor));
     free(data);
 }
@@ -177,7 +179,7 @@ static void check_nothing_left(const struct player *player)
 {
     frit_stats stats = {.struct_size = sizeof(stats)};
 
-    if (frit_sync_all(player->device))
+    if (frit_sync_all(player->device, NULL))
         stop(player, "a sync failed", "");
     frit_stats_get(player->device, &stats);
     if (stats.tensors_now || stats.queued_now || stats.buffers_now)

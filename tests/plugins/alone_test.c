@@ -37,11 +37,11 @@ static void cpu_starts_nothing_else(void **state)
     float values[3];
 
     (void)state;
-    assert_int_equal(frit_host_open(NULL, &host), FRIT_OK);
-    assert_int_equal(frit_device_open(host, "cpu", &device), FRIT_OK);
+    assert_int_equal(frit_host_open(NULL, &host, NULL), FRIT_OK);
+    assert_int_equal(frit_device_open(host, "cpu", &device, NULL), FRIT_OK);
     x = frit_ones(device, FRIT_F32, FRIT_SHAPE(3));
     x = frit_add_f(frit_take(x), 1);
-    assert_int_equal(frit_read(x, values, sizeof(values)), FRIT_OK);
+    assert_int_equal(frit_read(x, values, sizeof(values), NULL), FRIT_OK);
     assert_true(values[2] == 2);
     assert_true(is_mapped("libfrit-vulkan.so"));
     assert_false(is_mapped("libvulkan"));

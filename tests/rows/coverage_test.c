@@ -154,14 +154,15 @@ static void missing_rows_are_listed(void **state)
 
 static void listed_rows_are_claimed(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_host *host = NULL;
     frit_device *device = NULL;
     unsigned wrong = 0;
 
     (void)state;
-    if (frit_host_open(NULL, &host) != FRIT_OK ||
-        frit_device_open(host, "reference:0", &device) != FRIT_OK)
-        fail_msg("%s", frit_host_error(host));
+    if (frit_host_open(NULL, &host, &err) != FRIT_OK ||
+        frit_device_open(host, "reference:0", &device, &err) != FRIT_OK)
+        fail_msg("%s", err.text);
     for (uint32_t id = 1; id < FRIT_OP_LIMIT; id++) {
         const frit_op_info *row = frit_op_info_at(id);
         uint32_t support = row ? frit_op_support(device, id) : FRIT_SUPPORT_NONE;

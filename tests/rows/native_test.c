@@ -113,6 +113,7 @@ static void every_row_is_native(void **state)
 
 int main(void)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     static const frit_setting alone = {"frit", "fallback", "none"};
     const frit_host_params params = {
         .struct_size = sizeof(params), .settings = &alone, .n_settings = 1};
@@ -120,13 +121,12 @@ int main(void)
     const char *name = getenv("FRIT_TEST_DEVICE");
     int failed;
 
-    if (frit_host_open(&params, &host) != FRIT_OK)
+    if (frit_host_open(&params, &host, &err) != FRIT_OK)
         return EXIT_FAILURE;
-    if (frit_device_open(host, name ? name : "cpu", &device) != FRIT_OK) {
-        bool missing = strstr(frit_host_error(host), "no-device") ||
-                       strstr(frit_host_error(host), "no-runtime");
+    if (frit_device_open(host, name ? name : "cpu", &device, &err) != FRIT_OK) {
+        bool missing = strstr(err.text, "no-device") || strstr(err.text, "no-runtime");
 
-        fprintf(stderr, "%s\n", frit_host_error(host));
+        fprintf(stderr, "%s\n", err.text);
         frit_host_close(host);
         return missing ? NO_DEVICE : EXIT_FAILURE;
     }

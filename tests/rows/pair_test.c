@@ -54,7 +54,7 @@ static bool compute(frit_device *device, float *out)
         numbers[i] = (float)(i * i % 97) / 32 - 1;
     x = frit_from_host(device, FRIT_F32, FRIT_SHAPE(ROWS, COLUMNS), numbers, sizeof numbers);
     y = frit_softmax(frit_exp(frit_mul(x, frit_neg(x))), 1);
-    if (frit_read(y, out, COUNT * sizeof *out) != FRIT_OK) {
+    if (frit_read(y, out, COUNT * sizeof *out, NULL) != FRIT_OK) {
         done = !is_missing(frit_tensor_error(y));
         if (done)
             fail_msg("%s", frit_tensor_error(y));
@@ -66,13 +66,14 @@ static bool compute(frit_device *device, float *out)
 
 static frit_device *open(frit_host *host, const char *name)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_device *device = NULL;
 
-    if (frit_device_open(host, name, &device) == FRIT_OK)
+    if (frit_device_open(host, name, &device, &err) == FRIT_OK)
         return device;
-    if (!is_missing(frit_host_error(host)))
-        fail_msg("%s", frit_host_error(host));
-    print_message("%s\n", frit_host_error(host));
+    if (!is_missing(err.text))
+        fail_msg("%s", err.text);
+    print_message("%s\n", err.text);
     return NULL;
 }
 
@@ -98,7 +99,7 @@ static void both_in_one_process(void **state)
     bool there = true;
 
     (void)state;
-    assert_int_equal(frit_host_open(&params, &host), FRIT_OK);
+    assert_int_equal(frit_host_open(&params, &host, NULL), FRIT_OK);
     for (int i = 0; i < 2 && there; i++) {
         const int which = i ^ first;
 

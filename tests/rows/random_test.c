@@ -21,14 +21,15 @@ struct fixture {
 
 static int open_fixture(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     struct fixture *f = calloc(1, sizeof(*f));
     const char *name = getenv("FRIT_TEST_DEVICE");
 
     *state = f;
     f->values = malloc(COUNT * sizeof(*f->values));
-    if (frit_host_open(NULL, &f->host) != FRIT_OK ||
-        frit_device_open(f->host, name ? name : "reference:0", &f->device) != FRIT_OK) {
-        print_error("%s\n", frit_host_error(f->host));
+    if (frit_host_open(NULL, &f->host, &err) != FRIT_OK ||
+        frit_device_open(f->host, name ? name : "reference:0", &f->device, &err) != FRIT_OK) {
+        print_error("%s\n", err.text);
         return -1;
     }
     return 0;
@@ -50,7 +51,7 @@ static void draw(struct fixture *f, frit_tensor *tensor)
     frit_tensor *wide = frit_cast(tensor, FRIT_F64);
 
     assert_string_equal(frit_tensor_error(wide), "");
-    assert_int_equal(frit_read(wide, f->values, COUNT * sizeof(*f->values)), FRIT_OK);
+    assert_int_equal(frit_read(wide, f->values, COUNT * sizeof(*f->values), NULL), FRIT_OK);
     frit_release(wide);
     frit_release(tensor);
 }
@@ -80,7 +81,7 @@ static void raw_words_are_the_published_ones(void **state)
 
     frit_seed(f->host, 0);
     words = frit_random_raw(f->device, FRIT_U32, FRIT_SHAPE(4));
-    assert_int_equal(frit_read(words, got, sizeof(got)), FRIT_OK);
+    assert_int_equal(frit_read(words, got, sizeof(got), NULL), FRIT_OK);
     assert_memory_equal(got, known, sizeof(known));
     frit_release(words);
 }
@@ -97,7 +98,7 @@ static void a_seed_repeats_and_ops_differ(void **state)
         if (i != 1)
             frit_seed(f->host, 42);
         words = frit_random_raw(f->device, FRIT_U64, FRIT_SHAPE(64));
-        assert_int_equal(frit_read(words, rounds[i], sizeof(first)), FRIT_OK);
+        assert_int_equal(frit_read(words, rounds[i], sizeof(first), NULL), FRIT_OK);
         frit_release(words);
     }
     assert_memory_equal(first, again, sizeof(first));

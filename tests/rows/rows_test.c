@@ -15,6 +15,7 @@
 #include "unit.h"
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 #include <frit/op_table.h>
 
 #include "rows/cases.h"
@@ -123,16 +124,16 @@ static void check_output(struct run *run, const struct row_case *one, const stru
                          const struct wanted *want, frit_tensor *tensor)
 {
     uint64_t bytes = frit_storage_bytes(out->dtype, (int64_t)out->count);
-    frit_dims dims = frit_dims_of(tensor);
+    frit_dims dims = frit_tensor_dims(tensor);
     char *got = malloc(bytes + 1);
 
     assert_non_null(got);
     run->results++;
     if (frit_tensor_status(tensor) != FRIT_OK)
         complain(run, one, out->name, frit_tensor_error(tensor));
-    else if (frit_dtype(tensor) != out->dtype || !same_dims(&dims, &out->dims))
+    else if (frit_tensor_dtype(tensor) != out->dtype || !same_dims(&dims, &out->dims))
         complain(run, one, out->name, "another element type or other dims");
-    else if (frit_read(tensor, got, bytes) != FRIT_OK)
+    else if (frit_read(tensor, got, bytes, NULL) != FRIT_OK)
         complain(run, one, out->name, frit_tensor_error(tensor));
     else
         compare(run, one, out, want, got);
@@ -265,7 +266,7 @@ static void expect(struct run *run, const struct row_case *one, struct wanted *w
         if (flushed) {
             want[i].flushed = copy_of(run, out);
             if (frit_read(outputs[i], want[i].flushed,
-                          frit_storage_bytes(out->dtype, (int64_t)out->count)) != FRIT_OK)
+                          frit_storage_bytes(out->dtype, (int64_t)out->count), NULL) != FRIT_OK)
                 complain(run, one, out->name, frit_tensor_error(outputs[i]));
         }
         frit_release(outputs[i]);
@@ -308,8 +309,8 @@ static bool takes_for_zero(frit_device *device, uint32_t dtype, const void *smal
     frit_tensor *x = frit_from_host(device, dtype, FRIT_SHAPE(1), smallest, bytes);
     frit_tensor *twice = frit_add(x, x), *positive = frit_gt_f(x, 0);
     char sum[8] = {0}, truth = 0;
-    bool read =
-        frit_read(twice, sum, bytes) == FRIT_OK && frit_read(positive, &truth, 1) == FRIT_OK;
+    bool read = frit_read(twice, sum, bytes, NULL) == FRIT_OK &&
+                frit_read(positive, &truth, 1, NULL) == FRIT_OK;
 
     frit_release(x);
     frit_release(twice);
@@ -319,6 +320,7 @@ static bool takes_for_zero(frit_device *device, uint32_t dtype, const void *smal
 
 static void ask_for_denormals(struct run *run)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const float narrow = 0x1p-149f;
     const double wide = 0x1p-1074;
 
@@ -329,12 +331,13 @@ static void ask_for_denormals(struct run *run)
         return;
     print_message("the device takes denormals of%s%s for zero\n",
                   run->flushes[FRIT_F32] ? " f32" : "", run->flushes[FRIT_F64] ? " f64" : "");
-    if (frit_device_open(run->host, "reference:0", &run->reference) != FRIT_OK)
-        fail_msg("%s", frit_host_error(run->host));
+    if (frit_device_open(run->host, "reference:0", &run->reference, &err) != FRIT_OK)
+        fail_msg("%s", err.text);
 }
 
 static void open_device(struct run *run)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const frit_setting decompose = {"frit", "decompose", "yes"};
     const frit_host_params params = {.struct_size = sizeof(params),
                                      .settings = run->decompose ? &decompose : NULL,
@@ -342,9 +345,9 @@ static void open_device(struct run *run)
     const char *name = getenv("FRIT_TEST_DEVICE");
 
     run->loose = run->decompose || (name && strncmp(name, "reference", strlen("reference")) != 0);
-    if (frit_host_open(&params, &run->host) != FRIT_OK ||
-        frit_device_open(run->host, name ? name : "reference:0", &run->device) != FRIT_OK)
-        fail_msg("%s", frit_host_error(run->host));
+    if (frit_host_open(&params, &run->host, &err) != FRIT_OK ||
+        frit_device_open(run->host, name ? name : "reference:0", &run->device, &err) != FRIT_OK)
+        fail_msg("%s", err.text);
     ask_for_denormals(run);
 }
 

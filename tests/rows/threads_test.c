@@ -43,7 +43,7 @@ static void result_fini(struct result *result)
 
 static void read_all(frit_tensor *tensor, void *into, size_t bytes)
 {
-    if (frit_read(tensor, into, bytes) != FRIT_OK)
+    if (frit_read(tensor, into, bytes, NULL) != FRIT_OK)
         fail_msg("%s", frit_tensor_error(tensor));
 }
 
@@ -90,6 +90,7 @@ static void compute(frit_device *device, struct result *result)
 /* Threads that came while it was computed. */
 static uint32_t run_with(int threads, struct result *result)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const char *name = getenv("FRIT_TEST_DEVICE");
     char text[16];
     const frit_setting settings[] = {{"frit", "threads", text}, {"fusion", "compile", "wait"}};
@@ -100,9 +101,9 @@ static uint32_t run_with(int threads, struct result *result)
     uint32_t before, after;
 
     snprintf(text, sizeof(text), "%d", threads);
-    if (frit_host_open(&params, &host) != FRIT_OK ||
-        frit_device_open(host, name ? name : "cpu", &device) != FRIT_OK)
-        fail_msg("%s", frit_host_error(host));
+    if (frit_host_open(&params, &host, &err) != FRIT_OK ||
+        frit_device_open(host, name ? name : "cpu", &device, &err) != FRIT_OK)
+        fail_msg("%s", err.text);
     frit_seed(host, 5);
     before = count_threads();
     compute(device, result);

@@ -120,7 +120,7 @@ static void spoil_memory(frit_device *device, uint32_t dtype, int64_t n)
 {
     frit_tensor *other = frit_full(device, dtype, FRIT_SHAPE(n), 7);
 
-    if (frit_sync(device))
+    if (frit_sync(device, NULL))
         fail_msg("type %u: %s", dtype, frit_tensor_error(other));
     frit_release(other);
 }
@@ -144,7 +144,7 @@ static void compute(frit_device *device, struct results *out)
             assert_non_null(out->bytes[t][w]);
             if (types[t].real || !works[w].real) {
                 made = works[w].make(x, y);
-                if (frit_read(made, out->bytes[t][w], size_of(t, w)))
+                if (frit_read(made, out->bytes[t][w], size_of(t, w), NULL))
                     fail_msg("%s: %s", works[w].name, frit_tensor_error(made));
             }
             frit_scope_end(scope);
@@ -155,6 +155,7 @@ static void compute(frit_device *device, struct results *out)
 static bool run_with(const char *isa, const char *tier, const char *stream_bytes,
                      struct results *out)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const frit_setting settings[] = {{"fusion", "compile", "wait"},
                                      {"frit", "fallback", "none"},
                                      {"plugin.cpu", "option.isa", isa},
@@ -166,15 +167,15 @@ static bool run_with(const char *isa, const char *tier, const char *stream_bytes
     frit_device *device = NULL;
     bool can;
 
-    if (frit_host_open(&params, &host))
-        fail_msg("%s", host ? frit_host_error(host) : "no host");
-    can = frit_device_open(host, "cpu", &device) == FRIT_OK;
+    if (frit_host_open(&params, &host, &err))
+        fail_msg("%s", err.text);
+    can = frit_device_open(host, "cpu", &device, &err) == FRIT_OK;
     if (can) {
         frit_seed(host, 5);
         compute(device, out);
         frit_device_close(device);
     } else {
-        print_message("isa %s, tier %s: %s\n", isa, tier, frit_host_error(host));
+        print_message("isa %s, tier %s: %s\n", isa, tier, err.text);
     }
     frit_host_close(host);
     return can;

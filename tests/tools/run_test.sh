@@ -15,7 +15,7 @@ expect 0 'answer +i64\[500\]  min 0  max 9' '' "$frit" run $cnn
 expect 0 'median of 3 runs' '' "$frit" run $mlp --repeat 3
 expect 0 '*' '' "$frit" run $mlp --json --out logits="$scratch/logits.npy" --repeat 2
 expect_json
-for key in file device runs ops programs launches explorations plan_hits plan_misses fallbacks_candidate fallbacks_ops fallbacks_decomposed fallbacks_device compiles driver_allocs bytes_moved seconds first_seconds outputs \
+for key in file device runs ops programs launches explorations plan_hits plan_misses fallbacks_candidate fallbacks_ops fallbacks_decomposed fallbacks_device compiles driver_allocs bytes_moved seconds first_seconds counters outputs \
   name dtype dims count nan infinite min max mean first; do
   grep -q "\"$key\":" "$scratch/out" || complain "no key $key" "run --json"
 done

@@ -7,6 +7,7 @@
  * Ends with 1 if a network gives other answers than it should, or logits further than 1e-3 from the
  * expected. */
 #include <frit/frit.h>
+#include <frit/inspect.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static int load(frit_device *dev, const char *root, const char *name, void *out,
 
     snprintf(path, sizeof(path), "%s/tests/data/digits/%s.npy", root, name);
     tensor = frit_load_npy(dev, path);
-    status = frit_read(tensor, out, bytes) ? complain(tensor) : 0;
+    status = frit_read(tensor, out, bytes, NULL) ? complain(tensor) : 0;
     frit_release(tensor);
     return status;
 }
@@ -77,8 +78,8 @@ static int feed(frit_graph *graph, frit_device *dev, frit_tensor **inputs, uint6
         inputs[*n] = frit_load_npy(dev, port->file);
         if (frit_tensor_status(inputs[*n]))
             return complain(inputs[*n]);
-        port->dtype = frit_dtype(inputs[*n]);
-        port->dims = frit_dims_of(inputs[*n]);
+        port->dtype = frit_tensor_dtype(inputs[*n]);
+        port->dims = frit_tensor_dims(inputs[*n]);
     }
     if (!frit_graph_bind(graph, ports, *n, &err))
         return 0;
@@ -101,9 +102,9 @@ static int classify(frit_graph *graph, frit_device *dev, struct outcome *out)
         status = frit_graph_run(graph, dev, inputs, n, results, 2, &err);
         if (status)
             fprintf(stderr, "%s\n", err.text);
-        else if (frit_read(results[0], out->logits, sizeof(out->logits)))
+        else if (frit_read(results[0], out->logits, sizeof(out->logits), NULL))
             status = complain(results[0]);
-        else if (frit_read(results[1], out->answers, sizeof(out->answers)))
+        else if (frit_read(results[1], out->answers, sizeof(out->answers), NULL))
             status = complain(results[1]);
         out->seconds = now() - start;
         frit_stats_get(dev, &out->after);
@@ -223,12 +224,12 @@ static int time_chain(frit_device *dev, double *rate, unsigned long long *n)
     int status = 0;
 
     for (int i = 0; i < 2 && !status; i++) {
-        status = frit_sync(dev) ? complain(x) : 0;
+        status = frit_sync(dev, NULL) ? complain(x) : 0;
         frit_stats_get(dev, &before);
         seconds = now();
         frit_release(y);
         y = chain(x);
-        if (!status && frit_sync(dev))
+        if (!status && frit_sync(dev, NULL))
             status = complain(y);
         seconds = now() - seconds;
         frit_stats_get(dev, &after);
@@ -269,17 +270,18 @@ static int run_device(const struct pair *pair, const char *root, int shown, stru
 static int run_all(frit_host *host, frit_host *plain, const char *root, struct truth *truth,
                    struct outcome *out)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_device_desc desc = {.struct_size = sizeof(desc)};
     int status = 0, devices = 0;
 
-    for (uint64_t i = 0; frit_device_at(host, i, &desc) == FRIT_OK; i++) {
+    for (uint64_t i = 0; frit_device_info_at(host, i, &desc) == FRIT_OK; i++) {
         struct pair pair = {0};
 
         if (desc.reason) {
             printf("%s is not usable: see `frit doctor why %s`\n", desc.name, desc.name);
-        } else if (frit_device_open(host, desc.name, &pair.fused) ||
-                   frit_device_open(plain, desc.name, &pair.plain)) {
-            fprintf(stderr, "%s\n", frit_host_error(pair.fused ? plain : host));
+        } else if (frit_device_open(host, desc.name, &pair.fused, &err) ||
+                   frit_device_open(plain, desc.name, &pair.plain, &err)) {
+            fprintf(stderr, "%s\n", err.text);
             status = 1;
         } else {
             status |= run_device(&pair, root, devices++, truth, out);
@@ -296,15 +298,16 @@ static int run_all(frit_host *host, frit_host *plain, const char *root, struct t
 
 static int open_hosts(frit_host **host, frit_host **plain)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     static const frit_setting off[] = {{"fusion", "enabled", "no"}, {"fusion", "compile", "wait"}};
     static const frit_setting on[] = {{"fusion", "compile", "wait"}};
     const frit_host_params with = {.struct_size = sizeof(with), .settings = on, .n_settings = 1};
     const frit_host_params without = {
         .struct_size = sizeof(without), .settings = off, .n_settings = 2};
 
-    if (!frit_host_open(&with, host) && !frit_host_open(&without, plain))
+    if (!frit_host_open(&with, host, &err) && !frit_host_open(&without, plain, &err))
         return 0;
-    fprintf(stderr, "%s\n", frit_host_error(*plain ? *plain : *host));
+    fprintf(stderr, "%s\n", err.text);
     return 1;
 }
 

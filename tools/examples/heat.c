@@ -91,11 +91,11 @@ static int simulate(frit_device *dev)
         heat = sum;
         if (n % (STEPS / FRAMES))
             continue;
-        if (frit_read(plate, field, sizeof(field)))
+        if (frit_read(plate, field, sizeof(field), NULL))
             return fprintf(stderr, "%s\n", frit_tensor_error(plate)), 1;
         print_field(field, n);
     }
-    if (frit_read(heat, &flowed, sizeof(flowed)))
+    if (frit_read(heat, &flowed, sizeof(flowed), NULL))
         return fprintf(stderr, "%s\n", frit_tensor_error(heat)), 1;
     frit_release(plate);
     frit_release(heat);
@@ -108,10 +108,11 @@ int main(void)
 {
     frit_host *host = NULL;
     frit_device *dev = NULL;
+    frit_err err;
     int status;
 
-    if (frit_host_open(NULL, &host) || frit_device_open(host, NULL, &dev)) {
-        fprintf(stderr, "%s\n", frit_host_error(host));
+    if (frit_host_open(NULL, &host, &err) || frit_device_open(host, NULL, &dev, &err)) {
+        fprintf(stderr, "%s\n", err.text);
         frit_host_close(host);
         return 1;
     }

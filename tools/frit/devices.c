@@ -13,7 +13,7 @@
 static bool device_at(frit_host *host, uint64_t index, frit_device_desc *out)
 {
     *out = (frit_device_desc){.struct_size = sizeof(*out)};
-    return frit_device_at(host, index, out) == FRIT_OK;
+    return frit_device_info_at(host, index, out) == FRIT_OK;
 }
 
 static bool plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out)

@@ -57,13 +57,14 @@ static void print_config_json(frit_host *host)
 
 static int show_why(const struct invocation *in, frit_host *host, const char *name)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     char *text = NULL;
-    frit_status status = frit_why(host, name, &text);
+    frit_status status = frit_why(host, name, &text, &err);
 
     if (status)
-        return failed(in, "%s", frit_host_error(host));
+        return failed(in, "%s", err.text);
     fputs(text, stdout);
-    free(text);
+    frit_free(text);
     return CLI_FINE;
 }
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include <frit/inspect.h>
+
 #include "invocation.h"
 #include "json.h"
 #include "program.h"
@@ -48,18 +50,21 @@ static void count_program(const frit_step_desc *step, uint64_t number, void *ctx
 static int inspect(const struct program *program, const struct invocation *in,
                    const struct session *session, struct explained *e)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_tensor **outputs = calloc(program->n_outputs + 1, sizeof(frit_tensor *));
     frit_stats before = {.struct_size = sizeof(before)}, after = before;
     int status = CLI_FINE;
 
-    if (!outputs || frit_inspect_start(session->device))
-        status = failed(in, "%s", outputs ? frit_host_error(session->host) : "no memory");
+    if (!outputs)
+        status = failed(in, "no memory");
+    else if (frit_inspect_start(session->device, &err))
+        status = failed(in, "%s", err.text);
     frit_stats_get(session->device, &before);
     if (status == CLI_FINE)
         status = program_run(program, in, session, outputs);
     frit_stats_get(session->device, &after);
-    if (status == CLI_FINE && frit_inspect_stop(session->device, &e->inspection))
-        status = failed(in, "%s", frit_host_error(session->host));
+    if (status == CLI_FINE && frit_inspect_stop(session->device, &e->inspection, &err))
+        status = failed(in, "%s", err.text);
     for (uint64_t i = 0; i < program->n_outputs && outputs; i++)
         frit_release(outputs[i]);
     free(outputs);

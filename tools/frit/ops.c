@@ -130,10 +130,10 @@ static bool show_support(frit_host *host, const frit_op_info *row)
     frit_device_desc desc = {.struct_size = sizeof(desc)};
     bool good = true;
 
-    for (uint64_t i = 0; good && frit_device_at(host, i, &desc) == FRIT_OK; i++) {
+    for (uint64_t i = 0; good && frit_device_info_at(host, i, &desc) == FRIT_OK; i++) {
         frit_device *device;
 
-        if (desc.reason || frit_device_open(host, desc.name, &device))
+        if (desc.reason || frit_device_open(host, desc.name, &device, NULL))
             continue;
         printf("  %-14s", desc.name);
         good = show_types(device, row);

@@ -77,11 +77,11 @@ void custom_show(const frit_custom_desc *op, const struct session *session)
            " results, %" PRIu32 " attributes%s\n",
            op->decomposes ? "composite" : "core", op->rev, op->plugin, op->n_in, op->n_out,
            op->n_attrs, op->traits & FRIT_OP_ORDERED ? ", has effects" : "");
-    for (uint64_t i = 0; frit_device_at(session->host, i, &desc) == FRIT_OK; i++) {
+    for (uint64_t i = 0; frit_device_info_at(session->host, i, &desc) == FRIT_OK; i++) {
         bool wanted = !session->device || !strcmp(desc.name, frit_device_name(session->device));
         frit_device *device;
 
-        if (!wanted || desc.reason || frit_device_open(session->host, desc.name, &device))
+        if (!wanted || desc.reason || frit_device_open(session->host, desc.name, &device, NULL))
             continue;
         printf("  %-14s %s\n", desc.name, support_of(device, op));
         frit_device_close(device);

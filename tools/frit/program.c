@@ -73,8 +73,8 @@ frit_status program_bind(struct program *program, frit_err *err)
 
         port->dtype = FRIT_NO_DTYPE;
         if (program->tensors[i]) {
-            port->dtype = frit_dtype(program->tensors[i]);
-            port->dims = frit_dims_of(program->tensors[i]);
+            port->dtype = frit_tensor_dtype(program->tensors[i]);
+            port->dims = frit_tensor_dims(program->tensors[i]);
         }
     }
     status = frit_graph_bind(program->graph, program->inputs, program->n_inputs, err);
@@ -303,8 +303,8 @@ int program_feed(struct program *program, const struct invocation *in,
     }
     if (status == CLI_FINE)
         status = make_tensors(program, in, session->device, false);
-    if (status == CLI_FINE && frit_sync(session->device))
-        status = failed(in, "inputs: %s", frit_host_error(session->host));
+    if (status == CLI_FINE && frit_sync(session->device, &err))
+        status = failed(in, "inputs: %s", err.text);
     return status;
 }
 
@@ -316,5 +316,5 @@ int program_run(const struct program *program, const struct invocation *in,
     if (frit_graph_run(program->graph, session->device, program->tensors, program->n_inputs,
                        outputs, program->n_outputs, &err))
         return failed(in, "%s", err.text);
-    return frit_sync(session->device) ? failed(in, "%s", frit_host_error(session->host)) : CLI_FINE;
+    return frit_sync(session->device, &err) ? failed(in, "%s", err.text) : CLI_FINE;
 }

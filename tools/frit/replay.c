@@ -35,14 +35,15 @@ struct replay {
 /* Reads an output; a failed tensor has its own error message. */
 static int fetch(const struct invocation *in, frit_tensor *tensor, struct outcome *out)
 {
-    out->dtype = frit_dtype(tensor);
-    out->dims = frit_dims_of(tensor);
-    out->bytes = frit_bytes(tensor);
+    out->dtype = frit_tensor_dtype(tensor);
+    out->dims = frit_tensor_dims(tensor);
+    out->bytes = frit_tensor_bytes(tensor);
     out->data = malloc(out->bytes ? out->bytes : 1);
     if (!out->data)
         return failed(in, "no memory");
-    return frit_read(tensor, out->data, out->bytes) ? failed(in, "%s", frit_tensor_error(tensor))
-                                                    : CLI_FINE;
+    return frit_read(tensor, out->data, out->bytes, NULL)
+               ? failed(in, "%s", frit_tensor_error(tensor))
+               : CLI_FINE;
 }
 
 static int run_program(const struct invocation *in, struct program *program,
@@ -75,11 +76,12 @@ static int run_program(const struct invocation *in, struct program *program,
  * values are kept. */
 static int replay_once(const struct invocation *in, struct program *program, struct replay *r)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     struct session session;
     int status = session_open_waiting(&session, in, r->fuse);
 
-    if (status == CLI_FINE && frit_device_open(session.host, r->requested, &session.device))
-        status = failed(in, "%s", frit_host_error(session.host));
+    if (status == CLI_FINE && frit_device_open(session.host, r->requested, &session.device, &err))
+        status = failed(in, "%s", err.text);
     if (status == CLI_FINE) {
         snprintf(r->device, sizeof(r->device), "%s", frit_device_name(session.device));
         status = run_program(in, program, &session, r);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/inspect.h>
+
 #include "invocation.h"
 #include "json.h"
 #include "program.h"
@@ -95,13 +97,13 @@ static int run_once(const struct program *program, const struct invocation *in,
     if (frit_graph_run(program->graph, session->device, program->tensors, program->n_inputs,
                        result->tensors, program->n_outputs, &err))
         return failed(in, "%s", err.text);
-    status = frit_sync(session->device);
+    status = frit_sync(session->device, &err);
     for (uint64_t i = 0; i < program->n_outputs; i++) {
         frit_graph_output_at(program->graph, i, &port);
         if (frit_tensor_status(result->tensors[i]))
             return failed(in, "output %s: %s", port.name, frit_tensor_error(result->tensors[i]));
     }
-    return status ? failed(in, "%s", frit_host_error(session->host)) : CLI_FINE;
+    return status ? failed(in, "%s", err.text) : CLI_FINE;
 }
 
 static int run_all(const struct program *program, const struct invocation *in,
@@ -137,14 +139,13 @@ static int run_all(const struct program *program, const struct invocation *in,
 static int collect(const struct program *program, const struct invocation *in,
                    const struct session *session, struct result *result)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     for (uint64_t i = 0; i < program->n_outputs; i++) {
         frit_tensor *tensor = result->tensors[i];
 
         if (summary_of(tensor, &result->summaries[i]) ||
-            (result->files[i] && frit_save_npy(tensor, result->files[i])))
-            return failed(in, "%s",
-                          *frit_tensor_error(tensor) ? frit_tensor_error(tensor)
-                                                     : frit_host_error(session->host));
+            (result->files[i] && frit_save_npy(tensor, result->files[i], &err)))
+            return failed(in, "%s", *err.text ? err.text : frit_tensor_error(tensor));
     }
     frit_stats_get(session->device, &result->cost.after);
     return CLI_FINE;
@@ -175,8 +176,19 @@ static void show(const struct program *program, const struct result *result)
     session_faults(after->faults - before->faults);
 }
 
+/* All counters of the device since it was opened, by name. */
+static void print_counters(struct json *json, frit_device *device)
+{
+    frit_counter counter = {.struct_size = sizeof(counter)};
+
+    json_object(json, "counters");
+    for (uint64_t i = 0; frit_counter_at(device, i, &counter) == FRIT_OK; i++)
+        json_uint(json, counter.name, counter.value);
+    json_close(json);
+}
+
 static void print_json(const struct program *program, const struct invocation *in,
-                       const struct result *result)
+                       const struct session *session, const struct result *result)
 {
     const struct cost *cost = &result->cost;
     const frit_stats *before = &cost->before, *after = &cost->after;
@@ -207,6 +219,7 @@ static void print_json(const struct program *program, const struct invocation *i
               after->bytes_in - before->bytes_in + after->bytes_out - before->bytes_out);
     json_real(&json, "seconds", cost->seconds);
     json_real(&json, "first_seconds", cost->first);
+    print_counters(&json, session->device);
     json_list(&json, "outputs");
     for (uint64_t i = 0; i < program->n_outputs; i++) {
         frit_graph_output_at(program->graph, i, &port);
@@ -241,7 +254,7 @@ static int run_on(struct program *program, const struct invocation *in,
     if (status == CLI_FINE)
         status = collect(program, in, session, result);
     if (status == CLI_FINE && invocation_has(in, "--json"))
-        print_json(program, in, result);
+        print_json(program, in, session, result);
     else if (status == CLI_FINE)
         show(program, result);
     return status;
@@ -292,11 +305,12 @@ const struct command run_command = {
         "faults (programs that failed by a fault of the driver), captured_launches, driver_allocs, "
         "bytes_moved "
         "(between program and device), seconds (median of the runs),\n"
-        "first_seconds, outputs {name, dtype, dims, count, nan, infinite (number of\n"
+        "first_seconds, counters (all of the device, by name, since it was opened),\n"
+        "outputs {name, dtype, dims, count, nan, infinite (number of\n"
         "infinite elements), min, max (without NaNs), mean (of finite elements), first, file}.\n"
         "Elements of integer dtypes are exact; NaN and infinities are \"nan\", \"inf\", \"-inf\";\n"
         "missing values are null.  Packed values do not include their scales.\n"
-        "Counters are sums over the runs.",
+        "The other counts are sums over the runs.",
     .options =
         (const struct option[]){
             {"--device", "D", "devices in order of preference; first usable wins", 'd', false},

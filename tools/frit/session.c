@@ -10,12 +10,13 @@
 static int open_with(struct session *session, const struct invocation *in,
                      const frit_setting *settings, uint64_t n)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_host_params params = {
         .struct_size = sizeof(params), .settings = settings, .n_settings = n};
 
     *session = (struct session){0};
-    if (frit_host_open(&params, &session->host))
-        return failed(in, "%s", session->host ? frit_host_error(session->host) : "no memory");
+    if (frit_host_open(&params, &session->host, &err))
+        return failed(in, "%s", err.text);
     return CLI_FINE;
 }
 
@@ -33,8 +34,9 @@ int session_open_waiting(struct session *session, const struct invocation *in, b
 
 int session_device(struct session *session, const struct invocation *in)
 {
-    if (frit_device_open(session->host, invocation_value(in, "--device"), &session->device))
-        return failed(in, "%s", frit_host_error(session->host));
+    frit_err err = {.struct_size = sizeof(err)};
+    if (frit_device_open(session->host, invocation_value(in, "--device"), &session->device, &err))
+        return failed(in, "%s", err.text);
     return CLI_FINE;
 }
 
@@ -57,7 +59,7 @@ void session_load_ops(void)
     const frit_host_params params = {.struct_size = sizeof(params)};
     frit_host *host;
 
-    (void)!frit_host_open(&params, &host);
+    (void)!frit_host_open(&params, &host, NULL);
     frit_host_close(host);
 }
 

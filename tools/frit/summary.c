@@ -52,14 +52,15 @@ static void summarise(const void *data, struct summary *out)
 
 frit_status summary_of(frit_tensor *tensor, struct summary *out)
 {
-    uint64_t bytes = frit_bytes(tensor);
+    uint64_t bytes = frit_tensor_bytes(tensor);
     void *data = malloc(bytes + 1);
     frit_status status;
 
-    *out = (struct summary){.dtype = frit_dtype(tensor), .dims = frit_dims_of(tensor), .count = 1};
+    *out = (struct summary){
+        .dtype = frit_tensor_dtype(tensor), .dims = frit_tensor_dims(tensor), .count = 1};
     if (!data)
         return FRIT_NO_HOST_MEMORY;
-    status = frit_read(tensor, data, bytes);
+    status = frit_read(tensor, data, bytes, NULL);
     if (!status) {
         for (int64_t i = 0; i < out->dims.rank; i++)
             out->count *= (uint64_t)out->dims.dim[i];

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include <frit/inspect.h>
+
 #include "invocation.h"
 #include "program.h"
 #include "session.h"
@@ -10,6 +12,7 @@
 static int trace_on(struct program *program, const struct invocation *in,
                     const struct session *session, const char *folder)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_tensor **outputs;
     int status = program_feed(program, in, session);
 
@@ -18,12 +21,12 @@ static int trace_on(struct program *program, const struct invocation *in,
     outputs = calloc(program->n_outputs + 1, sizeof(frit_tensor *));
     if (!outputs)
         return failed(in, "no memory");
-    if (frit_trace_start(session->device, folder)) {
-        status = failed(in, "%s", frit_host_error(session->host));
+    if (frit_trace_start(session->device, folder, &err)) {
+        status = failed(in, "%s", err.text);
     } else {
         status = program_run(program, in, session, outputs);
-        if (frit_trace_stop(session->device) && status == CLI_FINE)
-            status = failed(in, "%s", frit_host_error(session->host));
+        if (frit_trace_stop(session->device, &err) && status == CLI_FINE)
+            status = failed(in, "%s", err.text);
     }
     for (uint64_t i = 0; i < program->n_outputs; i++)
         frit_release(outputs[i]);

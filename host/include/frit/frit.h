@@ -14,8 +14,12 @@
  * belong to the thread that opened them.  Only frit_host_close and frit_device_close want to be
  * alone with what they close.
  *
- * Sizes are in bytes, dims in elements.  Texts that are returned live as long as the object they
- * come from. */
+ * Errors.  A function that can fail otherwise returns a status and takes a frit_err as its last
+ * argument: the caller's, which may be NULL and is written only on failure.
+ *
+ * Sizes are in bytes, dims in elements.  Texts that are returned as `const char *` live as long as
+ * the object they come from; those returned as `char *` are the caller's, who ends them with
+ * frit_free. */
 #ifndef FRIT_FRIT_H
 #define FRIT_FRIT_H
 
@@ -41,6 +45,8 @@ typedef struct frit_graph frit_graph;
 const char *frit_version(void);
 /* "invalid" and so on. */
 const char *frit_status_name(frit_status status);
+/* Ends a text that a function of Frit returned as `char *`.  NULL does nothing. */
+void frit_free(char *text);
 /* "f32" and so on; FRIT_NO_DTYPE for a name that is none. */
 const char *frit_dtype_name(uint32_t dtype);
 uint32_t frit_dtype_of_name(const char *name);
@@ -99,19 +105,18 @@ typedef struct frit_host_params {
     void *log_ctx;
 } frit_host_params;
 
-/* Reads the configuration and finds plugins.  NULL params: all defaults.  A host is given also on
- * failure (for frit_host_error; close it), NULL only where there is no memory at all.  A plugin
- * that fails is not a failure here unless its section says `critical = yes`. */
-FRIT_NODISCARD frit_status frit_host_open(const frit_host_params *params, frit_host **out);
+/* Reads the configuration and finds plugins.  NULL params: all defaults.  A plugin that fails is
+ * not a failure here unless its section says `critical = yes`. */
+FRIT_NODISCARD frit_status frit_host_open(const frit_host_params *params, frit_host **out,
+                                          frit_err *err);
 /* Closes devices still open; all their tensors are stale afterwards.  Neither the host nor a device
  * of it is used any more.  NULL does nothing. */
 void frit_host_close(frit_host *host);
-/* Text of the last failed call on this host, "" if none; valid until the next failing call. */
-const char *frit_host_error(frit_host *host);
 
 /* `name`: a list as in the configuration ("vulkan:0, cpu"; first usable wins), NULL: what the
  * configuration says.  Opening a device twice gives the same one; each open wants its close. */
-FRIT_NODISCARD frit_status frit_device_open(frit_host *host, const char *name, frit_device **out);
+FRIT_NODISCARD frit_status frit_device_open(frit_host *host, const char *name, frit_device **out,
+                                            frit_err *err);
 /* An object of the program that a driver is to use in place of one of its own. */
 typedef struct frit_native {
     const char *name; /* that the driver's README gives, such as "vk.device" */
@@ -128,7 +133,7 @@ typedef struct frit_device_options {
  * gives, and ends with its close.  FRIT_UNSUPPORTED where its driver does not know one of them. */
 FRIT_NODISCARD frit_status frit_device_open_with(frit_host *host, const char *name,
                                                  const frit_device_options *options,
-                                                 frit_device **out);
+                                                 frit_device **out, frit_err *err);
 /* The last close ends the device, which is not used any more; its tensors are stale afterwards.
  * NULL does nothing. */
 void frit_device_close(frit_device *device);
@@ -157,7 +162,7 @@ typedef struct frit_device_desc {
 } frit_device_desc;
 
 /* In the order of preference; FRIT_INVALID beyond the last. */
-frit_status frit_device_at(frit_host *host, uint64_t index, frit_device_desc *out);
+frit_status frit_device_info_at(frit_host *host, uint64_t index, frit_device_desc *out);
 
 /* A plugin file that was looked at. */
 typedef struct frit_plugin_desc {
@@ -175,8 +180,8 @@ typedef struct frit_plugin_desc {
 frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out);
 
 /* Says in words why `name` (a device, driver or plugin) is usable or not, a line per finding; the
- * text is malloc'd for the caller. */
-FRIT_NODISCARD frit_status frit_why(frit_host *host, const char *name, char **text);
+ * text is ended by frit_free. */
+FRIT_NODISCARD frit_status frit_why(frit_host *host, const char *name, char **text, frit_err *err);
 
 /* One effective configuration value and where it came from. */
 typedef struct frit_config_desc {
@@ -204,11 +209,11 @@ uint32_t frit_op_support(frit_device *device, uint32_t op);
 
 /* Runs what the calling thread queued on the device and waits.  Returns the first error of the
  * thread's calls on it since the last frit_sync, and forgets it. */
-frit_status frit_sync(frit_device *device);
+frit_status frit_sync(frit_device *device, frit_err *err);
 /* The same for all threads' queues. */
-frit_status frit_sync_all(frit_device *device);
+frit_status frit_sync_all(frit_device *device, frit_err *err);
 /* Runs what the calling thread queued, without waiting. */
-frit_status frit_flush(frit_device *device);
+frit_status frit_flush(frit_device *device, frit_err *err);
 /* Seeds the random rows of all devices of the host, those that are open and those to come; the
  * default is the option [frit] seed.  Each stream's draws begin anew. */
 void frit_seed(frit_host *host, uint64_t seed);
@@ -221,15 +226,16 @@ void frit_device_seed(frit_device *device, uint64_t seed);
  * of one stream run in order, streams run apart; tensors may be used across streams.  With the
  * option [stream] single = yes there is one stream for all threads, and none can be opened. */
 
-/* A stream that no thread is in; NULL, with frit_host_error, where it cannot be had. */
-frit_stream *frit_stream_open(frit_device *device);
+/* A new stream, which no thread has entered. */
+FRIT_NODISCARD frit_status frit_stream_open(frit_device *device, frit_stream **out, frit_err *err);
 /* From here on the calling thread's new tensors and ops on the device go to `stream`; NULL: to the
  * thread's own.  Nothing is run.  `before` (NULL: not wanted) gets the stream that it was in, to be
  * entered again, NULL for its own.  FRIT_BUSY while another thread is in the stream. */
-frit_status frit_stream_enter(frit_device *device, frit_stream *stream, frit_stream **before);
+frit_status frit_stream_enter(frit_device *device, frit_stream *stream, frit_stream **before,
+                              frit_err *err);
 /* Runs what is queued, without waiting; tensors made in it live on.  FRIT_BUSY while a thread is in
  * it.  NULL does nothing; frit_device_close closes what is still open. */
-frit_status frit_stream_close(frit_stream *stream);
+frit_status frit_stream_close(frit_stream *stream, frit_err *err);
 
 /* ---- groups ---- */
 
@@ -262,15 +268,16 @@ typedef struct frit_group_config {
 } frit_group_config;
 
 /* An id that no other group has: made once and brought to all ranks by the program. */
-frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out);
+frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out,
+                                 frit_err *err);
 /* Makes the calling thread's stream on the device a rank.  Each rank calls it; it returns when all
  * have come.  FRIT_TIMEOUT names the missing ones. */
 FRIT_NODISCARD frit_status frit_group_join(frit_device *device, const frit_group_config *config,
-                                           frit_rank **out);
+                                           frit_rank **out, frit_err *err);
 /* Runs what is queued in the rank's stream, and leaves.  Other ranks' ops that still need this one
  * fail with FRIT_PEER_LOST.  `rank` is no more, unless the call fails.  NULL does nothing.  Before
  * frit_device_close, which aborts the groups of the ranks that have not left. */
-frit_status frit_group_leave(frit_rank *rank);
+frit_status frit_group_leave(frit_rank *rank, frit_err *err);
 /* Ends the group for all its ranks with FRIT_ABORTED and the text, also where they wait.  From any
  * thread, not beside frit_group_leave of the same rank. */
 frit_status frit_group_abort(frit_rank *rank, const char *why);
@@ -289,18 +296,18 @@ frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims,
  * them, whose end is noticed at a later call of Frit on the device, frit_sync_all or
  * frit_device_close at the latest.  With `release` NULL it is lent until frit_device_close.
  * Elsewhere the elements are copied and `release` is called before the function returns.
- * `bytes_adopted` of frit_stats tells which.  Nothing that is done with the tensor writes into the
- * program's memory: frit_write gives it other memory. */
+ * `bytes_adopted` of frit_stats (inspect.h) counts what lies in program memory.  Nothing that is
+ * done with the tensor writes into the program's memory: frit_write gives it other memory. */
 frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx);
-/* A NumPy file; see host/file/npy.h for what is accepted. */
+/* Reads a NumPy file: versions 1 to 3 of the format, C or Fortran order, little endian. */
 frit_tensor *frit_load_npy(frit_device *device, const char *path);
-FRIT_NODISCARD frit_status frit_save_npy(frit_tensor *tensor, const char *path);
+FRIT_NODISCARD frit_status frit_save_npy(frit_tensor *tensor, const char *path, frit_err *err);
 
-/* Copies the dense row-major elements; `bytes` must be exactly theirs.  Waits for the value.  What
- * went wrong stands in frit_host_error, and in frit_tensor_error where it is the value that failed.
- */
-FRIT_NODISCARD frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes);
+/* Copies the dense row-major elements; `bytes` must be exactly theirs.  Waits for the value.  Where
+ * the value itself has failed, frit_tensor_error has the text too. */
+FRIT_NODISCARD frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes,
+                                     frit_err *err);
 
 typedef struct frit_read_item {
     frit_tensor *tensor;
@@ -311,9 +318,10 @@ typedef struct frit_read_item {
 } frit_read_item;
 
 /* Several reads with one wait; the first failure is returned, each item has its own. */
-FRIT_NODISCARD frit_status frit_read_many(frit_read_item *items, uint64_t count);
+FRIT_NODISCARD frit_status frit_read_many(frit_read_item *items, uint64_t count, frit_err *err);
 /* Replaces the elements.  Views, and ops recorded before, keep the old ones. */
-FRIT_NODISCARD frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes);
+FRIT_NODISCARD frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes,
+                                      frit_err *err);
 
 typedef struct frit_write_item {
     frit_tensor *tensor;
@@ -325,7 +333,7 @@ typedef struct frit_write_item {
 
 /* Several writes, in order, as if one by one, in as few submits as the device allows; the first
  * failure is returned, each item has its own, and what failed keeps its elements. */
-FRIT_NODISCARD frit_status frit_write_many(frit_write_item *items, uint64_t count);
+FRIT_NODISCARD frit_status frit_write_many(frit_write_item *items, uint64_t count, frit_err *err);
 /* The same values on another device; also where it is the same device. */
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device);
 
@@ -358,18 +366,21 @@ frit_tensor *frit_take(frit_tensor *tensor);
 void frit_persistent_begin(frit_device *device);
 void frit_persistent_end(frit_device *device);
 
-/* ---- what a tensor is ---- */
+/* Frees driver memory that is not in use. */
+void frit_trim(frit_device *device);
+
+/* ---- properties of tensors ---- */
 
 /* FRIT_OK while no failure is known; does not wait. */
 frit_status frit_tensor_status(frit_tensor *tensor);
 /* "" if there is none; lives as long as the tensor. */
 const char *frit_tensor_error(frit_tensor *tensor);
-uint32_t frit_dtype(frit_tensor *tensor); /* FRIT_NO_DTYPE on an error tensor */
-frit_dims frit_dims_of(frit_tensor *tensor);
+uint32_t frit_tensor_dtype(frit_tensor *tensor); /* FRIT_NO_DTYPE on an error tensor */
+frit_dims frit_tensor_dims(frit_tensor *tensor);
 /* Strides in elements as stored; runs what is queued for it. */
-FRIT_NODISCARD frit_status frit_strides_of(frit_tensor *tensor, frit_dims *out);
-frit_device *frit_device_of(frit_tensor *tensor); /* NULL on an error tensor without a device */
-uint64_t frit_bytes(frit_tensor *tensor);         /* of the dense tensor, what frit_read wants */
+FRIT_NODISCARD frit_status frit_tensor_strides(frit_tensor *tensor, frit_dims *out, frit_err *err);
+frit_device *frit_tensor_device(frit_tensor *tensor); /* NULL on an error tensor without a device */
+uint64_t frit_tensor_bytes(frit_tensor *tensor); /* of the dense tensor, what frit_read wants */
 
 /* ---- ops ---- */
 
@@ -494,185 +505,8 @@ FRIT_NODISCARD frit_status frit_graph_run(const frit_graph *graph, frit_device *
 /* How the device would run the bound graph: the least direct way of its ops, FRIT_SUPPORT_*.
  * Nothing runs and nothing is compiled. */
 uint32_t frit_graph_support(const frit_graph *graph, frit_device *device);
-/* The text form of the bound graph, malloc'd for the caller; NULL without memory. */
+/* The text form of the bound graph, to be ended by frit_free; NULL without memory. */
 char *frit_graph_print(const frit_graph *graph);
-
-/* ---- what happened ---- */
-
-/* Counters of one device since it was opened; each only grows but for the `_now` ones. */
-typedef struct frit_stats {
-    uint64_t struct_size;
-    uint64_t ops;        /* recorded */
-    uint64_t views;      /* of these, done by changing a layout */
-    uint64_t decomposed; /* ops that ran as other core ops */
-    uint64_t programs;   /* made by the driver */
-    uint64_t launches;
-    uint64_t submits;
-    uint64_t compiles;
-    uint64_t drains_read; /* queue runs by cause */
-    uint64_t drains_sync;
-    uint64_t drains_share; /* another thread or device needed a value */
-    uint64_t drains_full;
-    uint64_t drains_scope;
-    uint64_t driver_allocs; /* calls of the driver */
-    uint64_t driver_frees;
-    uint64_t trims; /* pools emptied because the device had no memory left */
-    uint64_t alloc_retries;
-    uint64_t bytes_in; /* copied from the program */
-    uint64_t bytes_out;
-    uint64_t bytes_now; /* in buffers */
-    uint64_t bytes_peak;
-    uint64_t reserved_now; /* in driver blocks */
-    uint64_t reserved_peak;
-    uint64_t buffers_now;
-    uint64_t tensors_now;  /* handles alive */
-    uint64_t queued_now;   /* ops not run yet */
-    uint64_t streams_now;  /* queues */
-    uint64_t plans_now;    /* known */
-    uint64_t store_loaded; /* plans that came from the file of [fusion] store */
-    uint64_t explorations; /* searches for a new plan */
-    uint64_t plan_hits;    /* queues whose plan was known */
-    uint64_t plan_misses;
-    uint64_t plan_runs;
-    uint64_t fused;               /* launches that covered a block of ops */
-    uint64_t barriers;            /* between commands of one submit */
-    uint64_t in_place;            /* outputs written over an operand that died */
-    uint64_t skipped;             /* steps of plans whose results nobody wanted */
-    uint64_t disabled;            /* programs that failed and are not run again */
-    uint64_t fallbacks_candidate; /* what ran instead of a program that refused or failed: */
-    uint64_t fallbacks_ops;       /* the ops of the block one by one */
-    uint64_t fallbacks_decomposed;
-    uint64_t fallbacks_device;
-    uint64_t waiting;         /* launches that went another way while their program was compiled */
-    uint64_t bound_launches;  /* of the launches, those of plans that ran again as they were bound
-                                 before */
-    uint64_t compiles_joined; /* asked for while an equal one waited or ran */
-    uint64_t compiles_cancelled; /* before they began */
-    uint64_t cache_bytes_now; /* of host memory for what can be made again: what programs answered,
-                                 compiles that wait; half of
-                                 [fusion] store_bytes at most */
-    uint64_t cache_evicted;   /* what left it for want of room */
-    uint64_t faults;          /* launches refused with "internal": by a fault of a plugin */
-    uint64_t derived_fills;   /* times a launch derived memory from an operand: packed weights */
-    uint64_t derived_hits;    /* times one found it as an earlier one had derived it */
-    uint64_t captured_launches; /* of the bound ones, those that the driver had recorded */
-    uint64_t bytes_adopted;     /* of the program's memory that tensors lie in: frit_wrap_host */
-    uint64_t adopted_now;       /* of these, not released yet; they count neither as bytes_in nor as
-                                   bytes_now */
-} frit_stats;
-
-/* Fills as much of `out` as its struct_size says the caller knows. */
-void frit_stats_get(frit_device *device, frit_stats *out);
-/* Time by the device's own clock. */
-typedef struct frit_device_time {
-    uint64_t struct_size;
-    uint64_t commands; /* launches, copies and fills that were measured, one after the other */
-    uint64_t busy_ns;  /* that they took */
-    uint64_t lost;     /* commands that could not be measured */
-} frit_device_time;
-
-/* Begins to measure what is submitted from now on.  Commands that could run at the same time run
- * one after the other meanwhile.  FRIT_UNSUPPORTED if the driver has no clock, FRIT_BUSY if it has
- * begun already. */
-FRIT_NODISCARD frit_status frit_device_time_start(frit_device *device);
-/* Ends, waits for what was submitted, and fills as much of `out` as its struct_size says the caller
- * knows.  FRIT_INVALID if it had not begun. */
-FRIT_NODISCARD frit_status frit_device_time_stop(frit_device *device, frit_device_time *out);
-
-/* Gives unused driver memory back now. */
-void frit_trim(frit_device *device);
-
-/* ---- seeing ---- */
-
-/* What ran on a device while it was looked at: a plan at a time, in the order in which they ran.
- * For tests and tools; while nobody looks it costs nothing. */
-typedef struct frit_inspection frit_inspection;
-
-/* Begins; FRIT_BUSY if it has begun already. */
-FRIT_NODISCARD frit_status frit_inspect_start(frit_device *device);
-/* Ends; `out` (NULL: throw it away) gets what was seen, for frit_inspection_free.  FRIT_INVALID if
- * it had not begun, FRIT_NO_HOST_MEMORY if something was seen that could not be kept. */
-FRIT_NODISCARD frit_status frit_inspect_stop(frit_device *device, frit_inspection **out);
-void frit_inspection_free(frit_inspection *inspection); /* NULL does nothing */
-
-/* The whole of it.  `before`: at frit_inspect_start, `after`: at frit_inspect_stop. */
-typedef struct frit_inspection_desc {
-    uint64_t struct_size;
-    uint64_t n_runs;
-    uint64_t tensors_before, tensors_after;
-    uint64_t buffers_before, buffers_after;
-    uint64_t bytes_before, bytes_after; /* in buffers */
-} frit_inspection_desc;
-
-frit_status frit_inspection_about(const frit_inspection *inspection, frit_inspection_desc *out);
-
-/* One plan that ran. */
-typedef struct frit_run_desc {
-    uint64_t struct_size;
-    uint32_t stream;  /* in order of first op */
-    uint32_t n_calls; /* recorded ops */
-    uint32_t n_ops;   /* composite ops replaced by what they stand for */
-    uint32_t n_steps;
-    uint64_t bytes_in; /* sums over the steps */
-    uint64_t bytes_out;
-} frit_run_desc;
-
-/* FRIT_INVALID beyond the last. */
-frit_status frit_inspection_run_at(const frit_inspection *inspection, uint64_t run,
-                                   frit_run_desc *out);
-
-enum {
-    FRIT_STEP_IN_PLACE = 1,    /* an output took the memory of an operand */
-    FRIT_STEP_SKIPPED = 2,     /* nobody wanted what it makes */
-    FRIT_STEP_BY_OPS = 4,      /* its program could not run: its ops did by themselves */
-    FRIT_STEP_VIEW = 8,        /* only a layout changed */
-    FRIT_STEP_CANDIDATE = 16,  /* the first candidate of a program could not run: another one did */
-    FRIT_STEP_DECOMPOSED = 32, /* a composite op's program could not: it ran as core ops */
-    FRIT_STEP_ELSEWHERE = 64   /* its device could not: it ran on another one */
-};
-
-/* One step of a plan: a block of ops that runs as one program, or one op by itself.  Values are
- * numbered per run. */
-typedef struct frit_step_desc {
-    uint64_t struct_size;
-    const char *label; /* "map: add mul exp", or the op's name */
-    const char *fuser; /* "plugin/fuser"; "": an op by itself */
-    const char *end;   /* why the block got no more ops: "all" "closed" "split" "blocks" "short"
-                          "single" */
-    uint32_t score;
-    uint32_t flags; /* FRIT_STEP_* */
-    uint32_t n_ops, n_in, n_out;
-    uint32_t reserved;
-    const uint32_t *ops;         /* numbers in the run */
-    const char *const *op_names; /* "add" */
-    const char *const *op_texts; /* "%2 = add %0, %1" */
-    const uint32_t *in;          /* values that it reads, each once */
-    const uint32_t *out;         /* values that it stores */
-    const char *const *in_types; /* "f32[2, 64]" */
-    const char *const *out_types;
-    uint64_t bytes_in, bytes_out; /* of these; 0 for a view */
-    const char *why; /* why a program, a candidate or the device could not; "": nothing of that */
-} frit_step_desc;
-
-frit_status frit_inspection_step_at(const frit_inspection *inspection, uint64_t run, uint64_t step,
-                                    frit_step_desc *out);
-/* All of it as text, malloc'd for the caller; NULL without memory. */
-char *frit_inspection_text(const frit_inspection *inspection);
-
-/* Records the ops of all streams of the device, in the order in which they are recorded, until
- * frit_trace_stop: as a text program FOLDER/trace.frit with its constants beside it, that
- * `frit replay` runs again.  Constants are what ops use that no recorded op made, read back;
- * outputs are the results that were read or moved, or are not released at the end; random rows draw
- * anew where it is replayed.  The folder is made in one that exists.  FRIT_BUSY if it has begun
- * already. Runs what is queued. */
-FRIT_NODISCARD frit_status frit_trace_start(frit_device *device, const char *folder);
-/* Ends and writes it; the first failure of the recording, or FRIT_INVALID if it had not begun. */
-FRIT_NODISCARD frit_status frit_trace_stop(frit_device *device);
-
-/* How many queues with ops, tensors and buffers are left on the device: 0 where everything was
- * released and run.  `text` (NULL: not wanted) gets a line for each, malloc'd for the caller, NULL
- * where nothing is left.  No other call on the device is under way. */
-uint64_t frit_leaks(frit_device *device, char **text);
 
 #ifdef __cplusplus
 } /* extern "C" */

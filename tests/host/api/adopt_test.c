@@ -54,7 +54,7 @@ static void expect(frit_tensor *tensor, float factor)
 {
     float out[N] = {0};
 
-    if (frit_read(tensor, out, sizeof(out)))
+    if (frit_read(tensor, out, sizeof(out), NULL))
         fail_msg("%s", frit_tensor_error(tensor));
     frit_release(tensor);
     for (int i = 0; i < N; i++)
@@ -76,13 +76,13 @@ static void test_the_tensor_lies_in_it(void **state)
     assert_int_equal(rig_stats(&rig).bytes_in, 0);
     assert_int_equal(rig_stats(&rig).bytes_now, 0);
     mine[3] = 300; /* which no program may do, and shows whose memory it is */
-    assert_int_equal(frit_read(x, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(x, out, sizeof(out), NULL), FRIT_OK);
     assert_true(out[3] == 300);
     mine[3] = 3;
     expect(frit_neg(x), -1);
     assert_int_equal(released, 0);
     frit_release(x);
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     assert_int_equal(released, 1);
     assert_int_equal(rig_stats(&rig).adopted_now, 0);
     rig_close(&rig);
@@ -101,11 +101,11 @@ static void test_the_last_view_ends_it(void **state)
     x = lend(&rig, &released);
     view = frit_reshape(x, FRIT_SHAPE(N / 4, 4));
     frit_release(x);
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     assert_int_equal(released, 0);
     expect(frit_take(frit_neg(view)), -1);
     frit_release(view);
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     assert_int_equal(released, 1);
     rig_close(&rig);
 }
@@ -122,7 +122,7 @@ static void keep_for_launch(const char *queues)
     y = frit_neg(x);
     frit_release(x);
     assert_int_equal(released, 0);
-    assert_int_equal(frit_flush(rig.dev), FRIT_OK);
+    assert_int_equal(frit_flush(rig.dev, NULL), FRIT_OK);
     assert_int_equal(released, 0);
     assert_int_equal(rig_stats(&rig).adopted_now, sizeof(mine));
     expect(y, -1);
@@ -148,7 +148,7 @@ static void test_closing_the_device_waits_for_it(void **state)
     x = lend(&rig, &released);
     (void)frit_neg(x);
     (void)lend(&rig, &kept);
-    assert_int_equal(frit_flush(rig.dev), FRIT_OK);
+    assert_int_equal(frit_flush(rig.dev, NULL), FRIT_OK);
     frit_release(x);
     assert_int_equal(released, 0);
     frit_device_close(rig.dev);
@@ -183,7 +183,7 @@ static void test_nobody_writes_it(void **state)
                    i % 2 ? lend(&rig, &released)
                          : frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(N), twice, sizeof(twice)))),
                i % 2 ? -1 : -2);
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     assert_int_equal(released, 2 * ROUNDS);
     expect_untouched();
     rig_close(&rig);
@@ -201,8 +201,8 @@ static void test_a_write_gives_other_memory(void **state)
     for (int i = 0; i < N; i++)
         other[i] = 3 * (float)i;
     x = lend(&rig, &released);
-    assert_int_equal(frit_write(x, other, sizeof(other)), FRIT_OK);
-    assert_int_equal(frit_sync_all(rig.dev), FRIT_OK);
+    assert_int_equal(frit_write(x, other, sizeof(other), NULL), FRIT_OK);
+    assert_int_equal(frit_sync_all(rig.dev, NULL), FRIT_OK);
     assert_int_equal(released, 1);
     expect(x, 3);
     expect_untouched();

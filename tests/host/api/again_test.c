@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include <frit/inspect.h>
+
 enum { ROUNDS = 4 }; /* until a segment's memory is used again and its plan is known */
 
 static void open_fused(struct rig *rig)
@@ -32,7 +34,7 @@ static void expect(frit_tensor *tensor, const float *values, size_t n)
 {
     float out[4];
 
-    assert_int_equal(frit_read(tensor, out, n * sizeof(float)), FRIT_OK);
+    assert_int_equal(frit_read(tensor, out, n * sizeof(float), NULL), FRIT_OK);
     assert_memory_equal(out, values, n * sizeof(float));
 }
 
@@ -129,7 +131,7 @@ static void test_a_scalar_out_of_range(void **state)
         assert_int_equal(frit_tensor_status(y), FRIT_INVALID);
         frit_release(y);
     }
-    frit_sync(rig.dev);
+    frit_sync(rig.dev, NULL);
     expect(frit_take(frit_add_f(x, INFINITY)),
            (const float[]){INFINITY, INFINITY, INFINITY, INFINITY}, 4);
     frit_release(x);
@@ -174,7 +176,7 @@ static void test_persistent_again(void **state)
         if (i == ROUNDS)
             frit_persistent_begin(rig.dev);
         kept[i] = frit_neg(x);
-        frit_sync(rig.dev);
+        frit_sync(rig.dev, NULL);
         if (i >= ROUNDS)
             assert_int_equal(rig_stats(&rig).driver_allocs, before.driver_allocs + 1);
     }
@@ -209,7 +211,7 @@ static void test_ops_at_the_end_of_a_thread(void **state)
     (void)state;
     open_fused(&rig);
     x = square(&rig, 1, 2, 3, 4);
-    frit_sync(rig.dev);
+    frit_sync(rig.dev, NULL);
     assert_int_equal(pthread_key_create(&late, use_late), 0);
     for (int i = 0; i < ROUNDS; i++) {
         assert_int_equal(pthread_create(&thread, NULL, end_late, x), 0);

@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include <frit/inspect.h>
+
 enum { PATIENCE_MS = 20000 };
 
 static const float four[4] = {1, 2, 3, 4};
@@ -25,7 +27,7 @@ static void run(struct plugin_rig *rig, const char *rows)
 
     for (; *rows; rows++)
         x = *rows == 'n' ? frit_neg(frit_take(x)) : frit_exp(frit_take(x));
-    assert_int_equal(frit_sync(rig->dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig->dev, NULL), FRIT_OK);
     assert_int_equal(frit_tensor_status(x), FRIT_OK);
     frit_release(x);
 }
@@ -149,17 +151,17 @@ static void large_blocks_wait(void **state)
 
         open_null(&rig, "background", "30");
         x = frit_full(rig.dev, FRIT_F32, FRIT_SHAPE(1, 3), 1);
-        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
         x = frit_exp(frit_take(x));
-        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
         x = frit_neg(frit_take(x));
-        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
         frit_release(x);
         x = frit_full(rig.dev, FRIT_F32, FRIT_SHAPE(sizes[i].n), 1);
-        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
         x = frit_exp(frit_take(frit_expand(frit_take(x), FRIT_SHAPE(1, sizes[i].n))));
         x = frit_neg(frit_take(x));
-        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
         assert_int_equal(frit_tensor_status(x), FRIT_OK);
         assert_int_equal(rig_stats(&rig).waiting, sizes[i].waiting);
         assert_int_equal(rig_stats(&rig).fused, !sizes[i].waiting);
@@ -303,7 +305,7 @@ static void signatures_are_bounded(void **state)
             frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE((int64_t)n), zeros, n * sizeof(*zeros));
 
         x = frit_exp(frit_take(frit_neg(frit_take(x))));
-        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
         frit_release(x);
         stats = rig_stats(&rig);
         most = stats.cache_bytes_now > most ? stats.cache_bytes_now : most;
@@ -355,15 +357,16 @@ static void faults_are_counted_and_told(void **state)
 
 static void other_words_are_refused(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     static const frit_setting setting = {"fusion", "compile", "later"};
     frit_host_params params = {
         .struct_size = sizeof(params), .settings = &setting, .n_settings = 1};
     frit_host *host;
 
     (void)state;
-    assert_int_equal(frit_host_open(&params, &host), FRIT_INVALID);
-    assert_string_equal(frit_host_error(host), "program: [fusion] compile: 'later' is not allowed; "
-                                               "set background or wait");
+    assert_int_equal(frit_host_open(&params, &host, &err), FRIT_INVALID);
+    assert_string_equal(err.text, "program: [fusion] compile: 'later' is not allowed; "
+                                  "set background or wait");
     frit_host_close(host);
 }
 

@@ -64,7 +64,7 @@ static void bad_descriptions_are_refused(void **state)
         expect_error(call_op(rig.dev, name, x, NULL, NULL, 0), FRIT_INVALID, words);
     }
     frit_release(x);
-    (void)frit_sync(rig.dev);
+    (void)frit_sync(rig.dev, NULL);
     rig_close(&rig);
 }
 
@@ -113,14 +113,14 @@ static void bad_answers_fail_the_call(void **state)
                 continue; /* has told its two cache */
             snprintf(name, sizeof(name), "org.frit.bad.%s/1", bad_calls[i].word);
             y = call_op(rig.dev, name, x, NULL, NULL, 0);
-            (void)frit_sync(rig.dev);
+            (void)frit_sync(rig.dev, NULL);
             if (frit_tensor_status(y) == FRIT_OK)
                 fail_msg("%s does not fail", name);
             expect_error(y, frit_tensor_status(y), bad_calls[i].words);
         }
         expect_filled(frit_neg(x), -2);
         frit_release(x);
-        (void)frit_sync(rig.dev);
+        (void)frit_sync(rig.dev, NULL);
         rig_close(&rig);
     }
 }

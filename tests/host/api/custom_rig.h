@@ -62,7 +62,7 @@ static inline void expect_filled(frit_tensor *tensor, float value)
 {
     float out[N] = {0};
 
-    if (frit_read(tensor, out, sizeof(out)))
+    if (frit_read(tensor, out, sizeof(out), NULL))
         fail_msg("%s", frit_tensor_error(tensor));
     for (int i = 0; i < N; i++)
         assert_float_equal(out[i], value, 0);

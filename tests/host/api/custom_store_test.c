@@ -4,6 +4,8 @@
  */
 #include "api/custom_rig.h"
 
+#include <frit/inspect.h>
+
 static const char *program;
 static char folder[] = "/tmp/frit-custom-XXXXXX";
 

@@ -3,6 +3,8 @@
  * name, in blocks of fusers, on other devices, in text. */
 #include "api/custom_rig.h"
 
+#include <frit/inspect.h>
+
 /* ---- where they run ---- */
 
 static void a_driver_that_knows_it_runs_it(void **state)
@@ -59,8 +61,8 @@ static void a_result_may_be_an_operand(void **state)
         custom_open(&rig, "reference:0", NULL);
         x = filled(rig.dev, 3);
         y = call_op(rig.dev, "org.frit.test.fold/1", x, NULL, NULL, 0);
-        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
-        assert_int_equal(frit_write(x, data, sizeof(data)), FRIT_OK);
+        assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
+        assert_int_equal(frit_write(x, data, sizeof(data), NULL), FRIT_OK);
         expect_filled(y, 3);
         expect_filled(x, 9);
         rig_close(&rig);
@@ -81,7 +83,7 @@ static void a_program_that_refuses_gives_way_to_rows(void **state)
     y = filled(rig.dev, 1);
     flipped = frit_flip(x, .axes = FRIT_AXES(0));
     r = axpby(rig.dev, 1, flipped, 1, y);
-    assert_int_equal(frit_read(r, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(r, out, sizeof(out), NULL), FRIT_OK);
     for (int i = 0; i < N; i++)
         assert_float_equal(out[i], data[N - 1 - i] + 1, 0);
     assert_true(rig_stats(&rig).fallbacks_decomposed > 0);
@@ -116,7 +118,7 @@ static void without_any_device_it_fails_by_name(void **state)
     custom_open(&rig, "reference:0", NULL);
     x = filled(rig.dev, 4);
     y = tick(x);
-    assert_int_equal(frit_sync(rig.dev), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_UNSUPPORTED);
     expect_error(y, FRIT_UNSUPPORTED, TICK ": the driver of reference:0 has no such op");
     frit_release(x);
     rig_close(&rig);
@@ -134,7 +136,7 @@ static void fusers_take_it(void **state)
     (void)state;
     custom_open(&rig, "custom:0", NULL);
     x = filled(rig.dev, 2);
-    assert_int_equal(frit_inspect_start(rig.dev), FRIT_OK);
+    assert_int_equal(frit_inspect_start(rig.dev, NULL), FRIT_OK);
     for (int i = 1; i <= 5; i++) {
         frit_scope scope = frit_scope_begin(rig.dev);
         frit_tensor *a = axpby(rig.dev, i, x, 1, x);
@@ -145,11 +147,11 @@ static void fusers_take_it(void **state)
     }
     assert_int_equal(rig_stats(&rig).fused, 5);
     assert_int_equal(rig_stats(&rig).launches, 5);
-    assert_int_equal(frit_inspect_stop(rig.dev, &seen), FRIT_OK);
+    assert_int_equal(frit_inspect_stop(rig.dev, &seen, NULL), FRIT_OK);
     text = frit_inspection_text(seen);
     assert_non_null(strstr(text, "custom: " AXPBY " " AXPBY " neg"));
     assert_non_null(strstr(text, "= " AXPBY " %0, %0, alpha=1.0, beta=1.0"));
-    free(text);
+    frit_free(text);
     frit_inspection_free(seen);
     frit_release(x);
     rig_close(&rig);
@@ -259,7 +261,7 @@ static void wrong_calls_say_why(void **state)
     frit_release(x);
     frit_release(y);
     frit_release(z);
-    assert_int_equal(frit_sync(rig.dev), FRIT_INVALID);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_INVALID);
     rig_close(&rig);
 }
 
@@ -280,7 +282,7 @@ static void calls_without_a_call_say_why(void **state)
     expect_error(out, FRIT_INVALID, "the name is NULL");
     frit_op_named(rig.dev, &bare, &out, 1);
     expect_error(out, FRIT_INVALID, "2 operands at NULL");
-    (void)frit_sync(rig.dev);
+    (void)frit_sync(rig.dev, NULL);
     rig_close(&rig);
 }
 
@@ -296,7 +298,7 @@ static void refused_calls_take_their_operands(void **state)
     expect_error(
         call_op(rig.dev, "org.frit.test.none/1", frit_take(filled(rig.dev, 1)), NULL, NULL, 0),
         FRIT_INVALID, "no plugin offers it");
-    (void)frit_sync(rig.dev);
+    (void)frit_sync(rig.dev, NULL);
     rig_close(&rig);
 }
 
@@ -351,7 +353,7 @@ static void ops_are_those_of_the_host(void **state)
     expect_error(tick(x), FRIT_INVALID,
                  TICK ": no plugin of the host of reference:0 offers this op");
     frit_release(x);
-    (void)frit_sync(without.dev);
+    (void)frit_sync(without.dev, NULL);
     rig_close(&without);
     rig_close(&with);
 }
@@ -368,12 +370,12 @@ static void a_name_is_its_first_plugins(void **state)
     assert_non_null(strstr(said.load, "plugin fake-ops: op '" AXPBY "' is not used: the name is "
                                       "taken by an op of plugin 'fake-custom', rev 1"));
     assert_null(strstr(said.load, "plugin fake-custom"));
-    assert_int_equal(frit_why(rig.host, "fake-ops", &why), FRIT_OK);
+    assert_int_equal(frit_why(rig.host, "fake-ops", &why, NULL), FRIT_OK);
     assert_non_null(strstr(why, "op " TICK ": refused: the name is taken"));
-    free(why);
-    assert_int_equal(frit_why(rig.host, "fake-custom", &why), FRIT_OK);
+    frit_free(why);
+    assert_int_equal(frit_why(rig.host, "fake-custom", &why, NULL), FRIT_OK);
     assert_non_null(strstr(why, "op " TICK ": usable\n"));
-    free(why);
+    frit_free(why);
     expect_filled(tick(frit_take(filled(rig.dev, 1))), 1);
     rig_close(&rig);
 }

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <frit/inspect.h>
+
 #include "api/custom_rig.h"
 
 static frit_graph *parse(const char *text)
@@ -34,7 +36,7 @@ static void run(frit_device *device, const frit_graph *graph, float *out, size_t
 
     if (frit_graph_run(graph, device, NULL, 0, &result, 1, &err))
         fail_msg("%s", err.text);
-    if (frit_read(result, out, n * sizeof(*out)))
+    if (frit_read(result, out, n * sizeof(*out), NULL))
         fail_msg("%s", frit_tensor_error(result));
     frit_release(result);
 }
@@ -71,8 +73,8 @@ static void every_kind_of_attribute_goes_both_ways(void **state)
         for (int k = 0; k < 4; k++) /* the sum of y, then what the attributes add */
             assert_float_equal(out[k], -12 + 1 + 2 * 1 + 4 * 3 + 100 * 1 + 1000 * 2, 0);
     }
-    free(printed);
-    free(reprinted);
+    frit_free(printed);
+    frit_free(reprinted);
     frit_graph_free(graph);
     frit_graph_free(again);
     rig_close(&rig);
@@ -98,7 +100,7 @@ static void many_operands_and_results_on_demand(void **state)
     assert_non_null(strstr(printed, "u = org.frit.test.scale/1 m, 2.0\n"));
     assert_float_equal(out[0], 9, 0);
     assert_float_equal(out[1], 9, 0);
-    free(printed);
+    frit_free(printed);
     frit_graph_free(graph);
     rig_close(&rig);
 }
@@ -121,7 +123,7 @@ static void effects_run_without_results(void **state)
     for (int i = 0; i < 3; i++) {
         said.effects[0] = '\0';
         run(rig.dev, graph, out, 2);
-        assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+        assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
         assert_string_equal(said.effects, "note 7\ntick 7\nnote 7\n");
     }
     frit_graph_free(graph);
@@ -158,8 +160,8 @@ static void draw(frit_device *device, uint32_t out[4])
     const frit_attr attr = {.name = "dims", .list = dims, .n_list = 1};
     frit_tensor *noise = call_op(device, "org.frit.test.noise/1", NULL, NULL, &attr, 1);
 
-    assert_int_equal(frit_dtype(noise), FRIT_U32);
-    assert_int_equal(frit_read(frit_take(noise), out, 4 * sizeof(*out)), FRIT_OK);
+    assert_int_equal(frit_tensor_dtype(noise), FRIT_U32);
+    assert_int_equal(frit_read(frit_take(noise), out, 4 * sizeof(*out), NULL), FRIT_OK);
 }
 
 static void draws_take_counters_like_rows(void **state)
@@ -176,7 +178,7 @@ static void draws_take_counters_like_rows(void **state)
     assert_memory_not_equal(first, second, sizeof(first));
     frit_seed(rig.host, 42);
     raw = frit_random_raw(rig.dev, FRIT_U32, FRIT_SHAPE(4));
-    assert_int_equal(frit_read(frit_take(raw), row, sizeof(row)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(raw), row, sizeof(row), NULL), FRIT_OK);
     assert_memory_equal(first, row, sizeof(first));
     draw(rig.dev, row);
     assert_memory_equal(second, row, sizeof(second));
@@ -211,11 +213,11 @@ static void traces_have_them_by_name(void **state)
     snprintf(path, sizeof(path), "%s/trace", folder);
     custom_open(&rig, "custom:0", NULL);
     x = filled(rig.dev, 2);
-    assert_int_equal(frit_trace_start(rig.dev, path), FRIT_OK);
+    assert_int_equal(frit_trace_start(rig.dev, path, NULL), FRIT_OK);
     r = axpby(rig.dev, 3, x, 0.25, x);
     note(r);
     expect_filled(tick(frit_take(r)), 6.5);
-    assert_int_equal(frit_trace_stop(rig.dev), FRIT_OK);
+    assert_int_equal(frit_trace_stop(rig.dev, NULL), FRIT_OK);
     snprintf(path, sizeof(path), "%s/trace/trace.frit", folder);
     text = file_text(path);
     assert_non_null(strstr(text, "= " AXPBY " "));
@@ -223,7 +225,7 @@ static void traces_have_them_by_name(void **state)
     assert_non_null(strstr(text, "\n" NOTE " "));
     assert_int_equal(frit_graph_load(path, &graph, &err), FRIT_OK);
     frit_graph_free(graph);
-    free(text);
+    frit_free(text);
     frit_release(x);
     rig_close(&rig);
     snprintf(command, sizeof(command), "rm -r %s", folder);

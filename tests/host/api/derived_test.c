@@ -3,6 +3,8 @@
  * are told to find what nobody derived.  Counts are those of frit_stats. */
 #include <pthread.h>
 
+#include <frit/inspect.h>
+
 #include "api/plugin_rig.h"
 
 enum { ROUNDS = 10, SIDE = 64 };
@@ -28,7 +30,7 @@ static void multiply(frit_tensor *weight, frit_tensor *x)
 {
     static float out[SIDE * SIDE];
 
-    assert_int_equal(frit_read(frit_take(frit_matmul(weight, x)), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(frit_matmul(weight, x)), out, sizeof(out), NULL), FRIT_OK);
 }
 
 static void weights(const char *queue, const char *value)
@@ -53,7 +55,7 @@ static void weights(const char *queue, const char *value)
     }
     assert_true(rig_stats(&rig).in_place > 0);
     assert_true(rig_stats(&rig).derived_fills > ROUNDS);
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     frit_release(weight);
     frit_release(x);
     assert_int_equal(rig_stats(&rig).buffers_now, 0);
@@ -104,7 +106,7 @@ static void test_streams_share_weights(void **state)
             assert_int_equal(pthread_create(&threads[i], NULL, work, &worker), 0);
         for (int i = 0; i < THREADS; i++)
             assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_int_equal(frit_sync_all(rig.dev), FRIT_OK);
+        assert_int_equal(frit_sync_all(rig.dev, NULL), FRIT_OK);
         frit_release(worker.weight);
         frit_release(worker.x);
     }

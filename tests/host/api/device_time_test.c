@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 #include "api/host.h"
 #include "api/plugin_rig.h"
@@ -51,7 +52,7 @@ static void run_steps(const struct plugin_rig *rig, uint32_t n)
         frit_tensor *x = frit_zeros(rig->dev, FRIT_F32, FRIT_SHAPE(SIDE, SIDE));
         frit_tensor *y = frit_exp(frit_take(frit_add_f(frit_take(x), 1)));
 
-        assert_int_equal(frit_sync(rig->dev), FRIT_OK);
+        assert_int_equal(frit_sync(rig->dev, NULL), FRIT_OK);
         frit_release(y);
     }
 }
@@ -70,12 +71,12 @@ static void only_while_measured(void **state)
         run_steps(&rig, STEPS);
         assert_int_equal(counted(&rig, "timestamps"), 0);
         assert_int_equal(counted(&rig, "clock"), 0);
-        assert_int_equal(frit_device_time_stop(rig.dev, &time), FRIT_INVALID);
+        assert_int_equal(frit_device_time_stop(rig.dev, &time, NULL), FRIT_INVALID);
 
-        assert_int_equal(frit_device_time_start(rig.dev), FRIT_OK);
-        assert_int_equal(frit_device_time_start(rig.dev), FRIT_BUSY);
+        assert_int_equal(frit_device_time_start(rig.dev, NULL), FRIT_OK);
+        assert_int_equal(frit_device_time_start(rig.dev, NULL), FRIT_BUSY);
         run_steps(&rig, STEPS);
-        assert_int_equal(frit_device_time_stop(rig.dev, &time), FRIT_OK);
+        assert_int_equal(frit_device_time_stop(rig.dev, &time, NULL), FRIT_OK);
         sent = counted(&rig, "timestamps");
         assert_true(time.commands >= STEPS);
         assert_int_equal(sent, 2 * time.commands);
@@ -97,10 +98,10 @@ static void many_commands(void **state)
 
     (void)state;
     open_null(&rig, (const char *const[]){"option.fuse_ops", "0", NULL}, NULL);
-    assert_int_equal(frit_device_time_start(rig.dev), FRIT_OK);
+    assert_int_equal(frit_device_time_start(rig.dev, NULL), FRIT_OK);
     launches = rig_stats(&rig).launches;
     run_steps(&rig, 1500);
-    assert_int_equal(frit_device_time_stop(rig.dev, &time), FRIT_OK);
+    assert_int_equal(frit_device_time_stop(rig.dev, &time, NULL), FRIT_OK);
     assert_true(time.commands >= rig_stats(&rig).launches - launches);
     assert_true(time.commands > 2048);
     assert_int_equal(time.lost, 0);
@@ -109,6 +110,7 @@ static void many_commands(void **state)
 
 static void without_the_table(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     static const char *const none[] = {"option.clock", "none", NULL};
     char path[] = "/tmp/frit-device-time-XXXXXX";
     int file = mkstemp(path);
@@ -118,8 +120,8 @@ static void without_the_table(void **state)
     assert_true(file >= 0);
     close(file);
     open_null(&rig, none, path);
-    assert_int_equal(frit_device_time_start(rig.dev), FRIT_UNSUPPORTED);
-    assert_non_null(strstr(frit_host_error(rig.host), "no clock"));
+    assert_int_equal(frit_device_time_start(rig.dev, &err), FRIT_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "no clock"));
     run_steps(&rig, STEPS);
     assert_int_equal(counted(&rig, "timestamps"), 0);
     rig_close(&rig);
@@ -134,13 +136,13 @@ static void a_clock_that_fails(void **state)
 
     (void)state;
     open_null(&rig, failing, NULL);
-    assert_int_equal(frit_device_time_start(rig.dev), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_device_time_start(rig.dev, NULL), FRIT_UNSUPPORTED);
     run_steps(&rig, STEPS);
     assert_int_equal(counted(&rig, "timestamps"), 0);
-    assert_int_equal(frit_device_time_start(rig.dev), FRIT_OK);
+    assert_int_equal(frit_device_time_start(rig.dev, NULL), FRIT_OK);
     run_steps(&rig, 1);
     assert_true(counted(&rig, "timestamps") > 0);
-    assert_int_equal(frit_device_time_stop(rig.dev, &(frit_device_time){.struct_size = 8}),
+    assert_int_equal(frit_device_time_stop(rig.dev, &(frit_device_time){.struct_size = 8}, NULL),
                      FRIT_OK);
     rig_close(&rig);
 }
@@ -154,9 +156,9 @@ static void a_clock_that_goes_backwards(void **state)
 
     (void)state;
     open_null(&rig, backwards, NULL);
-    assert_int_equal(frit_device_time_start(rig.dev), FRIT_OK);
+    assert_int_equal(frit_device_time_start(rig.dev, NULL), FRIT_OK);
     run_steps(&rig, STEPS);
-    assert_int_equal(frit_device_time_stop(rig.dev, &time), FRIT_OK);
+    assert_int_equal(frit_device_time_stop(rig.dev, &time, NULL), FRIT_OK);
     assert_true(time.commands >= STEPS);
     assert_int_equal(time.busy_ns, 0);
     rig_close(&rig);

@@ -20,8 +20,8 @@ static frit_status load_inputs(struct digits *digits, frit_device *device, int64
             tensor = frit_slice(frit_take(tensor), FRIT_SLICES({0, images, 1}));
         digits->inputs[digits->n_inputs] = tensor;
         bound->struct_size = sizeof(*bound);
-        bound->dtype = frit_dtype(tensor);
-        bound->dims = frit_dims_of(tensor);
+        bound->dtype = frit_tensor_dtype(tensor);
+        bound->dims = frit_tensor_dims(tensor);
         if (frit_tensor_status(tensor)) {
             digits->n_inputs++;
             return fail(err, frit_tensor_status(tensor), "%s", frit_tensor_error(tensor));
@@ -76,9 +76,7 @@ frit_status digits_run(const struct digits *digits, frit_device *device, int64_t
     frit_status st;
 
     TRY(frit_graph_run(digits->graph, device, digits->inputs, digits->n_inputs, outputs, 2, err));
-    st = frit_read(outputs[1], cache, (uint64_t)images * sizeof(*cache));
-    if (st)
-        fail(err, st, "%s", frit_tensor_error(outputs[1]));
+    st = frit_read(outputs[1], cache, (uint64_t)images * sizeof(*cache), err);
     frit_release(outputs[0]);
     frit_release(outputs[1]);
     return st ? st : count_right(cache, images, right, err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 #include "api/host.h"
 #include "fake/null/stats.h"
@@ -20,6 +21,7 @@ struct rig {
     frit_device *device;
     const null_stats *stats;
     void *instance;
+    frit_err err; /* of the last call that failed */
 };
 
 /* Ways to have the device; pairs of option and value. */
@@ -86,9 +88,9 @@ static void rig_open(struct rig *rig, const struct kind *kind, const char *optio
         settings[params.n_settings++] = (frit_setting){"plugin.null", keys[3], value};
     }
     *rig = (struct rig){0};
-    assert_int_equal(frit_host_open(&params, &rig->host), FRIT_OK);
+    assert_int_equal(frit_host_open(&params, &rig->host, NULL), FRIT_OK);
     find_stats(rig);
-    if (frit_device_open(rig->host, "null:0", &rig->device))
+    if (frit_device_open(rig->host, "null:0", &rig->device, &rig->err))
         rig->device = NULL;
 }
 
@@ -159,21 +161,22 @@ static frit_status workload(struct rig *rig)
     float data[16];
 
     record(rig, out);
-    st = frit_write(out[0], sixteen, sizeof(sixteen));
+    st = frit_write(out[0], sixteen, sizeof(sixteen), &rig->err);
     for (int i = 0; i < N_RESULTS; i++) {
-        frit_status read = frit_read(out[i], data, frit_dtype(out[i]) ? frit_bytes(out[i]) : 4);
+        frit_status read = frit_read(
+            out[i], data, frit_tensor_dtype(out[i]) ? frit_tensor_bytes(out[i]) : 4, &rig->err);
 
         if (read) {
-            expect_told(frit_host_error(rig->host));
-            assert_true(frit_host_error(rig->host)[0]);
+            expect_told(rig->err.text);
+            assert_true(rig->err.text[0]);
         }
         first = first ? first : read;
         frit_release(out[i]);
     }
     first = st ? st : first;
-    st = frit_sync(rig->device);
+    st = frit_sync(rig->device, &rig->err);
     if (st)
-        expect_told(frit_host_error(rig->host));
+        expect_told(rig->err.text);
     return first ? first : st;
 }
 
@@ -197,14 +200,13 @@ static bool fail_nth(const struct kind *kind, const char *call, uint64_t n)
     snprintf(value, sizeof(value), "%s:%llu%s", call, (unsigned long long)n, status);
     rig_open(&rig, kind, "fail_call", value);
     if (!rig.device) {
-        assert_non_null(strstr(frit_host_error(rig.host), "null"));
-        assert_int_equal(frit_device_open(rig.host, "null:0", &rig.device), FRIT_OK);
+        assert_non_null(strstr(rig.err.text, "null"));
+        assert_int_equal(frit_device_open(rig.host, "null:0", &rig.device, &rig.err), FRIT_OK);
     }
     workload(&rig);
     hit = count(&rig, call) >= n;
     if (hit && workload(&rig))
-        fail_msg("%s, %s: the next workload fails: %s", kind->name, value,
-                 frit_host_error(rig.host));
+        fail_msg("%s, %s: the next workload fails: %s", kind->name, value, rig.err.text);
     rig_close(&rig);
     return hit;
 }
@@ -243,16 +245,15 @@ static void return_seven(const struct kind *kind, const char *call, uint64_t n)
     rig_open(&rig, kind, "fail_call", value);
     if (!rig.device) {
         assert_string_equal(call, "device_open");
-        assert_non_null(strstr(frit_host_error(rig.host), "device_open returned 7"));
-        assert_int_equal(frit_device_open(rig.host, "null:0", &rig.device), FRIT_OK);
+        assert_non_null(strstr(rig.err.text, "device_open returned 7"));
+        assert_int_equal(frit_device_open(rig.host, "null:0", &rig.device, &rig.err), FRIT_OK);
     }
     st = workload(&rig);
-    if (st && (st != FRIT_INTERNAL || !strstr(frit_host_error(rig.host), " 7, which ")))
-        fail_msg("%s, %s: %d, %s", kind->name, value, st, frit_host_error(rig.host));
+    if (st && (st != FRIT_INTERNAL || !strstr(rig.err.text, " 7, which ")))
+        fail_msg("%s, %s: %d, %s", kind->name, value, st, rig.err.text);
     /* What a compiler could not do it cannot do later. */
     if (workload(&rig) && strcmp(call, "compile"))
-        fail_msg("%s, %s: the next workload fails: %s", kind->name, value,
-                 frit_host_error(rig.host));
+        fail_msg("%s, %s: the next workload fails: %s", kind->name, value, rig.err.text);
     rig_close(&rig);
 }
 
@@ -304,7 +305,7 @@ static bool fail_launch(const struct kind *kind, uint64_t n, const char *status,
         fail_msg("%s, launch %llu: status %d", kind->name, (unsigned long long)n, st);
     if (hit && workload(&rig))
         fail_msg("%s, launch %llu: the next workload fails: %s", kind->name, (unsigned long long)n,
-                 frit_host_error(rig.host));
+                 rig.err.text);
     rig_close(&rig);
     return hit;
 }
@@ -332,12 +333,12 @@ static void test_a_lost_device_is_opened_anew(void **state)
     (void)state;
     rig_open(&rig, &kinds[0], "fail_call", "wait:1:device-lost");
     frit_release(frit_neg(frit_take(given(&rig))));
-    assert_int_equal(frit_sync(rig.device), FRIT_DEVICE_LOST);
-    assert_int_equal(frit_device_open(rig.host, "null:0", &again), FRIT_DEVICE_LOST);
+    assert_int_equal(frit_sync(rig.device, &rig.err), FRIT_DEVICE_LOST);
+    assert_int_equal(frit_device_open(rig.host, "null:0", &again, &rig.err), FRIT_DEVICE_LOST);
     assert_null(again);
-    assert_non_null(strstr(frit_host_error(rig.host), "call 1 of wait fails as told"));
+    assert_non_null(strstr(rig.err.text, "call 1 of wait fails as told"));
     frit_device_close(rig.device);
-    assert_int_equal(frit_device_open(rig.host, "null:0", &rig.device), FRIT_OK);
+    assert_int_equal(frit_device_open(rig.host, "null:0", &rig.device, &rig.err), FRIT_OK);
     assert_int_equal(workload(&rig), FRIT_OK);
     rig_close(&rig);
 }
@@ -372,10 +373,10 @@ static void test_a_flush_does_not_wait(void **state)
     y = frit_neg(x);
     waits = count(&rig, "wait");
     submits = count(&rig, "submit");
-    assert_int_equal(frit_flush(rig.device), FRIT_OK);
+    assert_int_equal(frit_flush(rig.device, NULL), FRIT_OK);
     assert_int_equal(count(&rig, "submit"), submits + 1);
     assert_int_equal(count(&rig, "wait"), waits);
-    assert_int_equal(frit_sync(rig.device), FRIT_OK);
+    assert_int_equal(frit_sync(rig.device, NULL), FRIT_OK);
     assert_true(count(&rig, "wait") > waits);
     frit_release(x);
     frit_release(y);

@@ -45,7 +45,7 @@ static void expect(frit_tensor *tensor, int64_t n, float scale, float shift)
 {
     float out[64];
 
-    assert_int_equal(frit_read(tensor, out, (uint64_t)n * sizeof(float)), FRIT_OK);
+    assert_int_equal(frit_read(tensor, out, (uint64_t)n * sizeof(float), NULL), FRIT_OK);
     for (int64_t i = 0; i < n; i++) {
         if (out[i] != (float)(i + 1) * scale + shift)
             fail_msg("element %d is %g", (int)i, (double)out[i]);
@@ -73,13 +73,13 @@ static void test_one_search_serves_all_sizes_and_scalars(void **state)
 
     (void)state;
     open_fused(&rig, NULL);
-    stream = frit_stream_open(rig.dev);
+    assert_int_equal(frit_stream_open(rig.dev, &stream, NULL), FRIT_OK);
     for (int i = 0; i < 40; i++) {
         int64_t n = 2 + i % 20;
         frit_tensor *x = counting(&rig, n), *y;
 
         if (i == 20)
-            frit_stream_enter(rig.dev, stream, NULL);
+            frit_stream_enter(rig.dev, stream, NULL, NULL);
         y = chain(&rig, x, 1 + i, i % 3);
         expect(frit_take(y), n, (float)(1 + i), (float)(i % 3));
         frit_release(x);
@@ -89,8 +89,8 @@ static void test_one_search_serves_all_sizes_and_scalars(void **state)
     assert_int_equal(rig_stats(&rig).plan_hits, 39);
     assert_int_equal(rig_stats(&rig).launches, 40);
     assert_int_equal(rig_stats(&rig).fused, 40);
-    frit_stream_enter(rig.dev, NULL, NULL);
-    assert_int_equal(frit_stream_close(stream), FRIT_OK);
+    frit_stream_enter(rig.dev, NULL, NULL, NULL);
+    assert_int_equal(frit_stream_close(stream, NULL), FRIT_OK);
     rig_close(&rig);
 }
 
@@ -109,7 +109,7 @@ static void test_an_operand_that_stands_twice(void **state)
 
         frit_release(b);
         frit_release(frit_neg(frit_take(a)));
-        assert_int_equal(frit_read(frit_take(y), out, sizeof(out)), FRIT_OK);
+        assert_int_equal(frit_read(frit_take(y), out, sizeof(out), NULL), FRIT_OK);
         assert_true(out[0] == 0 && out[3] == 15);
     }
     rig_close(&rig);
@@ -128,9 +128,9 @@ static void test_other_ops_are_searched(void **state)
     x = counting(&rig, 4);
     one = counting(&rig, 1);
     frit_release(chain(&rig, x, 2, 1));
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     frit_release(chain(&rig, one, 2, 1));
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     assert_int_equal(rig_stats(&rig).explorations, 2);
     scope = frit_scope_begin(rig.dev);
     kept = frit_keep(frit_mul_f(x, 2));
@@ -170,7 +170,7 @@ static void test_scalars_are_bound_anew(void **state)
         frit_tensor *y = frit_keep(frit_neg(frit_neg(frit_mul_f(x, (double)values[i]))));
 
         frit_scope_end(scope);
-        assert_int_equal(frit_read(frit_take(y), &out, sizeof(out)), FRIT_OK);
+        assert_int_equal(frit_read(frit_take(y), &out, sizeof(out), NULL), FRIT_OK);
         if (isnan(values[i]))
             assert_true(isnan(out));
         else
@@ -258,15 +258,15 @@ static void test_empty_and_rank_0_go_all_ways(void **state)
     frit_tensor *empty = chain(&rig, none, 2, 1), *number = chain(&rig, scalar, 3, 1);
     frit_tensor *sum = frit_sum(empty), *view = frit_reshape(number, FRIT_SHAPE(1, 1));
 
-    assert_int_equal(frit_read(empty, NULL, 0), FRIT_OK);
-    assert_int_equal(frit_read(number, &out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(empty, NULL, 0, NULL), FRIT_OK);
+    assert_int_equal(frit_read(number, &out, sizeof(out), NULL), FRIT_OK);
     assert_true(out == 7);
-    assert_int_equal(frit_read(sum, &out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(sum, &out, sizeof(out), NULL), FRIT_OK);
     assert_true(out == 0);
-    assert_int_equal(frit_write(view, &two, sizeof(two)), FRIT_OK);
-    assert_int_equal(frit_read(view, &out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_write(view, &two, sizeof(two), NULL), FRIT_OK);
+    assert_int_equal(frit_read(view, &out, sizeof(out), NULL), FRIT_OK);
     assert_true(out == 2);
-    assert_int_equal(frit_write(none, NULL, 0), FRIT_OK);
+    assert_int_equal(frit_write(none, NULL, 0, NULL), FRIT_OK);
     frit_release(none), frit_release(scalar), frit_release(empty);
     frit_release(number), frit_release(sum), frit_release(view);
     rig_close(&rig);
@@ -285,15 +285,15 @@ static void test_a_last_read_frees(void **state)
     open_fused(&rig, NULL);
     x = counting(&rig, 4);
     assert_int_equal(rig_stats(&rig).buffers_now, 1);
-    assert_int_equal(frit_read(frit_take(x), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(x), out, sizeof(out), NULL), FRIT_OK);
     assert_int_equal(rig_stats(&rig).buffers_now, 0);
     x = counting(&rig, 4);
     y = frit_neg(x);
-    assert_int_equal(frit_read(frit_take(x), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(x), out, sizeof(out), NULL), FRIT_OK);
     assert_true(out[3] == 4);
     assert_int_equal(rig_stats(&rig).buffers_now, 1);
     assert_int_equal(rig_stats(&rig).queued_now, 1); /* what is there cuts no queue */
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     assert_int_equal(rig_stats(&rig).buffers_now, 1); /* y alone */
     expect(frit_take(y), 4, -1, 0);
     rig_close(&rig);
@@ -309,7 +309,7 @@ static void test_memory_in_place(void **state)
     open_fused(&rig, NULL);
     x = counting(&rig, 8);
     y = chain(&rig, x, 2, 1);
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     assert_int_equal(rig_stats(&rig).in_place, 0);
     expect(x, 8, 1, 0);
     frit_release(y);
@@ -335,7 +335,7 @@ static void test_many_reads_at_once(void **state)
         items[i] = (frit_read_item){.tensor = frit_take(frit_mul_f(x, i + 1)),
                                     .data = out[i],
                                     .bytes = i == 1 ? 1 : sizeof(out[i])};
-    assert_int_equal(frit_read_many(items, 3), FRIT_INVALID);
+    assert_int_equal(frit_read_many(items, 3, NULL), FRIT_INVALID);
     assert_int_equal(items[0].status, FRIT_OK);
     assert_int_equal(items[1].status, FRIT_INVALID);
     assert_int_equal(items[2].status, FRIT_OK);
@@ -367,7 +367,7 @@ static void test_a_seed_counts_from_where_it_stands(void **state)
         frit_scope_end(scope);
     }
     for (int i = 0; i < 4; i++)
-        assert_int_equal(frit_read(frit_take(drawn[i]), out[i], sizeof(out[i])), FRIT_OK);
+        assert_int_equal(frit_read(frit_take(drawn[i]), out[i], sizeof(out[i]), NULL), FRIT_OK);
     assert_memory_equal(out[0], out[2], sizeof(out[0]));
     assert_memory_not_equal(out[0], out[1], sizeof(out[0]));
     assert_memory_not_equal(out[1], out[3], sizeof(out[0]));
@@ -423,7 +423,7 @@ static void *move(void *arg)
         frit_tensor *y = frit_neg(frit_take(frit_to_device(frit_take(x), to)));
         float out;
 
-        if (frit_read(frit_take(y), &out, sizeof(out)) || out != 2)
+        if (frit_read(frit_take(y), &out, sizeof(out), NULL) || out != 2)
             atomic_fetch_add(&shared->failures, 1);
     }
     return NULL;
@@ -471,7 +471,7 @@ static void test_groupings_are_the_thread_s_own(void **state)
         open_fused(&shared.rig, NULL);
         shared.weight = counting(&shared.rig, 8);
         run(&shared, round ? 3 : 0, steps);
-        frit_sync_all(shared.rig.dev);
+        frit_sync_all(shared.rig.dev, NULL);
         if (round == 0)
             expected = rig_stats(&shared.rig).launches;
         else
@@ -504,12 +504,12 @@ static void *mingle(void *arg)
         if (!got)
             continue;
         if (rand_r(&seed) % 2) {
-            if (frit_read(frit_take(got), out, sizeof(out)) || out[0] < 2 || out[0] > 5)
+            if (frit_read(frit_take(got), out, sizeof(out), NULL) || out[0] < 2 || out[0] > 5)
                 atomic_fetch_add(&shared->failures, 1);
         } else {
             frit_tensor *sum = frit_add(frit_take(got), shared->weight);
 
-            if (frit_read(frit_take(sum), out, sizeof(out)) || out[0] < 3 || out[0] > 6)
+            if (frit_read(frit_take(sum), out, sizeof(out), NULL) || out[0] < 3 || out[0] > 6)
                 atomic_fetch_add(&shared->failures, 1);
         }
     }
@@ -539,7 +539,7 @@ static void release_late(void)
 {
     float out[4];
 
-    if (frit_read(left[0], out, sizeof(out)) || out[3] != -4)
+    if (frit_read(left[0], out, sizeof(out), NULL) || out[3] != -4)
         _exit(3);
     for (int i = 0; i < 3; i++)
         frit_release(left[i]);

@@ -2,6 +2,8 @@
 /* Ops that a driver refuses run on the device of [frit] fallback. */
 #include "api/plugin_rig.h"
 
+#include <frit/inspect.h>
+
 #include "api/host.h"
 #include "device/device.h"
 #include "fake/null/stats.h"
@@ -26,7 +28,7 @@ static void run(frit_device *dev, float out[4])
     frit_tensor *c = frit_sub_f(frit_take(b), 1);
 
     frit_release(a);
-    assert_int_equal(frit_read(frit_take(c), out, sizeof(four)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(c), out, sizeof(four), NULL), FRIT_OK);
 }
 
 static void refused_ops_run_elsewhere(void **state)
@@ -90,7 +92,7 @@ static void a_chain_goes_over_once(void **state)
             x = frit_cumsum(frit_take(x), 0);
             frit_keep(x);
             frit_scope_end(scope);
-            assert_int_equal(frit_read(frit_take(x), out, sizeof(out)), FRIT_OK);
+            assert_int_equal(frit_read(frit_take(x), out, sizeof(out), NULL), FRIT_OK);
             for (int k = 0; k < 4; k++)
                 assert_float_equal(out[k], right[k], 1e-6);
             stats = rig_stats(&rig);
@@ -116,7 +118,7 @@ static void random_numbers_do_not_wait(void **state)
     rig_open(&rig, "null:0");
     for (int i = 0; i < 2; i++)
         x[i] = frit_random_uniform(rig.dev, FRIT_F32, FRIT_SHAPE(64), 0, 1);
-    assert_int_equal(frit_flush(rig.dev), FRIT_OK);
+    assert_int_equal(frit_flush(rig.dev, NULL), FRIT_OK);
     assert_int_equal(rig_stats(&rig).fallbacks_device, 2);
     assert_int_equal(calls(&rig, "wait"), 0);
     assert_int_equal(calls(&rig, "read"), 0);
@@ -157,15 +159,15 @@ static void what_ran_elsewhere_is_seen(void **state)
     open_null(&rig, "mul", "reference:0");
     rig_open(&rig, "null:0");
     run(rig.dev, out);
-    assert_int_equal(frit_inspect_start(rig.dev), FRIT_OK);
+    assert_int_equal(frit_inspect_start(rig.dev, NULL), FRIT_OK);
     run(rig.dev, out);
-    assert_int_equal(frit_inspect_stop(rig.dev, &seen), FRIT_OK);
+    assert_int_equal(frit_inspect_stop(rig.dev, &seen, NULL), FRIT_OK);
     text = frit_inspection_text(seen);
     assert_non_null(text);
     assert_non_null(strstr(text, "mul | ran on another device (the driver of null:0 has no such op "
                                  "for these types) | reads"));
     assert_null(strstr(strstr(text, "ran on") + 1, "ran on"));
-    free(text);
+    frit_free(text);
     frit_inspection_free(seen);
     rig_close(&rig);
 }
@@ -184,7 +186,7 @@ static void a_block_that_failed_late_runs_no_more(void **state)
         frit_tensor *x = frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(4), four, sizeof(four));
         frit_tensor *y = frit_exp(frit_take(frit_neg(frit_take(x))));
 
-        assert_int_equal(frit_sync(rig.dev), i == 5 ? FRIT_IO : FRIT_OK);
+        assert_int_equal(frit_sync(rig.dev, NULL), i == 5 ? FRIT_IO : FRIT_OK);
         frit_release(y);
     }
     stats = rig_stats(&rig);
@@ -225,21 +227,21 @@ static void strided_values_get_there_without_a_copy(void **state)
     (void)state;
     open_null(&rig, "copy", "reference:0");
     rig_open(&rig, "null:0");
-    assert_int_equal(frit_device_open(rig.host, "reference:0", &reference), FRIT_OK);
+    assert_int_equal(frit_device_open(rig.host, "reference:0", &reference, NULL), FRIT_OK);
     x = frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(3, 2), six, sizeof(six));
     y = frit_flip(frit_take(frit_transpose(x, 0, 1)), .axes = FRIT_AXES(0, 1));
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_OK);
     assert_memory_equal(out, turned, sizeof(turned));
     moved = frit_to_device(y, reference);
-    assert_int_equal(frit_read(frit_take(moved), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(moved), out, sizeof(out), NULL), FRIT_OK);
     assert_memory_equal(out, turned, sizeof(turned));
-    assert_int_equal(frit_read(frit_take(frit_reshape(y, FRIT_SHAPE(6))), out, sizeof(out)),
+    assert_int_equal(frit_read(frit_take(frit_reshape(y, FRIT_SHAPE(6))), out, sizeof(out), NULL),
                      FRIT_OK);
     assert_memory_equal(out, turned, sizeof(turned));
-    assert_int_equal(frit_write(y, six, sizeof(six)), FRIT_OK);
-    assert_int_equal(frit_read(frit_take(y), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_write(y, six, sizeof(six), NULL), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(y), out, sizeof(out), NULL), FRIT_OK);
     assert_memory_equal(out, six, sizeof(six));
-    assert_int_equal(frit_read(frit_take(x), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(x), out, sizeof(out), NULL), FRIT_OK);
     assert_memory_equal(out, six, sizeof(six));
     frit_device_close(reference);
     rig_close(&rig);
@@ -301,7 +303,7 @@ static void without_one_they_fail(void **state)
     rig_open(&rig, "null:0");
     x = frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(4), four, sizeof(four));
     y = frit_add(x, frit_take(x));
-    assert_int_equal(frit_sync(rig.dev), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_UNSUPPORTED);
     assert_int_equal(frit_tensor_status(y), FRIT_UNSUPPORTED);
     assert_non_null(strstr(frit_tensor_error(y), "add"));
     frit_release(y);
@@ -319,15 +321,15 @@ static void it_is_open_as_long_as_it_is_needed(void **state)
     (void)state;
     open_null(&rig, "add mul sub", "reference");
     rig_open(&rig, "null:0");
-    assert_int_equal(frit_device_open(rig.host, "reference:0", &own), FRIT_OK);
+    assert_int_equal(frit_device_open(rig.host, "reference:0", &own, NULL), FRIT_OK);
     run(own, out);
     assert_int_equal((int)out[3], 63);
     frit_device_close(own);
     memset(out, 0, sizeof(out));
     run(rig.dev, out);
     assert_int_equal((int)out[3], 63);
-    assert_int_equal(frit_device_open(rig.host, "reference:0", &own), FRIT_OK);
-    assert_int_equal(frit_device_open(rig.host, "null:0", &again), FRIT_OK);
+    assert_int_equal(frit_device_open(rig.host, "reference:0", &own, NULL), FRIT_OK);
+    assert_int_equal(frit_device_open(rig.host, "null:0", &again, NULL), FRIT_OK);
     assert_ptr_equal(again, rig.dev);
     frit_device_close(again);
     rig_close(&rig);
@@ -337,7 +339,7 @@ static void it_is_open_as_long_as_it_is_needed(void **state)
     assert_non_null(rig.host->devices->next);
     frit_device_close(rig.dev);
     assert_null(rig.host->devices);
-    assert_int_equal(frit_device_open(rig.host, "reference:0", &rig.dev), FRIT_OK);
+    assert_int_equal(frit_device_open(rig.host, "reference:0", &rig.dev, NULL), FRIT_OK);
     memset(out, 0, sizeof(out));
     run(rig.dev, out);
     assert_int_equal((int)out[3], 63);
@@ -346,6 +348,7 @@ static void it_is_open_as_long_as_it_is_needed(void **state)
 
 static void a_bad_name_is_told(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     static const char *const names[] = {"nowhere", "reference:9", "::"};
 
     (void)state;
@@ -355,10 +358,10 @@ static void a_bad_name_is_told(void **state)
         open_null(&rig, "add", names[i]);
         rig_set(&rig, "frit", "log", "off");
         rig_host(&rig);
-        assert_true(frit_device_open(rig.host, "null:0", &rig.dev) < 0);
+        assert_true(frit_device_open(rig.host, "null:0", &rig.dev, &err) < 0);
         assert_null(rig.dev);
-        if (!strstr(frit_host_error(rig.host), "program: [frit] fallback"))
-            fail_msg("%s", frit_host_error(rig.host));
+        if (!strstr(err.text, "program: [frit] fallback"))
+            fail_msg("%s", err.text);
         frit_host_close(rig.host);
     }
 }

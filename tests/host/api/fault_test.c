@@ -4,7 +4,9 @@
  * a text, nothing is left over, and the next run works.  Leaks are the address sanitizer's to find.
  */
 #include "api/digits.h"
+
 #include "api/rig.h"
+#include <frit/inspect.h>
 
 #include "failing_alloc.h"
 
@@ -36,21 +38,16 @@ static frit_status whole_run(const char *name, int *right, frit_err *err)
     const frit_setting quiet = {"frit", "log", "off"};
     const frit_host_params params = {
         .struct_size = sizeof(params), .settings = &quiet, .n_settings = 1};
-    frit_status st = frit_host_open(&params, &host);
+    frit_status st = frit_host_open(&params, &host, err);
 
     if (!st)
-        st = frit_device_open(host, "reference:0", &device);
-    if (st)
-        strcpy(err->text, host ? frit_host_error(host) : "no host");
-    if (!st) {
+        st = frit_device_open(host, "reference:0", &device, err);
+    if (!st)
         st = run_model(device, name, right, err);
-        if (st && !err->text[0]) /* a read failed, not what was read */
-            strcpy(err->text, frit_host_error(host));
-    }
     if (device) {
         frit_stats stats = {.struct_size = sizeof(stats)};
 
-        frit_sync(device);
+        frit_sync(device, NULL);
         frit_stats_get(device, &stats);
         assert_int_equal(stats.tensors_now, 0);
         assert_int_equal(stats.buffers_now, 0);

@@ -36,10 +36,10 @@ static void test_outputs_are_tensors_of_their_own(void **state)
     assert_ptr_not_equal(out[0], x);
     assert_ptr_not_equal(out[1], out[2]);
     frit_release(x);
-    assert_int_equal(frit_read(frit_take(out[0]), read, sizeof(read)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(out[0]), read, sizeof(read), NULL), FRIT_OK);
     assert_true(read[1] == 2);
-    assert_int_equal(frit_read(frit_take(out[1]), read, sizeof(read)), FRIT_OK);
-    assert_int_equal(frit_read(frit_take(out[2]), read, sizeof(read)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(out[1]), read, sizeof(read), NULL), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(out[2]), read, sizeof(read), NULL), FRIT_OK);
     assert_true(read[1] == 4);
     frit_graph_free(graph);
     rig_close(&rig);
@@ -77,7 +77,7 @@ static void test_inputs_may_be_taken(void **state)
 
     assert_int_equal(frit_graph_run(graph, rig.dev, &x, 1, out, 3, NULL), FRIT_OK);
     assert_int_equal(frit_tensor_status(x), FRIT_INVALID);
-    assert_int_equal(frit_read(out[1], read, sizeof(read)), FRIT_OK);
+    assert_int_equal(frit_read(out[1], read, sizeof(read), NULL), FRIT_OK);
     assert_true(read[1] == 4);
     for (int i = 0; i < 3; i++)
         frit_release(out[i]);

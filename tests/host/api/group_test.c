@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 enum { RANKS = 4, N = 6 };
 
@@ -56,8 +57,8 @@ static bool has_second(void)
     const frit_host_params params = {.struct_size = sizeof(params)};
     frit_host *host = NULL;
     frit_device *device = NULL;
-    bool has = frit_host_open(&params, &host) == FRIT_OK &&
-               frit_device_open(host, second(), &device) == FRIT_OK;
+    bool has = frit_host_open(&params, &host, NULL) == FRIT_OK &&
+               frit_device_open(host, second(), &device, NULL) == FRIT_OK;
 
     frit_device_close(device);
     frit_host_close(host);
@@ -66,6 +67,7 @@ static bool has_second(void)
 
 static void open_world(struct world *w, const char *first, const char *second)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     static char path[4096];
     const frit_setting settings[] = {{"plugin.fake-collective", "library", path},
                                      {"fusion", "store", "none"}};
@@ -77,10 +79,11 @@ static void open_world(struct world *w, const char *first, const char *second)
         fail_msg("FRIT_TEST_BUILD must name the build folder");
     snprintf(path, sizeof(path), "%s/tests/fake/collective/libfrit-fake-collective.so", build);
     *w = (struct world){.op_ns = 20000000000u};
-    if (frit_host_open(&params, &w->host) || frit_device_open(w->host, first, &w->dev[0]) ||
-        frit_device_open(w->host, second, &w->dev[1]) ||
-        frit_group_id_create(w->host, "fake-collective", &w->id))
-        fail_msg("%s", frit_host_error(w->host));
+    if (frit_host_open(&params, &w->host, &err) ||
+        frit_device_open(w->host, first, &w->dev[0], &err) ||
+        frit_device_open(w->host, second, &w->dev[1], &err) ||
+        frit_group_id_create(w->host, "fake-collective", &w->id, &err))
+        fail_msg("%s", err.text);
 }
 
 static void close_world(struct world *w)
@@ -100,7 +103,7 @@ static frit_status join(struct rank *rank, uint64_t number)
                                       .size = rank->size,
                                       .op_ns = rank->world->op_ns};
 
-    return frit_group_join(rank->dev, &config, &rank->group);
+    return frit_group_join(rank->dev, &config, &rank->group, NULL);
 }
 
 static void *rank_main(void *arg)
@@ -111,7 +114,7 @@ static void *rank_main(void *arg)
     if (rank->fault)
         return NULL;
     rank->run(rank);
-    CHECK(rank, frit_group_leave(rank->group) == FRIT_OK);
+    CHECK(rank, frit_group_leave(rank->group, NULL) == FRIT_OK);
     return NULL;
 }
 
@@ -158,7 +161,7 @@ static frit_tensor *make(struct rank *rank, float value)
 static bool is(frit_tensor *tensor, float value)
 {
     float data[N] = {0};
-    bool right = frit_read(frit_take(tensor), data, sizeof(data)) == FRIT_OK;
+    bool right = frit_read(frit_take(tensor), data, sizeof(data), NULL) == FRIT_OK;
 
     for (int i = 0; i < N; i++)
         right &= data[i] == value;
@@ -167,7 +170,7 @@ static bool is(frit_tensor *tensor, float value)
 
 static bool failed(frit_tensor *tensor, frit_status status, const char *part)
 {
-    frit_sync(frit_device_of(tensor));
+    frit_sync(frit_tensor_device(tensor), NULL);
     if (frit_tensor_status(tensor) == status && strstr(frit_tensor_error(tensor), part))
         return true;
     fprintf(stderr, "%d: %s\n", frit_tensor_status(tensor), frit_tensor_error(tensor));
@@ -192,7 +195,8 @@ static void sum_f64(struct rank *rank)
     for (int i = 0; i < N; i++)
         in[i] = term(rank->number, i);
     x = frit_from_host(rank->dev, FRIT_F64, FRIT_SHAPE(N), in, sizeof(in));
-    CHECK(rank, frit_read(frit_take(frit_all_reduce(frit_take(x))), out, sizeof(out)) == FRIT_OK);
+    CHECK(rank,
+          frit_read(frit_take(frit_all_reduce(frit_take(x))), out, sizeof(out), NULL) == FRIT_OK);
     for (int i = 0; i < N; i++) {
         double sum = 0;
 
@@ -210,7 +214,8 @@ static void sum_i32(struct rank *rank)
     for (int i = 0; i < N; i++)
         in[i] = (int32_t)rank->number * 100 + i;
     x = frit_from_host(rank->dev, FRIT_I32, FRIT_SHAPE(N), in, sizeof(in));
-    CHECK(rank, frit_read(frit_take(frit_all_reduce(frit_take(x))), out, sizeof(out)) == FRIT_OK);
+    CHECK(rank,
+          frit_read(frit_take(frit_all_reduce(frit_take(x))), out, sizeof(out), NULL) == FRIT_OK);
     for (int i = 0; i < N; i++)
         CHECK(rank, out[i] == (int32_t)(rank->size * (rank->size - 1) / 2 * 100) +
                                   (int32_t)rank->size * i);
@@ -255,7 +260,7 @@ static void other_layouts(struct rank *rank)
         x = frit_from_host(rank->dev, FRIT_F32, FRIT_SHAPE(2, 3), rows, sizeof(rows));
     }
     y = frit_all_reduce(frit_take(x));
-    CHECK(rank, frit_read(frit_take(y), out, sizeof(out)) == FRIT_OK);
+    CHECK(rank, frit_read(frit_take(y), out, sizeof(out), NULL) == FRIT_OK);
     for (int i = 0; i < N; i++)
         CHECK(rank, out[i] == (float)(rank->size * (uint32_t)i));
 }
@@ -268,7 +273,8 @@ static void a_slice(struct rank *rank)
     float out[2];
 
     x = frit_slice(frit_take(x), FRIT_SLICES({2, 4, 1}));
-    CHECK(rank, frit_read(frit_take(frit_all_reduce(frit_take(x))), out, sizeof(out)) == FRIT_OK);
+    CHECK(rank,
+          frit_read(frit_take(frit_all_reduce(frit_take(x))), out, sizeof(out), NULL) == FRIT_OK);
     CHECK(rank, out[0] == (float)(3 * rank->size) && out[1] == (float)(4 * rank->size));
 }
 
@@ -276,7 +282,7 @@ static void no_elements(struct rank *rank)
 {
     frit_tensor *x = frit_from_host(rank->dev, FRIT_F32, FRIT_SHAPE(0, 3), NULL, 0);
 
-    CHECK(rank, frit_read(frit_take(frit_all_reduce(frit_take(x))), NULL, 0) == FRIT_OK);
+    CHECK(rank, frit_read(frit_take(frit_all_reduce(frit_take(x))), NULL, 0, NULL) == FRIT_OK);
 }
 
 static void each_layout(struct rank *rank)
@@ -341,7 +347,7 @@ static void unread(struct rank *rank)
 
     if (rank->number == 0) {
         frit_release(frit_all_reduce(frit_take(x)));
-        CHECK(rank, frit_sync(rank->dev) == FRIT_OK);
+        CHECK(rank, frit_sync(rank->dev, NULL) == FRIT_OK);
     } else {
         CHECK(rank, is(frit_all_reduce(frit_take(x)), (float)(3 * rank->size)));
     }
@@ -370,9 +376,9 @@ static void of_two_groups(struct rank *rank)
                    (float)(rank->size * (1 + rank->size))));
     CHECK(rank, frit_sync_collective(rank->dev) == FRIT_OK);
     CHECK(rank, join(&other, 7) == FRIT_INVALID);
-    CHECK(rank, frit_sync(rank->dev) == FRIT_OK);
+    CHECK(rank, frit_sync(rank->dev, NULL) == FRIT_OK);
     pthread_barrier_wait(&rank->world->all);
-    CHECK(rank, frit_group_leave(other.group) == FRIT_OK);
+    CHECK(rank, frit_group_leave(other.group, NULL) == FRIT_OK);
 }
 
 static void test_a_stream_in_two_groups(void **state)
@@ -403,8 +409,8 @@ static void one_leaves(struct rank *rank)
     CHECK(rank, failed(y, FRIT_PEER_LOST, "operation 1: rank 1 has left"));
     frit_release(y);
     CHECK(rank, frit_sync_collective(rank->dev) == FRIT_OK);
-    CHECK(rank, frit_sync(rank->dev) == FRIT_PEER_LOST);
-    CHECK(rank, frit_sync(rank->dev) == FRIT_OK);
+    CHECK(rank, frit_sync(rank->dev, NULL) == FRIT_PEER_LOST);
+    CHECK(rank, frit_sync(rank->dev, NULL) == FRIT_OK);
 }
 
 static void test_a_lost_rank_reaches_its_result_and_what_is_made_from_that(void **state)
@@ -426,7 +432,7 @@ static void differ(struct rank *rank)
     CHECK(rank,
           failed(y, FRIT_MISMATCH, "operation 2 is all_reduce of 6 on rank 0, all_reduce of 3"));
     frit_release(y);
-    frit_sync(rank->dev);
+    frit_sync(rank->dev, NULL);
 }
 
 static void test_a_mismatch_has_both_ops(void **state)
@@ -457,7 +463,7 @@ static void one_aborts(struct rank *rank)
         y = frit_all_reduce(frit_take(make(rank, 1)));
         CHECK(rank, failed(y, FRIT_ABORTED, "operation 1: the step took too long"));
         frit_release(y);
-        frit_sync(rank->dev);
+        frit_sync(rank->dev, NULL);
     }
     pthread_barrier_wait(&rank->world->all);
 }
@@ -475,7 +481,7 @@ static void one_is_late(struct rank *rank)
 
     if (rank->number < 2) {
         y = frit_all_reduce(frit_take(make(rank, 1)));
-        frit_sync(rank->dev);
+        frit_sync(rank->dev, NULL);
     }
     pthread_barrier_wait(&rank->world->all);
     if (rank->number == 2) {
@@ -486,7 +492,7 @@ static void one_is_late(struct rank *rank)
         CHECK(rank, frit_tensor_status(y) == FRIT_TIMEOUT || frit_tensor_status(y) == FRIT_ABORTED);
     }
     frit_release(y);
-    frit_sync(rank->dev);
+    frit_sync(rank->dev, NULL);
     pthread_barrier_wait(&rank->world->all);
 }
 
@@ -512,7 +518,7 @@ static void one_has_no_operand(struct rank *rank)
         x = frit_neg(frit_take(bad));
     }
     y = frit_all_reduce(frit_take(x));
-    frit_sync(rank->dev);
+    frit_sync(rank->dev, NULL);
     if (rank->number == 1)
         CHECK(rank,
               failed(y, FRIT_INVALID, "all_reduce: its stream is in no group 5; frit_group_join"));
@@ -521,10 +527,10 @@ static void one_has_no_operand(struct rank *rank)
                            "rank 1 of 3, operation 1: it cannot begin: all_reduce: its "));
     frit_release(y);
     y = frit_all_reduce(frit_take(make(rank, 1)));
-    frit_sync(rank->dev);
+    frit_sync(rank->dev, NULL);
     CHECK(rank, frit_tensor_status(y) == (rank->number == 1 ? FRIT_INVALID : FRIT_ABORTED));
     frit_release(y);
-    frit_sync(rank->dev);
+    frit_sync(rank->dev, NULL);
     pthread_barrier_wait(&rank->world->all);
 }
 
@@ -543,7 +549,7 @@ static void an_unknown_type(struct rank *rank)
     y = frit_all_reduce(frit_take(x));
     CHECK(rank, failed(y, FRIT_UNSUPPORTED, "all_reduce: an element type that this engine cannot"));
     frit_release(y);
-    CHECK(rank, frit_sync(rank->dev) == FRIT_OK);
+    CHECK(rank, frit_sync(rank->dev, NULL) == FRIT_OK);
     CHECK(rank, is(frit_all_reduce(frit_take(make(rank, 1))), (float)rank->size));
 }
 
@@ -555,26 +561,26 @@ static void test_an_unknown_type_ends_nothing(void **state)
 
 static void test_joining_says_what_is_wrong(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     struct world w;
     frit_group_config config = {.struct_size = sizeof(config), .size = 2};
     frit_rank *rank;
 
     (void)state;
     open_world(&w, "reference:0", "reference:0");
-    assert_int_equal(frit_group_join(w.dev[0], &config, &rank), FRIT_INVALID);
-    assert_non_null(strstr(frit_host_error(w.host), "group_join: no id; frit_group_id_create"));
+    assert_int_equal(frit_group_join(w.dev[0], &config, &rank, &err), FRIT_INVALID);
+    assert_non_null(strstr(err.text, "group_join: no id; frit_group_id_create"));
     config.id = &w.id;
     config.rank = 2;
-    assert_int_equal(frit_group_join(w.dev[0], &config, &rank), FRIT_INVALID);
+    assert_int_equal(frit_group_join(w.dev[0], &config, &rank, &err), FRIT_INVALID);
     config.rank = 1;
     config.engine = "nobody";
-    assert_int_equal(frit_group_join(w.dev[0], &config, &rank), FRIT_UNSUPPORTED);
-    assert_non_null(strstr(frit_host_error(w.host), "no plugin 'nobody' offers a collective"));
+    assert_int_equal(frit_group_join(w.dev[0], &config, &rank, &err), FRIT_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "no plugin 'nobody' offers a collective"));
     config.engine = NULL;
     config.join_ns = 1000000;
-    assert_int_equal(frit_group_join(w.dev[0], &config, &rank), FRIT_TIMEOUT);
-    assert_string_equal(frit_host_error(w.host),
-                        "group_join: group group, rank 1 of 2: no word from rank 0");
+    assert_int_equal(frit_group_join(w.dev[0], &config, &rank, &err), FRIT_TIMEOUT);
+    assert_string_equal(err.text, "group_join: group group, rank 1 of 2: no word from rank 0");
     close_world(&w);
 }
 
@@ -648,19 +654,19 @@ static void test_the_group_is_seen(void **state)
     open_world(&w, "reference:0", "reference:0");
     rank.dev = w.dev[0];
     assert_int_equal(join(&rank, 7), FRIT_OK);
-    assert_int_equal(frit_inspect_start(rank.dev), FRIT_OK);
-    assert_int_equal(frit_trace_start(rank.dev, folder), FRIT_OK);
+    assert_int_equal(frit_inspect_start(rank.dev, NULL), FRIT_OK);
+    assert_int_equal(frit_trace_start(rank.dev, folder, NULL), FRIT_OK);
     assert_true(
         is(frit_all_reduce(frit_take(frit_neg(frit_take(make(&rank, 1)))), .group = 7), -1));
-    assert_int_equal(frit_trace_stop(rank.dev), FRIT_OK);
-    assert_int_equal(frit_inspect_stop(rank.dev, &seen), FRIT_OK);
+    assert_int_equal(frit_trace_stop(rank.dev, NULL), FRIT_OK);
+    assert_int_equal(frit_inspect_stop(rank.dev, &seen, NULL), FRIT_OK);
     text = frit_inspection_text(seen);
     if (!strstr(text, "all_reduce %0, group=7"))
         fail_msg("%s", text);
     expect_in_file(path, ", group=7");
-    free(text);
+    frit_free(text);
     frit_inspection_free(seen);
-    assert_int_equal(frit_group_leave(rank.group), FRIT_OK);
+    assert_int_equal(frit_group_leave(rank.group, NULL), FRIT_OK);
     close_world(&w);
     snprintf(path, sizeof(path), "rm -r %s", folder);
     assert_int_equal(system(path), 0);

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#include <frit/inspect.h>
+
 enum { THREADS = 4, ROUNDS = 6, OPS = 24, POOL = 6, ROWS = 3, COLUMNS = 4, QUICK = 20, LONG = 100 };
 
 /* ---- a program ---- */
@@ -126,9 +128,9 @@ static void one_op(struct player *p, int op)
     p->pool[slot] = made;
     frit_release(old);
     if (drain == 0)
-        expect(p, frit_flush(p->world->rig.dev) == FRIT_OK);
+        expect(p, frit_flush(p->world->rig.dev, NULL) == FRIT_OK);
     else if (drain == 1)
-        expect(p, frit_sync(p->world->rig.dev) == FRIT_OK);
+        expect(p, frit_sync(p->world->rig.dev, NULL) == FRIT_OK);
 }
 
 /* A few ops of which one result is kept. */
@@ -152,7 +154,7 @@ static void look(struct player *p, frit_tensor *tensor)
 {
     float out[ROWS * COLUMNS];
 
-    expect(p, frit_read(tensor, out, sizeof(out)) == FRIT_OK);
+    expect(p, frit_read(tensor, out, sizeof(out), NULL) == FRIT_OK);
 }
 
 /* When is a matter of timing: nothing of it may be seen. */
@@ -172,7 +174,7 @@ static void hand_out(struct player *p, int round)
 {
     frit_tensor *tensor = p->pool[draw(p, POOL)];
 
-    expect(p, frit_sync(p->world->rig.dev) == FRIT_OK);
+    expect(p, frit_sync(p->world->rig.dev, NULL) == FRIT_OK);
     for (int i = 0; i < THREADS; i++)
         frit_ref(tensor);
     atomic_store(&p->world->board[round][p->me], tensor);
@@ -225,7 +227,7 @@ static void *play(void *arg)
     let_go(p, true);
     for (int i = 0; i < POOL; i++)
         frit_release(p->pool[i]);
-    expect(p, frit_sync(p->world->rig.dev) == FRIT_OK);
+    expect(p, frit_sync(p->world->rig.dev, NULL) == FRIT_OK);
     return NULL;
 }
 
@@ -307,9 +309,9 @@ static void run_world(struct world *world, const char *store, struct outcome *ou
     rig_set(&world->rig, "fusion", "store", store);
     rig_set(&world->rig, "frit", "decompose", "yes");
     rig_open(&world->rig, "reference:0");
-    assert_int_equal(frit_inspect_start(world->rig.dev), FRIT_OK);
+    assert_int_equal(frit_inspect_start(world->rig.dev, NULL), FRIT_OK);
     play_all(world);
-    assert_int_equal(frit_inspect_stop(world->rig.dev, &seen), FRIT_OK);
+    assert_int_equal(frit_inspect_stop(world->rig.dev, &seen, NULL), FRIT_OK);
     outcome->groups = groups_of(seen);
     frit_inspection_free(seen);
     before = rig_stats(&world->rig);

@@ -118,11 +118,11 @@ static uint64_t launches_of(struct plugin_rig *rig, int number, int64_t n)
     frit_tensor *x = input(rig, n), *y;
     uint64_t before, after;
 
-    assert_int_equal(frit_sync(rig->dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig->dev, NULL), FRIT_OK);
     before = rig_stats(rig).launches;
     y = program(rig, number, x);
     assert_int_equal(frit_tensor_status(y), FRIT_OK);
-    assert_int_equal(frit_sync(rig->dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig->dev, NULL), FRIT_OK);
     after = rig_stats(rig).launches;
     frit_release(x);
     frit_release(y);
@@ -223,13 +223,13 @@ static void step(frit_tensor *x, bool keep_y, pthread_mutex_t *baton)
     z = frit_abs(frit_take(z));
     if (baton)
         pthread_mutex_unlock(baton);
-    assert_int_equal(frit_read(frit_take(z), data, sizeof(data)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(z), data, sizeof(data), NULL), FRIT_OK);
     if (!keep_y)
         return;
-    assert_int_equal(frit_read(x, data, sizeof(data)), FRIT_OK);
+    assert_int_equal(frit_read(x, data, sizeof(data), NULL), FRIT_OK);
     for (int i = 0; i < 8; i++)
         expected[i] = expf(data[i]);
-    assert_int_equal(frit_read(frit_take(y), y_out, sizeof(y_out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(y), y_out, sizeof(y_out), NULL), FRIT_OK);
     for (int i = 0; i < 8; i++)
         assert_true(fabsf(y_out[i] - expected[i]) < 1e-5F);
 }

@@ -96,7 +96,7 @@ static void test_a_cap_piles_up_nothing(void **state)
     x = ramp(&rig);
     w = ramp(&rig);
     frit_release(frit_exp(x));
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     for (int i = 0; i < STEPS; i++) {
         x = step(x, w, 7);
         assert_true(rig_stats(&rig).queued_now <= 2);

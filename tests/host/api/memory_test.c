@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the memory of a real workload comes from, and what happens when there is none. */
 #include "api/digits.h"
+
 #include "api/rig.h"
+#include <frit/inspect.h>
 
 static void test_a_repeated_workload_allocates_nothing(void **state)
 {
@@ -117,7 +119,7 @@ static void test_persistent_tensors_keep_their_chunks(void **state)
     frit_tensor *v = frit_add_f(w, 1);
     frit_persistent_end(rig.dev);
 
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     assert_int_equal(rig_stats(&rig).driver_allocs, 2);
     assert_true(rig_stats(&rig).reserved_now < 10000);
     frit_release(w);
@@ -140,7 +142,7 @@ static void test_persistent_tensors_stay_so(void **state)
     frit_persistent_begin(rig.dev);
     frit_tensor *moved = frit_to_device(frit_take(far), rig.dev);
     frit_persistent_end(rig.dev);
-    assert_int_equal(frit_write(moved, zeros, sizeof(zeros)), FRIT_OK);
+    assert_int_equal(frit_write(moved, zeros, sizeof(zeros), NULL), FRIT_OK);
     assert_true(rig_stats(&rig).reserved_now < 10000);
     frit_release(moved);
     rig_close(&other);

@@ -11,13 +11,13 @@ static void open_host(struct plugin_rig *rig)
 }
 
 static frit_status open_with(const struct plugin_rig *rig, const char *device, const char *name,
-                             void *object, frit_device **out)
+                             void *object, frit_device **out, frit_err *err)
 {
     const frit_native native = {name, object};
     const frit_device_options options = {
         .struct_size = sizeof(options), .natives = &native, .n_natives = 1};
 
-    return frit_device_open_with(rig->host, device, &options, out);
+    return frit_device_open_with(rig->host, device, &options, out, err);
 }
 
 static void run_one(frit_device *device)
@@ -25,9 +25,9 @@ static void run_one(frit_device *device)
     frit_tensor *x = frit_full(device, FRIT_F32, FRIT_SHAPE(7), 2);
 
     frit_release(frit_neg(frit_take(x)));
-    assert_int_equal(frit_sync_all(device), FRIT_OK);
+    assert_int_equal(frit_sync_all(device, NULL), FRIT_OK);
     x = frit_full(device, FRIT_F32, FRIT_SHAPE(7), 3);
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     frit_release(x);
 }
 
@@ -39,12 +39,12 @@ static void test_the_driver_uses_the_object(void **state)
 
     (void)state;
     open_host(&rig);
-    assert_int_equal(frit_device_open(rig.host, "null:0", &shared), FRIT_OK);
-    assert_int_equal(open_with(&rig, "null:0", "null.submits", &mine, &first), FRIT_OK);
-    assert_int_equal(open_with(&rig, "null:0", "null.submits", &other, &second), FRIT_OK);
+    assert_int_equal(frit_device_open(rig.host, "null:0", &shared, NULL), FRIT_OK);
+    assert_int_equal(open_with(&rig, "null:0", "null.submits", &mine, &first, NULL), FRIT_OK);
+    assert_int_equal(open_with(&rig, "null:0", "null.submits", &other, &second, NULL), FRIT_OK);
     assert_ptr_not_equal(first, shared);
     assert_ptr_not_equal(first, second);
-    assert_int_equal(frit_device_open(rig.host, "null:0", &again), FRIT_OK);
+    assert_int_equal(frit_device_open(rig.host, "null:0", &again, NULL), FRIT_OK);
     assert_ptr_equal(again, shared); /* by name as before */
     frit_device_close(again);
     run_one(shared);
@@ -72,8 +72,8 @@ static void test_it_is_not_found_by_name(void **state)
 
     (void)state;
     open_host(&rig);
-    assert_int_equal(open_with(&rig, "null:0", "null.submits", &mine, &own), FRIT_OK);
-    assert_int_equal(frit_device_open(rig.host, "null:0", &shared), FRIT_OK);
+    assert_int_equal(open_with(&rig, "null:0", "null.submits", &mine, &own, NULL), FRIT_OK);
+    assert_int_equal(frit_device_open(rig.host, "null:0", &shared, NULL), FRIT_OK);
     assert_ptr_not_equal(own, shared);
     run_one(shared);
     assert_int_equal(mine, 0);
@@ -82,6 +82,7 @@ static void test_it_is_not_found_by_name(void **state)
 
 static void test_what_is_not_known_is_refused(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     struct plugin_rig rig;
     frit_device_options options = {.struct_size = sizeof(options), .n_natives = 1};
     frit_device *device;
@@ -89,16 +90,17 @@ static void test_what_is_not_known_is_refused(void **state)
 
     (void)state;
     open_host(&rig);
-    assert_int_equal(open_with(&rig, "null:0", "vk.device", &object, &device), FRIT_UNSUPPORTED);
+    assert_int_equal(open_with(&rig, "null:0", "vk.device", &object, &device, &err), FRIT_UNSUPPORTED);
     assert_null(device);
-    assert_non_null(strstr(frit_host_error(rig.host), "'vk.device'"));
-    assert_int_equal(open_with(&rig, "reference:0", "vk.queue", &object, &device),
+    assert_non_null(strstr(err.text, "'vk.device'"));
+    assert_int_equal(open_with(&rig, "reference:0", "vk.queue", &object, &device, &err),
                      FRIT_UNSUPPORTED);
-    assert_non_null(strstr(frit_host_error(rig.host), "'vk.queue'"));
-    assert_int_equal(open_with(&rig, "null:0", "null.submits", NULL, &device), FRIT_INVALID);
-    assert_int_equal(frit_device_open_with(rig.host, "null:0", &options, &device), FRIT_INVALID);
+    assert_non_null(strstr(err.text, "'vk.queue'"));
+    assert_int_equal(open_with(&rig, "null:0", "null.submits", NULL, &device, &err), FRIT_INVALID);
+    assert_int_equal(frit_device_open_with(rig.host, "null:0", &options, &device, &err),
+                     FRIT_INVALID);
     options.n_natives = 0;
-    assert_int_equal(frit_device_open_with(rig.host, "null:0", &options, &device), FRIT_OK);
+    assert_int_equal(frit_device_open_with(rig.host, "null:0", &options, &device, &err), FRIT_OK);
     frit_device_close(device);
     frit_host_close(rig.host);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 #define RIG_NULL   "fake/null/libfrit-null.so"
 #define RIG_BLOCKS "outside/libfrit-blocks.so"
@@ -49,21 +50,23 @@ static inline void rig_plugin(struct plugin_rig *rig, const char *section, const
 
 static inline void rig_host(struct plugin_rig *rig)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_host_params params = {.struct_size = sizeof(params),
                                .settings = rig->settings,
                                .n_settings = rig->n_settings,
                                .log = rig->log,
                                .log_ctx = rig->log_ctx};
 
-    if (frit_host_open(&params, &rig->host))
-        fail_msg("%s", frit_host_error(rig->host));
+    if (frit_host_open(&params, &rig->host, &err))
+        fail_msg("%s", err.text);
 }
 
 static inline void rig_open(struct plugin_rig *rig, const char *device)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     rig_host(rig);
-    if (frit_device_open(rig->host, device, &rig->dev))
-        fail_msg("%s", frit_host_error(rig->host));
+    if (frit_device_open(rig->host, device, &rig->dev, &err))
+        fail_msg("%s", err.text);
 }
 
 static inline frit_stats rig_stats(const struct plugin_rig *rig)
@@ -79,7 +82,7 @@ static inline void rig_close(struct plugin_rig *rig)
 {
     char *left = NULL;
 
-    frit_sync_all(rig->dev);
+    frit_sync_all(rig->dev, NULL);
     if (frit_leaks(rig->dev, &left))
         fail_msg("%s", left);
     frit_device_close(rig->dev);

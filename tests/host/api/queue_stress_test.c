@@ -74,7 +74,7 @@ static void check(struct worker *w, const struct item *item)
     float got[MOST_ROWS * WIDTH];
     bool wrong = false;
 
-    if (frit_read(item->tensor, got, count(item) * sizeof(float))) {
+    if (frit_read(item->tensor, got, count(item) * sizeof(float), NULL)) {
         atomic_fetch_add(&w->s->refused, 1);
         return;
     }
@@ -175,9 +175,9 @@ static void step(struct worker *w)
     else if (what < 36)
         check(w, item);
     else if (what < 39)
-        frit_flush(w->s->rig.dev);
+        frit_flush(w->s->rig.dev, NULL);
     else
-        frit_sync(w->s->rig.dev);
+        frit_sync(w->s->rig.dev, NULL);
 }
 
 /* The same ops each time, so that they are replayed, on what another thread may have left. */
@@ -193,7 +193,7 @@ static void steady_step(struct worker *w, uint32_t number)
     multiply(w, other);
     add_other(item, other);
     drop(other);
-    frit_flush(w->s->rig.dev);
+    frit_flush(w->s->rig.dev, NULL);
     if (number % 8 == 7)
         swap_with_shelf(w, item);
     if (number % 32 == 31)

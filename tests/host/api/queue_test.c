@@ -28,22 +28,22 @@ static void open_bench(struct bench *b, bool deaf, const char *fail_launch)
     rig_set(&b->rig, "plugin.reference", "option.deaf", deaf ? "yes" : "no");
     rig_set(&b->rig, "plugin.reference", "option.fail_launch", fail_launch);
     rig_open(&b->rig, "reference:0");
-    b->makes = frit_stream_open(b->rig.dev);
-    b->reads = frit_stream_open(b->rig.dev);
+    assert_int_equal(frit_stream_open(b->rig.dev, &b->makes, NULL), FRIT_OK);
+    assert_int_equal(frit_stream_open(b->rig.dev, &b->reads, NULL), FRIT_OK);
     assert_non_null(b->makes);
     assert_non_null(b->reads);
 }
 
 static void enter(struct bench *b, frit_stream *stream)
 {
-    assert_int_equal(frit_stream_enter(b->rig.dev, stream, NULL), FRIT_OK);
+    assert_int_equal(frit_stream_enter(b->rig.dev, stream, NULL, NULL), FRIT_OK);
 }
 
 static void close_bench(struct bench *b)
 {
     enter(b, NULL);
-    frit_stream_close(b->makes);
-    frit_stream_close(b->reads);
+    frit_stream_close(b->makes, NULL);
+    frit_stream_close(b->reads, NULL);
     rig_close(&b->rig);
 }
 
@@ -64,7 +64,7 @@ static frit_tensor *negated(struct bench *b, frit_stream *stream, frit_tensor *x
     enter(b, stream);
     y = frit_neg(x);
     frit_release(x);
-    assert_int_equal(frit_flush(b->rig.dev), FRIT_OK);
+    assert_int_equal(frit_flush(b->rig.dev, NULL), FRIT_OK);
     return y;
 }
 
@@ -73,7 +73,7 @@ static void expect(struct bench *b, frit_tensor *tensor, float sign, float value
 {
     float out[ELEMENTS] = {0};
 
-    if (frit_read(tensor, out, sizeof(out)))
+    if (frit_read(tensor, out, sizeof(out), NULL))
         fail_msg("%s", frit_tensor_error(tensor));
     frit_release(tensor);
     for (int i = 0; i < ELEMENTS; i++) {
@@ -160,7 +160,7 @@ static void test_a_failure_crosses_queues(void **state)
     (void)state;
     open_bench(&b, false, "1");
     z = negated(&b, b.reads, negated(&b, b.makes, given(&b, 1)));
-    assert_int_equal(frit_read(z, out, sizeof(out)), FRIT_IO);
+    assert_int_equal(frit_read(z, out, sizeof(out), NULL), FRIT_IO);
     assert_non_null(strstr(frit_tensor_error(z), "it was to fail"));
     frit_release(z);
     expect(&b, negated(&b, b.reads, given(&b, 2)), -1, 2);

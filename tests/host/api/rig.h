@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 struct rig {
     frit_host *host;
@@ -17,12 +18,13 @@ struct rig {
 /* Opens reference:0; `settings` may be NULL. */
 static inline void rig_open(struct rig *rig, const frit_setting *settings, uint64_t n)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_host_params params = {
         .struct_size = sizeof(params), .settings = settings, .n_settings = n};
 
-    if (frit_host_open(&params, &rig->host) ||
-        frit_device_open(rig->host, "reference:0", &rig->dev))
-        fail_msg("%s", frit_host_error(rig->host));
+    if (frit_host_open(&params, &rig->host, &err) ||
+        frit_device_open(rig->host, "reference:0", &rig->dev, &err))
+        fail_msg("%s", err.text);
 }
 
 static inline frit_stats rig_stats(const struct rig *rig)
@@ -38,7 +40,7 @@ static inline void rig_close(struct rig *rig)
 {
     frit_stats stats;
 
-    frit_sync_all(rig->dev);
+    frit_sync_all(rig->dev, NULL);
     stats = rig_stats(rig);
     assert_int_equal(stats.tensors_now, 0);
     assert_int_equal(stats.queued_now, 0);

@@ -49,13 +49,13 @@ static frit_status play_round(struct plugin_rig *rig, frit_tensor *x)
     frit_status st, last;
 
     frit_scope_end(scope);
-    st = frit_read(frit_take(b), out, sizeof(out));
-    last = frit_read(frit_take(s), &sum, sizeof(sum));
+    st = frit_read(frit_take(b), out, sizeof(out), NULL);
+    last = frit_read(frit_take(s), &sum, sizeof(sum), NULL);
     for (int i = 0; i < N; i++)
         assert_true(st || out[i] == 65537);
     assert_true(last || sum == 2 * N);
     frit_release(x);
-    frit_sync(rig->dev); /* it was told */
+    frit_sync(rig->dev, NULL); /* it was told */
     return st ? st : last;
 }
 

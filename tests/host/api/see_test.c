@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <frit/inspect.h>
+
 #include "failing_alloc.h"
 
 /* With fusers and the settings of one test. */
@@ -54,9 +56,9 @@ static void test_a_block_is_seen(void **state)
     (void)state;
     open_fused(&rig, NULL);
     x = some(&rig);
-    assert_int_equal(frit_inspect_start(rig.dev), FRIT_OK);
+    assert_int_equal(frit_inspect_start(rig.dev, NULL), FRIT_OK);
     y = record_chain(&rig, x);
-    assert_int_equal(frit_inspect_stop(rig.dev, &seen), FRIT_OK);
+    assert_int_equal(frit_inspect_stop(rig.dev, &seen, NULL), FRIT_OK);
     frit_release(record_chain(&rig, x)); /* nobody looks any more */
 
     assert_int_equal(frit_inspection_about(seen, &about), FRIT_OK);
@@ -97,7 +99,7 @@ static void test_a_block_is_seen(void **state)
                               "     %1 = add %0, 1.0\n"
                               "     %2 = mul %1, 2.0\n"
                               "tensors 1 before, 2 after; buffers 1 before, 2 after\n");
-    free(text);
+    frit_free(text);
     frit_inspection_free(seen);
     frit_release(x);
     frit_release(y);
@@ -116,13 +118,13 @@ static void test_single_steps_say_what_became_of_them(void **state)
     (void)state;
     open_fused(&rig, &unfused);
     x = some(&rig);
-    assert_int_equal(frit_inspect_start(rig.dev), FRIT_OK);
+    assert_int_equal(frit_inspect_start(rig.dev, NULL), FRIT_OK);
     scope = frit_scope_begin(rig.dev);
     y = frit_reshape(x, FRIT_SHAPE(3, 2));
     frit_exp(y);
     y = frit_keep(frit_neg(frit_add_f(y, 1)));
     frit_scope_end(scope);
-    assert_int_equal(frit_inspect_stop(rig.dev, &seen), FRIT_OK);
+    assert_int_equal(frit_inspect_stop(rig.dev, &seen, NULL), FRIT_OK);
     assert_int_equal(frit_inspection_step_at(seen, 0, 0, &step), FRIT_OK);
     assert_int_equal(step.flags, FRIT_STEP_VIEW);
     assert_int_equal(step.bytes_out, 0);
@@ -159,12 +161,12 @@ static void test_known_plans_are_seen(void **state)
     x = some(&rig);
     for (int i = 0; i < 6; i++) {
         if (i == 3)
-            assert_int_equal(frit_inspect_start(rig.dev), FRIT_OK);
+            assert_int_equal(frit_inspect_start(rig.dev, NULL), FRIT_OK);
         frit_release(record_chain(&rig, x));
     }
     frit_release(frit_add(x, x));
-    frit_sync(rig.dev);
-    assert_int_equal(frit_inspect_stop(rig.dev, &seen), FRIT_OK);
+    frit_sync(rig.dev, NULL);
+    assert_int_equal(frit_inspect_stop(rig.dev, &seen, NULL), FRIT_OK);
     frit_inspection_about(seen, &about);
     assert_int_equal(about.n_runs, 4);
     assert_int_equal(frit_inspection_step_at(seen, 2, 0, &step), FRIT_OK);
@@ -178,20 +180,20 @@ static void test_known_plans_are_seen(void **state)
 
 static void test_wrong_use_is_told(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_inspection_desc about = {.struct_size = FRIT_END_OF(frit_inspection_desc, n_runs)};
     frit_inspection *seen;
     struct rig rig;
 
     (void)state;
     open_fused(&rig, NULL);
-    assert_int_equal(frit_inspect_start(NULL), FRIT_INVALID);
-    assert_int_equal(frit_inspect_stop(rig.dev, &seen), FRIT_INVALID);
+    assert_int_equal(frit_inspect_start(NULL, &err), FRIT_INVALID);
+    assert_int_equal(frit_inspect_stop(rig.dev, &seen, &err), FRIT_INVALID);
     assert_null(seen);
-    assert_string_equal(frit_host_error(rig.host),
-                        "inspect_stop: reference:0 is not being inspected");
-    assert_int_equal(frit_inspect_start(rig.dev), FRIT_OK);
-    assert_int_equal(frit_inspect_start(rig.dev), FRIT_BUSY);
-    assert_int_equal(frit_inspect_stop(rig.dev, &seen), FRIT_OK);
+    assert_string_equal(err.text, "inspect_stop: reference:0 is not being inspected");
+    assert_int_equal(frit_inspect_start(rig.dev, &err), FRIT_OK);
+    assert_int_equal(frit_inspect_start(rig.dev, &err), FRIT_BUSY);
+    assert_int_equal(frit_inspect_stop(rig.dev, &seen, &err), FRIT_OK);
     about.tensors_before = 77;
     assert_int_equal(frit_inspection_about(seen, &about), FRIT_OK);
     assert_int_equal(about.n_runs, 0);
@@ -202,11 +204,11 @@ static void test_wrong_use_is_told(void **state)
     assert_null(frit_inspection_text(NULL));
     frit_inspection_free(seen);
     frit_inspection_free(NULL);
-    assert_int_equal(frit_trace_stop(rig.dev), FRIT_INVALID);
-    assert_string_equal(frit_host_error(rig.host), "trace_stop: reference:0 is not being traced");
-    assert_int_equal(frit_trace_start(rig.dev, NULL), FRIT_INVALID);
-    assert_int_equal(frit_trace_start(rig.dev, "/no/such/folder"), FRIT_IO);
-    assert_int_equal(frit_inspect_start(rig.dev), FRIT_OK); /* the close ends it */
+    assert_int_equal(frit_trace_stop(rig.dev, &err), FRIT_INVALID);
+    assert_string_equal(err.text, "trace_stop: reference:0 is not being traced");
+    assert_int_equal(frit_trace_start(rig.dev, NULL, &err), FRIT_INVALID);
+    assert_int_equal(frit_trace_start(rig.dev, "/no/such/folder", &err), FRIT_IO);
+    assert_int_equal(frit_inspect_start(rig.dev, &err), FRIT_OK); /* the close ends it */
     rig_close(&rig);
 }
 
@@ -226,17 +228,17 @@ static void test_the_inspector_without_memory(void **state)
         frit_status st;
 
         failing_alloc_arm(n);
-        st = frit_inspect_start(rig.dev);
+        st = frit_inspect_start(rig.dev, NULL);
         if (!st) {
             frit_release(record_chain(&rig, x));
-            st = frit_inspect_stop(rig.dev, &seen);
+            st = frit_inspect_stop(rig.dev, &seen, NULL);
         }
         done = !failing_alloc_disarm();
         assert_true(st == FRIT_OK || st == FRIT_NO_HOST_MEMORY);
         assert_true(!done || st == FRIT_OK);
         frit_inspection_free(seen);
         seen = NULL;
-        frit_sync(rig.dev);
+        frit_sync(rig.dev, NULL);
     }
     frit_release(x);
     rig_close(&rig);
@@ -263,7 +265,7 @@ static void test_leaks_are_listed(void **state)
                               "tensor f32[2, 3], ready, 1 owner, made by the program, of stream 0\n"
                               "tensor f32[2, 3], pending, 2 owners, made by exp, of stream 0\n"
                               "1 buffer with 64 bytes\n");
-    free(text);
+    frit_free(text);
     frit_scope_end(scope);
     assert_int_equal(frit_leaks(rig.dev, NULL), 4); /* two tensors, two buffers */
     frit_release(x);
@@ -316,7 +318,7 @@ static void run_again(struct rig *rig, const struct folder *folder, uint64_t n_o
         frit_graph_run(graph, rig->dev, inputs, n_inputs, &output, 1, &err))
         fail_msg("%s", err.text);
     assert_int_equal(frit_graph_op_count(graph), n_ops);
-    assert_int_equal(frit_read(frit_take(output), out, bytes), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(output), out, bytes, NULL), FRIT_OK);
     for (uint64_t i = 0; i < n_inputs; i++)
         frit_release(inputs[i]);
     frit_graph_free(graph);
@@ -337,15 +339,15 @@ static void test_a_trace_has_what_was_used(void **state)
     x = some(&rig);
     t = frit_permute(x, FRIT_AXES(1, 0));
     early = frit_exp(t);
-    assert_int_equal(frit_trace_start(rig.dev, folder.path), FRIT_OK);
-    assert_int_equal(frit_trace_start(rig.dev, folder.path), FRIT_BUSY);
+    assert_int_equal(frit_trace_start(rig.dev, folder.path, NULL), FRIT_OK);
+    assert_int_equal(frit_trace_start(rig.dev, folder.path, NULL), FRIT_BUSY);
     y = frit_add(frit_take(t), frit_take(early));
     y = frit_mul(frit_take(y), frit_take(frit_reshape(x, FRIT_SHAPE(3, 2))));
-    assert_int_equal(frit_write(x, (const float[]){6, 5, 4, 3, 2, 1}, 24), FRIT_OK);
+    assert_int_equal(frit_write(x, (const float[]){6, 5, 4, 3, 2, 1}, 24, NULL), FRIT_OK);
     y = frit_sub(frit_take(y), frit_take(frit_reshape(x, FRIT_SHAPE(3, 2))));
     frit_release(x);
-    assert_int_equal(frit_trace_stop(rig.dev), FRIT_OK);
-    assert_int_equal(frit_read(frit_take(y), have, sizeof(have)), FRIT_OK);
+    assert_int_equal(frit_trace_stop(rig.dev, NULL), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(y), have, sizeof(have), NULL), FRIT_OK);
     run_again(&rig, &folder, 5, 4, again, sizeof(again));
     assert_memory_equal(have, again, sizeof(have));
     rig_close(&rig);
@@ -364,12 +366,12 @@ static void test_what_was_read_is_an_output(void **state)
     folder_make(&folder);
     open_fused(&rig, NULL);
     x = some(&rig);
-    assert_int_equal(frit_trace_start(rig.dev, folder.path), FRIT_OK);
+    assert_int_equal(frit_trace_start(rig.dev, folder.path, NULL), FRIT_OK);
     y = frit_neg(x);
     frit_release(frit_exp(y));
-    assert_int_equal(frit_read(frit_take(y), have, sizeof(have)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(y), have, sizeof(have), NULL), FRIT_OK);
     frit_release(x);
-    assert_int_equal(frit_trace_stop(rig.dev), FRIT_OK);
+    assert_int_equal(frit_trace_stop(rig.dev, NULL), FRIT_OK);
     run_again(&rig, &folder, 2, 1, again, sizeof(again));
     assert_memory_equal(have, again, sizeof(have));
     rig_close(&rig);
@@ -389,7 +391,7 @@ static void *work(void *ctx)
     for (int i = 0; i < 50; i++)
         y = frit_mul_f(frit_take(y), 0.5);
     task->result = y;
-    frit_flush(task->rig->dev);
+    frit_flush(task->rig->dev, NULL);
     return NULL;
 }
 
@@ -407,7 +409,7 @@ static void test_threads_are_one_program(void **state)
     folder_make(&folder);
     open_fused(&rig, NULL);
     x = some(&rig);
-    assert_int_equal(frit_trace_start(rig.dev, folder.path), FRIT_OK);
+    assert_int_equal(frit_trace_start(rig.dev, folder.path, NULL), FRIT_OK);
     x = frit_neg(frit_take(x));
     for (int i = 0; i < 2; i++) {
         tasks[i] = (struct task){&rig, x, NULL};
@@ -417,8 +419,8 @@ static void test_threads_are_one_program(void **state)
         pthread_join(threads[i], NULL);
     sum = frit_add(frit_take(tasks[0].result), frit_take(tasks[1].result));
     frit_release(x);
-    assert_int_equal(frit_trace_stop(rig.dev), FRIT_OK);
-    assert_int_equal(frit_read(frit_take(sum), have, sizeof(have)), FRIT_OK);
+    assert_int_equal(frit_trace_stop(rig.dev, NULL), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(sum), have, sizeof(have), NULL), FRIT_OK);
     run_again(&rig, &folder, 104, 1, again, sizeof(again));
     assert_memory_equal(have, again, sizeof(have));
     rig_close(&rig);
@@ -442,17 +444,17 @@ static void test_a_trace_without_memory(void **state)
         frit_status st;
 
         failing_alloc_arm(n);
-        st = frit_trace_start(rig.dev, folder.path);
+        st = frit_trace_start(rig.dev, folder.path, NULL);
         if (!st) {
             frit_tensor *y = record_chain(&rig, x);
 
-            st = frit_trace_stop(rig.dev);
+            st = frit_trace_stop(rig.dev, NULL);
             frit_release(y);
         }
         done = !failing_alloc_disarm();
         assert_true(st == FRIT_OK || st == FRIT_NO_HOST_MEMORY);
         assert_true(!done || st == FRIT_OK);
-        frit_sync(rig.dev);
+        frit_sync(rig.dev, NULL);
     }
     frit_release(x);
     rig_close(&rig);

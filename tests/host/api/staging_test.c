@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include <frit/inspect.h>
+
 enum { TENSORS = 64, N = 300, SLOT = 4 << 20, LARGE = 5 * SLOT + 12, ROUNDS = 5 };
 
 /* `fail`: a fault of option.fail_call. */
@@ -45,7 +47,7 @@ static void write_all(frit_tensor **x, int round)
             data[t][i] = element(round, t, i);
         items[t] = (frit_write_item){.tensor = x[t], .data = data[t], .bytes = sizeof(data[t])};
     }
-    assert_int_equal(frit_write_many(items, TENSORS), FRIT_OK);
+    assert_int_equal(frit_write_many(items, TENSORS, NULL), FRIT_OK);
     for (int t = 0; t < TENSORS; t++)
         assert_int_equal(items[t].status, FRIT_OK);
     memset(data, 0, sizeof(data)); /* may be used again */
@@ -59,7 +61,7 @@ static void expect_all(frit_tensor **x, int round)
     memset(out, 0, sizeof(out));
     for (int t = 0; t < TENSORS; t++)
         items[t] = (frit_read_item){.tensor = x[t], .data = out[t], .bytes = sizeof(out[t])};
-    assert_int_equal(frit_read_many(items, TENSORS), FRIT_OK);
+    assert_int_equal(frit_read_many(items, TENSORS, NULL), FRIT_OK);
     for (int t = 0; t < TENSORS; t++)
         for (int i = 0; i < N; i++)
             assert_true(out[t][i] == element(round, t, i));
@@ -74,7 +76,7 @@ static void many(bool pinned, const char *fail, uint64_t submits)
     open_null(&rig, pinned, fail);
     for (int t = 0; t < TENSORS; t++)
         x[t] = empty(&rig, N);
-    assert_int_equal(frit_sync(rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig.dev, NULL), FRIT_OK);
     before = rig_stats(&rig);
     for (int round = 0; round < ROUNDS; round++)
         write_all(x, round);
@@ -123,7 +125,7 @@ static void make_three(const struct plugin_rig *rig, uint64_t large, struct thre
         out->reads[t] =
             (frit_read_item){.tensor = out->x[t], .data = out->out[t], .bytes = out->bytes[t]};
     }
-    assert_int_equal(frit_sync(rig->dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig->dev, NULL), FRIT_OK);
 }
 
 static void number(struct three *three, int round)
@@ -139,7 +141,7 @@ static uint64_t read_three(const struct plugin_rig *rig, struct three *three)
 
     for (int t = 0; t < 3; t++)
         memset(three->out[t], 0, three->bytes[t]);
-    assert_int_equal(frit_read_many(three->reads, 3), FRIT_OK);
+    assert_int_equal(frit_read_many(three->reads, 3, NULL), FRIT_OK);
     for (int t = 0; t < 3; t++)
         assert_memory_equal(three->out[t], three->writes[t].data, three->bytes[t]);
     return rig_stats(rig).submits - before;
@@ -169,7 +171,7 @@ static void test_a_large_transfer_goes_in_parts(void **state)
     }
     before = rig_stats(&rig).submits;
     for (int round = 0; round < ROUNDS; round++)
-        assert_int_equal(frit_write_many(three[round].writes, 3), FRIT_OK);
+        assert_int_equal(frit_write_many(three[round].writes, 3, NULL), FRIT_OK);
     assert_int_equal(rig_stats(&rig).submits - before, 3 * ROUNDS);
     for (int round = 0; round < ROUNDS; round++) {
         assert_int_equal(read_three(&rig, &three[round]), 3);
@@ -188,7 +190,7 @@ static void test_a_read_goes_around_the_ring(void **state)
     open_null(&rig, true, "read:1");
     make_three(&rig, LARGE, &three);
     number(&three, 0);
-    assert_int_equal(frit_write_many(three.writes, 3), FRIT_OK);
+    assert_int_equal(frit_write_many(three.writes, 3, NULL), FRIT_OK);
     assert_int_equal(read_three(&rig, &three), LARGE / SLOT + 1);
     free_three(&three);
     rig_close(&rig);
@@ -210,13 +212,13 @@ static void test_a_refused_submit_changes_nothing(void **state)
         x[t] = frit_from_host(rig.dev, FRIT_F32, FRIT_SHAPE(N), data[t], sizeof(data[t]));
         items[t] = (frit_write_item){.tensor = x[t], .data = data[1 - t], .bytes = sizeof(data[t])};
     }
-    assert_int_equal(frit_write_many(items, 2), FRIT_OK); /* the first submit */
-    assert_int_equal(frit_write_many(items, 2), FRIT_NO_DEVICE_MEMORY);
+    assert_int_equal(frit_write_many(items, 2, NULL), FRIT_OK); /* the first submit */
+    assert_int_equal(frit_write_many(items, 2, NULL), FRIT_NO_DEVICE_MEMORY);
     assert_int_equal(items[0].status, FRIT_NO_DEVICE_MEMORY);
     assert_int_equal(items[1].status, FRIT_NO_DEVICE_MEMORY);
-    assert_int_equal(frit_read(x[0], out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(x[0], out, sizeof(out), NULL), FRIT_OK);
     assert_memory_equal(out, data[1], sizeof(out));
-    assert_int_equal(frit_write_many(items, 2), FRIT_OK);
+    assert_int_equal(frit_write_many(items, 2, NULL), FRIT_OK);
     frit_release(x[0]);
     frit_release(x[1]);
     rig_close(&rig);
@@ -247,20 +249,20 @@ static void test_a_write_that_fails_late_is_found(void **state)
     make_three(&rig, 2 * SLOT + 12, &good);
     number(&three, 0);
     number(&good, 1);
-    assert_int_equal(frit_write_many(three.writes, 3), FRIT_OK);
-    assert_int_equal(frit_write_many(good.writes, 3), FRIT_OK);
+    assert_int_equal(frit_write_many(three.writes, 3, NULL), FRIT_OK);
+    assert_int_equal(frit_write_many(good.writes, 3, NULL), FRIT_OK);
     out = malloc(three.bytes[1]);
-    assert_int_equal(frit_read(three.x[1], out, three.bytes[1]), FRIT_IO);
+    assert_int_equal(frit_read(three.x[1], out, three.bytes[1], NULL), FRIT_IO);
     assert_non_null(strstr(frit_tensor_error(three.x[1]), "failed on null:0"));
     for (int t = 0; t < 3; t += 2) {
-        assert_int_equal(frit_read(three.x[t], out, three.bytes[t]), FRIT_OK);
+        assert_int_equal(frit_read(three.x[t], out, three.bytes[t], NULL), FRIT_OK);
         assert_memory_equal(out, three.writes[t].data, three.bytes[t]);
     }
     read_three(&rig, &good);
     free(out);
     free_three(&three);
     free_three(&good);
-    frit_sync_all(rig.dev); /* which tells once more */
+    frit_sync_all(rig.dev, NULL); /* which tells once more */
     rig_close(&rig);
 }
 
@@ -274,13 +276,13 @@ static void test_a_read_that_fails_is_told(void **state)
     open_failing(&rig, "7:io"); /* five are of the write */
     make_three(&rig, 2 * SLOT + 12, &three);
     number(&three, 0);
-    assert_int_equal(frit_write_many(three.writes, 3), FRIT_OK);
-    assert_int_equal(frit_read_many(three.reads, 3), FRIT_IO);
+    assert_int_equal(frit_write_many(three.writes, 3, NULL), FRIT_OK);
+    assert_int_equal(frit_read_many(three.reads, 3, NULL), FRIT_IO);
     assert_int_equal(three.reads[1].status, FRIT_IO);
     assert_int_equal(three.reads[2].status, FRIT_OK);
     assert_memory_equal(three.out[2], three.writes[2].data, three.bytes[2]);
     free_three(&three);
-    frit_sync_all(rig.dev);
+    frit_sync_all(rig.dev, NULL);
     rig_close(&rig);
 }
 
@@ -309,6 +311,7 @@ static void test_no_pinned_memory_is_no_failure(void **state)
 /* Each item for itself; a tensor that stands twice has the last elements; taken ones are gone. */
 static void test_items_fail_alone(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     struct plugin_rig rig;
     frit_tensor *x, *y;
     float one[N] = {1}, two[N] = {2}, out[N];
@@ -322,16 +325,16 @@ static void test_items_fail_alone(void **state)
     items[1] = (frit_write_item){.tensor = x, .data = two, .bytes = 4};
     items[2] = (frit_write_item){.tensor = x, .data = two, .bytes = sizeof(two)};
     items[3] = (frit_write_item){.tensor = frit_take(y), .data = one, .bytes = sizeof(one)};
-    assert_int_equal(frit_write_many(items, 4), FRIT_INVALID);
+    assert_int_equal(frit_write_many(items, 4, &err), FRIT_INVALID);
     assert_int_equal(items[0].status, FRIT_OK);
     assert_int_equal(items[1].status, FRIT_INVALID);
     assert_int_equal(items[2].status, FRIT_OK);
     assert_int_equal(items[3].status, FRIT_OK);
-    assert_non_null(strstr(frit_host_error(rig.host), "4 bytes given"));
-    assert_int_equal(frit_read(x, out, sizeof(out)), FRIT_OK);
+    assert_non_null(strstr(err.text, "4 bytes given"));
+    assert_int_equal(frit_read(x, out, sizeof(out), &err), FRIT_OK);
     assert_true(out[0] == 2);
     frit_release(x);
-    assert_int_equal(frit_write_many(NULL, 0), FRIT_OK);
+    assert_int_equal(frit_write_many(NULL, 0, &err), FRIT_OK);
     rig_close(&rig);
 }
 
@@ -353,8 +356,8 @@ static void *transfer_much(void *ctx)
         for (int t = 0; t < 8; t++)
             for (int i = 0; i < N; i++)
                 data[t][i] = element(round, t, i);
-        assert_int_equal(frit_write_many(writes, 8), FRIT_OK);
-        assert_int_equal(frit_read_many(reads, 8), FRIT_OK);
+        assert_int_equal(frit_write_many(writes, 8, NULL), FRIT_OK);
+        assert_int_equal(frit_read_many(reads, 8, NULL), FRIT_OK);
         assert_memory_equal(out, data, sizeof(out));
         if (round % 16 == 5)
             frit_trim(rig->dev);

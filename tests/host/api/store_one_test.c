@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#include <frit/inspect.h>
+
 enum { ROWS = 3, COLUMNS = 8, CHAIN = 10, SOFTMAX = 5, ROUNDS = 6, N_STYLES = 3 };
 
 /* How a program ends the life of intermediates. */
@@ -108,19 +110,19 @@ static void end_by_read(struct plugin_rig *rig, frit_tensor *y)
     float out[ROWS * COLUMNS];
 
     (void)rig;
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_OK);
 }
 
 static void end_by_sync(struct plugin_rig *rig, frit_tensor *y)
 {
     (void)y;
-    assert_int_equal(frit_sync(rig->dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig->dev, NULL), FRIT_OK);
 }
 
 static void end_by_flush(struct plugin_rig *rig, frit_tensor *y)
 {
     (void)y;
-    assert_int_equal(frit_flush(rig->dev), FRIT_OK);
+    assert_int_equal(frit_flush(rig->dev, NULL), FRIT_OK);
 }
 
 /* An op that no fuser takes. */
@@ -173,7 +175,7 @@ static void count_round(struct plugin_rig *rig, const struct work *work, const s
     uint64_t launches, allocs;
     frit_tensor *y;
 
-    assert_int_equal(frit_sync(rig->dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig->dev, NULL), FRIT_OK);
     frit_trim(rig->dev);
     before = rig_stats(rig);
     y = record(rig, work, style, x);
@@ -209,10 +211,10 @@ static void look_at(struct plugin_rig *rig, const struct work *work, const struc
     frit_inspection *seen;
     frit_tensor *y;
 
-    assert_int_equal(frit_inspect_start(rig->dev), FRIT_OK);
+    assert_int_equal(frit_inspect_start(rig->dev, NULL), FRIT_OK);
     y = record(rig, work, style, x);
     ending->run(rig, y);
-    assert_int_equal(frit_inspect_stop(rig->dev, &seen), FRIT_OK);
+    assert_int_equal(frit_inspect_stop(rig->dev, &seen, NULL), FRIT_OK);
     for (uint64_t i = 0; !frit_inspection_run_at(seen, i, &run); i++) {
         n_steps += run.n_steps;
         bytes += run.bytes_out;

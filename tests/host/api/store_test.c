@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <frit/host.h>
+#include <frit/inspect.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -74,9 +75,9 @@ static char *seen_models(struct plugin_rig *rig)
     frit_inspection *inspection;
     char *text;
 
-    assert_int_equal(frit_inspect_start(rig->dev), FRIT_OK);
+    assert_int_equal(frit_inspect_start(rig->dev, NULL), FRIT_OK);
     run_models(rig);
-    assert_int_equal(frit_inspect_stop(rig->dev, &inspection), FRIT_OK);
+    assert_int_equal(frit_inspect_stop(rig->dev, &inspection, NULL), FRIT_OK);
     text = frit_inspection_text(inspection);
     assert_non_null(text);
     frit_inspection_free(inspection);
@@ -390,7 +391,7 @@ static void run_twice(struct plugin_rig *rig, bool neg)
 
     for (int i = 0; i < 2; i++)
         x = neg ? frit_neg(frit_take(x)) : frit_exp(frit_take(x));
-    assert_int_equal(frit_sync(rig->dev), FRIT_OK);
+    assert_int_equal(frit_sync(rig->dev, NULL), FRIT_OK);
     frit_release(x);
 }
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 enum { POOL = 6, BOARD = 16, STREAMS = 3, MOST = 40, MAX_THREADS = 64, MAX_DEVICES = 2 };
 enum { LARGEST = 4096, PATIENCE_SECONDS = 120 };
@@ -81,10 +82,10 @@ static unsigned pick(struct worker *w, unsigned n)
     return (unsigned)rand_r(&w->random) % n;
 }
 
-static void expect_ok(frit_status status, int device, const char *what)
+static void expect_ok(frit_status status, const frit_err *err, const char *what)
 {
     if (status)
-        complain("%s: %s", what, frit_host_error(all.host[device]));
+        complain("%s: %s", what, err->text);
 }
 
 /* ---- items ---- */
@@ -122,7 +123,7 @@ static void read_item(const struct item *item, frit_tensor *tensor)
     frit_status status;
     float data[MOST];
 
-    status = frit_read(tensor, data, (uint64_t)item->n * sizeof(float));
+    status = frit_read(tensor, data, (uint64_t)item->n * sizeof(float), NULL);
     if (status)
         complain("read: %s", frit_status_name(status));
     else
@@ -191,6 +192,7 @@ static void step_two(struct worker *w, struct item *a)
 
 static void step_scope(struct worker *w, struct item *a)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_scope scope = frit_scope_begin(all.device[a->device]), inner;
     struct item y = scaled(a, a->tensor, 2), z;
 
@@ -200,7 +202,7 @@ static void step_scope(struct worker *w, struct item *a)
     if (pick(w, 8) == 0)
         read_item(&z, z.tensor);
     if (pick(w, 8) == 0)
-        expect_ok(frit_flush(all.device[a->device]), a->device, "flush");
+        expect_ok(frit_flush(all.device[a->device], &err), &err, "flush");
     z = shifted(&z, z.tensor, 2);
     frit_keep(z.tensor);
     frit_scope_end(inner);
@@ -229,7 +231,7 @@ static void step_read_many(struct worker *w, struct item *a)
         reads[i] = (frit_read_item){.tensor = w->pool[i].tensor,
                                     .data = data[i],
                                     .bytes = (uint64_t)w->pool[i].n * sizeof(float)};
-    if (frit_read_many(reads, POOL)) {
+    if (frit_read_many(reads, POOL, NULL)) {
         complain("read_many failed");
         return;
     }
@@ -242,7 +244,7 @@ static void step_sum(struct worker *w, struct item *a)
     int n = (int)a->n, right = a->scale * n * (n + 1) / 2 + a->shift * n;
     float sum = 0;
 
-    if (frit_read(frit_take(frit_sum(a->tensor, .axes = FRIT_AXES(0))), &sum, sizeof(sum)) ||
+    if (frit_read(frit_take(frit_sum(a->tensor, .axes = FRIT_AXES(0))), &sum, sizeof(sum), NULL) ||
         sum != (float)right)
         complain("the sum is %g, not %d", (double)sum, right);
     (void)w;
@@ -274,16 +276,17 @@ static void step_move(struct worker *w, struct item *a)
 /* One writes, or looks at, what all write. */
 static void step_write(struct worker *w, struct item *a)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_tensor *tensor = all.written[a->device], *seen = NULL;
     float data[MOST];
 
     for (int i = 0; i < MOST; i++)
         data[i] = (float)w->random;
     if (pick(w, 2))
-        expect_ok(frit_write(tensor, data, sizeof(data)), a->device, "write");
+        expect_ok(frit_write(tensor, data, sizeof(data), &err), &err, "write");
     if (pick(w, 2))
         tensor = seen = frit_neg(tensor);
-    expect_ok(frit_read(tensor, data, sizeof(data)), a->device, "read");
+    expect_ok(frit_read(tensor, data, sizeof(data), &err), &err, "read");
     frit_release(seen);
     for (int i = 1; i < MOST; i++) {
         if (data[i] != data[0])
@@ -293,16 +296,17 @@ static void step_write(struct worker *w, struct item *a)
 
 static void step_drain(struct worker *w, struct item *a)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_stats stats = {.struct_size = sizeof(stats)};
     frit_device *device = all.device[a->device];
     unsigned what = pick(w, 32);
 
     if (what < 16)
-        expect_ok(frit_flush(device), a->device, "flush");
+        expect_ok(frit_flush(device, &err), &err, "flush");
     else if (what < 30)
-        expect_ok(frit_sync(device), a->device, "sync");
+        expect_ok(frit_sync(device, &err), &err, "sync");
     else if (what < 31)
-        expect_ok(frit_sync_all(device), a->device, "sync_all");
+        expect_ok(frit_sync_all(device, &err), &err, "sync_all");
     else
         frit_trim(device);
     frit_stats_get(device, &stats);
@@ -356,33 +360,35 @@ static void step_get(struct worker *w, struct item *a)
 
 static void leave_stream(struct worker *w)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_stream *left = NULL;
 
     if (!w->stream)
         return;
-    expect_ok(frit_stream_enter(all.device[w->device], NULL, &left), w->device, "leave");
+    expect_ok(frit_stream_enter(all.device[w->device], NULL, &left, &err), &err, "leave");
     if (left != w->stream)
         complain("another stream was entered");
     if (pick(w, 4) == 0) {
-        expect_ok(frit_stream_close(left), w->device, "stream_close");
-        left = frit_stream_open(all.device[w->device]);
+        expect_ok(frit_stream_close(left, &err), &err, "stream_close");
+        (void)!frit_stream_open(all.device[w->device], &left, NULL);
     }
     left = atomic_exchange(&all.streams[w->device][pick(w, STREAMS)], left);
     if (left)
-        expect_ok(frit_stream_close(left), w->device, "stream_close");
+        expect_ok(frit_stream_close(left, &err), &err, "stream_close");
     w->stream = NULL;
 }
 
 static void step_stream(struct worker *w, struct item *a)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_device *device = all.device[a->device];
 
     leave_stream(w);
     w->device = a->device;
     w->stream = atomic_exchange(&all.streams[a->device][pick(w, STREAMS)], NULL);
     if (!w->stream)
-        w->stream = frit_stream_open(device);
-    expect_ok(frit_stream_enter(device, w->stream, NULL), a->device, "enter");
+        (void)!frit_stream_open(device, &w->stream, NULL);
+    expect_ok(frit_stream_enter(device, w->stream, NULL, &err), &err, "enter");
 }
 
 static void (*const steps[])(struct worker *w, struct item *a) = {
@@ -453,15 +459,16 @@ static void run_threads(void)
 
 static bool open_device(int d)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const frit_setting settings[] = {{"fusion", "store", "none"},
                                      {"plugin.org.frit.blocks", "library", all.plugin}};
     const frit_host_params params = {
         .struct_size = sizeof(params), .settings = settings, .n_settings = all.plugin ? 2 : 1};
     const float zeros[MOST] = {0};
 
-    if (frit_host_open(&params, &all.host[d]) ||
-        frit_device_open(all.host[d], "reference:0", &all.device[d])) {
-        fprintf(stderr, "stress: %s\n", frit_host_error(all.host[d]));
+    if (frit_host_open(&params, &all.host[d], &err) ||
+        frit_device_open(all.host[d], "reference:0", &all.device[d], &err)) {
+        fprintf(stderr, "stress: %s\n", err.text);
         return false;
     }
     all.written[d] =
@@ -483,15 +490,17 @@ static void empty_board(void)
 
 static void close_device(int d)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     char *left = NULL;
 
     for (int i = 0; i < STREAMS; i++)
-        expect_ok(frit_stream_close(atomic_exchange(&all.streams[d][i], NULL)), d, "stream_close");
+        expect_ok(frit_stream_close(atomic_exchange(&all.streams[d][i], NULL), &err), &err,
+                  "stream_close");
     frit_release(all.written[d]);
-    expect_ok(frit_sync_all(all.device[d]), d, "sync_all");
+    expect_ok(frit_sync_all(all.device[d], &err), &err, "sync_all");
     if (frit_leaks(all.device[d], &left))
         complain("%s is left", left);
-    free(left);
+    frit_free(left);
     frit_device_close(all.device[d]);
     frit_host_close(all.host[d]);
 }

@@ -27,7 +27,7 @@ static void *work(void *arg)
         float out[4];
 
         frit_scope_end(scope);
-        if (frit_read(frit_take(y), out, sizeof(out)) || out[3] != 4 + 2 * (float)i)
+        if (frit_read(frit_take(y), out, sizeof(out), NULL) || out[3] != 4 + 2 * (float)i)
             atomic_fetch_add(&shared->failures, 1);
     }
     return NULL;
@@ -65,13 +65,13 @@ static void test_threads_come_and_go(void **state)
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < THREADS; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, pass_by, &shared), 0);
-        assert_int_equal(frit_sync_all(shared.rig.dev), FRIT_OK);
+        assert_int_equal(frit_sync_all(shared.rig.dev, NULL), FRIT_OK);
         for (int i = 0; i < THREADS; i++) {
             void *left;
             float out[4];
 
             pthread_join(threads[i], &left);
-            assert_int_equal(frit_read(frit_take(left), out, sizeof(out)), FRIT_OK);
+            assert_int_equal(frit_read(frit_take(left), out, sizeof(out), NULL), FRIT_OK);
             assert_true(out[3] == -4);
         }
     }
@@ -105,7 +105,7 @@ static void test_threads_draw_different_numbers(void **state)
         drawn[i] = result;
     }
     for (int i = 0; i < 3; i++)
-        assert_int_equal(frit_read(frit_take(drawn[i]), out[i], sizeof(out[i])), FRIT_OK);
+        assert_int_equal(frit_read(frit_take(drawn[i]), out[i], sizeof(out[i]), NULL), FRIT_OK);
     assert_memory_not_equal(out[0], out[1], sizeof(out[0]));
     assert_memory_not_equal(out[1], out[2], sizeof(out[0]));
     assert_memory_not_equal(out[0], out[2], sizeof(out[0]));
@@ -159,7 +159,7 @@ static void test_orphaned_values_can_be_read(void **state)
     pthread_create(&thread, NULL, make_and_leave, &shared);
     pthread_join(thread, NULL);
     assert_int_equal(rig_stats(&shared.rig).queued_now, 1); /* the last op was never closed */
-    assert_int_equal(frit_read(frit_take(shared.weight), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(shared.weight), out, sizeof(out), NULL), FRIT_OK);
     assert_true(out[0] == 1 && out[3] == 1);
     rig_close(&shared.rig);
 }
@@ -173,7 +173,7 @@ static void test_sync_all_runs_orphans(void **state)
     rig_open(&shared.rig, NULL, 0);
     pthread_create(&thread, NULL, make_and_leave, &shared);
     pthread_join(thread, NULL);
-    assert_int_equal(frit_sync_all(shared.rig.dev), FRIT_OK);
+    assert_int_equal(frit_sync_all(shared.rig.dev, NULL), FRIT_OK);
     assert_int_equal(rig_stats(&shared.rig).queued_now, 0);
     assert_int_equal(rig_stats(&shared.rig).launches, 2);
     frit_release(shared.weight);
@@ -190,7 +190,7 @@ static void *fight(void *arg)
         frit_tensor *mine = frit_neg(shared->weight);
         float out[4];
 
-        if (frit_tensor_status(mine) == FRIT_OK && frit_read(mine, out, sizeof(out)))
+        if (frit_tensor_status(mine) == FRIT_OK && frit_read(mine, out, sizeof(out), NULL))
             atomic_fetch_add(&shared->failures, 1);
         frit_release(mine);
         if (i == ROUNDS / 2)
@@ -208,7 +208,7 @@ static void test_racing_releases(void **state)
     shared.weight = rig_f32(&shared.rig, FRIT_SHAPE(4), four);
     run_threads(&shared, fight);
     assert_int_equal(frit_tensor_status(shared.weight), FRIT_INVALID);
-    frit_sync_all(shared.rig.dev);
+    frit_sync_all(shared.rig.dev, NULL);
     rig_close(&shared.rig);
 }
 
@@ -222,8 +222,8 @@ static void *rewrite(void *arg)
 
         for (int k = 0; k < 4; k++)
             in[k] = (float)i;
-        if (frit_write(shared->weight, in, sizeof(in)) ||
-            frit_read(shared->weight, out, sizeof(out)) || out[0] != out[3])
+        if (frit_write(shared->weight, in, sizeof(in), NULL) ||
+            frit_read(shared->weight, out, sizeof(out), NULL) || out[0] != out[3])
             atomic_fetch_add(&shared->failures, 1);
     }
     return NULL;

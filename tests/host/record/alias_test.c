@@ -55,7 +55,7 @@ static void expect(frit_tensor *tensor, const float *from, float factor)
 {
     float out[6];
 
-    assert_int_equal(frit_read(tensor, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(tensor, out, sizeof(out), NULL), FRIT_OK);
     for (int i = 0; i < 6; i++)
         assert_true(out[i] == factor * from[i]);
 }
@@ -177,7 +177,7 @@ static void test_views_cross(void **state)
     rig_open(&rig);
     x = make(&rig);
     view = frit_reshape(x, FRIT_SHAPE(2, 3));
-    assert_int_equal(frit_sync(rig.device), FRIT_OK);
+    assert_int_equal(frit_sync(rig.device, NULL), FRIT_OK);
     enter(&rig, rig.user);
     here = frit_reshape(view, FRIT_SHAPE(3, 2));
     y = frit_neg(frit_take(here));
@@ -238,7 +238,7 @@ static void test_no_op_overwrites_what_is_shared(void **state)
     theirs = frit_neg(x);
     enter(&rig, NULL);
     mine = frit_exp(frit_take(x));
-    assert_int_equal(frit_sync(rig.device), FRIT_OK);
+    assert_int_equal(frit_sync(rig.device, NULL), FRIT_OK);
     assert_int_equal(atomic_load(&rig.device->count.in_place), 0);
     expect(frit_take(theirs), six, -1);
     x = make(&rig); /* now nobody else has it */
@@ -278,7 +278,7 @@ static void test_a_write_is_seen_by_later_ops_alone(void **state)
     x = make(&rig);
     enter(&rig, rig.user);
     before = frit_neg(x);
-    assert_int_equal(frit_write(x, tens, sizeof(tens)), FRIT_OK);
+    assert_int_equal(frit_write(x, tens, sizeof(tens), NULL), FRIT_OK);
     after = frit_neg(x);
     assert_int_equal(rig.user->aliases.count, 1);
     assert_int_equal(n_aliases(x), 1);
@@ -335,7 +335,7 @@ static void test_many_are_known(void **state)
             assert_non_null(alias_find(&rig.user->aliases, slot_of(x[k * 7 % MANY])));
     }
     assert_int_equal(rig.user->aliases.count, 0);
-    assert_int_equal(frit_sync(rig.device), FRIT_OK);
+    assert_int_equal(frit_sync(rig.device, NULL), FRIT_OK);
     rig_close(&rig);
 }
 
@@ -428,7 +428,7 @@ static void test_slots_come_back_while_others_use_them(void **state)
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&line.failures), 0);
-    assert_int_equal(frit_sync_all(rig.device), FRIT_OK);
+    assert_int_equal(frit_sync_all(rig.device, NULL), FRIT_OK);
     rig_close(&rig);
 }
 

@@ -21,7 +21,7 @@ static void expect(frit_tensor *tensor, float factor, float more)
 {
     float out[N];
 
-    assert_int_equal(frit_read(tensor, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(tensor, out, sizeof(out), NULL), FRIT_OK);
     for (int i = 0; i < N; i++)
         assert_true(out[i] == factor * six[i] + more);
     frit_release(tensor);
@@ -31,7 +31,7 @@ static void expect_failed(frit_tensor *tensor)
 {
     float out[N];
 
-    assert_int_equal(frit_read(tensor, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(tensor, out, sizeof(out), NULL), FRIT_TIMEOUT);
     frit_release(tensor);
 }
 
@@ -48,8 +48,8 @@ static void *work_elsewhere(void *arg)
     struct other *other = arg;
 
     other->y = frit_add_f(other->x, 1);
-    (void)frit_flush(other->device);
-    other->sync = frit_sync(other->device);
+    (void)frit_flush(other->device, NULL);
+    other->sync = frit_sync(other->device, NULL);
     return NULL;
 }
 
@@ -63,12 +63,12 @@ static void test_other_threads_are_not_concerned(void **state)
     pthread_t thread;
 
     (void)state;
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     assert_int_equal(pthread_create(&thread, NULL, work_elsewhere, &other), 0);
     pthread_join(thread, NULL);
     assert_int_equal(other.sync, FRIT_OK);
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
-    assert_int_equal(frit_sync_all(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync_all(device, NULL), FRIT_OK);
     expect(other.y, 1, 1);
     expect_failed(bad);
     frit_release(other.x);
@@ -85,7 +85,7 @@ static void test_dependents_of_other_threads_fail(void **state)
     pthread_t thread;
 
     (void)state;
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     assert_int_equal(pthread_create(&thread, NULL, work_elsewhere, &other), 0);
     pthread_join(thread, NULL);
     expect_failed(other.y);
@@ -111,10 +111,10 @@ static void test_dependents_fail_and_nothing_else(void **state)
     assert_int_equal(driver.submits, 1);
     child = frit_exp(bad);
     later = frit_add_f(earlier, 1);
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     grandchild = frit_add(child, later);
-    assert_int_equal(frit_flush(device), FRIT_OK);
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
     expect(earlier, 1, 1);
     expect(later, 1, 2);
     expect_failed(grandchild);
@@ -133,11 +133,11 @@ static void test_memory_used_again_is_right(void **state)
 
     (void)state;
     y = frit_neg(x);
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     frit_release(y);
     y = frit_add_f(x, 1);
-    assert_int_equal(frit_flush(device), FRIT_OK);
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
     expect(y, 1, 1);
     assert_int_equal(atomic_load(&device->n_spoiled), 0);
     frit_release(x);
@@ -154,10 +154,10 @@ static void test_several_launches_fail(void **state)
     for (int i = 0; i < 3; i++) {
         driver.complete_status = i == 1 ? FRIT_OK : FRIT_TIMEOUT;
         y[i] = frit_add_f(x, i);
-        assert_int_equal(frit_flush(device), FRIT_OK);
+        assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     }
     assert_int_equal(driver.n_failures, 2);
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
     expect_failed(y[2]);
     expect(y[1], 1, 1);
     expect_failed(y[0]);
@@ -180,9 +180,9 @@ static void test_replays_fail_one_by_one(void **state)
         driver.complete_status = i == 3 ? FRIT_TIMEOUT : FRIT_OK;
         y[i] = frit_neg(x);
         z[i] = frit_add_f(y[i], 1);
-        assert_int_equal(frit_flush(device), FRIT_OK);
+        assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     }
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
     for (int i = 0; i < 8; i++) {
         if (i == 3) {
             expect_failed(z[i]);
@@ -220,7 +220,7 @@ static void test_a_launch_in_the_middle_of_a_replay_fails(void **state)
         frit_release(y), frit_release(z), frit_release(other);
     }
     assert_int_equal(frit_tensor_status(z), FRIT_TIMEOUT);
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
     expect_failed(z);
     expect(y, -1, 0);
     expect(other, -3, 0);
@@ -238,11 +238,11 @@ static void test_a_failure_ends_with_its_last_tensor(void **state)
     frit_tensor *x = make(device), *bad = frit_neg(x), *child, *twin;
 
     (void)state;
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     child = frit_add_f(bad, 1);
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
     twin = frit_neg(bad); /* recorded when the failure is known: no memory is spoiled for it */
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
     assert_int_equal(frit_tensor_status(twin), FRIT_TIMEOUT);
     assert_int_equal(atomic_load(&device->n_spoiled), 2);
     frit_release(twin);
@@ -270,7 +270,7 @@ static void test_too_many_in_flight(void **state)
 
         y = next;
     }
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
     expect_failed(y);
     expect(frit_neg(x), -1, 0);
     frit_release(x);

@@ -37,7 +37,7 @@ static frit_status read_ready(const struct inside *in)
 {
     float out[6];
 
-    return frit_read(in->ready, out, sizeof(out));
+    return frit_read(in->ready, out, sizeof(out), NULL);
 }
 
 /* The first queue's submit ends when the second one's has, which makes a read. */
@@ -61,7 +61,7 @@ static void *negate(void *arg)
 
     sem_wait(&in->begun);
     result = frit_neg(in->other);
-    frit_flush(in->device);
+    frit_flush(in->device, NULL);
     frit_release(result);
     sem_post(&in->read);
     return NULL;
@@ -84,7 +84,7 @@ static void a_read_takes_no_other_queue(void **state)
     result = frit_neg(in.ready);
     in.driver.on_submit = meet;
     assert_int_equal(pthread_create(&thread, NULL, negate, &in), 0);
-    assert_int_equal(frit_flush(in.device), FRIT_OK);
+    assert_int_equal(frit_flush(in.device, NULL), FRIT_OK);
     pthread_join(thread, NULL);
     assert_true(in.was_met);
     assert_int_equal(in.status, FRIT_OK);
@@ -115,7 +115,7 @@ static void a_read_hides_no_failure(void **state)
     result = frit_neg(in.ready);
     in.driver.on_submit = read_once;
     in.driver.complete_status = FRIT_IO;
-    assert_int_equal(frit_read(result, out, sizeof(out)), FRIT_IO);
+    assert_int_equal(frit_read(result, out, sizeof(out), NULL), FRIT_IO);
     assert_int_equal(in.status, FRIT_OK);
     frit_release(result), frit_release(in.ready);
     device_close(in.device);

@@ -94,7 +94,7 @@ static void test_only_kept_values_are_stored(void **state)
     memory_stats(device->memory, &after);
     assert_int_equal(after.buffers_now, before.buffers_now + 1);
     assert_int_equal(driver.launches, 1);
-    assert_int_equal(frit_read(kept, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(kept, out, sizeof(out), NULL), FRIT_OK);
     assert_true(out[5] == -6);
     frit_release(x), frit_release(kept);
     device_close(device);
@@ -110,10 +110,10 @@ static void test_reads_end_the_wait(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_OK);
     assert_int_equal(streams_queued(device), 0);
     assert_int_equal(driver.launches, 2);
-    assert_int_equal(frit_read(z, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(z, out, sizeof(out), NULL), FRIT_OK);
     assert_true(out[2] == 3);
     frit_scope_end(scope);
     assert_int_equal(streams_tensors(device), 0);
@@ -158,12 +158,12 @@ static void test_drains_are_counted_by_cause(void **state)
 
     (void)state;
     y = frit_neg(x);
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_OK);
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_OK); /* nothing is queued */
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_OK);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_OK); /* nothing is queued */
     assert_int_equal(drains(device, DRAIN_READ), 1);
     frit_release(y);
     y = frit_neg(x);
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     assert_int_equal(drains(device, DRAIN_SYNC), 1);
     frit_release(y);
     scope = frit_scope_begin(device);
@@ -228,7 +228,7 @@ static void test_a_foreign_release_of_a_pending_value(void **state)
     assert_int_equal(stream->segment->n_ops, 1);
     assert_int_equal(stream->segment->ops[0]->n_dead, 0);
     assert_int_equal(frit_tensor_status(y), FRIT_INVALID);
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     memory_stats(device->memory, &stats);
     assert_int_equal(stats.buffers_now, 1);
     frit_release(x);
@@ -255,12 +255,12 @@ static void test_what_a_thread_leaves_can_be_had(void **state)
     (void)state;
     in_thread(leave_one, &left);
     assert_int_equal(streams_queued(device), 1);
-    assert_int_equal(frit_read(left, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(left, out, sizeof(out), NULL), FRIT_OK);
     assert_true(out[0] == -1);
     frit_release(left);
     left = device;
     in_thread(leave_one, &left);
-    assert_int_equal(frit_sync_all(device), FRIT_OK);
+    assert_int_equal(frit_sync_all(device, NULL), FRIT_OK);
     assert_int_equal(streams_queued(device), 0);
     frit_release(left);
     left = device;
@@ -294,12 +294,12 @@ static void test_ops_run_for_their_stream(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     in_thread(leave_one, &left);
     driver.complete_status = FRIT_TIMEOUT;
-    assert_int_equal(frit_read(left, out, sizeof(out)), FRIT_TIMEOUT);
-    assert_int_equal(frit_sync(device), FRIT_OK);
-    assert_int_equal(frit_sync_all(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(left, out, sizeof(out), NULL), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
+    assert_int_equal(frit_sync_all(device, NULL), FRIT_TIMEOUT);
     frit_release(left), frit_release(x), frit_release(y);
     device_close(device);
 }
@@ -316,11 +316,11 @@ static void test_a_read_runs_one_stream(void **state)
     (void)state;
     in_thread(leave_one, &left);
     assert_int_equal(streams_queued(device), 2);
-    assert_int_equal(frit_read(left, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(left, out, sizeof(out), NULL), FRIT_OK);
     assert_int_equal(my_stream(device)->segment->n_ops, 1);
     assert_int_equal(streams_queued(device), 1);
     frit_release(left), frit_release(x), frit_release(y);
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     device_close(device);
 }
 
@@ -341,12 +341,12 @@ static void call_back(struct driver *driver)
 
     if (!in->device || in->calls++)
         return;
-    in->read = frit_read(in->pending, out, sizeof(out));
-    in->sync = frit_sync(in->device);
-    in->sync_all = frit_sync_all(in->device);
-    in->flush = frit_flush(in->device);
-    in->write = frit_write(in->pending, six, sizeof(six));
-    in->copy = frit_read(in->ready, out, sizeof(out));
+    in->read = frit_read(in->pending, out, sizeof(out), NULL);
+    in->sync = frit_sync(in->device, NULL);
+    in->sync_all = frit_sync_all(in->device, NULL);
+    in->flush = frit_flush(in->device, NULL);
+    in->write = frit_write(in->pending, six, sizeof(six), NULL);
+    in->copy = frit_read(in->ready, out, sizeof(out), NULL);
 }
 
 /* What would have to wait for itself is refused; what needs no wait is done. */
@@ -360,7 +360,7 @@ static void test_calls_out_of_a_driver_do_not_wait(void **state)
     in.ready = make(device);
     in.pending = frit_neg(in.ready);
     in.device = device;
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     assert_int_equal(in.calls, 1);
     assert_int_equal(in.read, FRIT_BUSY);
     assert_int_equal(in.sync, FRIT_BUSY);
@@ -368,7 +368,7 @@ static void test_calls_out_of_a_driver_do_not_wait(void **state)
     assert_int_equal(in.flush, FRIT_BUSY);
     assert_int_equal(in.write, FRIT_BUSY);
     assert_int_equal(in.copy, FRIT_OK);
-    assert_int_equal(frit_read(in.pending, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(in.pending, out, sizeof(out), NULL), FRIT_OK);
     assert_true(out[5] == -6);
     frit_release(in.pending), frit_release(in.ready);
     device_close(device);

@@ -26,7 +26,7 @@ static void expect_negative(frit_tensor *tensor)
 {
     float out[6];
 
-    assert_int_equal(frit_read(tensor, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(tensor, out, sizeof(out), NULL), FRIT_OK);
     for (int i = 0; i < 6; i++)
         assert_true(out[i] == -six[i]);
 }
@@ -83,7 +83,7 @@ static void *sync_it(void *arg)
 {
     struct job *job = arg;
 
-    assert_int_equal(frit_sync(job->device), FRIT_OK);
+    assert_int_equal(frit_sync(job->device, NULL), FRIT_OK);
     return NULL;
 }
 
@@ -117,7 +117,7 @@ static void test_tapes_play_again_after_a_failure(void **state)
         expect_negative(frit_take(frit_neg(x)));
     driver.complete_status = FRIT_INTERNAL;
     y = frit_neg(x);
-    assert_int_equal(frit_sync(device), FRIT_INTERNAL);
+    assert_int_equal(frit_sync(device, NULL), FRIT_INTERNAL);
     plays = plays_of(device);
     assert_true(plays > 0);
     for (int i = 0; i < 4; i++)
@@ -125,7 +125,7 @@ static void test_tapes_play_again_after_a_failure(void **state)
     assert_int_equal(plays_of(device), plays + 4);
     launches = driver.launches;
     z = frit_neg(y);
-    assert_int_equal(frit_sync(device), FRIT_INTERNAL);
+    assert_int_equal(frit_sync(device, NULL), FRIT_INTERNAL);
     assert_int_equal(frit_tensor_status(z), FRIT_INTERNAL);
     assert_int_equal(driver.launches, launches);
     expect_negative(frit_take(frit_neg(x)));
@@ -241,10 +241,10 @@ static void *queue_add(void *arg)
     frit_tensor *x = make(job->device);
     struct binding *binding = binding_peek(job->device);
 
-    assert_int_equal(frit_sync(job->device), FRIT_OK);
+    assert_int_equal(frit_sync(job->device, NULL), FRIT_OK);
     job->result = frit_add_f(frit_take(x), 1);
     assert_int_equal(binding->stream->segment->n_ops, 1); /* the old op is not before it */
-    assert_int_equal(frit_sync(job->device), FRIT_OK);
+    assert_int_equal(frit_sync(job->device, NULL), FRIT_OK);
     return NULL;
 }
 
@@ -260,8 +260,8 @@ static void test_left_ops_are_not_the_next_thread_s(void **state)
     assert_int_equal(count_streams(old.device), 1);
     assert_int_equal(frit_tensor_status(old.result), FRIT_UNSUPPORTED);
     assert_int_equal(frit_tensor_status(next.result), FRIT_OK);
-    assert_int_equal(frit_sync_all(old.device), FRIT_UNSUPPORTED);
-    assert_int_equal(frit_sync_all(old.device), FRIT_OK);
+    assert_int_equal(frit_sync_all(old.device, NULL), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_sync_all(old.device, NULL), FRIT_OK);
     frit_release(old.result);
     frit_release(next.result);
     device_close(old.device);
@@ -289,7 +289,7 @@ static void test_a_new_thread_makes_ordinary_tensors(void **state)
     (void)state;
     in_thread(&job, leave_persistent);
     in_thread(&job, queue_neg);
-    assert_int_equal(frit_sync_all(job.device), FRIT_OK);
+    assert_int_equal(frit_sync_all(job.device, NULL), FRIT_OK);
     slot = slot_enter(job.result, NULL);
     assert_non_null(slot);
     assert_false(buffer_is_persistent(slot->value.buffer));
@@ -326,11 +326,11 @@ static void test_queued_ops_keep_the_old_elements(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_write(x, zeros, sizeof(zeros)), FRIT_OK);
+    assert_int_equal(frit_write(x, zeros, sizeof(zeros), NULL), FRIT_OK);
     expect_negative(frit_take(y));
-    assert_int_equal(frit_read(frit_take(view), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(view), out, sizeof(out), NULL), FRIT_OK);
     assert_memory_equal(out, six, sizeof(six));
-    assert_int_equal(frit_read(frit_take(x), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(x), out, sizeof(out), NULL), FRIT_OK);
     assert_memory_equal(out, zeros, sizeof(zeros));
     device_close(job.device);
 }
@@ -353,7 +353,7 @@ static void test_another_queue_keeps_them_too(void **state)
     (void)state;
     job.result = x;
     in_thread(&job, queue_neg_of);
-    assert_int_equal(frit_write(x, zeros, sizeof(zeros)), FRIT_OK);
+    assert_int_equal(frit_write(x, zeros, sizeof(zeros), NULL), FRIT_OK);
     expect_negative(frit_take(job.result));
     frit_release(x);
     device_close(job.device);
@@ -380,16 +380,16 @@ static void test_each_error_of_a_lost_device_has_the_reason(void **state)
 
     (void)state;
     driver.lose = true;
-    assert_int_equal(frit_sync(device), FRIT_DEVICE_LOST);
+    assert_int_equal(frit_sync(device, NULL), FRIT_DEVICE_LOST);
     assert_int_equal(device_check_loss(device, &err), FRIT_DEVICE_LOST);
     assert_string_equal(err.text, "scripted:0 is lost: the server closed the connection");
     y = frit_neg(x);
-    (void)frit_sync(device);
+    (void)frit_sync(device, NULL);
     expect_reason(y);            /* no submit */
     expect_reason(make(device)); /* no write */
     y = frit_from_host(device, FRIT_F32, FRIT_SHAPE(1 << 16), big, sizeof(big));
     expect_reason(y); /* no alloc */
-    assert_int_equal(frit_read(x, out, sizeof(out)), FRIT_DEVICE_LOST);
+    assert_int_equal(frit_read(x, out, sizeof(out), NULL), FRIT_DEVICE_LOST);
     frit_release(x);
     device_close(device);
 }
@@ -401,11 +401,11 @@ static void test_sync_tells_a_late_failure_once(void **state)
     frit_tensor *bad = frit_neg(frit_take(make(device)));
 
     (void)state;
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     driver.complete_status = FRIT_TIMEOUT;
     frit_tensor *again = frit_neg(frit_take(make(device)));
-    assert_int_equal(frit_sync_all(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync_all(device, NULL), FRIT_TIMEOUT);
     frit_release(bad);
     frit_release(again);
     device_close(device);
@@ -421,8 +421,8 @@ static void test_a_copy_of_spoiled_elements_fails(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
-    assert_int_equal(frit_read(view, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(view, out, sizeof(out), NULL), FRIT_TIMEOUT);
     frit_release(bad);
     frit_release(view);
     device_close(device);
@@ -581,8 +581,8 @@ static void test_a_late_failure_of_a_known_plan(void **state)
         expect_negative(frit_take(frit_neg(x)));
     driver.complete_status = FRIT_INTERNAL;
     y = frit_neg(x);
-    frit_flush(device);
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_INTERNAL);
+    frit_flush(device, NULL);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_INTERNAL);
     assert_int_equal(frit_tensor_status(y), FRIT_INTERNAL);
     frit_release(y);
     frit_release(x);
@@ -603,7 +603,7 @@ static void test_many_reads_wait_once(void **state)
                                {.tensor = z, .data = out[2], .bytes = sizeof(out[2])}};
 
     (void)state;
-    assert_int_equal(frit_read_many(items, 3), FRIT_OK);
+    assert_int_equal(frit_read_many(items, 3, NULL), FRIT_OK);
     assert_int_equal(atomic_load(&driver.waits), 1);
     for (int i = 0; i < 6; i++)
         assert_true(out[0][i] == six[i] && out[1][i] == -six[i] && out[2][i] == six[i]);
@@ -659,13 +659,13 @@ static void test_forgotten_plans_end_after_their_launches(void **state)
     for (int i = 0; i < 4; i++) { /* a queue stays in its generation until it runs */
         frit_tensor *x = make(b.device), *y = frit_neg(x);
 
-        assert_int_equal(frit_flush(b.device), FRIT_OK);
+        assert_int_equal(frit_flush(b.device, NULL), FRIT_OK);
         frit_release(x), frit_release(y);
         next_generation(b.device);
     }
     assert_int_equal(atomic_load(&driver.waits), 0);
     assert_int_equal(driver.programs_alive, 2);
-    assert_int_equal(frit_sync(b.device), FRIT_OK);
+    assert_int_equal(frit_sync(b.device, NULL), FRIT_OK);
     retired_reap(b.device);
     assert_int_equal(driver.programs_alive, 1); /* of neg alone */
     bench_close(&b);

@@ -24,7 +24,7 @@ static void expect(frit_tensor *tensor, float factor, float more)
 {
     float out[N];
 
-    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out), NULL), FRIT_OK);
     for (int i = 0; i < N; i++)
         assert_true(out[i] == factor * six[i] + more);
 }
@@ -33,7 +33,7 @@ static void expect_failed(frit_tensor *tensor)
 {
     float out[N];
 
-    assert_int_equal(frit_read(tensor, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(tensor, out, sizeof(out), NULL), FRIT_TIMEOUT);
     frit_release(tensor);
 }
 
@@ -103,7 +103,7 @@ static void test_scalars_and_places_are_those_of_the_replay(void **state)
 
         kept[i] = minus(device, x, 1.25 + i);
         frit_release(x);
-        assert_int_equal(frit_flush(device), FRIT_OK);
+        assert_int_equal(frit_flush(device, NULL), FRIT_OK);
         assert_int_equal(device_submits(device) - submits, 1);
         assert_int_equal(recorder.records, i >= BEFORE);
         assert_int_equal(recorder.replays, i < BEFORE ? 0 : i - BEFORE + 1);
@@ -133,7 +133,7 @@ static void test_sizes_by_turns(void **state)
         float out[N];
 
         frit_release(x);
-        assert_int_equal(frit_read(frit_take(y), out, (uint64_t)n * 4), FRIT_OK);
+        assert_int_equal(frit_read(frit_take(y), out, (uint64_t)n * 4, NULL), FRIT_OK);
         for (int64_t k = 0; k < n; k++)
             assert_true(out[k] == 0.25f + (float)i - six[k]);
     }
@@ -163,7 +163,7 @@ static void test_all_kinds_of_memory(void **state)
             expect(minus(device, frit_take(x), 0.25 + i), -1, 0.25f + (float)i);
             frit_release(other); /* memory moves */
             other = i % 3 ? make(device) : NULL;
-            assert_int_equal(frit_sync(device), FRIT_OK);
+            assert_int_equal(frit_sync(device, NULL), FRIT_OK);
         }
         assert_true(recorder.replays >= ROUNDS - BEFORE);
         assert_true(!drivers[d].workspace || drivers[d].workspace_dirty ||
@@ -187,7 +187,7 @@ static void test_places_that_stay_are_constant(void **state)
     (void)state;
     for (int i = 0; i < ROUNDS; i++)
         kept[i] = minus(device, weight, 0.5 + i);
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     assert_int_equal(recorder.records, 1);
     before = recorder.n_places;
     assert_true(before > 0 && before < 4); /* the result, and where the value between lies */
@@ -261,7 +261,7 @@ static void test_submits_of_a_plan_are_one_recording(void **state)
             uint64_t submits = device_submits(device);
 
             kept[i] = long_way(device, frit_take(x), LAUNCHES, 0.25 + i);
-            assert_int_equal(frit_flush(device), FRIT_OK);
+            assert_int_equal(frit_flush(device, NULL), FRIT_OK);
             submits = device_submits(device) - submits;
             if (i != BEFORE)
                 assert_int_equal(submits, i < BEFORE ? SUBMITS : cases[c].submits);
@@ -316,7 +316,7 @@ static void test_a_replay_that_is_refused_is_submitted(void **state)
         expect(minus(device, x, 0.25 + i), -1, 0.25f + (float)i);
         frit_release(x);
     }
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     assert_int_equal(recorder.records, 1);
     assert_int_equal(captured(device), 2);
     device_close(device);
@@ -347,7 +347,7 @@ static void test_recordings_are_bounded(void **state)
             frit_release(minus(device, x, 1.25));
             frit_release(x);
         }
-        assert_int_equal(frit_sync(device), FRIT_OK);
+        assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     }
     assert_true(recorder.records > SHAPES / 2);
     assert_true(recorder.alive < SHAPES / 2);
@@ -368,11 +368,11 @@ static void test_what_is_pending_is_not_released(void **state)
     warm_up(device);
     x = make(device);
     y = minus(device, x, 2.25);
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     assert_int_equal(recorder.replays, 2);
     device->cache.budget = 1;
     other = frit_mul_f(x, 3);
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     assert_int_equal(recorder.alive, 1);
     expect(other, 3, 0);
     expect(y, -1, 2.25f);
@@ -397,7 +397,7 @@ static struct three three_of(frit_device *device, frit_tensor *x)
     made.z = frit_keep(frit_add_f(made.y, 1));
     made.other = frit_keep(frit_add_f(x, 2));
     frit_scope_end(scope);
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     return made;
 }
 
@@ -418,7 +418,7 @@ static void test_dependents_in_a_replay_fail_alone(void **state)
         made[i] = three_of(device, x);
     }
     assert_int_equal(recorder.replays, ROUNDS - BEFORE);
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
     for (int i = 0; i < ROUNDS; i++) {
         if (i == FAILS) {
             expect_failed(made[i].z);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 #include "failing_alloc.h"
 #include "run/drain.h"
@@ -38,7 +39,7 @@ static void expect(frit_tensor *tensor, float value)
 {
     float out[N];
 
-    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out), NULL), FRIT_OK);
     for (int i = 0; i < N; i++)
         assert_true(out[i] == value);
 }
@@ -82,7 +83,7 @@ static void test_it_runs_though_nobody_reads_it(void **state)
     frit_release(frit_floor(x));
     frit_release(frit_all_reduce(frit_take(frit_neg(x))));
     frit_release(frit_floor(x));
-    assert_int_equal(frit_sync(w.f.device), FRIT_OK);
+    assert_int_equal(frit_sync(w.f.device, NULL), FRIT_OK);
     EFFECTS(&w.engine, -3);
     assert_int_equal(atomic_load(&w.f.device->count.skipped), 2);
     frit_release(x);
@@ -337,9 +338,9 @@ static void test_without_a_group(void **state)
     (void)state;
     fusing_open(&f);
     assert_int_equal(frit_sync_collective(f.device), FRIT_OK);
-    assert_int_equal(frit_sync(f.device), FRIT_OK);
+    assert_int_equal(frit_sync(f.device, NULL), FRIT_OK);
     y = frit_all_reduce(frit_take(make(f.device, 1)), .group = 2);
-    assert_int_equal(frit_sync(f.device), FRIT_INVALID);
+    assert_int_equal(frit_sync(f.device, NULL), FRIT_INVALID);
     expect_failure(y, FRIT_INVALID, "all_reduce: its stream is in no group 2; frit_group_join");
     fusing_close(&f);
 }
@@ -360,7 +361,7 @@ static void fail_in_round(int round, const struct engine *script, frit_status st
     w.engine.waits = script->waits;
     w.engine.skip = script->skip;
     y = negated_twice(w.f.device, x);
-    assert_int_equal(frit_sync(w.f.device), status);
+    assert_int_equal(frit_sync(w.f.device, NULL), status);
     expect_failure(y, status, text);
     assert_int_equal(w.engine.n_aborts, 1);
     assert_int_equal(w.engine.has_let_go, status == FRIT_TIMEOUT);
@@ -368,11 +369,11 @@ static void fail_in_round(int round, const struct engine *script, frit_status st
     w.engine.skip = 0;
     y = negated_twice(w.f.device, x);
     expect(frit_neg(x), -2);
-    assert_int_equal(frit_sync(w.f.device), status);
+    assert_int_equal(frit_sync(w.f.device, NULL), status);
     expect_failure(y, status, text);
     assert_int_equal(w.engine.n_effects, n);
     assert_int_equal(frit_sync_collective(w.f.device), FRIT_OK);
-    assert_int_equal(frit_sync(w.f.device), status);
+    assert_int_equal(frit_sync(w.f.device, NULL), status);
     frit_release(x);
     fusing_close(&w.f);
 }
@@ -412,7 +413,7 @@ static void test_an_operand_that_failed_late(void **state)
             expect(negated_twice(w.f.device, x), 2);
         w.f.driver.complete_status = FRIT_INTERNAL;
         y = negated_twice(w.f.device, x);
-        assert_int_equal(frit_sync(w.f.device), FRIT_INTERNAL);
+        assert_int_equal(frit_sync(w.f.device, NULL), FRIT_INTERNAL);
         expect_failure(y, FRIT_INTERNAL, "smoke came out");
         assert_int_equal(w.engine.n_effects, rounds[i % 2]);
         assert_int_equal(w.engine.n_aborts, 1);
@@ -444,7 +445,7 @@ static void test_a_replay_that_breaks_off(void **state)
         if (i < ROUNDS)
             expect(y, 2);
     }
-    assert_int_equal(frit_sync(w.f.device), FRIT_INTERNAL);
+    assert_int_equal(frit_sync(w.f.device, NULL), FRIT_INTERNAL);
     expect_failure(y, FRIT_INTERNAL, "");
     assert_int_equal(w.engine.n_effects, 2 * ROUNDS + 1);
     assert_int_equal(w.engine.n_aborts, 1);
@@ -467,7 +468,7 @@ static void test_without_host_memory(void **state)
         failing_alloc_arm(n);
         frit_release(negated_twice(w.f.device, x));
         hit = failing_alloc_disarm();
-        frit_sync(w.f.device);
+        frit_sync(w.f.device, NULL);
         if (w.engine.n_effects + w.engine.n_aborts == 0)
             fail_msg("allocation %ld", n);
         assert_true(hit || w.engine.n_aborts == 0);

@@ -26,7 +26,7 @@ static void expect(frit_tensor *tensor, float factor, float more)
 {
     float out[N];
 
-    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out), NULL), FRIT_OK);
     for (int i = 0; i < N; i++)
         assert_true(out[i] == factor * six[i] + more);
 }
@@ -94,7 +94,7 @@ static void test_each_operand_has_its_own(void **state)
     (void)state;
     x[0] = make(device);
     x[1] = frit_mul_f(x[0], 2);
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     for (int i = 0; i < 2 * ROUNDS; i++)
         expect(one_minus(device, x[i % 2]), i % 2 ? -2 : -1, 1);
     expect_counts(&driver, device, 2, 2 * ROUNDS - 2);
@@ -117,8 +117,8 @@ static void test_each_range_has_its_own(void **state)
             frit_tensor *part = frit_slice(x, FRIT_SLICES({first, first + 3, 1}));
             float out[3];
 
-            assert_int_equal(frit_read(frit_take(frit_neg(frit_take(part))), out, sizeof(out)),
-                             FRIT_OK);
+            assert_int_equal(
+                frit_read(frit_take(frit_neg(frit_take(part))), out, sizeof(out), NULL), FRIT_OK);
             assert_true(out[0] == -six[first] && out[2] == -six[first + 2]);
         }
     }
@@ -173,7 +173,7 @@ static void test_an_update_between_plans_ends_it(void **state)
         expect(one_minus(device, x), -1, (float)(1 - i));
         expect(one_minus(device, x), -1, (float)(1 - i));
         x = frit_add_f(frit_take(x), 1);
-        assert_int_equal(frit_sync(device), FRIT_OK);
+        assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     }
     in_place = atomic_load(&device->count.in_place);
     assert_true(in_place > 0);
@@ -245,7 +245,8 @@ static void fails(bool inline_queue, bool replayed)
         expect(one_minus(device, frit_take(make(device))), -1, 1);
     fills = atomic_load(&device->count.derived_fills);
     driver.complete_status = FRIT_IO;
-    assert_int_not_equal(frit_read(frit_take(one_minus(device, x)), out, sizeof(out)), FRIT_OK);
+    assert_int_not_equal(frit_read(frit_take(one_minus(device, x)), out, sizeof(out), NULL),
+                         FRIT_OK);
     assert_int_equal(driver.complete_status, FRIT_OK);
     expect(one_minus(device, x), -1, 1);
     assert_int_equal(atomic_load(&device->count.derived_fills) - fills, 2);
@@ -316,7 +317,7 @@ static void *in_thread(void *ctx)
         float out[N];
         frit_tensor *y = frit_neg(x);
 
-        if (frit_read(frit_take(y), out, sizeof(out)) || out[5] != -6)
+        if (frit_read(frit_take(y), out, sizeof(out), NULL) || out[5] != -6)
             return x;
     }
     return NULL;
@@ -361,7 +362,7 @@ static void test_out_of_host_memory(void **state)
             y[i] = one_minus(device, x);
         hit = failing_alloc_disarm();
         for (int i = 0; i < 2; i++) {
-            if (!frit_read(frit_take(y[i]), out, sizeof(out)))
+            if (!frit_read(frit_take(y[i]), out, sizeof(out), NULL))
                 assert_true(out[5] == -5);
         }
         assert_int_equal(driver.derived_stale, 0);

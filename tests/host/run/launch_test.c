@@ -27,7 +27,7 @@ static void expect_neg_transposed(frit_tensor *tensor)
 {
     float out[6];
 
-    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out), NULL), FRIT_OK);
     assert_memory_equal(out, ((float[]){-1, -4, -2, -5, -3, -6}), sizeof(out));
 }
 
@@ -39,8 +39,9 @@ static void test_prepare_is_asked_once_per_signature(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(frit_read(frit_take(frit_neg(frit_take(make(device)))), out, sizeof(out)),
-                         FRIT_OK);
+        assert_int_equal(
+            frit_read(frit_take(frit_neg(frit_take(make(device)))), out, sizeof(out), NULL),
+            FRIT_OK);
     assert_int_equal(driver.prepares, 1);
     assert_int_equal(driver.launches, 3);
     expect_neg_transposed(neg_transposed(device));
@@ -104,7 +105,7 @@ static void test_a_driver_may_choose_the_layout(void **state)
     frit_dims got;
 
     (void)state;
-    assert_int_equal(frit_strides_of(y, &got), FRIT_OK);
+    assert_int_equal(frit_tensor_strides(y, &got, NULL), FRIT_OK);
     assert_int_equal(got.dim[1], 4);
     expect_neg_transposed(y);
     device_close(device);
@@ -118,7 +119,7 @@ static void test_an_op_nobody_has_fails_with_its_name(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_UNSUPPORTED);
     assert_string_equal(frit_tensor_error(y),
                         "neg: the driver of scripted:0 has no such op for these types");
     frit_release(y);
@@ -134,7 +135,7 @@ static void test_a_refusal_at_prepare_is_told(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_UNSUPPORTED);
     assert_string_equal(frit_tensor_error(y), "neg: not this shape");
     frit_release(y);
     device_close(device);
@@ -152,7 +153,7 @@ static void expect_three_launches(struct driver *driver)
     frit_tensor *y = frit_ceil(x);
     frit_persistent_end(device);
 
-    assert_int_equal(frit_read(frit_take(y), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(y), out, sizeof(out), NULL), FRIT_OK);
     assert_memory_equal(out, six, sizeof(six));
     assert_int_equal(driver->launches, 3);
     memory_stats(device->memory, &stats);
@@ -186,7 +187,7 @@ static void test_a_table_with_holes_is_refused(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_INTERNAL);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_INTERNAL);
     assert_non_null(strstr(frit_tensor_error(y), "lacks required slots"));
     frit_release(y);
     device_close(device);
@@ -199,7 +200,7 @@ static void run_add(frit_device *device, double scalar)
     float out[6];
 
     assert_int_equal(
-        frit_read(frit_take(frit_add_f(frit_take(make(device)), scalar)), out, sizeof(out)),
+        frit_read(frit_take(frit_add_f(frit_take(make(device)), scalar)), out, sizeof(out), NULL),
         FRIT_OK);
 }
 
@@ -244,7 +245,7 @@ static void test_bounds_are_known_by_class(void **state)
                                   .high = {2, {9 - cases[i].low, 0}});
         float out[33];
 
-        assert_int_equal(frit_read(frit_take(y), out, sizeof(out)), FRIT_OK);
+        assert_int_equal(frit_read(frit_take(y), out, sizeof(out), NULL), FRIT_OK);
         assert_int_equal(driver.last_bound_class, cases[i].cls);
     }
     assert_int_equal(driver.prepares, 5);
@@ -262,7 +263,7 @@ static void test_the_tail_is_of_the_last_bytes(void **state)
     for (int64_t row = 0; row < 2; row++) {
         frit_tensor *part = frit_slice(x, FRIT_SLICES({row, row + 1, 1}));
 
-        assert_int_equal(frit_read(frit_take(frit_neg(frit_take(part))), out, sizeof(out)),
+        assert_int_equal(frit_read(frit_take(frit_neg(frit_take(part))), out, sizeof(out), NULL),
                          FRIT_OK);
         assert_int_equal(driver.last_in.tail, row == 1 ? 256 : 0);
     }
@@ -278,7 +279,7 @@ static void test_a_program_may_want_more_bytes(void **state)
     struct memory_stats stats;
 
     (void)state;
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     memory_stats(device->memory, &stats);
     assert_int_equal(stats.bytes_now, 4096);
     frit_release(y);
@@ -298,7 +299,7 @@ static void test_old_signatures_are_forgotten(void **state)
         frit_tensor *y = frit_neg(frit_take(
             frit_from_host(device, FRIT_F32, FRIT_SHAPE(n), zeros, (uint64_t)n * sizeof(float))));
 
-        assert_int_equal(frit_flush(device), FRIT_OK);
+        assert_int_equal(frit_flush(device, NULL), FRIT_OK);
         frit_release(y);
     }
     assert_true(driver.prepares > 300);
@@ -350,7 +351,7 @@ static void test_programs_of_ops_leave(void **state)
     uint32_t most = 0;
 
     (void)state;
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     for (uint32_t i = 0; i < OPS; i++) {
         struct op_type type = some_type(i * 699);
         const struct op_input in = {.kind = FRIT_OPERAND_TENSOR, .type = type};
@@ -380,9 +381,9 @@ static void test_a_refused_submit_spoils_only_its_op(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_read(after, out, sizeof(out)), FRIT_BUSY);
+    assert_int_equal(frit_read(after, out, sizeof(out), NULL), FRIT_BUSY);
     assert_string_equal(frit_tensor_error(after), "neg: submit refused");
-    assert_int_equal(frit_read(good, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(good, out, sizeof(out), NULL), FRIT_OK);
     assert_true(out[1] == -2);
     assert_int_equal(frit_tensor_status(bad), FRIT_BUSY);
     frit_release(x);
@@ -400,7 +401,7 @@ static void test_a_refusal_without_a_reason_is_an_error_too(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_BUSY);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_BUSY);
     assert_string_equal(frit_tensor_error(y), "neg: submit failed and gave no reason (busy)");
     frit_release(y);
     device_close(device);
@@ -414,7 +415,7 @@ static void test_no_alignment_beyond_what_was_declared(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_INTERNAL);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_INTERNAL);
     assert_non_null(strstr(frit_tensor_error(y), "asks for alignment 4096"));
     frit_release(y);
     device_close(device);
@@ -449,15 +450,15 @@ static void test_a_late_failure_reaches_dependents(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     assert_int_equal(frit_tensor_status(bad), FRIT_OK); /* nobody knows yet */
-    assert_int_equal(frit_read(bad, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(bad, out, sizeof(out), NULL), FRIT_TIMEOUT);
     assert_string_equal(frit_tensor_error(bad), "neg failed on scripted:0: smoke came out");
     frit_tensor *after = frit_neg(bad);
-    assert_int_equal(frit_read(after, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(after, out, sizeof(out), NULL), FRIT_TIMEOUT);
     assert_int_equal(driver.launches, 0);
     frit_tensor *good = frit_neg(x);
-    assert_int_equal(frit_read(good, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(good, out, sizeof(out), NULL), FRIT_OK);
     frit_release(x);
     frit_release(bad);
     frit_release(after);
@@ -474,12 +475,12 @@ static void test_a_late_failure_reaches_what_was_submitted(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
     assert_int_equal(driver.launches, 1);
     last = frit_neg(next);
-    assert_int_equal(frit_read(last, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(last, out, sizeof(out), NULL), FRIT_TIMEOUT);
     assert_int_equal(driver.launches, 1); /* known: not even tried */
-    assert_int_equal(frit_read(next, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(next, out, sizeof(out), NULL), FRIT_TIMEOUT);
     frit_release(bad);
     frit_release(next);
     frit_release(last);
@@ -494,7 +495,7 @@ static void test_a_failed_write_spoils_the_tensor(void **state)
     float out[6];
 
     (void)state;
-    assert_int_equal(frit_read(x, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(x, out, sizeof(out), NULL), FRIT_TIMEOUT);
     assert_string_equal(frit_tensor_error(x), "a command failed on scripted:0: smoke came out");
     frit_release(x);
     device_close(device);
@@ -507,7 +508,7 @@ static void test_a_failure_inside_submit_is_known_at_once(void **state)
     frit_tensor *bad = frit_neg(frit_take(make(device)));
 
     (void)state;
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     assert_int_equal(frit_tensor_status(bad), FRIT_TIMEOUT);
     assert_string_equal(frit_tensor_error(bad), "neg failed on scripted:0: smoke came out");
     frit_release(bad);
@@ -520,7 +521,7 @@ static void expect_internal(struct driver *driver, const char *text)
     frit_tensor *y = neg_transposed(device);
     float out[6];
 
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_INTERNAL);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_INTERNAL);
     assert_string_equal(frit_tensor_error(y), text);
     assert_int_equal(driver->launches, 0);
     frit_release(y);
@@ -576,7 +577,7 @@ static void expect_unsupported(struct driver *driver, const char *text)
     frit_tensor *x = make(device), *y = frit_add(x, x);
     float out[6];
 
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_UNSUPPORTED);
     assert_non_null(strstr(frit_tensor_error(y), text));
     assert_int_equal(driver->launches, 0);
     assert_int_equal(driver->prepares, 0);

@@ -296,14 +296,14 @@ static void test_replays_fetch_and_overwrite(void **state)
     for (int i = 0; i < 6; i++) {
         frit_tensor *x = make(device), *y = frit_neg(x), *z;
 
-        assert_int_equal(frit_flush(device), FRIT_OK);
+        assert_int_equal(frit_flush(device, NULL), FRIT_OK);
         z = frit_add_f(frit_take(x), 1);
-        assert_int_equal(frit_flush(device), FRIT_OK);
+        assert_int_equal(frit_flush(device, NULL), FRIT_OK);
         z = frit_neg(frit_take(z));
-        assert_int_equal(frit_read(frit_take(z), out, sizeof(out)), FRIT_OK);
+        assert_int_equal(frit_read(frit_take(z), out, sizeof(out), NULL), FRIT_OK);
         assert_true(out[0] == -2);
         y = frit_add_f(frit_take(y), 3);
-        assert_int_equal(frit_read(frit_take(y), out, sizeof(out)), FRIT_OK);
+        assert_int_equal(frit_read(frit_take(y), out, sizeof(out), NULL), FRIT_OK);
         assert_true(out[0] == 2);
     }
     streams_counted(device, &counters);
@@ -323,17 +323,17 @@ static void test_a_sync_waits_there_too(void **state)
     (void)state;
     device->fallback = there;
     good = frit_neg(frit_take(frit_neg(frit_take(make(device)))));
-    assert_int_equal(frit_flush(device), FRIT_OK);
+    assert_int_equal(frit_flush(device, NULL), FRIT_OK);
     assert_int_equal(helper.launches, 2);
     assert_int_equal(atomic_load(&helper.waits), 0);
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     assert_int_equal(atomic_load(&helper.waits), 1);
     helper.complete_status = FRIT_TIMEOUT;
     bad = frit_neg(frit_take(make(device)));
-    assert_int_equal(frit_sync(device), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(device, NULL), FRIT_TIMEOUT);
     assert_int_equal(frit_tensor_status(bad), FRIT_TIMEOUT);
     assert_non_null(strstr(frit_tensor_error(bad), "neg failed on scripted:0"));
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     assert_int_equal(frit_tensor_status(good), FRIT_OK);
     frit_release(good);
     frit_release(bad);

@@ -29,7 +29,7 @@ static frit_tensor *effect(frit_tensor *x)
         .struct_size = sizeof(call), .op = driver_effect_op(), .n_in = 1, .in = &in};
     frit_tensor *out;
 
-    frit_op(frit_device_of(x), &call, &out, 1);
+    frit_op(frit_tensor_device(x), &call, &out, 1);
     return out;
 }
 
@@ -37,7 +37,7 @@ static void expect(frit_tensor *tensor, float value)
 {
     float out[N];
 
-    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out), NULL), FRIT_OK);
     for (int i = 0; i < N; i++)
         assert_true(out[i] == value);
 }
@@ -73,7 +73,7 @@ static void test_it_runs_though_nobody_reads_it(void **state)
     frit_release(frit_floor(x));
     frit_release(effect(frit_take(frit_neg(x))));
     frit_release(frit_floor(x));
-    assert_int_equal(frit_sync(f.device), FRIT_OK);
+    assert_int_equal(frit_sync(f.device, NULL), FRIT_OK);
     EFFECTS(&f.driver, -3);
     assert_int_equal(atomic_load(&f.device->count.skipped), 2);
     frit_release(x);
@@ -107,7 +107,7 @@ static void test_the_end_of_its_thread_leaves_it(void **state)
     fusing_open(&f);
     assert_int_equal(pthread_create(&thread, NULL, leave_one, f.device), 0);
     pthread_join(thread, NULL);
-    assert_int_equal(frit_sync_all(f.device), FRIT_OK);
+    assert_int_equal(frit_sync_all(f.device, NULL), FRIT_OK);
     EFFECTS(&f.driver, 7);
     fusing_close(&f);
 }
@@ -121,8 +121,8 @@ static void test_a_failure_without_results_is_told(void **state)
     (void)state;
     fusing_open(&f);
     frit_op(f.device, &call, NULL, 0);
-    assert_int_equal(frit_sync(f.device), FRIT_UNSUPPORTED);
-    assert_int_equal(frit_sync(f.device), FRIT_OK);
+    assert_int_equal(frit_sync(f.device, NULL), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_sync(f.device, NULL), FRIT_OK);
     fusing_close(&f);
 }
 

@@ -73,14 +73,14 @@ static void expect(frit_tensor *tensor, float value)
 {
     float out[N];
 
-    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out), NULL), FRIT_OK);
     for (int i = 0; i < N; i++)
         assert_true(out[i] == value);
 }
 
 static void sync(struct rig *rig)
 {
-    assert_int_equal(frit_sync(rig->f.device), FRIT_OK);
+    assert_int_equal(frit_sync(rig->f.device, NULL), FRIT_OK);
 }
 
 /* The last launch wrote there itself. */
@@ -258,7 +258,7 @@ static void test_a_view_is_copied(void **state)
         assert_true(place(&rig, PLACE)[i] == data[N - 1 - i]);
         assert_true(place(&rig, 0)[i] == data[i]);
     }
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_OK);
     assert_memory_equal(out, place(&rig, PLACE), sizeof(out));
     frit_release(x), frit_release(y), frit_release(z);
     rig_close(&rig);
@@ -449,15 +449,15 @@ static void test_failures(void **state)
     x = make(&rig, 2);
     y = frit_neg(x);
     preassign(&rig, y, PLACE);
-    assert_int_equal(frit_sync(rig.f.device), FRIT_UNSUPPORTED);
+    assert_int_equal(frit_sync(rig.f.device, NULL), FRIT_UNSUPPORTED);
     expect_there(&rig, PLACE, 0);
     assert_int_equal(stream_preassign(y, rig.bucket, PLACE, NULL), FRIT_UNSUPPORTED);
     frit_release(y);
     y = frit_floor(x);
     preassign(&rig, y, PLACE);
     rig.f.driver.complete_status = FRIT_TIMEOUT;
-    assert_int_equal(frit_sync(rig.f.device), FRIT_TIMEOUT);
-    assert_int_equal(frit_read(y, out, sizeof(out)), FRIT_TIMEOUT);
+    assert_int_equal(frit_sync(rig.f.device, NULL), FRIT_TIMEOUT);
+    assert_int_equal(frit_read(y, out, sizeof(out), NULL), FRIT_TIMEOUT);
     frit_release(x), frit_release(y);
     rig_close(&rig);
 }
@@ -505,7 +505,7 @@ static void test_every_allocation_fails(void **state)
         y = frit_add_f(frit_take(frit_neg(x)), 1);
         failing_alloc_arm(n / 2);
         st = stream_preassign(y, rig.bucket, PLACE, NULL);
-        ran = frit_sync(rig.f.device);
+        ran = frit_sync(rig.f.device, NULL);
         hit = failing_alloc_disarm() || n % 2 == 0;
         assert_true(st == FRIT_OK || st == FRIT_NO_HOST_MEMORY);
         if (st == FRIT_OK && ran == FRIT_OK)

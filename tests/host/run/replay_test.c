@@ -27,7 +27,7 @@ static void expect(frit_tensor *tensor, float factor, float more)
 {
     float out[N];
 
-    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out)), FRIT_OK);
+    assert_int_equal(frit_read(frit_take(tensor), out, sizeof(out), NULL), FRIT_OK);
     for (int i = 0; i < N; i++)
         assert_true(out[i] == factor * six[i] + more);
 }
@@ -158,7 +158,7 @@ static void test_a_viewed_operand_is_not_overwritten(void **state)
 
         if (i == ROUNDS - 1) {
             view = frit_reshape(x, FRIT_SHAPE(N));
-            assert_int_equal(frit_sync(device), FRIT_OK);
+            assert_int_equal(frit_sync(device, NULL), FRIT_OK);
         }
         expect(one_minus(device, frit_take(x)), -1, 1);
         if (view)
@@ -223,7 +223,7 @@ static void replay_large_chain(struct driver *driver, bool turned)
         uint64_t allocs = memory_allocs(device);
 
         frit_scope_end(scope);
-        assert_int_equal(frit_read(frit_take(y), out, sizeof(out)), FRIT_OK);
+        assert_int_equal(frit_read(frit_take(y), out, sizeof(out), NULL), FRIT_OK);
         assert_memory_equal(out, expected_large(data), sizeof(out));
         assert_true(round < 2 || memory_allocs(device) == allocs);
     }
@@ -327,7 +327,7 @@ static void test_parts_and_wholes(void **state)
     frit_tensor *x[2] = {make(device), frit_slice(wide, FRIT_SLICES({0, N, 1}))};
 
     (void)state;
-    assert_int_equal(frit_sync(device), FRIT_OK);
+    assert_int_equal(frit_sync(device, NULL), FRIT_OK);
     for (int i = 0; i < 2 * ROUNDS; i++) {
         expect(frit_neg(x[i / 2 % 2]), -1, 0);
         assert_int_equal(driver.last_tail, i / 2 % 2 ? 0 : 64);
@@ -393,7 +393,7 @@ static void test_what_nobody_makes(void **state)
     slot->value.type = (struct op_type){.dtype = FRIT_F32, .rank = 1, .dims = {N}};
     x = slot_handle(slot);
     home_leave(&binding->stream->home);
-    assert_int_equal(frit_read(x, out, sizeof(out)), FRIT_INTERNAL);
+    assert_int_equal(frit_read(x, out, sizeof(out), NULL), FRIT_INTERNAL);
     assert_int_equal(frit_tensor_status(x), FRIT_INTERNAL);
     frit_release(x);
     device_close(device);
@@ -421,7 +421,8 @@ static void record_round(frit_device *device, struct round *r)
 static frit_status read_round(struct round *r)
 {
     float y[N], w[N];
-    frit_status st = frit_read(r->y, y, sizeof(y)), last = frit_read(r->w, w, sizeof(w));
+    frit_status st = frit_read(r->y, y, sizeof(y), NULL),
+                last = frit_read(r->w, w, sizeof(w), NULL);
 
     for (int i = 0; i < N; i++) {
         assert_true(st || y[i] == -six[i]);
@@ -433,7 +434,7 @@ static frit_status read_round(struct round *r)
 static void release_round(frit_device *device, struct round *r)
 {
     frit_release(r->y), frit_release(r->w);
-    frit_sync(device); /* a failure was told */
+    frit_sync(device, NULL); /* a failure was told */
     assert_int_equal(streams_tensors(device), 0);
     assert_int_equal(streams_queued(device), 0);
 }

@@ -14,7 +14,7 @@ static int run(frit_device *dev, float factor)
     frit_tensor *y = frit_neg(frit_take(x));
     int wrong = 0;
 
-    if (frit_read(y, out, sizeof(out))) {
+    if (frit_read(y, out, sizeof(out), NULL)) {
         fprintf(stderr, "%s\n", frit_tensor_error(y));
         frit_release(y);
         return 1;
@@ -28,12 +28,13 @@ static int run(frit_device *dev, float factor)
 
 int main(int argc, char **argv)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     frit_host *host = NULL;
     frit_device *dev = NULL;
     int failed = 1;
 
-    if (frit_host_open(NULL, &host) || frit_device_open(host, NULL, &dev))
-        fprintf(stderr, "%s\n", frit_host_error(host));
+    if (frit_host_open(NULL, &host, &err) || frit_device_open(host, NULL, &dev, &err))
+        fprintf(stderr, "%s\n", err.text);
     else
         failed = run(dev, argc > 1 ? strtof(argv[1], NULL) : -1);
     frit_device_close(dev);

@@ -13,7 +13,7 @@ static int run(frit_device *dev, float factor)
     frit_tensor *y =
         frit_neg(frit_take(frit_from_host(dev, FRIT_F32, FRIT_SHAPE(2, 3), in.data(), sizeof(in))));
 
-    const bool failed = frit_read(y, out.data(), sizeof(out)) != FRIT_OK;
+    const bool failed = frit_read(y, out.data(), sizeof(out), nullptr) != FRIT_OK;
     if (failed)
         std::cerr << frit_tensor_error(y) << "\n";
     frit_release(y);
@@ -31,10 +31,11 @@ int main(int argc, char **argv)
 {
     frit_host *host = nullptr;
     frit_device *dev = nullptr;
+    frit_err err;
     int failed = 1;
 
-    if (frit_host_open(nullptr, &host) || frit_device_open(host, nullptr, &dev))
-        std::cerr << frit_host_error(host) << "\n";
+    if (frit_host_open(nullptr, &host, &err) || frit_device_open(host, nullptr, &dev, &err))
+        std::cerr << err.text << "\n";
     else
         failed = run(dev, argc > 1 ? std::strtof(argv[1], nullptr) : -1);
     frit_device_close(dev);

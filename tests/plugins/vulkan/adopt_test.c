@@ -136,7 +136,8 @@ static void end(struct program *p)
 }
 
 /* `left_out`: number of an object that is not given, or NATIVES. */
-static frit_status adopt(frit_host *host, struct program *p, int left_out, frit_device **out)
+static frit_status adopt(frit_host *host, struct program *p, int left_out, frit_device **out,
+                         frit_err *err)
 {
     frit_native natives[NATIVES] = {
         {"vk.instance", p->instance},    {"vk.physical_device", p->physical},
@@ -148,7 +149,7 @@ static frit_status adopt(frit_host *host, struct program *p, int left_out, frit_
 
     if (left_out < NATIVES)
         natives[left_out] = natives[NATIVES - 1];
-    return frit_device_open_with(host, "vulkan:0", &options, out);
+    return frit_device_open_with(host, "vulkan:0", &options, out, err);
 }
 
 static void compute(frit_device *device)
@@ -159,8 +160,9 @@ static void compute(frit_device *device)
     for (int i = 0; i < N; i++)
         in[i] = (float)i;
     x = frit_from_host(device, FRIT_F32, FRIT_SHAPE(N), in, sizeof(in));
-    assert_int_equal(frit_read(frit_take(frit_add(frit_mul(x, x), frit_take(x))), out, sizeof(out)),
-                     FRIT_OK);
+    assert_int_equal(
+        frit_read(frit_take(frit_add(frit_mul(x, x), frit_take(x))), out, sizeof(out), NULL),
+        FRIT_OK);
     for (int i = 0; i < N; i++)
         assert_true(out[i] == (float)(i * i + i));
 }
@@ -172,27 +174,28 @@ static void open_host(frit_host **host)
     const frit_host_params params = {
         .struct_size = sizeof(params), .settings = settings, .n_settings = 2};
 
-    assert_int_equal(frit_host_open(&params, host), FRIT_OK);
+    assert_int_equal(frit_host_open(&params, host, NULL), FRIT_OK);
 }
 
 static void it_computes_on_the_programs_device(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     struct program *p = *state;
     frit_device *adopted, *own;
     frit_host *host;
 
     open_host(&host);
     make_device(p, NULL);
-    if (adopt(host, p, NATIVES, &adopted))
-        fail_msg("%s", frit_host_error(host));
+    if (adopt(host, p, NATIVES, &adopted, &err))
+        fail_msg("%s", err.text);
     compute(adopted);
-    assert_int_equal(frit_device_open(host, "vulkan:0", &own), FRIT_OK);
+    assert_int_equal(frit_device_open(host, "vulkan:0", &own, &err), FRIT_OK);
     assert_ptr_not_equal(own, adopted);
     compute(own);
     compute(adopted);
     frit_device_close(adopted);
     expect_alive(p);
-    assert_int_equal(adopt(host, p, NATIVES, &adopted), FRIT_OK); /* and again */
+    assert_int_equal(adopt(host, p, NATIVES, &adopted, &err), FRIT_OK); /* and again */
     compute(adopted);
     frit_host_close(host);
     expect_alive(p);
@@ -201,6 +204,7 @@ static void it_computes_on_the_programs_device(void **state)
 
 static void what_is_missing_is_named(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     static const char *const names[NATIVES] = {"vk.instance", "vk.physical_device", "vk.device",
                                                "vk.queue",    "vk.queue_family",    "vk.features"};
     int window;
@@ -214,15 +218,16 @@ static void what_is_missing_is_named(void **state)
     open_host(&host);
     make_device(p, NULL);
     for (int i = 0; i < NATIVES - 1; i++) {
-        assert_int_equal(adopt(host, p, i, &device), FRIT_INVALID);
+        assert_int_equal(adopt(host, p, i, &device, &err), FRIT_INVALID);
         assert_null(device);
-        assert_non_null(strstr(frit_host_error(host), names[i]));
+        assert_non_null(strstr(err.text, names[i]));
     }
-    assert_int_equal(frit_device_open_with(host, "vulkan:0", &options, &device), FRIT_UNSUPPORTED);
-    assert_non_null(strstr(frit_host_error(host), "'vk.window'"));
+    assert_int_equal(frit_device_open_with(host, "vulkan:0", &options, &device, &err),
+                     FRIT_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "'vk.window'"));
     p->family = 1000;
-    assert_int_equal(adopt(host, p, NATIVES, &device), FRIT_INVALID);
-    assert_non_null(strstr(frit_host_error(host), "'vk.queue_family' is 1000"));
+    assert_int_equal(adopt(host, p, NATIVES, &device, &err), FRIT_INVALID);
+    assert_non_null(strstr(err.text, "'vk.queue_family' is 1000"));
     p->family = 0;
     find_family(p);
     expect_alive(p);
@@ -232,6 +237,7 @@ static void what_is_missing_is_named(void **state)
 
 static void features_that_are_not_enabled_are_named(void **state)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     struct program *p = *state;
     const struct {
         const char *name;
@@ -246,8 +252,8 @@ static void features_that_are_not_enabled_are_named(void **state)
     open_host(&host);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         make_device(p, rows[i].feature);
-        assert_int_equal(adopt(host, p, NATIVES, &device), FRIT_UNSUPPORTED);
-        assert_non_null(strstr(frit_host_error(host), rows[i].name));
+        assert_int_equal(adopt(host, p, NATIVES, &device, &err), FRIT_UNSUPPORTED);
+        assert_non_null(strstr(err.text, rows[i].name));
         expect_alive(p);
         end_device(p);
     }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#include <frit/inspect.h>
+
 enum { ROWS = 37, COLS = 53, COUNT = ROWS * COLS, ROUNDS = 4 };
 
 static const char chain[] = "org.frit.blocks/chain";
@@ -71,13 +73,13 @@ static float *compute(struct plugin_rig *rig, program *run, uint64_t *n)
     frit_tensor *a = numbers(rig, 1), *b = numbers(rig, 3), *c = numbers(rig, 7);
     frit_tensor *y = run(a, b, c);
     float *values = malloc(COUNT * sizeof(*values));
-    const frit_dims dims = frit_dims_of(y);
+    const frit_dims dims = frit_tensor_dims(y);
 
     assert_non_null(values);
     *n = 1;
     for (int64_t d = 0; d < dims.rank; d++)
         *n *= (uint64_t)dims.dim[d];
-    if (frit_read(y, values, *n * sizeof(*values)))
+    if (frit_read(y, values, *n * sizeof(*values), NULL))
         fail_msg("%s", frit_tensor_error(y));
     frit_scope_end(scope);
     return values;
@@ -120,9 +122,9 @@ static void expect_step(struct plugin_rig *rig, program *run, const char *fuser,
     frit_stats after;
     uint64_t n;
 
-    assert_int_equal(frit_inspect_start(rig->dev), FRIT_OK);
+    assert_int_equal(frit_inspect_start(rig->dev, NULL), FRIT_OK);
     free(compute(rig, run, &n));
-    assert_int_equal(frit_inspect_stop(rig->dev, &seen), FRIT_OK);
+    assert_int_equal(frit_inspect_stop(rig->dev, &seen, NULL), FRIT_OK);
     step = only_step(seen);
     assert_string_equal(step.fuser, fuser);
     assert_string_equal(step.label, label);
@@ -167,7 +169,7 @@ static void a_step_again_and_again(void **state)
         frit_release(*to);
         *to = frit_keep(multiply_add(numbers(&rig, step), numbers(&rig, 3), numbers(&rig, 7)));
         frit_scope_end(scope);
-        assert_int_equal(frit_read(*to, got, sizeof(got)), FRIT_OK);
+        assert_int_equal(frit_read(*to, got, sizeof(got), NULL), FRIT_OK);
         for (uint32_t i = 0; i < COUNT; i++) {
             const float product = number_at(i, step) * number_at(i, 3);
             const float sum = product + number_at(i, 7);
@@ -238,7 +240,8 @@ int main(void)
     frit_host *host = NULL;
     frit_device *device = NULL;
     const frit_host_params params = {.struct_size = sizeof(params)};
-    bool there = !frit_host_open(&params, &host) && !frit_device_open(host, "vulkan:0", &device);
+    bool there =
+        !frit_host_open(&params, &host, NULL) && !frit_device_open(host, "vulkan:0", &device, NULL);
 
     frit_device_close(device);
     frit_host_close(host);

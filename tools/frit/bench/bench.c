@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <frit/inspect.h>
+
 #include "bench/device.h"
 #include "bench/overhead.h"
 #include "bench/programs.h"
@@ -26,14 +28,14 @@ uint64_t bench_now(void)
 
 bool bench_clock_start(frit_device *device)
 {
-    return frit_device_time_start(device) == FRIT_OK;
+    return frit_device_time_start(device, NULL) == FRIT_OK;
 }
 
 double bench_clock_stop(frit_device *device, uint64_t n)
 {
     frit_device_time time = {.struct_size = sizeof(time)};
 
-    if (frit_device_time_stop(device, &time))
+    if (frit_device_time_stop(device, &time, NULL))
         return 0;
     return (double)time.busy_ns * 1e-6 / (double)n;
 }

@@ -42,7 +42,7 @@ static int find_desc(struct stage *stage, const char *name)
 
     for (;; i++) {
         stage->desc.struct_size = sizeof(stage->desc);
-        if (frit_device_at(stage->host, i, &stage->desc))
+        if (frit_device_info_at(stage->host, i, &stage->desc))
             return misused(stage->bench->in,
                            "no suite '%s' here; there is: overhead, and each usable device of "
                            "`frit devices`",
@@ -71,20 +71,20 @@ static int64_t side_of(const struct stage *stage)
 
 static int stage_open(struct stage *stage, const struct bench *bench, const char *name)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const frit_setting settings[] = {{"fusion", "compile", "wait"}};
     frit_host_params params = {
         .struct_size = sizeof(params), .settings = settings, .n_settings = 1};
     int status;
 
     *stage = (struct stage){.bench = bench};
-    if (frit_host_open(&params, &stage->host))
-        return failed(bench->in, "%s",
-                      stage->host ? frit_host_error(stage->host) : "no memory for a host");
+    if (frit_host_open(&params, &stage->host, &err))
+        return failed(bench->in, "%s", err.text);
     status = find_desc(stage, name);
     if (status != CLI_FINE)
         return status;
-    if (frit_device_open(stage->host, stage->desc.name, &stage->device))
-        return failed(bench->in, "%s", frit_host_error(stage->host));
+    if (frit_device_open(stage->host, stage->desc.name, &stage->device, &err))
+        return failed(bench->in, "%s", err.text);
     stage->data.side = side_of(stage);
     stage->data.columns = stage->data.side < COLUMNS ? stage->data.side : COLUMNS;
     stage->data.rows = stage->data.side * stage->data.side / stage->data.columns;
@@ -114,13 +114,13 @@ double bench_run(const struct bench_job *job, uint32_t n)
 
     for (uint32_t i = 0; i < n; i++) {
         frit_tensor *result = job->run(job->self);
-        frit_status status = frit_flush(job->device);
+        frit_status status = frit_flush(job->device, job->err);
 
         frit_release(result);
         if (status)
             return -1;
     }
-    return frit_sync(job->device) ? -1 : (double)(bench_now() - begun) / n;
+    return frit_sync(job->device, job->err) ? -1 : (double)(bench_now() - begun) / n;
 }
 
 /* What takes about IN_QUEUE_NS. */
@@ -155,14 +155,14 @@ struct times {
 
 /* Medians in turn with the copy; bytes per second, below 0 after a failure. */
 static double measure(const struct stage *stage, const struct bench_work *work, double *limit,
-                      struct times *times)
+                      struct times *times, frit_err *err)
 {
     double ours[MOST_ROUNDS], copies[MOST_ROUNDS];
     uint32_t rounds =
         stage->bench->rounds < MOST_ROUNDS ? (uint32_t)stage->bench->rounds : MOST_ROUNDS;
     const struct matrices mine = {stage, work}, plain = {stage, &bench_works[0]};
-    const struct bench_job job = {stage->device, run_work, &mine};
-    const struct bench_job copy = {stage->device, run_work, &plain};
+    const struct bench_job job = {stage->device, run_work, &mine, err};
+    const struct bench_job copy = {stage->device, run_work, &plain, err};
     uint32_t n = bench_queue(stage->bench, &job), n_copy = bench_queue(stage->bench, &copy);
     double bytes = (double)(stage->data.side * stage->data.side) * sizeof(float);
 
@@ -183,10 +183,11 @@ static double measure(const struct stage *stage, const struct bench_work *work, 
 
 static int run_row(const struct stage *stage, const struct bench_work *work, struct plot *plot)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     bool processor = strcmp(stage->desc.type, "processor") == 0;
     double plain = work->limit == LIMIT_READ ? stage->plain.read : stage->plain.copy;
     struct times times = {0};
-    double limit = 0, rate = measure(stage, work, &limit, &times);
+    double limit = 0, rate = measure(stage, work, &limit, &times, &err);
     char what[96];
     struct bench_row row = {.suite = "device",
                             .row = work->name,
@@ -195,7 +196,7 @@ static int run_row(const struct stage *stage, const struct bench_work *work, str
                             .n_figures = times.device_ms > 0 ? 4 : 3};
 
     if (rate < 0)
-        return failed(stage->bench->in, "%s: %s", work->name, frit_host_error(stage->host));
+        return failed(stage->bench->in, "%s: %s", work->name, err.text);
     limit = plain > limit ? plain : limit;
     snprintf(what, sizeof(what), "%s, %" PRId64 " x %" PRId64 " f32", work->what, stage->data.rows,
              stage->data.columns);
@@ -232,7 +233,7 @@ int bench_device(const struct bench *bench, const char *name)
         status = bench_wants(bench, bench_works[i].name) ? run_row(&stage, &bench_works[i], &plot)
                                                          : CLI_FINE;
     if (status == CLI_FINE)
-        status = bench_products(bench, stage.host, stage.device, &stage.desc);
+        status = bench_products(bench, stage.device, &stage.desc);
     if (status == CLI_FINE && bench->plot && !plot_write(&plot, bench->plot))
         status = failed(bench->in, "cannot write %s", bench->plot);
     stage_close(&stage);

@@ -31,6 +31,7 @@ struct bench_job {
     frit_device *device;
     frit_tensor *(*run)(const void *self);
     const void *self;
+    frit_err *err; /* of the first failure */
 };
 
 /* Runs it `n` times and waits; nanoseconds of each, below 0 after a failure. */

@@ -114,7 +114,7 @@ void mix_run(struct bench_mix *mix, uint64_t steps)
         if (in_scope)
             frit_scope_end(scope);
     }
-    (void)frit_flush(mix->device);
+    (void)frit_flush(mix->device, NULL);
 }
 
 frit_tensor *mix_chain(struct bench_mix *mix, uint64_t steps)

@@ -5,6 +5,8 @@
  * Each figure is a median over rounds of STAGE_STEPS times the mix. */
 #include "bench/overhead.h"
 
+#include <frit/inspect.h>
+
 #include "bench/stage.h"
 
 enum {
@@ -121,7 +123,7 @@ static void make_plans(const struct stage *stage, int count)
 
             frit_op(stage->device, &call, &value, 1);
         }
-        (void)frit_flush(stage->device);
+        (void)frit_flush(stage->device, NULL);
         frit_release(value);
     }
 }

@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/inspect.h>
+
 #include "bench/bench.h"
 #include "invocation.h"
 
 int place_open(struct place *place, const struct bench *bench, const struct cache *cache)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const char *name = invocation_value(bench->in, "--device");
     const frit_setting settings[] = {
         {"fusion", "store", "none"},
@@ -25,10 +28,9 @@ int place_open(struct place *place, const struct bench *bench, const struct cach
                                .n_settings = is_null ? (*bench->null_path ? 4 : 3) : 2};
 
     *place = (struct place){.bench = bench};
-    if (frit_host_open(&params, &place->host) ||
-        frit_device_open(place->host, name ? name : "cpu", &place->device)) {
-        int status = failed(bench->in, "%s",
-                            place->host ? frit_host_error(place->host) : "no memory for a host");
+    if (frit_host_open(&params, &place->host, &err) ||
+        frit_device_open(place->host, name ? name : "cpu", &place->device, &err)) {
+        int status = failed(bench->in, "%s", err.text);
 
         frit_host_close(place->host);
         return status;
@@ -42,7 +44,7 @@ int place_close(struct place *place)
 
     place_sync(place);
     if (place->status)
-        status = failed(place->bench->in, "the ops failed: %s", frit_host_error(place->host));
+        status = failed(place->bench->in, "the ops failed: %s", place->err.text);
     frit_device_close(place->device);
     frit_host_close(place->host);
     return status;
@@ -50,9 +52,13 @@ int place_close(struct place *place)
 
 void place_sync(struct place *place)
 {
-    frit_status status = frit_sync(place->device);
+    frit_err err;
+    frit_status status = frit_sync(place->device, &err);
 
-    place->status = place->status ? place->status : status;
+    if (!status || place->status)
+        return;
+    place->status = status;
+    place->err = err;
 }
 
 frit_stats place_stats(const struct place *place)

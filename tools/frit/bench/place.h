@@ -5,6 +5,7 @@
 #define CLI_BENCH_PLACE_H
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 struct bench;
 
@@ -13,6 +14,7 @@ struct place {
     frit_host *host;
     frit_device *device;
     frit_status status; /* the first failure of place_sync */
+    frit_err err;       /* with its text */
 };
 
 struct cache {

@@ -130,10 +130,11 @@ static frit_tensor *run(const void *self)
 }
 
 /* Operations per second; below 0 after a failure. */
-static double measure(const struct bench *bench, frit_device *device, const struct product *product)
+static double measure(const struct bench *bench, frit_device *device, const struct product *product,
+                      frit_err *err)
 {
     struct operands operands = {.product = product};
-    const struct bench_job job = {device, run, &operands};
+    const struct bench_job job = {device, run, &operands, err};
     double times[MOST_ROUNDS];
     uint32_t n_rounds = bench->rounds < MOST_ROUNDS ? (uint32_t)bench->rounds : MOST_ROUNDS, n;
     bool good = true;
@@ -150,25 +151,24 @@ static double measure(const struct bench *bench, frit_device *device, const stru
     return good ? 1e9 * product->flops / bench_median(times, n_rounds) : -1;
 }
 
-static int run_row(const struct bench *bench, frit_host *host, frit_device *device,
-                   const struct product *product)
+static int run_row(const struct bench *bench, frit_device *device, const struct product *product)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     struct bench_row row = {.suite = "device",
                             .row = product->name,
                             .what = product->what,
                             .device = frit_device_name(device),
                             .n_figures = 1};
-    double rate = measure(bench, device, product);
+    double rate = measure(bench, device, product, &err);
 
     if (rate < 0)
-        return failed(bench->in, "%s: %s", product->name, frit_host_error(host));
+        return failed(bench->in, "%s: %s", product->name, err.text);
     row.figures[0] = (struct bench_figure){"gflop_per_s", "GFLOP/s", rate * 1e-9, 0, false};
     bench_print(bench, &row);
     return CLI_FINE;
 }
 
-int bench_products(const struct bench *bench, frit_host *host, frit_device *device,
-                   const frit_device_desc *desc)
+int bench_products(const struct bench *bench, frit_device *device, const frit_device_desc *desc)
 {
     bool small = bench->quick || strcmp(desc->type, "software") == 0;
     int status = CLI_FINE;
@@ -181,7 +181,7 @@ int bench_products(const struct bench *bench, frit_host *host, frit_device *devi
                 fprintf(stderr, "frit bench: %s is left out, being large\n", products[i].name);
             continue;
         }
-        status = run_row(bench, host, device, &products[i]);
+        status = run_row(bench, device, &products[i]);
     }
     return status;
 }

@@ -10,8 +10,7 @@
 struct bench;
 
 /* Rows of products. */
-int bench_products(const struct bench *bench, frit_host *host, frit_device *device,
-                   const frit_device_desc *desc);
+int bench_products(const struct bench *bench, frit_device *device, const frit_device_desc *desc);
 /* Its names; NULL beyond the last. */
 const char *bench_product_at(size_t index);
 

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <frit/inspect.h>
+
 #include "bench/bench.h"
 #include "bench/place.h"
 #include "invocation.h"
@@ -193,7 +195,7 @@ static void step_unrelated(struct state *s)
 
     for (int i = 0; i < s->row->n; i++)
         results[i] = frit_exp(s->value[i]);
-    (void)frit_flush(s->device);
+    (void)frit_flush(s->device, NULL);
     for (int i = 0; i < s->row->n; i++)
         frit_release(results[i]);
 }
@@ -425,7 +427,7 @@ static double loop_beginning(const struct bench *bench, const struct program_row
     for (int i = 0; i < LOOP_TOGETHER; i++) {
         step(&s);
         if (flush)
-            (void)frit_flush(place.device);
+            (void)frit_flush(place.device, NULL);
     }
     place_sync(&place);
     ms = (double)(bench_now() - begun) * 1e-6;

@@ -11,6 +11,7 @@
 
 int stage_open(struct stage *stage, const struct bench *bench, const struct stage_form *form)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const frit_setting settings[] = {
         {"fusion", "store", "none"},
         {"plugin.null", "option.inline", form->inlined},
@@ -26,12 +27,10 @@ int stage_open(struct stage *stage, const struct bench *bench, const struct stag
                                .n_settings = *bench->null_path ? 8 : 7};
 
     *stage = (struct stage){.bench = bench, .form = form};
-    if (frit_host_open(&params, &stage->host))
-        return failed(bench->in, "%s",
-                      stage->host ? frit_host_error(stage->host) : "no memory for a host");
-    if (frit_device_open(stage->host, "null:0", &stage->device))
-        return failed(bench->in, "%s\nIt comes with the tests; see --plugin.",
-                      frit_host_error(stage->host));
+    if (frit_host_open(&params, &stage->host, &err))
+        return failed(bench->in, "%s", err.text);
+    if (frit_device_open(stage->host, "null:0", &stage->device, &err))
+        return failed(bench->in, "%s\nIt comes with the tests; see --plugin.", err.text);
     mix_weights(stage->device, form->mix, stage->weights);
     return stage_check(stage);
 }
@@ -45,8 +44,9 @@ void stage_close(struct stage *stage)
 
 int stage_check(const struct stage *stage)
 {
-    if (frit_sync_all(stage->device))
-        return failed(stage->bench->in, "the ops failed: %s", frit_host_error(stage->host));
+    frit_err err = {.struct_size = sizeof(err)};
+    if (frit_sync_all(stage->device, &err))
+        return failed(stage->bench->in, "the ops failed: %s", err.text);
     return CLI_FINE;
 }
 
@@ -98,7 +98,7 @@ static void *runner_main(void *arg)
             r->samples[i] = (double)(bench_now() - start);
     }
     mix_fini(&mix);
-    (void)frit_flush(mix.device);
+    (void)frit_flush(mix.device, NULL);
     return NULL;
 }
 

@@ -202,7 +202,7 @@ static bool find_file(const struct lab *lab, frit_plugin_desc *plugin, uint32_t 
     const char *name = frit_device_name(lab->device), *colon = strrchr(name, ':');
     frit_device_desc device = {.struct_size = sizeof(device)};
 
-    for (uint64_t i = 0; frit_device_at(lab->host, i, &device) == FRIT_OK; i++) {
+    for (uint64_t i = 0; frit_device_info_at(lab->host, i, &device) == FRIT_OK; i++) {
         if (strcmp(device.name, name) != 0)
             continue;
         *index = colon ? (uint32_t)strtoul(colon + 1, NULL, 10) : 0;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <frit/inspect.h>
+
 #include "conform/block.h"
 #include "conform/numbers.h"
 #include "conform/play.h"
@@ -251,8 +253,8 @@ static bool takes_for_zero(frit_device *device, uint32_t dtype, const void *smal
     frit_tensor *x = frit_from_host(device, dtype, FRIT_SHAPE(1), smallest, bytes);
     frit_tensor *twice = frit_add(x, x), *positive = frit_gt_f(x, 0);
     char sum[8] = {0}, truth = 0;
-    bool read =
-        frit_read(twice, sum, bytes) == FRIT_OK && frit_read(positive, &truth, 1) == FRIT_OK;
+    bool read = frit_read(twice, sum, bytes, NULL) == FRIT_OK &&
+                frit_read(positive, &truth, 1, NULL) == FRIT_OK;
 
     frit_release(x);
     frit_release(twice);
@@ -263,19 +265,20 @@ static bool takes_for_zero(frit_device *device, uint32_t dtype, const void *smal
 static bool open_lab(struct lab *lab, const struct conform_options *options,
                      char reason[CONFORM_REASON])
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const float narrow = 0x1p-149f;
     const double wide = 0x1p-1074;
     const frit_host_params params = {.struct_size = sizeof(params),
                                      .settings = options->settings,
                                      .n_settings = options->n_settings};
-    frit_status status = frit_host_open(&params, &lab->host);
+    frit_status status = frit_host_open(&params, &lab->host, &err);
 
     if (!status)
-        status = frit_device_open(lab->host, options->device, &lab->device);
+        status = frit_device_open(lab->host, options->device, &lab->device, &err);
     if (!status)
-        status = frit_device_open(lab->host, "reference:0", &lab->reference);
+        status = frit_device_open(lab->host, "reference:0", &lab->reference, &err);
     if (status) {
-        lab_tell(status, lab->host ? frit_host_error(lab->host) : "no memory", reason);
+        lab_tell(status, err.text, reason);
         return false;
     }
     lab->flushes[FRIT_F32] = takes_for_zero(lab->device, FRIT_F32, &narrow, sizeof(narrow));
@@ -283,7 +286,7 @@ static bool open_lab(struct lab *lab, const struct conform_options *options,
     for (uint32_t dtype = 1; dtype < FRIT_DTYPE_LIMIT; dtype++)
         lab->flushes[dtype] =
             lab_is_float(dtype) && lab->flushes[frit_dtype_info_of(dtype).compute];
-    (void)frit_sync(lab->device); /* what was not read counts for no case */
+    (void)frit_sync(lab->device, &err); /* what was not read counts for no case */
     return true;
 }
 

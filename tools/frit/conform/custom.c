@@ -94,7 +94,7 @@ static void ask(void *ctx, FILE *to)
     struct told told;
     frit_host *host = NULL;
 
-    if (frit_host_open(&params, &host))
+    if (frit_host_open(&params, &host, NULL))
         return;
     for (uint64_t i = 0; frit_custom_at(host, i, &desc) == FRIT_OK; i++) {
         describe(&desc, &told);

@@ -32,7 +32,7 @@ static frit_status reads_as(frit_tensor *tensor, const unsigned char *want, unsi
     frit_status status;
 
     memset(got, 0xa5, (size_t)count);
-    status = frit_read(tensor, got, (uint64_t)count);
+    status = frit_read(tensor, got, (uint64_t)count, NULL);
     if (status)
         return lab_tell(status, frit_tensor_error(tensor), reason);
     for (int64_t i = 0; i < count; i++) {
@@ -62,7 +62,7 @@ static frit_status carry(frit_device *device, int64_t count, uint32_t seed,
     status = reads_as(tensor, want, got, count, reason);
     if (!status) {
         fill_bytes(want, count, seed + 1);
-        status = frit_write(tensor, want, (uint64_t)count);
+        status = frit_write(tensor, want, (uint64_t)count, NULL);
         status = status ? lab_tell(status, frit_tensor_error(tensor), reason)
                         : reads_as(tensor, want, got, count, reason);
     }
@@ -140,7 +140,7 @@ static frit_status out_of_memory(const struct conform_options *options, const st
     frit_tensor *y = frit_copy(wide);
     frit_status status;
 
-    (void)frit_sync(lab->device);
+    (void)frit_sync(lab->device, NULL);
     status = frit_tensor_status(y);
     if (status != FRIT_NO_DEVICE_MEMORY && status != FRIT_UNSUPPORTED) {
         snprintf(reason, CONFORM_REASON, "%s where memory is not enough: %.300s",
@@ -217,6 +217,7 @@ static frit_status compare_holdings(const struct holdings *before, uint64_t open
 static frit_status many_opens(const struct conform_options *options, const struct lab *lab,
                               char reason[CONFORM_REASON])
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const uint64_t rounds = options->quick ? 60 : 1000, warm = 10;
     const frit_host_params params = {.struct_size = sizeof(params),
                                      .settings = options->settings,
@@ -225,21 +226,21 @@ static frit_status many_opens(const struct conform_options *options, const struc
     struct holdings before = {0};
     frit_host *host = NULL;
     frit_device *device;
-    frit_status status = frit_host_open(&params, &host);
+    frit_status status = frit_host_open(&params, &host, &err);
     uint64_t n = 0;
 
     (void)lab;
     for (; n < rounds && !status && (n < warm + 2 || term_clock() < end); n++) {
         if (n == warm)
             before = holdings();
-        status = frit_device_open(host, options->device, &device);
+        status = frit_device_open(host, options->device, &device, &err);
         if (status)
             break;
         status = carry(device, 4097, (uint32_t)n, reason);
         frit_device_close(device);
     }
     if (status && !*reason)
-        lab_tell(status, host ? frit_host_error(host) : "no memory", reason);
+        lab_tell(status, err.text, reason);
     if (!status)
         status = compare_holdings(&before, n - warm, reason);
     frit_host_close(host);
@@ -250,6 +251,7 @@ static frit_status many_opens(const struct conform_options *options, const struc
 static frit_status natives(const struct conform_options *options, const struct lab *lab,
                            char reason[CONFORM_REASON])
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const frit_host_params params = {.struct_size = sizeof(params),
                                      .settings = options->settings,
                                      .n_settings = options->n_settings};
@@ -259,19 +261,19 @@ static frit_status natives(const struct conform_options *options, const struct l
         .struct_size = sizeof(wanted), .natives = &native, .n_natives = 1};
     frit_host *host = NULL;
     frit_device *device = NULL;
-    frit_status status = frit_host_open(&params, &host), opened;
+    frit_status status = frit_host_open(&params, &host, &err), opened;
 
     (void)lab;
     if (status) {
-        lab_tell(status, host ? frit_host_error(host) : "no memory", reason);
+        lab_tell(status, err.text, reason);
         frit_host_close(host);
         return status;
     }
-    opened = frit_device_open_with(host, options->device, &wanted, &device);
+    opened = frit_device_open_with(host, options->device, &wanted, &device, &err);
     if (opened != FRIT_UNSUPPORTED)
         snprintf(reason, CONFORM_REASON, "with an object that nobody knows device_open %s%s",
                  opened ? "fails with " : "succeeds", opened ? frit_status_name(opened) : "");
-    else if (!strstr(frit_host_error(host), native.name))
+    else if (!strstr(err.text, native.name))
         snprintf(reason, CONFORM_REASON, "an object that nobody knows is refused without its name");
     status = *reason ? FRIT_INTERNAL : FRIT_OK;
     frit_host_close(host);

@@ -34,7 +34,7 @@ static frit_host *open_with(const frit_setting *setting)
                                      .log = log_nothing};
     frit_host *host = NULL;
 
-    if (frit_host_open(&params, &host)) {
+    if (frit_host_open(&params, &host, NULL)) {
         frit_host_close(host);
         return NULL;
     }
@@ -77,7 +77,7 @@ static void find_file(const char *name, FILE *out)
                 host ? plugin.detail : "");
         return;
     }
-    for (uint64_t i = 0; frit_device_at(host, i, &device) == FRIT_OK; i++) {
+    for (uint64_t i = 0; frit_device_info_at(host, i, &device) == FRIT_OK; i++) {
         if (strcmp(device.plugin, plugin.id) != 0 || device.reason)
             continue;
         fprintf(out, "section %s\nlibrary %s\ndevice %s\n", section, path, device.name);
@@ -88,14 +88,15 @@ static void find_file(const char *name, FILE *out)
 
 static void find_device(const char *name, FILE *out)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const frit_setting only = {"frit", "device", name};
     frit_host *host = open_with(&only);
     frit_device *device;
 
     if (!host)
         fprintf(out, "reason no host opens\n");
-    else if (frit_device_open(host, name, &device))
-        fprintf(out, "reason %s\n", frit_host_error(host));
+    else if (frit_device_open(host, name, &device, &err))
+        fprintf(out, "reason %s\n", err.text);
     else
         fprintf(out, "device %s\n", frit_device_name(device));
 }

@@ -80,34 +80,32 @@ static frit_tensor *operand_of(const struct lab *lab, frit_device *device,
     return tensor;
 }
 
-static frit_status read_results(frit_host *host, frit_tensor *const *outputs, uint32_t n,
-                                struct results *out, char reason[CONFORM_REASON])
+static frit_status read_results(frit_tensor *const *outputs, uint32_t n, struct results *out,
+                                char reason[CONFORM_REASON])
 {
+    frit_err err = {.struct_size = sizeof(err)};
     out->n = n;
     for (uint32_t k = 0; k < n; k++) {
         frit_status status = frit_tensor_status(outputs[k]);
 
         if (status)
             return lab_tell(status, frit_tensor_error(outputs[k]), reason);
-        out->dtype[k] = frit_dtype(outputs[k]);
-        out->dims[k] = frit_dims_of(outputs[k]);
-        out->bytes[k] = frit_bytes(outputs[k]);
+        out->dtype[k] = frit_tensor_dtype(outputs[k]);
+        out->dims[k] = frit_tensor_dims(outputs[k]);
+        out->bytes[k] = frit_tensor_bytes(outputs[k]);
         out->data[k] = calloc(1, out->bytes[k] + 1);
         if (!out->data[k])
             return lab_tell(FRIT_NO_HOST_MEMORY, "no memory", reason);
-        status = frit_read(outputs[k], out->data[k], out->bytes[k]);
+        status = frit_read(outputs[k], out->data[k], out->bytes[k], &err);
         if (status)
-            return lab_tell(status,
-                            *frit_tensor_error(outputs[k]) ? frit_tensor_error(outputs[k])
-                                                           : frit_host_error(host),
-                            reason);
+            return lab_tell(status, err.text, reason);
     }
     return FRIT_OK;
 }
 
-static frit_status run_graph(const struct lab *lab, frit_device *device,
-                             const struct conform_program *program, frit_tensor *const *inputs,
-                             struct results *out, char reason[CONFORM_REASON])
+static frit_status run_graph(frit_device *device, const struct conform_program *program,
+                             frit_tensor *const *inputs, struct results *out,
+                             char reason[CONFORM_REASON])
 {
     frit_err err = {.struct_size = sizeof(err)};
     frit_tensor *outputs[CONFORM_OUTPUTS] = {NULL};
@@ -120,7 +118,7 @@ static frit_status run_graph(const struct lab *lab, frit_device *device,
     if (status)
         lab_tell(status, err.text, reason);
     else
-        status = read_results(lab->host, outputs, program->n_out, out, reason);
+        status = read_results(outputs, program->n_out, out, reason);
     for (uint32_t k = 0; k < program->n_out; k++)
         frit_release(outputs[k]);
     frit_graph_free(graph);
@@ -141,7 +139,7 @@ static bool operands_stay(const struct lab *lab, const struct conform_case *one,
 
         if (was) {
             conform_fill(one, operand, k, !lab->flushes[operand->dtype], was, count);
-            same = frit_read(inputs[k], is, bytes) != FRIT_OK || memcmp(was, is, bytes) == 0;
+            same = frit_read(inputs[k], is, bytes, NULL) != FRIT_OK || memcmp(was, is, bytes) == 0;
         }
         free(was);
         if (same)
@@ -171,7 +169,7 @@ frit_status lab_run(const struct lab *lab, frit_device *device, const struct con
             status = lab_tell(FRIT_NO_HOST_MEMORY, "no memory", reason);
     }
     if (!status)
-        status = run_graph(lab, device, &program, inputs, out, reason);
+        status = run_graph(device, &program, inputs, out, reason);
     if (!status && guarded && !operands_stay(lab, one, &program, inputs, reason))
         status = FRIT_INTERNAL;
     for (uint32_t k = 0; k < program.n_in; k++)
@@ -192,12 +190,12 @@ void guards_begin(const struct lab *lab, struct guards *guards, uint64_t bytes)
     for (int k = 0; k < N_GUARDS && data; k++)
         guards->at[k] = frit_from_host(lab->device, FRIT_U8, dims, data, bytes);
     free(data);
-    (void)frit_sync(lab->device);
+    (void)frit_sync(lab->device, NULL);
     for (int k = FIRST_HOLE; k < N_GUARDS - 1; k += 2) {
         frit_release(guards->at[k]);
         guards->at[k] = NULL;
     }
-    (void)frit_sync(lab->device);
+    (void)frit_sync(lab->device, NULL);
 }
 
 bool guards_end(struct guards *guards, char reason[CONFORM_REASON])
@@ -206,7 +204,7 @@ bool guards_end(struct guards *guards, char reason[CONFORM_REASON])
     uint64_t written = 0;
 
     for (int k = 0; k < N_GUARDS; k++) {
-        if (data && guards->at[k] && frit_read(guards->at[k], data, guards->bytes) == FRIT_OK)
+        if (data && guards->at[k] && frit_read(guards->at[k], data, guards->bytes, NULL) == FRIT_OK)
             for (uint64_t i = 0; i < guards->bytes; i++)
                 written += data[i] != GUARD_BYTE;
         frit_release(guards->at[k]);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <frit/frit.h>
+#include <frit/inspect.h>
 
 static void want(int ok, int line)
 {
@@ -38,6 +39,7 @@ static void count_lines(void *ctx, uint32_t level, const char *topic, const char
 
 static void open_device(void)
 {
+    frit_err err = {.struct_size = sizeof(err)};
     const frit_setting settings[] = {{"frit", "seed", "7"}, {"frit", "surely_unknown", "1"}};
     const frit_host_params params = {.struct_size = sizeof(params),
                                      .settings = settings,
@@ -51,12 +53,11 @@ static void open_device(void)
     WANT(strlen(frit_version()) >= 3);
     WANT(strcmp(frit_status_name(FRIT_OK), "ok") == 0);
     WANT(strcmp(frit_dtype_name(FRIT_F32), "f32") == 0 && frit_dtype_of_name("i64") == FRIT_I64);
-    WANT(frit_host_open(&wrong, &host) < 0 && strstr(frit_host_error(host), "surely_unknown"));
+    WANT(frit_host_open(&wrong, &host, &err) < 0 && strstr(err.text, "surely_unknown"));
     frit_host_close(host);
-    WANT(frit_host_open(&params, &host) == FRIT_OK);
-    WANT(frit_device_open(host, "surely-unknown:0", &none) < 0 && !none &&
-         frit_host_error(host)[0]);
-    WANT(frit_device_open(host, "reference:0", &device) == FRIT_OK);
+    WANT(frit_host_open(&params, &host, &err) == FRIT_OK);
+    WANT(frit_device_open(host, "surely-unknown:0", &none, &err) < 0 && !none && err.text[0]);
+    WANT(frit_device_open(host, "reference:0", &device, &err) == FRIT_OK);
     WANT(strcmp(frit_device_name(device), "reference:0") == 0);
 }
 
@@ -68,15 +69,15 @@ static void look_around(void)
     uint64_t seed = 0;
     char *why = NULL;
 
-    WANT(frit_device_at(host, 0, &about) == FRIT_OK && about.name[0] && about.plugin[0]);
-    WANT(frit_device_at(host, 100000, &about) == FRIT_INVALID);
+    WANT(frit_device_info_at(host, 0, &about) == FRIT_OK && about.name[0] && about.plugin[0]);
+    WANT(frit_device_info_at(host, 100000, &about) == FRIT_INVALID);
     WANT(frit_plugin_at(host, 0, &plugin) == FRIT_OK && plugin.path[0] && plugin.reason_name);
     for (uint64_t i = 0; frit_config_at(host, i, &value) == FRIT_OK; i++)
         seed += strcmp(value.key, "seed") == 0 && strcmp(value.value, "7") == 0 &&
                 strcmp(value.origin, "program") == 0;
     WANT(seed == 1);
-    WANT(frit_why(host, "reference", &why) == FRIT_OK && why[0]);
-    free(why);
+    WANT(frit_why(host, "reference", &why, NULL) == FRIT_OK && why[0]);
+    frit_free(why);
     WANT(frit_op_support(device, FRIT_OP_add) != FRIT_SUPPORT_NONE);
 }
 
@@ -100,21 +101,23 @@ static void compute(void)
     kept = frit_keep(frit_sum(frit_add_f(frit_mul(a, a), 1), .axes = FRIT_AXES(1), .keep = 1));
     frit_keep(view);
     frit_scope_end(scope);
-    WANT(frit_dtype(kept) == FRIT_F32 && frit_dims_of(kept).rank == 2 && frit_bytes(kept) == 12);
-    WANT(frit_device_of(kept) == device && frit_strides_of(a, &strides) == FRIT_OK);
+    WANT(frit_tensor_dtype(kept) == FRIT_F32 && frit_tensor_dims(kept).rank == 2 &&
+         frit_tensor_bytes(kept) == 12);
+    WANT(frit_tensor_device(kept) == device && frit_tensor_strides(a, &strides, NULL) == FRIT_OK);
     WANT(strides.dim[0] == COLUMNS && strides.dim[1] == 1);
     items[0] = (frit_read_item){.tensor = kept, .data = sums, .bytes = sizeof(sums)};
     items[1] = (frit_read_item){.tensor = view, .data = corner, .bytes = sizeof(corner)};
-    WANT(frit_read_many(items, 2) == FRIT_OK && items[1].status == FRIT_OK);
+    WANT(frit_read_many(items, 2, NULL) == FRIT_OK && items[1].status == FRIT_OK);
     WANT(sums[0] == 18 && sums[1] == 130 && corner[0] == 4 && corner[1] == 5);
     frit_release(kept);
     frit_release(view);
 
     mean = frit_softmax(frit_ref(a), 1);
     frit_release(a);
-    WANT(frit_read(mean, all, sizeof(all)) == FRIT_OK);
+    WANT(frit_read(mean, all, sizeof(all), NULL) == FRIT_OK);
     WANT(fabsf(all[0] + all[1] + all[2] + all[3] - 1) < 1e-6f);
-    WANT(frit_write(mean, x, sizeof(x)) == FRIT_OK && frit_read(mean, all, sizeof(all)) == FRIT_OK);
+    WANT(frit_write(mean, x, sizeof(x), NULL) == FRIT_OK &&
+         frit_read(mean, all, sizeof(all), NULL) == FRIT_OK);
     WANT(memcmp(all, x, sizeof(x)) == 0);
     frit_release(frit_to_device(frit_take(mean), device));
     frit_release(a);
@@ -141,12 +144,12 @@ static void call_generically(void)
     float total = 0, all[N];
 
     frit_op(device, &sum, out, 1);
-    WANT(frit_read(out[0], &total, sizeof(total)) == FRIT_OK && total == 66);
+    WANT(frit_read(out[0], &total, sizeof(total), NULL) == FRIT_OK && total == 66);
     frit_release(out[0]);
     frit_op_named(device, &permute, out, 1);
     frit_op_named(device, &twice, out + 1, 1);
-    WANT(frit_dims_of(out[0]).dim[0] == COLUMNS);
-    WANT(frit_read(out[1], all, sizeof(all)) == FRIT_OK && all[N - 1] == 2 * x[N - 1]);
+    WANT(frit_tensor_dims(out[0]).dim[0] == COLUMNS);
+    WANT(frit_read(out[1], all, sizeof(all), NULL) == FRIT_OK && all[N - 1] == 2 * x[N - 1]);
     for (int i = 0; i < 2; i++)
         frit_release(out[i]);
     frit_release(a);
@@ -160,8 +163,9 @@ static void fail(void)
 
     WANT(frit_tensor_status(a) == FRIT_OK && frit_tensor_error(a)[0] == '\0');
     WANT(frit_tensor_status(wrong) == FRIT_INVALID && strstr(frit_tensor_error(wrong), "add"));
-    WANT(frit_dtype(wrong) == FRIT_NO_DTYPE && frit_read(wrong, all, sizeof(all)) == FRIT_INVALID);
-    WANT(frit_sync(device) == FRIT_INVALID && frit_sync(device) == FRIT_OK);
+    WANT(frit_tensor_dtype(wrong) == FRIT_NO_DTYPE &&
+         frit_read(wrong, all, sizeof(all), NULL) == FRIT_INVALID);
+    WANT(frit_sync(device, NULL) == FRIT_INVALID && frit_sync(device, NULL) == FRIT_OK);
     frit_release(wrong);
     frit_release(a);
     frit_release(b);
@@ -171,19 +175,20 @@ static void fail(void)
 
 static void stream(void)
 {
-    frit_stream *other = frit_stream_open(device), *before = NULL;
+    frit_stream *other = NULL, *before = NULL;
     float all[N];
     frit_tensor *a, *b;
 
-    WANT(other && frit_stream_enter(device, other, &before) == FRIT_OK && !before);
+    WANT(frit_stream_open(device, &other, NULL) == FRIT_OK);
+    WANT(other && frit_stream_enter(device, other, &before, NULL) == FRIT_OK && !before);
     a = frit_neg(frit_take(input()));
-    WANT(frit_stream_close(other) == FRIT_BUSY);
-    WANT(frit_stream_enter(device, before, &before) == FRIT_OK && before == other);
+    WANT(frit_stream_close(other, NULL) == FRIT_BUSY);
+    WANT(frit_stream_enter(device, before, &before, NULL) == FRIT_OK && before == other);
     b = frit_neg(frit_take(a));
-    WANT(frit_flush(device) == FRIT_OK && frit_sync_all(device) == FRIT_OK);
-    WANT(frit_read(b, all, sizeof(all)) == FRIT_OK && memcmp(all, x, sizeof(x)) == 0);
+    WANT(frit_flush(device, NULL) == FRIT_OK && frit_sync_all(device, NULL) == FRIT_OK);
+    WANT(frit_read(b, all, sizeof(all), NULL) == FRIT_OK && memcmp(all, x, sizeof(x)) == 0);
     frit_release(b);
-    WANT(frit_stream_close(other) == FRIT_OK);
+    WANT(frit_stream_close(other, NULL) == FRIT_OK);
 }
 
 static void text_program(void)
@@ -204,7 +209,7 @@ static void text_program(void)
     WANT(frit_graph_bind(graph, &port, 1, &err) == FRIT_OK && frit_graph_op_count(graph) == 1);
     WANT(frit_graph_output_at(graph, 0, &port) == FRIT_OK && port.dims.dim[0] == ROWS);
     WANT(frit_graph_run(graph, device, &a, 1, &y, 1, &err) == FRIT_OK);
-    WANT(frit_read(y, all, sizeof(all)) == FRIT_OK && all[3] == 9);
+    WANT(frit_read(y, all, sizeof(all), NULL) == FRIT_OK && all[3] == 9);
     frit_graph_free(graph);
     frit_release(a);
     frit_release(y);
@@ -220,11 +225,12 @@ static void look_back(void)
     float all[N];
     frit_tensor *a;
 
-    WANT(frit_inspect_start(device) == FRIT_OK && frit_inspect_start(device) == FRIT_BUSY);
+    WANT(frit_inspect_start(device, NULL) == FRIT_OK &&
+         frit_inspect_start(device, NULL) == FRIT_BUSY);
     a = frit_exp(frit_take(input()));
-    WANT(frit_read(a, all, sizeof(all)) == FRIT_OK && all[0] == 1);
+    WANT(frit_read(a, all, sizeof(all), NULL) == FRIT_OK && all[0] == 1);
     frit_release(a);
-    WANT(frit_inspect_stop(device, &seen) == FRIT_OK);
+    WANT(frit_inspect_stop(device, &seen, NULL) == FRIT_OK);
     WANT(frit_inspection_about(seen, &about) == FRIT_OK && about.n_runs == 1);
     WANT(frit_inspection_run_at(seen, 0, &run) == FRIT_OK && run.n_ops == 1);
     WANT(frit_inspection_step_at(seen, 0, 0, &step) == FRIT_OK);

@@ -10,6 +10,47 @@
 #include <frit/host.h>
 #include <frit/op.h>
 
+/* ---- relative ops ---- */
+
+/* The form in which drivers and fusers get ops.  A relative op carries no identity, no extent and
+ * no scalar value: values are dense numbers, extents are numbers of "the same extent", scalars are
+ * slots.  What a plan may depend on is here and nothing else. */
+
+/* An operand of a relative op. */
+typedef struct frit_operand {
+    uint32_t kind;  /* FRIT_OPERAND_* */
+    uint32_t dtype; /* of the tensor; of the scalar: the type it is used as */
+    uint32_t value; /* TENSOR: number of the value; SCALAR: number of the launch scalar */
+    uint32_t rank;  /* TENSOR */
+    /* TENSOR, per dim: 0 = extent 0, 1 = extent 1, n > 1 = the n-th other extent of this op list,
+     * the same number wherever the extent is the same. */
+    uint32_t extent[FRIT_MAX_RANK];
+} frit_operand;
+
+/* One op of a list that a driver or fuser is asked about.  Borrowed for the call. */
+typedef struct frit_op_desc {
+    uint32_t struct_size;
+    uint32_t id;  /* row of ops.def, or >= FRIT_OP_CUSTOM */
+    uint32_t rev; /* meaning that the host has in mind */
+    uint32_t n_in;
+    uint32_t n_out;
+    uint32_t n_dead;
+    uint32_t operand_stride; /* bytes between operands, in and out */
+    uint32_t n_extra; /* launch words the host adds itself: 2 for SEEDED rows, see frit_launch */
+    uint64_t flags;   /* no bit is known yet, see types.h */
+    const frit_operand *in;  /* in the row's order; absent ones are marked */
+    const frit_operand *out; /* XOUT outputs that nobody wants are ABSENT */
+    const void *attrs;    /* struct frit_attrs_<record> of the row, or the record that a custom op's
+                             fields make; only KEY fields are set, filled in and without negatives
+                             as attrs.def says per type */
+    const uint32_t *dead; /* numbers of the values that die with this op */
+    frit_str name;        /* of a custom op, valid until the process ends; empty for a row */
+} frit_op_desc;
+
+FRIT_STATIC_ASSERT(sizeof(frit_operand) == 48, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_op_desc, dead) == 72, "0.2");
+FRIT_STATIC_ASSERT(FRIT_END_OF(frit_op_desc, name) == 88, "0.2");
+
 /* ---- what the host knows when it prepares ---- */
 
 /* One tensor argument, without address or contents.  Order: the program's inputs, then its outputs.

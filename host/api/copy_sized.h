@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions for the caller, which may know fewer fields than we do.  Pure. */
-#ifndef API_GIVE_H
-#define API_GIVE_H
+#ifndef API_COPY_SIZED_H
+#define API_COPY_SIZED_H
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 /* Copies as much of a description as the caller's struct has room for; `struct_size`, the first
  * field of both, is its own.  FRIT_INVALID if that is not set. */
-static inline frit_status give(void *out, const void *from, uint64_t known)
+static inline frit_status copy_sized(void *out, const void *from, uint64_t known)
 {
     uint64_t size;
 
