@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include <frit/op.h>
-#include <frit/status.h>
 #include <frit/program.h>
+#include <frit/status.h>
 
 struct plan;
 

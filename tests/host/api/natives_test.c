@@ -90,7 +90,8 @@ static void test_what_is_not_known_is_refused(void **state)
 
     (void)state;
     open_host(&rig);
-    assert_int_equal(open_with(&rig, "null:0", "vk.device", &object, &device, &err), FRIT_UNSUPPORTED);
+    assert_int_equal(open_with(&rig, "null:0", "vk.device", &object, &device, &err),
+                     FRIT_UNSUPPORTED);
     assert_null(device);
     assert_non_null(strstr(err.text, "'vk.device'"));
     assert_int_equal(open_with(&rig, "reference:0", "vk.queue", &object, &device, &err),
