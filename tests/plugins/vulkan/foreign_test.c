@@ -320,7 +320,7 @@ static void dispatches_are_checked(void **state)
     refuse_submit(rig, &call.cmd, "kernel");
     call.cmd.kernel = kernel;
     call.args[2].offset = 4;
-    refuse_submit(rig, &call.cmd, "bytes at 4");
+    refuse_submit(rig, &call.cmd, "bytes at offset 4");
     call.args[2].offset = 0;
     call.launch.n_bounds = 5000;
     refuse_submit(rig, &call.cmd, "words");

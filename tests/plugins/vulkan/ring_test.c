@@ -4,7 +4,7 @@
 
 #include "vulkan/ring.h"
 
-static int a_place;
+static int destination;
 
 static void gives_back_in_order(void **state)
 {
@@ -13,24 +13,24 @@ static void gives_back_in_order(void **state)
 
     (void)state;
     ring_init(&ring, 1024);
-    assert_int_equal(ring_take(&ring, 100, 64, &a_place), 0);
+    assert_int_equal(ring_take(&ring, 100, 64, &destination), 0);
     assert_int_equal(ring_take(&ring, 100, 64, NULL), 128);
-    assert_int_equal(ring_oldest(&ring), 0);
+    assert_int_equal(ring_oldest_value(&ring), 0);
     assert_false(ring_pop(&ring, 100, &span));
     ring_seal(&ring, 5);
     assert_int_equal(ring_take(&ring, 8, 64, NULL), 256);
     ring_seal(&ring, 6);
-    assert_int_equal(ring_oldest(&ring), 5);
+    assert_int_equal(ring_oldest_value(&ring), 5);
     assert_false(ring_pop(&ring, 4, &span));
     assert_true(ring_pop(&ring, 5, &span));
-    assert_ptr_equal(span.into, &a_place);
+    assert_ptr_equal(span.copy_to, &destination);
     assert_int_equal(span.offset, 0);
     assert_int_equal(span.bytes, 100);
     assert_true(ring_pop(&ring, 5, &span));
-    assert_null(span.into);
+    assert_null(span.copy_to);
     assert_false(ring_pop(&ring, 5, &span));
     assert_true(ring_pop(&ring, 6, &span));
-    assert_int_equal(ring_oldest(&ring), 0);
+    assert_int_equal(ring_oldest_value(&ring), 0);
 }
 
 /* A span is in one piece: what is left at the end is skipped, and counts as in use. */
@@ -41,21 +41,21 @@ static void skips_the_end(void **state)
 
     (void)state;
     ring_init(&ring, 1024);
-    assert_int_equal(ring_take(&ring, 500, 4, &a_place), 0);
+    assert_int_equal(ring_take(&ring, 500, 4, &destination), 0);
     ring_seal(&ring, 1);
-    assert_int_equal(ring_take(&ring, 200, 4, &a_place), 500);
+    assert_int_equal(ring_take(&ring, 200, 4, &destination), 500);
     ring_seal(&ring, 2);
-    assert_int_equal(ring_take(&ring, 400, 4, &a_place), RING_FULL);
+    assert_int_equal(ring_take(&ring, 400, 4, &destination), RING_FULL);
     assert_true(ring_pop(&ring, 1, &span));
-    assert_int_equal(ring_take(&ring, 504, 4, &a_place), RING_FULL);
-    assert_int_equal(ring_take(&ring, 400, 4, &a_place), 0);
+    assert_int_equal(ring_take(&ring, 504, 4, &destination), RING_FULL);
+    assert_int_equal(ring_take(&ring, 400, 4, &destination), 0);
     ring_seal(&ring, 3);
-    assert_int_equal(ring_take(&ring, 104, 4, &a_place), RING_FULL);
-    assert_int_equal(ring_take(&ring, 100, 4, &a_place), 400);
+    assert_int_equal(ring_take(&ring, 104, 4, &destination), RING_FULL);
+    assert_int_equal(ring_take(&ring, 100, 4, &destination), 400);
     ring_seal(&ring, 4);
     assert_true(ring_pop(&ring, 2, &span));
-    assert_int_equal(ring_take(&ring, 201, 4, &a_place), RING_FULL);
-    assert_int_equal(ring_take(&ring, 200, 4, &a_place), 500);
+    assert_int_equal(ring_take(&ring, 201, 4, &destination), RING_FULL);
+    assert_int_equal(ring_take(&ring, 200, 4, &destination), 500);
 }
 
 /* Small pieces of one recording are one span, so that spans do not run out before bytes do. */
@@ -85,15 +85,15 @@ static void what_is_given_up(void **state)
 
     (void)state;
     ring_init(&ring, 1024);
-    (void)ring_take(&ring, 64, 64, &a_place);
+    (void)ring_take(&ring, 64, 64, &destination);
     ring_seal(&ring, 1);
     (void)ring_take(&ring, 512, 64, NULL);
     ring_cancel(&ring);
     assert_int_equal(ring_take(&ring, 960, 64, NULL), 64);
     ring_cancel(&ring);
-    ring_forget(&ring, &a_place, sizeof a_place);
+    ring_drop_copies(&ring, &destination, sizeof destination);
     assert_true(ring_pop(&ring, 1, &span));
-    assert_null(span.into);
+    assert_null(span.copy_to);
     ring_cancel(&ring);
     assert_int_equal(ring_take(&ring, 1024, 64, NULL), 0); /* an empty ring is one piece */
 }
