@@ -87,8 +87,8 @@ static void read_names(struct adapter *out, const VkPhysicalDeviceProperties *pr
              VK_API_VERSION_PATCH(out->api_version));
     snprintf(out->driver_version, sizeof out->driver_version, "%s %s", driver->driverName,
              driver->driverInfo);
-    snprintf(out->fingerprint, sizeof out->fingerprint, "%s-%s-%08" PRIx32, device_uuid, driver_uuid,
-             properties->driverVersion);
+    snprintf(out->fingerprint, sizeof out->fingerprint, "%s-%s-%08" PRIx32, device_uuid,
+             driver_uuid, properties->driverVersion);
 }
 
 /* The subgroup size to require of pipelines.  0 unless the device supports what kernels with

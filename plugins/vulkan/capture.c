@@ -218,8 +218,8 @@ static frit_status write_all(struct device *device, frit_recording *recording, c
 
 /* ---- parameters ---- */
 
-/* Which arguments of a launch replays set: for each argument, then for the workspace, 1 + the offset
- * of its frit_place in the parameters of a replay; 0: it stays as recorded. */
+/* Which arguments of a launch replays set: for each argument, then for the workspace, 1 + the
+ * offset of its frit_place in the parameters of a replay; 0: it stays as recorded. */
 struct param_offsets {
     uint64_t *at;
     uint32_t n; /* number of arguments: index of the workspace */
@@ -392,8 +392,8 @@ static frit_status make_pipelines(struct device *device, frit_recording *recordi
         struct captured_kernel *kernel = &recording->kernels[i];
 
         if (kernel->mode != BLOCK_AS_SUBMITTED)
-            status = compile_for_capture(device, kernel->launch.code, kernel->mode,
-                                         kernel->aligned, err);
+            status = compile_for_capture(device, kernel->launch.code, kernel->mode, kernel->aligned,
+                                         err);
     }
     return status;
 }

@@ -216,7 +216,7 @@ static bool is_same_code(const struct spirv_code *a, const struct spirv_code *b)
 }
 
 /* Writes a module to NAME-PHASE-HASH.spv in the folder of the option `dump`, unless that file
- * exists. Errors are ignored. */
+ * exists.  Errors are ignored. */
 static void dump(const struct device *device, const char *name, uint32_t phase,
                  const struct spirv_code *code)
 {

@@ -14,7 +14,7 @@
 
 /* ---- enumerate ---- */
 
-static bool is_known(const struct instance *instance, const struct adapter *adapter)
+static bool is_listed(const struct instance *instance, const struct adapter *adapter)
 {
     for (uint32_t i = 0; i < instance->n_adapters; i++)
         if (strcmp(instance->adapters[i].stable_id, adapter->stable_id) == 0)
@@ -39,7 +39,7 @@ static frit_status read_adapters(struct instance *instance, frit_err *err)
         struct adapter *adapter = &instance->adapters[instance->n_adapters];
 
         status = adapter_read(instance, handles[i], adapter, err);
-        if (!status && !is_known(instance, adapter))
+        if (!status && !is_listed(instance, adapter))
             instance->n_adapters++;
     }
     if (n == 0) {

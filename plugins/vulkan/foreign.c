@@ -22,7 +22,7 @@ struct frit_kernel {
 const frit_str foreign_formats[1] = {{FRIT_FORMAT_SPIRV, sizeof FRIT_FORMAT_SPIRV - 1}};
 
 _Static_assert(offsetof(frit_spirv_push, words) == SPIRV_HEAD,
-               "the address stands where kernels of ours have theirs");
+               "the address is at the offset at which our kernels have theirs");
 
 /* ---- load ---- */
 
@@ -87,7 +87,7 @@ void foreign_unload(void *self, frit_kernel *kernel)
 
 /* ---- checks ---- */
 
-/* Of frit_launch_spec.driver. */
+/* Number of words of frit_launch_spec.driver. */
 enum { DRIVER_WORDS = sizeof((frit_launch_spec *)0)->driver / sizeof(uint64_t) };
 
 /* Number of words that write_words writes. */

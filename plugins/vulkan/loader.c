@@ -14,6 +14,7 @@
 
 static const char validation_layer[] = "VK_LAYER_KHRONOS_validation";
 
+/* Sets the reason why there are no adapters. */
 static FRIT_PRINTF(3, 4) void set_unavailable(struct instance *instance, uint32_t reason,
                                               const char *format, ...)
 {
@@ -113,9 +114,9 @@ static bool has_validation(struct instance *instance)
     return false;
 }
 
-static VkResult instance_create(struct instance *instance)
+static VkResult create_instance(struct instance *instance)
 {
-    static const VkValidationFeatureEnableEXT more[] = {
+    static const VkValidationFeatureEnableEXT checks[] = {
         VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
     static const char *const layers[] = {validation_layer};
     static const char *const extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
@@ -133,7 +134,7 @@ static VkResult instance_create(struct instance *instance)
     const VkValidationFeaturesEXT features = {.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
                                               .pNext = &messenger,
                                               .enabledValidationFeatureCount = 1,
-                                              .pEnabledValidationFeatures = more};
+                                              .pEnabledValidationFeatures = checks};
     const bool validate = instance->options.validate;
     const VkInstanceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                          .pNext = validate ? &features : NULL,
@@ -165,9 +166,9 @@ struct libraries {
     char added[MAX_ADDED][PATH_BYTES];
 };
 
-static int count_library(struct dl_phdr_info *info, size_t size, void *counted)
+static int count_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    struct libraries *libraries = counted;
+    struct libraries *libraries = arg;
 
     (void)info;
     (void)size;
@@ -175,9 +176,9 @@ static int count_library(struct dl_phdr_info *info, size_t size, void *counted)
     return 0;
 }
 
-static int add_library(struct dl_phdr_info *info, size_t size, void *noted)
+static int add_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    struct libraries *libraries = noted;
+    struct libraries *libraries = arg;
     const size_t bytes = strlen(info->dlpi_name) + 1;
 
     (void)size;
@@ -227,7 +228,7 @@ frit_status loader_open(struct instance *instance, frit_err *err)
     if (instance->unavailable_reason)
         return FRIT_OK;
     dl_iterate_phdr(count_library, &libraries);
-    result = instance_create(instance);
+    result = create_instance(instance);
     pin_libraries(&libraries);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
         set_unavailable(instance, FRIT_REASON_NO_DEVICE, "%s finds no Vulkan driver",

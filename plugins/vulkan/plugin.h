@@ -25,15 +25,15 @@ struct options {
     frit_str dump;      /* folder to which compiled SPIR-V modules are written; empty: none */
 };
 
-/* Constant after the first enumerate has returned. */
+/* Constant after the first enumerate that succeeded. */
 struct instance {
     struct plug plug;
     const frit_host_cache *cache; /* disk cache of the host; NULL: the host has none */
     struct options options;
     void *library; /* handle of the Vulkan loader from dlopen; never closed */
     char library_path[256];
-    char unavailable_text[384];  /* why there are no adapters; "": not known to be unavailable */
-    uint32_t unavailable_reason; /* FRIT_REASON_*; 0: not known to be unavailable */
+    char unavailable_text[384];  /* why there are no adapters; "" if there are some */
+    uint32_t unavailable_reason; /* FRIT_REASON_* of that text; 0 without it */
     struct global_api global;
     struct instance_api api;
     VkInstance handle;

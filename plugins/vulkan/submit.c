@@ -83,8 +83,8 @@ static uint64_t cookie_of(const frit_cmd *cmd)
     return launches ? cmd->launch->cookie : 0;
 }
 
-/* Notes that the batches after `r->value` failed with `status`: a failure of the last batch that
- * was submitted.  `from` is the first command that did not run. */
+/* Notes that the commands from `from` on were not submitted, because of `err`, after the batch with
+ * the value `r->value` was.  Wait reports that as a failure of that batch. */
 static frit_status set_fault(struct device *device, const struct recorder *r, const frit_cmd *from,
                              frit_status status, const frit_err *err)
 {

@@ -13,7 +13,8 @@
 
 enum { TIMESTAMP_BYTES = sizeof(uint64_t) };
 
-/* The longest read of the calibrated clock that is accepted: the time in it is not known. */
+/* The longest accepted read of the calibrated clock.  The clock was read at an unknown moment of
+ * that time. */
 enum { MAX_READ_NS = 1000000 };
 
 struct timestamps {
@@ -26,7 +27,7 @@ struct timestamps {
     } to[BATCH_TIMESTAMPS];
 };
 
-static frit_status create(struct device *device, struct batch *batch, frit_err *err)
+static frit_status create_query_pool(struct device *device, struct batch *batch, frit_err *err)
 {
     const VkQueryPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
                                         .queryType = VK_QUERY_TYPE_TIMESTAMP,
@@ -61,12 +62,11 @@ void timestamps_reset(struct batch *batch)
         batch->timestamps->n = batch->timestamps->copied = 0;
 }
 
-/* The barriers make the query wait for everything before it, and everything after it for the query.
- */
+/* The barriers make the query wait for the commands before it, and those after it for the query. */
 frit_status timestamps_add(struct device *device, struct batch *batch, VkBuffer to, uint64_t offset,
                            frit_err *err)
 {
-    frit_status status = batch->timestamps ? FRIT_OK : create(device, batch, err);
+    frit_status status = batch->timestamps ? FRIT_OK : create_query_pool(device, batch, err);
     struct timestamps *timestamps = batch->timestamps;
 
     if (status)

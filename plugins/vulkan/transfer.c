@@ -59,8 +59,9 @@ static frit_status copy_chunk(struct device *device, const frit_transfer *transf
     return batch_flush(device, batch, value, err);
 }
 
-/* Releases the lock between chunks, so that other threads do not wait for all of them.  If a read
- * fails, the chunks that were submitted are not copied to `into`. */
+/* Copies chunk by chunk, either from `from` or into `into`.  Releases the lock between chunks, so
+ * that other threads do not wait for all of them.  If a read fails, nothing more is copied to
+ * `into`. */
 static frit_status copy_staged(struct device *device, const frit_transfer *transfer,
                                const void *from, void *into, uint64_t *value, frit_err *err)
 {
@@ -110,8 +111,9 @@ static bool copy_by_host(struct device *device, const frit_transfer *transfer, c
     return done;
 }
 
-/* `pending` is set to the last timeline value submitted; 0: the device is idle. */
-static frit_status lock_and_check(struct device *device, const frit_transfer *transfer,
+/* Checks a transfer, and sets `pending` to the timeline value at which the device is idle; 0: it is
+ * idle already. */
+static frit_status check_and_poll(struct device *device, const frit_transfer *transfer,
                                   uint64_t *pending, frit_err *err)
 {
     frit_status status;
@@ -140,7 +142,7 @@ frit_status transfer_write(void *self, const frit_transfer *to, const void *from
 {
     struct device *device = self;
     uint64_t pending;
-    frit_status status = lock_and_check(device, to, &pending, err);
+    frit_status status = check_and_poll(device, to, &pending, err);
 
     if (status || copy_by_host(device, to, from, NULL, value))
         return status;
@@ -154,7 +156,7 @@ frit_status transfer_read(void *self, const frit_transfer *from, void *into, uin
 {
     struct device *device = self;
     uint64_t pending;
-    frit_status status = lock_and_check(device, from, &pending, err);
+    frit_status status = check_and_poll(device, from, &pending, err);
 
     if (!status && pending && from->memory->mapped)
         status = wait_for(device, pending, err);

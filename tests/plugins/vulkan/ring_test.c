@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes in order: room, wrapping, what is open, what comes back. */
+/* The ring allocator: offsets, order of freeing, the end of the ring, open spans. */
 #include "unit.h"
 
 #include "vulkan/ring.h"
 
 static int destination;
 
-static void gives_back_in_order(void **state)
+static void spans_are_freed_in_order(void **state)
 {
     static struct ring ring;
     struct ring_span span;
@@ -33,8 +33,8 @@ static void gives_back_in_order(void **state)
     assert_int_equal(ring_oldest_value(&ring), 0);
 }
 
-/* A span is in one piece: what is left at the end is skipped, and counts as in use. */
-static void skips_the_end(void **state)
+/* Bytes at the end of the ring that are too few for a span are skipped, and count as in use. */
+static void a_span_never_wraps(void **state)
 {
     static struct ring ring;
     struct ring_span span;
@@ -58,7 +58,7 @@ static void skips_the_end(void **state)
     assert_int_equal(ring_take(&ring, 200, 4, &destination), 500);
 }
 
-/* Small pieces of one recording are one span, so that spans do not run out before bytes do. */
+/* Small allocations for one batch share a span, so that spans do not run out before bytes do. */
 static void open_spans_grow(void **state)
 {
     static struct ring ring;
@@ -78,7 +78,7 @@ static void open_spans_grow(void **state)
     assert_true(ring_take(&ring, 16, 16, NULL) != RING_FULL);
 }
 
-static void what_is_given_up(void **state)
+static void spans_are_cancelled(void **state)
 {
     static struct ring ring;
     struct ring_span span;
@@ -95,16 +95,16 @@ static void what_is_given_up(void **state)
     assert_true(ring_pop(&ring, 1, &span));
     assert_null(span.copy_to);
     ring_cancel(&ring);
-    assert_int_equal(ring_take(&ring, 1024, 64, NULL), 0); /* an empty ring is one piece */
+    assert_int_equal(ring_take(&ring, 1024, 64, NULL), 0); /* an empty ring restarts at 0 */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_back_in_order),
-        cmocka_unit_test(skips_the_end),
+        cmocka_unit_test(spans_are_freed_in_order),
+        cmocka_unit_test(a_span_never_wraps),
         cmocka_unit_test(open_spans_grow),
-        cmocka_unit_test(what_is_given_up),
+        cmocka_unit_test(spans_are_cancelled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
