@@ -106,8 +106,8 @@ static bool is_enabled(const struct feature *feature, const VkBaseInStructure *c
     return false;
 }
 
-/* Every feature that the physical device has must be enabled: what enumerate has reported, and
- * kernels that are compiled for it, rely on that. */
+/* FRIT_UNSUPPORTED unless every feature of features.def that the physical device has is enabled.
+ * The properties from enumerate, and compiled kernels, assume that it is. */
 static frit_status check_features(const struct device *device, const VkBaseInStructure *chain,
                                   frit_err *err)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compilation: what the kernel compiler has to know about a device, and Vulkan pipelines for its
- * modules.  Threads: any. */
+/* Compilation of the kernel compiler's modules to Vulkan pipelines.  Threads: any. */
 #ifndef VULKAN_COMPILE_H
 #define VULKAN_COMPILE_H
 
@@ -13,21 +12,12 @@
 
 #include "api.h"
 
-struct adapter;
 struct device;
 
-/* Limits that the driver sets itself. */
-enum {
-    MAX_SPACE_WORDS = 4096,   /* arguments and parameters of one space; words of a DISPATCH */
-    MAX_LAUNCH_WORDS = 65536, /* arguments and parameters of all spaces of a kernel */
-    MAX_LAUNCH_ARGS = 16384,  /* arguments of all spaces of a launch */
-    MAX_PUSH_BYTES = 256      /* push constants that are used, even if the device has more */
-};
-
 /* Where a kernel reads its argument block (arg_block.h).  A submitted launch has it in push
- * constants if it fits there, and in memory otherwise.  A capture changes addresses and parameters
- * from replay to replay, which push constants of a recorded command buffer cannot; its kernels may
- * need other pipelines. */
+ * constants if it fits there, and in memory otherwise.  Replays of a recording change words of the
+ * block, but not the push constants of its command buffer; the kernel then reads these words in
+ * memory, by pipelines of its own for captures. */
 enum block_mode {
     BLOCK_BY_ADDRESS, /* all of it in memory; its address is in push constants */
     BLOCK_SPLIT,      /* the arguments' addresses in memory, the parameters in push constants */
@@ -71,8 +61,5 @@ frit_status compile_pipeline(struct device *device, const struct spirv_code *cod
  * any. */
 frit_status compile_for_capture(struct device *device, struct code *code, enum block_mode mode,
                                 bool aligned, frit_err *err);
-
-/* The most lanes that a group of the kernel compiler has on this device. */
-uint32_t compile_max_lanes(const struct adapter *adapter);
 
 #endif

@@ -11,6 +11,7 @@
 #include "foreign.h"
 #include "loader.h"
 #include "plugin.h"
+#include "target.h"
 
 /* ---- enumerate ---- */
 
@@ -95,7 +96,7 @@ static void fill_limits(const struct adapter *adapter, frit_device_info *out)
     out->align_bytes = VULKAN_ALIGN;
     out->max_bindings = MAX_LAUNCH_ARGS;
     out->group_memory = adapter->limits.maxComputeSharedMemorySize;
-    out->max_group = compile_max_lanes(adapter);
+    out->max_group = target_max_lanes(adapter);
     out->n_heaps = sizeof adapter->heaps / sizeof adapter->heaps[0];
     out->heap_stride = sizeof adapter->heaps[0];
     out->heaps = adapter->heaps;

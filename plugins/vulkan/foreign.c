@@ -13,6 +13,7 @@
 #include "module.h"
 #include "plugin.h"
 #include "record.h"
+#include "target.h"
 
 struct frit_kernel {
     VkPipeline pipeline;

@@ -13,6 +13,7 @@
 #include "device.h"
 #include "plugin.h"
 #include "record.h"
+#include "target.h"
 
 /* ---- checks ---- */
 
