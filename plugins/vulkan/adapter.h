@@ -50,7 +50,7 @@ struct adapter {
     bool mappable;        /* device memory is mapped, and transfers do without a copy */
     frit_heap heaps[2];   /* device memory; pinned host memory */
     VkPhysicalDeviceLimits limits;
-    VkPhysicalDeviceVulkan12Properties vulkan12;
+    VkPhysicalDeviceVulkan12Properties vulkan12; /* driver ID, float controls */
     struct features features;  /* that are enabled when the driver creates the device */
     bool has_subgroup_control; /* VK_EXT_subgroup_size_control */
     bool has_atomic_float;     /* VK_EXT_shader_atomic_float */

@@ -70,21 +70,21 @@ struct feature_source {
 
 static const struct feature {
     const char *name;
-    size_t offset; /* of its VkBool32 in struct features */
+    size_t offset; /* of its VkBool32 in struct adapter */
     struct feature_source sources[2];
 } feature_rows[] = {
 #define SOURCE(TYPE, type, member)                                                         \
     {                                                                                      \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##TYPE, offsetof(VkPhysicalDevice##type, member) \
     }
-#define VULKAN_CORE_FEATURE(name)                   \
-    {#name,                                         \
-     offsetof(struct features, core.features.name), \
-     {SOURCE(FEATURES_2, Features2, features.name), \
+#define VULKAN_CORE_FEATURE(name)                           \
+    {#name,                                                 \
+     offsetof(struct adapter, features.core.features.name), \
+     {SOURCE(FEATURES_2, Features2, features.name),         \
       SOURCE(FEATURES_2, Features2, features.name)}},
 #define VULKAN_FEATURE(member, name, TYPE, type, OTHER_TYPE, other_type) \
     {#name,                                                              \
-     offsetof(struct features, member.name),                             \
+     offsetof(struct adapter, features.member.name),                     \
      {SOURCE(TYPE, type, name), SOURCE(OTHER_TYPE, other_type, name)}},
 #include "features.def"
 #undef SOURCE
@@ -115,7 +115,7 @@ static frit_status check_features(const struct device *device, const VkBaseInStr
         return plug_fail(&device->instance->plug, err, FRIT_INVALID,
                          "'vk.features' is not a VkPhysicalDeviceFeatures2");
     for (size_t i = 0; i < sizeof feature_rows / sizeof *feature_rows; i++)
-        if (bool_at(&device->adapter->features, feature_rows[i].offset) &&
+        if (bool_at(device->adapter, feature_rows[i].offset) &&
             !is_enabled(&feature_rows[i], chain))
             return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
                              "'vk.device' was created without %s, which %s has",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: command buffers that are recorded and submitted to the queue.  All functions need the
- * queue's lock, except batch_create. */
+/* Batches: command buffers that are recorded and submitted to the queue.  All functions but
+ * batch_create_pool and batch_create need the queue's lock. */
 #ifndef VULKAN_BATCH_H
 #define VULKAN_BATCH_H
 

@@ -18,10 +18,10 @@ enum { HEADER_WORDS = 5, OLDEST_VERSION = 0x00010000 };
 /* What a module declares. */
 struct module_info {
     uint32_t n_entry_points;
-    bool is_compute_main;            /* the last entry point is "main" of GLCompute */
-    bool is_physical;                /* its addressing model is PhysicalStorageBuffer64 */
-    uint32_t local_size[3];          /* zeros without a LocalSize */
-    bool has_workgroup_size_builtin; /* which would override LocalSize */
+    bool is_compute_main;    /* the last entry point is "main" of GLCompute */
+    bool is_physical;        /* its addressing model is PhysicalStorageBuffer64 */
+    uint32_t local_size[3];  /* zeros without a LocalSize */
+    bool has_workgroup_size; /* a built-in WorkgroupSize, which overrides LocalSize */
     bool has_descriptors;
     uint32_t missing_capability; /* of the device; 0: none is missing */
 };
@@ -92,7 +92,7 @@ static void read_inst(const struct device *device, const uint32_t *inst, uint32_
     case SPV_DECORATE:
         if (n < 4)
             break;
-        info->has_workgroup_size_builtin |=
+        info->has_workgroup_size |=
             inst[2] == SPV_DEC_BUILT_IN && inst[3] == SPV_BUILT_IN_WORKGROUP_SIZE;
         info->has_descriptors |= inst[2] == SPV_DEC_BINDING || inst[2] == SPV_DEC_DESCRIPTOR_SET;
         break;
@@ -138,7 +138,7 @@ static const char *unmet_rule(const struct module_info *info)
         return "the addressing model PhysicalStorageBuffer64";
     if (info->has_descriptors)
         return "no descriptors";
-    if (info->has_workgroup_size_builtin || !info->local_size[0] || !info->local_size[1] ||
+    if (info->has_workgroup_size || !info->local_size[0] || !info->local_size[1] ||
         !info->local_size[2])
         return "a LocalSize and no built-in WorkgroupSize";
     return NULL;
