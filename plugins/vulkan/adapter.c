@@ -198,7 +198,7 @@ static uint32_t count_bits(uint32_t bits)
 }
 
 /* The type with the most wished properties, then with the fewest superfluous ones. */
-uint32_t adapter_memory_type(const struct adapter *adapter, enum memory_kind kind, uint32_t mask)
+uint32_t adapter_memory_type(const struct adapter *adapter, enum buffer_memory kind, uint32_t mask)
 {
     enum {
         LOCAL = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,

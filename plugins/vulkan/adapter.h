@@ -24,7 +24,7 @@ struct features {
 };
 
 /* Where a buffer's memory lies and whether the host maps it. */
-enum memory_kind {
+enum buffer_memory {
     MEMORY_DEVICE,  /* device memory that the host does not map */
     MEMORY_MAPPED,  /* device memory that the host maps */
     MEMORY_STAGING, /* host memory that the host reads fast */
@@ -70,7 +70,7 @@ frit_status adapter_read(const struct instance *instance, VkPhysicalDevice handl
 const void *adapter_features(struct adapter *adapter);
 /* Index of the best memory type for `kind` among the types whose bits are set in `mask`;
  * UINT32_MAX: none of them is suitable. */
-uint32_t adapter_memory_type(const struct adapter *adapter, enum memory_kind kind, uint32_t mask);
+uint32_t adapter_memory_type(const struct adapter *adapter, enum buffer_memory kind, uint32_t mask);
 /* Bytes of device memory that this process may use at present; 0: the device does not report it. */
 uint64_t adapter_budget(const struct instance *instance, const struct adapter *adapter);
 

@@ -10,7 +10,7 @@
 #include "plugin.h"
 
 /* Allocates, binds and maps the memory of a buffer. */
-static frit_status bind_memory(struct device *device, enum memory_kind kind, frit_memory *buffer,
+static frit_status bind_memory(struct device *device, enum buffer_memory kind, frit_memory *buffer,
                                frit_err *err)
 {
     const struct device_api *api = &device->api;
@@ -38,7 +38,7 @@ static frit_status bind_memory(struct device *device, enum memory_kind kind, fri
                   : FRIT_OK;
 }
 
-frit_status buffer_create(struct device *device, enum memory_kind kind, uint64_t bytes,
+frit_status buffer_create(struct device *device, enum buffer_memory kind, uint64_t bytes,
                           frit_memory *out, frit_err *err)
 {
     const VkBufferCreateInfo create = {
@@ -101,9 +101,9 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
                          frit_err *err)
 {
     struct device *device = self;
-    const enum memory_kind kind = desc->heap                  ? MEMORY_STAGING
-                                  : device->adapter->mappable ? MEMORY_MAPPED
-                                                              : MEMORY_DEVICE;
+    const enum buffer_memory kind = desc->heap                  ? MEMORY_STAGING
+                                    : device->adapter->mappable ? MEMORY_MAPPED
+                                                                : MEMORY_DEVICE;
     frit_memory *buffer = vulkan_alloc(device->instance, sizeof *buffer);
     frit_status status;
 

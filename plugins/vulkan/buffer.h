@@ -30,7 +30,7 @@ struct frit_memory {
 
 /* Creates a buffer and allocates its memory, which is mapped unless `kind` is MEMORY_DEVICE.  On
  * failure `out` is zeroed. */
-frit_status buffer_create(struct device *device, enum memory_kind kind, uint64_t bytes,
+frit_status buffer_create(struct device *device, enum buffer_memory kind, uint64_t bytes,
                           frit_memory *out, frit_err *err);
 void buffer_destroy(struct device *device, frit_memory *buffer); /* a zeroed one too */
 

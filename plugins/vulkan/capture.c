@@ -154,7 +154,7 @@ static frit_status copy_commands(struct device *device, frit_recording *recordin
             status = measure_launch(device, recording,
                                     &recording->launches[recording->n_launches - 1], err);
     }
-    if (!status && region_bytes(recording) > MAX_BLOCK_BYTES)
+    if (!status && region_bytes(recording) > MAX_REGION_BYTES)
         status = plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
                            "cannot record commands with %" PRIu64 " bytes of arguments",
                            region_bytes(recording));
@@ -268,7 +268,7 @@ static void add_address_patch(frit_recording *recording, struct captured_kernel 
     if (at == 0)
         return;
     recording->address_patches[recording->n_address_patches++] =
-        (struct address_patch){.at = at - 1,
+        (struct address_patch){.param_offset = at - 1,
                                .origin = arg ? arg->origin : 0,
                                .extent = arg ? arg->extent : launch->spec.workspace_bytes,
                                .word = word};
@@ -283,7 +283,7 @@ static void add_address_patches(frit_recording *recording, const struct captured
 {
     for (uint32_t i = launch->first_kernel; i < launch->first_kernel + launch->n_kernels; i++) {
         struct captured_kernel *kernel = &recording->kernels[i];
-        const struct code *code = kernel->launch.code;
+        const struct kernel_code *code = kernel->launch.code;
         const uint64_t before = recording->n_address_patches;
         const uint32_t space_words = kernel->launch.n_args + kernel->launch.n_words;
 

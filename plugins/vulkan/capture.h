@@ -26,14 +26,14 @@
 #include "compile.h"
 
 enum {
-    MAX_INSTANCES = 8,        /* of a recording */
-    BLOCK_ALIGN = 16,         /* bytes, of an argument block in its region */
-    MAX_BLOCK_BYTES = 1 << 22 /* of a region */
+    MAX_INSTANCES = 8,         /* of a recording */
+    BLOCK_ALIGN = 16,          /* bytes, of an argument block in its region */
+    MAX_REGION_BYTES = 1 << 22 /* of a region */
 };
 
 /* A kernel of a launch. */
 struct captured_kernel {
-    struct kernels_launch launch; /* its `words` are not valid */
+    struct kernels_launch launch; /* except `words`, which is not valid */
     uint64_t first_word;          /* index in the region of its argument block's first word */
     bool aligned;                 /* addresses of its arguments are multiples of SPIRV_ALIGN */
     enum block_mode mode;
@@ -52,17 +52,17 @@ struct captured_launch {
 
 /* A word of the region that each replay sets to the address of an argument or a workspace. */
 struct address_patch {
-    uint64_t at;     /* offset of the frit_place in the parameters of a replay */
-    uint64_t origin; /* bytes from the place to element 0 */
-    uint64_t extent; /* bytes that are used from the place on */
-    uint64_t word;   /* index in the region */
-    bool aligned;    /* the address must be a multiple of SPIRV_ALIGN */
+    uint64_t param_offset; /* of the frit_place in the parameters of a replay */
+    uint64_t origin;       /* bytes from the address in the frit_place to element 0 */
+    uint64_t extent;       /* bytes from that address on that the kernel may access */
+    uint64_t word;         /* index in the region */
+    bool aligned;          /* the address must be a multiple of SPIRV_ALIGN */
 };
 
-/* A scalar or a bound of a launch that each replay sets; 8 bytes. */
+/* A scalar or a bound of a launch, 8 bytes, that each replay sets. */
 struct scalar_patch {
-    uint64_t at; /* offset of the value in the parameters of a replay */
-    void *to;
+    uint64_t param_offset; /* of the value in the parameters of a replay */
+    void *target;          /* in `scalars` or `bounds` of a captured launch */
 };
 
 struct frit_recording {

@@ -136,7 +136,7 @@ static frit_status emit_for_capture(const struct kir_module *module, uint32_t ph
 
 /* Compiles a phase for submitted launches, and emits its modules for captures. */
 static frit_status compile_phase(struct device *device, const struct kir_module *module,
-                                 uint32_t phase, struct code *code, frit_err *err)
+                                 uint32_t phase, struct kernel_code *code, frit_err *err)
 {
     struct spirv_target target = target_for(device, &module->phases[phase]);
     struct spirv_code any = {0}, aligned = {0};
@@ -153,18 +153,19 @@ static frit_status compile_phase(struct device *device, const struct kir_module 
     spirv_fini(&any);
     spirv_fini(&aligned);
     for (uint32_t mode = 0; mode < CAPTURE_MODES && code->block_is_pushed && !status; mode++)
-        status = emit_for_capture(module, phase, target, mode, &code->modules[mode][phase], err);
+        status =
+            emit_for_capture(module, phase, target, mode, &code->capture_modules[mode][phase], err);
     return status;
 }
 
-frit_status compile_for_capture(struct device *device, struct code *code, enum block_mode mode,
-                                bool aligned, frit_err *err)
+frit_status compile_for_capture(struct device *device, struct kernel_code *code,
+                                enum block_mode mode, bool aligned, frit_err *err)
 {
     frit_status status = FRIT_OK;
 
     pthread_mutex_lock(&device->pipelines_lock);
     for (uint32_t i = 0; i < code->n_phases && code->block_is_pushed && !status; i++) {
-        const struct phase_modules *modules = &code->modules[mode][i];
+        const struct phase_modules *modules = &code->capture_modules[mode][i];
         VkPipeline *to = aligned ? &code->capture[mode][i].aligned : &code->capture[mode][i].any;
 
         if (!*to)
@@ -187,24 +188,24 @@ static void destroy_capture_phase(struct device *device, struct pipelines *pipel
 static void code_release(void *self, void *released)
 {
     struct device *device = self;
-    struct code *code = released;
+    struct kernel_code *code = released;
 
     for (uint32_t i = 0; i < code->n_phases; i++) {
         if (code->submit[i].any != code->submit[i].aligned)
             device->api.DestroyPipeline(device->handle, code->submit[i].any, NULL);
         device->api.DestroyPipeline(device->handle, code->submit[i].aligned, NULL);
         for (uint32_t mode = 0; mode < CAPTURE_MODES; mode++)
-            destroy_capture_phase(device, &code->capture[mode][i], &code->modules[mode][i]);
+            destroy_capture_phase(device, &code->capture[mode][i], &code->capture_modules[mode][i]);
     }
     vulkan_free(device->instance, code);
 }
 
 /* One allocation with the arrays behind the struct; zeroed. */
-static struct code *code_alloc(const struct instance *instance, uint32_t n_phases)
+static struct kernel_code *code_alloc(const struct instance *instance, uint32_t n_phases)
 {
     const uint64_t phase_bytes = (1 + CAPTURE_MODES) * sizeof(struct pipelines) +
                                  CAPTURE_MODES * sizeof(struct phase_modules);
-    struct code *code = vulkan_alloc(instance, sizeof *code + n_phases * phase_bytes);
+    struct kernel_code *code = vulkan_alloc(instance, sizeof *code + n_phases * phase_bytes);
     struct pipelines *pipelines;
 
     if (!code)
@@ -213,7 +214,7 @@ static struct code *code_alloc(const struct instance *instance, uint32_t n_phase
     code->submit = pipelines;
     for (uint32_t mode = 0; mode < CAPTURE_MODES; mode++) {
         code->capture[mode] = pipelines + (1 + mode) * n_phases;
-        code->modules[mode] =
+        code->capture_modules[mode] =
             (struct phase_modules *)(pipelines + (1 + CAPTURE_MODES) * n_phases) + mode * n_phases;
     }
     return code;
@@ -224,7 +225,7 @@ static frit_status code_compile(void *self, struct kir_module *module, const uin
                                 const frit_cancel *cancel, void **out, frit_err *err)
 {
     struct device *device = self;
-    struct code *code;
+    struct kernel_code *code;
     frit_status status = FRIT_OK;
 
     (void)digest; /* VkPipelineCache has keys of its own */

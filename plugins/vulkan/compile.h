@@ -37,14 +37,14 @@ struct phase_modules {
 };
 
 /* A compiled kernel.  The arrays have one entry for each phase. */
-struct code {
+struct kernel_code {
     uint32_t n_phases;
     bool block_is_pushed; /* a submitted launch has its argument block in push constants */
     struct pipelines *submit;
     /* Empty unless `block_is_pushed`: otherwise captures use `submit`.  A pipeline is NULL until
      * compile_for_capture creates it, under the device's `pipelines_lock`. */
     struct pipelines *capture[CAPTURE_MODES];
-    struct phase_modules *modules[CAPTURE_MODES];
+    struct phase_modules *capture_modules[CAPTURE_MODES];
 };
 
 /* Initializes the device's targets, pipeline layout, pipeline cache and kernel compiler.  After a
@@ -59,7 +59,7 @@ frit_status compile_pipeline(struct device *device, const struct spirv_code *cod
                              frit_err *err);
 /* Makes sure that `code` has the pipelines of one mode, either for aligned arguments or for
  * any. */
-frit_status compile_for_capture(struct device *device, struct code *code, enum block_mode mode,
-                                bool aligned, frit_err *err);
+frit_status compile_for_capture(struct device *device, struct kernel_code *code,
+                                enum block_mode mode, bool aligned, frit_err *err);
 
 #endif

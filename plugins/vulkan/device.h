@@ -31,7 +31,7 @@ struct device {
     struct queue queue;
     struct spirv_target target;
     struct kernels_device kernels;
-    pthread_mutex_t pipelines_lock; /* of the pipelines for captures, see struct code */
+    pthread_mutex_t pipelines_lock; /* of the pipelines for captures, see struct kernel_code */
     bool has_pipelines_lock;        /* it is initialized */
     VkPipelineLayout pipeline_layout;
     VkPipelineCache pipeline_cache;

@@ -71,7 +71,7 @@ static frit_status write_block(struct recorder *r, const struct kernels_launch *
                                bool *aligned, frit_err *err)
 {
     const frit_memory *params = &r->device->queue.params;
-    const struct code *code = kernel->code;
+    const struct kernel_code *code = kernel->code;
     const struct arg_block b = arg_block_layout(kernel);
     uint64_t offset;
     frit_status status;
@@ -136,7 +136,7 @@ static void record_phases(struct recorder *r, const struct kernels_launch *kerne
 static frit_status record_kernel(struct recorder *r, const struct kernels_launch *kernel,
                                  const frit_launch *launch, frit_err *err)
 {
-    const struct code *code = kernel->code;
+    const struct kernel_code *code = kernel->code;
     struct push_constants push = {0};
     uint32_t n;
     bool aligned;
@@ -150,7 +150,7 @@ static frit_status record_kernel(struct recorder *r, const struct kernels_launch
 void launch_record_pushed(struct recorder *r, const struct kernels_launch *kernel,
                           const uint64_t *words, bool aligned)
 {
-    const struct code *code = kernel->code;
+    const struct kernel_code *code = kernel->code;
     const struct arg_block b = arg_block_layout(kernel);
     struct push_constants push = {0};
 
@@ -162,7 +162,7 @@ void launch_record_by_address(struct recorder *r, const struct kernels_launch *k
                               uint64_t address, const uint64_t *params, bool aligned)
 {
     const struct arg_block b = arg_block_layout(kernel);
-    const struct code *code = kernel->code;
+    const struct kernel_code *code = kernel->code;
     const enum block_mode mode = params ? BLOCK_SPLIT : BLOCK_BY_ADDRESS;
     struct push_constants push = {0};
     uint32_t n = push_block_address(&b, kernel, address, &push);

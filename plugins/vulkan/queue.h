@@ -25,8 +25,8 @@ enum {
     STAGING_BYTES = 1 << 24 /* of the staging ring */
 };
 
-/* Commands that failed after submit had returned.  A second failure extends the range of the
- * first. */
+/* The failure of a submit whose first batches were submitted before it failed; the slot `wait`
+ * reports it.  A second failure extends the range of the first. */
 struct queue_fault {
     uint64_t first, last; /* timeline values; 0: there is no fault */
     uint64_t cookie;      /* of the launch that begins the first batch that failed; 0: no launch */
@@ -72,7 +72,8 @@ void queue_close(struct device *device);
  * FRIT_DEVICE_LOST, after which the caller calls queue_set_lost.  With the lock or without. */
 frit_status queue_wait_value(struct device *device, uint64_t value, uint64_t timeout_ns,
                              frit_err *err);
-/* Waits likewise, with the lock and without a timeout, then updates the queue's state. */
+/* Waits until the timeline reaches `value`, without a timeout, then calls queue_poll.  Marks the
+ * device as lost if it is.  Needs the lock. */
 frit_status queue_wait_locked(struct device *device, uint64_t value, frit_err *err);
 /* Queries the timeline, frees the spans that are no longer in use and copies the data of finished
  * reads to the host's memory.  Needs the lock. */

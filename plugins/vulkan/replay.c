@@ -89,7 +89,7 @@ static frit_status patch_addresses(struct device *device, frit_recording *record
 {
     for (uint64_t i = 0; i < recording->n_address_patches; i++) {
         const struct address_patch *patch = &recording->address_patches[i];
-        const frit_place *place = (const frit_place *)(const void *)(params + patch->at);
+        const frit_place *place = (const frit_place *)(const void *)(params + patch->param_offset);
         uint64_t word;
 
         if (place->memory && !buffer_holds(place->memory, place->offset, patch->extent))
@@ -127,8 +127,8 @@ static frit_status patch_words(struct device *device, frit_recording *recording,
     frit_status status = patch_addresses(device, recording, params, err);
 
     for (uint32_t i = 0; i < recording->n_scalar_patches; i++)
-        memcpy(recording->scalar_patches[i].to, params + recording->scalar_patches[i].at,
-               sizeof(uint64_t));
+        memcpy(recording->scalar_patches[i].target,
+               params + recording->scalar_patches[i].param_offset, sizeof(uint64_t));
     for (uint32_t i = 0; i < recording->n_launches && !status; i++)
         if (recording->launches[i].has_scalar_patches)
             status = patch_params(device, recording, &recording->launches[i], err);
