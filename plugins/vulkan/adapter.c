@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a physical device is and has. */
+/* Reads a physical device: extensions, identity, limits, features, memory and its queue family.
+ * Threads: one at a time for each adapter. */
 #include "adapter.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "driver.h"
+#include "buffer.h"
 #include "plugin.h"
 
-/* Extensions that are looked for; each is enabled where it is there. */
+/* Optional extensions, enabled where a device has them. */
 enum { EXT_ATOMIC_FLOAT, EXT_BUDGET, EXT_CLOCK, EXT_PCI, EXT_SUBGROUP_SIZE, N_EXTENSIONS };
 
 static const char *const extension_names[N_EXTENSIONS] = {
@@ -20,6 +21,7 @@ static const char *const extension_names[N_EXTENSIONS] = {
     [EXT_SUBGROUP_SIZE] = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
 };
 
+/* Sets `found` for each optional extension that the device has, and lists these in `out`. */
 static frit_status read_extensions(const struct instance *instance, struct adapter *out,
                                    bool found[N_EXTENSIONS], frit_err *err)
 {
@@ -28,10 +30,11 @@ static frit_status read_extensions(const struct instance *instance, struct adapt
     VkResult result = instance->api.EnumerateDeviceExtensionProperties(out->handle, NULL, &n, NULL);
 
     if (result < 0)
-        return vulkan_refused(instance, err, result, "the extensions of a device");
+        return vulkan_fail(instance, err, result, "reading the extensions of a device");
     all = vulkan_alloc(instance, (n + 1) * sizeof *all);
     if (!all)
-        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for extensions");
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory to read the extensions of a device");
     result = instance->api.EnumerateDeviceExtensionProperties(out->handle, NULL, &n, all);
     for (uint32_t i = 0; i < n && result >= 0; i++)
         for (uint32_t k = 0; k < N_EXTENSIONS; k++)
@@ -66,26 +69,30 @@ static void print_hex(const uint8_t *bytes, char out[2 * VK_UUID_SIZE + 1])
         snprintf(out + 2 * (size_t)i, 3, "%02x", bytes[i]);
 }
 
-static void name_adapter(struct adapter *out, const VkPhysicalDeviceProperties *properties,
-                         const VkPhysicalDeviceVulkan11Properties *ids,
-                         const VkPhysicalDeviceVulkan12Properties *driver)
+/* Sets the texts and the UUID that identify the device and its driver. */
+static void read_names(struct adapter *out, const VkPhysicalDeviceProperties *properties,
+                       const VkPhysicalDeviceVulkan11Properties *ids,
+                       const VkPhysicalDeviceVulkan12Properties *driver)
 {
-    char device[2 * VK_UUID_SIZE + 1], maker[2 * VK_UUID_SIZE + 1];
+    char device_uuid[2 * VK_UUID_SIZE + 1], driver_uuid[2 * VK_UUID_SIZE + 1];
 
-    print_hex(ids->deviceUUID, device);
-    print_hex(ids->driverUUID, maker);
+    print_hex(ids->deviceUUID, device_uuid);
+    print_hex(ids->driverUUID, driver_uuid);
     memcpy(out->uuid, ids->deviceUUID, sizeof out->uuid);
     snprintf(out->name, sizeof out->name, "%s", properties->deviceName);
-    snprintf(out->stable_id, sizeof out->stable_id, "%.8s-%.4s-%.4s-%.4s-%.12s", device, device + 8,
-             device + 12, device + 16, device + 20);
-    snprintf(out->runtime, sizeof out->runtime, "%u.%u.%u", VK_API_VERSION_MAJOR(out->version),
-             VK_API_VERSION_MINOR(out->version), VK_API_VERSION_PATCH(out->version));
-    snprintf(out->driver, sizeof out->driver, "%s %s", driver->driverName, driver->driverInfo);
-    snprintf(out->fingerprint, sizeof out->fingerprint, "%s-%s-%08" PRIx32, device, maker,
-             properties->driverVersion);
+    snprintf(out->stable_id, sizeof out->stable_id, "%.8s-%.4s-%.4s-%.4s-%.12s", device_uuid,
+             device_uuid + 8, device_uuid + 12, device_uuid + 16, device_uuid + 20);
+    snprintf(out->api_version_text, sizeof out->api_version_text, "%u.%u.%u",
+             VK_API_VERSION_MAJOR(out->api_version), VK_API_VERSION_MINOR(out->api_version),
+             VK_API_VERSION_PATCH(out->api_version));
+    snprintf(out->driver_version, sizeof out->driver_version, "%s %s", driver->driverName,
+             driver->driverInfo);
+    snprintf(out->fingerprint, sizeof out->fingerprint, "%s-%s-%08" PRIx32, device_uuid,
+             driver_uuid, properties->driverVersion);
 }
 
-/* Subgroups of one size, whole, with what the emitter's exchanges need. */
+/* The subgroup size to require of pipelines.  0 unless the device supports what kernels with
+ * subgroups need: a required size, full subgroups, shuffles and ballots, of 64-bit types too. */
 static uint32_t subgroup_size(const struct adapter *out,
                               const VkPhysicalDeviceVulkan11Properties *properties,
                               const VkPhysicalDeviceSubgroupSizeControlProperties *control)
@@ -93,14 +100,14 @@ static uint32_t subgroup_size(const struct adapter *out,
     const VkSubgroupFeatureFlags wanted = VK_SUBGROUP_FEATURE_BASIC_BIT |
                                           VK_SUBGROUP_FEATURE_BALLOT_BIT |
                                           VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
-    const bool there =
+    const bool supported =
         out->type != FRIT_DEVICE_SOFTWARE && out->features.v12.shaderSubgroupExtendedTypes &&
         out->features.subgroup.subgroupSizeControl && out->features.subgroup.computeFullSubgroups &&
         control->requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT &&
         properties->subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT &&
         (properties->subgroupSupportedOperations & wanted) == wanted;
 
-    return there ? properties->subgroupSize : 0;
+    return supported ? properties->subgroupSize : 0;
 }
 
 static void read_properties(const struct instance *instance, const bool found[N_EXTENSIONS],
@@ -122,14 +129,14 @@ static void read_properties(const struct instance *instance, const bool found[N_
                                        .pNext = &ids};
 
     instance->api.GetPhysicalDeviceProperties2(out->handle, &all);
-    out->version = all.properties.apiVersion;
+    out->api_version = all.properties.apiVersion;
     out->type = device_type(all.properties.deviceType);
     out->limits = all.properties.limits;
-    out->floats = driver;
+    out->vulkan12 = driver;
     out->heaps[0].max_block = out->heaps[1].max_block = ids.maxMemoryAllocationSize;
-    out->subgroup = subgroup_size(out, &ids, &control);
-    out->most_subgroups = control.maxComputeWorkgroupSubgroups;
-    name_adapter(out, &all.properties, &ids, &driver);
+    out->subgroup_size = subgroup_size(out, &ids, &control);
+    out->max_subgroups = control.maxComputeWorkgroupSubgroups;
+    read_names(out, &all.properties, &ids, &driver);
     if (found[EXT_PCI])
         snprintf(out->pci, sizeof out->pci, "%04x:%02x:%02x.%x", pci.pciDomain & 0xffff,
                  pci.pciBus & 0xff, pci.pciDevice & 0xff, pci.pciFunction & 0xf);
@@ -137,8 +144,8 @@ static void read_properties(const struct instance *instance, const bool found[N_
 
 /* ---- features ---- */
 
-/* Links what the adapter has of the chain. */
-static void *chain(struct features *features, const bool found[N_EXTENSIONS])
+/* Links the feature structs to a chain, without those of absent extensions. */
+static void *link_chain(struct features *features, const bool found[N_EXTENSIONS])
 {
     void *next = NULL;
 
@@ -164,33 +171,23 @@ static void *chain(struct features *features, const bool found[N_EXTENSIONS])
 static void read_features(const struct instance *instance, const bool found[N_EXTENSIONS],
                           struct adapter *out)
 {
-    struct features all = {0}, *use = &out->features;
+    struct features all = {0};
 
-    instance->api.GetPhysicalDeviceFeatures2(out->handle, chain(&all, found));
-    use->core.features = (VkPhysicalDeviceFeatures){
-        .shaderFloat64 = all.core.features.shaderFloat64,
-        .shaderInt64 = all.core.features.shaderInt64,
-    };
-    use->v11.storageBuffer16BitAccess = all.v11.storageBuffer16BitAccess;
-    use->v12.storageBuffer8BitAccess = all.v12.storageBuffer8BitAccess;
-    use->v12.shaderFloat16 = all.v12.shaderFloat16;
-    use->v12.shaderBufferInt64Atomics = all.v12.shaderBufferInt64Atomics;
-    use->v12.shaderSubgroupExtendedTypes = all.v12.shaderSubgroupExtendedTypes;
-    use->v12.timelineSemaphore = all.v12.timelineSemaphore;
-    use->v12.bufferDeviceAddress = all.v12.bufferDeviceAddress;
-    use->subgroup.subgroupSizeControl = all.subgroup.subgroupSizeControl;
-    use->subgroup.computeFullSubgroups = all.subgroup.computeFullSubgroups;
-    use->atomic.shaderBufferFloat32AtomicAdd = all.atomic.shaderBufferFloat32AtomicAdd;
-    out->has_subgroup = found[EXT_SUBGROUP_SIZE];
-    out->has_atomic = found[EXT_ATOMIC_FLOAT];
+    instance->api.GetPhysicalDeviceFeatures2(out->handle, link_chain(&all, found));
+#define VULKAN_CORE_FEATURE(name) out->features.core.features.name = all.core.features.name;
+#define VULKAN_FEATURE(member, name, TYPE, struct, OTHER_TYPE, other_struct) \
+    out->features.member.name = all.member.name;
+#include "features.def"
+    out->has_subgroup_control = found[EXT_SUBGROUP_SIZE];
+    out->has_atomic_float = found[EXT_ATOMIC_FLOAT];
 }
 
 const void *adapter_features(struct adapter *adapter)
 {
-    const bool found[N_EXTENSIONS] = {
-        [EXT_SUBGROUP_SIZE] = adapter->has_subgroup, [EXT_ATOMIC_FLOAT] = adapter->has_atomic};
+    const bool found[N_EXTENSIONS] = {[EXT_SUBGROUP_SIZE] = adapter->has_subgroup_control,
+                                      [EXT_ATOMIC_FLOAT] = adapter->has_atomic_float};
 
-    return chain(&adapter->features, found);
+    return link_chain(&adapter->features, found);
 }
 
 /* ---- memory ---- */
@@ -200,16 +197,17 @@ static uint32_t count_bits(uint32_t bits)
     return (uint32_t)__builtin_popcount(bits);
 }
 
-uint32_t adapter_memory_type(const struct adapter *adapter, enum memory_kind kind, uint32_t mask)
+/* The type with the most wished properties, then with the fewest superfluous ones. */
+uint32_t adapter_memory_type(const struct adapter *adapter, enum buffer_memory kind, uint32_t mask)
 {
     enum {
         LOCAL = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
         CACHED = VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
         MAPPED = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
-        KNOWN = LOCAL | CACHED | MAPPED
+        USABLE = LOCAL | CACHED | MAPPED /* types with any other property are not used */
     };
     static const struct {
-        uint32_t must, wish;
+        uint32_t must, wish; /* properties */
     } kinds[] = {
         [MEMORY_DEVICE] = {0, LOCAL},
         [MEMORY_MAPPED] = {LOCAL | MAPPED | CACHED, 0},
@@ -219,14 +217,14 @@ uint32_t adapter_memory_type(const struct adapter *adapter, enum memory_kind kin
     const uint32_t must = kinds[kind].must, wish = kinds[kind].wish;
     uint32_t best = UINT32_MAX, best_score = 0;
 
-    for (uint32_t i = 0; i < adapter->memory.memoryTypeCount; i++) {
-        uint32_t flags = adapter->memory.memoryTypes[i].propertyFlags, score;
-        bool own = adapter->memory.memoryTypes[i].heapIndex == adapter->heap_index;
+    for (uint32_t i = 0; i < adapter->memory_properties.memoryTypeCount; i++) {
+        uint32_t flags = adapter->memory_properties.memoryTypes[i].propertyFlags, score;
+        bool in_heap = adapter->memory_properties.memoryTypes[i].heapIndex == adapter->device_heap;
 
-        if (!(mask >> i & 1) || (flags & must) != must || flags & ~(uint32_t)KNOWN ||
-            (kind <= MEMORY_MAPPED && !own))
+        if (!(mask >> i & 1) || (flags & must) != must || flags & ~(uint32_t)USABLE ||
+            (kind <= MEMORY_MAPPED && !in_heap))
             continue;
-        score = 1 + 8 * count_bits(flags & wish) + 4 - count_bits(flags & KNOWN & ~(must | wish));
+        score = 1 + 8 * count_bits(flags & wish) + 4 - count_bits(flags & USABLE & ~(must | wish));
         if (score > best_score) {
             best = i;
             best_score = score;
@@ -235,7 +233,7 @@ uint32_t adapter_memory_type(const struct adapter *adapter, enum memory_kind kin
     return best;
 }
 
-/* The largest heap of the device's own. */
+/* Index of the largest device-local heap; without one, of the largest heap. */
 static uint32_t largest_heap(const VkPhysicalDeviceMemoryProperties *memory)
 {
     uint32_t best = 0;
@@ -258,23 +256,25 @@ uint64_t adapter_budget(const struct instance *instance, const struct adapter *a
     VkPhysicalDeviceMemoryProperties2 all = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
 
-    if (!adapter->has_budget)
+    if (!adapter->has_memory_budget)
         return 0;
     instance->api.GetPhysicalDeviceMemoryProperties2(adapter->handle, &all);
-    return budget.heapBudget[adapter->heap_index];
+    return budget.heapBudget[adapter->device_heap];
 }
 
-/* 0: not known. */
+/* Size of the heap that staging memory comes from; 0: there is no such memory. */
 static uint64_t staging_heap_bytes(const struct adapter *adapter)
 {
     const uint32_t type = adapter_memory_type(adapter, MEMORY_STAGING, UINT32_MAX);
 
     return type == UINT32_MAX
                ? 0
-               : adapter->memory.memoryHeaps[adapter->memory.memoryTypes[type].heapIndex].size;
+               : adapter->memory_properties
+                     .memoryHeaps[adapter->memory_properties.memoryTypes[type].heapIndex]
+                     .size;
 }
 
-/* But for what properties say. */
+/* Sets all but `budget` and `max_block`. */
 static void fill_heap(frit_heap *heap, uint32_t kind, uint64_t bytes)
 {
     heap->struct_size = sizeof *heap;
@@ -290,22 +290,23 @@ static void read_memory(const struct instance *instance, const bool found[N_EXTE
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
 
     instance->api.GetPhysicalDeviceMemoryProperties2(out->handle, &all);
-    out->memory = all.memoryProperties;
-    out->has_budget = found[EXT_BUDGET];
-    out->heap_index = largest_heap(&out->memory);
-    fill_heap(&out->heaps[0], FRIT_HEAP_DEVICE, out->memory.memoryHeaps[out->heap_index].size);
+    out->memory_properties = all.memoryProperties;
+    out->has_memory_budget = found[EXT_BUDGET];
+    out->device_heap = largest_heap(&out->memory_properties);
+    fill_heap(&out->heaps[0], FRIT_HEAP_DEVICE,
+              out->memory_properties.memoryHeaps[out->device_heap].size);
     out->heaps[0].budget = adapter_budget(instance, out);
     fill_heap(&out->heaps[1], FRIT_HEAP_PINNED, staging_heap_bytes(out));
     out->mappable = out->type != FRIT_DEVICE_DISCRETE && !instance->options.force_staging &&
                     adapter_memory_type(out, MEMORY_MAPPED, UINT32_MAX) != UINT32_MAX;
 }
 
-/* ---- the whole ---- */
+/* ---- the adapter ---- */
 
-/* The first family that computes and draws, which every driver knows best, else any that computes.
- */
-static uint32_t find_family(const struct instance *instance, VkPhysicalDevice handle,
-                            uint32_t *stamp_bits)
+/* Index of the first queue family with compute and graphics, which is the best tested one of every
+ * driver; without one, of the first family with compute; UINT32_MAX: there is none. */
+static uint32_t find_queue_family(const struct instance *instance, VkPhysicalDevice handle,
+                                  uint32_t *timestamp_bits)
 {
     VkQueueFamilyProperties families[32];
     uint32_t n = sizeof families / sizeof *families, found = UINT32_MAX;
@@ -320,14 +321,14 @@ static uint32_t find_family(const struct instance *instance, VkPhysicalDevice ha
             !(families[found].queueFlags & VK_QUEUE_GRAPHICS_BIT))
             found = i;
     }
-    *stamp_bits = found == UINT32_MAX ? 0 : families[found].timestampValidBits;
+    *timestamp_bits = found == UINT32_MAX ? 0 : families[found].timestampValidBits;
     return found;
 }
 
-/* What makes the adapter unusable, NULL if nothing does. */
-static const char *lack(const struct adapter *adapter)
+/* What the device lacks that the driver needs; NULL: nothing. */
+static const char *missing_requirement(const struct adapter *adapter)
 {
-    if (adapter->family == UINT32_MAX)
+    if (adapter->queue_family == UINT32_MAX)
         return "a compute queue";
     if (!adapter->features.v12.timelineSemaphore)
         return "timelineSemaphore";
@@ -336,16 +337,16 @@ static const char *lack(const struct adapter *adapter)
     return adapter->features.core.features.shaderInt64 ? NULL : "shaderInt64";
 }
 
-static void refuse(struct adapter *out, const char *what)
+static void mark_unusable(struct adapter *out, const char *missing)
 {
     size_t used = strlen(out->name);
 
-    snprintf(out->name + used, sizeof out->name - used, " (lacks %s)", what);
+    snprintf(out->name + used, sizeof out->name - used, " (lacks %s)", missing);
     out->reason = FRIT_REASON_RUNTIME_TOO_OLD;
 }
 
-/* Of a device that speaks an older Vulkan only what tells it apart. */
-static bool read_old(const struct instance *instance, struct adapter *out)
+/* For a device without Vulkan 1.2 reads only what identifies it.  False: it has Vulkan 1.2. */
+static bool read_outdated(const struct instance *instance, struct adapter *out)
 {
     VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
 
@@ -353,11 +354,11 @@ static bool read_old(const struct instance *instance, struct adapter *out)
     if (all.properties.apiVersion >= VK_API_VERSION_1_2)
         return false;
     out->type = device_type(all.properties.deviceType);
-    out->version = all.properties.apiVersion;
+    out->api_version = all.properties.apiVersion;
     snprintf(out->name, sizeof out->name, "%s", all.properties.deviceName);
     snprintf(out->stable_id, sizeof out->stable_id, "%04" PRIx32 "-%04" PRIx32,
              all.properties.vendorID, all.properties.deviceID);
-    refuse(out, "Vulkan 1.2");
+    mark_unusable(out, "Vulkan 1.2");
     return true;
 }
 
@@ -368,17 +369,17 @@ frit_status adapter_read(const struct instance *instance, VkPhysicalDevice handl
     frit_status status;
 
     *out = (struct adapter){.handle = handle};
-    if (read_old(instance, out))
+    if (read_outdated(instance, out))
         return FRIT_OK;
     status = read_extensions(instance, out, found, err);
     if (status)
         return status;
-    out->family = find_family(instance, handle, &out->stamp_bits);
-    out->has_clock = found[EXT_CLOCK];
+    out->queue_family = find_queue_family(instance, handle, &out->timestamp_bits);
+    out->has_calibrated_clock = found[EXT_CLOCK];
     read_features(instance, found, out);
     read_properties(instance, found, out);
     read_memory(instance, found, out);
-    if (lack(out))
-        refuse(out, lack(out));
+    if (missing_requirement(out))
+        mark_unusable(out, missing_requirement(out));
     return FRIT_OK;
 }

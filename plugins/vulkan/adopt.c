@@ -1,176 +1,133 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device of the application in the place of one that this driver makes.  Its instance and its
- * physical device are other handles than those of enumerate; what is known of them is read again,
- * so that no function of one instance meets an object of another. */
+/* Adopts the application's Vulkan objects.  Their VkInstance and VkPhysicalDevice are not the
+ * handles of the driver's own enumeration, so the functions of the instance and the properties of
+ * the adapter are read again: Vulkan objects may only be used with functions of their own
+ * instance. */
 #include "adopt.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#include "adapter.h"
-#include "driver.h"
+#include "device.h"
 #include "loader.h"
-#include "plugin.h"
 
-/* ---- the objects ---- */
+/* ---- native objects ---- */
 
-enum object {
-    VK_INSTANCE,
-    VK_PHYSICAL_DEVICE,
-    VK_DEVICE,
-    VK_QUEUE,
-    VK_FAMILY,
-    VK_FEATURES,
-    N_OBJECTS
+enum native {
+    NATIVE_INSTANCE,
+    NATIVE_PHYSICAL_DEVICE,
+    NATIVE_DEVICE,
+    NATIVE_QUEUE,
+    NATIVE_QUEUE_FAMILY,
+    NATIVE_FEATURES,
+    N_NATIVES
 };
 
-static const char *const object_names[N_OBJECTS] = {
-    [VK_INSTANCE] = "vk.instance",   [VK_PHYSICAL_DEVICE] = "vk.physical_device",
-    [VK_DEVICE] = "vk.device",       [VK_QUEUE] = "vk.queue",
-    [VK_FAMILY] = "vk.queue_family", [VK_FEATURES] = "vk.features",
+static const char *const native_names[N_NATIVES] = {
+    [NATIVE_INSTANCE] = "vk.instance",
+    [NATIVE_PHYSICAL_DEVICE] = "vk.physical_device",
+    [NATIVE_DEVICE] = "vk.device",
+    [NATIVE_QUEUE] = "vk.queue",
+    [NATIVE_QUEUE_FAMILY] = "vk.queue_family",
+    [NATIVE_FEATURES] = "vk.features",
 };
 
-static uint32_t find_object(frit_str name)
+/* N_NATIVES: the name is unknown. */
+static uint32_t native_of(frit_str name)
 {
-    for (uint32_t i = 0; i < N_OBJECTS; i++)
-        if (plug_is(name, (frit_str){object_names[i], strlen(object_names[i])}))
+    for (uint32_t i = 0; i < N_NATIVES; i++)
+        if (plug_is(name, (frit_str){native_names[i], strlen(native_names[i])}))
             return i;
-    return N_OBJECTS;
+    return N_NATIVES;
 }
 
-static frit_status read_objects(const struct instance *instance, const frit_open_params *params,
-                                void *objects[N_OBJECTS], frit_err *err)
+static frit_status collect_natives(const struct instance *instance, const frit_open_params *params,
+                                   void *natives[N_NATIVES], frit_err *err)
 {
     for (uint32_t i = 0; i < params->n_natives; i++) {
-        const frit_native_object *native = &params->natives[i];
-        const uint32_t object = find_object(native->name);
+        const frit_native_object *given = &params->natives[i];
+        const uint32_t native = native_of(given->name);
 
-        if (object == N_OBJECTS)
-            return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED,
-                             "an object '%.*s' of the application", (int)native->name.len,
-                             native->name.ptr);
-        objects[object] = native->object;
+        if (native == N_NATIVES)
+            return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "unknown native object '%.*s'",
+                             (int)given->name.len, given->name.ptr);
+        natives[native] = given->object;
     }
-    for (uint32_t i = 0; i < N_OBJECTS; i++)
-        if (!objects[i])
-            return plug_fail(&instance->plug, err, FRIT_INVALID,
-                             "objects of the application without '%s'", object_names[i]);
+    for (uint32_t i = 0; i < N_NATIVES; i++)
+        if (!natives[i])
+            return plug_fail(&instance->plug, err, FRIT_INVALID, "native object '%s' is missing",
+                             native_names[i]);
     return FRIT_OK;
 }
 
-/* ---- the features that it was made with ---- */
+/* ---- enabled features ---- */
 
-#define MEMBER(type, member) offsetof(type, member)
-#define CORE(member)         MEMBER(struct features, core.features.member)
-#define V11(member)          MEMBER(struct features, v11.member)
-#define V12(member)          MEMBER(struct features, v12.member)
-#define SUBGROUP(member)     MEMBER(struct features, subgroup.member)
-
-/* What this driver enables where the physical device has it. */
-static const struct {
-    const char *name;
-    size_t at; /* in struct features */
-} features[] = {
-    {"shaderFloat64", CORE(shaderFloat64)},
-    {"shaderInt64", CORE(shaderInt64)},
-    {"storageBuffer16BitAccess", V11(storageBuffer16BitAccess)},
-    {"storageBuffer8BitAccess", V12(storageBuffer8BitAccess)},
-    {"shaderFloat16", V12(shaderFloat16)},
-    {"shaderBufferInt64Atomics", V12(shaderBufferInt64Atomics)},
-    {"shaderSubgroupExtendedTypes", V12(shaderSubgroupExtendedTypes)},
-    {"timelineSemaphore", V12(timelineSemaphore)},
-    {"bufferDeviceAddress", V12(bufferDeviceAddress)},
-    {"subgroupSizeControl", SUBGROUP(subgroupSizeControl)},
-    {"computeFullSubgroups", SUBGROUP(computeFullSubgroups)},
-    {"shaderBufferFloat32AtomicAdd", MEMBER(struct features, atomic.shaderBufferFloat32AtomicAdd)},
+/* A struct in an application's chain of features, and the feature's VkBool32 in it. */
+struct feature_source {
+    VkStructureType type;
+    size_t offset;
 };
 
-/* Where they stand in the structs of an application's chain. */
-static const struct {
-    VkStructureType type;
-    size_t from, to; /* in that struct; in struct features */
-} sources[] = {
-#define SOURCE(TYPE, type, member, to)                                                       \
-    {                                                                                        \
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##TYPE, MEMBER(VkPhysicalDevice##type, member), to \
+static const struct feature {
+    const char *name;
+    size_t offset; /* of its VkBool32 in struct adapter */
+    struct feature_source sources[2];
+} feature_rows[] = {
+#define SOURCE(TYPE, type, member)                                                         \
+    {                                                                                      \
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##TYPE, offsetof(VkPhysicalDevice##type, member) \
     }
-    SOURCE(FEATURES_2, Features2, features.shaderFloat64, CORE(shaderFloat64)),
-    SOURCE(FEATURES_2, Features2, features.shaderInt64, CORE(shaderInt64)),
-    SOURCE(VULKAN_1_1_FEATURES, Vulkan11Features, storageBuffer16BitAccess,
-           V11(storageBuffer16BitAccess)),
-    SOURCE(16BIT_STORAGE_FEATURES, 16BitStorageFeatures, storageBuffer16BitAccess,
-           V11(storageBuffer16BitAccess)),
-    SOURCE(VULKAN_1_2_FEATURES, Vulkan12Features, storageBuffer8BitAccess,
-           V12(storageBuffer8BitAccess)),
-    SOURCE(8BIT_STORAGE_FEATURES, 8BitStorageFeatures, storageBuffer8BitAccess,
-           V12(storageBuffer8BitAccess)),
-    SOURCE(VULKAN_1_2_FEATURES, Vulkan12Features, shaderFloat16, V12(shaderFloat16)),
-    SOURCE(SHADER_FLOAT16_INT8_FEATURES, ShaderFloat16Int8Features, shaderFloat16,
-           V12(shaderFloat16)),
-    SOURCE(VULKAN_1_2_FEATURES, Vulkan12Features, shaderBufferInt64Atomics,
-           V12(shaderBufferInt64Atomics)),
-    SOURCE(SHADER_ATOMIC_INT64_FEATURES, ShaderAtomicInt64Features, shaderBufferInt64Atomics,
-           V12(shaderBufferInt64Atomics)),
-    SOURCE(VULKAN_1_2_FEATURES, Vulkan12Features, shaderSubgroupExtendedTypes,
-           V12(shaderSubgroupExtendedTypes)),
-    SOURCE(SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES, ShaderSubgroupExtendedTypesFeatures,
-           shaderSubgroupExtendedTypes, V12(shaderSubgroupExtendedTypes)),
-    SOURCE(VULKAN_1_2_FEATURES, Vulkan12Features, timelineSemaphore, V12(timelineSemaphore)),
-    SOURCE(TIMELINE_SEMAPHORE_FEATURES, TimelineSemaphoreFeatures, timelineSemaphore,
-           V12(timelineSemaphore)),
-    SOURCE(VULKAN_1_2_FEATURES, Vulkan12Features, bufferDeviceAddress, V12(bufferDeviceAddress)),
-    SOURCE(BUFFER_DEVICE_ADDRESS_FEATURES, BufferDeviceAddressFeatures, bufferDeviceAddress,
-           V12(bufferDeviceAddress)),
-    SOURCE(VULKAN_1_3_FEATURES, Vulkan13Features, subgroupSizeControl,
-           SUBGROUP(subgroupSizeControl)),
-    SOURCE(SUBGROUP_SIZE_CONTROL_FEATURES, SubgroupSizeControlFeatures, subgroupSizeControl,
-           SUBGROUP(subgroupSizeControl)),
-    SOURCE(VULKAN_1_3_FEATURES, Vulkan13Features, computeFullSubgroups,
-           SUBGROUP(computeFullSubgroups)),
-    SOURCE(SUBGROUP_SIZE_CONTROL_FEATURES, SubgroupSizeControlFeatures, computeFullSubgroups,
-           SUBGROUP(computeFullSubgroups)),
-    SOURCE(SHADER_ATOMIC_FLOAT_FEATURES_EXT, ShaderAtomicFloatFeaturesEXT,
-           shaderBufferFloat32AtomicAdd,
-           MEMBER(struct features, atomic.shaderBufferFloat32AtomicAdd)),
+#define VULKAN_CORE_FEATURE(name)                           \
+    {#name,                                                 \
+     offsetof(struct adapter, features.core.features.name), \
+     {SOURCE(FEATURES_2, Features2, features.name),         \
+      SOURCE(FEATURES_2, Features2, features.name)}},
+#define VULKAN_FEATURE(member, name, TYPE, type, OTHER_TYPE, other_type) \
+    {#name,                                                              \
+     offsetof(struct adapter, features.member.name),                     \
+     {SOURCE(TYPE, type, name), SOURCE(OTHER_TYPE, other_type, name)}},
+#include "features.def"
 #undef SOURCE
 };
 
-static VkBool32 bool_at(const void *of, size_t at)
+static VkBool32 bool_at(const void *structure, size_t offset)
 {
-    return *(const VkBool32 *)(const void *)((const char *)of + at);
+    return *(const VkBool32 *)(const void *)((const char *)structure + offset);
 }
 
-/* What the chain enables of that. */
-static void read_enabled(const VkBaseInStructure *chain, struct features *out)
+/* Whether a struct in the chain enables the feature. */
+static bool is_enabled(const struct feature *feature, const VkBaseInStructure *chain)
 {
     for (; chain; chain = chain->pNext)
-        for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
-            if (sources[i].type == chain->sType && bool_at(chain, sources[i].from))
-                *(VkBool32 *)(void *)((char *)out + sources[i].to) = VK_TRUE;
+        for (size_t i = 0; i < sizeof feature->sources / sizeof *feature->sources; i++)
+            if (feature->sources[i].type == chain->sType &&
+                bool_at(chain, feature->sources[i].offset))
+                return true;
+    return false;
 }
 
+/* FRIT_UNSUPPORTED unless every feature of features.def that the physical device has is enabled.
+ * The properties from enumerate, and compiled kernels, assume that it is. */
 static frit_status check_features(const struct device *device, const VkBaseInStructure *chain,
                                   frit_err *err)
 {
-    struct features enabled = {0};
-
     if (chain->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2)
         return plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                         "'vk.features' is no VkPhysicalDeviceFeatures2");
-    read_enabled(chain, &enabled);
-    for (size_t i = 0; i < sizeof features / sizeof *features; i++)
-        if (bool_at(&device->adapter->features, features[i].at) &&
-            !bool_at(&enabled, features[i].at))
+                         "'vk.features' is not a VkPhysicalDeviceFeatures2");
+    for (size_t i = 0; i < sizeof feature_rows / sizeof *feature_rows; i++)
+        if (bool_at(device->adapter, feature_rows[i].offset) &&
+            !is_enabled(&feature_rows[i], chain))
             return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                             "%s has %s, which 'vk.device' was made without", device->adapter->name,
-                             features[i].name);
+                             "'vk.device' was created without %s, which %s has",
+                             feature_rows[i].name, device->adapter->name);
     return FRIT_OK;
 }
 
 /* ---- the device ---- */
 
-static frit_status check_family(const struct instance *instance, struct adapter *adapter,
-                                uint32_t family, frit_err *err)
+/* Makes `family` the queue family of the adapter. */
+static frit_status set_queue_family(const struct instance *instance, struct adapter *adapter,
+                                    uint32_t family, frit_err *err)
 {
     VkQueueFamilyProperties families[32];
     uint32_t n = sizeof families / sizeof *families;
@@ -178,59 +135,61 @@ static frit_status check_family(const struct instance *instance, struct adapter 
     instance->api.GetPhysicalDeviceQueueFamilyProperties(adapter->handle, &n, families);
     if (family >= n || !(families[family].queueFlags & VK_QUEUE_COMPUTE_BIT))
         return plug_fail(&instance->plug, err, FRIT_INVALID,
-                         "'vk.queue_family' is %u, which does not compute", family);
-    adapter->family = family;
-    adapter->stamp_bits = families[family].timestampValidBits;
+                         "'vk.queue_family' is %u, which is not a family with compute", family);
+    adapter->queue_family = family;
+    adapter->timestamp_bits = families[family].timestampValidBits;
     return FRIT_OK;
 }
 
-/* The driver's own view of the application's instance and physical device. */
-static frit_status look(struct adopted *adopted, void *const objects[N_OBJECTS], frit_err *err)
+/* Fills `adopted`, whose instance is a copy of the plugin's. */
+static frit_status read_adopted(struct adopted *adopted, void *const natives[N_NATIVES],
+                                frit_err *err)
 {
     struct instance *instance = &adopted->instance;
     const char *missing;
     frit_status status;
 
-    instance->handle = objects[VK_INSTANCE];
+    instance->handle = natives[NATIVE_INSTANCE];
     instance->messenger = VK_NULL_HANDLE;
     instance->adapters = NULL;
     instance->n_adapters = 0;
-    missing = loader_functions(instance);
+    missing = loader_load_instance(instance);
     if (missing)
-        return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "'vk.instance' has no %s",
+        return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "'vk.instance' has no function %s",
                          missing);
-    status = adapter_read(instance, objects[VK_PHYSICAL_DEVICE], &adopted->adapter, err);
+    status = adapter_read(instance, natives[NATIVE_PHYSICAL_DEVICE], &adopted->adapter, err);
     if (status)
         return status;
     if (adopted->adapter.reason)
         return plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "%s", adopted->adapter.name);
-    return check_family(instance, &adopted->adapter, *(const uint32_t *)objects[VK_FAMILY], err);
+    return set_queue_family(instance, &adopted->adapter,
+                            *(const uint32_t *)natives[NATIVE_QUEUE_FAMILY], err);
 }
 
-frit_status device_adopt(struct device *device, const frit_open_params *params, frit_err *err)
+frit_status adopt_device(struct device *device, const frit_open_params *params, frit_err *err)
 {
-    const struct adapter *wanted = device->adapter;
-    void *objects[N_OBJECTS] = {NULL};
+    const struct adapter *listed = device->adapter;
+    void *natives[N_NATIVES] = {NULL};
     struct adopted *adopted;
-    frit_status status = read_objects(device->instance, params, objects, err);
+    frit_status status = collect_natives(device->instance, params, natives, err);
 
     if (status)
         return status;
     adopted = vulkan_alloc(device->instance, sizeof *adopted);
     if (!adopted)
         return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
-                         "no memory to adopt a device");
+                         "no memory for an adopted device");
     device->adopted = adopted;
     adopted->instance = *device->instance;
     device->instance = &adopted->instance;
-    status = look(adopted, objects, err);
+    status = read_adopted(adopted, natives, err);
     if (status)
         return status;
-    if (strcmp(adopted->adapter.stable_id, wanted->stable_id) != 0)
+    if (strcmp(adopted->adapter.stable_id, listed->stable_id) != 0)
         return plug_fail(&adopted->instance.plug, err, FRIT_INVALID,
-                         "'vk.physical_device' is %s, not %s", adopted->adapter.name, wanted->name);
+                         "'vk.physical_device' is %s, not %s", adopted->adapter.name, listed->name);
     device->adapter = &adopted->adapter;
-    device->queue.handle = objects[VK_QUEUE];
-    device->handle = objects[VK_DEVICE];
-    return check_features(device, objects[VK_FEATURES], err);
+    device->queue.handle = natives[NATIVE_QUEUE];
+    device->handle = natives[NATIVE_DEVICE];
+    return check_features(device, natives[NATIVE_FEATURES], err);
 }

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device of the application in the place of one that this driver makes. */
+/* Devices on a VkDevice that the application has created. */
 #ifndef VULKAN_ADOPT_H
 #define VULKAN_ADOPT_H
 
 #include <frit/backend.h>
 #include <frit/status.h>
 
+#include "adapter.h"
+#include "plugin.h"
+
 struct device;
 
-/* Takes the application's objects, of which nothing is to be destroyed; on failure too the device
- * is to be closed. */
-frit_status device_adopt(struct device *device, const frit_open_params *params, frit_err *err);
+/* The application's instance and physical device, in the form in which the driver keeps its own. */
+struct adopted {
+    struct instance instance;
+    struct adapter adapter;
+};
+
+/* Makes `device` use the objects in `params->natives`, which it borrows.  After a failure too the
+ * caller calls device_close. */
+frit_status adopt_device(struct device *device, const frit_open_params *params, frit_err *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of Vulkan, each by its own name in the table of its level. */
+/* Tables of Vulkan's functions, one table for each level at which Vulkan returns function pointers.
+ * The members are the rows of syms.def, without the prefix vk. */
 #ifndef VULKAN_API_H
 #define VULKAN_API_H
 

@@ -1,43 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: each piece is one allocation of the driver's, bound to one buffer and known by its
- * address.  The host cuts large pieces up, so their number stays far below what a driver allows. */
+/* Buffers.  Each has one Vulkan allocation of its own: the host suballocates large buffers, so the
+ * number of allocations stays far below the limits of Vulkan drivers. */
 #include "buffer.h"
 
 #include <inttypes.h>
 
 #include "adapter.h"
-#include "driver.h"
+#include "device.h"
 #include "plugin.h"
 
-static frit_status bind(struct device *device, enum memory_kind kind, frit_memory *buffer,
-                        frit_err *err)
+/* Allocates, binds and maps the memory of a buffer. */
+static frit_status bind_memory(struct device *device, enum buffer_memory kind, frit_memory *buffer,
+                               frit_err *err)
 {
     const struct device_api *api = &device->api;
     const VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
                                              .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
     VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
                                      .pNext = &flags};
-    VkMemoryRequirements wanted;
+    VkMemoryRequirements required;
     VkResult result;
 
-    api->GetBufferMemoryRequirements(device->handle, buffer->handle, &wanted);
-    allocate.allocationSize = wanted.size;
-    allocate.memoryTypeIndex = adapter_memory_type(device->adapter, kind, wanted.memoryTypeBits);
+    api->GetBufferMemoryRequirements(device->handle, buffer->handle, &required);
+    allocate.allocationSize = required.size;
+    allocate.memoryTypeIndex = adapter_memory_type(device->adapter, kind, required.memoryTypeBits);
     if (allocate.memoryTypeIndex == UINT32_MAX)
         return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                         "%s has no memory of the kind needed", device->adapter->name);
+                         "%s has no suitable memory type for a buffer", device->adapter->name);
     result = api->AllocateMemory(device->handle, &allocate, NULL, &buffer->memory);
     if (!result)
         result = api->BindBufferMemory(device->handle, buffer->handle, buffer->memory, 0);
     if (!result && kind != MEMORY_DEVICE)
         result = api->MapMemory(device->handle, buffer->memory, 0, VK_WHOLE_SIZE, 0,
                                 (void **)&buffer->mapped);
-    return result ? vulkan_refused(device->instance, err, result, "%s: asked for %" PRIu64 " bytes",
-                                   device->adapter->name, buffer->bytes)
+    return result ? vulkan_fail(device->instance, err, result, "%s: allocating %" PRIu64 " bytes",
+                                device->adapter->name, buffer->bytes)
                   : FRIT_OK;
 }
 
-frit_status buffer_create(struct device *device, enum memory_kind kind, uint64_t bytes,
+frit_status buffer_create(struct device *device, enum buffer_memory kind, uint64_t bytes,
                           frit_memory *out, frit_err *err)
 {
     const VkBufferCreateInfo create = {
@@ -45,25 +46,26 @@ frit_status buffer_create(struct device *device, enum memory_kind kind, uint64_t
         .size = (bytes + VULKAN_ALIGN - 1) & ~(uint64_t)(VULKAN_ALIGN - 1),
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT};
-    VkBufferDeviceAddressInfo ask = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
+    VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
     VkResult result;
     frit_status status;
 
     *out = (frit_memory){.bytes = bytes};
     if (create.size < bytes)
         return plug_fail(&device->instance->plug, err, FRIT_NO_DEVICE_MEMORY,
-                         "%" PRIu64 " bytes are too many", bytes);
+                         "a buffer of %" PRIu64 " bytes is too large", bytes);
     result = device->api.CreateBuffer(device->handle, &create, NULL, &out->handle);
     if (result)
-        return vulkan_refused(device->instance, err, result, "%s: a buffer of %" PRIu64 " bytes",
-                              device->adapter->name, bytes);
-    status = bind(device, kind, out, err);
+        return vulkan_fail(device->instance, err, result,
+                           "%s: creating a buffer of %" PRIu64 " bytes", device->adapter->name,
+                           bytes);
+    status = bind_memory(device, kind, out, err);
     if (!status) {
-        ask.buffer = out->handle;
-        out->address = device->api.GetBufferDeviceAddress(device->handle, &ask);
+        info.buffer = out->handle;
+        out->address = device->api.GetBufferDeviceAddress(device->handle, &info);
         if (out->address % VULKAN_ALIGN)
             status = plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                               "%s: a buffer at %#" PRIx64 ", not a multiple of %d",
+                               "%s: the address of a buffer, %#" PRIx64 ", is not a multiple of %d",
                                device->adapter->name, out->address, VULKAN_ALIGN);
     }
     if (status)
@@ -83,19 +85,31 @@ bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes)
     return offset <= buffer->bytes && bytes <= buffer->bytes - offset;
 }
 
-frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
+frit_status buffer_check_range(const struct device *device, const frit_memory *buffer,
+                               uint64_t offset, uint64_t bytes, frit_err *err)
+{
+    if (buffer && buffer_holds(buffer, offset, bytes))
+        return FRIT_OK;
+    return plug_fail(&device->instance->plug, err, FRIT_INVALID,
+                     "%" PRIu64 " bytes at offset %" PRIu64 " of a buffer of %" PRIu64 " bytes",
+                     bytes, offset, buffer ? buffer->bytes : 0);
+}
+
+/* ---- slots ---- */
+
+frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err)
 {
     struct device *device = self;
-    const enum memory_kind kind = desc->heap                  ? MEMORY_STAGING
-                                  : device->adapter->mappable ? MEMORY_MAPPED
-                                                              : MEMORY_DEVICE;
+    const enum buffer_memory kind = desc->heap                  ? MEMORY_STAGING
+                                    : device->adapter->mappable ? MEMORY_MAPPED
+                                                                : MEMORY_DEVICE;
     frit_memory *buffer = vulkan_alloc(device->instance, sizeof *buffer);
     frit_status status;
 
     if (!buffer)
         return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
-                         "no memory to describe a buffer");
+                         "no memory for the description of a buffer");
     status = buffer_create(device, kind, desc->bytes, buffer, err);
     if (status) {
         vulkan_free(device->instance, buffer);
@@ -107,7 +121,7 @@ frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
     return FRIT_OK;
 }
 
-void memory_free(void *self, frit_memory *memory)
+void buffer_free(void *self, frit_memory *memory)
 {
     struct device *device = self;
 
@@ -117,7 +131,7 @@ void memory_free(void *self, frit_memory *memory)
     vulkan_free(device->instance, memory);
 }
 
-uint64_t memory_budget(void *self, uint32_t heap)
+uint64_t buffer_budget(void *self, uint32_t heap)
 {
     const struct device *device = self;
     const uint64_t budget = heap ? 0 : adapter_budget(device->instance, device->adapter);

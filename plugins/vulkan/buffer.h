@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory. */
+/* Buffers: a VkBuffer with memory of its own, for the host's blocks and for the driver's rings.
+ * Threads: any, one at a time for each buffer. */
 #ifndef VULKAN_BUFFER_H
 #define VULKAN_BUFFER_H
 
@@ -10,19 +11,39 @@
 #include <frit/status.h>
 #include <frit/types.h>
 
-#include "driver.h"
+#include "adapter.h"
+#include "api.h"
 
 struct device;
 
-/* Mapped unless of kind MEMORY_DEVICE. */
-frit_status buffer_create(struct device *device, enum memory_kind kind, uint64_t bytes,
+/* Every buffer's address is a multiple of VULKAN_ALIGN; VULKAN_GRANULARITY is the allocation
+ * granularity that the driver reports for its heaps.  Both in bytes. */
+enum { VULKAN_ALIGN = 256, VULKAN_GRANULARITY = 1 << 16 };
+
+struct frit_memory {
+    VkBuffer handle;
+    VkDeviceMemory memory;
+    uint64_t bytes;   /* that were requested */
+    uint64_t address; /* device address of the first byte */
+    char *mapped;     /* host address of the first byte; NULL: not mapped */
+};
+
+/* Creates a buffer and allocates its memory, which is mapped unless `kind` is MEMORY_DEVICE.  On
+ * failure `out` is zeroed. */
+frit_status buffer_create(struct device *device, enum buffer_memory kind, uint64_t bytes,
                           frit_memory *out, frit_err *err);
-void buffer_destroy(struct device *device, frit_memory *buffer);
+void buffer_destroy(struct device *device, frit_memory *buffer); /* a zeroed one too */
+
 /* Whether the range lies in the buffer. */
 bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes);
-frit_status memory_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
+/* FRIT_INVALID with a message if the range does not lie in the buffer or there is no buffer. */
+frit_status buffer_check_range(const struct device *device, const frit_memory *buffer,
+                               uint64_t offset, uint64_t bytes, frit_err *err);
+
+/* Slots `alloc`, `free` and `heap_budget` of frit.backend/1. */
+frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err);
-void memory_free(void *self, frit_memory *memory);
-uint64_t memory_budget(void *self, uint32_t heap);
+void buffer_free(void *self, frit_memory *memory);
+uint64_t buffer_budget(void *self, uint32_t heap);
 
 #endif

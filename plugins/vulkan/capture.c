@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recording: commands are copied, words laid out, parameters bound to words. */
+/* Makes recordings: copies the commands, lays out the argument blocks of all kernels in a region,
+ * and turns the parameters of replays into patches of the region's words. */
+#include "capture.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "buffer.h"
-#include "capture.h"
-#include "compile.h"
+#include "arg_block.h"
+#include "device.h"
 #include "launch.h"
 #include "plugin.h"
-#include "queue.h"
 #include "replay.h"
 #include "submit.h"
-
-static const frit_cmd *command_at(const frit_cmd *cmds, uint32_t stride, uint32_t i)
-{
-    return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
-}
 
 static const frit_param *param_at(const frit_param *params, uint32_t stride, uint32_t i)
 {
     return (const frit_param *)(const void *)((const char *)params + (size_t)i * stride);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static void destroy(struct device *device, frit_recording *recording)
 {
@@ -32,7 +28,7 @@ static void destroy(struct device *device, frit_recording *recording)
         return;
     if (recording->pool)
         device->api.DestroyCommandPool(device->handle, recording->pool, NULL);
-    buffer_destroy(device, &recording->blocks);
+    buffer_destroy(device, &recording->regions);
     for (uint32_t i = 0; i < recording->n_launches; i++) {
         vulkan_free(instance, recording->launches[i].scalars);
         vulkan_free(instance, recording->launches[i].bounds);
@@ -40,8 +36,8 @@ static void destroy(struct device *device, frit_recording *recording)
     vulkan_free(instance, recording->cmds);
     vulkan_free(instance, recording->launches);
     vulkan_free(instance, recording->kernels);
-    vulkan_free(instance, recording->addresses);
-    vulkan_free(instance, recording->numbers);
+    vulkan_free(instance, recording->address_patches);
+    vulkan_free(instance, recording->scalar_patches);
     vulkan_free(instance, recording->words);
     vulkan_free(instance, recording);
 }
@@ -57,6 +53,7 @@ static frit_status no_memory(const struct device *device, frit_err *err)
                      "no memory for a recording");
 }
 
+/* Creates a recording whose arrays have room for `count` commands and `n_params` parameters. */
 static frit_status create(struct device *device, uint32_t count, uint32_t n_params,
                           frit_recording **out, frit_err *err)
 {
@@ -67,8 +64,9 @@ static frit_status create(struct device *device, uint32_t count, uint32_t n_para
         return no_memory(device, err);
     made->cmds = vulkan_alloc(instance, ((uint64_t)count + 1) * sizeof *made->cmds);
     made->launches = vulkan_alloc(instance, ((uint64_t)count + 1) * sizeof *made->launches);
-    made->numbers = vulkan_alloc(instance, ((uint64_t)n_params + 1) * sizeof *made->numbers);
-    if (!made->cmds || !made->launches || !made->numbers) {
+    made->scalar_patches =
+        vulkan_alloc(instance, ((uint64_t)n_params + 1) * sizeof *made->scalar_patches);
+    if (!made->cmds || !made->launches || !made->scalar_patches) {
         destroy(device, made);
         return no_memory(device, err);
     }
@@ -76,10 +74,11 @@ static frit_status create(struct device *device, uint32_t count, uint32_t n_para
     return FRIT_OK;
 }
 
-/* ---- launches ---- */
+/* ---- commands ---- */
 
-/* Whether it needs nothing from the ring of parameters. */
-static bool is_constant(const frit_cmd *cmd)
+/* Whether a recording may contain the command.  It may not if the command reads the parameter ring,
+ * whose bytes are freed after one submission, or is a timestamp. */
+static bool is_recordable(const frit_cmd *cmd)
 {
     if (cmd->kind != FRIT_CMD_FILL)
         return cmd->kind != FRIT_CMD_DISPATCH && cmd->kind != FRIT_CMD_TIMESTAMP;
@@ -90,7 +89,7 @@ static frit_status copy_launch(struct device *device, frit_recording *recording,
                                const frit_launch *from, frit_err *err)
 {
     const struct instance *instance = device->instance;
-    struct captured *to = &recording->launches[recording->n_launches++];
+    struct captured_launch *to = &recording->launches[recording->n_launches++];
 
     to->launch = *from;
     to->program = *from->program;
@@ -112,26 +111,26 @@ static frit_status copy_launch(struct device *device, frit_recording *recording,
     return FRIT_OK;
 }
 
-/* Counts what its kernels want. */
+/* Adds the kernels of a launch to the counts of the recording. */
 static frit_status measure_launch(struct device *device, frit_recording *recording,
-                                  struct captured *launch, frit_err *err)
+                                  struct captured_launch *launch, frit_err *err)
 {
     struct kernels_launch kernel;
-    frit_status status = launch_kernels(device, &launch->launch, &kernel, err);
+    frit_status status = launch_first_kernel(device, &launch->launch, &kernel, err);
 
-    launch->first = recording->n_kernels;
+    launch->first_kernel = recording->n_kernels;
     if (status)
         return status;
     do {
         launch->n_kernels++;
-        recording->n_words += (block_of(&kernel).bytes + BLOCK_ALIGN - 1) / BLOCK_ALIGN * 2;
-        recording->n_addresses += (uint64_t)kernel.n_spaces * kernel.n_args;
+        recording->n_words += (arg_block_layout(&kernel).bytes + BLOCK_ALIGN - 1) / BLOCK_ALIGN * 2;
+        recording->n_address_patches += (uint64_t)kernel.n_spaces * kernel.n_args;
     } while (kernels_next(&kernel));
     recording->n_kernels += launch->n_kernels;
     return FRIT_OK;
 }
 
-/* Under the lock. */
+/* Copies the commands and counts their kernels, words and addresses.  Needs the lock. */
 static frit_status copy_commands(struct device *device, frit_recording *recording,
                                  const frit_cmd *cmds, uint32_t count, uint32_t stride,
                                  frit_err *err)
@@ -139,12 +138,12 @@ static frit_status copy_commands(struct device *device, frit_recording *recordin
     frit_status status = FRIT_OK;
 
     for (uint32_t i = 0; i < count && !status; i++) {
-        const frit_cmd *cmd = command_at(cmds, stride, i);
+        const frit_cmd *cmd = submit_command_at(cmds, stride, i);
 
-        status = submit_check(device, cmd, err);
-        if (!status && !is_constant(cmd))
+        status = submit_check_command(device, cmd, err);
+        if (!status && !is_recordable(cmd))
             status = plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                               "a command of kind %u in a recording", cmd->kind);
+                               "cannot record a command of kind %u", cmd->kind);
         if (status)
             break;
         recording->cmds[recording->n_cmds++] = *cmd;
@@ -155,12 +154,14 @@ static frit_status copy_commands(struct device *device, frit_recording *recordin
             status = measure_launch(device, recording,
                                     &recording->launches[recording->n_launches - 1], err);
     }
-    if (!status && block_bytes(recording) > MOST_BYTES)
+    if (!status && region_bytes(recording) > MAX_REGION_BYTES)
         status = plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                           "%" PRIu64 " bytes of words in a recording", block_bytes(recording));
+                           "cannot record commands with %" PRIu64 " bytes of arguments",
+                           region_bytes(recording));
     return status;
 }
 
+/* Allocates the arrays whose sizes copy_commands has counted. */
 static frit_status make_arrays(struct device *device, frit_recording *recording, frit_err *err)
 {
     const struct instance *instance = device->instance;
@@ -168,156 +169,159 @@ static frit_status make_arrays(struct device *device, frit_recording *recording,
     recording->kernels =
         vulkan_alloc(instance, ((uint64_t)recording->n_kernels + 1) * sizeof *recording->kernels);
     recording->words = vulkan_alloc(instance, (recording->n_words + 1) * sizeof *recording->words);
-    recording->addresses =
-        vulkan_alloc(instance, (recording->n_addresses + 1) * sizeof *recording->addresses);
-    recording->n_addresses = 0;
-    return recording->kernels && recording->words && recording->addresses ? FRIT_OK
-                                                                          : no_memory(device, err);
+    recording->address_patches = vulkan_alloc(instance, (recording->n_address_patches + 1) *
+                                                            sizeof *recording->address_patches);
+    recording->n_address_patches = 0;
+    return recording->kernels && recording->words && recording->address_patches
+               ? FRIT_OK
+               : no_memory(device, err);
 }
 
-/* Under the lock: the block as it is recorded. */
-static frit_status fill_launch(struct device *device, frit_recording *recording,
-                               const struct captured *launch, const frit_launch *given,
-                               uint64_t *word, frit_err *err)
+/* Writes the argument blocks of a launch from the word with the index `word` on, and sets `word` to
+ * the index behind them.  `given` is the caller's launch, with its arguments.  Needs the lock. */
+static frit_status write_launch(struct device *device, frit_recording *recording,
+                                const struct captured_launch *launch, const frit_launch *given,
+                                uint64_t *word, frit_err *err)
 {
-    struct kernel *to = &recording->kernels[launch->first];
+    struct captured_kernel *to = &recording->kernels[launch->first_kernel];
     struct kernels_launch kernel;
-    frit_status status = launch_kernels(device, &launch->launch, &kernel, err);
+    frit_status status = launch_first_kernel(device, &launch->launch, &kernel, err);
 
     if (status)
         return status;
     do {
-        const struct block block = block_of(&kernel);
+        const struct arg_block block = arg_block_layout(&kernel);
 
-        *to = (struct kernel){.is = kernel, .first = *word};
-        to->aligned = block_fill(&block, &kernel, given, recording->words + *word);
+        *to = (struct captured_kernel){.launch = kernel, .first_word = *word};
+        to->aligned = arg_block_write(&block, &kernel, given, recording->words + *word);
         *word += (block.bytes + BLOCK_ALIGN - 1) / BLOCK_ALIGN * 2;
         to++;
     } while (kernels_next(&kernel));
     return FRIT_OK;
 }
 
-static frit_status fill_all(struct device *device, frit_recording *recording, const frit_cmd *cmds,
-                            uint32_t stride, frit_err *err)
+static frit_status write_all(struct device *device, frit_recording *recording, const frit_cmd *cmds,
+                             uint32_t stride, frit_err *err)
 {
     frit_status status = FRIT_OK;
     uint64_t word = 0;
 
     for (uint32_t i = 0, n = 0; i < recording->n_cmds && !status; i++) {
-        const frit_cmd *cmd = command_at(cmds, stride, i);
+        const frit_cmd *cmd = submit_command_at(cmds, stride, i);
 
         if (cmd->kind == FRIT_CMD_LAUNCH)
             status =
-                fill_launch(device, recording, &recording->launches[n++], cmd->launch, &word, err);
+                write_launch(device, recording, &recording->launches[n++], cmd->launch, &word, err);
     }
     return status;
 }
 
 /* ---- parameters ---- */
 
-static const frit_arg *arg_at(const frit_launch *launch, uint32_t i)
-{
-    return (const frit_arg *)(const void *)((const char *)launch->args +
-                                            (size_t)i * launch->arg_stride);
-}
-
-/* Places of one launch's arguments among the parameters, 0: constant, else 1 more than where; that
- * of the workspace comes last. */
-struct places {
+/* Which arguments of a launch replays set: for each argument, then for the workspace, 1 + the
+ * offset of its frit_place in the parameters of a replay; 0: it stays as recorded. */
+struct param_offsets {
     uint64_t *at;
-    uint32_t n;
+    uint32_t n; /* number of arguments: index of the workspace */
 };
 
-static frit_status add_param(struct device *device, frit_recording *recording, struct captured *to,
-                             const struct places *places, const frit_param *param, frit_err *err)
+static frit_status add_param(struct device *device, frit_recording *recording,
+                             struct captured_launch *to, const struct param_offsets *offsets,
+                             const frit_param *param, frit_err *err)
 {
-    struct number *number = &recording->numbers[recording->n_numbers];
+    struct scalar_patch *patch = &recording->scalar_patches[recording->n_scalar_patches];
 
     switch (param->kind) {
     case FRIT_PARAM_SCALAR:
-        *number = (struct number){param->at, &to->scalars[param->index].bits};
+        *patch = (struct scalar_patch){param->at, &to->scalars[param->index].bits};
         break;
     case FRIT_PARAM_BOUND:
-        *number = (struct number){param->at, &to->bounds[param->index]};
+        *patch = (struct scalar_patch){param->at, &to->bounds[param->index]};
         break;
     case FRIT_PARAM_ARG:
-        places->at[param->index] = param->at + 1;
+        offsets->at[param->index] = param->at + 1;
         return FRIT_OK;
     case FRIT_PARAM_WORKSPACE:
-        places->at[places->n] = param->at + 1;
+        offsets->at[offsets->n] = param->at + 1;
         return FRIT_OK;
-    case FRIT_PARAM_COOKIE: /* which command failed is never known */
+    case FRIT_PARAM_COOKIE: /* not used: a failure of a replay names no command */
         return FRIT_OK;
     default:
         return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                         "a parameter of kind %" PRIu32 " in a recording", param->kind);
+                         "cannot record a parameter of kind %" PRIu32, param->kind);
     }
-    to->late = true;
-    recording->n_numbers++;
+    to->has_scalar_patches = true;
+    recording->n_scalar_patches++;
     return FRIT_OK;
 }
 
-/* The word of an argument, where that has a parameter. */
-static void add_address(frit_recording *recording, struct kernel *kernel,
-                        const struct captured *launch, const struct places *places,
-                        const frit_launch *given, uint32_t number, uint64_t word)
+/* Adds a patch for `word`, the index of the word with the address of argument `number`, if replays
+ * set that argument. */
+static void add_address_patch(frit_recording *recording, struct captured_kernel *kernel,
+                              const struct captured_launch *launch,
+                              const struct param_offsets *offsets, const frit_launch *given,
+                              uint32_t number, uint64_t word)
 {
-    const frit_arg *arg = number == KERNELS_WORKSPACE ? NULL : arg_at(given, number);
-    const uint64_t at = places->at[arg ? number : places->n];
+    const frit_arg *arg = number == KERNELS_WORKSPACE ? NULL : launch_arg(given, number);
+    const uint64_t at = offsets->at[arg ? number : offsets->n];
 
     if (at == 0)
         return;
-    recording->addresses[recording->n_addresses++] =
-        (struct address){.at = at - 1,
-                         .origin = arg ? arg->origin : 0,
-                         .extent = arg ? arg->extent : launch->spec.workspace_bytes,
-                         .word = word};
+    recording->address_patches[recording->n_address_patches++] =
+        (struct address_patch){.param_offset = at - 1,
+                               .origin = arg ? arg->origin : 0,
+                               .extent = arg ? arg->extent : launch->spec.workspace_bytes,
+                               .word = word};
     if (arg && arg->memory)
         kernel->aligned &= (UINT64_C(1) << arg->align_log2) % SPIRV_ALIGN == 0;
 }
 
-static void add_addresses(frit_recording *recording, const struct captured *launch,
-                          const struct places *places, const frit_launch *given)
+/* Adds the address patches of a launch and chooses the mode of each kernel: as submitted if no word
+ * is patched, split if only addresses are. */
+static void add_address_patches(frit_recording *recording, const struct captured_launch *launch,
+                                const struct param_offsets *offsets, const frit_launch *given)
 {
-    for (uint32_t i = launch->first; i < launch->first + launch->n_kernels; i++) {
-        struct kernel *kernel = &recording->kernels[i];
-        const struct code *code = kernel->is.code;
-        const uint64_t before = recording->n_addresses;
-        const uint32_t each = kernel->is.n_args + kernel->is.n_words;
+    for (uint32_t i = launch->first_kernel; i < launch->first_kernel + launch->n_kernels; i++) {
+        struct captured_kernel *kernel = &recording->kernels[i];
+        const struct kernel_code *code = kernel->launch.code;
+        const uint64_t before = recording->n_address_patches;
+        const uint32_t space_words = kernel->launch.n_args + kernel->launch.n_words;
 
-        for (uint32_t s = 0; s < kernel->is.n_spaces; s++)
-            for (uint32_t k = 0; k < kernel->is.n_args; k++)
-                add_address(recording, kernel, launch, places, given,
-                            kernel->is.args[s * kernel->is.n_args + k],
-                            kernel->first + (uint64_t)s * each + k);
-        for (uint64_t k = before; k < recording->n_addresses; k++)
-            recording->addresses[k].aligned = kernel->aligned;
-        kernel->form = !code->inside || launch->late     ? WORDS_FAR
-                       : recording->n_addresses > before ? WORDS_PUSHED
-                                                         : WORDS_NEAR;
+        for (uint32_t s = 0; s < kernel->launch.n_spaces; s++)
+            for (uint32_t k = 0; k < kernel->launch.n_args; k++)
+                add_address_patch(recording, kernel, launch, offsets, given,
+                                  kernel->launch.args[s * kernel->launch.n_args + k],
+                                  kernel->first_word + (uint64_t)s * space_words + k);
+        for (uint64_t k = before; k < recording->n_address_patches; k++)
+            recording->address_patches[k].aligned = kernel->aligned;
+        kernel->mode = !code->block_is_pushed || launch->has_scalar_patches ? BLOCK_BY_ADDRESS
+                       : recording->n_address_patches > before              ? BLOCK_SPLIT
+                                                                            : BLOCK_AS_SUBMITTED;
     }
 }
 
 static frit_status add_launch_params(struct device *device, frit_recording *recording,
-                                     struct captured *to, const frit_launch *given,
+                                     struct captured_launch *to, const frit_launch *given,
                                      const frit_param *const *params, uint32_t n_params,
                                      frit_err *err)
 {
-    struct places places = {.n = given->n_args};
+    struct param_offsets offsets = {.n = given->n_args};
     frit_status status = FRIT_OK;
 
-    places.at = vulkan_alloc(device->instance, (places.n + UINT64_C(1)) * sizeof *places.at);
-    if (!places.at)
+    offsets.at = vulkan_alloc(device->instance, (offsets.n + UINT64_C(1)) * sizeof *offsets.at);
+    if (!offsets.at)
         return no_memory(device, err);
     for (uint32_t i = 0; i < n_params && !status; i++)
-        status = add_param(device, recording, to, &places, params[i], err);
+        status = add_param(device, recording, to, &offsets, params[i], err);
     if (!status)
-        add_addresses(recording, to, &places, given);
-    vulkan_free(device->instance, places.at);
+        add_address_patches(recording, to, &offsets, given);
+    vulkan_free(device->instance, offsets.at);
     return status;
 }
 
-/* Parameters by command: `ends` has one entry more than there are commands. */
+/* Sorts the parameters by command.  `ends` has n_cmds + 2 entries, all 0.  Afterwards the
+ * parameters of command `i` are those from ends[i + 1] to ends[i + 2], or to `n_params` for the
+ * last one. */
 static frit_status sort_params(struct device *device, const frit_recording *recording,
                                const frit_param *params, uint32_t n_params, uint32_t stride,
                                const frit_param **sorted, uint32_t *ends, frit_err *err)
@@ -327,7 +331,7 @@ static frit_status sort_params(struct device *device, const frit_recording *reco
 
         if (command >= recording->n_cmds || recording->cmds[command].kind != FRIT_CMD_LAUNCH)
             return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
-                             "a parameter of a command that is no launch");
+                             "cannot record a parameter of a command other than LAUNCH");
         ends[command + 1]++;
     }
     for (uint32_t i = 0; i < recording->n_cmds; i++)
@@ -352,8 +356,8 @@ static frit_status add_sorted(struct device *device, frit_recording *recording,
 
         if (recording->cmds[i].kind == FRIT_CMD_LAUNCH)
             status = add_launch_params(device, recording, &recording->launches[n++],
-                                       command_at(cmds, stride, i)->launch, sorted + begins[i + 1],
-                                       end - begins[i + 1], err);
+                                       submit_command_at(cmds, stride, i)->launch,
+                                       sorted + begins[i + 1], end - begins[i + 1], err);
     }
     return status;
 }
@@ -377,35 +381,38 @@ static frit_status add_params(struct device *device, frit_recording *recording,
     return status;
 }
 
-static frit_status make_kernels(struct device *device, frit_recording *recording,
-                                const struct captured *launch, frit_err *err)
+/* Creates the pipelines that the kernels of a launch need. */
+static frit_status make_pipelines(struct device *device, frit_recording *recording,
+                                  const struct captured_launch *launch, frit_err *err)
 {
     frit_status status = FRIT_OK;
 
-    for (uint32_t i = launch->first; i < launch->first + launch->n_kernels && !status; i++) {
-        struct kernel *kernel = &recording->kernels[i];
+    for (uint32_t i = launch->first_kernel; i < launch->first_kernel + launch->n_kernels && !status;
+         i++) {
+        struct captured_kernel *kernel = &recording->kernels[i];
 
-        if (kernel->form != WORDS_NEAR)
-            status = code_make_far(device, kernel->is.code,
-                                   kernel->form == WORDS_PUSHED ? FAR_ARGS : FAR_ALL,
-                                   kernel->aligned, err);
+        if (kernel->mode != BLOCK_AS_SUBMITTED)
+            status = compile_for_capture(device, kernel->launch.code, kernel->mode, kernel->aligned,
+                                         err);
     }
     return status;
 }
 
-static frit_status make_all(struct device *device, frit_recording *recording, frit_err *err)
+static frit_status make_all_pipelines(struct device *device, frit_recording *recording,
+                                      frit_err *err)
 {
     frit_status status = FRIT_OK;
 
     for (uint32_t i = 0; i < recording->n_launches && !status; i++)
-        status = make_kernels(device, recording, &recording->launches[i], err);
+        status = make_pipelines(device, recording, &recording->launches[i], err);
     return status;
 }
 
-/* ---- record ---- */
+/* ---- the slot record ---- */
 
-static frit_status copy_all(struct device *device, frit_recording *recording, const frit_cmd *cmds,
-                            uint32_t count, uint32_t stride, frit_err *err)
+static frit_status record_locked(struct device *device, frit_recording *recording,
+                                 const frit_cmd *cmds, uint32_t count, uint32_t stride,
+                                 frit_err *err)
 {
     frit_status status;
 
@@ -414,7 +421,7 @@ static frit_status copy_all(struct device *device, frit_recording *recording, co
     if (!status)
         status = make_arrays(device, recording, err);
     if (!status)
-        status = fill_all(device, recording, cmds, stride, err);
+        status = write_all(device, recording, cmds, stride, err);
     pthread_mutex_unlock(&device->queue.lock);
     return status;
 }
@@ -425,20 +432,20 @@ frit_status capture_record(void *self, frit_queue *queue, const frit_cmd *cmds, 
 {
     struct device *device = self;
     frit_recording *made = NULL;
-    frit_status status = queue_check(device, queue, err);
+    frit_status status = queue_check_handle(device, queue, err);
 
     *out = NULL;
     if (!status)
         status = create(device, count, n_params, &made, err);
     if (!status)
-        status = copy_all(device, made, cmds, count, stride, err);
+        status = record_locked(device, made, cmds, count, stride, err);
     if (!status)
         status = add_params(device, made, cmds, stride, params, n_params, param_stride, err);
     if (!status)
-        status = make_all(device, made, err);
+        status = make_all_pipelines(device, made, err);
     if (!status) {
         pthread_mutex_lock(&device->queue.lock);
-        status = capture_instances(device, made, err);
+        status = replay_open(device, made, err);
         pthread_mutex_unlock(&device->queue.lock);
     }
     if (status)

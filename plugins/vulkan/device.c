@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices: one per physical device of the Vulkan instance, which the first enumerate opens. */
+/* Devices: one for each physical device of the VkInstance, which the first enumerate creates. */
 #include "device.h"
 
 #include <stdio.h>
@@ -8,14 +8,14 @@
 #include "adapter.h"
 #include "adopt.h"
 #include "compile.h"
-#include "driver.h"
+#include "foreign.h"
 #include "loader.h"
 #include "plugin.h"
-#include "queue.h"
+#include "target.h"
 
 /* ---- enumerate ---- */
 
-static bool is_known(const struct instance *instance, const struct adapter *adapter)
+static bool is_listed(const struct instance *instance, const struct adapter *adapter)
 {
     for (uint32_t i = 0; i < instance->n_adapters; i++)
         if (strcmp(instance->adapters[i].stable_id, adapter->stable_id) == 0)
@@ -23,7 +23,7 @@ static bool is_known(const struct instance *instance, const struct adapter *adap
     return false;
 }
 
-/* A device that two Vulkan drivers offer counts once, as the first of them has it. */
+/* If several Vulkan drivers offer the same device, only the first of them is listed. */
 static frit_status read_adapters(struct instance *instance, frit_err *err)
 {
     VkPhysicalDevice handles[64];
@@ -32,7 +32,7 @@ static frit_status read_adapters(struct instance *instance, frit_err *err)
     frit_status status = FRIT_OK;
 
     if (result < 0)
-        return vulkan_refused(instance, err, result, "vkEnumeratePhysicalDevices");
+        return vulkan_fail(instance, err, result, "enumerating physical devices");
     instance->adapters = vulkan_alloc(instance, (n + 1) * sizeof *instance->adapters);
     if (!instance->adapters)
         return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for %u devices", n);
@@ -40,28 +40,29 @@ static frit_status read_adapters(struct instance *instance, frit_err *err)
         struct adapter *adapter = &instance->adapters[instance->n_adapters];
 
         status = adapter_read(instance, handles[i], adapter, err);
-        if (!status && !is_known(instance, adapter))
+        if (!status && !is_listed(instance, adapter))
             instance->n_adapters++;
     }
     if (n == 0) {
-        snprintf(instance->trouble, sizeof instance->trouble, "%s lists no devices",
-                 instance->library_path);
-        instance->trouble_reason = FRIT_REASON_NO_DEVICE;
+        snprintf(instance->unavailable_text, sizeof instance->unavailable_text,
+                 "%s lists no devices", instance->library_path);
+        instance->unavailable_reason = FRIT_REASON_NO_DEVICE;
     }
     return status;
 }
 
-/* Leaves nothing behind where it fails, so that it can be tried again. */
-static frit_status look(struct instance *instance, frit_err *err)
+/* Creates the VkInstance and reads its physical devices, the first time.  After a failure the next
+ * call tries again. */
+static frit_status open_instance(struct instance *instance, frit_err *err)
 {
     frit_status status;
 
-    if (instance->adapters || instance->trouble_reason)
+    if (instance->adapters || instance->unavailable_reason)
         return FRIT_OK;
     status = loader_open(instance, err);
-    if (!status && !instance->trouble_reason)
+    if (!status && !instance->unavailable_reason)
         status = read_adapters(instance, err);
-    if (status || instance->trouble_reason) {
+    if (status || instance->unavailable_reason) {
         loader_close(instance);
         vulkan_free(instance, instance->adapters);
         instance->adapters = NULL;
@@ -84,17 +85,18 @@ static uint8_t dtype_use(const struct adapter *adapter, uint32_t dtype)
     return frit_storage_bytes(dtype, 1) ? FRIT_DTYPE_STORAGE : 0;
 }
 
-/* Assumed of the link to a discrete device, since Vulkan does not say and nothing is measured: what
- * PCIe 3.0 with 16 lanes gives, and a small copy that is waited for. */
+/* Bandwidth and latency of the link to a discrete device, assumed because Vulkan does not report
+ * them: those of PCIe 3.0 with 16 lanes, and of a small copy with a wait for it. */
 enum { PCIE_BYTES_PER_US = 12000, PCIE_LATENCY_NS = 10000 };
 
-/* Arguments are addresses, of any range, and a larger grid is several dispatches (launch.c). */
+/* Vulkan's limits on the range of a storage buffer and on the size of a grid do not apply:
+ * arguments are addresses, and launch.c splits grids. */
 static void fill_limits(const struct adapter *adapter, frit_device_info *out)
 {
     out->align_bytes = VULKAN_ALIGN;
-    out->max_bindings = LAUNCH_ARGS;
+    out->max_bindings = MAX_LAUNCH_ARGS;
     out->group_memory = adapter->limits.maxComputeSharedMemorySize;
-    out->max_group = compile_lanes(adapter);
+    out->max_group = target_max_lanes(adapter);
     out->n_heaps = sizeof adapter->heaps / sizeof adapter->heaps[0];
     out->heap_stride = sizeof adapter->heaps[0];
     out->heaps = adapter->heaps;
@@ -120,8 +122,8 @@ static void fill_info(const struct instance *instance, uint32_t index, frit_devi
         .stable_id = text(adapter->stable_id),
         .name = text(adapter->name),
         .pci = text(adapter->pci),
-        .driver_version = text(adapter->driver),
-        .runtime_version = text(adapter->runtime),
+        .driver_version = text(adapter->driver_version),
+        .runtime_version = text(adapter->api_version_text),
         .runtime_path = text(instance->library_path),
         .fingerprint = text(adapter->fingerprint),
         .n_formats = sizeof foreign_formats / sizeof *foreign_formats,
@@ -135,14 +137,14 @@ frit_status device_enumerate(void *self, frit_device_info *out, uint64_t stride,
                              uint32_t *count, frit_driver_info *driver, frit_err *err)
 {
     struct instance *instance = self;
-    frit_status status = look(instance, err);
+    frit_status status = open_instance(instance, err);
 
     *count = 0;
     if (status)
         return status;
     *count = instance->n_adapters;
-    driver->reason = instance->trouble_reason;
-    driver->detail = text(instance->trouble);
+    driver->reason = instance->unavailable_reason;
+    driver->detail = text(instance->unavailable_text);
     for (uint32_t i = 0; i < instance->n_adapters && i < capacity; i++) {
         frit_device_info *info = (frit_device_info *)(void *)((char *)out + i * stride);
 
@@ -165,13 +167,13 @@ static frit_status load_functions(struct device *device, frit_err *err)
 #define VULKAN_DEVICE(name)                                                                       \
     device->api.name = (PFN_vk##name)instance->api.GetDeviceProcAddr(device->handle, "vk" #name); \
     missing = device->api.name ? missing : "vk" #name;
-#define VULKAN_CLOCK(name)          \
-    if (device->adapter->has_clock) \
-        device->api.name =          \
+#define VULKAN_CLOCK(name)                     \
+    if (device->adapter->has_calibrated_clock) \
+        device->api.name =                     \
             (PFN_vk##name)instance->api.GetDeviceProcAddr(device->handle, "vk" #name);
 #include "syms.def"
     if (device->adopted && !device->api.GetCalibratedTimestampsEXT)
-        device->adopted->adapter.has_clock = false; /* its extension is not enabled */
+        device->adopted->adapter.has_calibrated_clock = false; /* extension not enabled */
     return missing ? plug_fail(&instance->plug, err, FRIT_UNSUPPORTED, "%s has no %s",
                                device->adapter->name, missing)
                    : FRIT_OK;
@@ -181,7 +183,7 @@ static frit_status create_device(struct device *device, struct adapter *adapter,
 {
     const float priority = 1;
     const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-                                           .queueFamilyIndex = adapter->family,
+                                           .queueFamilyIndex = adapter->queue_family,
                                            .queueCount = 1,
                                            .pQueuePriorities = &priority};
     const VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
@@ -194,7 +196,7 @@ static frit_status create_device(struct device *device, struct adapter *adapter,
         device->instance->api.CreateDevice(adapter->handle, &create, NULL, &device->handle);
 
     if (result)
-        return vulkan_refused(device->instance, err, result, "cannot open %s", adapter->name);
+        return vulkan_fail(device->instance, err, result, "creating a device on %s", adapter->name);
     return FRIT_OK;
 }
 
@@ -208,7 +210,7 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
     *out = NULL;
     if (index >= instance->n_adapters || instance->adapters[index].reason)
         return plug_fail(&instance->plug, err, FRIT_INVALID,
-                         "there is no usable vulkan:%u; %u devices are listed", index,
+                         "vulkan:%u is not a usable device; %u devices are listed", index,
                          instance->n_adapters);
     device = vulkan_alloc(instance, sizeof *device);
     if (!device)
@@ -216,9 +218,9 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
                          index);
     device->instance = instance;
     device->adapter = &instance->adapters[index];
-    device->queue.loss.lost = params->lost;
+    device->queue.loss.on_lost = params->lost;
     device->queue.loss.ctx = params->ctx;
-    status = params->n_natives ? device_adopt(device, params, err)
+    status = params->n_natives ? adopt_device(device, params, err)
                                : create_device(device, &instance->adapters[index], err);
     if (!status)
         status = load_functions(device, err);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FILL: Vulkan fills whole words with a word.  What else there is to fill is copied. */
+/* FILL.  vkCmdFillBuffer repeats a 32-bit word over whole words; other patterns and parts of words
+ * are filled by copies. */
 #include "fill.h"
 
 #include <string.h>
 
-#include "queue.h"
+#include "batch.h"
+#include "device.h"
 #include "record.h"
 
-enum { WIDE_BYTES = 4096 };
+/* Bytes of a pattern of 8 bytes that are copied from the parameter ring. */
+enum { FIRST_BYTES = 4096 };
 
-/* The pattern over eight bytes. */
-static uint64_t widen(uint64_t pattern, uint32_t bytes)
+/* The pattern of 1, 2, 4 or 8 bytes, repeated to 8 bytes. */
+static uint64_t repeat_pattern(uint64_t pattern, uint32_t bytes)
 {
     if (bytes < 8)
         pattern &= (1ull << 8 * bytes) - 1;
@@ -19,9 +22,8 @@ static uint64_t widen(uint64_t pattern, uint32_t bytes)
     return pattern;
 }
 
-/* Words by a fill; what is left of a word at both ends by copies. */
-static frit_status fill_words(struct recording *r, const frit_cmd *cmd, uint32_t word,
-                              frit_err *err)
+/* Fills whole words with `word`, and copies the parts of words at both ends. */
+static frit_status fill_words(struct recorder *r, const frit_cmd *cmd, uint32_t word, frit_err *err)
 {
     const struct queue *queue = &r->device->queue;
     const frit_memory *to = cmd->dst;
@@ -30,9 +32,9 @@ static frit_status fill_words(struct recording *r, const frit_cmd *cmd, uint32_t
     frit_status status;
 
     if (first > last)
-        first = last = end; /* inside of one word */
+        first = last = end; /* the range lies inside one word */
     if (begin < first || last < end) {
-        status = record_take(r, sizeof word, &at, err);
+        status = record_reserve(r, sizeof word, &at, err);
         if (status)
             return status;
         memcpy(queue->params.mapped + at, &word, sizeof word);
@@ -44,14 +46,15 @@ static frit_status fill_words(struct recording *r, const frit_cmd *cmd, uint32_t
     return FRIT_OK;
 }
 
-/* Eight bytes that differ: a first stretch by a copy, then what is there as often as it takes. */
-static frit_status fill_wide(struct recording *r, const frit_cmd *cmd, uint64_t pattern,
-                             frit_err *err)
+/* Copies the first FIRST_BYTES from the parameter ring, then doubles what is filled by copies
+ * within the buffer. */
+static frit_status fill_by_doubling(struct recorder *r, const frit_cmd *cmd, uint64_t pattern,
+                                    frit_err *err)
 {
     const struct queue *queue = &r->device->queue;
     const frit_memory *to = cmd->dst;
-    uint64_t have = cmd->bytes < WIDE_BYTES ? cmd->bytes : WIDE_BYTES, at;
-    frit_status status = record_take(r, have, &at, err);
+    uint64_t have = cmd->bytes < FIRST_BYTES ? cmd->bytes : FIRST_BYTES, at;
+    frit_status status = record_reserve(r, have, &at, err);
 
     if (status)
         return status;
@@ -68,12 +71,12 @@ static frit_status fill_wide(struct recording *r, const frit_cmd *cmd, uint64_t 
     return FRIT_OK;
 }
 
-frit_status record_fill(struct recording *r, const frit_cmd *cmd, frit_err *err)
+frit_status fill_record(struct recorder *r, const frit_cmd *cmd, frit_err *err)
 {
-    uint64_t pattern = widen(cmd->pattern, cmd->pattern_bytes);
+    uint64_t pattern = repeat_pattern(cmd->pattern, cmd->pattern_bytes);
 
     if (cmd->bytes == 0)
         return FRIT_OK;
     return pattern >> 32 == (uint32_t)pattern ? fill_words(r, cmd, (uint32_t)pattern, err)
-                                              : fill_wide(r, cmd, pattern, err);
+                                              : fill_by_doubling(r, cmd, pattern, err);
 }

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of other plugins' programs: a pipeline for each, and its launches as the words that
- * FRIT_FORMAT_SPIRV describes, which lie in the ring of parameters. */
+/* Foreign kernels.  Each has a pipeline.  A DISPATCH writes the words that FRIT_FORMAT_SPIRV
+ * defines to the parameter ring and puts their address into push constants. */
 #include "foreign.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include "buffer.h"
 #include "compile.h"
+#include "device.h"
 #include "launch.h"
 #include "module.h"
 #include "plugin.h"
-#include "queue.h"
 #include "record.h"
+#include "target.h"
 
 struct frit_kernel {
     VkPipeline pipeline;
-    uint32_t group[3];
+    uint32_t local_size[3];
 };
 
 const frit_str foreign_formats[1] = {{FRIT_FORMAT_SPIRV, sizeof FRIT_FORMAT_SPIRV - 1}};
 
-_Static_assert(offsetof(frit_spirv_push, words) == SPIRV_HEAD, "pushed as our own block is");
+_Static_assert(offsetof(frit_spirv_push, words) == SPIRV_HEAD,
+               "the address is at the offset at which our kernels have theirs");
 
 /* ---- load ---- */
 
@@ -28,7 +31,7 @@ static frit_status make_kernel(struct device *device, struct spirv_code *code, f
                                frit_err *err)
 {
     frit_kernel made = {0};
-    frit_status status = module_check(device, code->words, code->n_words, made.group, err);
+    frit_status status = module_check(device, code->words, code->n_words, made.local_size, err);
 
     if (status)
         return status;
@@ -57,17 +60,17 @@ frit_status foreign_load(void *self, frit_str format, const void *bytes, uint64_
     *kernel = NULL;
     if (!plug_is(format, foreign_formats[0]))
         return plug_fail(plug, err, FRIT_UNSUPPORTED,
-                         "kernels of format '%.*s'; it takes " FRIT_FORMAT_SPIRV,
+                         "kernel format '%.*s' is not supported; " FRIT_FORMAT_SPIRV " is",
                          (int)(format.len < 32 ? format.len : 32), format.ptr ? format.ptr : "");
     if (!bytes || n_bytes % sizeof *code.words || n_bytes > UINT32_MAX)
         return plug_fail(plug, err, FRIT_INVALID,
-                         "a " FRIT_FORMAT_SPIRV " of %" PRIu64 " bytes, which are no words",
+                         "a " FRIT_FORMAT_SPIRV " module of %" PRIu64 " bytes, not a multiple of 4",
                          n_bytes);
     code.words = vulkan_alloc(device->instance, n_bytes + 1);
     if (!code.words)
-        return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a module of %" PRIu64,
-                         n_bytes);
-    memcpy(code.words, bytes, n_bytes); /* which need not be aligned */
+        return plug_fail(plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory for a module of %" PRIu64 " bytes", n_bytes);
+    memcpy(code.words, bytes, n_bytes); /* `bytes` may be unaligned */
     status = make_kernel(device, &code, kernel, err);
     vulkan_free(device->instance, code.words);
     return status;
@@ -85,21 +88,17 @@ void foreign_unload(void *self, frit_kernel *kernel)
 
 /* ---- checks ---- */
 
-static const frit_arg *arg_at(const frit_launch *launch, uint32_t i)
-{
-    return (const frit_arg *)(const void *)((const char *)launch->args +
-                                            (size_t)i * launch->arg_stride);
-}
-
+/* Number of words of frit_launch_spec.driver. */
 enum { DRIVER_WORDS = sizeof((frit_launch_spec *)0)->driver / sizeof(uint64_t) };
 
-static uint64_t count_words(const frit_launch *launch)
+/* Number of words that write_words writes. */
+static uint64_t word_count(const frit_launch *launch)
 {
     uint64_t n = DRIVER_WORDS + 1 + launch->n_args + 2 * (uint64_t)launch->n_derived +
                  launch->n_scalars + launch->n_bounds;
 
     for (uint32_t i = 0; i < launch->n_args; i++)
-        n += 2 * (uint64_t)arg_at(launch, i)->rank;
+        n += 2 * (uint64_t)launch_arg(launch, i)->rank;
     return n;
 }
 
@@ -110,10 +109,10 @@ static frit_status check_derived(struct device *device, const frit_launch *launc
 
     for (uint32_t i = 0; i < launch->n_derived && !status; i++) {
         const char *at = (const char *)spec->derived + (size_t)i * spec->derived_stride;
-        const frit_derived_spec *wanted = (const frit_derived_spec *)(const void *)at;
+        const frit_derived_spec *derived = (const frit_derived_spec *)(const void *)at;
 
-        status = queue_check_range(device, launch->derived[i].memory, launch->derived[i].offset,
-                                   wanted->bytes, err);
+        status = buffer_check_range(device, launch->derived[i].memory, launch->derived[i].offset,
+                                    derived->bytes, err);
     }
     return status;
 }
@@ -121,42 +120,44 @@ static frit_status check_derived(struct device *device, const frit_launch *launc
 frit_status foreign_check(struct device *device, const frit_cmd *cmd, frit_err *err)
 {
     const struct plug *plug = &device->instance->plug;
-    const uint32_t *group;
+    const uint32_t *local_size;
     frit_status status;
 
     if (!FRIT_HAS(cmd, frit_cmd, group) || !cmd->kernel || !cmd->launch)
         return plug_fail(plug, err, FRIT_INVALID,
-                         "a DISPATCH of %u bytes without its kernel or launch", cmd->struct_size);
-    group = cmd->kernel->group;
-    if (memcmp(group, cmd->group, sizeof cmd->group) != 0)
+                         "DISPATCH (%u bytes) without a kernel or a launch", cmd->struct_size);
+    local_size = cmd->kernel->local_size;
+    if (memcmp(local_size, cmd->group, sizeof cmd->group) != 0)
         return plug_fail(plug, err, FRIT_INVALID,
-                         "a DISPATCH in groups of %u x %u x %u of a kernel whose LocalSize is %u x "
-                         "%u x %u",
-                         cmd->group[0], cmd->group[1], cmd->group[2], group[0], group[1], group[2]);
-    if (count_words(cmd->launch) > LAUNCH_WORDS)
-        return plug_fail(plug, err, FRIT_UNSUPPORTED, "a launch of %" PRIu64 " words, of %d",
-                         count_words(cmd->launch), LAUNCH_WORDS);
+                         "DISPATCH with workgroups of %u x %u x %u of a kernel whose LocalSize is "
+                         "%u x %u x %u",
+                         cmd->group[0], cmd->group[1], cmd->group[2], local_size[0], local_size[1],
+                         local_size[2]);
+    if (word_count(cmd->launch) > MAX_SPACE_WORDS)
+        return plug_fail(plug, err, FRIT_UNSUPPORTED,
+                         "DISPATCH with %" PRIu64 " words of arguments; the most are %d",
+                         word_count(cmd->launch), MAX_SPACE_WORDS);
     status = launch_check_ranges(device, cmd->launch, err);
     return status ? status : check_derived(device, cmd->launch, err);
 }
 
-/* ---- launches ---- */
+/* ---- recording ---- */
 
 static uint64_t address_in(const frit_memory *memory, uint64_t offset)
 {
     return memory ? memory->address + offset : 0;
 }
 
-/* Returns the end of what it wrote. */
+/* Writes addresses, then dims and strides; returns the position behind them. */
 static uint64_t *write_args(uint64_t *to, const frit_launch *launch)
 {
     for (uint32_t i = 0; i < launch->n_args; i++) {
-        const frit_arg *arg = arg_at(launch, i);
+        const frit_arg *arg = launch_arg(launch, i);
 
         *to++ = address_in(arg->memory, arg->offset + arg->origin);
     }
     for (uint32_t i = 0; i < launch->n_args; i++) {
-        const frit_arg *arg = arg_at(launch, i);
+        const frit_arg *arg = launch_arg(launch, i);
 
         memcpy(to, arg->dims, arg->rank * sizeof *to);
         memcpy(to + arg->rank, arg->strides, arg->rank * sizeof *to);
@@ -181,20 +182,21 @@ static void write_words(uint64_t *to, const frit_launch *launch)
         memcpy(to, launch->bounds, launch->n_bounds * sizeof *to);
 }
 
-frit_status record_foreign(struct recording *r, const frit_cmd *cmd, frit_err *err)
+frit_status foreign_record(struct recorder *r, const frit_cmd *cmd, frit_err *err)
 {
     const struct device_api *api = &r->device->api;
     const frit_memory *params = &r->device->queue.params;
     uint64_t offset, address;
-    frit_status status = record_take(r, count_words(cmd->launch) * sizeof(uint64_t), &offset, err);
+    frit_status status =
+        record_reserve(r, word_count(cmd->launch) * sizeof(uint64_t), &offset, err);
 
     if (status)
         return status;
     write_words((uint64_t *)(void *)(params->mapped + offset), cmd->launch);
     address = params->address + offset;
     api->CmdBindPipeline(r->batch->cmds, VK_PIPELINE_BIND_POINT_COMPUTE, cmd->kernel->pipeline);
-    api->CmdPushConstants(r->batch->cmds, r->device->layout, VK_SHADER_STAGE_COMPUTE_BIT,
+    api->CmdPushConstants(r->batch->cmds, r->device->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT,
                           SPIRV_HEAD, sizeof address, &address);
-    record_grid(r, cmd->grid);
+    launch_record_grid(r, cmd->grid);
     return FRIT_OK;
 }

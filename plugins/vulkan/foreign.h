@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of other plugins' programs. */
+/* Foreign kernels: SPIR-V modules of other plugins, which launch them by DISPATCH commands. */
 #ifndef VULKAN_FOREIGN_H
 #define VULKAN_FOREIGN_H
 
@@ -10,14 +10,19 @@
 #include <frit/types.h>
 
 struct device;
-struct recording;
+struct recorder;
 
+/* Module formats that foreign_load accepts. */
+extern const frit_str foreign_formats[1];
+
+/* Slots `kernel_load` and `kernel_unload` of frit.backend/1. */
 frit_status foreign_load(void *self, frit_str format, const void *bytes, uint64_t n_bytes,
                          frit_kernel **kernel, frit_err *err);
 void foreign_unload(void *self, frit_kernel *kernel);
 
-/* A DISPATCH of a kernel of foreign_load. */
+/* Negative with a message for a DISPATCH that foreign_record cannot record. */
 frit_status foreign_check(struct device *device, const frit_cmd *cmd, frit_err *err);
-frit_status record_foreign(struct recording *r, const frit_cmd *cmd, frit_err *err);
+/* Records a DISPATCH that was checked.  Needs the queue's lock. */
+frit_status foreign_record(struct recorder *r, const frit_cmd *cmd, frit_err *err);
 
 #endif

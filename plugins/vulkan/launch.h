@@ -1,41 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches. */
+/* Launches of programs that the kernel compiler made.  Everything but launch_arg needs the queue's
+ * lock. */
 #ifndef VULKAN_LAUNCH_H
 #define VULKAN_LAUNCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <frit/program.h>
 #include <frit/status.h>
 
-#include "record.h"
-
 struct device;
 struct kernels_launch;
-struct recording;
+struct recorder;
 
-/* Whether the launch is one of ours, inside its buffers. */
+/* Argument `i` of a launch. */
+static inline const frit_arg *launch_arg(const frit_launch *launch, uint32_t i)
+{
+    return (const frit_arg *)(const void *)((const char *)launch->args +
+                                            (size_t)i * launch->arg_stride);
+}
+
+/* FRIT_INVALID with a message for a program of another driver, or an argument or workspace that
+ * does not lie in its buffer. */
 frit_status launch_check(struct device *device, const frit_launch *launch, frit_err *err);
-/* The latter alone. */
+/* Checks the ranges of the arguments and of the workspace only. */
 frit_status launch_check_ranges(struct device *device, const frit_launch *launch, frit_err *err);
-/* The first kernel of a launch, for kernels_next; its words are the queue's. */
-frit_status launch_kernels(struct device *device, const frit_launch *launch,
-                           struct kernels_launch *out, frit_err *err);
-frit_status record_launch(struct recording *r, const frit_launch *launch, frit_err *err);
-/* The bound pipeline over a grid: beyond the device's limits several dispatches, each with its base
- * in the first 16 bytes of push constants. */
-void record_grid(struct recording *r, const uint32_t grid[3]);
-struct block block_of(const struct kernels_launch *kernel);
-/* Whether all addresses are aligned. */
-bool block_fill(const struct block *b, const struct kernels_launch *kernel,
-                const frit_launch *launch, void *to);
-/* A kernel that has its block inside, with all words of it. */
-void record_pushed(struct recording *r, const struct kernels_launch *kernel, const uint64_t *words,
-                   bool aligned);
-/* A kernel whose block lies at an address, after code_make_far; `params`: the words of the block
- * that follow its addresses, if these are constant and the block is `inside`, else NULL. */
-void record_by_address(struct recording *r, const struct kernels_launch *kernel, uint64_t address,
-                       const uint64_t *params, bool aligned);
+
+/* Sets `out` to the first kernel of a launch; kernels_next goes on from there.  The kernel's words
+ * lie in a buffer of the queue and are valid until the next call. */
+frit_status launch_first_kernel(struct device *device, const frit_launch *launch,
+                                struct kernels_launch *out, frit_err *err);
+
+/* Records all kernels of a launch. */
+frit_status launch_record(struct recorder *r, const frit_launch *launch, frit_err *err);
+/* Records a grid of the bound pipeline: one dispatch, or several if it exceeds the device's limits.
+ * The first 12 bytes of push constants are the index of the dispatch's first workgroup. */
+void launch_record_grid(struct recorder *r, const uint32_t grid[3]);
+/* Records a kernel whose argument block, `words`, is put into push constants. */
+void launch_record_pushed(struct recorder *r, const struct kernels_launch *kernel,
+                          const uint64_t *words, bool aligned);
+/* Records a kernel that reads its argument block at `address` when it runs.  `params` are the
+ * parameters of the block, which are put into push constants; NULL: the kernel reads them at
+ * `address` too.  compile_for_capture has made the pipelines for that. */
+void launch_record_by_address(struct recorder *r, const struct kernels_launch *kernel,
+                              uint64_t address, const uint64_t *params, bool aligned);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Vulkan loader, opened by name, and the instance.  A machine without it, without a driver or
- * with one that is too old has no adapters, which is no failure: `trouble` has the reason. */
+/* Opens the Vulkan loader and creates the VkInstance.  A machine without the loader, without a
+ * Vulkan driver or with versions that are too old has no adapters; that is not an error, and the
+ * reason is kept in `unavailable_text`. */
 #include "loader.h"
 
 #include <dlfcn.h>
@@ -9,23 +10,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "driver.h"
 #include "plugin.h"
 
-static const char validation[] = "VK_LAYER_KHRONOS_validation";
+static const char validation_layer[] = "VK_LAYER_KHRONOS_validation";
 
-static FRIT_PRINTF(3, 4) void none(struct instance *instance, uint32_t reason, const char *format,
-                                   ...)
+/* Sets the reason why there are no adapters. */
+static FRIT_PRINTF(3, 4) void set_unavailable(struct instance *instance, uint32_t reason,
+                                              const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    vsnprintf(instance->trouble, sizeof instance->trouble, format, args);
+    vsnprintf(instance->unavailable_text, sizeof instance->unavailable_text, format, args);
     va_end(args);
-    instance->trouble_reason = reason;
+    instance->unavailable_reason = reason;
 }
 
-static void library_open(struct instance *instance)
+static void open_library(struct instance *instance)
 {
     char file[128];
     struct link_map *map = NULL;
@@ -36,7 +37,7 @@ static void library_open(struct instance *instance)
     if (!instance->library) {
         const char *text = dlerror();
 
-        none(instance, FRIT_REASON_NO_RUNTIME, "%s", text ? text : file);
+        set_unavailable(instance, FRIT_REASON_NO_RUNTIME, "%s", text ? text : file);
         return;
     }
     if (!dlinfo(instance->library, RTLD_DI_LINKMAP, &map) && map)
@@ -44,10 +45,11 @@ static void library_open(struct instance *instance)
     *(void **)&instance->global.GetInstanceProcAddr =
         dlsym(instance->library, "vkGetInstanceProcAddr");
     if (!instance->global.GetInstanceProcAddr)
-        none(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s has no vkGetInstanceProcAddr", file);
+        set_unavailable(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s has no vkGetInstanceProcAddr",
+                        file);
 }
 
-static void global_load(struct instance *instance)
+static void load_global_functions(struct instance *instance)
 {
     const char *missing = NULL;
 
@@ -56,11 +58,11 @@ static void global_load(struct instance *instance)
     missing = instance->global.name ? missing : "vk" #name;
 #include "syms.def"
     if (missing)
-        none(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s has no %s", instance->library_path,
-             missing);
+        set_unavailable(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s has no %s",
+                        instance->library_path, missing);
 }
 
-const char *loader_functions(struct instance *instance)
+const char *loader_load_instance(struct instance *instance)
 {
     const char *missing = NULL;
 
@@ -75,13 +77,13 @@ const char *loader_functions(struct instance *instance)
     return missing;
 }
 
-static void instance_load(struct instance *instance)
+static void load_instance_functions(struct instance *instance)
 {
-    const char *missing = loader_functions(instance);
+    const char *missing = loader_load_instance(instance);
 
     if (missing)
-        none(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s has no %s", instance->library_path,
-             missing);
+        set_unavailable(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s has no %s",
+                        instance->library_path, missing);
 }
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
@@ -107,16 +109,16 @@ static bool has_validation(struct instance *instance)
     if (instance->global.EnumerateInstanceLayerProperties(&n, layers) < 0)
         return false;
     for (uint32_t i = 0; i < n; i++)
-        if (strcmp(layers[i].layerName, validation) == 0)
+        if (strcmp(layers[i].layerName, validation_layer) == 0)
             return true;
     return false;
 }
 
-static VkResult instance_create(struct instance *instance)
+static VkResult create_instance(struct instance *instance)
 {
-    static const VkValidationFeatureEnableEXT more[] = {
+    static const VkValidationFeatureEnableEXT checks[] = {
         VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
-    static const char *const layers[] = {validation};
+    static const char *const layers[] = {validation_layer};
     static const char *const extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
     const VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                            .pEngineName = "frit",
@@ -132,7 +134,7 @@ static VkResult instance_create(struct instance *instance)
     const VkValidationFeaturesEXT features = {.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
                                               .pNext = &messenger,
                                               .enabledValidationFeatureCount = 1,
-                                              .pEnabledValidationFeatures = more};
+                                              .pEnabledValidationFeatures = checks};
     const bool validate = instance->options.validate;
     const VkInstanceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                          .pNext = validate ? &features : NULL,
@@ -145,26 +147,28 @@ static VkResult instance_create(struct instance *instance)
 
     if (result)
         return result;
-    instance_load(instance);
+    load_instance_functions(instance);
     if (validate && instance->api.CreateDebugUtilsMessengerEXT)
         result = instance->api.CreateDebugUtilsMessengerEXT(instance->handle, &messenger, NULL,
                                                             &instance->messenger);
     return result;
 }
 
-/* ---- drivers stay ---- */
+/* ---- pinned libraries ---- */
 
-enum { MOST_FRESH = 64, PATH_BYTES = 256 };
+enum { MAX_ADDED = 64, PATH_BYTES = 256 };
 
-/* Libraries of the process: how many there were, and those that came since. */
+/* Libraries that are loaded into the process while the VkInstance is created. */
 struct libraries {
-    uint32_t before, seen, n;
-    char fresh[MOST_FRESH][PATH_BYTES];
+    uint32_t before; /* number of libraries at the start */
+    uint32_t seen;   /* by the present walk over all libraries */
+    uint32_t n;      /* entries of `added` */
+    char added[MAX_ADDED][PATH_BYTES];
 };
 
-static int count_library(struct dl_phdr_info *info, size_t size, void *counted)
+static int count_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    struct libraries *libraries = counted;
+    struct libraries *libraries = arg;
 
     (void)info;
     (void)size;
@@ -172,33 +176,33 @@ static int count_library(struct dl_phdr_info *info, size_t size, void *counted)
     return 0;
 }
 
-static int note_library(struct dl_phdr_info *info, size_t size, void *noted)
+static int add_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    struct libraries *libraries = noted;
+    struct libraries *libraries = arg;
     const size_t bytes = strlen(info->dlpi_name) + 1;
 
     (void)size;
-    if (libraries->seen++ >= libraries->before && libraries->n < MOST_FRESH && bytes <= PATH_BYTES)
-        memcpy(libraries->fresh[libraries->n++], info->dlpi_name, bytes);
+    if (libraries->seen++ >= libraries->before && libraries->n < MAX_ADDED && bytes <= PATH_BYTES)
+        memcpy(libraries->added[libraries->n++], info->dlpi_name, bytes);
     return 0;
 }
 
-/* What came into the process is never unloaded.  NVIDIA's driver takes static thread-local memory
- * each time that it is loaded, which the C library never gets back: after some twenty instances
- * there is none left, and with it no driver. */
-static void keep_libraries(struct libraries *libraries)
+/* Keeps the added libraries in the process.  NVIDIA's Vulkan driver allocates static thread-local
+ * storage whenever it is loaded, and the C library does not free that when it is unloaded; after
+ * about twenty loads there is none left, and loading fails. */
+static void pin_libraries(struct libraries *libraries)
 {
-    dl_iterate_phdr(note_library, libraries);
+    dl_iterate_phdr(add_library, libraries);
     for (uint32_t i = 0; i < libraries->n; i++) {
         void *library =
-            dlopen(libraries->fresh[i], RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
+            dlopen(libraries->added[i], RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
 
         if (library)
             dlclose(library);
     }
 }
 
-/* ---- opening ---- */
+/* ---- open and close ---- */
 
 frit_status loader_open(struct instance *instance, frit_err *err)
 {
@@ -206,29 +210,32 @@ frit_status loader_open(struct instance *instance, frit_err *err)
     uint32_t version = 0;
     VkResult result;
 
-    library_open(instance);
-    if (!instance->trouble_reason)
-        global_load(instance);
-    if (instance->trouble_reason)
+    open_library(instance);
+    if (!instance->unavailable_reason)
+        load_global_functions(instance);
+    if (instance->unavailable_reason)
         return FRIT_OK;
     instance->global.EnumerateInstanceVersion(&version);
     if (version < VK_API_VERSION_1_2)
-        none(instance, FRIT_REASON_RUNTIME_TOO_OLD, "%s speaks Vulkan %u.%u, 1.2 is needed",
-             instance->library_path, VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
+        set_unavailable(instance, FRIT_REASON_RUNTIME_TOO_OLD,
+                        "%s supports Vulkan %u.%u only; 1.2 is needed", instance->library_path,
+                        VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
     else if (instance->options.validate && !has_validation(instance))
-        none(instance, FRIT_REASON_NO_RUNTIME,
-             "option.validate wants %s, which is not installed (Debian: vulkan-validationlayers)",
-             validation);
-    if (instance->trouble_reason)
+        set_unavailable(
+            instance, FRIT_REASON_NO_RUNTIME,
+            "option.validate needs %s, which is not installed (Debian: vulkan-validationlayers)",
+            validation_layer);
+    if (instance->unavailable_reason)
         return FRIT_OK;
     dl_iterate_phdr(count_library, &libraries);
-    result = instance_create(instance);
-    keep_libraries(&libraries);
+    result = create_instance(instance);
+    pin_libraries(&libraries);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
-        none(instance, FRIT_REASON_NO_DEVICE, "%s finds no Vulkan driver", instance->library_path);
+        set_unavailable(instance, FRIT_REASON_NO_DEVICE, "%s finds no Vulkan driver",
+                        instance->library_path);
         return FRIT_OK;
     }
-    return result ? vulkan_refused(instance, err, result, "vkCreateInstance") : FRIT_OK;
+    return result ? vulkan_fail(instance, err, result, "creating the Vulkan instance") : FRIT_OK;
 }
 
 void loader_close(struct instance *instance)

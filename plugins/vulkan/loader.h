@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Vulkan loader, opened by name, and the instance. */
+/* The Vulkan loader and the VkInstance of a plugin instance. */
 #ifndef VULKAN_LOADER_H
 #define VULKAN_LOADER_H
 
@@ -7,11 +7,13 @@
 
 struct instance;
 
-/* Opens the loader and makes a Vulkan instance.  Without one `trouble` says why, and that is
- * FRIT_OK. */
+/* Opens the loader and creates the VkInstance.  FRIT_OK also if this machine has no usable Vulkan;
+ * then `unavailable_reason` is set. */
 frit_status loader_open(struct instance *instance, frit_err *err);
-/* The functions of `handle`; the name of one that is not there, NULL: all are. */
-const char *loader_functions(struct instance *instance);
+/* Loads the functions of `instance->handle`.  Returns the name of one that is missing; NULL: none
+ * is. */
+const char *loader_load_instance(struct instance *instance);
+/* Destroys the VkInstance, if there is one.  The loader stays in the process. */
 void loader_close(struct instance *instance);
 
 #endif

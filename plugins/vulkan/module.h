@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules of FRIT_FORMAT_SPIRV, before Vulkan gets them.  Threads: any. */
+/* Checks of SPIR-V modules of other plugins before Vulkan gets them. */
 #ifndef VULKAN_MODULE_H
 #define VULKAN_MODULE_H
 
-#include "driver.h"
+#include <stdint.h>
 
-/* `group` gets the lanes of its groups.  FRIT_INVALID for words that are no module of the format,
- * FRIT_UNSUPPORTED for one that wants more than the device has. */
+#include <frit/status.h>
+
+struct device;
+
+/* Checks a module of `n` words in the format FRIT_FORMAT_SPIRV.  FRIT_INVALID: the words are no
+ * such module; FRIT_UNSUPPORTED: the device lacks what it needs; both with a message.  Otherwise
+ * `local_size` is set to the module's LocalSize.  Threads: any. */
 frit_status module_check(const struct device *device, const uint32_t *words, uint32_t n,
-                         uint32_t group[3], frit_err *err);
+                         uint32_t local_size[3], frit_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin: its options, its instance, and the tables it offers. */
+/* The plugin: its options, its instance and its interface tables. */
 #include "plugin.h"
 
 #include <stdarg.h>
@@ -9,45 +9,48 @@
 #include <frit/plugin.h>
 
 #include "buffer.h"
+#include "capture.h"
 #include "device.h"
-#include "driver.h"
 #include "foreign.h"
 #include "loader.h"
 #include "program.h"
 #include "queue.h"
 #include "replay.h"
-#include "stamp.h"
 #include "submit.h"
+#include "timestamp.h"
 #include "transfer.h"
 
-/* FRIT_STR for static storage. */
+#define VULKAN_VERSION "0.1.0"
+
+/* FRIT_STR as a constant expression, for initializers. */
 #define TEXT(literal)                  \
     {                                  \
         (literal), sizeof(literal) - 1 \
     }
 
+/* The status and the text of an error of Vulkan. */
 struct result_row {
     VkResult result;
     frit_status status;
     const char *name;
 };
 
-static const struct result_row *result_row(VkResult result)
+static const struct result_row *find_result(VkResult result)
 {
     static const struct result_row rows[] = {
         {VK_ERROR_OUT_OF_HOST_MEMORY, FRIT_NO_HOST_MEMORY, "out of host memory"},
         {VK_ERROR_OUT_OF_DEVICE_MEMORY, FRIT_NO_DEVICE_MEMORY, "out of device memory"},
         {VK_ERROR_TOO_MANY_OBJECTS, FRIT_NO_DEVICE_MEMORY, "too many objects"},
-        {VK_ERROR_FRAGMENTATION, FRIT_NO_DEVICE_MEMORY, "memory is in pieces"},
+        {VK_ERROR_FRAGMENTATION, FRIT_NO_DEVICE_MEMORY, "memory is too fragmented"},
         {VK_ERROR_MEMORY_MAP_FAILED, FRIT_NO_HOST_MEMORY, "memory cannot be mapped"},
         {VK_ERROR_DEVICE_LOST, FRIT_DEVICE_LOST, "device lost"},
         {VK_ERROR_LAYER_NOT_PRESENT, FRIT_UNSUPPORTED, "a layer is not installed"},
-        {VK_ERROR_EXTENSION_NOT_PRESENT, FRIT_UNSUPPORTED, "an extension is not there"},
-        {VK_ERROR_FEATURE_NOT_PRESENT, FRIT_UNSUPPORTED, "a feature is not there"},
+        {VK_ERROR_EXTENSION_NOT_PRESENT, FRIT_UNSUPPORTED, "an extension is not available"},
+        {VK_ERROR_FEATURE_NOT_PRESENT, FRIT_UNSUPPORTED, "a feature is not available"},
         {VK_ERROR_INCOMPATIBLE_DRIVER, FRIT_UNSUPPORTED, "no driver is installed"},
         {VK_ERROR_INITIALIZATION_FAILED, FRIT_IO, "initialization failed"},
     };
-    static const struct result_row other = {0, FRIT_INTERNAL, "an error of the Vulkan driver"};
+    static const struct result_row other = {0, FRIT_INTERNAL, "unexpected error"};
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].result == result)
@@ -55,10 +58,10 @@ static const struct result_row *result_row(VkResult result)
     return &other;
 }
 
-frit_status vulkan_refused(const struct instance *instance, frit_err *err, VkResult result,
-                           const char *format, ...)
+frit_status vulkan_fail(const struct instance *instance, frit_err *err, VkResult result,
+                        const char *format, ...)
 {
-    const struct result_row *row = result_row(result);
+    const struct result_row *row = find_result(result);
     char text[sizeof err->text];
     va_list args;
 
@@ -69,11 +72,11 @@ frit_status vulkan_refused(const struct instance *instance, frit_err *err, VkRes
                      result);
 }
 
-void vulkan_retell(const struct instance *instance, frit_err *err, const frit_err *told)
+void vulkan_copy_err(const struct instance *instance, frit_err *err, const frit_err *from)
 {
-    (void)instance->plug.core->err_set(instance->plug.host->self, err, told->status,
-                                       told->native_code,
-                                       (frit_str){told->text, strlen(told->text)});
+    (void)instance->plug.core->err_set(instance->plug.host->self, err, from->status,
+                                       from->native_code,
+                                       (frit_str){from->text, strlen(from->text)});
 }
 
 void *vulkan_alloc(const struct instance *instance, uint64_t bytes)
@@ -88,6 +91,11 @@ void *vulkan_alloc(const struct instance *instance, uint64_t bytes)
 void vulkan_free(const struct instance *instance, void *memory)
 {
     plug_free(&instance->plug, memory);
+}
+
+uint64_t vulkan_now_ns(const struct instance *instance)
+{
+    return instance->plug.core->now_ns(instance->plug.host->self);
 }
 
 static frit_status read_options(const frit_host_root *host, const frit_host_options *table,
@@ -124,10 +132,11 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
     status = read_options(host, table, &instance.options, err);
     if (status)
         return status;
-    instance.keep = plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
+    instance.cache = plug_table(host, FRIT_STR(FRIT_HOST_CACHE), FRIT_END_OF(frit_host_cache, put));
     made = vulkan_alloc(&instance, sizeof instance);
     if (!made)
-        return plug_fail(&instance.plug, err, FRIT_NO_HOST_MEMORY, "no memory for the instance");
+        return plug_fail(&instance.plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory for the plugin's instance");
     *made = instance;
     *out = made;
     return FRIT_OK;
@@ -150,39 +159,39 @@ static const void *plugin_interface(void *instance, frit_str id)
         .enumerate = device_enumerate,
         .device_open = device_open,
         .device_close = device_close,
-        .alloc = memory_alloc,
-        .free = memory_free,
+        .alloc = buffer_alloc,
+        .free = buffer_free,
         .write = transfer_write,
         .read = transfer_read,
-        .submit = queue_submit,
+        .submit = submit_commands,
         .wait = queue_wait,
-        .supports = backend_supports,
-        .op_program = backend_op_program,
+        .supports = program_supports,
+        .op_program = program_for_op,
         .kernel_load = foreign_load,
         .kernel_unload = foreign_unload,
-        .heap_budget = memory_budget,
+        .heap_budget = buffer_budget,
     };
 
     static const frit_fuser_table fuser = {
         .struct_size = sizeof(frit_fuser_table),
-        .prototypes = fuser_prototypes,
+        .prototypes = program_prototypes,
         .clone = kernels_clone,
         .destroy = kernels_destroy,
         .reset = kernels_reset,
         .push = kernels_push,
         .state = kernels_state,
         .finish = kernels_finish,
-        .from_state = fuser_from_state,
+        .from_state = program_from_state,
     };
 
     static const frit_capture_table capture = {
         .struct_size = sizeof(frit_capture_table),
         .record = capture_record,
-        .replay = capture_replay,
+        .replay = replay_submit,
         .release = capture_release,
     };
     static const frit_profile_table profile = {.struct_size = sizeof(frit_profile_table),
-                                               .clock = device_clock};
+                                               .clock = timestamps_clock};
 
     (void)instance;
     if (plug_is(id, FRIT_STR(FRIT_BACKEND)))
@@ -200,14 +209,14 @@ static const frit_option options[] = {
         .type = FRIT_OPTION_STR,
         .name = TEXT("loader"),
         .default_value = TEXT("libvulkan.so.1"),
-        .meaning = TEXT("file of the Vulkan loader"),
+        .meaning = TEXT("file name of the Vulkan loader"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_STR,
         .name = TEXT("staging"),
         .default_value = TEXT("auto"),
-        .meaning = TEXT("force: data crosses by copies even where the host reaches device memory"),
+        .meaning = TEXT("force: never map device memory, copy through staging buffers"),
         .choices = TEXT("auto force"),
     },
     {
@@ -215,14 +224,14 @@ static const frit_option options[] = {
         .type = FRIT_OPTION_STR,
         .name = TEXT("dump"),
         .default_value = TEXT(""),
-        .meaning = TEXT("folder for the SPIR-V of every kernel that is compiled; empty: nowhere"),
+        .meaning = TEXT("folder to write the SPIR-V of each compiled kernel to; empty: none"),
     },
     {
         .struct_size = sizeof(frit_option),
         .type = FRIT_OPTION_BOOL,
         .name = TEXT("validate"),
         .default_value = TEXT("no"),
-        .meaning = TEXT("run with the validation layers; what they say is logged"),
+        .meaning = TEXT("enable the validation layers and log their messages"),
     },
 };
 

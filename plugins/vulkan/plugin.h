@@ -1,25 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin. */
+/* The instance of the plugin, of which each host opens one, and what every file uses of it: error
+ * messages, host memory and the clock. */
 #ifndef VULKAN_PLUGIN_H
 #define VULKAN_PLUGIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include <frit/host.h>
 #include <frit/status.h>
 #include <frit/types.h>
 
+#include "util/plug.h"
+
 #include "api.h"
 
-struct instance;
+struct adapter;
 
-/* plug_fail for a call of Vulkan that gave `result`, which has a status and is appended in words.
- */
-frit_status vulkan_refused(const struct instance *instance, frit_err *err, VkResult result,
-                           const char *format, ...) FRIT_PRINTF(4, 5);
-/* What happened before, told to a caller. */
-void vulkan_retell(const struct instance *instance, frit_err *err, const frit_err *told);
-/* Zeroed. */
+/* Values of the plugin's options. */
+struct options {
+    frit_str loader;    /* file name of the Vulkan loader */
+    bool validate;      /* enables the validation layers */
+    bool force_staging; /* device memory is never mapped */
+    frit_str dump;      /* folder to which compiled SPIR-V modules are written; empty: none */
+};
+
+/* Constant after the first enumerate that succeeded. */
+struct instance {
+    struct plug plug;
+    const frit_host_cache *cache; /* disk cache of the host; NULL: the host has none */
+    struct options options;
+    void *library; /* handle of the Vulkan loader from dlopen; never closed */
+    char library_path[256];
+    char unavailable_text[384];  /* why there are no adapters; "" if there are some */
+    uint32_t unavailable_reason; /* FRIT_REASON_* of that text; 0 without it */
+    struct global_api global;
+    struct instance_api api;
+    VkInstance handle;
+    VkDebugUtilsMessengerEXT messenger; /* VK_NULL_HANDLE without validation layers */
+    uint32_t n_adapters;
+    struct adapter *adapters; /* NULL before the first successful enumerate; owned */
+};
+
+/* Writes an error message "vulkan: TEXT: MEANING (VkResult N)" and returns the status that
+ * corresponds to `result`, which must be an error. */
+frit_status vulkan_fail(const struct instance *instance, frit_err *err, VkResult result,
+                        const char *format, ...) FRIT_PRINTF(4, 5);
+/* Copies the status and the message of `from` to the caller's `err`, which may be NULL. */
+void vulkan_copy_err(const struct instance *instance, frit_err *err, const frit_err *from);
+
+/* Zeroed host memory; NULL: there is none. */
 void *vulkan_alloc(const struct instance *instance, uint64_t bytes);
-void vulkan_free(const struct instance *instance, void *memory);
+void vulkan_free(const struct instance *instance, void *memory); /* NULL does nothing */
+
+/* The host's monotonic clock in nanoseconds. */
+uint64_t vulkan_now_ns(const struct instance *instance);
 
 #endif

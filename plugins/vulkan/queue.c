@@ -1,42 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue: recordings in the order in which they are submitted, on one timeline semaphore.
+/* The queue: one VkQueue and one timeline semaphore.
  *
- * Each submission signals a larger value than the one before; in between, values may pass that the
- * host itself reached while the device had nothing to do.  So a value that is not reached is at
- * most `submitted`, and the semaphore reaches it.  A recording begins with a barrier, which orders
- * it after all that was submitted. */
+ * Each submission signals a larger value than the one before.  The driver also issues values that
+ * no submission signals, for transfers that the host does itself; it does so only while the device
+ * is idle, so those values are reached at once.  It follows that every value that is not reached
+ * yet is at most `submitted`, and that the semaphore will reach it. */
 #include "queue.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "buffer.h"
-#include "driver.h"
+#include "adapter.h"
+#include "device.h"
 #include "plugin.h"
-#include "stamp.h"
+#include "timestamp.h"
 
-/* How long the semaphore is asked before the thread sleeps: waking up costs as much. */
+/* How long a wait polls the semaphore before the thread sleeps; about what a wakeup takes. */
 enum { SPIN_NS = 20000 };
 
-/* ---- opening ---- */
+/* ---- open and close ---- */
 
 static frit_status open_batch(struct device *device, struct batch *batch, frit_err *err)
 {
-    const VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                          .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT,
-                                          .queueFamilyIndex = device->adapter->family};
-    VkCommandBufferAllocateInfo cmds = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
-                                        .commandBufferCount = 1};
-    VkResult result = device->api.CreateCommandPool(device->handle, &pool, NULL, &batch->pool);
+    frit_status status =
+        batch_create_pool(device, VK_COMMAND_POOL_CREATE_TRANSIENT_BIT, &batch->pool, err);
 
-    if (!result) {
-        cmds.commandPool = batch->pool;
-        result = device->api.AllocateCommandBuffers(device->handle, &cmds, &batch->cmds);
-    }
-    return result ? vulkan_refused(device->instance, err, result, "a command buffer on %s",
-                                   device->adapter->name)
-                  : FRIT_OK;
+    return status ? status : batch_create(device, batch->pool, batch, err);
 }
 
 static frit_status open_timeline(struct device *device, frit_err *err)
@@ -48,8 +37,8 @@ static frit_status open_timeline(struct device *device, frit_err *err)
     VkResult result =
         device->api.CreateSemaphore(device->handle, &create, NULL, &device->queue.timeline);
 
-    return result ? vulkan_refused(device->instance, err, result, "a semaphore on %s",
-                                   device->adapter->name)
+    return result ? vulkan_fail(device->instance, err, result, "creating a semaphore on %s",
+                                device->adapter->name)
                   : FRIT_OK;
 }
 
@@ -59,12 +48,13 @@ frit_status queue_open(struct device *device, frit_err *err)
     frit_status status;
 
     if (pthread_mutex_init(&queue->lock, NULL))
-        return plug_fail(&device->instance->plug, err, FRIT_IO, "no mutex for the queue");
+        return plug_fail(&device->instance->plug, err, FRIT_IO, "cannot create a mutex");
     queue->is_open = true;
     ring_init(&queue->staging_ring, STAGING_BYTES);
     ring_init(&queue->params_ring, PARAMS_BYTES);
     if (!queue->handle)
-        device->api.GetDeviceQueue(device->handle, device->adapter->family, 0, &queue->handle);
+        device->api.GetDeviceQueue(device->handle, device->adapter->queue_family, 0,
+                                   &queue->handle);
     status = open_timeline(device, err);
     for (uint32_t i = 0; i < QUEUE_BATCHES && !status; i++)
         status = open_batch(device, &queue->batches[i], err);
@@ -81,96 +71,95 @@ void queue_close(struct device *device)
 
     if (!queue->is_open)
         return;
-    if (queue->loss.told)
+    if (queue->loss.has_thread)
         pthread_join(queue->loss.thread, NULL);
     (void)device->api.QueueWaitIdle(queue->handle);
     for (uint32_t i = 0; i < QUEUE_BATCHES; i++) {
-        stamps_destroy(device, &queue->batches[i]);
+        timestamps_destroy(device, &queue->batches[i]);
         device->api.DestroyCommandPool(device->handle, queue->batches[i].pool, NULL);
     }
     device->api.DestroySemaphore(device->handle, queue->timeline, NULL);
     buffer_destroy(device, &queue->staging);
     buffer_destroy(device, &queue->params);
-    vulkan_free(device->instance, queue->words);
+    vulkan_free(device->instance, queue->launch_words);
     pthread_mutex_destroy(&queue->lock);
 }
 
 /* ---- the timeline ---- */
 
-frit_status queue_lost(struct device *device, frit_err *err)
+frit_status queue_fail_lost(const struct device *device, frit_err *err)
 {
     return plug_fail(&device->instance->plug, err, FRIT_DEVICE_LOST,
                      "%s is lost; close it and open it again", device->adapter->name);
 }
 
-/* Reads whose copies have arrived are finished here, under the lock, in their order. */
-static void land(struct queue *queue)
+/* Frees the spans whose values are reached, oldest first, and copies the data of reads to the
+ * host's memory. */
+static void finish_reads(struct queue *queue)
 {
     struct ring_span span;
 
-    while (ring_pop(&queue->params_ring, queue->done, &span))
+    while (ring_pop(&queue->params_ring, queue->reached, &span))
         ;
-    while (ring_pop(&queue->staging_ring, queue->done, &span))
-        if (span.into)
-            memcpy(span.into, queue->staging.mapped + span.offset, span.bytes);
+    while (ring_pop(&queue->staging_ring, queue->reached, &span))
+        if (span.copy_to)
+            memcpy(span.copy_to, queue->staging.mapped + span.offset, span.bytes);
 }
 
-static void *tell_loss(void *arg)
+static void *notify_loss(void *arg)
 {
-    struct loss *loss = arg;
+    struct loss_notice *loss = arg;
 
-    loss->lost(loss->ctx, &loss->why);
+    loss->on_lost(loss->ctx, &loss->why);
     return NULL;
 }
 
-/* Every loss is found inside of a slot, so that a thread of its own tells it. */
-void queue_lose(struct device *device)
+/* Runs inside a slot of the driver, from which the host may not be called back, so a thread
+ * notifies it. */
+void queue_set_lost(struct device *device)
 {
     struct queue *queue = &device->queue;
-    struct loss *loss = &queue->loss;
+    struct loss_notice *loss = &queue->loss;
 
-    if (queue->lost)
+    if (queue->is_lost)
         return;
-    queue->lost = true;
+    queue->is_lost = true;
     (void)device->api.QueueWaitIdle(queue->handle);
-    land(queue);
-    ring_forget(&queue->staging_ring, NULL, UINT64_MAX);
+    finish_reads(queue);
+    ring_drop_copies(&queue->staging_ring, NULL, UINT64_MAX);
     loss->why.struct_size = sizeof loss->why;
-    (void)queue_lost(device, &loss->why);
-    loss->told = loss->lost && !pthread_create(&loss->thread, NULL, tell_loss, loss);
+    (void)queue_fail_lost(device, &loss->why);
+    loss->has_thread = loss->on_lost && !pthread_create(&loss->thread, NULL, notify_loss, loss);
 }
 
-void queue_refresh(struct device *device)
+void queue_poll(struct device *device)
 {
     struct queue *queue = &device->queue;
     uint64_t value = 0;
     VkResult result;
 
-    if (queue->done < queue->submitted && !queue->lost) {
+    if (queue->reached < queue->submitted && !queue->is_lost) {
         result = device->api.GetSemaphoreCounterValue(device->handle, queue->timeline, &value);
         if (result == VK_ERROR_DEVICE_LOST)
-            queue_lose(device);
-        if (!result && value > queue->done)
-            queue->done = value;
+            queue_set_lost(device);
+        if (!result && value > queue->reached)
+            queue->reached = value;
     }
-    land(queue);
+    finish_reads(queue);
 }
 
-uint64_t queue_pass(struct queue *queue)
+uint64_t queue_issue_reached(struct queue *queue)
 {
-    queue->done = ++queue->issued;
+    queue->reached = ++queue->issued;
     return queue->issued;
 }
 
-static uint64_t now_ns(const struct device *device)
+/* Polls the semaphore for at most SPIN_NS.  VK_TIMEOUT: `value` is not reached yet. */
+static VkResult poll_briefly(struct device *device, uint64_t value, uint64_t timeout_ns)
 {
-    return device->instance->plug.core->now_ns(device->instance->plug.host->self);
-}
-
-/* VK_TIMEOUT where `value` is not reached in time. */
-static VkResult spin(struct device *device, uint64_t value, uint64_t timeout_ns)
-{
-    uint64_t until = now_ns(device) + (timeout_ns < SPIN_NS ? timeout_ns : SPIN_NS), reached = 0;
+    uint64_t until =
+        vulkan_now_ns(device->instance) + (timeout_ns < SPIN_NS ? timeout_ns : SPIN_NS);
+    uint64_t reached = 0;
     VkResult result;
 
     do {
@@ -178,198 +167,69 @@ static VkResult spin(struct device *device, uint64_t value, uint64_t timeout_ns)
             device->api.GetSemaphoreCounterValue(device->handle, device->queue.timeline, &reached);
         if (result || reached >= value)
             return result;
-    } while (now_ns(device) < until);
+    } while (vulkan_now_ns(device->instance) < until);
     return VK_TIMEOUT;
 }
 
-frit_status queue_await(struct device *device, uint64_t value, uint64_t timeout_ns, frit_err *err)
+frit_status queue_wait_value(struct device *device, uint64_t value, uint64_t timeout_ns,
+                             frit_err *err)
 {
     const VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                       .semaphoreCount = 1,
                                       .pSemaphores = &device->queue.timeline,
                                       .pValues = &value};
-    VkResult result = spin(device, value, timeout_ns);
+    VkResult result = poll_briefly(device, value, timeout_ns);
 
     if (result == VK_TIMEOUT && timeout_ns > SPIN_NS)
         result = device->api.WaitSemaphores(device->handle, &wait, timeout_ns);
     if (result == VK_TIMEOUT)
         return plug_fail(&device->instance->plug, err, FRIT_TIMEOUT,
-                         "value %" PRIu64 " is not reached yet", value);
+                         "timeline value %" PRIu64 " is not reached yet", value);
     if (result == VK_ERROR_DEVICE_LOST)
-        return queue_lost(device, err);
-    return result ? vulkan_refused(device->instance, err, result, "waiting for %s",
-                                   device->adapter->name)
-                  : FRIT_OK;
+        return queue_fail_lost(device, err);
+    return result
+               ? vulkan_fail(device->instance, err, result, "waiting for %s", device->adapter->name)
+               : FRIT_OK;
 }
 
-frit_status queue_await_own(struct device *device, uint64_t value, frit_err *err)
+frit_status queue_wait_locked(struct device *device, uint64_t value, frit_err *err)
 {
-    frit_status status = queue_await(device, value, UINT64_MAX, err);
+    frit_status status = queue_wait_value(device, value, UINT64_MAX, err);
 
     if (status == FRIT_DEVICE_LOST)
-        queue_lose(device);
-    queue_refresh(device);
+        queue_set_lost(device);
+    queue_poll(device);
     return status;
 }
 
-frit_status queue_check(const struct device *device, const frit_queue *queue, frit_err *err)
+frit_status queue_check_handle(const struct device *device, const frit_queue *queue, frit_err *err)
 {
     return queue ? plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                             "a queue that was never made; there is the first one, NULL, alone")
+                             "unknown queue; the driver has only the first queue, NULL")
                  : FRIT_OK;
 }
 
-frit_status queue_check_waits(struct device *device, const frit_point *waits, uint32_t n,
+frit_status queue_check_waits(const struct device *device, const frit_point *waits, uint32_t n,
                               frit_err *err)
 {
     frit_status status = FRIT_OK;
 
     for (uint32_t i = 0; i < n && !status; i++) {
-        status = queue_check(device, waits[i].queue, err);
+        status = queue_check_handle(device, waits[i].queue, err);
         if (!status && waits[i].value > device->queue.issued)
             status = plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                               "wait for value %" PRIu64 ", but the queue is at %" PRIu64,
+                               "wait for value %" PRIu64 " of a queue whose last value is %" PRIu64,
                                waits[i].value, device->queue.issued);
     }
     return status;
 }
 
-frit_status queue_check_range(struct device *device, const frit_memory *memory, uint64_t offset,
-                              uint64_t bytes, frit_err *err)
+frit_status queue_reserve(struct device *device, struct ring *ring, uint64_t bytes, uint64_t align,
+                          void *copy_to, uint64_t *offset, frit_err *err)
 {
-    if (memory && buffer_holds(memory, offset, bytes))
-        return FRIT_OK;
-    return plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                     "%" PRIu64 " bytes at %" PRIu64 " of a buffer of %" PRIu64, bytes, offset,
-                     memory ? memory->bytes : 0);
-}
-
-/* ---- recordings ---- */
-
-/* Everything before it is done, and seen, before anything after it begins. */
-static void barrier(struct device *device, struct batch *batch, VkPipelineStageFlags after,
-                    VkAccessFlags sees)
-{
-    const VkPipelineStageFlags work =
-        VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-    const VkMemoryBarrier memory = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-                                    .srcAccessMask =
-                                        VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-                                    .dstAccessMask = sees};
-
-    device->api.CmdPipelineBarrier(batch->cmds, work, after, 0, 1, &memory, 0, NULL, 0, NULL);
-}
-
-void batch_barrier(struct device *device, struct batch *batch)
-{
-    barrier(device, batch, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
-                VK_ACCESS_TRANSFER_WRITE_BIT);
-}
-
-frit_status batch_open(struct device *device, struct batch *batch, VkCommandBufferUsageFlags flags,
-                       frit_err *err)
-{
-    const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-                                            .flags = flags};
-    VkResult result = device->api.BeginCommandBuffer(batch->cmds, &begin);
-
-    if (result)
-        return vulkan_refused(device->instance, err, result, "recording on %s",
-                              device->adapter->name);
-    stamps_reset(batch);
-    batch_barrier(device, batch);
-    return FRIT_OK;
-}
-
-frit_status batch_close(struct device *device, struct batch *batch, frit_err *err)
-{
-    VkResult result;
-
-    (void)stamps_copy(device, batch);
-    barrier(device, batch, VK_PIPELINE_STAGE_HOST_BIT,
-            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
-    result = device->api.EndCommandBuffer(batch->cmds);
-    return result ? vulkan_refused(device->instance, err, result, "recording on %s",
-                                   device->adapter->name)
-                  : FRIT_OK;
-}
-
-frit_status batch_submit(struct device *device, struct batch *batch, uint64_t *value, frit_err *err)
-{
-    struct queue *queue = &device->queue;
-    const uint64_t reached = queue->issued + 1;
-    const VkTimelineSemaphoreSubmitInfo timeline = {
-        .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-        .signalSemaphoreValueCount = 1,
-        .pSignalSemaphoreValues = &reached};
-    const VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                                 .pNext = &timeline,
-                                 .commandBufferCount = 1,
-                                 .pCommandBuffers = &batch->cmds,
-                                 .signalSemaphoreCount = 1,
-                                 .pSignalSemaphores = &queue->timeline};
-    VkResult result;
-
-    if (queue->lost) /* found while room was waited for */
-        return queue_lost(device, err);
-    result = device->api.QueueSubmit(queue->handle, 1, &submit, VK_NULL_HANDLE);
-    if (result == VK_ERROR_DEVICE_LOST)
-        queue_lose(device);
-    if (result)
-        return vulkan_refused(device->instance, err, result, "submitting to %s",
-                              device->adapter->name);
-    queue->issued = queue->submitted = batch->value = reached;
-    *value = reached;
-    return FRIT_OK;
-}
-
-frit_status batch_begin(struct device *device, struct batch **out, frit_err *err)
-{
-    struct queue *queue = &device->queue;
-    struct batch *batch = &queue->batches[queue->next];
-    frit_status status;
-    VkResult result;
-
-    queue_refresh(device);
-    if (queue->lost)
-        return queue_lost(device, err);
-    if (batch->value > queue->done) {
-        status = queue_await_own(device, batch->value, err);
-        if (status)
-            return status;
-    }
-    ring_cancel(&queue->staging_ring); /* what a recording took that was given up */
-    ring_cancel(&queue->params_ring);
-    result = device->api.ResetCommandPool(device->handle, batch->pool, 0);
-    if (result)
-        return vulkan_refused(device->instance, err, result, "recording on %s",
-                              device->adapter->name);
-    *out = batch;
-    return batch_open(device, batch, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, err);
-}
-
-frit_status batch_end(struct device *device, struct batch *batch, uint64_t *value, frit_err *err)
-{
-    struct queue *queue = &device->queue;
-    frit_status status = queue->lost ? queue_lost(device, err) : batch_close(device, batch, err);
-
-    if (!status)
-        status = batch_submit(device, batch, value, err);
-    if (status)
-        return status;
-    queue->next = (queue->next + 1) % QUEUE_BATCHES;
-    ring_seal(&queue->staging_ring, *value);
-    ring_seal(&queue->params_ring, *value);
-    return FRIT_OK;
-}
-
-frit_status queue_room(struct device *device, struct ring *ring, uint64_t bytes, uint64_t align,
-                       void *into, uint64_t *offset, frit_err *err)
-{
-    while ((*offset = ring_take(ring, bytes, align, into)) == RING_FULL) {
-        uint64_t oldest = ring_oldest(ring);
-        frit_status status = oldest ? queue_await_own(device, oldest, err) : FRIT_BUSY;
+    while ((*offset = ring_take(ring, bytes, align, copy_to)) == RING_FULL) {
+        uint64_t oldest = ring_oldest_value(ring);
+        frit_status status = oldest ? queue_wait_locked(device, oldest, err) : FRIT_BUSY;
 
         if (status)
             return status;
@@ -377,32 +237,34 @@ frit_status queue_room(struct device *device, struct ring *ring, uint64_t bytes,
     return FRIT_OK;
 }
 
-/* ---- waiting ---- */
+/* ---- the slot wait ---- */
 
 static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-/* What is known of failures behind what the caller knows, as frit_failure says; which command of a
- * value failed is never known.  Of the value that a loss begins with a fault is told first. */
-static void tell(struct queue *queue, uint64_t value, frit_failure *failure, frit_err *told)
+/* Sets `failure` to the first failure after the one that it names and up to `value`, as
+ * frit_failure defines it; `reason` is set to its message.  A fault that begins at the same value
+ * as the loss of the device comes first.  Which command of a batch failed is unknown. */
+static void report_failure(struct queue *queue, uint64_t value, frit_failure *failure,
+                           frit_err *reason)
 {
-    const bool known = failure->command == 0 || failure->command == FRIT_ALL_COMMANDS;
-    const uint64_t next = known ? failure->value + 1 : failure->value;
-    struct fault *fault = &queue->fault;
+    const bool is_complete = failure->command == 0 || failure->command == FRIT_ALL_COMMANDS;
+    const uint64_t next = is_complete ? failure->value + 1 : failure->value;
+    struct queue_fault *fault = &queue->fault;
     uint64_t first;
 
     failure->status = FRIT_OK;
     if (fault->last < next)
         fault->first = 0;
     first = larger(fault->first, next);
-    if (fault->first && first <= queue->done + queue->lost && first <= value) {
-        *told = fault->err;
+    if (fault->first && first <= queue->reached + queue->is_lost && first <= value) {
+        *reason = fault->err;
         failure->status = fault->err.status;
         failure->cookie = fault->cookie;
-    } else if (queue->lost && value > queue->done && value >= next) {
-        first = larger(queue->done + 1, next);
+    } else if (queue->is_lost && value > queue->reached && value >= next) {
+        first = larger(queue->reached + 1, next);
         failure->status = FRIT_DEVICE_LOST;
         failure->cookie = 0;
     } else {
@@ -417,31 +279,31 @@ frit_status queue_wait(void *self, frit_queue *handle, uint64_t value, uint64_t 
 {
     struct device *device = self;
     struct queue *queue = &device->queue;
-    frit_status status = queue_check(device, handle, err);
-    frit_err told = {0};
+    frit_status status = queue_check_handle(device, handle, err);
+    frit_err reason = {0};
     bool reached;
 
     if (status)
         return status;
     pthread_mutex_lock(&queue->lock);
-    queue_refresh(device);
-    reached = value <= queue->done;
-    if (queue->lost && !reached)
-        status = queue_lost(device, err);
+    queue_poll(device);
+    reached = value <= queue->reached;
+    if (queue->is_lost && !reached)
+        status = queue_fail_lost(device, err);
     else if (value > queue->issued)
         status = queue_check_waits(device, &(frit_point){.value = value}, 1, err);
     pthread_mutex_unlock(&queue->lock);
     if (!reached && !status)
-        status = queue_await(device, value, timeout_ns, err);
+        status = queue_wait_value(device, value, timeout_ns, err);
     pthread_mutex_lock(&queue->lock);
     if (status == FRIT_DEVICE_LOST)
-        queue_lose(device);
-    queue_refresh(device);
-    /* `failure` may name an older fault; why the wait failed is the wait's own. */
+        queue_set_lost(device);
+    queue_poll(device);
+    /* `err` describes the wait itself if that has failed, and `failure` otherwise. */
     if (status != FRIT_INVALID)
-        tell(queue, value, failure, &told);
+        report_failure(queue, value, failure, &reason);
     pthread_mutex_unlock(&queue->lock);
-    if (told.status && status != FRIT_INVALID && status != FRIT_DEVICE_LOST)
-        vulkan_retell(device->instance, err, &told);
+    if (reason.status && status != FRIT_INVALID && status != FRIT_DEVICE_LOST)
+        vulkan_copy_err(device->instance, err, &reason);
     return status;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue. */
+/* The queue of a device: its timeline semaphore, its rings of host memory, failures and the loss of
+ * the device. */
 #ifndef VULKAN_QUEUE_H
 #define VULKAN_QUEUE_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <frit/backend.h>
@@ -10,52 +13,92 @@
 #include <frit/types.h>
 
 #include "api.h"
+#include "batch.h"
+#include "buffer.h"
+#include "ring.h"
 
-struct batch;
 struct device;
-struct queue;
-struct ring;
 
-/* The whole queue of an opened device. */
+enum {
+    QUEUE_BATCHES = 32,
+    PARAMS_BYTES = 1 << 22, /* of the parameter ring */
+    STAGING_BYTES = 1 << 24 /* of the staging ring */
+};
+
+/* The failure of a submit whose first batches were submitted before it failed; the slot `wait`
+ * reports it.  A second failure extends the range of the first. */
+struct queue_fault {
+    uint64_t first, last; /* timeline values; 0: there is no fault */
+    uint64_t cookie;      /* of the launch that begins the first batch that failed; 0: no launch */
+    frit_err err;
+};
+
+/* The notification of the host that the device is lost. */
+struct loss_notice {
+    void (*on_lost)(void *ctx, const frit_err *why); /* from frit_open_params; may be NULL */
+    void *ctx;
+    frit_err why;
+    pthread_t thread; /* calls `on_lost` */
+    bool has_thread;
+};
+
+/* `lock` protects everything but `timeline`, whose value any thread may query and wait for. */
+struct queue {
+    pthread_mutex_t lock;
+    bool is_open; /* `lock` is initialized */
+    VkQueue handle;
+    VkSemaphore timeline;
+    uint64_t issued;    /* last timeline value returned to the host */
+    uint64_t submitted; /* last timeline value that the device has to signal */
+    uint64_t reached;   /* last timeline value known to be reached */
+    bool is_lost;
+    struct loss_notice loss;
+    struct queue_fault fault;
+    uint32_t next_batch; /* index of the batch to be used next, which is the oldest */
+    struct batch batches[QUEUE_BATCHES];
+    frit_memory staging, params; /* memory of the rings, mapped */
+    struct ring staging_ring;    /* data of transfers */
+    struct ring params_ring;     /* what commands read: argument blocks, patterns of fills */
+    uint64_t *launch_words;      /* buffer for kernels_launch, owned */
+    uint32_t launch_words_capacity;
+};
+
+/* Initializes `device->queue`.  After a failure too the caller calls queue_close. */
 frit_status queue_open(struct device *device, frit_err *err);
-/* Waits for everything; also after a queue_open that failed, or none. */
+/* Waits until the device is idle, then frees everything.  The queue may never have been opened. */
 void queue_close(struct device *device);
-/* A batch to record into, after everything submitted; waits for one. */
-frit_status batch_begin(struct device *device, struct batch **out, frit_err *err);
-/* Orders what was recorded before what comes after. */
-void batch_barrier(struct device *device, struct batch *batch);
-/* The same in two steps, for a command buffer of the caller's: begins it, with these flags; ends
- * it; hands it over, any number of times. */
-frit_status batch_open(struct device *device, struct batch *batch, VkCommandBufferUsageFlags flags,
-                       frit_err *err);
-frit_status batch_close(struct device *device, struct batch *batch, frit_err *err);
-frit_status batch_submit(struct device *device, struct batch *batch, uint64_t *value,
-                         frit_err *err);
-/* Submits; open spans of both rings are free when its value is reached.  A batch that is not ended
- * was never begun. */
-frit_status batch_end(struct device *device, struct batch *batch, uint64_t *value, frit_err *err);
-/* Bytes of one of the two rings.  Waits for what is submitted to end; FRIT_BUSY where only what is
- * recorded holds them. */
-frit_status queue_room(struct device *device, struct ring *ring, uint64_t bytes, uint64_t align,
-                       void *into, uint64_t *offset, frit_err *err);
-/* Waits until `value` is reached, without the lock or with it. */
-frit_status queue_await(struct device *device, uint64_t value, uint64_t timeout_ns, frit_err *err);
-/* The same under the lock, for room in the queue itself; notes a loss, and what is reached. */
-frit_status queue_await_own(struct device *device, uint64_t value, frit_err *err);
-/* Takes note of what is reached; reads that are done are copied to where they are wanted. */
-void queue_refresh(struct device *device);
-/* A value that is reached already; only when everything is. */
-uint64_t queue_pass(struct queue *queue);
-frit_status queue_lost(struct device *device, frit_err *err);
-/* The device was found to be lost.  What is under way will never be told to have ended; it ends
- * here, so that what it uses can be given back.  Reads that have not arrived are wanted no more. */
-void queue_lose(struct device *device);
-/* FRIT_INVALID with a text for any queue but the first one, NULL. */
-frit_status queue_check(const struct device *device, const frit_queue *queue, frit_err *err);
-frit_status queue_check_waits(struct device *device, const frit_point *waits, uint32_t n,
+
+/* Waits until the timeline reaches `value`, which must have been submitted.  FRIT_TIMEOUT;
+ * FRIT_DEVICE_LOST, after which the caller calls queue_set_lost.  With the lock or without. */
+frit_status queue_wait_value(struct device *device, uint64_t value, uint64_t timeout_ns,
+                             frit_err *err);
+/* Waits until the timeline reaches `value`, without a timeout, then calls queue_poll.  Marks the
+ * device as lost if it is.  Needs the lock. */
+frit_status queue_wait_locked(struct device *device, uint64_t value, frit_err *err);
+/* Queries the timeline, frees the spans that are no longer in use and copies the data of finished
+ * reads to the host's memory.  Needs the lock. */
+void queue_poll(struct device *device);
+/* Returns a new timeline value that is reached already.  The device must be idle.  Needs the
+ * lock. */
+uint64_t queue_issue_reached(struct queue *queue);
+/* Allocates bytes of one of the two rings, see ring_take.  Waits for submissions to free them;
+ * FRIT_BUSY if open spans alone fill the ring.  Needs the lock. */
+frit_status queue_reserve(struct device *device, struct ring *ring, uint64_t bytes, uint64_t align,
+                          void *copy_to, uint64_t *offset, frit_err *err);
+
+/* Writes the message of a lost device and returns FRIT_DEVICE_LOST. */
+frit_status queue_fail_lost(const struct device *device, frit_err *err);
+/* Marks the device as lost and notifies the host, once.  Values that were not reached never will
+ * be; pending reads are dropped, and their memory may be freed.  Needs the lock. */
+void queue_set_lost(struct device *device);
+
+/* FRIT_INVALID with a message unless `queue` is NULL, the only queue. */
+frit_status queue_check_handle(const struct device *device, const frit_queue *queue, frit_err *err);
+/* FRIT_INVALID with a message for a point whose value was never issued.  Needs the lock. */
+frit_status queue_check_waits(const struct device *device, const frit_point *waits, uint32_t n,
                               frit_err *err);
-frit_status queue_check_range(struct device *device, const frit_memory *memory, uint64_t offset,
-                              uint64_t bytes, frit_err *err);
+
+/* Slot `wait` of frit.backend/1. */
 frit_status queue_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
                        frit_failure *failure, frit_err *err);
 

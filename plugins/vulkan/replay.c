@@ -1,70 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command buffers of recordings, and what a replay writes for one.  Under the queue's lock. */
+/* Instances of recordings, and replays: a replay patches the region's words, copies them to the
+ * region of an instance that the device does not use, and submits the instance. */
 #include "replay.h"
 
 #include <string.h>
 
+#include "arg_block.h"
+#include "batch.h"
 #include "buffer.h"
 #include "capture.h"
+#include "device.h"
 #include "launch.h"
 #include "plugin.h"
-#include "queue.h"
+#include "record.h"
 
-/* ---- command buffers ---- */
+/* ---- instances ---- */
 
-static void record_kernel(struct recording *r, const frit_recording *recording,
-                          const struct kernel *kernel, uint64_t block)
+/* `region` is the device address of the instance's region. */
+static void record_kernel(struct recorder *r, const frit_recording *recording,
+                          const struct captured_kernel *kernel, uint64_t region)
 {
-    const uint64_t *words = recording->words + kernel->first;
+    const uint64_t *words = recording->words + kernel->first_word;
 
-    if (kernel->form == WORDS_NEAR)
-        record_pushed(r, &kernel->is, words, kernel->aligned);
+    if (kernel->mode == BLOCK_AS_SUBMITTED)
+        launch_record_pushed(r, &kernel->launch, words, kernel->aligned);
     else
-        record_by_address(r, &kernel->is, block + kernel->first * sizeof(uint64_t),
-                          kernel->form == WORDS_PUSHED ? words + kernel->is.n_args : NULL,
-                          kernel->aligned);
+        launch_record_by_address(r, &kernel->launch, region + kernel->first_word * sizeof(uint64_t),
+                                 kernel->mode == BLOCK_SPLIT ? words + kernel->launch.n_args : NULL,
+                                 kernel->aligned);
 }
 
 static frit_status record_instance(struct device *device, frit_recording *recording,
-                                   struct batch *instance, uint64_t block, frit_err *err)
+                                   struct batch *instance, uint64_t region, frit_err *err)
 {
-    struct recording r = {.device = device, .batch = instance};
-    const struct captured *launch = recording->launches;
-    frit_status status = batch_open(device, instance, 0, err);
+    struct recorder r = {.device = device, .batch = instance};
+    const struct captured_launch *launch = recording->launches;
+    frit_status status = batch_begin(device, instance, 0, err);
 
     for (uint32_t i = 0; i < recording->n_cmds && !status; i++) {
         const frit_cmd *cmd = &recording->cmds[i];
 
         if (cmd->kind != FRIT_CMD_LAUNCH) {
-            r.n = 0; /* it is one part */
+            r.n_cmds = 0; /* record_command must not begin another batch */
             status = record_command(&r, cmd, err);
             continue;
         }
-        for (uint32_t k = launch->first; k < launch->first + launch->n_kernels; k++)
-            record_kernel(&r, recording, &recording->kernels[k], block);
-        r.dirty = true;
+        for (uint32_t k = launch->first_kernel; k < launch->first_kernel + launch->n_kernels; k++)
+            record_kernel(&r, recording, &recording->kernels[k], region);
+        r.needs_barrier = true;
         launch++;
     }
-    return status ? status : batch_close(device, instance, err);
+    return status ? status : batch_end(device, instance, err);
 }
 
-static frit_status add_instance(struct device *device, frit_recording *recording,
-                                struct batch **out, frit_err *err)
+/* Adds an instance to the recording. */
+static frit_status create_instance(struct device *device, frit_recording *recording,
+                                   struct batch **out, frit_err *err)
 {
     struct batch *instance = &recording->instances[recording->n_instances];
-    const VkCommandBufferAllocateInfo cmds = {.sType =
-                                                  VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                              .commandPool = recording->pool,
-                                              .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
-                                              .commandBufferCount = 1};
-    VkResult result = device->api.AllocateCommandBuffers(device->handle, &cmds, &instance->cmds);
-    uint64_t block = recording->blocks.address + recording->n_instances * block_bytes(recording);
-    frit_status status;
+    uint64_t region = recording->regions.address + recording->n_instances * region_bytes(recording);
+    frit_status status = batch_create(device, recording->pool, instance, err);
 
-    if (result)
-        return vulkan_refused(device->instance, err, result, "a command buffer on %s",
-                              device->adapter->name);
-    status = record_instance(device, recording, instance, block, err);
+    if (!status)
+        status = record_instance(device, recording, instance, region, err);
     if (status)
         return status;
     recording->n_instances++;
@@ -72,124 +70,112 @@ static frit_status add_instance(struct device *device, frit_recording *recording
     return FRIT_OK;
 }
 
-frit_status capture_instances(struct device *device, frit_recording *recording, frit_err *err)
+frit_status replay_open(struct device *device, frit_recording *recording, frit_err *err)
 {
-    const VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                          .queueFamilyIndex = device->adapter->family};
     struct batch *first;
-    VkResult result;
     frit_status status =
-        buffer_create(device, MEMORY_PARAMS, block_bytes(recording) * INSTANCES + BLOCK_ALIGN,
-                      &recording->blocks, err);
+        buffer_create(device, MEMORY_PARAMS, region_bytes(recording) * MAX_INSTANCES + BLOCK_ALIGN,
+                      &recording->regions, err);
 
-    if (status)
-        return status;
-    result = device->api.CreateCommandPool(device->handle, &pool, NULL, &recording->pool);
-    return result ? vulkan_refused(device->instance, err, result, "a command pool on %s",
-                                   device->adapter->name)
-                  : add_instance(device, recording, &first, err);
+    if (!status)
+        status = batch_create_pool(device, 0, &recording->pool, err);
+    return status ? status : create_instance(device, recording, &first, err);
 }
 
 /* ---- replay ---- */
 
-static frit_status put_addresses(struct device *device, frit_recording *recording,
-                                 const char *block, frit_err *err)
+static frit_status patch_addresses(struct device *device, frit_recording *recording,
+                                   const char *params, frit_err *err)
 {
-    for (uint64_t i = 0; i < recording->n_addresses; i++) {
-        const struct address *address = &recording->addresses[i];
-        const frit_place *place = (const frit_place *)(const void *)(block + address->at);
+    for (uint64_t i = 0; i < recording->n_address_patches; i++) {
+        const struct address_patch *patch = &recording->address_patches[i];
+        const frit_place *place = (const frit_place *)(const void *)(params + patch->param_offset);
         uint64_t word;
 
-        if (place->memory && !buffer_holds(place->memory, place->offset, address->extent))
-            return queue_check_range(device, place->memory, place->offset, address->extent, err);
-        word = place->memory ? place->memory->address + place->offset + address->origin : 0;
-        if (address->aligned && word % SPIRV_ALIGN)
+        if (place->memory && !buffer_holds(place->memory, place->offset, patch->extent))
+            return buffer_check_range(device, place->memory, place->offset, patch->extent, err);
+        word = place->memory ? place->memory->address + place->offset + patch->origin : 0;
+        if (patch->aligned && word % SPIRV_ALIGN)
             return plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                             "a place that is less aligned than the recorded one");
-        recording->words[address->word] = word;
+                             "an argument whose address is less aligned than when it was recorded");
+        recording->words[patch->word] = word;
     }
     return FRIT_OK;
 }
 
-/* Parameters of a launch with other scalars or bounds than before. */
-static frit_status put_numbers(struct device *device, frit_recording *recording,
-                               const struct captured *launch, frit_err *err)
+/* Computes the parameters of a launch from its scalars and bounds, which have changed. */
+static frit_status patch_params(struct device *device, frit_recording *recording,
+                                const struct captured_launch *launch, frit_err *err)
 {
-    const struct kernel *to = &recording->kernels[launch->first];
+    const struct captured_kernel *to = &recording->kernels[launch->first_kernel];
     struct kernels_launch kernel;
-    frit_status status = launch_kernels(device, &launch->launch, &kernel, err);
+    frit_status status = launch_first_kernel(device, &launch->launch, &kernel, err);
 
     if (status)
         return status;
     do {
-        uint64_t *words = recording->words + to->first;
-        const uint64_t *params = kernel.words;
-
-        for (uint32_t s = 0; s < kernel.n_spaces; s++) {
-            memcpy(words + kernel.n_args, params, kernel.n_words * sizeof *words);
-            words += kernel.n_args + kernel.n_words;
-            params += kernel.n_words;
-        }
+        arg_block_write_params(&kernel, recording->words + to->first_word);
         to++;
     } while (kernels_next(&kernel));
     return FRIT_OK;
 }
 
-/* Words of this replay, under the lock. */
-static frit_status put_words(struct device *device, frit_recording *recording, const char *block,
-                             frit_err *err)
+/* Sets the region's words to those of this replay. */
+static frit_status patch_words(struct device *device, frit_recording *recording, const char *params,
+                               frit_err *err)
 {
-    frit_status status = put_addresses(device, recording, block, err);
+    frit_status status = patch_addresses(device, recording, params, err);
 
-    for (uint32_t i = 0; i < recording->n_numbers; i++)
-        memcpy(recording->numbers[i].to, block + recording->numbers[i].at, sizeof(uint64_t));
+    for (uint32_t i = 0; i < recording->n_scalar_patches; i++)
+        memcpy(recording->scalar_patches[i].target,
+               params + recording->scalar_patches[i].param_offset, sizeof(uint64_t));
     for (uint32_t i = 0; i < recording->n_launches && !status; i++)
-        if (recording->launches[i].late)
-            status = put_numbers(device, recording, &recording->launches[i], err);
+        if (recording->launches[i].has_scalar_patches)
+            status = patch_params(device, recording, &recording->launches[i], err);
     return status;
 }
 
-/* One that no replay in flight needs: made anew while there are few, else waited for. */
-static frit_status free_instance(struct device *device, frit_recording *recording,
-                                 struct batch **out, frit_err *err)
+/* An instance that the device does not use.  Creates another one if all are in use; waits if there
+ * are MAX_INSTANCES already. */
+static frit_status acquire_instance(struct device *device, frit_recording *recording,
+                                    struct batch **out, frit_err *err)
 {
     struct queue *queue = &device->queue;
     struct batch *oldest = &recording->instances[0];
 
-    queue_refresh(device);
-    if (queue->lost)
-        return queue_lost(device, err);
+    queue_poll(device);
+    if (queue->is_lost)
+        return queue_fail_lost(device, err);
     for (uint32_t i = 1; i < recording->n_instances; i++)
         if (recording->instances[i].value < oldest->value)
             oldest = &recording->instances[i];
     *out = oldest;
-    if (oldest->value <= queue->done)
+    if (oldest->value <= queue->reached)
         return FRIT_OK;
-    if (recording->n_instances < INSTANCES)
-        return add_instance(device, recording, out, err);
-    return queue_await_own(device, oldest->value, err);
+    if (recording->n_instances < MAX_INSTANCES)
+        return create_instance(device, recording, out, err);
+    return queue_wait_locked(device, oldest->value, err);
 }
 
-/* Under the lock. */
-static frit_status replay(struct device *device, frit_recording *recording, const void *block,
+/* Needs the lock. */
+static frit_status replay(struct device *device, frit_recording *recording, const void *params,
                           uint64_t *value, frit_err *err)
 {
     struct batch *instance;
-    frit_status status = put_words(device, recording, block, err);
+    frit_status status = patch_words(device, recording, params, err);
 
     if (!status)
-        status = free_instance(device, recording, &instance, err);
+        status = acquire_instance(device, recording, &instance, err);
     if (status)
         return status;
-    memcpy(recording->blocks.mapped +
-               (uint64_t)(instance - recording->instances) * block_bytes(recording),
+    memcpy(recording->regions.mapped +
+               (uint64_t)(instance - recording->instances) * region_bytes(recording),
            recording->words, recording->n_words * sizeof *recording->words);
     return batch_submit(device, instance, value, err);
 }
 
-frit_status capture_replay(void *self, frit_recording *recording, const void *block,
-                           const frit_point *waits, uint32_t n_waits, uint64_t *value,
-                           frit_err *err)
+frit_status replay_submit(void *self, frit_recording *recording, const void *params,
+                          const frit_point *waits, uint32_t n_waits, uint64_t *value, frit_err *err)
 {
     struct device *device = self;
     frit_status status;
@@ -197,7 +183,7 @@ frit_status capture_replay(void *self, frit_recording *recording, const void *bl
     pthread_mutex_lock(&device->queue.lock);
     status = queue_check_waits(device, waits, n_waits, err);
     if (!status)
-        status = replay(device, recording, block, value, err);
+        status = replay(device, recording, params, value, err);
     pthread_mutex_unlock(&device->queue.lock);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head and tail grow until the ring is empty; a place in memory is one of them modulo its size. */
+/* `head` and `tail` are positions that only grow, and restart from 0 when the ring is empty; the
+ * offset of a position is the position modulo the capacity. */
 #include "ring.h"
 
 #include <string.h>
@@ -15,17 +16,17 @@ static struct ring_span *span_at(struct ring *ring, uint32_t i)
     return &ring->spans[(ring->first + i) % RING_SPANS];
 }
 
-/* The open span that may grow, or NULL. */
-static struct ring_span *growing(struct ring *ring)
+/* The newest span if ring_take may extend it, else NULL. */
+static struct ring_span *growable_span(struct ring *ring)
 {
     struct ring_span *last = ring->count ? span_at(ring, ring->count - 1) : NULL;
 
-    return last && last->value == 0 && !last->into ? last : NULL;
+    return last && last->value == 0 && !last->copy_to ? last : NULL;
 }
 
-uint64_t ring_take(struct ring *ring, uint64_t bytes, uint64_t align, void *into)
+uint64_t ring_take(struct ring *ring, uint64_t bytes, uint64_t align, void *copy_to)
 {
-    struct ring_span *span = into ? NULL : growing(ring);
+    struct ring_span *span = copy_to ? NULL : growable_span(ring);
     uint64_t start;
 
     if (ring->count == 0)
@@ -38,7 +39,8 @@ uint64_t ring_take(struct ring *ring, uint64_t bytes, uint64_t align, void *into
         return RING_FULL;
     if (!span) {
         span = span_at(ring, ring->count++);
-        *span = (struct ring_span){.offset = start % ring->bytes, .bytes = bytes, .into = into};
+        *span =
+            (struct ring_span){.offset = start % ring->bytes, .bytes = bytes, .copy_to = copy_to};
     }
     ring->head = start + bytes;
     span->end = ring->head;
@@ -58,24 +60,24 @@ void ring_cancel(struct ring *ring)
     ring->head = ring->count ? span_at(ring, ring->count - 1)->end : ring->tail;
 }
 
-void ring_forget(struct ring *ring, const void *into, uint64_t bytes)
+void ring_drop_copies(struct ring *ring, const void *range, uint64_t bytes)
 {
     for (uint32_t i = 0; i < ring->count; i++) {
         struct ring_span *span = span_at(ring, i);
 
-        if (span->into && (uintptr_t)span->into - (uintptr_t)into < bytes)
-            span->into = NULL;
+        if (span->copy_to && (uintptr_t)span->copy_to - (uintptr_t)range < bytes)
+            span->copy_to = NULL;
     }
 }
 
-uint64_t ring_oldest(const struct ring *ring)
+uint64_t ring_oldest_value(const struct ring *ring)
 {
     return ring->count ? ring->spans[ring->first].value : 0;
 }
 
 bool ring_pop(struct ring *ring, uint64_t reached, struct ring_span *out)
 {
-    uint64_t value = ring_oldest(ring);
+    uint64_t value = ring_oldest_value(ring);
 
     if (value == 0 || value > reached)
         return false;

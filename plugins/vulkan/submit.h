@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Submits. */
+/* Submission of commands. */
 #ifndef VULKAN_SUBMIT_H
 #define VULKAN_SUBMIT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <frit/backend.h>
@@ -11,11 +12,18 @@
 
 struct device;
 
-frit_status queue_submit(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
-                         uint32_t stride, const frit_point *waits, uint32_t n_waits,
-                         uint64_t *value, frit_err *err);
+/* Element `i` of an array of commands. */
+static inline const frit_cmd *submit_command_at(const frit_cmd *cmds, uint32_t stride, uint32_t i)
+{
+    return (const frit_cmd *)(const void *)((const char *)cmds + (size_t)i * stride);
+}
 
-/* What could be wrong with a command. */
-frit_status submit_check(struct device *device, const frit_cmd *cmd, frit_err *err);
+/* Negative with a message for a command that cannot be recorded. */
+frit_status submit_check_command(struct device *device, const frit_cmd *cmd, frit_err *err);
+
+/* Slot `submit` of frit.backend/1. */
+frit_status submit_commands(void *self, frit_queue *queue, const frit_cmd *cmds, uint32_t count,
+                            uint32_t stride, const frit_point *waits, uint32_t n_waits,
+                            uint64_t *value, frit_err *err);
 
 #endif

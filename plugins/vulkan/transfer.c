@@ -1,48 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data in and out.
+/* Transfers.
  *
- * Where the host reaches device memory, and the queue has nothing to do, data is copied in place.
- * Otherwise it goes through the staging ring in chunks: the device copies while the host fills, or
- * empties, the next one.  A read is filled in when its copy has arrived and somebody waits, or
- * wants room in the ring. */
+ * If the buffer is mapped and the device is idle, the host copies the data itself.  Otherwise the
+ * data passes through the staging ring in chunks: the device copies one chunk while the host copies
+ * the next.  The chunks of a read reach the host's memory when their spans of the ring are freed:
+ * in a wait, or when another command needs space in the ring. */
 #include "transfer.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "driver.h"
-#include "queue.h"
+#include "batch.h"
+#include "buffer.h"
+#include "device.h"
 
 enum { CHUNK_BYTES = STAGING_BYTES / 4, CHUNK_ALIGN = 64 };
 
-static frit_status check(struct device *device, const frit_transfer *transfer, frit_err *err)
+static frit_status check_transfer(struct device *device, const frit_transfer *transfer,
+                                  frit_err *err)
 {
-    frit_status status = queue_check(device, transfer->queue, err);
+    frit_status status = queue_check_handle(device, transfer->queue, err);
 
     if (!status)
         status = queue_check_waits(device, transfer->waits, transfer->n_waits, err);
     return status ? status
-                  : queue_check_range(device, transfer->memory, transfer->offset, transfer->bytes,
-                                      err);
+                  : buffer_check_range(device, transfer->memory, transfer->offset, transfer->bytes,
+                                       err);
 }
 
-/* ---- through the ring ---- */
+/* ---- through the staging ring ---- */
 
-/* One chunk in a submission of its own, from `from` or else into `into`. */
-static frit_status chunk(struct device *device, const frit_transfer *transfer, uint64_t at,
-                         const void *from, void *into, uint64_t *value, frit_err *err)
+/* Submits the copy of the chunk at offset `at`, either from `from` or into `into`. */
+static frit_status copy_chunk(struct device *device, const frit_transfer *transfer, uint64_t at,
+                              const void *from, void *into, uint64_t *value, frit_err *err)
 {
     struct queue *queue = &device->queue;
     const frit_memory *buffer = transfer->memory;
     uint64_t left = transfer->bytes - at, bytes = left < CHUNK_BYTES ? left : CHUNK_BYTES, offset;
     VkBufferCopy region = {.srcOffset = transfer->offset + at, .size = bytes};
     struct batch *batch;
-    frit_status status = batch_begin(device, &batch, err);
+    frit_status status = batch_acquire(device, &batch, err);
 
     assert(from || into);
     if (!status)
-        status = queue_room(device, &queue->staging_ring, bytes, CHUNK_ALIGN,
-                            into ? (char *)into + at : NULL, &offset, err);
+        status = queue_reserve(device, &queue->staging_ring, bytes, CHUNK_ALIGN,
+                               into ? (char *)into + at : NULL, &offset, err);
     if (status)
         return status;
     if (into) {
@@ -54,40 +56,42 @@ static frit_status chunk(struct device *device, const frit_transfer *transfer, u
         region.srcOffset = offset;
         device->api.CmdCopyBuffer(batch->cmds, queue->staging.handle, buffer->handle, 1, &region);
     }
-    return batch_end(device, batch, value, err);
+    return batch_flush(device, batch, value, err);
 }
 
-/* The lock is free between chunks, so that others need not wait for all of them.  A read that fails
- * half way wants nothing more. */
-static frit_status stage(struct device *device, const frit_transfer *transfer, const void *from,
-                         void *into, uint64_t *value, frit_err *err)
+/* Copies chunk by chunk, either from `from` or into `into`.  Releases the lock between chunks, so
+ * that other threads do not wait for all of them.  If a read fails, nothing more is copied to
+ * `into`. */
+static frit_status copy_staged(struct device *device, const frit_transfer *transfer,
+                               const void *from, void *into, uint64_t *value, frit_err *err)
 {
     frit_status status = FRIT_OK;
 
     for (uint64_t at = 0; at < transfer->bytes && !status; at += CHUNK_BYTES) {
         pthread_mutex_lock(&device->queue.lock);
-        status = chunk(device, transfer, at, from, into, value, err);
+        status = copy_chunk(device, transfer, at, from, into, value, err);
         if (status && into)
-            ring_forget(&device->queue.staging_ring, into, transfer->bytes);
+            ring_drop_copies(&device->queue.staging_ring, into, transfer->bytes);
         pthread_mutex_unlock(&device->queue.lock);
     }
     return status;
 }
 
-/* ---- in place ---- */
+/* ---- by the host ---- */
 
-/* Under the lock: whether nothing is under way. */
-static bool idle(struct device *device)
+/* Whether everything submitted has run.  Needs the lock. */
+static bool is_idle(struct device *device)
 {
     struct queue *queue = &device->queue;
 
-    queue_refresh(device);
-    return queue->done == queue->issued && !queue->lost;
+    queue_poll(device);
+    return queue->reached == queue->issued && !queue->is_lost;
 }
 
-/* Copies at once, if the memory is mapped and nothing is under way: from `from` or into `into`. */
-static bool pass(struct device *device, const frit_transfer *transfer, const void *from, void *into,
-                 uint64_t *value)
+/* Copies either from `from` or into `into` at once.  False: the buffer is not mapped or the device
+ * is not idle. */
+static bool copy_by_host(struct device *device, const frit_transfer *transfer, const void *from,
+                         void *into, uint64_t *value)
 {
     const frit_memory *buffer = transfer->memory;
     bool done = false;
@@ -96,37 +100,38 @@ static bool pass(struct device *device, const frit_transfer *transfer, const voi
     if (!buffer->mapped)
         return false;
     pthread_mutex_lock(&device->queue.lock);
-    if (idle(device)) {
+    if (is_idle(device)) {
         char *at = buffer->mapped + transfer->offset;
 
         memcpy(into ? into : at, into ? at : from, transfer->bytes);
-        *value = queue_pass(&device->queue);
+        *value = queue_issue_reached(&device->queue);
         done = true;
     }
     pthread_mutex_unlock(&device->queue.lock);
     return done;
 }
 
-/* `under_way`: a value still to be reached, 0 if there is none. */
-static frit_status lock_and_check(struct device *device, const frit_transfer *transfer,
-                                  uint64_t *under_way, frit_err *err)
+/* Checks a transfer, and sets `pending` to the timeline value at which the device is idle; 0: it is
+ * idle already. */
+static frit_status check_and_poll(struct device *device, const frit_transfer *transfer,
+                                  uint64_t *pending, frit_err *err)
 {
     frit_status status;
 
     pthread_mutex_lock(&device->queue.lock);
-    status = check(device, transfer, err);
-    *under_way = idle(device) ? 0 : device->queue.submitted;
+    status = check_transfer(device, transfer, err);
+    *pending = is_idle(device) ? 0 : device->queue.submitted;
     pthread_mutex_unlock(&device->queue.lock);
     return status;
 }
 
-static frit_status await(struct device *device, uint64_t value, frit_err *err)
+static frit_status wait_for(struct device *device, uint64_t value, frit_err *err)
 {
-    frit_status status = queue_await(device, value, UINT64_MAX, err);
+    frit_status status = queue_wait_value(device, value, UINT64_MAX, err);
 
     if (status == FRIT_DEVICE_LOST) {
         pthread_mutex_lock(&device->queue.lock);
-        queue_lose(device);
+        queue_set_lost(device);
         pthread_mutex_unlock(&device->queue.lock);
     }
     return status;
@@ -136,26 +141,26 @@ frit_status transfer_write(void *self, const frit_transfer *to, const void *from
                            frit_err *err)
 {
     struct device *device = self;
-    uint64_t under_way;
-    frit_status status = lock_and_check(device, to, &under_way, err);
+    uint64_t pending;
+    frit_status status = check_and_poll(device, to, &pending, err);
 
-    if (status || pass(device, to, from, NULL, value))
+    if (status || copy_by_host(device, to, from, NULL, value))
         return status;
-    return stage(device, to, from, NULL, value, err);
+    return copy_staged(device, to, from, NULL, value, err);
 }
 
-/* Mapped memory is waited for: one copy by the host ends sooner than one by the device and another
- * one. */
+/* Waits until the device is idle if the buffer is mapped: one copy by the host takes less time than
+ * two through the staging ring. */
 frit_status transfer_read(void *self, const frit_transfer *from, void *into, uint64_t *value,
                           frit_err *err)
 {
     struct device *device = self;
-    uint64_t under_way;
-    frit_status status = lock_and_check(device, from, &under_way, err);
+    uint64_t pending;
+    frit_status status = check_and_poll(device, from, &pending, err);
 
-    if (!status && under_way && from->memory->mapped)
-        status = await(device, under_way, err);
-    if (status || pass(device, from, NULL, into, value))
+    if (!status && pending && from->memory->mapped)
+        status = wait_for(device, pending, err);
+    if (status || copy_by_host(device, from, NULL, into, value))
         return status;
-    return stage(device, from, NULL, into, value, err);
+    return copy_staged(device, from, NULL, into, value, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device of a program that uses Vulkan itself: this driver computes on its VkDevice and leaves
- * it as it was; what it lacks is named. */
+/* Adoption of an application's VkDevice: the driver computes on it and leaves it usable; missing
+ * native objects and features are named. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 
 enum { N = 1000, SKIPPED = 77, NATIVES = 6 };
 
-/* What a program has that draws with Vulkan. */
+/* The Vulkan objects of an application. */
 struct program {
     void *library;
     PFN_vkGetInstanceProcAddr proc;
     VkInstance instance;
     VkPhysicalDevice physical;
     uint32_t family;
-    VkPhysicalDeviceFeatures2 features; /* all that there are, but for what a test takes away */
+    VkPhysicalDeviceFeatures2 features; /* all of the device, except those that a test clears */
     VkPhysicalDeviceVulkan11Features v11;
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceVulkan13Features v13;
@@ -30,7 +30,7 @@ struct program {
 
 #define CALL(program, name) ((PFN_vk##name)(program)->proc((program)->instance, "vk" #name))
 
-static bool begin(struct program *p)
+static bool create_instance(struct program *p)
 {
     const VkApplicationInfo info = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                     .apiVersion = VK_API_VERSION_1_3};
@@ -84,8 +84,8 @@ static void find_family(struct program *p)
         p->family++;
 }
 
-/* `without`: NULL, or the feature that is not enabled. */
-static void make_device(struct program *p, VkBool32 *without)
+/* `without`: a feature that is not enabled; NULL: all are. */
+static void create_device(struct program *p, VkBool32 *without)
 {
     const char *atomic = VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME;
     const bool has_atomic = has_extension(p, atomic);
@@ -108,7 +108,7 @@ static void make_device(struct program *p, VkBool32 *without)
     CALL(p, GetDeviceQueue)(p->device, p->family, 0, &p->queue);
 }
 
-/* The device is there, and does what it is told. */
+/* The application's VkDevice still works. */
 static void expect_alive(const struct program *p)
 {
     const VkBufferCreateInfo create = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
@@ -123,20 +123,20 @@ static void expect_alive(const struct program *p)
     assert_int_equal(CALL(p, DeviceWaitIdle)(p->device), VK_SUCCESS);
 }
 
-static void end_device(struct program *p)
+static void destroy_device(struct program *p)
 {
     CALL(p, DestroyDevice)(p->device, NULL);
     p->device = NULL;
 }
 
-static void end(struct program *p)
+static void destroy_instance(struct program *p)
 {
     if (p->instance)
         CALL(p, DestroyInstance)(p->instance, NULL);
 }
 
-/* `left_out`: number of an object that is not given, or NATIVES. */
-static frit_status adopt(frit_host *host, struct program *p, int left_out, frit_device **out,
+/* `omitted`: index of a native object that is not passed; NATIVES: all are. */
+static frit_status adopt(frit_host *host, struct program *p, int omitted, frit_device **out,
                          frit_err *err)
 {
     frit_native natives[NATIVES] = {
@@ -145,10 +145,10 @@ static frit_status adopt(frit_host *host, struct program *p, int left_out, frit_
         {"vk.queue_family", &p->family}, {"vk.features", &p->features}};
     const frit_device_options options = {.struct_size = sizeof(options),
                                          .natives = natives,
-                                         .n_natives = left_out < NATIVES ? NATIVES - 1 : NATIVES};
+                                         .n_natives = omitted < NATIVES ? NATIVES - 1 : NATIVES};
 
-    if (left_out < NATIVES)
-        natives[left_out] = natives[NATIVES - 1];
+    if (omitted < NATIVES)
+        natives[omitted] = natives[NATIVES - 1];
     return frit_device_open_with(host, "vulkan:0", &options, out, err);
 }
 
@@ -177,7 +177,7 @@ static void open_host(frit_host **host)
     assert_int_equal(frit_host_open(&params, host, NULL), FRIT_OK);
 }
 
-static void it_computes_on_the_programs_device(void **state)
+static void computes_on_the_applications_device(void **state)
 {
     frit_err err = {.struct_size = sizeof(err)};
     struct program *p = *state;
@@ -185,7 +185,7 @@ static void it_computes_on_the_programs_device(void **state)
     frit_host *host;
 
     open_host(&host);
-    make_device(p, NULL);
+    create_device(p, NULL);
     if (adopt(host, p, NATIVES, &adopted, &err))
         fail_msg("%s", err.text);
     compute(adopted);
@@ -195,14 +195,15 @@ static void it_computes_on_the_programs_device(void **state)
     compute(adopted);
     frit_device_close(adopted);
     expect_alive(p);
-    assert_int_equal(adopt(host, p, NATIVES, &adopted, &err), FRIT_OK); /* and again */
+    assert_int_equal(adopt(host, p, NATIVES, &adopted, &err),
+                     FRIT_OK); /* it can be adopted again */
     compute(adopted);
     frit_host_close(host);
     expect_alive(p);
-    end_device(p);
+    destroy_device(p);
 }
 
-static void what_is_missing_is_named(void **state)
+static void missing_natives_are_named(void **state)
 {
     frit_err err = {.struct_size = sizeof(err)};
     static const char *const names[NATIVES] = {"vk.instance", "vk.physical_device", "vk.device",
@@ -216,7 +217,7 @@ static void what_is_missing_is_named(void **state)
     frit_host *host;
 
     open_host(&host);
-    make_device(p, NULL);
+    create_device(p, NULL);
     for (int i = 0; i < NATIVES - 1; i++) {
         assert_int_equal(adopt(host, p, i, &device, &err), FRIT_INVALID);
         assert_null(device);
@@ -231,11 +232,11 @@ static void what_is_missing_is_named(void **state)
     p->family = 0;
     find_family(p);
     expect_alive(p);
-    end_device(p);
+    destroy_device(p);
     frit_host_close(host);
 }
 
-static void features_that_are_not_enabled_are_named(void **state)
+static void missing_features_are_named(void **state)
 {
     frit_err err = {.struct_size = sizeof(err)};
     struct program *p = *state;
@@ -251,18 +252,18 @@ static void features_that_are_not_enabled_are_named(void **state)
 
     open_host(&host);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        make_device(p, rows[i].feature);
+        create_device(p, rows[i].feature);
         assert_int_equal(adopt(host, p, NATIVES, &device, &err), FRIT_UNSUPPORTED);
         assert_non_null(strstr(err.text, rows[i].name));
         expect_alive(p);
-        end_device(p);
+        destroy_device(p);
     }
     frit_host_close(host);
 }
 
 static struct program program;
 
-static int give_program(void **state)
+static int use_program(void **state)
 {
     *state = &program;
     return 0;
@@ -271,16 +272,16 @@ static int give_program(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(it_computes_on_the_programs_device, give_program),
-        cmocka_unit_test_setup(what_is_missing_is_named, give_program),
-        cmocka_unit_test_setup(features_that_are_not_enabled_are_named, give_program),
+        cmocka_unit_test_setup(computes_on_the_applications_device, use_program),
+        cmocka_unit_test_setup(missing_natives_are_named, use_program),
+        cmocka_unit_test_setup(missing_features_are_named, use_program),
     };
     int status = SKIPPED;
 
-    if (begin(&program)) {
+    if (create_instance(&program)) {
         find_family(&program);
         status = cmocka_run_group_tests(tests, NULL, NULL);
     }
-    end(&program);
+    destroy_instance(&program);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built plugin driven through its tables alone: devices, memory, queue, transfers. */
+/* The plugin through its interface tables: devices, memory, transfers, commands, kernels. */
 #include <string.h>
 
 #include "op.h"
@@ -32,7 +32,7 @@ static int close_rig(void **state)
 
 /* ---- devices ---- */
 
-static void devices_are_told(void **state)
+static void devices_are_listed(void **state)
 {
     struct rig *rig = *state;
     frit_device_info infos[8] = {0}, again[8] = {0};
@@ -73,8 +73,7 @@ static void devices_are_told(void **state)
     assert_null(other);
 }
 
-/* What lavapipe is: behind every processor that computes. */
-static void rasterisers_are_software(void **state)
+static void llvmpipe_is_software(void **state)
 {
     struct rig *rig = *state;
     frit_device_info info = {.struct_size = sizeof info};
@@ -106,7 +105,7 @@ static void no_loader(void **state)
     rig_close(&rig);
 }
 
-/* A library of another kind is no loader. */
+/* A library that is not a Vulkan loader. */
 static void wrong_loader(void **state)
 {
     struct rig rig = {.loader = "libc.so.6"};
@@ -126,7 +125,7 @@ static void wrong_loader(void **state)
 static void opens_often(void **state)
 {
     struct rig *rig = *state;
-    int live = rig->live;
+    int n_before = rig->n_allocs;
 
     for (int i = 0; i < 20; i++) {
         void *device;
@@ -135,25 +134,25 @@ static void opens_often(void **state)
             rig->backend->device_open(rig->instance, 0, &rig_params, &device, &rig->err), FRIT_OK);
         rig->backend->device_close(device);
     }
-    assert_int_equal(rig->live, live);
+    assert_int_equal(rig->n_allocs, n_before);
 }
 
 /* ---- memory ---- */
 
-static void more_than_there_is(void **state)
+static void too_large_allocations(void **state)
 {
     struct rig *rig = *state;
     const frit_alloc_desc huge = {sizeof huge, 0, UINT64_MAX - 8, 256};
     frit_allocation out = {.struct_size = sizeof out};
-    int live = rig->live;
+    int n_before = rig->n_allocs;
 
     assert_int_equal(rig->backend->alloc(rig->device, &huge, &out, &rig->err),
                      FRIT_NO_DEVICE_MEMORY);
     assert_null(out.memory);
-    assert_int_equal(rig->live, live);
+    assert_int_equal(rig->n_allocs, n_before);
 }
 
-static void small_pieces(void **state)
+static void small_allocations(void **state)
 {
     struct rig *rig = *state;
     frit_allocation one = rig_alloc(rig, 1), two = rig_alloc(rig, 1);
@@ -164,7 +163,7 @@ static void small_pieces(void **state)
     rig->backend->free(rig->device, NULL);
 }
 
-static void mapped_unless_staged(void **state)
+static void memory_is_mapped(void **state)
 {
     struct rig *rig = *state;
     frit_device_info info = {.struct_size = sizeof info};
@@ -188,7 +187,7 @@ static uint8_t byte_of(uint64_t i)
     return (uint8_t)(i * 167 + (i >> 13));
 }
 
-static uint8_t *numbered(uint64_t n)
+static uint8_t *make_bytes(uint64_t n)
 {
     uint8_t *bytes = malloc(n);
 
@@ -198,12 +197,12 @@ static uint8_t *numbered(uint64_t n)
     return bytes;
 }
 
-/* More than the ring holds, at offsets that are not aligned. */
+/* Transfers of more bytes than the staging ring has, at unaligned offsets. */
 static void large_transfers(void **state)
 {
     struct rig *rig = *state;
     const uint64_t bytes = (40 << 20) + 13;
-    uint8_t *data = numbered(bytes), *got = calloc(1, bytes);
+    uint8_t *data = make_bytes(bytes), *got = calloc(1, bytes);
     frit_allocation memory = rig_alloc(rig, bytes + 7);
 
     assert_non_null(got);
@@ -215,7 +214,8 @@ static void large_transfers(void **state)
     rig->backend->free(rig->device, memory.memory);
 }
 
-/* Each write may be changed right after the call, each read is of what was there at its call. */
+/* The caller may change the data of a write right after the call; a read returns what the buffer
+ * held when it was called. */
 static void small_transfers_in_order(void **state)
 {
     enum { N = 600 };
@@ -241,7 +241,7 @@ static void small_transfers_in_order(void **state)
     rig->backend->free(rig->device, memory.memory);
 }
 
-static void transfers_stay_inside(void **state)
+static void transfers_are_checked(void **state)
 {
     struct rig *rig = *state;
     frit_allocation memory = rig_alloc(rig, 8);
@@ -293,7 +293,7 @@ static frit_cmd copy_cmd(frit_memory *to, uint64_t to_offset, frit_memory *from,
                       .bytes = bytes};
 }
 
-/* Every size of pattern, at every place in a word, and nothing beside it. */
+/* Each size of pattern at each offset in a word; bytes around the range stay as they are. */
 static void fills(void **state)
 {
     static const uint64_t patterns[] = {0, 0x0123456789abcdef, 0x1111111111111111};
@@ -320,7 +320,7 @@ static void fills(void **state)
     rig->backend->free(rig->device, memory.memory);
 }
 
-/* Long chains with a BARRIER after each: more than one part, and in order. */
+/* Copies that depend on each other, with a BARRIER after each, in more than one batch. */
 static void copies_in_order(void **state)
 {
     enum { STEPS = 700 };
@@ -343,7 +343,7 @@ static void copies_in_order(void **state)
     rig->backend->free(rig->device, memory.memory);
 }
 
-/* Fills of one submission that want more of the ring of parameters than it has. */
+/* Fills in one submission that need more bytes than the parameter ring has. */
 static void many_wide_fills(void **state)
 {
     enum { N = 300, BYTES = 8192 };
@@ -364,7 +364,7 @@ static void many_wide_fills(void **state)
     rig->backend->free(rig->device, memory.memory);
 }
 
-/* A submit follows the writes before it and is followed by those after it, waited for or not. */
+/* A submission runs after earlier writes and before later ones, without waits. */
 static void submits_and_transfers_in_order(void **state)
 {
     enum { ROUNDS = 100 };
@@ -393,7 +393,7 @@ static void submits_and_transfers_in_order(void **state)
     rig->backend->free(rig->device, b.memory);
 }
 
-/* A submit that is refused has run nothing, the good commands before the bad one included. */
+/* A refused submission runs none of its commands, not even those before the invalid one. */
 static void refused_submits_run_nothing(void **state)
 {
     struct rig *rig = *state;
@@ -447,7 +447,7 @@ static void waits(void **state)
 
 /* ---- kernels ---- */
 
-static void add_numbers(struct rig *rig)
+static void run_add(struct rig *rig)
 {
     frit_allocation a = rig_alloc(rig, 64), y = rig_alloc(rig, 64);
     const struct vector vectors[3] = {{a.memory, 0}, {a.memory, 4}, {y.memory, 0}};
@@ -465,28 +465,28 @@ static void add_numbers(struct rig *rig)
     rig->backend->free(rig->device, y.memory);
 }
 
-/* What compiling cost is kept when a device is closed, and taken up when it opens again; bytes that
- * are no cache do no harm. */
-static void pipelines_are_kept(void **state)
+/* The pipeline cache is saved when a device is closed and loaded when it opens again; bytes that
+ * are no pipeline cache are ignored. */
+static void pipelines_are_cached(void **state)
 {
     struct rig *rig = *state;
 
-    add_numbers(rig);
+    run_add(rig);
     assert_int_equal(rig->gets, 1);
     assert_int_equal(rig->puts, 0);
     rig->backend->device_close(rig->device);
     assert_int_equal(rig->puts, 1);
     rig_open_device(rig);
     assert_int_equal(rig->gets, 2);
-    add_numbers(rig);
+    run_add(rig);
     rig->backend->device_close(rig->device);
     assert_int_equal(rig->puts, 1);
-    memset(rig->kept, 0x5a, rig->n_kept);
+    memset(rig->cached, 0x5a, rig->n_cached);
     rig_open_device(rig);
-    add_numbers(rig);
+    run_add(rig);
 }
 
-/* Arguments outside of their buffers, and launches that are not ours. */
+/* Launches with arguments outside their buffers, and of programs of other drivers, are refused. */
 static void launches_are_checked(void **state)
 {
     struct rig *rig = *state;
@@ -519,20 +519,20 @@ static void launches_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RIG_TEST(devices_are_told),
-        RIG_TEST(rasterisers_are_software),
+        RIG_TEST(devices_are_listed),
+        RIG_TEST(llvmpipe_is_software),
         cmocka_unit_test(no_loader),
         cmocka_unit_test(wrong_loader),
         RIG_TEST(opens_often),
-        RIG_TEST(more_than_there_is),
-        RIG_TEST(small_pieces),
-        RIG_TEST(mapped_unless_staged),
-        STAGING_TEST(mapped_unless_staged),
+        RIG_TEST(too_large_allocations),
+        RIG_TEST(small_allocations),
+        RIG_TEST(memory_is_mapped),
+        STAGING_TEST(memory_is_mapped),
         RIG_TEST(large_transfers),
         STAGING_TEST(large_transfers),
         RIG_TEST(small_transfers_in_order),
         STAGING_TEST(small_transfers_in_order),
-        RIG_TEST(transfers_stay_inside),
+        RIG_TEST(transfers_are_checked),
         RIG_TEST(fills),
         RIG_TEST(copies_in_order),
         STAGING_TEST(many_wide_fills),
@@ -540,7 +540,7 @@ int main(void)
         STAGING_TEST(submits_and_transfers_in_order),
         RIG_TEST(refused_submits_run_nothing),
         RIG_TEST(waits),
-        RIG_TEST(pipelines_are_kept),
+        RIG_TEST(pipelines_are_cached),
         RIG_TEST(launches_are_checked),
     };
     const int skips = rig_skips();

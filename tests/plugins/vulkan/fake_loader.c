@@ -6,7 +6,7 @@
 
 __attribute__((visibility("default"))) struct fake_loader fake_loader;
 
-/* name, parameters, arguments, what it gives when it fails */
+/* name, parameters, arguments, result when it fails */
 #define FAKE_CALLS                                                                                 \
     FAKE(CreateInstance,                                                                           \
          (const VkInstanceCreateInfo *a, const VkAllocationCallbacks *b, VkInstance *c),           \
@@ -80,20 +80,21 @@ static struct {
 #undef FAKE
 } real;
 
-static VkResult planted(const char *name, VkResult usual)
+/* The result of a call that is to fail, else VK_SUCCESS. */
+static VkResult injected_result(const char *name, VkResult default_result)
 {
-    if (++fake_loader.calls != fake_loader.fail)
+    if (++fake_loader.calls != fake_loader.failing_call)
         return VK_SUCCESS;
-    fake_loader.name = name;
-    return fake_loader.result ? fake_loader.result : usual;
+    fake_loader.failed_name = name;
+    return fake_loader.result ? fake_loader.result : default_result;
 }
 
-#define FAKE(name, parameters, arguments, failure)        \
-    static VKAPI_ATTR VkResult VKAPI_CALL name parameters \
-    {                                                     \
-        VkResult result = planted(#name, failure);        \
-                                                          \
-        return result ? result : real.name arguments;     \
+#define FAKE(name, parameters, arguments, failure)         \
+    static VKAPI_ATTR VkResult VKAPI_CALL name parameters  \
+    {                                                      \
+        VkResult result = injected_result(#name, failure); \
+                                                           \
+        return result ? result : real.name arguments;      \
     }
 FAKE_CALLS
 #undef FAKE
@@ -103,7 +104,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL GetSemaphoreCounterValue(VkDevice device, 
 {
     VkResult result = real.GetSemaphoreCounterValue(device, which, value);
 
-    return fake_loader.lost ? VK_ERROR_DEVICE_LOST : result;
+    return fake_loader.is_lost ? VK_ERROR_DEVICE_LOST : result;
 }
 
 static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice device,
@@ -112,7 +113,7 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     VkPhysicalDeviceLimits *limits = &out->properties.limits;
 
     real.GetPhysicalDeviceProperties2(device, out);
-    if (fake_loader.small) {
+    if (fake_loader.small_limits) {
         limits->maxPushConstantsSize = 32;
         limits->maxComputeWorkGroupCount[0] = 3;
     }
@@ -121,25 +122,25 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL GetDeviceProcAddr(VkDevice device,
                                                                   const char *name);
 
-/* The function in the place of the real one, or NULL. */
-static PFN_vkVoidFunction instead(const char *name, PFN_vkVoidFunction found)
+/* The function that replaces the real one, `found`; NULL: none does. */
+static PFN_vkVoidFunction replacement(const char *name, PFN_vkVoidFunction found)
 {
-#define TAKE(which)                        \
+#define REPLACE(which)                     \
     if (strcmp(name, "vk" #which) == 0) {  \
         real.which = (PFN_vk##which)found; \
         return (PFN_vkVoidFunction)which;  \
     }
-#define FAKE(which, parameters, arguments, failure) TAKE(which)
+#define FAKE(which, parameters, arguments, failure) REPLACE(which)
     FAKE_CALLS
-    TAKE(GetDeviceProcAddr)
-    TAKE(GetSemaphoreCounterValue)
-    TAKE(GetPhysicalDeviceProperties2)
+    REPLACE(GetDeviceProcAddr)
+    REPLACE(GetSemaphoreCounterValue)
+    REPLACE(GetPhysicalDeviceProperties2)
     return NULL;
 }
 
 static PFN_vkVoidFunction choose(const char *name, PFN_vkVoidFunction found)
 {
-    PFN_vkVoidFunction ours = found ? instead(name, found) : NULL;
+    PFN_vkVoidFunction ours = found ? replacement(name, found) : NULL;
 
     return ours ? ours : found;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Vulkan loader that hands everything to the real one, but fails calls and claims small limits as
- * it is told.  A test reaches `fake_loader` in the loaded library. */
+/* A Vulkan loader that forwards all calls to the real one and, on request, fails calls or reports
+ * small limits.  A test gets its `fake_loader` by dlsym. */
 #ifndef FAKE_LOADER_H
 #define FAKE_LOADER_H
 
@@ -8,12 +8,12 @@
 #include <vulkan/vulkan.h>
 
 struct fake_loader {
-    int calls;        /* that can fail, so far */
-    int fail;         /* the call of this number fails; 0: none */
-    VkResult result;  /* that it gives; 0: one that suits the function */
-    const char *name; /* of the call that failed */
-    int lost;         /* every question about the timeline says that the device is lost */
-    int small;        /* grids of 3 groups, 32 bytes of push constants */
+    int calls;               /* number of calls so far of functions that can be made to fail */
+    int failing_call;        /* which of them fails, counted from 1; 0: none */
+    VkResult result;         /* of that call; 0: an error that the function may return */
+    const char *failed_name; /* function that failed */
+    int is_lost;             /* each query of the timeline returns VK_ERROR_DEVICE_LOST */
+    int small_limits;        /* 3 workgroups along x, 32 bytes of push constants */
 };
 
 #endif

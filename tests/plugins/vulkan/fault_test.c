@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of Vulkan that fail, and allocations, each one once: a clear error, nothing left behind,
- * and the next attempt works.  Many lives in a row. */
+/* Failures of Vulkan functions and of allocations, one at a time: the driver reports a clear error,
+ * leaks nothing, and works at the next attempt.  Loss of the device; small limits. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,12 +9,12 @@
 #include "fake_loader.h"
 #include "op.h"
 
-enum { BYTES = 1 << 16, N = 5000, LIVES = 100, LONG_LIVES = 1000 };
+enum { BYTES = 1 << 16, N = 5000, ROUNDS = 100, LONG_ROUNDS = 1000 };
 
 static struct fake_loader *fake;
 static char loader_path[512];
 
-static int find_loader(void **state)
+static int open_fake_loader(void **state)
 {
     const char *build = getenv("FRIT_TEST_BUILD");
     void *library;
@@ -30,16 +30,16 @@ static int find_loader(void **state)
     return 0;
 }
 
-static struct rig fresh(void)
+static struct rig fake_rig(void)
 {
     *fake = (struct fake_loader){0};
     return (struct rig){.loader = loader_path, .staging = "force"};
 }
 
-/* ---- one round of everything ---- */
+/* ---- a round: open, allocate, compute ---- */
 
-/* The first call loads Vulkan. */
-static frit_status look(struct rig *rig)
+/* The first call opens the Vulkan loader. */
+static frit_status enumerate(struct rig *rig)
 {
     frit_driver_info driver = {.struct_size = sizeof driver};
     frit_device_info info = {.struct_size = sizeof info};
@@ -54,7 +54,7 @@ static frit_status look(struct rig *rig)
 
 static frit_status open_device(struct rig *rig)
 {
-    frit_status status = look(rig);
+    frit_status status = enumerate(rig);
 
     if (status)
         return status;
@@ -76,7 +76,8 @@ static frit_status alloc_two(struct rig *rig, void *memory[2])
     return status;
 }
 
-/* y = a + a where a is 0, 1, 2, ...  `value` is the last that was handed out. */
+/* memory[1] = memory[0] + memory[0], for the elements 0, 1, 2, ...  `value` is set to the last
+ * timeline value. */
 static frit_status compute(struct rig *rig, void *memory[2], struct add *add, float got[N],
                            uint64_t *value)
 {
@@ -101,7 +102,7 @@ static frit_status compute(struct rig *rig, void *memory[2], struct add *add, fl
     return status;
 }
 
-/* The first failure; whatever it is, all is given back. */
+/* Returns the first failure; frees everything in any case. */
 static frit_status use_device(struct rig *rig)
 {
     static float got[N];
@@ -114,15 +115,15 @@ static frit_status use_device(struct rig *rig)
         status = compute(rig, memory, &add, got, &value);
     for (int i = 0; i < N && !status; i++)
         assert_true(got[i] == 2 * (float)i);
-    rig_wait(rig, value); /* what is under way has to end */
+    rig_wait(rig, value); /* memory that is in use may not be freed */
     add_close(&add);
     for (int i = 0; i < 2; i++)
         rig->backend->free(rig->device, memory[i]);
     return status;
 }
 
-/* The same.  The device, where it opened, works afterwards. */
-static frit_status round_of(struct rig *rig)
+/* Returns the first failure.  The device stays open if it has been opened. */
+static frit_status run_round(struct rig *rig)
 {
     frit_status status = open_device(rig);
 
@@ -137,101 +138,103 @@ static void each_call_fails_once(void **state)
 
     (void)state;
     do {
-        struct rig rig = fresh();
+        struct rig rig = fake_rig();
         bool fits = false;
 
-        fake->fail = ++n;
+        fake->failing_call = ++n;
         rig_open_plugin(&rig);
-        status = round_of(&rig);
+        status = run_round(&rig);
         if (status) {
             failures++;
             for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
                 fits |= status == allowed[i];
             if (!fits || !rig.err.text[0])
-                fail_msg("call %d, %s: status %d, '%s'", n, fake->name, status, rig.err.text);
+                fail_msg("call %d, %s: status %d, '%s'", n, fake->failed_name, status,
+                         rig.err.text);
             if (rig.device)
                 rig.backend->device_close(rig.device);
             rig.device = NULL;
-            assert_int_equal(round_of(&rig), FRIT_OK);
+            assert_int_equal(run_round(&rig), FRIT_OK);
         }
         rig_close(&rig);
     } while (fake->calls >= n);
     assert_true(failures > 40);
 }
 
-/* ---- no memory ---- */
+/* ---- no host memory ---- */
 
-static bool tells_of_memory(const struct rig *rig, frit_status status)
+static bool is_memory_error(const struct rig *rig, frit_status status)
 {
     return status == FRIT_NO_HOST_MEMORY && strstr(rig->err.text, "memory");
 }
 
-static void each_of_the_hosts_fails_once(void **state)
+static void each_host_allocation_fails_once(void **state)
 {
     bool hit = true;
     int n = 0;
 
     (void)state;
     while (hit) {
-        struct rig rig = {.plain = true, .refuse = ++n};
+        struct rig rig = {.no_validation = true, .fail_alloc = ++n};
         frit_status status = rig_load(&rig);
 
         if (!status) {
             rig.backend = rig.plugin->get_interface(rig.instance, FRIT_STR(FRIT_BACKEND));
-            status = round_of(&rig);
+            status = run_round(&rig);
         }
-        hit = rig.refuse == 0;
-        if (hit ? !tells_of_memory(&rig, status) : status)
+        hit = rig.fail_alloc == 0;
+        if (hit ? !is_memory_error(&rig, status) : status)
             fail_msg("allocation %d: status %d, '%s'", n, status, rig.err.text);
         if (rig.instance)
             rig_close(&rig);
-        assert_int_equal(rig.live, 0);
+        assert_int_equal(rig.n_allocs, 0);
     }
     assert_true(n > 6); /* instance, adapters, extensions, device, two buffers, code */
 }
 
-/* Of a step that is tried until no allocation is refused: how often it told so.  A schedule that
- * has no memory to look at an op says no to it, and another may take it. */
-static int starve(struct rig *rig, frit_status (*step)(struct rig *rig))
+/* Runs a step repeatedly, each time with the next malloc failing, until none fails.  Returns how
+ * often the step returned FRIT_NO_HOST_MEMORY.  It may also succeed or return FRIT_UNSUPPORTED: a
+ * schedule without memory refuses the op, and another one may accept it. */
+static int fail_each_malloc(struct rig *rig, frit_status (*step)(struct rig *rig))
 {
     bool hit = true;
-    int told = 0;
+    int reports = 0;
 
     for (long n = 0; hit; n++) {
-        const int live = rig->live;
+        const int n_before = rig->n_allocs;
         frit_status status;
 
         rig->err.text[0] = '\0';
         failing_alloc_arm(n);
         status = step(rig);
         hit = failing_alloc_disarm();
-        if (hit ? status && status != FRIT_UNSUPPORTED && !tells_of_memory(rig, status) : status)
+        if (hit ? status && status != FRIT_UNSUPPORTED && !is_memory_error(rig, status) : status)
             fail_msg("allocation %ld: status %d, '%s'", n, status, rig->err.text);
-        told += status == FRIT_NO_HOST_MEMORY;
-        assert_true(rig->device || rig->live == live);
+        reports += status == FRIT_NO_HOST_MEMORY;
+        assert_true(rig->device || rig->n_allocs == n_before);
     }
-    return told;
+    return reports;
 }
 
-static void each_of_its_own_fails_once(void **state)
+static void each_malloc_fails_once(void **state)
 {
-    struct rig rig = {.plain = true};
+    struct rig rig = {.no_validation = true};
 
     (void)state;
     rig_open_plugin(&rig);
-    (void)look(&rig); /* which keeps what it found */
-    assert_true(starve(&rig, open_device) > 0);
-    assert_true(starve(&rig, use_device) > 40); /* a block, a module, words */
+    (void)enumerate(&rig); /* later calls return the same adapters */
+    assert_true(fail_each_malloc(&rig, open_device) > 0);
+    assert_true(fail_each_malloc(&rig, use_device) > 40); /* of the fuser, the module, the SPIR-V */
     rig_close(&rig);
 }
 
-static void many_lives(void **state)
+static void opened_many_times(void **state)
 {
-    const int lives = getenv("FRIT_TEST_LONG") ? LONG_LIVES : LIVES;
+    const int rounds = getenv("FRIT_TEST_LONG") ? LONG_ROUNDS : ROUNDS;
 
     (void)state;
-    for (int i = 0; i < lives; i++) {
-        struct rig rig = {.plain = true};
+    for (int i = 0; i < rounds; i++) {
+        struct rig rig = {.no_validation = true};
 
         rig_open_plugin(&rig);
         assert_int_equal(open_device(&rig), FRIT_OK);
@@ -239,7 +242,7 @@ static void many_lives(void **state)
     }
 }
 
-/* ---- failures on the way ---- */
+/* ---- failures of submissions ---- */
 
 static void open_all(struct rig *rig)
 {
@@ -247,10 +250,10 @@ static void open_all(struct rig *rig)
     rig_open_device(rig);
 }
 
-/* What a submit refuses has not run, and the queue goes on. */
+/* A failed submission has run nothing, and the queue can be used on. */
 static void refused_submit(void **state)
 {
-    struct rig rig = fresh();
+    struct rig rig = fake_rig();
     frit_cmd fill = {.struct_size = sizeof fill,
                      .kind = FRIT_CMD_FILL,
                      .bytes = 16,
@@ -264,11 +267,12 @@ static void refused_submit(void **state)
     fill.dst = rig_alloc(&rig, 16).memory;
     rig_write(&rig, fill.dst, 0, zeros, 16);
     rig_read(&rig, fill.dst, 0, got, 16);
-    fake->fail = fake->calls + 4; /* reset, begin, end, submit */
+    fake->failing_call =
+        fake->calls + 4; /* after ResetCommandPool, BeginCommandBuffer, EndCommandBuffer */
     assert_int_equal(
         rig.backend->submit(rig.device, NULL, &fill, 1, sizeof fill, NULL, 0, &value, &rig.err),
         FRIT_NO_DEVICE_MEMORY);
-    assert_string_equal(fake->name, "QueueSubmit");
+    assert_string_equal(fake->failed_name, "QueueSubmit");
     rig_read(&rig, fill.dst, 0, got, 16);
     assert_memory_equal(got, zeros, 16);
     rig_run(&rig, &fill, 1);
@@ -278,15 +282,15 @@ static void refused_submit(void **state)
     rig_close(&rig);
 }
 
-/* The first part of so many fills is on its way when the next one fails. */
-enum { PARTS = 400 };
+/* Fills of one submission, enough for two batches. */
+enum { FILLS = 400 };
 
-static uint64_t fail_second_part(struct rig *rig, void *memory, frit_cmd *fill)
+static uint64_t fail_second_batch(struct rig *rig, void *memory, frit_cmd *fill)
 {
-    static frit_cmd cmds[PARTS];
+    static frit_cmd cmds[FILLS];
     uint64_t value;
 
-    for (uint64_t i = 0; i < PARTS; i++)
+    for (uint64_t i = 0; i < FILLS; i++)
         cmds[i] = (frit_cmd){.struct_size = sizeof *cmds,
                              .kind = FRIT_CMD_FILL,
                              .dst = memory,
@@ -294,19 +298,20 @@ static uint64_t fail_second_part(struct rig *rig, void *memory, frit_cmd *fill)
                              .bytes = 4,
                              .pattern = i,
                              .pattern_bytes = 4};
-    fake->fail = fake->calls + 8;
-    assert_int_equal(rig->backend->submit(rig->device, NULL, cmds, PARTS, sizeof *cmds, NULL, 0,
+    fake->failing_call = fake->calls + 8;
+    assert_int_equal(rig->backend->submit(rig->device, NULL, cmds, FILLS, sizeof *cmds, NULL, 0,
                                           &value, &rig->err),
                      FRIT_OK);
-    assert_string_equal(fake->name, "QueueSubmit");
+    assert_string_equal(fake->failed_name, "QueueSubmit");
     *fill = cmds[0];
     return value;
 }
 
-/* Then the failure is told by wait, once; a wait that is refused tells nothing of it. */
-static void second_part_fails(void **state)
+/* If the second batch fails after the first one was submitted, wait reports it, once.  An invalid
+ * wait does not. */
+static void second_batch_fails(void **state)
 {
-    struct rig rig = fresh();
+    struct rig rig = fake_rig();
     frit_failure failure = {.struct_size = sizeof failure};
     uint64_t value, later;
     frit_cmd fill;
@@ -314,8 +319,8 @@ static void second_part_fails(void **state)
 
     (void)state;
     open_all(&rig);
-    memory = rig_alloc(&rig, 4 * PARTS).memory;
-    value = fail_second_part(&rig, memory, &fill);
+    memory = rig_alloc(&rig, 4 * FILLS).memory;
+    value = fail_second_batch(&rig, memory, &fill);
     assert_int_equal(rig.backend->wait(rig.device, NULL, value + 1, 0, &failure, &rig.err),
                      FRIT_INVALID);
     assert_int_equal(failure.status, FRIT_OK);
@@ -335,12 +340,12 @@ static void second_part_fails(void **state)
     rig_close(&rig);
 }
 
-/* ---- a device that goes away ---- */
+/* ---- loss of the device ---- */
 
-/* The wait says why it failed, and names the older fault. */
+/* `failure` is the older fault; `err` describes the loss. */
 static void lost_after_a_fault(void **state)
 {
-    struct rig rig = fresh();
+    struct rig rig = fake_rig();
     frit_failure failure = {.struct_size = sizeof failure};
     uint64_t value, later;
     frit_cmd fill;
@@ -348,10 +353,10 @@ static void lost_after_a_fault(void **state)
 
     (void)state;
     open_all(&rig);
-    memory = rig_alloc(&rig, 4 * PARTS).memory;
-    value = fail_second_part(&rig, memory, &fill);
+    memory = rig_alloc(&rig, 4 * FILLS).memory;
+    value = fail_second_batch(&rig, memory, &fill);
     later = rig_submit(&rig, &fill, 1);
-    fake->lost = 1;
+    fake->is_lost = 1;
     assert_int_equal(rig.backend->wait(rig.device, NULL, later, UINT64_MAX, &failure, &rig.err),
                      FRIT_DEVICE_LOST);
     assert_int_equal(failure.status, FRIT_NO_DEVICE_MEMORY);
@@ -360,13 +365,13 @@ static void lost_after_a_fault(void **state)
     rig.backend->free(rig.device, memory);
     rig.backend->device_close(rig.device);
     rig.device = NULL;
-    fake->lost = 0;
+    fake->is_lost = 0;
     rig_close(&rig);
 }
 
 static void lost_while_waiting(void **state)
 {
-    struct rig rig = fresh();
+    struct rig rig = fake_rig();
     frit_failure failure = {.struct_size = sizeof failure};
     frit_cmd fill = {.struct_size = sizeof fill,
                      .kind = FRIT_CMD_FILL,
@@ -380,7 +385,7 @@ static void lost_while_waiting(void **state)
     (void)state;
     open_all(&rig);
     fill.dst = from.memory = rig_alloc(&rig, 1 << 20).memory;
-    fake->lost = 1;
+    fake->is_lost = 1;
     value = rig_submit(&rig, &fill, 1);
     assert_int_equal(rig.backend->wait(rig.device, NULL, value, UINT64_MAX, &failure, &rig.err),
                      FRIT_DEVICE_LOST);
@@ -396,14 +401,14 @@ static void lost_while_waiting(void **state)
     rig.backend->free(rig.device, fill.dst);
     rig.backend->device_close(rig.device);
     rig.device = NULL;
-    fake->lost = 0;
-    assert_int_equal(round_of(&rig), FRIT_OK); /* opened again */
+    fake->is_lost = 0;
+    assert_int_equal(run_round(&rig), FRIT_OK); /* opened again */
     rig_close(&rig);
 }
 
 static void lost_at_submit(void **state)
 {
-    struct rig rig = fresh();
+    struct rig rig = fake_rig();
     frit_cmd fill = {
         .struct_size = sizeof fill, .kind = FRIT_CMD_FILL, .bytes = 16, .pattern_bytes = 1};
     uint64_t value;
@@ -411,7 +416,7 @@ static void lost_at_submit(void **state)
     (void)state;
     open_all(&rig);
     fill.dst = rig_alloc(&rig, 16).memory;
-    fake->fail = fake->calls + 4;
+    fake->failing_call = fake->calls + 4;
     fake->result = VK_ERROR_DEVICE_LOST;
     for (int i = 0; i < 2; i++)
         assert_int_equal(
@@ -421,10 +426,11 @@ static void lost_at_submit(void **state)
     rig_close(&rig);
 }
 
-/* A submission that finds the device lost records nothing: nothing would wait for its end. */
+/* A submission that finds the device lost must not begin a command buffer, which nothing would end.
+ */
 static void lost_before_submit(void **state)
 {
-    struct rig rig = fresh();
+    struct rig rig = fake_rig();
     frit_cmd fill = {
         .struct_size = sizeof fill, .kind = FRIT_CMD_FILL, .bytes = 16, .pattern_bytes = 1};
     uint64_t value;
@@ -433,7 +439,7 @@ static void lost_before_submit(void **state)
     open_all(&rig);
     fill.dst = rig_alloc(&rig, 16).memory;
     (void)rig_submit(&rig, &fill, 1);
-    fake->lost = 1;
+    fake->is_lost = 1;
     assert_int_equal(
         rig.backend->submit(rig.device, NULL, &fill, 1, sizeof fill, NULL, 0, &value, &rig.err),
         FRIT_DEVICE_LOST);
@@ -443,15 +449,15 @@ static void lost_before_submit(void **state)
 
 /* ---- small limits ---- */
 
-/* Grids in several dispatches; words in memory; arguments at any address. */
+/* Grids in several dispatches; argument blocks in memory; arguments at any address. */
 static void small_limits(void **state)
 {
     static float got[N], a[N + 3];
-    struct rig rig = fresh();
+    struct rig rig = fake_rig();
     void *from, *to;
 
     (void)state;
-    fake->small = 1;
+    fake->small_limits = 1;
     open_all(&rig);
     from = rig_alloc(&rig, sizeof a).memory;
     to = rig_alloc(&rig, sizeof a).memory;
@@ -477,19 +483,14 @@ static void small_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_call_fails_once),
-        cmocka_unit_test(each_of_the_hosts_fails_once),
-        cmocka_unit_test(each_of_its_own_fails_once),
-        cmocka_unit_test(many_lives),
-        cmocka_unit_test(refused_submit),
-        cmocka_unit_test(second_part_fails),
-        cmocka_unit_test(lost_after_a_fault),
-        cmocka_unit_test(lost_while_waiting),
-        cmocka_unit_test(lost_at_submit),
-        cmocka_unit_test(lost_before_submit),
+        cmocka_unit_test(each_call_fails_once),   cmocka_unit_test(each_host_allocation_fails_once),
+        cmocka_unit_test(each_malloc_fails_once), cmocka_unit_test(opened_many_times),
+        cmocka_unit_test(refused_submit),         cmocka_unit_test(second_batch_fails),
+        cmocka_unit_test(lost_after_a_fault),     cmocka_unit_test(lost_while_waiting),
+        cmocka_unit_test(lost_at_submit),         cmocka_unit_test(lost_before_submit),
         cmocka_unit_test(small_limits),
     };
     const int skips = rig_skips();
 
-    return skips ? skips : cmocka_run_group_tests(tests, find_loader, NULL);
+    return skips ? skips : cmocka_run_group_tests(tests, open_fake_loader, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of other plugins: what kernel_load takes and refuses, and what a DISPATCH gives them. The
- * module is that of a fuser from outside, of y = a + b, and the same with single words changed. */
+/* Kernels of other plugins: which modules kernel_load accepts, and the arguments of a DISPATCH. The
+ * module is that of the fuser in tests/outside/fuser for c = a + b, partly with single words
+ * changed. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static struct words make_module(void)
     return words;
 }
 
-/* The first instruction that begins with these words. */
+/* The first instruction of the opcode inst[0] whose operands begin with the other words. */
 static uint32_t *find(struct words *words, const uint32_t *inst, uint32_t n)
 {
     for (uint32_t i = 5; i + n <= words->n; i += words->at[i] >> 16) {
@@ -112,7 +113,7 @@ static void call_close(struct rig *rig, struct call *call)
         rig->backend->free(rig->device, call->memory[i].memory);
 }
 
-/* Runs it, and expects the first `n` elements of a + b. */
+/* Runs the DISPATCH, which must write the first `n` elements of a + b and no others. */
 static void expect_sums(struct rig *rig, struct call *call, int n)
 {
     float numbers[CAPACITY];
@@ -169,10 +170,10 @@ static void a_kernel_runs(void **state)
     rig->backend->kernel_unload(rig->device, NULL);
 }
 
-/* The kernel takes its number of elements from each word in turn. */
-static void each_word_has_its_place(void **state)
+/* The module is changed to read its number of elements from each word of the arguments in turn. */
+static void each_word_has_its_offset(void **state)
 {
-    enum { TAKEN = 77 };
+    enum { COUNT = 77 };
     struct rig *rig = *state;
     frit_derived_spec derived_spec = {.bytes = 4};
     struct call call;
@@ -209,8 +210,8 @@ static void each_word_has_its_place(void **state)
         call.launch.derived = &derived;
         for (uint32_t k = 0; k < 3; k++)
             call.args[k].dims[0] = call.args[k].strides[0] = 0;
-        *places[i].to = TAKEN;
-        expect_sums(rig, &call, TAKEN);
+        *places[i].to = COUNT;
+        expect_sums(rig, &call, COUNT);
         call_close(rig, &call);
         rig->backend->kernel_unload(rig->device, kernel);
     }
@@ -223,10 +224,10 @@ static void refuse(struct rig *rig, const struct words *words, frit_status statu
     assert_int_equal(load(rig, words, &kernel), status);
     assert_null(kernel);
     if (!strstr(rig->err.text, why))
-        fail_msg("'%s' says nothing of '%s'", rig->err.text, why);
+        fail_msg("'%s' does not contain '%s'", rig->err.text, why);
 }
 
-static void what_is_no_module_is_refused(void **state)
+static void malformed_modules_are_refused(void **state)
 {
     struct rig *rig = *state;
     struct words words = {.n = 8, .at = {0x464c457f}};
@@ -255,7 +256,7 @@ static void what_is_no_module_is_refused(void **state)
     assert_non_null(strstr(rig->err.text, FRIT_FORMAT_SPIRV));
 }
 
-static void modules_of_another_form_are_refused(void **state)
+static void unsupported_modules_are_refused(void **state)
 {
     struct rig *rig = *state;
     struct words words = make_module();
@@ -301,7 +302,7 @@ static void refuse_submit(struct rig *rig, const frit_cmd *cmd, const char *why)
         rig->backend->submit(rig->device, NULL, cmd, 1, sizeof *cmd, NULL, 0, &value, &rig->err),
         FRIT_OK);
     if (!strstr(rig->err.text, why))
-        fail_msg("'%s' says nothing of '%s'", rig->err.text, why);
+        fail_msg("'%s' does not contain '%s'", rig->err.text, why);
 }
 
 static void dispatches_are_checked(void **state)
@@ -320,7 +321,7 @@ static void dispatches_are_checked(void **state)
     refuse_submit(rig, &call.cmd, "kernel");
     call.cmd.kernel = kernel;
     call.args[2].offset = 4;
-    refuse_submit(rig, &call.cmd, "bytes at 4");
+    refuse_submit(rig, &call.cmd, "bytes at offset 4");
     call.args[2].offset = 0;
     call.launch.n_bounds = 5000;
     refuse_submit(rig, &call.cmd, "words");
@@ -330,9 +331,9 @@ static void dispatches_are_checked(void **state)
     rig->backend->kernel_unload(rig->device, kernel);
 }
 
-/* ---- with a loader that fails ---- */
+/* ---- with the fake loader ---- */
 
-static struct fake_loader *fake_of(char *path, size_t capacity)
+static struct fake_loader *open_fake_loader(char *path, size_t capacity)
 {
     const char *build = getenv("FRIT_TEST_BUILD");
     struct fake_loader *fake;
@@ -348,18 +349,18 @@ static struct fake_loader *fake_of(char *path, size_t capacity)
     return fake;
 }
 
-/* A grid of more groups than the device takes in one dispatch. */
-static void large_grids_run_in_parts(void **state)
+/* A grid of more workgroups than the device supports in one dispatch. */
+static void large_grids_are_split(void **state)
 {
     char path[512];
-    struct fake_loader *fake = fake_of(path, sizeof path);
+    struct fake_loader *fake = open_fake_loader(path, sizeof path);
     struct rig rig = {.loader = path};
     const struct words words = make_module();
     frit_kernel *kernel = NULL;
     struct call call;
 
     (void)state;
-    fake->small = 1;
+    fake->small_limits = 1;
     rig_open(&rig);
     assert_int_equal(load(&rig, &words, &kernel), FRIT_OK);
     call_open(&rig, &call, kernel);
@@ -368,13 +369,13 @@ static void large_grids_run_in_parts(void **state)
     call_close(&rig, &call);
     rig.backend->kernel_unload(rig.device, kernel);
     rig_close(&rig);
-    fake->small = 0;
+    fake->small_limits = 0;
 }
 
-static void what_fails_leaves_nothing(void **state)
+static void failures_leak_nothing(void **state)
 {
     char path[512];
-    struct fake_loader *fake = fake_of(path, sizeof path);
+    struct fake_loader *fake = open_fake_loader(path, sizeof path);
     struct rig rig = {.loader = path};
     const struct words words = make_module();
     frit_kernel *kernel = NULL;
@@ -383,13 +384,13 @@ static void what_fails_leaves_nothing(void **state)
     (void)state;
     rig_open(&rig);
     for (int i = 1; i <= 2; i++) {
-        rig.refuse = i;
+        rig.fail_alloc = i;
         assert_int_equal(load(&rig, &words, &kernel), FRIT_NO_HOST_MEMORY);
         assert_null(kernel);
     }
-    rig.refuse = 0;
+    rig.fail_alloc = 0;
     for (int n = 1; !kernel; n++) {
-        *fake = (struct fake_loader){.fail = n};
+        *fake = (struct fake_loader){.failing_call = n};
         failures += load(&rig, &words, &kernel) != FRIT_OK;
         assert_true(n < 10);
     }
@@ -421,13 +422,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(the_format_is_listed),
         RIG_TEST(a_kernel_runs),
-        RIG_TEST(each_word_has_its_place),
-        RIG_TEST(what_is_no_module_is_refused),
-        RIG_TEST(modules_of_another_form_are_refused),
+        RIG_TEST(each_word_has_its_offset),
+        RIG_TEST(malformed_modules_are_refused),
+        RIG_TEST(unsupported_modules_are_refused),
         RIG_TEST(descriptors_are_refused),
         RIG_TEST(dispatches_are_checked),
-        cmocka_unit_test(large_grids_run_in_parts),
-        cmocka_unit_test(what_fails_leaves_nothing),
+        cmocka_unit_test(large_grids_are_split),
+        cmocka_unit_test(failures_leak_nothing),
     };
     const int skips = rig_skips();
 

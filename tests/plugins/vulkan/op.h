@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One op on vectors of f32, from op_program to a command. */
+/* An op on vectors of f32: its program, its launch and the command. */
 #ifndef VULKAN_OP_H
 #define VULKAN_OP_H
 
@@ -10,7 +10,7 @@ struct vector {
     uint64_t offset; /* bytes */
 };
 
-/* y = a + b, over n elements. */
+/* vectors[2] = vectors[0] + vectors[1] */
 struct add {
     frit_program program;
     frit_launch_spec spec;
@@ -20,8 +20,8 @@ struct add {
     frit_cmd cmd;
 };
 
-/* The first failure of op_program, prepare or compile.  To be ended by add_close, whatever it
- * gave. */
+/* Creates, prepares and compiles the program, and builds the command; returns the first failure.
+ * After a failure too the caller calls add_close. */
 frit_status add_open(struct rig *rig, struct add *add, const struct vector vectors[3], int64_t n);
 void add_close(struct add *add);
 

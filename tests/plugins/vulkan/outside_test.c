@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fuser of another plugin wins blocks on this driver's device against the driver's own. */
+/* A fuser of another plugin on a device of this driver: which blocks it gets, and what they
+ * compute. */
 #include "host/api/plugin_rig.h"
 
 #include <stdbool.h>
@@ -35,7 +36,7 @@ static frit_tensor *numbers(struct plugin_rig *rig, uint32_t seed)
     return frit_from_host(rig->dev, FRIT_F32, FRIT_SHAPE(ROWS, COLS), values, sizeof(values));
 }
 
-/* ---- what is computed ---- */
+/* ---- programs ---- */
 
 typedef frit_tensor *program(frit_tensor *a, frit_tensor *b, frit_tensor *c);
 
@@ -44,7 +45,7 @@ static frit_tensor *multiply_add(frit_tensor *a, frit_tensor *b, frit_tensor *c)
     return frit_relu(frit_add(frit_mul(a, b), c));
 }
 
-/* 20 ops, with operands that stand twice. */
+/* 20 ops, some with the same operand twice. */
 static frit_tensor *long_chain(frit_tensor *a, frit_tensor *b, frit_tensor *c)
 {
     frit_tensor *x = a;
@@ -59,14 +60,15 @@ static frit_tensor *with_a_sum(frit_tensor *a, frit_tensor *b, frit_tensor *c)
     return frit_sum(multiply_add(a, b, c), .axes = FRIT_AXES(1));
 }
 
-/* Strides that a chain does not take. */
+/* Operands with strides that the fuser does not support. */
 static frit_tensor *with_a_view(frit_tensor *a, frit_tensor *b, frit_tensor *c)
 {
     return frit_add(frit_mul(frit_permute(a, FRIT_AXES(1, 0)), frit_permute(b, FRIT_AXES(1, 0))),
                     frit_permute(c, FRIT_AXES(1, 0)));
 }
 
-/* The results, malloc'd; the program's own tensors are released with the scope. */
+/* Returns the results, which the caller frees.  The program's tensors are released with the scope.
+ */
 static float *compute(struct plugin_rig *rig, program *run, uint64_t *n)
 {
     frit_scope scope = frit_scope_begin(rig->dev);
@@ -85,23 +87,23 @@ static float *compute(struct plugin_rig *rig, program *run, uint64_t *n)
     return values;
 }
 
-/* Bit for bit those of `reference`. */
+/* The results must equal those of the driver `reference` bit by bit. */
 static void expect_results(struct plugin_rig *rig, program *run)
 {
     struct plugin_rig reference;
-    uint64_t n, n_wanted;
-    float *got = compute(rig, run, &n), *wanted;
+    uint64_t n, n_expected;
+    float *got = compute(rig, run, &n), *expected;
 
     open_on(&reference, "reference:0", "none");
-    wanted = compute(&reference, run, &n_wanted);
-    assert_int_equal(n, n_wanted);
-    assert_memory_equal(got, wanted, n * sizeof(*got));
+    expected = compute(&reference, run, &n_expected);
+    assert_int_equal(n, n_expected);
+    assert_memory_equal(got, expected, n * sizeof(*got));
     rig_close(&reference);
     free(got);
-    free(wanted);
+    free(expected);
 }
 
-/* The one step of the run. */
+/* The only step of the run, which must have no other. */
 static frit_step_desc only_step(const frit_inspection *seen)
 {
     frit_step_desc step = {.struct_size = sizeof(step)};
@@ -113,7 +115,7 @@ static frit_step_desc only_step(const frit_inspection *seen)
     return step;
 }
 
-/* The program runs as one step, of this fuser and label, by one launch. */
+/* The program must run as one step of this fuser, with this label, by one launch. */
 static void expect_step(struct plugin_rig *rig, program *run, const char *fuser, const char *label)
 {
     const frit_stats before = rig_stats(rig);
@@ -152,8 +154,8 @@ static void a_block_is_one_dispatch(void **state)
     rig_close(&rig);
 }
 
-/* The same step with other numbers in other places: what it once was told must not stay. */
-static void a_step_again_and_again(void **state)
+/* The same step with other values in other buffers: no argument of an earlier run may be reused. */
+static void a_step_runs_with_new_arguments(void **state)
 {
     enum { STEPS = 100, KEPT = 5 };
     frit_tensor *kept[KEPT] = {NULL};
@@ -183,8 +185,8 @@ static void a_step_again_and_again(void **state)
     rig_close(&rig);
 }
 
-/* Where the driver's own fuser takes more, it saves more. */
-static void the_drivers_own_wins_what_saves_more(void **state)
+/* The driver's own fuser takes more ops of this program, and so wins it. */
+static void the_fuser_that_saves_more_wins(void **state)
 {
     struct plugin_rig rig;
 
@@ -194,8 +196,8 @@ static void the_drivers_own_wins_what_saves_more(void **state)
     rig_close(&rig);
 }
 
-/* prepare says no, and the ops run one by one. */
-static void a_program_that_refuses_gives_way(void **state)
+/* If `prepare` of the other plugin's program fails, the ops run one by one. */
+static void a_refused_program_falls_back_to_ops(void **state)
 {
     struct plugin_rig rig;
 
@@ -205,8 +207,8 @@ static void a_program_that_refuses_gives_way(void **state)
     rig_close(&rig);
 }
 
-/* A second host makes the kernel from what was saved, and searches nothing. */
-static void a_saved_plan_makes_the_kernel_again(void **state)
+/* A second host restores the kernel from the saved plan, without a search. */
+static void a_saved_plan_restores_the_kernel(void **state)
 {
     char folder[] = "/tmp/frit-outside-XXXXXX", store[64], command[64];
 
@@ -232,10 +234,10 @@ int main(void)
     enum { SKIPPED = 77 };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_one_dispatch),
-        cmocka_unit_test(a_step_again_and_again),
-        cmocka_unit_test(the_drivers_own_wins_what_saves_more),
-        cmocka_unit_test(a_program_that_refuses_gives_way),
-        cmocka_unit_test(a_saved_plan_makes_the_kernel_again),
+        cmocka_unit_test(a_step_runs_with_new_arguments),
+        cmocka_unit_test(the_fuser_that_saves_more_wins),
+        cmocka_unit_test(a_refused_program_falls_back_to_ops),
+        cmocka_unit_test(a_saved_plan_restores_the_kernel),
     };
     frit_host *host = NULL;
     frit_device *device = NULL;

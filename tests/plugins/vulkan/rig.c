@@ -30,24 +30,24 @@ static frit_status set_error(void *self, frit_err *err, frit_status status, int6
     return status;
 }
 
-static void *take_memory(void *self, uint64_t bytes, uint64_t align)
+static void *alloc_memory(void *self, uint64_t bytes, uint64_t align)
 {
     struct rig *rig = self;
     void *memory;
 
-    if (rig->refuse > 0 && --rig->refuse == 0)
+    if (rig->fail_alloc > 0 && --rig->fail_alloc == 0)
         return NULL;
     if (posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, bytes))
         return NULL;
-    rig->live++;
+    rig->n_allocs++;
     return memory;
 }
 
-static void give_memory(void *self, void *memory)
+static void free_memory(void *self, void *memory)
 {
     struct rig *rig = self;
 
-    rig->live -= memory != NULL;
+    rig->n_allocs -= memory != NULL;
     free(memory);
 }
 
@@ -102,38 +102,38 @@ static frit_status get_bool(void *self, frit_str key, uint32_t *out, frit_err *e
 
     (void)err;
     assert_true(is(key, "validate"));
-    *out = !rig->plain && has_layers();
+    *out = !rig->no_validation && has_layers();
     return FRIT_OK;
 }
 
-static frit_status keep_get(void *self, frit_str space, const void *key, uint64_t n_key,
-                            void **bytes, uint64_t *n_bytes, frit_err *err)
+static frit_status cache_get(void *self, frit_str space, const void *key, uint64_t n_key,
+                             void **bytes, uint64_t *n_bytes, frit_err *err)
 {
     struct rig *rig = self;
 
     (void)err;
     assert_true(space.len > 32 && key && n_key);
     rig->gets++;
-    *bytes = rig->kept ? take_memory(rig, rig->n_kept, 16) : NULL;
-    *n_bytes = rig->n_kept;
+    *bytes = rig->cached ? alloc_memory(rig, rig->n_cached, 16) : NULL;
+    *n_bytes = rig->n_cached;
     if (*bytes)
-        memcpy(*bytes, rig->kept, rig->n_kept);
+        memcpy(*bytes, rig->cached, rig->n_cached);
     return FRIT_OK;
 }
 
-static frit_status keep_put(void *self, frit_str space, const void *key, uint64_t n_key,
-                            const void *bytes, uint64_t n_bytes, frit_err *err)
+static frit_status cache_put(void *self, frit_str space, const void *key, uint64_t n_key,
+                             const void *bytes, uint64_t n_bytes, frit_err *err)
 {
     struct rig *rig = self;
 
     (void)err;
     assert_true(space.len > 32 && key && n_key && n_bytes);
     rig->puts++;
-    free(rig->kept);
-    rig->kept = malloc(n_bytes);
-    assert_non_null(rig->kept);
-    memcpy(rig->kept, bytes, n_bytes);
-    rig->n_kept = n_bytes;
+    free(rig->cached);
+    rig->cached = malloc(n_bytes);
+    assert_non_null(rig->cached);
+    memcpy(rig->cached, bytes, n_bytes);
+    rig->n_cached = n_bytes;
     return FRIT_OK;
 }
 
@@ -142,14 +142,14 @@ static const void *get_interface(void *self, frit_str id)
     static const frit_host_core core = {.struct_size = sizeof core,
                                         .log = on_log,
                                         .err_set = set_error,
-                                        .mem_alloc = take_memory,
-                                        .mem_free = give_memory,
+                                        .mem_alloc = alloc_memory,
+                                        .mem_free = free_memory,
                                         .now_ns = now_ns};
     static const frit_host_options options = {
         .struct_size = sizeof options, .get_str = get_text, .get_bool = get_bool};
 
     static const frit_host_cache cache = {
-        .struct_size = sizeof cache, .get = keep_get, .put = keep_put};
+        .struct_size = sizeof cache, .get = cache_get, .put = cache_put};
 
     (void)self;
     if (is(id, FRIT_HOST_CORE))
@@ -177,7 +177,7 @@ void rig_open_plugin(struct rig *rig)
 int rig_skips(void)
 {
     enum { SKIPPED = 77 };
-    struct rig rig = {.plain = true};
+    struct rig rig = {.no_validation = true};
     frit_driver_info driver = {.struct_size = sizeof driver};
     uint32_t count = 0;
 
@@ -218,10 +218,10 @@ void rig_close(struct rig *rig)
     if (rig->device)
         rig->backend->device_close(rig->device);
     rig->plugin->close(rig->instance);
-    assert_int_equal(rig->live, 0);
+    assert_int_equal(rig->n_allocs, 0);
     assert_int_equal(rig->messages, 0);
-    free(rig->kept);
-    rig->kept = NULL;
+    free(rig->cached);
+    rig->cached = NULL;
 }
 
 frit_allocation rig_alloc(struct rig *rig, uint64_t bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest host that the driver can live in.  The validation layers, where they are installed,
- * run in every test unless it says otherwise, and what they say fails it. */
+/* A minimal host for the driver.  Tests run with the validation layers if they are installed,
+ * unless `no_validation` is set; a message of the layers fails the test. */
 #ifndef VULKAN_RIG_H
 #define VULKAN_RIG_H
 
@@ -13,43 +13,44 @@
 #include <frit/plugin.h>
 
 struct rig {
-    const char *loader; /* options; NULL: the default */
-    const char *staging, *dump;
-    bool plain; /* without validation layers */
-    /* What the plugin keeps between processes: its last bytes, how often it asked and gave. */
-    void *kept;
-    uint64_t n_kept;
-    int gets, puts;
+    const char *loader, *staging, *dump; /* options; NULL: the default */
+    bool no_validation;
+    void *cached; /* the host's disk cache: the last bytes that the plugin put */
+    uint64_t n_cached;
+    int gets, puts; /* calls of the disk cache */
     const frit_plugin *plugin;
     void *instance;
     const frit_backend *backend;
     void *device;
-    int refuse;          /* > 0: the allocation that many from now on finds no memory */
-    atomic_int live;     /* pieces of host memory that the plugin holds */
-    atomic_int messages; /* logged */
+    int fail_alloc;      /* > 0: counts allocations down; the one that makes it 0 fails */
+    atomic_int n_allocs; /* host allocations that the plugin has not freed */
+    atomic_int messages; /* that the plugin logged */
     frit_host_root root;
     frit_err err;
 };
 
-/* Of device_open: the device is all the driver's, and nobody listens. */
+/* Parameters of device_open: no native objects, no callback. */
 extern const frit_open_params rig_params;
 
-/* 0, or what a program ends with that skips its tests: there is no device, and why is printed. */
+/* Exit status of a test program that has to be skipped because there is no device; prints the
+ * reason. 0: there is a device. */
 int rig_skips(void);
 
-/* The plugin alone, and what its open says; the same, and it must open; its device 0. */
+/* Opens the plugin and returns its status; opens the plugin, or fails the test; opens device 0, or
+ * fails the test. */
 frit_status rig_load(struct rig *rig);
 void rig_open_plugin(struct rig *rig);
 void rig_open_device(struct rig *rig);
-/* Both, and back: every piece of host memory must be returned, nothing may have been logged. */
+/* Opens plugin and device; closes both, and fails the test if host memory is leaked or a message
+ * was logged. */
 void rig_open(struct rig *rig);
 void rig_close(struct rig *rig);
 
-/* A buffer; a whole buffer written and read, and waited for. */
+/* Allocates a buffer; writes to one; reads from one and waits.  Each fails the test on an error. */
 frit_allocation rig_alloc(struct rig *rig, uint64_t bytes);
 void rig_write(struct rig *rig, void *memory, uint64_t offset, const void *from, uint64_t bytes);
 void rig_read(struct rig *rig, void *memory, uint64_t offset, void *into, uint64_t bytes);
-/* Submits and waits. */
+/* Submits commands and waits; submits; waits.  Each fails the test on an error. */
 void rig_run(struct rig *rig, const frit_cmd *cmds, uint32_t n);
 uint64_t rig_submit(struct rig *rig, const frit_cmd *cmds, uint32_t n);
 void rig_wait(struct rig *rig, uint64_t value);

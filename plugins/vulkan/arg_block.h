@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Argument blocks: what a kernel of ours reads at a launch, as kernels/emit/spirv/spirv.h defines
+ * it.  For each space of the kernel a block has 64-bit words: the device addresses of the
+ * arguments, then the parameters.  If a grid covers several spaces two tables of 32-bit entries
+ * follow, by which a workgroup finds its space.  Threads: any. */
+#ifndef VULKAN_ARG_BLOCK_H
+#define VULKAN_ARG_BLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <frit/program.h>
+
+struct kernels_launch;
+
+struct arg_block {
+    uint32_t n_words; /* of all spaces */
+    uint32_t shift;   /* one entry of the second table is for 2^shift workgroups */
+    uint32_t n_first; /* entries of the first table: first workgroup of each space, and the end */
+    uint32_t n_table; /* entries of the second table: space of each 2^shift workgroups */
+    uint64_t bytes;
+};
+
+struct arg_block arg_block_layout(const struct kernels_launch *kernel);
+/* Writes the whole block to `to`, which is aligned to 8 bytes.  Returns whether the address of
+ * every argument is a multiple of SPIRV_ALIGN. */
+bool arg_block_write(const struct arg_block *block, const struct kernels_launch *kernel,
+                     const frit_launch *launch, void *to);
+/* Writes the parameters of each space, and leaves the addresses as they are. */
+void arg_block_write_params(const struct kernels_launch *kernel, uint64_t *words);
+
+#endif
