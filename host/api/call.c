@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way of one op call: inside the lock of the calling thread's stream resolve the operands,
- * check, record.  An operand of another stream that this one does not know yet is made known
- * outside of the lock, and the way begins anew.  Whatever happens, every taken operand is consumed
- * once and every output gets a tensor. */
+/* One op call: inside the lock of the calling thread's stream its operands are resolved, checked
+ * and recorded.  An operand of another stream that has no alias in this one yet gets it outside of
+ * the lock, and the call starts again.  On every path each taken operand is released once, and each
+ * output gets a tensor. */
 #include "api/call.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ frit_scalar frit_scalar_u(uint64_t value)
     return (frit_scalar){.kind = FRIT_SCALAR_U64, .bits = value};
 }
 
-/* A call under way. */
+/* The state of a call. */
 struct way {
     const frit_op_info *row;
     uint32_t op;
@@ -97,7 +97,7 @@ static frit_status way_init(struct way *w, frit_err *err)
     return w->inputs && w->operands ? FRIT_OK : fail_memory(err, w->n_in * sizeof(*w->inputs));
 }
 
-/* An operand that stands twice is taken once. */
+/* An operand that occurs twice is released once. */
 static void consume(const struct way *w, uint32_t i)
 {
     frit_tensor *tensor = way_in(w, i).tensor;
@@ -120,7 +120,7 @@ static void way_fini(struct way *w)
     failure_unref(w->failure);
 }
 
-/* ---- where the call goes ---- */
+/* ---- the device of the call ---- */
 
 /* The device of the first tensor that has one. */
 static void find_device(struct way *w)
@@ -138,7 +138,7 @@ static void find_device(struct way *w)
     }
 }
 
-/* Every operand that names nothing, for a text that tells of the first one. */
+/* Resolves all operands, so that the error names the first bad one. */
 static frit_status check_handles(const struct way *w, frit_err *err)
 {
     for (uint32_t i = 0; i < w->n_in; i++) {
@@ -175,7 +175,7 @@ static void refuse(const struct way *w, uint32_t i, frit_err *err)
     fail_context(err, "%s: %s (operand %u)", w->row->name, operand_name(w, i), i);
 }
 
-/* FRIT_BUSY: the stream does not know it. */
+/* FRIT_BUSY: the stream has no alias of it. */
 static frit_status resolve_tensor(struct way *w, uint32_t i, frit_tensor *tensor, frit_err *err)
 {
     struct stream *stream = w->binding->stream;
@@ -236,7 +236,7 @@ static frit_status resolve(struct way *w, frit_err *err)
     return first ? first : w->failure ? w->failure->status : FRIT_OK;
 }
 
-/* After the check, scalars have their final kind and type. */
+/* After op_check, so that scalars have their final kind and type. */
 static void finish_operands(struct way *w)
 {
     for (uint32_t i = 0; i < w->n_in; i++) {
@@ -252,7 +252,7 @@ static uint32_t sizeof_attrs(const struct way *w)
     return op_record(w->row)->size;
 }
 
-/* Whether the next such op can be predicted: see fast.c. */
+/* Whether the next op of this kind can be predicted; see fast.c. */
 static bool is_simple(const struct way *w)
 {
     bool tensors = false;
@@ -311,26 +311,26 @@ static frit_status record_locked(struct way *w, frit_tensor **out, frit_err *err
     return st;
 }
 
-/* Makes an operand known that was not. */
+/* Gives an operand an alias in the stream. */
 static frit_status learn_operand(struct way *w, frit_err *err)
 {
     struct slot *slot = stream_enter_settled(w->unknown, DRAIN_SHARE, err);
     struct failure *failure = NULL;
     frit_status st = slot ? alias_make(w->binding->stream, slot, &failure, err) : FRIT_INVALID;
-    bool told = failure;
+    bool noted = failure;
 
     w->unknown = NULL;
-    if (told && !w->failure)
+    if (noted && !w->failure)
         w->failure = failure;
     else
         failure_unref(failure);
-    if (st && !told)
+    if (st && !noted)
         return fail_context(err, "%s: %s (operand %u)", w->row->name,
                             operand_name(w, w->unknown_at), w->unknown_at);
     return st;
 }
 
-/* Until every operand is known: each round makes one more known. */
+/* Repeats until every operand is of the stream or has an alias: each round adds one. */
 static frit_status run_known(struct way *w, frit_tensor **out, frit_err *err)
 {
     frit_status st = record_locked(w, out, err);
@@ -355,7 +355,7 @@ static void publish_error(struct way *w, const frit_err *err, frit_tensor **out)
     failure_unref(failure);
 }
 
-/* The numbers of custom ops are of the process, the ops of hosts. */
+/* The number of a custom op is valid in the process, but the op belongs to one host. */
 static frit_status check_offered(const struct way *w, frit_err *err)
 {
     if (w->op < FRIT_OP_CUSTOM || registry_has_op(w->device->config.registry, w->op))
@@ -430,7 +430,7 @@ frit_status api_op_status(const struct api_call *call)
 
 /* ---- the generic call ---- */
 
-/* The attributes of the caller, as much as it knows, in a record of our size. */
+/* Copies the caller's attributes, whose record may be shorter, to a record of full size. */
 static frit_status copy_attrs(const frit_call *call, const frit_op_info *row, unsigned char *out,
                               size_t room, frit_err *err)
 {
@@ -472,7 +472,7 @@ static frit_status check_generic(const frit_call *call, frit_tensor **outputs, u
     return FRIT_OK;
 }
 
-/* The outputs beyond those of the row, or all of a call that was refused, tell why. */
+/* Fills outputs beyond those of the op, or all outputs of a refused call, with an error tensor. */
 static void give_outputs(frit_device *device, frit_tensor **out, uint64_t n_out,
                          const frit_err *err, frit_tensor **outputs, uint64_t n_outputs)
 {

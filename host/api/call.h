@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one way from the C functions of the op rows into the host. */
+/* The entry of all op functions into the host. */
 #ifndef API_CALL_H
 #define API_CALL_H
 
@@ -7,8 +7,8 @@
 
 #include "api/fast.h"
 
-/* A call as the generated functions in api/ops.c write it down.  Everything is borrowed.
- * A record whose struct_size is 0 came from attributes without one and is refused. */
+/* An op call, as the generated functions of api/ops.c make it.  Everything is borrowed.  A record
+ * with struct_size 0 comes from attributes whose struct_size was not set; it is refused. */
 struct api_call {
     uint32_t op;
     uint32_t n_in;
@@ -22,14 +22,14 @@ struct api_call {
 
 enum { INPUT_NULL = 255 }; /* scalar kind of an operand that had to be a tensor and was NULL */
 
-/* An operand that must be a tensor: NULL gives an input that fails with a clear text.  Beside a
- * tensor nobody looks at the scalar. */
+/* An operand that must be a tensor; for NULL the call fails with an error that names the operand.
+ */
 static inline frit_input api_tensor(frit_tensor *tensor)
 {
     return (frit_input){.tensor = tensor, .scalar.kind = INPUT_NULL};
 }
 
-/* One that may be absent. */
+/* An operand that may be absent: NULL. */
 static inline frit_input api_optional(frit_tensor *tensor)
 {
     return (frit_input){.tensor = tensor};
@@ -53,11 +53,11 @@ static inline frit_tensor *api_op(const struct api_call *call)
 
     return out ? out : api_op_long(call);
 }
-/* What a call that is refused before it runs does with operands (n_in of them, NULL for none) and
- * outputs; where there are none, frit_sync tells. */
+/* Refuses a call: releases its taken operands (`in` may be NULL) and fills its outputs with error
+ * tensors; without outputs frit_sync reports the error. */
 void api_refuse(frit_device *device, const frit_input *in, uint32_t n_in, frit_tensor **outputs,
                 uint64_t n_outputs, const frit_err *err);
-/* An op without outputs. */
+/* Runs an op without outputs. */
 frit_status api_op_status(const struct api_call *call);
 
 #endif

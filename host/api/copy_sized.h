@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions for the caller, which may know fewer fields than we do.  Pure. */
+/* Filling descriptions of callers that were compiled with fewer or more fields.  Pure. */
 #ifndef API_COPY_SIZED_H
 #define API_COPY_SIZED_H
 
@@ -7,8 +7,8 @@
 
 #include <frit/status.h>
 
-/* Copies as much of a description as the caller's struct has room for; `struct_size`, the first
- * field of both, is its own.  FRIT_INVALID if that is not set. */
+/* Copies as many bytes of a description of `known` bytes as the caller's struct has; its
+ * struct_size, the first field, stays.  FRIT_INVALID if struct_size is not set. */
 static inline frit_status copy_sized(void *out, const void *from, uint64_t known)
 {
     uint64_t size;

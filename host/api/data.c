@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements from and to the program, files and other devices. */
+/* Transfers of elements: from and to the program, files and other devices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static frit_status check_dims(uint32_t dtype, const frit_dims *dims, struct op_t
     return FRIT_OK;
 }
 
-/* The type of a tensor of these elements, if they are right. */
+/* Checks the arguments; `value` gets the type of the tensor. */
 static frit_status check_source(frit_device *device, uint32_t dtype, const frit_dims *dims,
                                 const struct lent_bytes *data, struct binding **binding,
                                 struct value *value, frit_err *err)
@@ -99,7 +99,7 @@ frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims,
 
 /* ---- reading and writing ---- */
 
-/* Makes ready. */
+/* Resolves the tensor of an item, pins its buffer and prepares the copy. */
 static frit_status read_begin(frit_read_item *item, struct transfer_read *read, frit_err *err)
 {
     frit_device *device;
@@ -124,7 +124,7 @@ static frit_status read_begin(frit_read_item *item, struct transfer_read *read, 
     return transfer_prepare(device, &value, item->data, read, err);
 }
 
-/* A device failure that was only found now stays with the tensor, so that frit_tensor_error tells.
+/* Marks the tensor as failed if the device failed only now, so that frit_tensor_error reports it.
  */
 static void item_failed(const frit_read_item *item, const frit_err *err)
 {
@@ -156,7 +156,7 @@ static frit_status read_items(frit_read_item *items, uint64_t count, struct tran
         }
     }
     transfer_begin(reads, count);
-    /* The last one first: what was begun before it on the device is there then too. */
+    /* From the last one: waiting for it also covers the copies that were started before it. */
     for (uint64_t i = count; i-- > 0;) {
         frit_err own = ERR_INIT;
         frit_status started = items[i].status;
@@ -172,7 +172,8 @@ static frit_status read_items(frit_read_item *items, uint64_t count, struct tran
     return first ? first : late;
 }
 
-/* Items begin with their tensor; one that stands twice is taken once. */
+/* Releases taken tensors; one that occurs twice is released once.  An item begins with its tensor.
+ */
 static void consume_items(const void *items, size_t item_bytes, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -214,8 +215,8 @@ frit_status frit_read_many(frit_read_item *items, uint64_t count, frit_err *err)
     return report(err, st, &own);
 }
 
-/* Resolves the handle when no queue holds the tensor: whatever was recorded with the old elements
- * has run with them. */
+/* Resolves the handle once no pending op uses the tensor, so that ops recorded before have run with
+ * the old elements. */
 static struct slot *enter_unheld(frit_tensor *tensor, frit_err *err)
 {
     struct slot *slot;
@@ -232,7 +233,7 @@ static struct slot *enter_unheld(frit_tensor *tensor, frit_err *err)
     return slot;
 }
 
-/* What is written: a tensor's type and device, and the memory that it is to get. */
+/* The destination of a write: device, type, and whether its memory is persistent. */
 struct target {
     frit_device *device;
     struct value value;
@@ -254,7 +255,7 @@ static frit_status find_target(const frit_write_item *item, struct target *out, 
     return FRIT_OK;
 }
 
-/* The tensor gets the buffer, which is filled. */
+/* Replaces the buffer of the tensor by `filled`, taking it over. */
 static frit_status swap_in(frit_tensor *tensor, struct buffer *filled, frit_err *err)
 {
     struct slot *slot = enter_unheld(tensor, err);
@@ -285,8 +286,8 @@ frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes, fr
     return report(err, st, &own);
 }
 
-/* Of several writes as many as have new memory at once, beside the old: enough that the device is
- * kept busy, and little beside what it holds. */
+/* Limits of a group of writes, whose tensors have old and new memory at the same time: large enough
+ * to keep the device busy, small beside its memory. */
 enum { WRITE_GROUP = 1024, WRITE_GROUP_BYTES = 16 << 20 };
 
 struct write_group {
@@ -297,7 +298,7 @@ struct write_group {
     struct transfer_write writes[WRITE_GROUP];
 };
 
-/* What the first item that failed says is kept. */
+/* Sets the status of an item; `first` keeps the error of the first failed one. */
 static void item_refused(frit_write_item *item, const frit_err *err, frit_err *first)
 {
     item->status = err->status;
@@ -323,7 +324,8 @@ static void end_group(struct write_group *group, frit_err *first)
     group->bytes = 0;
 }
 
-/* Where there is none, the group is ended first, whose old memory then is free. */
+/* Allocates the new memory.  If memory is short, ends the group, which frees its old memory, and
+ * tries again. */
 static frit_status target_memory(struct write_group *group, struct target *target, uint64_t bytes,
                                  frit_err *first, frit_err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is and what happened: devices, plugins, configuration, support, counters. */
+/* Descriptions: devices, plugins, custom ops, configuration, support, counters. */
 #include <stdlib.h>
 #include <string.h>
 

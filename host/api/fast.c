@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The usual call: the op that is predicted, because the segment recorded it at this place the last
- * time.  Handles, operands' types, attributes and kinds of scalars are compared with that op;
- * nothing is looked up in the op table, checked, or keyed.  Any other call goes the long way. */
+/* The fast path of a call: the op is the predicted one, because the segment recorded it at this
+ * position last time.  Handles, operand types, attributes and kinds of scalars are compared with
+ * that op; the op table, the checks and the key are not needed.  Any other call takes api_op_long.
+ */
 #include "api/fast.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@
 #include "record/stream.h"
 #include "run/drain.h"
 
-/* The operands of a call as they are resolved. */
+/* Operands of a call, resolved. */
 struct operands {
     struct segment_input in[PREDICT_IN];
     struct slot *taken[PREDICT_IN]; /* slots of the stream that the call takes an owner of */
@@ -26,7 +27,7 @@ struct operands {
 
 /* ---- resolving ---- */
 
-/* Remembers a slot that the call takes an owner of, once.  True. */
+/* Adds a slot to those that the call releases, once.  Returns true. */
 static inline bool take(struct operands *o, struct slot *slot)
 {
     for (uint32_t k = 0; k < o->n_taken; k++) {
@@ -37,7 +38,7 @@ static inline bool take(struct operands *o, struct slot *slot)
     return true;
 }
 
-/* What has aliases is taken on the long way, which drops them outside of the lock. */
+/* A tensor with aliases is left to api_op_long, which drops them outside of the lock. */
 static inline bool resolve_slot(struct slot *slot, frit_tensor *tensor, struct operands *o,
                                 uint32_t i)
 {
@@ -74,7 +75,8 @@ static bool resolve_tensor(struct stream *stream, frit_tensor *tensor, struct op
 
 /* ---- scalars ---- */
 
-/* A double in the place of a float tensor: rounded as op_check does.  Others take the long way. */
+/* A double where a float operand is expected: rounded as op_check does.  Other kinds take
+ * api_op_long. */
 static bool convert(const frit_scalar *from, uint32_t dtype, struct segment_input *in)
 {
     double value;
@@ -88,16 +90,17 @@ static bool convert(const frit_scalar *from, uint32_t dtype, struct segment_inpu
     if (dtype == FRIT_F32) {
         memcpy(&value, &from->bits, sizeof(value));
         if (isfinite(value) && !isfinite((float)value))
-            return false; /* op_check tells */
+            return false; /* op_check reports it */
         value = (double)(float)value;
         memcpy(&in->scalar.bits, &value, sizeof(value));
     }
     return true;
 }
 
-/* ---- is it the predicted op ---- */
+/* ---- comparing with the predicted op ---- */
 
-/* The scalar goes to the op at once: where it is another op after all, this one is not recorded. */
+/* Writes the scalar to the predicted op at once; if the call turns out to be another op, the
+ * predicted one is not recorded. */
 static inline bool is_predicted_scalar(struct recorded_input *known, const frit_scalar *given)
 {
     struct segment_input in;
@@ -108,7 +111,7 @@ static inline bool is_predicted_scalar(struct recorded_input *known, const frit_
     return true;
 }
 
-/* An operand that is new in the segment. */
+/* An operand that no op of the segment has used yet. */
 static inline __attribute__((always_inline)) bool
 is_predicted_new(struct stream *stream, const struct recorded_op *known, frit_tensor *tensor,
                  struct operands *o, uint32_t i, uint32_t *n_new)
@@ -121,7 +124,7 @@ is_predicted_new(struct stream *stream, const struct recorded_op *known, frit_te
            predict_new(segment, known, o->in, i, n_new);
 }
 
-/* One that stands in the segment. */
+/* An operand that the segment has numbered. */
 static inline bool is_predicted_recorded(const struct segment *segment, uint32_t number,
                                          frit_tensor *tensor, struct operands *o)
 {
@@ -188,8 +191,8 @@ static inline bool is_predicted_call(struct stream *stream, struct recorded_op *
            (!call->attrs || memcmp(known->raw, call->attrs, known->raw_bytes) == 0);
 }
 
-/* Inside the lock.  NULL: it is another op, or there is no memory.  Who watches sees every op on
- * the longer way. */
+/* Inside the lock.  NULL: it is another op, memory is short, or the device is watched (inspector,
+ * trace), which needs the long path. */
 static inline __attribute__((always_inline)) struct slot *
 confirm(struct binding *binding, const struct api_call *call, struct operands *o)
 {
@@ -216,9 +219,9 @@ confirm(struct binding *binding, const struct api_call *call, struct operands *o
 
 /* ---- the call ---- */
 
-/* Inside the lock: the first op of a segment that is not the predicted one may be the first of
- * another segment.  True: that is recorded into now, and is to be tried.  `tried` is what was
- * recorded into before, NULL at the first time. */
+/* Inside the lock.  If the first op of a segment is not the predicted one, it may be the first op
+ * of another known segment.  Returns true if the stream switched to such a segment, which is then
+ * to be tried.  `tried`: the segment before the switch; NULL in the first round. */
 static bool try_other(struct stream *stream, struct segment **tried)
 {
     struct segment *segment = stream->segment, *other;

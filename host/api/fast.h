@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The usual call. */
+/* The fast path of op calls. */
 #ifndef API_FAST_H
 #define API_FAST_H
 
@@ -7,8 +7,7 @@
 
 struct api_call;
 
-/* The short way, see fast.h: the output, or NULL: nothing was done, and the call goes the long way.
- */
+/* Records a predicted op; see fast.c.  NULL: nothing was done, and api_op_long is to be called. */
 frit_tensor *fast_op(const struct api_call *call);
 
 #endif

@@ -25,7 +25,7 @@ struct frit_graph {
 
 /* ---- loading ---- */
 
-/* A file named in the program, relative to where the program lies. */
+/* Resolves a path relative to the folder of the program. */
 static const char *resolve(struct arena *arena, const char *program, const char *file)
 {
     const char *slash = strrchr(program, '/');
@@ -221,7 +221,7 @@ static frit_status types_of_ports(const frit_port *ports, uint64_t count, struct
     return FRIT_OK;
 }
 
-/* An input without a declared type takes its file's where no port tells it. */
+/* An input without a declared type and without a port's takes the type of its file. */
 static frit_status types_of_files(const struct frit_graph *graph, struct op_type *types,
                                   frit_err *err)
 {
@@ -322,7 +322,7 @@ static void record_op(frit_device *device, const struct graph_op *op, frit_input
     }
 }
 
-/* A value may stand twice among the outputs, or be an input: each output is a tensor of its own. */
+/* An output may repeat another one or an input; each gets a reference of its own. */
 static void keep_outputs(const struct graph *graph, frit_tensor **tensors, frit_tensor **outputs)
 {
     for (uint32_t i = 0; i < graph->n_outputs; i++) {
@@ -335,7 +335,7 @@ static void keep_outputs(const struct graph *graph, frit_tensor **tensors, frit_
     }
 }
 
-/* Records all ops; `tensors` holds the inputs and has room for every value. */
+/* Records all ops.  `tensors` holds the inputs and has space for every value. */
 static frit_status record_ops(const struct graph *g, frit_device *device, frit_tensor **tensors,
                               frit_input *in, frit_tensor **outputs, frit_err *err)
 {
@@ -350,7 +350,7 @@ static frit_status record_ops(const struct graph *g, frit_device *device, frit_t
     return FRIT_OK;
 }
 
-/* Inputs that are taken stay alive until the end: several ops may use one. */
+/* Taken inputs are released at the end, since several ops may use one. */
 static void consume_inputs(frit_tensor *const *inputs, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of ranks. */
+/* Entry points of groups. */
 #include <string.h>
 
 #include "api/host.h"
@@ -12,7 +12,7 @@
 static const uint64_t default_join_ns = 30000000000u;
 static const uint64_t default_op_ns = 60000000000u;
 
-/* The plugin of this id that offers an engine, NULL: the first. */
+/* The plugin with a collective engine; `id` NULL: the first one. */
 static frit_status find_engine(const frit_host *host, const char *id, const struct plugin **out,
                                frit_err *err)
 {
@@ -64,7 +64,7 @@ static frit_status check_config(const frit_group_config *config, frit_err *err)
     return FRIT_OK;
 }
 
-/* Of the stream that the thread records into. */
+/* Joins with the calling thread's stream. */
 static frit_status join(frit_device *device, const frit_group_config *config, frit_rank **out,
                         frit_err *err)
 {

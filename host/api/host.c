@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hosts and devices: opening, closing, errors of both. */
+/* Hosts and devices: opening, closing, running what is recorded. */
 #include "api/host.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static frit_status check_params(const frit_host_params *params, frit_err *err)
     return FRIT_OK;
 }
 
-/* Says of a failure which option it is about and where that was set; returns its status. */
+/* Adds the option and its origin to the text of an error; returns its status. */
 static frit_status blame_option(const struct conf *conf, const char *section, const char *key,
                                 frit_err *err)
 {
@@ -52,7 +52,7 @@ static frit_status blame_option(const struct conf *conf, const char *section, co
     return err->status;
 }
 
-/* FRIT_NUMERIC_* of its name; beyond them for another one. */
+/* FRIT_NUMERIC_* by name; FRIT_NUMERIC_RELAXED + 1 for an unknown name. */
 static uint32_t numeric_class(const char *name)
 {
     static const char *const names[] = {[FRIT_NUMERIC_EXACT] = "exact",
@@ -66,7 +66,7 @@ static uint32_t numeric_class(const char *name)
     return i;
 }
 
-/* Options of a form that the configuration does not know. */
+/* Checks options whose form the configuration does not check. */
 static frit_status check_options(const struct conf *conf, frit_err *err)
 {
     const struct conf_options *options = conf_options(conf);
@@ -87,7 +87,7 @@ static frit_status check_options(const struct conf *conf, frit_err *err)
     return FRIT_OK;
 }
 
-/* There is one recording in the process: a second host's work is in that of the first. */
+/* A process has one timeline: that of the first host also has the work of later ones. */
 static frit_status timeline_open(frit_host *host, frit_err *err)
 {
     frit_status st;
@@ -154,7 +154,7 @@ frit_status frit_host_open(const frit_host_params *params, frit_host **out, frit
     return report(err, st, &own);
 }
 
-/* What still looks on ends first. */
+/* Stops a running trace and inspection first. */
 static void end_device(frit_device *device)
 {
     frit_err err = ERR_INIT;
@@ -211,13 +211,13 @@ static frit_device *find_open(frit_host *host, const struct device_entry *entry)
     return NULL;
 }
 
-/* Objects of the program, none for a device that is shared. */
+/* Native objects of the program; none for a shared device. */
 struct natives {
     frit_native_object *list;
     uint32_t n;
 };
 
-/* A device that was not open yet. */
+/* Creates a device that is not open yet. */
 static frit_status create_device(frit_host *host, const struct device_entry *entry,
                                  const struct natives *natives, frit_device **out, frit_err *err)
 {
@@ -261,7 +261,7 @@ static frit_status open_locked(frit_host *host, const struct device_entry *entry
                                const struct natives *natives, frit_device **out, frit_err *err);
 static void close_locked(frit_host *host, frit_device *device);
 
-/* The device of [frit] fallback for the device of `entry`, which may be that one: then NULL. */
+/* Opens the device of [frit] fallback; NULL if that is the device of `entry` itself. */
 static frit_status open_fallback(frit_host *host, const struct device_entry *entry,
                                  frit_device **out, frit_err *err)
 {
@@ -279,7 +279,7 @@ static frit_status open_fallback(frit_host *host, const struct device_entry *ent
                                     : open_locked(host, other, &(struct natives){0}, out, err);
 }
 
-/* Under the host's lock.  A lost device is made anew when everybody has closed it. */
+/* Under the host's lock.  A lost device can be opened anew once every open was closed. */
 static frit_status open_again(frit_device **device, frit_err *err)
 {
     frit_status st = device_check_loss(*device, err);
@@ -292,8 +292,8 @@ static frit_status open_again(frit_device **device, frit_err *err)
     return FRIT_OK;
 }
 
-/* Under the host's lock.  A fallback stands behind its users in the list, so that closing the first
- * ones first closes it last. */
+/* Under the host's lock.  A fallback stands behind its users in the list, so that frit_host_close
+ * closes it after them. */
 static frit_status open_locked(frit_host *host, const struct device_entry *entry,
                                const struct natives *natives, frit_device **out, frit_err *err)
 {
@@ -336,7 +336,7 @@ static frit_status open_entry(frit_host *host, const struct device_entry *entry,
 {
     frit_status st;
 
-    /* Opening is rare: the lock also keeps two threads from opening one device twice. */
+    /* The lock is held throughout, so that two threads cannot open a device twice. */
     pthread_mutex_lock(&host->lock);
     st = open_locked(host, entry, natives, out, err);
     pthread_mutex_unlock(&host->lock);
@@ -401,7 +401,7 @@ void frit_device_close(frit_device *device)
 
     if (!device)
         return;
-    /* Under the lock: the driver must not see the next open before this close is done. */
+    /* Under the lock, so that the driver sees the next open only after this close. */
     pthread_mutex_lock(&host->lock);
     close_locked(host, device);
     pthread_mutex_unlock(&host->lock);
@@ -417,7 +417,7 @@ uint32_t frit_device_dtype_use(const frit_device *device, uint32_t dtype)
     return device && dtype < FRIT_DTYPE_LIMIT ? device->info->dtype_use[dtype] : 0;
 }
 
-/* ---- running queues ---- */
+/* ---- running streams ---- */
 
 frit_status frit_flush(frit_device *device, frit_err *err)
 {
@@ -430,7 +430,7 @@ frit_status frit_flush(frit_device *device, frit_err *err)
     return FRIT_OK;
 }
 
-/* A wait may tell of a failure, so errors are taken after it. */
+/* Called after the wait, which may find failures. */
 static void take_error(struct stream *stream, void *ctx)
 {
     struct failure **first = ctx, *failure;
@@ -449,7 +449,7 @@ static void drain_for_sync(struct stream *stream, void *unused)
     stream_drain(stream, DRAIN_SYNC);
 }
 
-/* Waits for one stream's work, NULL: for all of them. */
+/* Runs a stream (`only` NULL: all of them), waits, and reports the first error. */
 static frit_status sync_streams(frit_device *device, struct stream *only, frit_err *err)
 {
     struct failure *failure = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host object, and what the entry points share. */
+/* The host object. */
 #ifndef API_HOST_H
 #define API_HOST_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inspector: copies what each plan did into an arena as the plan has run, so that nothing of it
- * depends on the device afterwards.  Threads: streams that run at once take turns under its lock.
- */
+/* The inspector: after each plan has run, its description is copied to an arena, so that it does
+ * not depend on the device.  Threads: streams that run concurrently take turns under its lock. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@ struct frit_inspection {
 
 /* ---- copying ---- */
 
-/* What is being copied. */
+/* The step that is copied, and where from and to. */
 struct copying {
     frit_inspection *to;
     const struct run *run;
@@ -79,7 +78,7 @@ static bool copy_ops(struct copying *c)
     return true;
 }
 
-/* Values of a step, each once. */
+/* Values of a step, without repeats. */
 struct values {
     const uint32_t *numbers;
     const char *const *types;
@@ -214,7 +213,7 @@ static void saw_run(struct watcher *watcher, const struct run *run)
     pthread_mutex_unlock(&inspection->lock);
 }
 
-/* ---- on and off ---- */
+/* ---- start and stop ---- */
 
 static void look(frit_device *device, uint64_t *tensors, uint64_t *buffers, uint64_t *bytes)
 {
@@ -281,7 +280,7 @@ void frit_inspection_free(frit_inspection *inspection)
     free(inspection);
 }
 
-/* ---- what was seen ---- */
+/* ---- descriptions ---- */
 
 frit_status frit_inspection_about(const frit_inspection *inspection, frit_inspection_desc *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is left on a device. */
+/* Leaks: tensors, buffers and pending ops that are left on a device. */
 #include <frit/frit.h>
 #include <frit/inspect.h>
 

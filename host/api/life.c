@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long tensors live, and what they are. */
+/* Lifetime and properties of tensors. */
 #include <string.h>
 
 #include "api/report.h"
@@ -106,7 +106,7 @@ const char *frit_tensor_error(frit_tensor *tensor)
     return text;
 }
 
-/* The type, all zero on an error tensor. */
+/* The type of a tensor; all zero for an error tensor. */
 static struct op_type type_of(frit_tensor *tensor)
 {
     struct slot *slot = slot_enter(tensor, NULL);

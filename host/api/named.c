@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops by name: the name's row, the attributes' record, and then it is a call like any other. */
+/* Ops by name: finds the op, fills the record of its attributes, and calls it. */
 #include <frit/op_table.h>
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "graph/op.h"
 #include "graph/scalar.h"
 
-/* Attributes on their way into a record. */
+/* A record that is filled from named attributes. */
 struct fill {
     const frit_op_info *row;
     const frit_record_info *record;
@@ -51,7 +51,7 @@ static frit_status fill_whole(const struct fill *f, const frit_field_info *field
     return FRIT_OK;
 }
 
-/* A count in front of the numbers, but for a VEC; `per` numbers make an item. */
+/* A list: its count, except for a VEC, then the numbers; an item consists of `per` numbers. */
 static frit_status fill_list(const struct fill *f, const frit_field_info *field,
                              const frit_attr *attr, uint64_t per)
 {

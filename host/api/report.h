@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How entry points report failures.  Inside, an error slot is always there and empty at first,
- * which a caller's need not be: so entry points use one of their own and copy it at the end.  Pure.
- */
+/* How entry points report failures.  Internal functions need an error slot that is not NULL and
+ * empty at first; the caller's may be NULL or unset.  So an entry point uses a slot of its own and
+ * copies it to the caller's at the end.  Pure. */
 #ifndef API_REPORT_H
 #define API_REPORT_H
 
@@ -17,7 +17,7 @@ static inline frit_status report(frit_err *err, frit_status status, const frit_e
     return status;
 }
 
-/* FRIT_INVALID: `call` got NULL where it needs `what`. */
+/* Reports that `call` got NULL for `what`: FRIT_INVALID. */
 static inline frit_status report_null(frit_err *err, const char *call, const char *what)
 {
     return fail(err, FRIT_INVALID, "%s: %s is NULL", call, what);

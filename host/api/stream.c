@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams that a program opens: a handle is the address of the stream, which is never freed. */
+/* Streams of the program.  A handle is the address of the stream, which is never freed. */
 #include "record/stream.h"
 #include "api/report.h"
 #include "base/fail.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the entry points share about tensors: publishing, errors, resolving handles. */
+/* Shared by the entry points: publishing tensors, error tensors, resolving handles. */
 #include "api/tensor.h"
 
 #include "api/host.h"
@@ -16,8 +16,8 @@
 #include "tensor/slot.h"
 #include "tensor/value.h"
 
-/* This thread's place on the device; for an error without a device any one, NULL if there is none.
- */
+/* The calling thread's binding to the device; for an error without a device any binding of the
+ * thread, NULL if it has none. */
 static struct binding *binding_for(frit_device *device)
 {
     struct binding *binding = NULL;
@@ -27,7 +27,7 @@ static struct binding *binding_for(frit_device *device)
     return binding_current(device, &binding, NULL) ? NULL : binding;
 }
 
-/* Inside the lock: the handle of a new slot, which goes to the scope; NULL without memory. */
+/* Inside the lock: the handle of a new slot, added to the scope; NULL if memory is short. */
 static frit_tensor *publish(struct binding *binding, struct slot *slot)
 {
     if (scope_add(&binding->scopes, slot))

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces: the ops of all streams of a device in the order in which they were recorded, as one
- * graph.
+/* Traces: the ops of all streams of a device, in the order of recording, as one graph.
  *
- * A value is known by its slot and the slot's life word, which no other value ever has.  What is
- * not known when an op uses it is a constant: its buffer is pinned and written to a file when the
- * next plan has run.  An op that uses something still queued from before the trace is not part of
- * it, nor are its results, until they have run.  Outputs are the results that the program took, and
- * those that it owns at the end.  Threads: any, under the trace's lock. */
+ * A value is identified by its slot and the slot's life word, which are unique.  An operand that no
+ * traced op made is a constant: its buffer is pinned, and written to a file after the next plan. An
+ * op that uses a value still pending from before the trace is left out, and so are its results
+ * until they have run.  Outputs are the results that the program took, and those that it owns at
+ * the end. Threads: any, under the trace's lock. */
 #include "api/trace.h"
 
 #include <errno.h>
@@ -45,7 +44,7 @@ struct traced {
     bool taken;
 };
 
-/* A constant whose file is not written yet; pinned. */
+/* A constant that is not written to its file yet; its buffer is pinned. */
 struct waiting {
     uint32_t number;
     struct value value;
@@ -103,7 +102,7 @@ static frit_status add_constant(struct trace *t, const struct name *name, const 
     return FRIT_OK;
 }
 
-/* FRIT_BUSY: it waits in a queue from before. */
+/* FRIT_BUSY: it is pending from before the trace. */
 static frit_status value_of(struct trace *t, const struct segment_input *in, uint32_t *number,
                             frit_err *err)
 {
@@ -208,7 +207,7 @@ static void saw_taking(struct watcher *watcher, const struct slot *slot)
 
 /* ---- files ---- */
 
-/* Gives the pin back. */
+/* Writes a constant to its file and unpins its buffer. */
 static frit_status write_constant(struct trace *t, const struct waiting *w, frit_err *err)
 {
     uint64_t bytes = frit_storage_bytes(w->value.type.dtype, op_elements(&w->value.type));
@@ -233,7 +232,7 @@ static frit_status write_constant(struct trace *t, const struct waiting *w, frit
     return st;
 }
 
-/* Outside of any lock, since it waits for the device. */
+/* Called outside of all locks, since it waits for the device. */
 static void write_constants(struct trace *t)
 {
     struct waiting *waiting;
@@ -297,7 +296,7 @@ static frit_status write_program(struct trace *t, frit_err *err)
     return st;
 }
 
-/* ---- on and off ---- */
+/* ---- start and stop ---- */
 
 static void trace_destroy(struct trace *t)
 {

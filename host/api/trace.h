@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings of all ops of a device; see frit_trace_start. */
+/* Traces of a device; see frit_trace_start. */
 #ifndef API_TRACE_H
 #define API_TRACE_H
 
@@ -7,11 +7,11 @@
 #include <frit/inspect.h>
 #include <frit/status.h>
 
-/* Makes the folder; FRIT_BUSY if there is a recording. */
+/* Starts a trace and makes its folder; FRIT_BUSY if one is running. */
 frit_status trace_begin(frit_device *device, const char *folder, frit_err *err);
-/* The same in FOLDER/reference-0, both made. */
+/* trace_begin in FOLDER/reference-0 (the name of the device); makes both folders. */
 frit_status trace_begin_in(frit_device *device, const char *folder, frit_err *err);
-/* Ends and writes it; FRIT_INVALID if there is none. */
+/* Stops the trace and writes it; FRIT_INVALID if none is running. */
 frit_status trace_end(frit_device *device, frit_err *err);
 
 #endif

@@ -187,8 +187,8 @@ static bool near_float(struct near_tensor *tensor, struct play_seen *seen, char 
     return at < 0;
 }
 
-/* Elements of 8 bits that are zeros of a float format: drivers may differ in their signs, as they do
- * in those of the floats that were rounded to them. */
+/* Elements of 8 bits that are zeros of a float format: drivers may differ in their signs, as they
+ * do in those of the floats that were rounded to them. */
 static bool are_zeros(uint32_t dtype, const char *a, const char *b, int64_t i)
 {
     return frit_dtype_bits(dtype) == 8 && frit_dtype_info_of(dtype).exponent &&

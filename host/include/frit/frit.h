@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frit: tensors on whatever device a plugin offers, written op by op, run as if fused by hand.
+/* Frit: tensors on any device that a plugin offers, written op by op, run as if fused by hand.
  *
- * Calls are recorded and run together where a plugin can: once no further op could join, and at the
- * latest at frit_read, frit_sync, frit_flush, at the end of a scope, or when a queue is long. Every
- * function that makes a tensor returns one, also when it fails: then the tensor carries the error,
- * further ops on it return it unchanged, and frit_tensor_status tells.
+ * Recording.  A call records its op in the stream of the calling thread.  Recorded ops run together
+ * where a plugin can fuse them: when no further op can join, and at the latest at frit_read,
+ * frit_sync, frit_flush, the end of a scope, or when the stream is long.
  *
- * Ownership.  A new tensor belongs to the open scope of the calling thread on its device, or
- * without one to the caller, who ends it with frit_release.  Ending a handle twice, or using it
- * afterwards, is an error that is reported, not a crash.
+ * Errors.  A function that makes a tensor always returns one.  If it fails, the tensor carries the
+ * error, ops on it return the same error, and frit_tensor_status and frit_tensor_error report it.
+ * Every other function that can fail returns a status and has a frit_err as its last argument: the
+ * caller's, which may be NULL and is written only on failure.
  *
- * Threads.  Any function may be called from any thread and a tensor used from any thread; scopes
- * belong to the thread that opened them.  Only frit_host_close and frit_device_close want to be
- * alone with what they close.
+ * Ownership.  A new tensor belongs to the calling thread's open scope on its device; without an
+ * open scope it belongs to the caller, who releases it with frit_release.  Releasing a handle
+ * twice, or using it afterwards, is a reported error, not a crash.
  *
- * Errors.  A function that can fail otherwise returns a status and takes a frit_err as its last
- * argument: the caller's, which may be NULL and is written only on failure.
+ * Threads.  Any function may be called, and any tensor used, from any thread; a scope belongs to
+ * the thread that opened it.  While frit_host_close or frit_device_close runs, no other call may
+ * use the object that it closes.
  *
- * Sizes are in bytes, dims in elements.  Texts that are returned as `const char *` live as long as
- * the object they come from; those returned as `char *` are the caller's, who ends them with
- * frit_free. */
+ * Sizes are in bytes, dims in elements.  A text returned as `const char *` lives as long as the
+ * object it comes from; a text returned as `char *` is the caller's, who frees it with frit_free.
+ *
+ * Descriptions (structs that begin with `struct_size`).  The caller sets struct_size to the sizeof
+ * that it was compiled with; the library reads and writes no more than that. */
 #ifndef FRIT_FRIT_H
 #define FRIT_FRIT_H
 
@@ -41,17 +44,18 @@ typedef struct frit_stream frit_stream;
 typedef struct frit_tensor frit_tensor;
 typedef struct frit_graph frit_graph;
 
-/* "0.1.0": of the library that runs, where FRIT_VERSION is of the header that was compiled. */
+/* Version of the library at run time, such as "0.1.0"; FRIT_VERSION is that of this header. */
 const char *frit_version(void);
-/* "invalid" and so on. */
+/* The name of a status, such as "invalid". */
 const char *frit_status_name(frit_status status);
-/* Ends a text that a function of Frit returned as `char *`.  NULL does nothing. */
+/* Frees a text that a function of Frit returned as `char *`.  NULL does nothing. */
 void frit_free(char *text);
-/* "f32" and so on; FRIT_NO_DTYPE for a name that is none. */
+/* The name of an element type, such as "f32". */
 const char *frit_dtype_name(uint32_t dtype);
+/* The element type of that name; FRIT_NO_DTYPE if there is none. */
 uint32_t frit_dtype_of_name(const char *name);
 
-/* ---- lists in the calling style: FRIT_SHAPE(500, 64), FRIT_SLICES({0, 4, 1}, {0}) ---- */
+/* ---- list arguments: FRIT_SHAPE(500, 64), FRIT_AXES(1), FRIT_SLICES({0, 4, 1}, {0}) ---- */
 
 #ifndef __cplusplus
 #define FRIT_COUNT_OF(type, ...) ((int64_t)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)))
@@ -88,7 +92,7 @@ extern "C" {
 
 /* ---- hosts and devices ---- */
 
-/* One configuration value given by the program; beats environment and files. */
+/* A configuration value set by the program; it overrides the environment and files. */
 typedef struct frit_setting {
     const char *section; /* "frit", "memory", "plugin.reference" ... as in the file */
     const char *key;
@@ -99,28 +103,27 @@ typedef struct frit_host_params {
     uint64_t struct_size; /* sizeof(frit_host_params) */
     const frit_setting *settings;
     uint64_t n_settings;
-    /* Where log lines go; NULL: standard error.  Per process, any thread.  Levels are FRIT_LOG_* of
-     * host.h. */
+    /* Receives log lines, from any thread; NULL: they go to standard error.  There is one per
+     * process.  `level`: FRIT_LOG_* of <frit/host.h>. */
     void (*log)(void *ctx, uint32_t level, const char *topic, const char *text);
     void *log_ctx;
 } frit_host_params;
 
-/* Reads the configuration and finds plugins.  NULL params: all defaults.  A plugin that fails is
- * not a failure here unless its section says `critical = yes`. */
+/* Reads the configuration and finds plugins.  `params` NULL: all defaults.  A plugin that cannot be
+ * loaded makes the call fail only if its section has `critical = yes`. */
 FRIT_NODISCARD frit_status frit_host_open(const frit_host_params *params, frit_host **out,
                                           frit_err *err);
-/* Closes devices still open; all their tensors are stale afterwards.  Neither the host nor a device
- * of it is used any more.  NULL does nothing. */
+/* Closes the host and its open devices; their tensors are stale afterwards.  NULL does nothing. */
 void frit_host_close(frit_host *host);
 
-/* `name`: a list as in the configuration ("vulkan:0, cpu"; first usable wins), NULL: what the
- * configuration says.  Opening a device twice gives the same one; each open wants its close. */
+/* Opens the first usable device of a list such as "vulkan:0, cpu"; `name` NULL: the list of the
+ * option [frit] device.  Opening a device twice returns the same one; each open needs a close. */
 FRIT_NODISCARD frit_status frit_device_open(frit_host *host, const char *name, frit_device **out,
                                             frit_err *err);
-/* An object of the program that a driver is to use in place of one of its own. */
+/* An object of the program that a driver uses instead of creating one. */
 typedef struct frit_native {
-    const char *name; /* that the driver's README gives, such as "vk.device" */
-    void *object;     /* lives until the device is closed */
+    const char *name; /* from the README of the driver, such as "vk.device" */
+    void *object;     /* stays valid until the device is closed */
 } frit_native;
 
 typedef struct frit_device_options {
@@ -129,58 +132,59 @@ typedef struct frit_device_options {
     uint64_t n_natives;
 } frit_device_options;
 
-/* The same with options; NULL: none.  A device with natives is one of its own, which no other open
- * gives, and ends with its close.  FRIT_UNSUPPORTED where its driver does not know one of them. */
+/* frit_device_open with options (NULL: none).  A device with natives is never shared: no other open
+ * returns it.  FRIT_UNSUPPORTED if the driver does not support one of the natives. */
 FRIT_NODISCARD frit_status frit_device_open_with(frit_host *host, const char *name,
                                                  const frit_device_options *options,
                                                  frit_device **out, frit_err *err);
-/* The last close ends the device, which is not used any more; its tensors are stale afterwards.
- * NULL does nothing. */
+/* The close of the last open ends the device; its tensors are stale afterwards.  NULL does nothing.
+ */
 void frit_device_close(frit_device *device);
-/* "reference:0". */
+/* Such as "reference:0". */
 const char *frit_device_name(const frit_device *device);
-/* What the device does with an element type: FRIT_DTYPE_* of backend.h (STORAGE: tensors of it;
- * ARITHMETIC: rows compute with it; ACCELERATED: faster than with f32).  0: nothing, or there is no
- * such type or device. */
+/* How the device supports an element type: FRIT_DTYPE_* of <frit/backend.h> (STORAGE: it holds
+ * tensors of it; ARITHMETIC: ops compute with it; ACCELERATED: faster than with f32).  0: not at
+ * all, or there is no such type or device. */
 uint32_t frit_device_dtype_use(const frit_device *device, uint32_t dtype);
 
-/* A device that was found, usable or not. */
+/* A device, usable or not. */
 typedef struct frit_device_desc {
     uint64_t struct_size;
     const char *name;   /* "reference:0" */
-    const char *label;  /* for people */
-    const char *plugin; /* id */
+    const char *label;  /* the device's full name */
+    const char *plugin; /* id of its plugin */
     const char *type;   /* "discrete" "accelerator" "integrated" "processor" "software" "unknown" */
     const char *stable_id;
     const char *driver_version;
     const char *runtime_path;
     const char *pci;
-    uint64_t memory_bytes; /* 0 = unknown */
-    uint64_t caps;         /* FRIT_CAP_* of backend.h */
-    uint32_t reason;       /* FRIT_REASON_*; 0 = usable */
-    uint32_t is_default;   /* what a NULL name opens */
+    uint64_t memory_bytes; /* 0: unknown */
+    uint64_t caps;         /* FRIT_CAP_* of <frit/backend.h> */
+    uint32_t reason;       /* FRIT_REASON_* why it is not usable; 0: it is usable */
+    uint32_t is_default;   /* 1: frit_device_open with a NULL name opens it */
 } frit_device_desc;
 
-/* In the order of preference; FRIT_INVALID beyond the last. */
+/* The device at `index` in the order of preference; FRIT_INVALID beyond the last. */
 frit_status frit_device_info_at(frit_host *host, uint64_t index, frit_device_desc *out);
 
-/* A plugin file that was looked at. */
+/* A plugin file that was found, loaded or not. */
 typedef struct frit_plugin_desc {
     uint64_t struct_size;
-    const char *id; /* "" while unknown */
+    const char *id; /* "" if unknown */
     const char *path;
     const char *version;
-    const char *origin; /* why it was looked at: search directory, file:line, environment */
-    uint32_t reason;    /* FRIT_REASON_*; 0 = loaded */
+    const char *origin; /* where it was found: search directory, file:line, environment */
+    uint32_t reason;    /* FRIT_REASON_* why it was not loaded; 0: it is loaded */
     uint32_t n_devices;
     const char *reason_name; /* "abi-mismatch" */
-    const char *detail;      /* in words, "" if there is nothing to add */
+    const char *detail;      /* the reason in words; may be "" */
 } frit_plugin_desc;
 
+/* FRIT_INVALID beyond the last. */
 frit_status frit_plugin_at(frit_host *host, uint64_t index, frit_plugin_desc *out);
 
-/* Says in words why `name` (a device, driver or plugin) is usable or not, a line per finding; the
- * text is ended by frit_free. */
+/* Explains why `name` (a device, driver or plugin) is usable or not, one line per finding.  `*text`
+ * is the caller's: frit_free. */
 FRIT_NODISCARD frit_status frit_why(frit_host *host, const char *name, char **text, frit_err *err);
 
 /* One effective configuration value and where it came from. */
@@ -193,118 +197,118 @@ typedef struct frit_config_desc {
     const char *origin;
 } frit_config_desc;
 
+/* FRIT_INVALID beyond the last. */
 frit_status frit_config_at(frit_host *host, uint64_t index, frit_config_desc *out);
 
-/* How a device runs a row. */
+/* How a device runs an op. */
 enum {
     FRIT_SUPPORT_NONE = 0,
     FRIT_SUPPORT_NATIVE = 1,
-    FRIT_SUPPORT_DECOMPOSED = 2,
-    FRIT_SUPPORT_HOST = 3,
-    FRIT_SUPPORT_FALLBACK = 4 /* on another device, in whole or in part */
+    FRIT_SUPPORT_DECOMPOSED = 2, /* as the core ops it consists of */
+    FRIT_SUPPORT_HOST = 3,       /* views and collectives: the host does it */
+    FRIT_SUPPORT_FALLBACK = 4    /* on another device, in whole or in part */
 };
-/* For f32 (or the row's first type) and rank 2 where it matters; HOST: a view or a collective.
- * DECOMPOSED says nothing of what the op consists of; frit_graph_support does. */
+/* FRIT_SUPPORT_* for operands of f32 (or the first type that the op takes) and rank 2.  DECOMPOSED
+ * does not say how the core ops run; frit_graph_support does. */
 uint32_t frit_op_support(frit_device *device, uint32_t op);
 
-/* Runs what the calling thread queued on the device and waits.  Returns the first error of the
- * thread's calls on it since the last frit_sync, and forgets it. */
+/* Runs the recorded ops of the calling thread's stream and waits for them.  Returns the first error
+ * of the stream since the last frit_sync, and clears it. */
 frit_status frit_sync(frit_device *device, frit_err *err);
-/* The same for all threads' queues. */
+/* frit_sync for all streams of the device. */
 frit_status frit_sync_all(frit_device *device, frit_err *err);
-/* Runs what the calling thread queued, without waiting. */
+/* Runs the recorded ops of the calling thread's stream without waiting for them. */
 frit_status frit_flush(frit_device *device, frit_err *err);
-/* Seeds the random rows of all devices of the host, those that are open and those to come; the
- * default is the option [frit] seed.  Each stream's draws begin anew. */
+/* Seeds the random ops of all devices of the host, open now or later; the default is the option
+ * [frit] seed.  Every stream starts its random sequence anew. */
 void frit_seed(frit_host *host, uint64_t seed);
-/* The same for one device.  Two devices with one seed draw the same numbers. */
+/* frit_seed for one device.  Two devices with the same seed draw the same numbers. */
 void frit_device_seed(frit_device *device, uint64_t seed);
 
 /* ---- streams ---- */
 
-/* Each thread records into a stream of its own per device; a program may have more of them.  Ops
- * of one stream run in order, streams run apart; tensors may be used across streams.  With the
- * option [stream] single = yes there is one stream for all threads, and none can be opened. */
+/* Each thread has a stream of its own on each device; a program can open further ones.  Ops of one
+ * stream run in order, streams run independently; a tensor can be used in any stream.  With the
+ * option [stream] single = yes all threads share one stream and none can be opened. */
 
-/* A new stream, which no thread has entered. */
+/* Opens a stream; no thread records into it yet. */
 FRIT_NODISCARD frit_status frit_stream_open(frit_device *device, frit_stream **out, frit_err *err);
-/* From here on the calling thread's new tensors and ops on the device go to `stream`; NULL: to the
- * thread's own.  Nothing is run.  `before` (NULL: not wanted) gets the stream that it was in, to be
- * entered again, NULL for its own.  FRIT_BUSY while another thread is in the stream. */
+/* From now on the calling thread records into `stream` (NULL: its own stream) on the device.  Runs
+ * nothing.  `before` (may be NULL) receives the stream that the thread recorded into, NULL for its
+ * own.  FRIT_BUSY while another thread records into `stream`. */
 frit_status frit_stream_enter(frit_device *device, frit_stream *stream, frit_stream **before,
                               frit_err *err);
-/* Runs what is queued, without waiting; tensors made in it live on.  FRIT_BUSY while a thread is in
- * it.  NULL does nothing; frit_device_close closes what is still open. */
+/* Runs the recorded ops without waiting, and closes the stream; its tensors stay valid.  FRIT_BUSY
+ * while a thread records into it.  NULL does nothing.  frit_device_close closes all streams. */
 frit_status frit_stream_close(frit_stream *stream, frit_err *err);
 
 /* ---- groups ---- */
 
-/* What all_reduce combines: the values of a group's ranks, which meet by an engine, a plugin with
- * frit.collective/1.  A rank is a stream: of a thread of this process or of another one, on the
- * same device or on different ones.  Its all_reduce ops run at their places in the stream, each
- * once, also if nobody reads the result; all ranks record the same ones in the same order.
+/* A group is a set of ranks whose values all_reduce combines.  A rank is a stream, in this process
+ * or in another one, on the same device or on different ones; ranks communicate through an engine,
+ * a plugin with frit.collective/1.  All ranks record the same all_reduce ops in the same order;
+ * each runs once, at its place in the stream, even if its result is not used.
  *
- * An all_reduce waits for the other ranks when its stream runs, so each rank records and runs in a
- * thread of its own: ops that only one thread runs for two ranks, by frit_sync_all or by reading
- * the tensors of both, end with FRIT_TIMEOUT.  A tensor that another rank's stream has not computed
- * yet comes when that stream has run, its all_reduce ops included.
+ * An all_reduce waits for the other ranks while its stream runs, so every rank needs a thread of
+ * its own: if one thread runs two ranks, by frit_sync_all or by reading tensors of both, the op
+ * fails with FRIT_TIMEOUT.
  *
- * The first failure of a group ends it on all ranks: FRIT_PEER_LOST, FRIT_MISMATCH (the ranks
- * recorded different ops), FRIT_ABORTED, FRIT_TIMEOUT.  The op's result carries it, and so does
- * what is made from that; later ops of the group fail at once.  An op that cannot be recorded
- * or run on one rank, since its operand has failed or for lack of memory, aborts the group.  To go
- * on, leave and join anew. */
+ * The first failure ends the group on all ranks: FRIT_PEER_LOST, FRIT_MISMATCH (the ranks recorded
+ * different ops), FRIT_ABORTED or FRIT_TIMEOUT.  The op's result carries the error; later ops of
+ * the group fail at once.  If an op cannot be recorded or run on one rank, because its operand has
+ * failed or memory is short, the group is aborted.  After a failure leave the group and join a new
+ * one. */
 typedef struct frit_rank frit_rank;
 
 typedef struct frit_group_config {
     uint64_t struct_size;    /* sizeof(frit_group_config) */
-    const char *engine;      /* id of its plugin; NULL: the first that offers one */
-    const char *name;        /* for texts, up to 47 bytes; NULL: "group" */
-    const frit_group_id *id; /* the same on all ranks; NULL where size is 1 */
-    uint64_t number;         /* attribute `group` of the ops; one of each per stream */
-    uint32_t rank, size;     /* 0..size-1, each once; size is the same on all ranks */
-    uint64_t join_ns;        /* until all ranks have come; 0: 30 s */
-    uint64_t op_ns;          /* until an op is done on all ranks; 0: 60 s, UINT64_MAX: no limit */
+    const char *engine;      /* id of the plugin; NULL: the first one that has an engine */
+    const char *name;        /* for error texts, at most 47 bytes; NULL: "group" */
+    const frit_group_id *id; /* the same on all ranks; may be NULL if size is 1 */
+    uint64_t number;         /* attribute `group` of the ops; unique in the stream */
+    uint32_t rank, size;     /* rank 0..size-1, each used once; size is the same on all ranks */
+    uint64_t join_ns;        /* time limit of frit_group_join; 0: 30 s */
+    uint64_t op_ns;          /* time limit of an op; 0: 60 s, UINT64_MAX: none */
 } frit_group_config;
 
-/* An id that no other group has: made once and brought to all ranks by the program. */
+/* Makes a unique id.  The program makes it once and passes it to all ranks. */
 frit_status frit_group_id_create(frit_host *host, const char *engine, frit_group_id *out,
                                  frit_err *err);
-/* Makes the calling thread's stream on the device a rank.  Each rank calls it; it returns when all
- * have come.  FRIT_TIMEOUT names the missing ones. */
+/* Makes the calling thread's stream a rank.  Returns when all ranks have called it; the text of
+ * FRIT_TIMEOUT names the missing ranks. */
 FRIT_NODISCARD frit_status frit_group_join(frit_device *device, const frit_group_config *config,
                                            frit_rank **out, frit_err *err);
-/* Runs what is queued in the rank's stream, and leaves.  Other ranks' ops that still need this one
- * fail with FRIT_PEER_LOST.  `rank` is no more, unless the call fails.  NULL does nothing.  Before
- * frit_device_close, which aborts the groups of the ranks that have not left. */
+/* Runs the recorded ops of the rank's stream and leaves the group; `rank` is invalid afterwards
+ * unless the call fails.  Ops of other ranks that still need this one fail with FRIT_PEER_LOST.
+ * frit_device_close aborts the groups of ranks that have not left.  NULL does nothing. */
 frit_status frit_group_leave(frit_rank *rank, frit_err *err);
-/* Ends the group for all its ranks with FRIT_ABORTED and the text, also where they wait.  From any
- * thread, not beside frit_group_leave of the same rank. */
+/* Ends the group on all ranks with FRIT_ABORTED and this text, and wakes those that wait.  May be
+ * called from any thread, but not during frit_group_leave of the same rank. */
 frit_status frit_group_abort(frit_rank *rank, const char *why);
 
 /* ---- tensors from and to the program ---- */
 
-/* Copies `bytes` from `data`; they must be exactly those of the dense tensor. */
+/* A tensor with a copy of `data`; `bytes` must be the size of the dense tensor. */
 frit_tensor *frit_from_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes);
-/* Lends memory, which the program leaves as it is until `release(ctx)` is called: once, also on
- * failure, from any thread.  `release` must not call Frit.
+/* A tensor in the program's own memory where the device can read it, else with a copy.  The program
+ * must not change the memory until `release(ctx)` is called: exactly once, also on failure, from
+ * any thread.  `release` must not call Frit; NULL: the memory stays unchanged until
+ * frit_device_close.
  *
- * Where the device computes in the host's memory and `data` is aligned as it wants it (64 bytes are
- * enough for all of ours), the tensor lies in the memory itself, and `release` is called when
- * nothing reads it any more: the last tensor and view in it is gone, and so are the ops that use
- * them, whose end is noticed at a later call of Frit on the device, frit_sync_all or
- * frit_device_close at the latest.  With `release` NULL it is lent until frit_device_close.
- * Elsewhere the elements are copied and `release` is called before the function returns.
- * `bytes_adopted` of frit_stats (inspect.h) counts what lies in program memory.  Nothing that is
- * done with the tensor writes into the program's memory: frit_write gives it other memory. */
+ * A device that computes in host memory uses `data` in place if it is aligned (64 bytes are enough
+ * for the drivers of Frit).  `release` is then called when no tensor, view or pending op uses the
+ * memory any more; Frit notices this in a later call on the device, at the latest in frit_sync_all
+ * or frit_device_close.  Otherwise the elements are copied, and `release` is called before the
+ * function returns.  The counter bytes_adopted (inspect.h) counts the bytes used in place.  Frit
+ * never writes to the program's memory: frit_write moves the tensor to other memory. */
 frit_tensor *frit_wrap_host(frit_device *device, uint32_t dtype, frit_dims dims, const void *data,
                             uint64_t bytes, void (*release)(void *ctx), void *ctx);
 /* Reads a NumPy file: versions 1 to 3 of the format, C or Fortran order, little endian. */
 frit_tensor *frit_load_npy(frit_device *device, const char *path);
 FRIT_NODISCARD frit_status frit_save_npy(frit_tensor *tensor, const char *path, frit_err *err);
 
-/* Copies the dense row-major elements; `bytes` must be exactly theirs.  Waits for the value.  Where
+/* Waits for the value and copies its elements, dense and row-major; `bytes` must be their size.  If
  * the value itself has failed, frit_tensor_error has the text too. */
 FRIT_NODISCARD frit_status frit_read(frit_tensor *tensor, void *data, uint64_t bytes,
                                      frit_err *err);
@@ -313,13 +317,13 @@ typedef struct frit_read_item {
     frit_tensor *tensor;
     void *data;
     uint64_t bytes;
-    frit_status status; /* written: of this item */
+    frit_status status; /* result of this item */
     uint32_t reserved;
 } frit_read_item;
 
-/* Several reads with one wait; the first failure is returned, each item has its own. */
+/* Several reads with one wait.  Returns the first failure; each item has its own status. */
 FRIT_NODISCARD frit_status frit_read_many(frit_read_item *items, uint64_t count, frit_err *err);
-/* Replaces the elements.  Views, and ops recorded before, keep the old ones. */
+/* Replaces the elements.  Views of the tensor and ops recorded earlier keep the old ones. */
 FRIT_NODISCARD frit_status frit_write(frit_tensor *tensor, const void *data, uint64_t bytes,
                                       frit_err *err);
 
@@ -327,65 +331,66 @@ typedef struct frit_write_item {
     frit_tensor *tensor;
     const void *data;
     uint64_t bytes;
-    frit_status status; /* written: of this item */
+    frit_status status; /* result of this item */
     uint32_t reserved;
 } frit_write_item;
 
-/* Several writes, in order, as if one by one, in as few submits as the device allows; the first
- * failure is returned, each item has its own, and what failed keeps its elements. */
+/* Several writes in order, in as few submits as the device allows.  Returns the first failure; each
+ * item has its own status, and a tensor whose write failed keeps its elements. */
 FRIT_NODISCARD frit_status frit_write_many(frit_write_item *items, uint64_t count, frit_err *err);
-/* The same values on another device; also where it is the same device. */
+/* A copy of the tensor on `device`, which may be its own. */
 frit_tensor *frit_to_device(frit_tensor *tensor, frit_device *device);
 
 /* ---- lifetime ---- */
 
-/* Of one thread on one device; scopes nest. */
+/* A scope of one thread on one device; scopes nest. */
 typedef struct frit_scope {
     frit_device *device;
     uint64_t depth;
 } frit_scope;
 
-/* From here on new tensors of this thread on this device belong to the scope. */
+/* From now on new tensors of the calling thread on the device belong to the scope. */
 frit_scope frit_scope_begin(frit_device *device);
-/* Releases them but for the kept ones and runs what is queued, without waiting.  End the scope
- * before you read: what is still alive must be stored.  Inner scopes still open are ended too. */
+/* Releases the scope's tensors except those kept, and runs the recorded ops without waiting.  Ends
+ * inner scopes that are still open.  End the scope before you read: a tensor that is still owned
+ * has to be stored in memory, which fusion otherwise avoids. */
 void frit_scope_end(frit_scope scope);
-/* Moves the tensor to the enclosing scope, or to the caller; returns it. */
+/* Moves the tensor to the enclosing scope, or to the caller if there is none; returns it. */
 frit_tensor *frit_keep(frit_tensor *tensor);
 
-/* Gives back one owner; the last one ends the handle for all threads.  NULL does nothing. */
+/* Drops one reference; dropping the last one ends the handle.  NULL does nothing. */
 void frit_release(frit_tensor *tensor);
-/* Adds an owner, who must release too; returns the same handle. */
+/* Adds a reference, to be released as well; returns the same handle. */
 frit_tensor *frit_ref(frit_tensor *tensor);
-/* As an operand: the call releases it.  `f(frit_take(a))` is f(a) followed by frit_release(a), also
- * if f fails; an operand that stands twice is released once. */
+/* Marks an operand to be released by the call that takes it: `f(frit_take(a))` is f(a) followed by
+ * frit_release(a), even if f fails.  An operand that occurs twice is released once. */
 frit_tensor *frit_take(frit_tensor *tensor);
 
-/* Tensors made in between get device blocks of their own size that pools never split or give back
- * before the device closes, such as weights.  Of the calling thread on one device; nests. */
+/* Between these calls the thread's new tensors on the device get allocations of exactly their size,
+ * which pools neither split nor free until the device is closed: for weights.  Calls nest. */
 void frit_persistent_begin(frit_device *device);
 void frit_persistent_end(frit_device *device);
 
-/* Frees driver memory that is not in use. */
+/* Frees the device memory that pools hold but nothing uses. */
 void frit_trim(frit_device *device);
 
 /* ---- properties of tensors ---- */
 
-/* FRIT_OK while no failure is known; does not wait. */
+/* The tensor's error; FRIT_OK if none is known yet.  Does not wait. */
 frit_status frit_tensor_status(frit_tensor *tensor);
-/* "" if there is none; lives as long as the tensor. */
+/* Its text, "" if there is none; lives as long as the tensor. */
 const char *frit_tensor_error(frit_tensor *tensor);
 uint32_t frit_tensor_dtype(frit_tensor *tensor); /* FRIT_NO_DTYPE on an error tensor */
 frit_dims frit_tensor_dims(frit_tensor *tensor);
-/* Strides in elements as stored; runs what is queued for it. */
+/* Strides in elements as stored; runs the ops that make the tensor. */
 FRIT_NODISCARD frit_status frit_tensor_strides(frit_tensor *tensor, frit_dims *out, frit_err *err);
 frit_device *frit_tensor_device(frit_tensor *tensor); /* NULL on an error tensor without a device */
-uint64_t frit_tensor_bytes(frit_tensor *tensor); /* of the dense tensor, what frit_read wants */
+uint64_t frit_tensor_bytes(frit_tensor *tensor);      /* size of the dense tensor, for frit_read */
 
 /* ---- ops ---- */
 
-/* One operand of frit_op: a tensor, or where `tensor` is NULL and the kind is set, a scalar; both
- * empty: absent. */
+/* An operand of frit_op: a tensor; or a scalar, if `tensor` is NULL and `scalar.kind` is set; or
+ * absent, if both are zero. */
 typedef struct frit_input {
     frit_tensor *tensor;
     frit_scalar scalar;
@@ -393,19 +398,19 @@ typedef struct frit_input {
 
 typedef struct frit_call {
     uint64_t struct_size;
-    uint32_t op; /* FRIT_OP_<row>, or a custom op's number */
+    uint32_t op; /* FRIT_OP_*, or the number of a custom op */
     uint32_t n_in;
     const frit_input *in;
     const void *attrs; /* frit_attrs_<record> with struct_size set; NULL: all defaults */
 } frit_call;
 
-/* Any row by its number.  `outputs` has room for `n_outputs`; NULL-able rows (XOUT) are computed if
- * there is room.  Each gets a tensor, also on failure.  `device` may be NULL where an operand is a
- * tensor. */
+/* Runs any op by its number.  Writes `n_outputs` tensors, also on failure; optional outputs (XOUT)
+ * are computed only if `n_outputs` includes them.  `device` may be NULL if an operand is a tensor.
+ */
 void frit_op(frit_device *device, const frit_call *call, frit_tensor **outputs, uint64_t n_outputs);
 
-/* An attribute by its name: a number, or where `list` is not NULL the numbers of AXES, DIMS, VEC,
- * or of SLICES {start, stop, step} per dim.  A FLAG is 0 or 1, a DTYPE FRIT_F32 and so on. */
+/* An attribute by name: a number (FLAG: 0 or 1, DTYPE: FRIT_F32 and so on), or if `list` is not
+ * NULL the numbers of AXES, DIMS or VEC, or of SLICES as {start, stop, step} per dim. */
 typedef struct frit_attr {
     const char *name;
     frit_scalar value;
@@ -415,37 +420,36 @@ typedef struct frit_attr {
 
 typedef struct frit_named_call {
     uint64_t struct_size;
-    const char *name; /* of a row ("add") or of a plugin's custom op ("org.example.op/1") */
+    const char *name; /* an op ("add") or a custom op of a plugin ("org.example.op/1") */
     const frit_input *in;
     uint64_t n_in;
     const frit_attr *attrs;
     uint64_t n_attrs;
 } frit_named_call;
 
-/* frit_op for an op by its name, with its attributes by theirs: how custom ops are called.  An op
- * without results tells its failure at frit_sync. */
+/* Runs an op by name, with its attributes by name; this is how custom ops are called.  frit_sync
+ * reports the failure of an op without results. */
 void frit_op_named(frit_device *device, const frit_named_call *call, frit_tensor **outputs,
                    uint64_t n_outputs);
 
-/* A custom op that a plugin of the host offers. */
+/* A custom op of a plugin of the host. */
 typedef struct frit_custom_desc {
     uint64_t struct_size;
     const char *name;
-    const char *plugin; /* id */
+    const char *plugin; /* id of its plugin */
     const char *meaning;
-    uint32_t op; /* its number, for frit_call, in this process */
+    uint32_t op; /* its number for frit_call, valid in this process only */
     uint32_t rev;
-    uint32_t traits; /* FRIT_OP_ORDERED and so on of op.h */
+    uint32_t traits; /* FRIT_OP_ORDERED and so on, see <frit/op.h> */
     uint32_t n_in, n_out, n_attrs;
-    uint32_t decomposes; /* 1: runs as rows of the table where no driver claims it */
+    uint32_t decomposes; /* 1: has a form in built-in ops, used where no driver implements it */
     uint32_t reserved;
 } frit_custom_desc;
 
 /* FRIT_INVALID beyond the last. */
 frit_status frit_custom_at(frit_host *host, uint64_t index, frit_custom_desc *out);
 
-/* An operand or a result of a custom op, and an attribute of it.  What the codes mean stands in
- * op.h. */
+/* Operands, results and attributes of a custom op; <frit/op.h> explains the codes. */
 typedef struct frit_custom_slot_desc {
     uint64_t struct_size;
     const char *name;
@@ -461,7 +465,7 @@ typedef struct frit_custom_attr_desc {
     uint32_t place; /* FRIT_PLACE_* */
 } frit_custom_attr_desc;
 
-/* By the op's number; operands first, then results.  FRIT_INVALID beyond the last. */
+/* Of the op with this number: operands, then results.  FRIT_INVALID beyond the last. */
 frit_status frit_custom_slot_at(uint32_t op, uint64_t index, frit_custom_slot_desc *out);
 frit_status frit_custom_attr_at(uint32_t op, uint64_t index, frit_custom_attr_desc *out);
 
@@ -471,7 +475,7 @@ frit_scalar frit_scalar_u(uint64_t value);
 
 /* ---- text programs ---- */
 
-/* A text program with known dims.  `err` may be NULL; its text begins with file:line:column. */
+/* Parses a text program.  The text of an error begins with file:line:column. */
 FRIT_NODISCARD frit_status frit_graph_load(const char *path, frit_graph **out, frit_err *err);
 FRIT_NODISCARD frit_status frit_graph_parse(const char *name, const char *text, uint64_t length,
                                             frit_graph **out, frit_err *err);
@@ -480,32 +484,32 @@ void frit_graph_free(frit_graph *graph);
 typedef struct frit_port {
     uint64_t struct_size;
     const char *name;
-    const char *file; /* inputs: the default file's path, resolved against the program, or NULL */
+    const char *file; /* inputs: path of the default file, relative ones resolved; or NULL */
     uint32_t dtype;   /* FRIT_NO_DTYPE: any, or not bound yet */
     uint32_t is_const;
     frit_dims dims; /* -1: not bound yet */
 } frit_port;
 
-/* Inputs and constants in the order of the text; FRIT_INVALID beyond the last. */
+/* Inputs and constants in the order of the program; FRIT_INVALID beyond the last. */
 frit_status frit_graph_input_at(const frit_graph *graph, uint64_t index, frit_port *out);
-/* After binding. */
+/* Outputs, after frit_graph_bind; FRIT_INVALID beyond the last. */
 frit_status frit_graph_output_at(const frit_graph *graph, uint64_t index, frit_port *out);
 uint64_t frit_graph_op_count(const frit_graph *graph);
 
-/* Fixes the dims and checks every op: one port per input, of which dtype and dims are used (dtype
- * FRIT_NO_DTYPE: not known: an input without a declared type takes that of its file, unbound dims
- * become 2).  May be called again. */
+/* Binds dtype and dims of the inputs, one port per input, and checks every op.  Where a port has
+ * dtype FRIT_NO_DTYPE, an input without a declared type takes the type of its file, and unbound
+ * dims become 2.  May be called again. */
 FRIT_NODISCARD frit_status frit_graph_bind(frit_graph *graph, const frit_port *ports,
                                            uint64_t count, frit_err *err);
-/* Records all ops, in one scope: `inputs` as many as declared, dims as bound; `outputs` gets a
- * tensor per output that the caller owns.  Op failures are in the outputs. */
+/* Records all ops in one scope.  `inputs`: one tensor per input, with dims as bound.  Writes one
+ * tensor per output, owned by the caller; failures of ops are in the outputs. */
 FRIT_NODISCARD frit_status frit_graph_run(const frit_graph *graph, frit_device *device,
                                           frit_tensor *const *inputs, uint64_t n_inputs,
                                           frit_tensor **outputs, uint64_t n_outputs, frit_err *err);
-/* How the device would run the bound graph: the least direct way of its ops, FRIT_SUPPORT_*.
- * Nothing runs and nothing is compiled. */
+/* How the device would run the bound graph: FRIT_SUPPORT_* of its least supported op.  Runs and
+ * compiles nothing. */
 uint32_t frit_graph_support(const frit_graph *graph, frit_device *device);
-/* The text form of the bound graph, to be ended by frit_free; NULL without memory. */
+/* The bound graph as text, the caller's: frit_free.  NULL if memory is short. */
 char *frit_graph_print(const frit_graph *graph);
 
 #ifdef __cplusplus
