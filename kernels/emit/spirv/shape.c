@@ -2,7 +2,7 @@
 /* How lanes become threads, and where a thread's neighbouring lanes make one access.
  *
  * One access has up to 16 bytes and is aligned to its size.  That the lanes are neighbours in
- * memory is a fact (stride 1); that the first of them is aligned is found here: powers of two are
+ * memory is a fact (rising); that the first of them is aligned is found here: powers of two are
  * followed from constants, so that an offset shows that it is a multiple of four by being made as
  * `x * 4`.  Where no access of a phase has neighbours, threads take lanes apart from each other:
  * then neighbouring threads read neighbouring elements. */
@@ -116,10 +116,17 @@ uint32_t shape_chunk(const struct emit *e, uint32_t arg, uint32_t offset)
     const struct fact *fact = &e->facts.of[offset];
     uint32_t bytes = bytes_of(e, arg), n;
 
-    if (!e->aligned || e->shape.striped || fact->kind != FACT_LINEAR || fact->stride != 1)
+    if (!e->aligned || e->shape.striped)
         return 1;
     n = least(least(e->shape.each, e->even[offset]), ACCESS_BYTES / bytes);
+    n = least(n, fact->rising);
     return n * bytes < 4 ? 1 : n;
+}
+
+/* Whether lanes are neighbours in memory, or a fixed distance apart. */
+static bool is_near(const struct fact *fact)
+{
+    return fact->kind == FACT_LINEAR || fact->rising > 1;
 }
 
 /* Lanes of a thread: 16 bytes of the widest type that neighbours have. */
@@ -131,7 +138,7 @@ static uint32_t find_each(const struct emit *e)
     for (uint32_t i = 0; i < e->phase->n; i++) {
         const struct kir_inst *inst = &e->phase->inst[i];
 
-        if (is_access(inst) && e->facts.of[inst->a[0]].kind == FACT_LINEAR &&
+        if (is_access(inst) && is_near(&e->facts.of[inst->a[0]]) &&
             bytes_of(e, (uint32_t)inst->imm) > widest)
             widest = bytes_of(e, (uint32_t)inst->imm);
     }
