@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "lower/rows/rows.h"
 #include "lower/schedule/row.h"
+#include "lower/schedule/row_slab.h"
 
 enum {
     QUALITY = 900,
@@ -192,6 +193,25 @@ static void find_levels(struct row_schedule *row)
     }
 }
 
+bool *row_needs(struct row_schedule *row, uint32_t pass)
+{
+    const struct expr *e = &row->e;
+    bool *needed = arena_array(&row->e.arena, e->n_nodes + 1u, sizeof(*needed));
+
+    for (uint32_t i = 0; needed && i < row->n_folds; i++)
+        needed[row->folds[i].node] |= row->folds[i].level == pass + 1;
+    for (uint32_t i = 0; needed && i < e->n_stores; i++)
+        needed[e->stores[i].node] |= row->full[i] && row->level[e->stores[i].node] == pass;
+    for (uint32_t i = e->n_nodes; needed && i-- > 0;) {
+        const struct expr_node *node = &e->nodes[i];
+
+        for (uint32_t k = 0; needed[i] && node->kind == EXPR_OP && k < node->n_in; k++)
+            if (node->in[k] != BLOCK_NONE)
+                needed[node->in[k]] = true;
+    }
+    return needed;
+}
+
 /* ---- the form ---- */
 
 static bool any_full(const struct row_schedule *row)
@@ -200,6 +220,11 @@ static bool any_full(const struct row_schedule *row)
         if (row->full[i])
             return true;
     return false;
+}
+
+uint32_t row_passes(const struct row_schedule *row)
+{
+    return row->n_levels + any_full(row);
 }
 
 /* Elements of a chunk.  Where each lane has a row, every chunk leaves one partial result per lane
@@ -230,7 +255,7 @@ static int64_t choose_splits(struct row_schedule *row)
     static const int64_t enough[2][2] = {[ROW_GROUP] = {2048, 64}, [ROW_LANE] = {65536, 1024}};
     const struct kir_target *target = row->e.s->target;
     int64_t blocks = row->outer.count, splits;
-    uint32_t passes = row->n_levels + any_full(row);
+    uint32_t passes = row_passes(row);
 
     if (row->form == ROW_LANE)
         blocks = (blocks + target->lanes - 1) / target->lanes;
@@ -265,6 +290,7 @@ void row_partition(struct row_schedule *row, uint32_t lanes)
         lanes = row->partition.lanes;
     }
     row->lanes = lanes;
+    row->lanes_per_row = row->form == ROW_LANE ? 1 : lanes;
 }
 
 static void choose_form(struct row_schedule *row)
@@ -274,6 +300,8 @@ static void choose_form(struct row_schedule *row)
     bool across = space->n_dims && space->tag[space->n_dims - 1] == ROW_OUTER;
     int64_t n_outer = row->outer.count;
 
+    if (across && n_outer >= SCHED_MANY_ROWS && row->n_row > SHORT_ROW && slab_plan(row))
+        return;
     row->form =
         n_outer >= SCHED_MANY_ROWS && (across || row->n_row <= SHORT_ROW) ? ROW_LANE : ROW_GROUP;
     row->in_lockstep = row->form == ROW_LANE && row->n_row > SHORT_ROW && across && target->in_turn;
@@ -283,8 +311,10 @@ static void choose_form(struct row_schedule *row)
                  ? sched_spread(target, sched_lanes(lane_rows(row), n_outer), n_outer * row->splits)
                  : sched_lanes(target->row_lanes, row->n_row));
     if (row->form == ROW_GROUP && row->splits == 1 && !target->caches_rows &&
-        row->n_row <= (int64_t)MAX_RESIDENT * row->lanes)
+        row->n_row <= (int64_t)MAX_RESIDENT * row->lanes) {
         row->resident = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);
+        row->unmasked = (uint32_t)(row->n_row / row->lanes);
+    }
 }
 
 /* ---- aliases ---- */
@@ -311,7 +341,7 @@ static void find_aliases(struct row_schedule *row)
 
         if (row->full[i])
             alias &= ~inputs_of_later_passes(row, row->level[store->node]);
-        else if (row->form == ROW_GROUP || row->splits > 1)
+        else if (row->form != ROW_LANE || row->splits > 1)
             alias = 0; /* one lane stores what other lanes or groups may still load */
         row->e.s->numbers->alias[store->output] = alias;
     }
@@ -333,9 +363,9 @@ static bool is_empty(const struct row_schedule *row)
 /* An upper bound of a lane's loop rounds in one phase. */
 static int64_t rounds_of(const struct row_schedule *row)
 {
-    int64_t lanes = row->form == ROW_GROUP ? row->lanes : 1;
+    int64_t lanes = row->lanes_per_row;
     int64_t n = row->splits > 1 ? row->chunk : row->n_row;
-    int64_t passes = row->splits > 1 ? 1 : (int64_t)row->n_levels + any_full(row);
+    int64_t passes = row->splits > 1 ? 1 : row_passes(row);
 
     return passes * ((n + lanes - 1) / lanes) + row->splits;
 }
