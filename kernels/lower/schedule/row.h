@@ -26,9 +26,10 @@ enum row_form {
 
 struct row_fold {
     struct fold fold;
-    uint32_t node;           /* node of the elements */
-    uint32_t value;          /* the result, a value of the block */
-    uint32_t level;          /* 1 or more */
+    uint32_t node;   /* node of the elements */
+    uint32_t value;  /* the result, a value of the block */
+    uint32_t level;  /* 1 or more */
+    uint32_t beside; /* number of the fold that computes it besides its own; BLOCK_NONE: none */
     struct fold_state state; /* during emission */
 };
 
@@ -40,6 +41,7 @@ struct row_schedule {
     int64_t n_row; /* elements of a row, may be 0 */
     uint32_t n_levels;
     uint32_t n_folds;
+    bool rescales; /* a sum of exponentials relative to a maximum is folded beside that */
     struct row_fold folds[ROW_FOLDS];
     uint32_t *level; /* per node: the level of the last fold that it depends on, or 0 */
     bool *varies;    /* per node: whether it varies along the row */

@@ -79,6 +79,13 @@ int64_t rows_blocks(const struct row_schedule *row)
     return row->form == ROW_GROUP ? row->outer.count : row->partition.groups;
 }
 
+uint32_t rows_result(const struct row_emitter *w, const struct row_fold *fold)
+{
+    const struct row_fold *of = fold->beside == BLOCK_NONE ? fold : &w->row->folds[fold->beside];
+
+    return of == fold ? fold_result(&of->fold, &of->state) : fold_result_sum(&of->fold, &of->state);
+}
+
 void rows_bind(const struct row_emitter *w, const struct row_fold *fold, uint32_t value)
 {
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
@@ -135,9 +142,8 @@ static void emit_one_phase(struct row_emitter *w)
         region_emit(w, &region);
         lanes_combine(w);
         for (uint32_t i = 0; i < w->row->n_folds; i++)
-            if (pass_has_fold(w, &w->row->folds[i]))
-                rows_bind(w, &w->row->folds[i],
-                          fold_result(&w->row->folds[i].fold, &w->row->folds[i].state));
+            if (pass_has_result(w, &w->row->folds[i]))
+                rows_bind(w, &w->row->folds[i], rows_result(w, &w->row->folds[i]));
     }
     rows_store(w);
     phase_end(w, rows_blocks(w->row));

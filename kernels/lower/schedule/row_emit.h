@@ -49,10 +49,16 @@ static inline uint32_t mask_both(const struct row_emitter *w, uint32_t a, uint32
     return a == KIR_NONE ? b : b == KIR_NONE ? a : kir_binary(w->m, KIR_and, a, b);
 }
 
-/* Whether the current pass computes the fold. */
-static inline bool pass_has_fold(const struct row_emitter *w, const struct row_fold *fold)
+/* Whether the current pass has the fold's result at its end. */
+static inline bool pass_has_result(const struct row_emitter *w, const struct row_fold *fold)
 {
     return fold->level == w->pass + 1;
+}
+
+/* Whether the current pass computes the fold, for itself. */
+static inline bool pass_has_fold(const struct row_emitter *w, const struct row_fold *fold)
+{
+    return pass_has_result(w, fold) && fold->beside == BLOCK_NONE;
 }
 
 /* ---- row_emit.c ---- */
@@ -67,6 +73,8 @@ void rows_set(struct row_emitter *w, uint32_t block);
 int64_t rows_blocks(const struct row_schedule *row);
 /* Emits the nodes that are constant along the row and known in this pass. */
 void rows_constant(const struct row_emitter *w);
+/* The fold's result, once the states of all lanes are combined. */
+uint32_t rows_result(const struct row_emitter *w, const struct row_fold *fold);
 /* Binds the fold's result to a value. */
 void rows_bind(const struct row_emitter *w, const struct row_fold *fold, uint32_t value);
 /* Stores the outputs that have one element per row. */

@@ -13,17 +13,16 @@
 /* A value per lane that is to be merged over all lanes. */
 struct lane_merge {
     struct row_fold *fold;
-    bool number; /* take the smallest of the numbers; else merge as the fold does */
+    bool second; /* merge second parts, else the values */
     uint32_t value;
     uint32_t tile;
 };
 
-static uint32_t merge(const struct row_emitter *w, const struct lane_merge *m, uint32_t a,
-                      uint32_t b)
+static uint32_t merge(const struct lane_merge *m, uint32_t a, uint32_t b)
 {
     const struct fold *fold = &m->fold->fold;
 
-    return m->number ? kir_binary(w->m, KIR_smin, a, b) : fold->row->merge(fold, a, b);
+    return m->second ? fold_merge_seconds(fold, a, b) : fold->row->merge(fold, a, b);
 }
 
 /* Rows of a group whose lanes combine. */
@@ -36,8 +35,8 @@ static uint32_t columns_of(const struct row_emitter *w)
 static void merge_near(const struct row_emitter *w, struct lane_merge *m, uint32_t lanes)
 {
     for (uint32_t s = columns_of(w); s < lanes; s *= 2)
-        m->value = merge(w, m, m->value,
-                         kir_emit_imm(w->m, KIR_exchange, s, m->value, KIR_NONE, KIR_NONE));
+        m->value =
+            merge(m, m->value, kir_emit_imm(w->m, KIR_exchange, s, m->value, KIR_NONE, KIR_NONE));
 }
 
 /* The value in a type that tiles can hold: Bs become I32. */
@@ -87,7 +86,7 @@ static void merge_partials(const struct row_emitter *w, struct lane_merge *m, ui
     uint32_t value = load_partial(w, m, kir_const_i(w->m, KIR_I32, 0));
 
     for (uint32_t i = 1; i < n; i++)
-        value = merge(w, m, value, load_partial(w, m, kir_const_i(w->m, KIR_I32, i)));
+        value = merge(m, value, load_partial(w, m, kir_const_i(w->m, KIR_I32, i)));
     m->value = value;
 }
 
@@ -106,7 +105,7 @@ static void merge_columns(const struct row_emitter *w, struct lane_merge *m, uin
         uint32_t part = load_partial(
             w, m, i ? kir_binary(w->m, KIR_add, at, kir_const_i(w->m, KIR_I32, i * columns)) : at);
 
-        m->value = i ? merge(w, m, m->value, part) : part;
+        m->value = i ? merge(m, m->value, part) : part;
     }
     merge_near(w, m, readers * columns);
 }
@@ -142,8 +141,8 @@ static void merge_all(const struct row_emitter *w, struct lane_merge *list, uint
 
 void lanes_combine(const struct row_emitter *w)
 {
-    struct lane_merge values[ROW_FOLDS], numbers[ROW_FOLDS];
-    uint32_t n = 0, n_numbers = 0;
+    struct lane_merge values[ROW_FOLDS], seconds[ROW_FOLDS];
+    uint32_t n = 0, n_seconds = 0;
 
     for (uint32_t i = 0; i < w->row->n_folds && w->row->form != ROW_LANE; i++)
         if (pass_has_fold(w, &w->row->folds[i]))
@@ -153,12 +152,12 @@ void lanes_combine(const struct row_emitter *w)
     for (uint32_t i = 0; i < n; i++) {
         struct row_fold *fold = values[i].fold;
 
-        if (fold->fold.row->indexed)
-            numbers[n_numbers++] = (struct lane_merge){
-                fold, true, fold_number_of(&fold->fold, &fold->state, values[i].value), KIR_NONE};
+        if (fold->fold.row->n_parts > 1)
+            seconds[n_seconds++] = (struct lane_merge){
+                fold, true, fold_second_of(&fold->fold, &fold->state, values[i].value), KIR_NONE};
         fold->state.part[0] = values[i].value;
     }
-    merge_all(w, numbers, n_numbers);
-    for (uint32_t i = 0; i < n_numbers; i++)
-        numbers[i].fold->state.part[1] = numbers[i].value;
+    merge_all(w, seconds, n_seconds);
+    for (uint32_t i = 0; i < n_seconds; i++)
+        seconds[i].fold->state.part[1] = seconds[i].value;
 }

@@ -87,13 +87,12 @@ static uint32_t number_of(const struct row_emitter *w, const struct row_fold *fo
     return kir_unary(w->m, wanted == KIR_I64 ? KIR_i64 : KIR_i32, element);
 }
 
-static void fold_element(const struct row_emitter *w, struct row_fold *fold, uint32_t element,
-                         uint32_t mask)
+static void combine_element(const struct row_emitter *w, struct row_fold *fold, uint32_t element,
+                            uint32_t mask)
 {
-    struct fold_state state = {{expr_value(w->e, fold->node), KIR_NONE}};
+    uint32_t number = fold->fold.row->indexed ? number_of(w, fold, element) : KIR_NONE;
+    struct fold_state state = fold_element(&fold->fold, expr_value(w->e, fold->node), number);
 
-    if (fold->fold.row->indexed)
-        state.part[1] = number_of(w, fold, element);
     state = states_masked(w, fold, state, mask);
     fold->state = fold->fold.row->combine(&fold->fold, &fold->state, &state);
 }
@@ -125,7 +124,7 @@ static void emit_round(struct row_emitter *w, uint32_t element, uint32_t mask)
     save_round(w, element);
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         if (pass_has_fold(w, &w->row->folds[i]))
-            fold_element(w, &w->row->folds[i], element, mask);
+            combine_element(w, &w->row->folds[i], element, mask);
     emit_full_stores(w);
     expr_release(w->e, mark);
 }
@@ -291,7 +290,7 @@ static void emit_resident(const struct row_emitter *w, uint32_t *known, uint32_t
     set_resident(w, known, element, mask);
     for (uint32_t i = 0; i < w->row->n_folds; i++)
         if (pass_has_fold(w, &w->row->folds[i]))
-            fold_element(w, &w->row->folds[i], element, mask);
+            combine_element(w, &w->row->folds[i], element, mask);
     emit_full_stores(w);
     for (uint32_t i = 0; i < w->e->n_nodes; i++)
         known[i] = w->row->varies[i] ? expr_emitted(w->e, i) : KIR_NONE;

@@ -27,7 +27,8 @@ static void find_later(const struct row_schedule *row, uint32_t pass, const bool
                        bool *later)
 {
     for (uint32_t i = 0; i < row->n_folds; i++)
-        later[row->folds[i].node] |= row->folds[i].level - 1 > pass;
+        later[row->folds[i].node] |=
+            row->folds[i].level - 1 > pass && row->folds[i].beside == BLOCK_NONE;
     for (uint32_t i = 0; i < row->e.n_stores; i++)
         later[row->e.stores[i].node] |= row->full[i] && row->level[row->e.stores[i].node] > pass;
     for (uint32_t i = row->e.n_nodes; i-- > 0;) {

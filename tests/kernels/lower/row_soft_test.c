@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slabs of the row schedule: softmax over the first or the middle dim against plain loops, and that
- * each element is loaded once. */
+/* Softmax by the row schedule, where memory is read once or twice: slabs of rows in registers, and
+ * maxima with sums relative to them. */
 #include <math.h>
 
 #include "kernels/lower/scarce.h"
@@ -121,17 +121,55 @@ static void test_softmax(void **state)
         }
 }
 
-/* Rows that do not fit the registers of a group, and single passes. */
-static void test_no_slab(void **state)
+/* Rows that do not fit the registers of a group are read twice: the maximum and the sum are folded
+ * together, by lanes and by groups, split and in one phase, but not in types that round more. */
+static void test_rescaled(void **state)
+{
+    static const struct {
+        int64_t dims[RANK];
+        uint32_t dtype, phases;
+    } cases[] = {{{1, 1100, 64}, FRIT_F32, 3}, {{2, 2000, 70}, FRIT_F64, 3},
+                 {{2, 9001, 1}, FRIT_F32, 3},  {{2, 1100, 64}, FRIT_F32, 3},
+                 {{3, 3000, 1}, FRIT_F32, 1},  {{1, 1100, 64}, FRIT_BF16, 5}};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t near = 0; near <= 16; near += 16) {
+            struct soft s;
+
+            soft_init(&s, cases[i].dtype, cases[i].dims, near);
+            rig_run(&s.rig, &sched_row);
+            assert_int_equal(s.rig.module.n_phases, cases[i].phases);
+            check_rows(&s, cases[i].dtype == FRIT_BF16 ? 0.04 : 1e-5);
+            rig_fini(&s.rig);
+        }
+}
+
+/* Columns with infinities, NaN, rising and falling numbers: as max and sum one after the other. */
+static void test_rescaled_ends(void **state)
 {
     static const int64_t dims[RANK] = {1, 1100, 64};
     struct soft s;
 
     (void)state;
     soft_init(&s, FRIT_F32, dims, 16);
+    for (int64_t i = 0; i < dims[1]; i++) {
+        rig_set_real(&s.rig, s.x, i * 64, (double)-INFINITY);
+        rig_set_real(&s.rig, s.x, i * 64 + 1, i == 700 ? (double)INFINITY : 1);
+        rig_set_real(&s.rig, s.x, i * 64 + 2, i == 3 ? (double)NAN : 1);
+        rig_set_real(&s.rig, s.x, i * 64 + 3, i < 600 ? (double)-INFINITY : (double)i / 100);
+        rig_set_real(&s.rig, s.x, i * 64 + 4, (double)i / 1000);
+        rig_set_real(&s.rig, s.x, i * 64 + 5, (double)-i / 1000);
+        rig_set_real(&s.rig, s.x, i * 64 + 6, i % 2 ? 3e38 : -3e38);
+    }
     rig_run(&s.rig, &sched_row);
-    assert_int_equal(s.rig.module.n_phases, 5);
-    check_rows(&s, 1e-5);
+    assert_int_equal(s.rig.module.n_phases, 3);
+    for (int64_t k = 0; k < dims[2]; k++)
+        if (k >= 3)
+            check_row(&s, k, 1e-5);
+        else
+            for (int64_t i = 0; i < dims[1]; i++)
+                assert_true(isnan(rig_get_real(&s.rig, s.y, i * 64 + k)));
     rig_fini(&s.rig);
 }
 
@@ -210,22 +248,24 @@ static void test_two_tensors(void **state)
 
 static void test_no_memory(void **state)
 {
-    static const int64_t dims[RANK] = {1, 40, 70};
+    static const int64_t dims[][RANK] = {{1, 40, 70}, {1, 1100, 64}};
     struct soft s;
 
     (void)state;
-    soft_init(&s, FRIT_F32, dims, 16);
-    rig_run(&s.rig, &sched_row);
-    rig_scarce(&s.rig, &sched_row, 10);
-    rig_fini(&s.rig);
+    for (uint32_t i = 0; i < 2; i++) {
+        soft_init(&s, FRIT_F32, dims[i], 16);
+        rig_run(&s.rig, &sched_row);
+        rig_scarce(&s.rig, &sched_row, 10);
+        rig_fini(&s.rig);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_softmax),   cmocka_unit_test(test_no_slab),
-        cmocka_unit_test(test_outputs),   cmocka_unit_test(test_two_tensors),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_softmax),       cmocka_unit_test(test_rescaled),
+        cmocka_unit_test(test_rescaled_ends), cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_two_tensors),   cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
