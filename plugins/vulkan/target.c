@@ -12,8 +12,8 @@
  * of 32-bit elements at once. */
 enum { MAX_LANES = 1024, LANES_PER_THREAD = 4 };
 
-/* Lanes of the largest groups.  Twice as many threads, with half the registers each, left too few
- * of them besides RESIDENT_BYTES of a lane's values. */
+/* Lanes of the largest groups, and bytes of values that a lane keeps in registers all along: 512
+ * threads of 64 words, for which a GPU's multiprocessor has room beside what else they compute. */
 enum { MOST_LANES = 2048, RESIDENT_BYTES = 64 };
 
 /* Bytes of shared memory that the emitter uses for each lane when lanes exchange values. */
@@ -106,7 +106,7 @@ uint32_t target_max_lanes(const struct adapter *adapter)
     struct spirv_target target;
 
     target_fill_spirv(adapter, &target);
-    return group_lanes(&target, MAX_LANES);
+    return group_lanes(&target, MOST_LANES);
 }
 
 /* Whether Fma rounds once.  Vulkan allows both; true for Vulkan drivers that are known to compile

@@ -300,7 +300,7 @@ static int64_t choose_chunk(const struct row_schedule *row, int64_t blocks)
 static int64_t choose_splits(struct row_schedule *row)
 {
     /* rows that keep a device busy without being split */
-    static const int64_t enough[2][2] = {[ROW_GROUP] = {2048, 64}, [ROW_LANE] = {65536, 1024}};
+    static const int64_t enough[2][2] = {[ROW_GROUP] = {2048, 64}, [ROW_LANE] = {1 << 18, 1024}};
     const struct kir_target *target = row->e.s->target;
     int64_t blocks = row->outer.count, splits;
     uint32_t passes = row_passes(row);
