@@ -231,7 +231,9 @@ void frit_device_seed(frit_device *device, uint64_t seed);
 /* ---- streams ---- */
 
 /* Each thread has a stream of its own on each device; a program can open further ones.  Ops of one
- * stream run in order, streams run independently; a tensor can be used in any stream.  With the
+ * stream run in order, streams run independently; a tensor can be used in any stream.  Ops with
+ * effects (FRIT_OP_ORDERED) of a device run one after the other, in the order in which their
+ * streams submit them.  With the
  * option [stream] single = yes all threads share one stream and none can be opened. */
 
 /* Opens a stream; no thread records into it yet. */
