@@ -107,7 +107,7 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
                     .generation = module_generation,
                     .serial = &instance->serial},
     };
-    status = instance->tier.mode == TIER_1 ? tier_open(&instance->tier, err) : FRIT_OK;
+    status = instance->jit.mode == JIT_ALWAYS ? jit_open(&instance->jit, err) : FRIT_OK;
     if (!status)
         status = kernels_open(&device->kernels, err);
     if (status) {

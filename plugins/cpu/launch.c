@@ -33,69 +33,71 @@ struct phase_run {
 
 /* ---- room ---- */
 
-static bool grow_words(struct room *room, const struct instance *instance, uint32_t n)
+static bool grow_words(struct capacity *capacity, const struct instance *instance, uint32_t n)
 {
-    plug_free(&instance->plug, room->words);
-    room->n_words = 0;
-    room->words = plug_alloc(&instance->plug, n * sizeof *room->words, sizeof *room->words);
-    if (room->words)
-        room->n_words = n;
-    return room->words;
+    plug_free(&instance->plug, capacity->words);
+    capacity->n_words = 0;
+    capacity->words =
+        plug_alloc(&instance->plug, n * sizeof *capacity->words, sizeof *capacity->words);
+    if (capacity->words)
+        capacity->n_words = n;
+    return capacity->words;
 }
 
-static bool grow_args(struct room *room, const struct instance *instance, uint32_t n)
+static bool grow_args(struct capacity *capacity, const struct instance *instance, uint32_t n)
 {
-    if (n <= room->n_args)
+    if (n <= capacity->n_args)
         return true;
-    plug_free(&instance->plug, room->args);
-    plug_free(&instance->plug, room->bounds);
-    room->n_args = 0;
-    room->args = plug_alloc(&instance->plug, n * sizeof *room->args, sizeof *room->args);
-    room->bounds =
-        plug_alloc(&instance->plug, n * sizeof *room->bounds, _Alignof(struct tile_bounds));
-    if (room->args && room->bounds)
-        room->n_args = n;
-    return room->n_args > 0;
+    plug_free(&instance->plug, capacity->args);
+    plug_free(&instance->plug, capacity->bounds);
+    capacity->n_args = 0;
+    capacity->args =
+        plug_alloc(&instance->plug, n * sizeof *capacity->args, sizeof *capacity->args);
+    capacity->bounds =
+        plug_alloc(&instance->plug, n * sizeof *capacity->bounds, _Alignof(struct tile_bounds));
+    if (capacity->args && capacity->bounds)
+        capacity->n_args = n;
+    return capacity->n_args > 0;
 }
 
-static void free_scratch(struct room *room, const struct instance *instance)
+static void free_scratch(struct capacity *capacity, const struct instance *instance)
 {
-    for (uint32_t i = 0; room->scratch && i < instance->threads; i++)
-        plug_free(&instance->plug, room->scratch[i]);
-    plug_free(&instance->plug, room->scratch);
-    room->scratch = NULL;
-    room->scratch_bytes = 0;
+    for (uint32_t i = 0; capacity->scratch && i < instance->threads; i++)
+        plug_free(&instance->plug, capacity->scratch[i]);
+    plug_free(&instance->plug, capacity->scratch);
+    capacity->scratch = NULL;
+    capacity->scratch_bytes = 0;
 }
 
-static bool grow_scratch(struct room *room, const struct instance *instance, size_t bytes)
+static bool grow_scratch(struct capacity *capacity, const struct instance *instance, size_t bytes)
 {
-    uint64_t list = instance->threads * sizeof *room->scratch;
+    uint64_t list = instance->threads * sizeof *capacity->scratch;
 
-    if (bytes <= room->scratch_bytes)
+    if (bytes <= capacity->scratch_bytes)
         return true;
-    free_scratch(room, instance);
-    room->scratch = plug_alloc(&instance->plug, list, _Alignof(void *));
-    if (!room->scratch)
+    free_scratch(capacity, instance);
+    capacity->scratch = plug_alloc(&instance->plug, list, _Alignof(void *));
+    if (!capacity->scratch)
         return false;
-    memset(room->scratch, 0, list);
+    memset(capacity->scratch, 0, list);
     for (uint32_t i = 0; i < instance->threads; i++) {
-        room->scratch[i] = plug_alloc(&instance->plug, bytes, TILE_ALIGN);
-        if (!room->scratch[i])
+        capacity->scratch[i] = plug_alloc(&instance->plug, bytes, TILE_ALIGN);
+        if (!capacity->scratch[i])
             return false;
     }
-    room->scratch_bytes = bytes;
+    capacity->scratch_bytes = bytes;
     return true;
 }
 
 void launcher_fini(struct launcher *launcher)
 {
     const struct instance *instance = launcher->instance;
-    struct room *room = &launcher->room;
+    struct capacity *capacity = &launcher->capacity;
 
-    free_scratch(room, instance);
-    plug_free(&instance->plug, room->words);
-    plug_free(&instance->plug, room->args);
-    plug_free(&instance->plug, room->bounds);
+    free_scratch(capacity, instance);
+    plug_free(&instance->plug, capacity->words);
+    plug_free(&instance->plug, capacity->args);
+    plug_free(&instance->plug, capacity->bounds);
 }
 
 /* ---- phases ---- */
@@ -230,7 +232,7 @@ static bool streams(const struct launcher *launcher, const frit_launch *launch,
             return false;
         bytes += serial_arg(launch, made->args[i])->extent;
         for (uint32_t k = 0; k < made->n_args; k++)
-            if (k != i && launcher->room.args[k] == launcher->room.args[i])
+            if (k != i && launcher->capacity.args[k] == launcher->capacity.args[i])
                 return false;
     }
     return bytes >= launcher->instance->stream_bytes;
@@ -248,15 +250,15 @@ static uint64_t run_phases(const struct launcher *launcher, const frit_launch *l
         const struct phase_run run = {.tile = object ? NULL : code->phases[i].tile,
                                       .code = object ? &object->phases[i] : NULL,
                                       .words = made->words,
-                                      .args = launcher->room.args,
-                                      .scratch = launcher->room.scratch,
+                                      .args = launcher->capacity.args,
+                                      .scratch = launcher->capacity.scratch,
                                       .grid = made->grid[i],
                                       .first = made->first,
                                       .n_spaces = made->n_spaces,
                                       .n_words = made->n_words,
                                       .n_args = made->n_args,
                                       .streams = object && streams(launcher, launch, made),
-                                      .bounds = instance->check ? launcher->room.bounds : NULL,
+                                      .bounds = instance->check ? launcher->capacity.bounds : NULL,
                                       .outside = &outside};
         uint64_t groups = groups_of(run.grid);
 
@@ -308,14 +310,14 @@ static struct tile_bounds bounds_of(const frit_launch *launch, uint32_t arg)
                                 (int64_t)(given->extent + given->tail - given->origin)};
 }
 
-static void set_args(struct room *room, const frit_launch *launch,
+static void set_args(struct capacity *capacity, const frit_launch *launch,
                      const struct kernels_launch *made)
 {
     for (uint32_t i = 0; i < made->n_spaces * made->n_args; i++) {
-        room->bounds[i] = bounds_of(launch, made->args[i]);
-        room->args[i] = made->args[i] == KERNELS_WORKSPACE
-                            ? workspace_of(launch)
-                            : serial_element(serial_arg(launch, made->args[i]));
+        capacity->bounds[i] = bounds_of(launch, made->args[i]);
+        capacity->args[i] = made->args[i] == KERNELS_WORKSPACE
+                                ? workspace_of(launch)
+                                : serial_element(serial_arg(launch, made->args[i]));
     }
 }
 
@@ -339,10 +341,10 @@ static frit_status run_kernel(struct launcher *launcher, const frit_launch *laun
     const struct instance *instance = launcher->instance;
     const struct object *object = choose(made);
 
-    if (!grow_args(&launcher->room, instance, made->n_spaces * made->n_args) ||
-        !grow_scratch(&launcher->room, instance, scratch_of(made->code, object)))
+    if (!grow_args(&launcher->capacity, instance, made->n_spaces * made->n_args) ||
+        !grow_scratch(&launcher->capacity, instance, scratch_of(made->code, object)))
         return no_memory(instance, made->name, err);
-    set_args(&launcher->room, launch, made);
+    set_args(&launcher->capacity, launch, made);
     *outside += run_phases(launcher, launch, made, object);
     return FRIT_OK;
 }
@@ -351,15 +353,15 @@ static frit_status run(void *ctx, const frit_launch *launch, frit_err *err)
 {
     struct launcher *launcher = ctx;
     const struct instance *instance = launcher->instance;
-    struct room *room = &launcher->room;
+    struct capacity *capacity = &launcher->capacity;
     struct kernels_launch made = {0};
     uint64_t outside = 0;
-    frit_status status = kernels_launch(launch, room->words, room->n_words, &made, err);
+    frit_status status = kernels_launch(launch, capacity->words, capacity->n_words, &made, err);
 
-    if (status && made.total_words > room->n_words) {
-        if (!grow_words(room, instance, made.total_words))
+    if (status && made.total_words > capacity->n_words) {
+        if (!grow_words(capacity, instance, made.total_words))
             return no_memory(instance, made.name, err);
-        status = kernels_launch(launch, room->words, room->n_words, &made, err);
+        status = kernels_launch(launch, capacity->words, capacity->n_words, &made, err);
     }
     if (status)
         return status;

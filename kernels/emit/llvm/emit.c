@@ -9,8 +9,8 @@
 
 #include "base/fail.h"
 
-#include "emit/llvm/behind.h"
 #include "emit/llvm/blob.h"
+#include "emit/llvm/deferred.h"
 #include "emit/llvm/divide.h"
 #include "emit/llvm/group.h"
 #include "emit/llvm/memory.h"
@@ -148,7 +148,7 @@ static void emit_for(struct ll *l, uint32_t at)
     ll_value counter;
     uint32_t n = phis_of(l, at);
 
-    if (l->behind.loop == at)
+    if (l->deferred.loop == at)
         ll_take_held(l);
     go_to(l, head);
     counter = phi_of(l, l->types.of[inst->type], l->scalar[bounds[0]], before);
@@ -174,7 +174,7 @@ static void emit_next(struct ll *l, uint32_t at)
     ll_value counter = l->scalar[inst->pair], more;
     ll_block here;
 
-    if (l->behind.loop == inst->pair)
+    if (l->deferred.loop == inst->pair)
         ll_store_held(l);
     here = l->api->GetInsertBlock(l->builder);
     more = BUILD(l, Add, counter, ll_int(l, l->types.of[loop->type], loop->imm));
@@ -493,10 +493,10 @@ static void place(struct ll *l)
     for (uint32_t at = 0; at < l->phase->n; at++)
         if (l->cut.home[at] == CUT_HELD)
             l->slot[at] = make_room(l, ll_is(l, at, FACT_VARYING) ? 8 * lanes : 8);
-    ll_plan_behind(l);
-    l->behind.at = BLOB_NOWHERE;
-    if (l->behind.bytes)
-        l->behind.at = make_room(l, sizeof(struct blob_behind) + BLOB_HELD);
+    ll_plan_deferred(l);
+    l->deferred.at = BLOB_NOWHERE;
+    if (l->deferred.bytes)
+        l->deferred.at = make_room(l, sizeof(struct blob_deferred) + BLOB_HELD);
 }
 
 enum { ONCE = 4 /* instructions beside loops, for one in them */ };

@@ -23,11 +23,11 @@ struct ll_types {
     ll_type of[KIR_TYPES];
 };
 
-/* The store of a phase that the next group carries out, and the loop that does so. */
-struct ll_behind {
+/* The store of a phase that is deferred to the next group, and the loop that carries it out. */
+struct ll_deferred {
     uint32_t store, loop; /* KIR_NONE: there is none */
     uint32_t bytes;       /* of a round; 0: there is none */
-    uint64_t at;          /* struct blob_behind, in scratch memory */
+    uint64_t at;          /* offset of the struct blob_deferred in scratch memory */
     ll_value to, left;    /* in the loop: where what is held goes to, its bytes */
 };
 
@@ -52,7 +52,7 @@ struct ll {
     uint32_t *loaded;      /* per value: the stretch that it was last loaded for, + 1 */
     uint64_t *slot, *tile; /* places in scratch memory, of values and tiles */
     uint64_t scratch_bytes;
-    struct ll_behind behind;
+    struct ll_deferred deferred;
     ll_value lane0; /* I32, the chunk's first lane */
     ll_block chunk_begin, chunk_before;
     uint32_t stretch;

@@ -19,7 +19,7 @@ static void fill(struct rig *rig, uint32_t value)
     }
 }
 
-/* A fold of x over axes, told by bits. */
+/* A fold of x over the axes in a bit mask. */
 struct reduction {
     frit_attrs_reduce attrs;
     uint32_t rank;

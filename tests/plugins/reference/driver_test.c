@@ -49,7 +49,7 @@ static void one_device(void **state)
     assert_null(other);
 }
 
-/* Without room for an info only the count is told. */
+/* Without room for an info only the count is returned. */
 static void count_alone(void **state)
 {
     struct rig *rig = *state;
