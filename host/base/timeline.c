@@ -36,7 +36,7 @@ enum { OFF, CHANGING, ON };
 static struct {
     atomic_uint mode;
     atomic_uint writers;
-    atomic_uint_least64_t taken; /* slots asked for */
+    atomic_uint_least64_t taken; /* slots requested */
     uint32_t max_events;
     uint64_t origin; /* when it was started */
     struct event *events;

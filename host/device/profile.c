@@ -52,7 +52,7 @@ struct profile {
     frit_cmd *cmds; /* of the submit that is under way */
     uint32_t capacity;
     uint32_t n_before; /* commands in the open block before that submit */
-    frit_clock clock;  /* host_ns 0: never asked */
+    frit_clock clock;  /* host_ns 0: not read yet */
     bool has_failed;   /* said once */
     atomic_bool has_no_clock;
     frit_device_time sum;

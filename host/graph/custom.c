@@ -139,7 +139,7 @@ frit_status custom_add(const char *plugin, const frit_custom_op *op, uint32_t *i
     return st;
 }
 
-/* ---- what is told of names that are none ---- */
+/* ---- messages about unknown names ---- */
 
 void custom_note_plugin(const char *plugin)
 {
@@ -200,7 +200,7 @@ static const char *nearest(frit_str name)
     return str_nearest(text, names, count);
 }
 
-void custom_tell_unknown(frit_str name, struct str *out)
+void custom_explain_unknown(frit_str name, struct str *out)
 {
     const char *near = nearest(name);
 

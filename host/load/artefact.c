@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file: head, name, bytes.  It is written under another name and then renamed, so that readers
- * see all of it or nothing; the digest tells what a crash left. */
+ * see all of it or nothing; the digest detects what a crash left. */
 #include "load/artefact.h"
 
 #include <dirent.h>

@@ -161,7 +161,7 @@ static bool check_device(struct plugin *plugin, uint32_t i)
 
     if (!FRIT_HAS(info, frit_device_info, dtype_use)) {
         no_devices(plugin,
-                   "device %" PRIu32 " is told in %" PRIu32 " bytes, at least %u are needed", i,
+                   "device %" PRIu32 " has a struct_size of %" PRIu32 ", at least %u is needed", i,
                    info->struct_size, FRIT_END_OF(frit_device_info, dtype_use));
         return false;
     }

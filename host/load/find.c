@@ -134,7 +134,7 @@ static frit_status add_builtin_dir(struct registry *registry)
     char *slash;
 
     if (!dladdr(builtin_origin, &self) || !realpath(self.dli_fname, path)) {
-        log_write(FRIT_LOG_WARN, "load", "cannot tell where libfrit lies: no built-in plugins");
+        log_write(FRIT_LOG_WARN, "load", "cannot find the folder of libfrit: no built-in plugins");
         return FRIT_OK;
     }
     slash = strrchr(path, '/');

@@ -29,7 +29,8 @@ static bool lies_in(const struct value *value, const struct buffer *memory)
            memory->offset < begin + extent.bytes;
 }
 
-/* What this launch ends or replaces does not count; an operand that it reads is not asked here. */
+/* Whether no other value of the frame uses `memory`.  Values that this launch ends or replaces do
+ * not count; the operands that it reads are checked elsewhere. */
 static bool is_free(const struct frame *frame, const struct buffer *memory)
 {
     for (uint32_t v = 0; v < frame->n_values; v++) {

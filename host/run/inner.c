@@ -155,7 +155,8 @@ static frit_status give_outputs(struct inner *n, frit_err *err)
     return FRIT_OK;
 }
 
-/* An effect is over before the next one; without results nothing else tells how it went. */
+/* Waits for an effect before the next one begins.  It has no results that could carry its failure.
+ */
 static frit_status end_effect(struct inner *n, frit_err *err)
 {
     const struct failure *first = n->frame.first;

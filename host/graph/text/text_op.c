@@ -107,7 +107,7 @@ static frit_status fail_unknown_op(const struct parser *p)
     frit_status st;
 
     if (strchr(word, '.')) {
-        custom_tell_unknown(p->token.text, &known);
+        custom_explain_unknown(p->token.text, &known);
         st = parse_fail(p, &p->token, "unknown op '%s': %s", word, known.text ? known.text : "");
         str_fini(&known);
         return st;

@@ -7,8 +7,8 @@
  *   output NAME, ...
  *   OP                                  of an op without results
  *
- * One token is looked at ahead, two to tell an attribute from an operand; nothing recurses.  Names
- * are known from their definition on and defined once. */
+ * The parser looks one token ahead, two to distinguish an attribute from an operand; nothing
+ * recurses.  Names are known from their definition on and defined once. */
 #include "graph/text/text_parse.h"
 
 #include <stdlib.h>

@@ -92,7 +92,7 @@ static bool queue_is_done(void *ctx, const struct points *points, enum memory_pr
     struct driver *driver = ctx;
     uint64_t value = points->at[0];
 
-    driver->asks += how == PROGRESS_ASK;
+    driver->asks += how == PROGRESS_QUERY;
     if (how == PROGRESS_WAIT && driver->reached < value) {
         driver->waits++;
         driver->reached = value;
@@ -356,16 +356,16 @@ static void test_surplus_goes_back_when_its_commands_are_done(void **state)
     use(&rig, b);
     buffer_disown(b);
     assert_int_equal(rig.driver.frees, 0);
-    memory_poll(rig.memory, PROGRESS_ASK);
+    memory_poll(rig.memory, PROGRESS_QUERY);
     assert_int_equal(rig.driver.frees, 0);
     rig.driver.reached = 1;
-    memory_poll(rig.memory, PROGRESS_ASK);
+    memory_poll(rig.memory, PROGRESS_QUERY);
     assert_int_equal(rig.driver.frees, 1); /* a's; the command that uses b is pending */
     rig.driver.reached = 2;
     memory_poll(rig.memory, PROGRESS_KNOWN);
     assert_int_equal(rig.driver.frees, 2);
     rig.driver.asks = 0;
-    memory_poll(rig.memory, PROGRESS_ASK);
+    memory_poll(rig.memory, PROGRESS_QUERY);
     assert_int_equal(rig.driver.asks + rig.driver.waits, 0); /* no surplus: nobody is asked */
     rig_close(&rig);
 }
@@ -387,9 +387,9 @@ static void test_pending_surplus_serves_new_buffers(void **state)
     assert_ptr_equal(a->handle, handle);
     use(&rig, a);
     rig.driver.reached = 1;
-    memory_poll(rig.memory, PROGRESS_ASK);
+    memory_poll(rig.memory, PROGRESS_QUERY);
     buffer_disown(a);
-    memory_poll(rig.memory, PROGRESS_ASK);
+    memory_poll(rig.memory, PROGRESS_QUERY);
     assert_int_equal(rig.driver.frees, 0); /* its second command is pending */
     assert_int_equal(rig.driver.allocs, 1);
     assert_int_equal(rig.driver.waits, 0);
@@ -657,7 +657,7 @@ static void test_lent_memory_waits_for_its_commands(void **state)
     assert_int_equal(first, 1);
     assert_int_equal(second, 0);
     rig.driver.reached = 5;
-    memory_poll(rig.memory, PROGRESS_ASK);
+    memory_poll(rig.memory, PROGRESS_QUERY);
     assert_int_equal(second, 1);
     a = adopt(&rig, &first);
     rig.driver.submitted = 9;
