@@ -432,12 +432,12 @@ frit_status api_op_status(const struct api_call *call)
 
 /* Copies the caller's attributes, whose record may be shorter, to a record of full size. */
 static frit_status copy_attrs(const frit_call *call, const frit_op_info *row, unsigned char *out,
-                              size_t room, frit_err *err)
+                              size_t capacity, frit_err *err)
 {
     const frit_record_info *record = op_record(row);
     uint64_t size = record->size, given = 0;
 
-    if (size > room)
+    if (size > capacity)
         return fail(err, FRIT_INTERNAL, "%s: its record has %u bytes", row->name, record->size);
     memset(out, 0, size);
     if (call->attrs)

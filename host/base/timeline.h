@@ -26,14 +26,15 @@ void timeline_stop(struct str *out);
 bool timeline_is_on(void);
 /* Monotonic nanoseconds, never 0, for timeline_end on the same thread; 0 while off. */
 uint64_t timeline_begin(void);
-/* A span of this thread from `begun` until now; nothing if that is 0.  `room` says who speaks, such
- * as "stream" or a plugin's id; both texts are cut. */
-void timeline_end(uint64_t begun, const char *room, frit_str name);
+/* A span of this thread from `begun` until now; nothing if that is 0.  `capacity` says who speaks,
+ * such as "stream" or a plugin's id; both texts are cut. */
+void timeline_end(uint64_t begun, const char *capacity, frit_str name);
 /* A span between two moments in monotonic nanoseconds, on a track that no thread writes. */
-void timeline_span(uint32_t track, uint64_t start, uint64_t end, const char *room, frit_str name);
+void timeline_span(uint32_t track, uint64_t start, uint64_t end, const char *capacity,
+                   frit_str name);
 /* Names such a track for viewers; may be repeated. */
 void timeline_track(uint32_t track, frit_str name);
 /* The value that a quantity has from now on. */
-void timeline_counter(const char *room, frit_str name, double value);
+void timeline_counter(const char *capacity, frit_str name, double value);
 
 #endif

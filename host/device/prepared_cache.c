@@ -427,7 +427,7 @@ static struct compiling *cancel_compiles(struct prepared_cache *cache)
 {
     struct compiling *taken = NULL;
 
-    for (size_t i = 0; i < cache->compiling.room; i++) {
+    for (size_t i = 0; i < cache->compiling.capacity; i++) {
         struct compiling *c = cache->compiling.entries[i].value;
 
         if (!c || !job_queue_cancel(device_of(c)->compiler, &c->job))

@@ -36,7 +36,7 @@ struct registry {
     struct arena arena;
     const struct conf *conf;
     struct job_queue *jobs[REGISTRY_JOBS];
-    uint32_t n_candidates, candidates_room, n_dirs;
+    uint32_t n_candidates, candidates_capacity, n_dirs;
     uint32_t n_plugins, n_devices;
     struct candidate *candidates;
     struct search_dir *dirs;

@@ -72,9 +72,9 @@ static void add_missing(struct registry *registry)
 
 static frit_status load_all(struct registry *registry)
 {
-    size_t room = (size_t)registry->n_candidates + conf_n_plugins(registry->conf);
+    size_t capacity = (size_t)registry->n_candidates + conf_n_plugins(registry->conf);
 
-    registry->plugins = arena_array(&registry->arena, room + 1, sizeof(*registry->plugins));
+    registry->plugins = arena_array(&registry->arena, capacity + 1, sizeof(*registry->plugins));
     if (!registry->plugins)
         return FRIT_NO_HOST_MEMORY;
     for (uint32_t i = 0; i < registry->n_candidates; i++) {

@@ -15,6 +15,7 @@
 #include "memory/buffer.h"
 #include "run/item.h"
 #include "run/mirror.h"
+#include "run/run_frame.h"
 #include "tensor/failure.h"
 
 /* ---- written by the launch ---- */
@@ -165,7 +166,7 @@ void item_run_assigned(struct frame *frame)
             st = copy_item(frame, number, &err);
         }
         if (st == FRIT_NO_DEVICE_MEMORY && frame->scratch->batch.n_cmds) {
-            if (!frame_settle(frame))
+            if (!run_settle(frame))
                 return;
             st = copy_item(frame, number, &err);
         }

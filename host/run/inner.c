@@ -10,8 +10,9 @@
 #include "device/wait.h"
 #include "graph/decompose/decompose.h"
 #include "memory/buffer.h"
-#include "run/item.h"
+#include "run/frame.h"
 #include "run/mirror.h"
+#include "run/run_frame.h"
 #include "tensor/failure.h"
 
 struct inner {
@@ -192,7 +193,7 @@ static frit_status init(struct inner *n, frit_err *err)
     }
     n->frame.graph = &n->graph;
     n->frame.ops = extra;
-    return frame_without_plan(&n->frame, &n->arena, err);
+    return run_without_plan(&n->frame, &n->arena, err);
 }
 
 static void fini(struct inner *n)
@@ -229,7 +230,7 @@ static frit_status run(struct frame *outer, uint32_t op, frit_device *device,
     if (!st)
         st = bind_inputs(&n, err);
     if (!st) {
-        frame_run(&n.frame);
+        run_frame(&n.frame);
         st = give_outputs(&n, err);
     }
     if (!st)

@@ -37,13 +37,13 @@ static const struct kind kinds[] = {
     {"unfused", {"fuse_ops", "0"}, false},
 };
 
-static const char *build_path(char *path, size_t room, const char *file)
+static const char *build_path(char *path, size_t capacity, const char *file)
 {
     const char *build = getenv("FRIT_TEST_BUILD");
 
     if (!build)
         fail_msg("FRIT_TEST_BUILD must name the build folder");
-    snprintf(path, room, "%s/tests/%s", build, file);
+    snprintf(path, capacity, "%s/tests/%s", build, file);
     return path;
 }
 

@@ -12,7 +12,7 @@
 #include "memory/memory.h"
 
 struct driver {
-    uint64_t room, used;
+    uint64_t capacity, used;
     uint32_t allocs, frees, cleanups;
     uint64_t largest;
     uint64_t submitted, reached; /* of the timeline */
@@ -35,7 +35,7 @@ static frit_status driver_alloc(void *self, const frit_alloc_desc *desc, frit_al
     frit_memory *allocation;
 
     driver->allocs++;
-    if (desc->bytes > driver->room - driver->used)
+    if (desc->bytes > driver->capacity - driver->used)
         return fail(err, FRIT_NO_DEVICE_MEMORY, "full");
     allocation = malloc(sizeof(*allocation));
     *allocation = (frit_memory){driver, desc->bytes, 0};
@@ -126,8 +126,8 @@ static void rig_open(struct rig *rig)
     rig->info.n_heaps = 1;
     rig->info.heap_stride = sizeof(rig->heap);
     rig->info.heaps = &rig->heap;
-    if (!rig->driver.room)
-        rig->driver.room = UINT64_MAX / 2;
+    if (!rig->driver.capacity)
+        rig->driver.capacity = UINT64_MAX / 2;
     if (!rig->limits.chunk_bytes)
         rig->limits = (struct memory_limits){1 << 20, 64 << 20};
     assert_int_equal(
@@ -237,7 +237,7 @@ static void test_no_suballoc_is_one_chunk_each(void **state)
 
 static void test_out_of_memory_trims_once_and_retries_once(void **state)
 {
-    struct rig rig = {.driver.room = 3 << 20};
+    struct rig rig = {.driver.capacity = 3 << 20};
     struct memory_stats stats;
     struct buffer *a, *b;
     frit_err err = ERR_INIT;
@@ -268,7 +268,7 @@ static void test_out_of_memory_trims_once_and_retries_once(void **state)
 
 static void test_persistent_memory_survives_trims(void **state)
 {
-    struct rig rig = {.driver.room = 1 << 20};
+    struct rig rig = {.driver.capacity = 1 << 20};
     struct buffer *a, *b;
 
     (void)state;
@@ -398,7 +398,7 @@ static void test_pending_surplus_serves_new_buffers(void **state)
 
 static void test_no_memory_waits_for_pending_commands(void **state)
 {
-    struct rig rig = {.driver.room = 4 << 20};
+    struct rig rig = {.driver.capacity = 4 << 20};
     struct buffer *a;
 
     (void)state;
@@ -440,7 +440,7 @@ static void test_idle_memory_goes_before_the_budget_is_exceeded(void **state)
 /* How many buffers of a size a device of 50 MB holds. */
 static uint32_t count_fitting(uint64_t bytes)
 {
-    struct rig rig = {.driver.room = 50000000, .heap.bytes = 50000000, .info.heaps = &rig.heap};
+    struct rig rig = {.driver.capacity = 50000000, .heap.bytes = 50000000, .info.heaps = &rig.heap};
     struct buffer *held[1024];
     uint32_t n = 0;
 
@@ -467,7 +467,7 @@ static void test_a_small_heap_can_be_filled(void **state)
 /* What is left of a heap serves small buffers although no whole chunk fits. */
 static void test_the_rest_of_a_heap_is_used(void **state)
 {
-    struct rig rig = {.driver.room = (1 << 20) + 200000};
+    struct rig rig = {.driver.capacity = (1 << 20) + 200000};
     struct memory_stats stats;
     struct buffer *a, *b;
 

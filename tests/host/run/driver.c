@@ -104,7 +104,7 @@ static frit_status alloc_memory(void *self, const frit_alloc_desc *desc, frit_al
     TRY(check_lost(driver, err));
     if (alloc_fails(driver))
         return fail(err, FRIT_NO_DEVICE_MEMORY, "none left");
-    if (driver->room && driver->allocated + desc->bytes > driver->room)
+    if (driver->capacity && driver->allocated + desc->bytes > driver->capacity)
         return fail(err, FRIT_NO_DEVICE_MEMORY, "full");
     block = malloc(sizeof(*block) + desc->bytes);
     if (!block)

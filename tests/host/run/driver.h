@@ -52,7 +52,7 @@ struct driver {
     /* Script. */
     bool reverse;                             /* commands between two BARRIERs run last first */
     uint64_t alias;                           /* inputs of every op's output 0, a bit each */
-    uint64_t room;                            /* bytes that alloc gives in all, 0: no limit */
+    uint64_t capacity;                        /* bytes that alloc gives in all, 0: no limit */
     bool refuse_neg;                          /* supports says no */
     uint32_t refuse[4];                       /* likewise to these ops */
     bool host_visible;                        /* alloc gives host pointers */

@@ -149,14 +149,14 @@ static bool form_takes(const struct conform_form *form, uint32_t dtype)
 
 static bool add(struct conform_cases *cases, const struct conform_case *one)
 {
-    if (cases->count == cases->room) {
-        size_t room = cases->room ? 2 * cases->room : 256;
-        struct conform_case *at = realloc(cases->at, room * sizeof(*at));
+    if (cases->count == cases->capacity) {
+        size_t capacity = cases->capacity ? 2 * cases->capacity : 256;
+        struct conform_case *at = realloc(cases->at, capacity * sizeof(*at));
 
         if (!at)
             return false;
         cases->at = at;
-        cases->room = room;
+        cases->capacity = capacity;
     }
     cases->at[cases->count++] = *one;
     return true;

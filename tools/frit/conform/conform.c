@@ -19,7 +19,7 @@
 struct gathering {
     struct conform_report report;
     struct progress progress;
-    size_t room, done;
+    size_t capacity, done;
     bool fail_fast, no_memory;
 };
 
@@ -29,14 +29,14 @@ static void note(struct gathering *g, size_t index, enum conform_verdict verdict
     struct conform_report *report = &g->report;
     char *text = strdup(reason);
 
-    if (text && report->n_notes == g->room) {
-        size_t room = g->room ? 2 * g->room : 64;
-        struct conform_note *notes = realloc(report->notes, room * sizeof(*notes));
+    if (text && report->n_notes == g->capacity) {
+        size_t capacity = g->capacity ? 2 * g->capacity : 64;
+        struct conform_note *notes = realloc(report->notes, capacity * sizeof(*notes));
 
         report->notes = notes ? notes : report->notes;
-        g->room = notes ? room : g->room;
+        g->capacity = notes ? capacity : g->capacity;
     }
-    if (text && report->n_notes < g->room) {
+    if (text && report->n_notes < g->capacity) {
         report->notes[report->n_notes++] = (struct conform_note){index, verdict, text};
         return;
     }

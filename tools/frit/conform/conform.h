@@ -90,7 +90,7 @@ struct conform_case {
 
 struct conform_cases {
     struct conform_case *at;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 /* ---- a case as a program ---- */

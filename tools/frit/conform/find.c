@@ -106,7 +106,7 @@ static void take_line(char *line, struct conform_found *out, char reason[CONFORM
     const struct {
         const char *word;
         char *to;
-        size_t room;
+        size_t capacity;
     } facts[] = {
         {"device ", out->device, sizeof(out->device)},
         {"section ", out->section, sizeof(out->section)},
@@ -119,7 +119,7 @@ static void take_line(char *line, struct conform_found *out, char reason[CONFORM
         size_t length = strlen(facts[i].word);
 
         if (strncmp(line, facts[i].word, length) == 0)
-            snprintf(facts[i].to, facts[i].room, "%s", line + length);
+            snprintf(facts[i].to, facts[i].capacity, "%s", line + length);
     }
 }
 

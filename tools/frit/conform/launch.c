@@ -147,13 +147,13 @@ frit_status bare_tensor(struct bare *bare, const int64_t *dims, uint32_t rank, c
 
 frit_status bare_numbers(struct bare *bare, const struct bare_tensor *tensor, float *out)
 {
-    uint64_t room = room_of(tensor), bytes = tensor->count * sizeof(float), written = 0;
-    char *data = malloc(room);
+    uint64_t capacity = room_of(tensor), bytes = tensor->count * sizeof(float), written = 0;
+    char *data = malloc(capacity);
     frit_status status;
 
     if (!data)
         return bare_wrong(bare, "no memory");
-    status = bare_read(bare, tensor->memory, 0, data, room);
+    status = bare_read(bare, tensor->memory, 0, data, capacity);
     for (uint64_t i = 0; i < tensor->guard && !status; i++)
         written += data[i] != GUARD_BYTE || data[tensor->guard + bytes + i] != GUARD_BYTE;
     memcpy(out, data + tensor->guard, bytes);
