@@ -545,10 +545,10 @@ static void spread_again(struct lineage *lineage, uint64_t point)
 
     short_lock_enter(&lineage->lock);
     for (uint32_t i = 0; i < RECENT && !s.failure; i++) {
-        const struct reported *report = &lineage->recent[i];
+        const struct reported *seen = &lineage->recent[i];
 
-        if (report->failure && !report->named && point >= report->from && point <= report->to)
-            s.failure = failure_ref(report->failure);
+        if (seen->failure && !seen->named && point >= seen->from && point <= seen->to)
+            s.failure = failure_ref(seen->failure);
     }
     if (s.failure)
         spread(&s);

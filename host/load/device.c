@@ -36,13 +36,13 @@ static int compare_devices(const void *left, const void *right)
 
 static frit_status list_devices(struct registry *registry, struct plugin *plugin)
 {
-    size_t capacity;
+    size_t total;
     const struct device_entry **all;
 
     if (driver_list(&registry->arena, plugin))
         return FRIT_NO_HOST_MEMORY;
-    capacity = (size_t)registry->n_devices + plugin->n_devices;
-    all = arena_array(&registry->arena, capacity + 1, sizeof(*all));
+    total = (size_t)registry->n_devices + plugin->n_devices;
+    all = arena_array(&registry->arena, total + 1, sizeof(*all));
     plugin->entries =
         arena_array(&registry->arena, (size_t)plugin->n_devices + 1, sizeof(*plugin->entries));
     if (!all || !plugin->entries)
@@ -57,9 +57,9 @@ static frit_status list_devices(struct registry *registry, struct plugin *plugin
         snprintf(device->name, sizeof(device->name), "%s:%" PRIu32, plugin->driver, i);
         all[registry->n_devices + i] = device;
     }
-    qsort(all, capacity, sizeof(*all), compare_devices);
+    qsort(all, total, sizeof(*all), compare_devices);
     registry->devices = all;
-    registry->n_devices = (uint32_t)capacity;
+    registry->n_devices = (uint32_t)total;
     return FRIT_OK;
 }
 

@@ -53,9 +53,9 @@ static size_t element_bytes(const struct kir_arg *arg)
     return (size_t)frit_storage_bytes(arg->dtype, 1);
 }
 
-static uint64_t elements_in(uint64_t capacity, uint64_t bytes)
+static uint64_t elements_in(uint64_t whole, uint64_t bytes)
 {
-    return bytes ? capacity / bytes : 0;
+    return bytes ? whole / bytes : 0;
 }
 
 /* The address of the element that a lane touches. */

@@ -34,7 +34,7 @@ struct instance {
 };
 
 /* What a launch needs beside its arguments; of one queue, kept between launches. */
-struct capacity {
+struct launch_memory {
     uint64_t *words;
     void **args;
     struct tile_bounds *bounds; /* of the arguments */
@@ -46,7 +46,7 @@ struct capacity {
 /* What runs the launches of a queue. */
 struct launcher {
     struct instance *instance;
-    struct capacity capacity;
+    struct launch_memory memory;
 };
 
 struct device {

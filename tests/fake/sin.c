@@ -53,7 +53,7 @@ static void enumerate_future(const struct fake *fake, frit_device_info *out, uin
     for (uint32_t i = 0; i < 2 && i < capacity; i++) {
         frit_device_info *info =
             (frit_device_info *)(void *)((char *)out + (size_t)i * (size_t)stride);
-        uint32_t capacity = info->struct_size;
+        uint32_t room = info->struct_size;
         struct future_device device = {.known = {.index = i}};
 
         memset(device.more, 0xa5, sizeof(device.more));
@@ -67,7 +67,7 @@ static void enumerate_future(const struct fake *fake, frit_device_info *out, uin
         device.known.n_heaps = 2;
         device.known.heap_stride = sizeof(heaps[0]);
         device.known.heaps = &heaps[0].known;
-        memcpy(info, &device, capacity < sizeof(device) ? capacity : sizeof(device));
+        memcpy(info, &device, room < sizeof(device) ? room : sizeof(device));
     }
     (void)fake;
 }

@@ -37,8 +37,8 @@ static const frit_op_info *find_row(const char *name)
 /* The program up to this line, with it as the only one that has an output; malloc'd. */
 static char *program_of(const char *program, const char *line)
 {
-    size_t capacity = strlen(program) + 1;
-    char *text = calloc(1, capacity), *end = text;
+    size_t bytes = strlen(program) + 1;
+    char *text = calloc(1, bytes), *end = text;
 
     assert_non_null(text);
     for (const char *at = program; at <= line; at = strchr(at, '\n') + 1) {

@@ -68,7 +68,7 @@ void gen_field_meaning(const frit_field_info *field, char *text, size_t size);
 
 /* Words of `text` between `first` and, on later lines, `next`; each line ends where GEN_COLUMNS
  * would be passed.  Writes no newline at the end. */
-void gen_wrap(FILE *out, const char *first, const char *next, const char *text, int capacity);
+void gen_wrap(FILE *out, const char *first, const char *next, const char *text, int room);
 /* Appends to a text that has room for it. */
 void gen_add(char *text, size_t size, const char *more);
 /* One element of a list, with room for the longest that a row gives. */

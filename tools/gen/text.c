@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-void gen_wrap(FILE *out, const char *first, const char *next, const char *text, int capacity)
+void gen_wrap(FILE *out, const char *first, const char *next, const char *text, int room)
 {
     int column = (int)strlen(first);
     int blanks = 0;
@@ -13,7 +13,7 @@ void gen_wrap(FILE *out, const char *first, const char *next, const char *text, 
     fputs(first, out);
     while (*text) {
         int length = (int)strcspn(text, " ");
-        if (blanks && column + blanks + length > GEN_COLUMNS - capacity) {
+        if (blanks && column + blanks + length > GEN_COLUMNS - room) {
             fprintf(out, "\n%s", next);
             column = (int)strlen(next);
             blanks = 0;
@@ -38,13 +38,13 @@ void gen_list(FILE *out, const char *head, const struct gen_item *items, uint32_
               const char *end, const char *tail)
 {
     int column = (int)strlen(head);
-    int capacity = GEN_COLUMNS + 1 - (int)strlen(end);
+    int room = GEN_COLUMNS + 1 - (int)strlen(end);
 
     fputs(head, out);
     for (uint32_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
         int length = (int)strlen(items[i].text) + (last ? (int)strcspn(tail, "\n") : 1);
-        if (i > 0 && column + 1 + length > capacity) {
+        if (i > 0 && column + 1 + length > room) {
             fprintf(out, "%s%*s", end, (int)strlen(head), "");
             column = (int)strlen(head);
         } else if (i > 0) {

@@ -208,8 +208,7 @@ static void test_spec(void **state)
     assert_int_equal(kernel.flops, 70 * 3);
 }
 
-static const char *kernel_name(struct rig *rig, const struct rig_ops *ops, char *out,
-                               size_t capacity)
+static const char *kernel_name(struct rig *rig, const struct rig_ops *ops, char *out, size_t size)
 {
     const int64_t dims[] = {4};
     const double scalar = 1;
@@ -225,7 +224,7 @@ static const char *kernel_name(struct rig *rig, const struct rig_ops *ops, char 
     rig_prepare(&program, &sig, &spec, &variant);
     rig_bind(&launch, &program, &spec, NULL, 0, 0, &scalar, 1);
     assert_int_equal(kernels_launch(&launch.launch, words, 32, &kernel, NULL), FRIT_OK);
-    assert_true(strlen(kernel.name) < capacity);
+    assert_true(strlen(kernel.name) < size);
     strcpy(out, kernel.name);
     rig_destroy(&program);
     return out;
@@ -539,7 +538,7 @@ static void test_saved_and_loaded(void **state)
     struct programs *p = *state;
     const int64_t dims[] = {3, 5};
     unsigned char bytes[SAVED], same[SAVED + 1];
-    uint64_t n = 0, capacity;
+    uint64_t n = 0, size;
     frit_launch_spec spec;
     frit_variant variant;
     frit_program loaded;
@@ -550,9 +549,9 @@ static void test_saved_and_loaded(void **state)
     assert_int_equal(save(&p->chain, bytes), n);
     for (uint64_t most = 0; most <= n; most++) { /* never more than there is room for */
         same[most] = 0xa5;
-        capacity = most;
-        assert_int_equal(p->chain.table->to_state(p->chain.self, same, &capacity, NULL), FRIT_OK);
-        assert_int_equal(capacity, n);
+        size = most;
+        assert_int_equal(p->chain.table->to_state(p->chain.self, same, &size, NULL), FRIT_OK);
+        assert_int_equal(size, n);
         assert_memory_equal(same, bytes, most);
         assert_int_equal(same[most], 0xa5);
     }

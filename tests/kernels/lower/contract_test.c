@@ -67,14 +67,14 @@ static double product_at(const struct rig *rig, uint32_t a, uint32_t b, const st
 static void same(const char *what, uint32_t dtype, int64_t number, double seen, double want,
                  double size)
 {
-    double capacity = dtype == FRIT_F16    ? 0x1p-11
-                      : dtype == FRIT_BF16 ? 0x1p-8
-                      : dtype == FRIT_F32  ? 0x1p-22
-                                           : 0;
+    double tolerance = dtype == FRIT_F16    ? 0x1p-11
+                       : dtype == FRIT_BF16 ? 0x1p-8
+                       : dtype == FRIT_F32  ? 0x1p-22
+                                            : 0;
 
     if (dtype == FRIT_I8)
         want = (double)(int8_t)(int64_t)want;
-    if (fabs(seen - want) > capacity * (dtype == FRIT_F32 ? size : fabs(want)))
+    if (fabs(seen - want) > tolerance * (dtype == FRIT_F32 ? size : fabs(want)))
         fail_msg("%s of type %u: element %lld is %.9g, not %.9g", what, dtype, (long long)number,
                  seen, want);
 }
