@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device with kernels of its own needs no other one: each op of the stored cases by itself, on
- * FRIT_TEST_DEVICE, by default cpu, with [frit] fallback = none.  What a driver takes is asked, and
- * nothing runs. */
+ * FRIT_TEST_DEVICE, by default cpu, with [frit] fallback = none.  The test calls
+ * frit_graph_support; nothing runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static frit_device *device;
 
 struct seen {
     bool row[FRIT_OP_LIMIT];
-    unsigned asked, wrong;
+    unsigned checked, wrong;
 };
 
 static const frit_op_info *find_row(const char *name)
@@ -81,13 +81,13 @@ static void ask(struct seen *seen, const struct row_case *one, const char *line)
 
     assert_non_null(row);
     seen->row[row->id] = true;
-    seen->asked++;
+    seen->checked++;
     if (!runs && seen->wrong++ < SHOWN)
         print_error("%s:%u: %s %s is left to another device: %.*s\n", one->file, one->line,
                     one->row, one->dtype, (int)strcspn(line, "\n"), line);
 }
 
-static void ask_case(const struct row_case *one, void *ctx)
+static void check_case(const struct row_case *one, void *ctx)
 {
     for (const char *at = one->program; *at; at = strchr(at, '\n') + 1) {
         const char *word = at + strspn(at, " ");
@@ -103,11 +103,11 @@ static void every_row_is_native(void **state)
     unsigned rows = 0;
 
     (void)state;
-    cases_each(ask_case, &seen);
+    cases_each(check_case, &seen);
     for (uint32_t id = 1; id < FRIT_OP_LIMIT; id++)
         rows += seen.row[id];
-    print_message("%u ops of %u rows\n", seen.asked, rows);
-    assert_true(rows > 150 && seen.asked > rows);
+    print_message("%u ops of %u rows\n", seen.checked, rows);
+    assert_true(rows > 150 && seen.checked > rows);
     assert_int_equal(seen.wrong, 0);
 }
 

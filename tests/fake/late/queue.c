@@ -83,7 +83,7 @@ static void await_others(struct device *device, const struct node *node)
     }
 }
 
-/* A launch that was run is told to have failed, where that is wanted. */
+/* Reports a launch as failed though it ran, if the option wants that. */
 static void fail_wanted(frit_queue *queue, const struct node *node)
 {
     struct device *device = queue->device;

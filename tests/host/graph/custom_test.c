@@ -130,7 +130,7 @@ static void unknown_names_tell_what_is_known(void **state)
     str_fini(&text);
 }
 
-/* The arena asks for a chunk now and then: some of the many adds meet the failure. */
+/* The arena allocates a chunk now and then: some of the many adds fail. */
 static void without_memory_it_is_not_there(void **state)
 {
     uint32_t n_failed = 0;

@@ -16,7 +16,7 @@ struct driver {
     uint32_t allocs, frees, cleanups;
     uint64_t largest;
     uint64_t submitted, reached; /* of the timeline */
-    uint32_t asks, waits;
+    uint32_t queries, waits;
     uint64_t budget;           /* 0: none */
     frit_import_desc imported; /* the last one */
     bool refuses;              /* to import */
@@ -92,7 +92,7 @@ static bool queue_is_done(void *ctx, const struct points *points, enum memory_pr
     struct driver *driver = ctx;
     uint64_t value = points->at[0];
 
-    driver->asks += how == PROGRESS_QUERY;
+    driver->queries += how == PROGRESS_QUERY;
     if (how == PROGRESS_WAIT && driver->reached < value) {
         driver->waits++;
         driver->reached = value;
@@ -322,7 +322,7 @@ static void test_what_fits_a_share_of_the_budget_is_kept(void **state)
     }
     assert_int_equal(rig.driver.allocs, 10);
     assert_int_equal(rig.driver.frees, 0);
-    assert_int_equal(rig.driver.waits + rig.driver.asks, 0);
+    assert_int_equal(rig.driver.waits + rig.driver.queries, 0);
     rig_close(&rig);
 }
 
@@ -364,9 +364,9 @@ static void test_surplus_goes_back_when_its_commands_are_done(void **state)
     rig.driver.reached = 2;
     memory_poll(rig.memory, PROGRESS_KNOWN);
     assert_int_equal(rig.driver.frees, 2);
-    rig.driver.asks = 0;
+    rig.driver.queries = 0;
     memory_poll(rig.memory, PROGRESS_QUERY);
-    assert_int_equal(rig.driver.asks + rig.driver.waits, 0); /* no surplus: nobody is asked */
+    assert_int_equal(rig.driver.queries + rig.driver.waits, 0); /* no surplus: no query */
     rig_close(&rig);
 }
 

@@ -833,8 +833,8 @@ static frit_status wait_value(void *self, frit_queue *queue, uint64_t value, uin
         out->command = driver->nameless ? out->command : failure->command;
         out->cookie = failure->cookie;
         fail(err, out->status, "smoke came out");
-        if (driver->on_tell)
-            driver->on_tell(driver);
+        if (driver->on_report)
+            driver->on_report(driver);
     }
     return FRIT_OK;
 }

@@ -162,8 +162,8 @@ static bool add(struct conform_cases *cases, const struct conform_case *one)
     return true;
 }
 
-/* The element type that --quick asks most of: others differ from it in how elements are loaded and
- * in their arithmetic, not in how they are found. */
+/* The element type that most cases of --quick use.  Other types differ from it in loads, stores and
+ * arithmetic, not in addressing. */
 static uint32_t first_type(const struct conform_row *row)
 {
     uint32_t dtype = FRIT_F32;

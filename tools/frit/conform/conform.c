@@ -44,7 +44,7 @@ static void note(struct gathering *g, size_t index, enum conform_verdict verdict
     g->no_memory = true;
 }
 
-/* What fails is told at once. */
+/* Collects a verdict; prints a failure at once. */
 static bool take(void *ctx, size_t index, enum conform_verdict verdict, const char *reason)
 {
     struct gathering *g = ctx;

@@ -29,7 +29,8 @@ void bare_note(struct bare *bare, uint64_t value)
     bare->last = value > bare->last ? value : bare->last;
 }
 
-/* A queue that hangs is told by the case itself, before its time is up, if it is asked once. */
+/* Waits once, with a time limit below that of the case: a queue that hangs fails the case by a
+ * message of its own. */
 static frit_status wait_once(struct bare *bare, uint64_t value, frit_failure *failure,
                              frit_err *err)
 {

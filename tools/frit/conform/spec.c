@@ -114,7 +114,7 @@ static frit_status sizes_of(struct pack *pack, const frit_program *program, bool
     return FRIT_OK;
 }
 
-static frit_status ask_derived(const struct fuser_pair *pair)
+static frit_status pair_derived(const struct fuser_pair *pair)
 {
     struct pack pack = {.pair = pair};
     frit_program program;
@@ -160,7 +160,7 @@ static frit_status within(struct bare *bare, const frit_phase *phase)
     return FRIT_OK;
 }
 
-static frit_status ask_limits(const struct fuser_pair *pair)
+static frit_status pair_limits(const struct fuser_pair *pair)
 {
     static struct bare_answer answer;
     struct block_run run = {.n_ops = pair->whole.accepted};
