@@ -150,7 +150,7 @@ typedef struct frit_variant {
 /* Positive answers of prepare. */
 enum {
     FRIT_PREPARE_NEEDS_COMPILE = 1, /* spec and variant are valid; compile, then launch */
-    FRIT_PREPARE_RELAYOUT = 2 /* wants `wanted_strides` for `wanted_arg`; ask again with them */
+    FRIT_PREPARE_RELAYOUT = 2 /* wants `wanted_strides` for `wanted_arg`; prepare again with them */
 };
 
 /* How a candidate's numbers may differ from the first one's. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device takes in one launch, as it declared it, whatever its programs ask for. */
+/* Limits of one launch that the device declared; no launch spec may exceed them. */
 #ifndef DEVICE_LIMITS_H
 #define DEVICE_LIMITS_H
 

@@ -32,7 +32,7 @@ static int compare_devices(const void *left, const void *right)
     return a->info->index < b->info->index ? -1 : a->info->index > b->info->index;
 }
 
-/* ---- asking ---- */
+/* ---- enumerating ---- */
 
 static frit_status list_devices(struct registry *registry, struct plugin *plugin)
 {

@@ -199,7 +199,7 @@ static void plain_device(frit_device_info *info)
 }
 
 /* Asks until the array is large enough; the number of devices may change in between. */
-static frit_status ask(struct arena *arena, struct plugin *plugin, frit_driver_info *driver)
+static frit_status enumerate(struct arena *arena, struct plugin *plugin, frit_driver_info *driver)
 {
     uint32_t capacity = FIRST_DEVICES;
 
@@ -240,7 +240,7 @@ frit_status driver_list(struct arena *arena, struct plugin *plugin)
 {
     frit_driver_info driver;
 
-    TRY(ask(arena, plugin, &driver));
+    TRY(enumerate(arena, plugin, &driver));
     if (plugin->driver_reason)
         return FRIT_OK;
     if (plugin->n_devices == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Near sessions ask the measure for no more than is needed: a reading within 3 units in the last
+/* Near sessions play the measure no more often than needed: a reading within 3 units in the last
  * place of the one in its own type needs no other, and each further type can but widen what is let
  * pass (play_compare_near).  So the measure goes on, own type, f64, f64 with errors, more errors,
  * only while a side seems to differ. */

@@ -73,7 +73,7 @@ static uint32_t support_of(const struct row_case *one, const char *line)
     return how;
 }
 
-static void ask(struct seen *seen, const struct row_case *one, const char *line)
+static void check_support(struct seen *seen, const struct row_case *one, const char *line)
 {
     const frit_op_info *row = find_row(one->row);
     uint32_t how = support_of(one, line);
@@ -93,7 +93,7 @@ static void check_case(const struct row_case *one, void *ctx)
         const char *word = at + strspn(at, " ");
 
         if (strncmp(word, "output ", strlen("output ")) == 0)
-            ask(ctx, one, at);
+            check_support(ctx, one, at);
     }
 }
 

@@ -195,7 +195,7 @@ static struct rate rate_of(const struct prefetch_scope *s, uint32_t value, uint3
     }
 }
 
-/* ---- asking ---- */
+/* ---- prefetching ---- */
 
 /* The rate, but 0 where the loop goes over more than caches hold. */
 static ll_value bounded(struct ll *l, uint32_t loop, ll_value rate, uint32_t bytes)

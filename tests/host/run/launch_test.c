@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a driver may ask for at prepare, and what may fail at submit and after it. */
+/* Specs that a driver may return from prepare, and failures in submit and after it. */
 #include "run/driver.h"
 
 #include <string.h>

@@ -175,7 +175,7 @@ static uint32_t first_type(const struct conform_row *row)
     return dtype;
 }
 
-/* Large shapes ask how work is split; odd ones already ask how elements are found. */
+/* Large shapes test how work is split; odd ones already test addressing. */
 static bool suits(const struct conform_form *form, uint32_t layout)
 {
     return strncmp(form->shape, "large", strlen("large")) != 0 || layout == LAYOUT_DENSE ||

@@ -257,7 +257,7 @@ const struct conform_check fuser_checks[] = {
     {"fuser", "push",
      "one push of all ops or many; what is unknown closes, what comes behind changes nothing",
      check_push},
-    {"fuser", "state", "asking changes nothing, and the answers can be", check_state},
+    {"fuser", "state", "reading the state changes nothing, and states are valid", check_state},
     {"fuser", "accepted", "finish covers as many ops as accepted says", check_accepted},
     {"fuser", "clone", "a clone and its original go on apart from each other", check_clone},
     {"fuser", "reset", "after reset a fuser is as at first", check_reset},

@@ -324,7 +324,7 @@ FUSER_CHECK(aliases, true)
 FUSER_CHECK(saved, false)
 
 const struct conform_check program_checks[] = {
-    {"program", "prepare", "equal questions have equal answers, and asking changes nothing",
+    {"program", "prepare", "equal signatures give equal specs, and prepare changes nothing",
      check_prepare},
     {"program", "flags", "flags that are not known are refused", check_flags},
     {"program", "aliases",

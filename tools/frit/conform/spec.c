@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What launch specs ask for: memory derived from operands, which is filled when the host says so
+/* What launch specs require: memory derived from operands, which is filled when the host says so
  * and only then, and groups and grids within the device's limits. */
 #include <stdlib.h>
 #include <string.h>

@@ -138,7 +138,7 @@ static void make_roots(struct kir_module *m, int many)
     kir_emit_imm(m, KIR_store, 1, at, value, KIR_NONE);
 }
 
-/* Instructions that ask for memory: bytes 0f 18, then one that says to which cache. */
+/* Prefetch instructions: bytes 0f 18, then a byte that names the cache. */
 static uint32_t count_asks(const struct rig *rig, const struct kir_module *m)
 {
     frit_err err = {.struct_size = sizeof(err)};
