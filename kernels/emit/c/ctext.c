@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of phases.  Two texts grow at the same time: `out`, and `body`, the open stretch.  When
- * the stretch ends its body goes to `out` in a loop over threads and lanes.  Values of the group go
- * to `out` at once, in front of the open stretch: they are pure, so nothing in it changes them. */
+/* The text of phases.  Two texts grow at the same time: `out`, and `body`, the open region.  When
+ * the region ends its body goes to `out` in a loop over threads and lanes.  Values of the group go
+ * to `out` at once, in front of the open region: they are pure, so nothing in it changes them. */
 #include "emit/c/ctext.h"
 
 #include "base/fail.h"
@@ -38,13 +38,13 @@ static void add_value(const struct writer *w, struct str *out, uint32_t value)
         str_addf(out, w->plan.home[value] == PLAN_HELD ? "MINE(v%u)" : "v%u", value);
 }
 
-/* A value that is the same in all lanes, between stretches. */
+/* A value that is the same in all lanes, between regions. */
 static void add_uniform(struct writer *w, uint32_t value)
 {
     str_addf(w->out, w->plan.home[value] == PLAN_HELD ? "UNIFORM(v%u)" : "v%u", value);
 }
 
-/* ---- stretches ---- */
+/* ---- regions ---- */
 
 static void begin_line(struct writer *w)
 {

@@ -4,7 +4,7 @@
  *
  * The text of a phase is written once, in terms of a few words that the text's head defines:
  * FOR_THREADS, FOR_LANES, HELD, MINE, BARRIER, EXCHANGE.  Here they make C for a thread that does a
- * whole group: every stretch between two of the group's ops becomes a loop over threads and lanes
+ * whole group: every region between two of the group's ops becomes a loop over threads and lanes
  * (loop fission), and values that live longer are arrays.  On a device the same words are the
  * device's threads and registers.  Pure; any thread. */
 #ifndef EMIT_C_CTEXT_H

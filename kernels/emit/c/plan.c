@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting a phase: ops of the group end a stretch, and so do the ends of loops and branches that
- * have such ops inside.  What is made of nothing but values of the group, without memory, is a
- * value of the group itself.  Other values are local where all their uses are in their stretch,
- * else held.
- */
+/* Regions end at ops of the group, and at the begins and ends of loops and branches that contain
+ * such ops.  A pure op whose operands are all values of the group is one itself.  Other values are
+ * local if all their uses are in their region, else held. */
 #include "emit/c/plan.h"
 
 #include <stdlib.h>
 
 #include "base/fail.h"
 
-struct statement_region {
+struct planner {
     const struct kir_module *module;
     const struct kir_phase *phase;
     struct plan *plan;
@@ -21,9 +19,9 @@ static bool is_of_group(uint32_t op)
     return op == KIR_barrier || op == KIR_exchange || op == KIR_shift || op == KIR_first;
 }
 
-/* ---- stretches ---- */
+/* ---- regions ---- */
 
-static void mark_control(struct statement_region *c)
+static void mark_control(struct planner *c)
 {
     for (uint32_t at = 0; at < c->phase->n; at++) {
         const struct kir_inst *inst = &c->phase->inst[at];
@@ -33,9 +31,9 @@ static void mark_control(struct statement_region *c)
     }
 }
 
-static void number_stretches(struct statement_region *c)
+static void number_regions(struct planner *c)
 {
-    uint32_t stretch = 0, depth = 0; /* of control inside a stretch */
+    uint32_t region = 0, depth = 0; /* of control inside a region */
 
     for (uint32_t at = 0; at < c->phase->n; at++) {
         const struct kir_inst *inst = &c->phase->inst[at];
@@ -46,10 +44,10 @@ static void number_stretches(struct statement_region *c)
                              : is_of_group(inst->op);
 
         depth -= closes && !cuts;
-        c->plan->stretch[at] = stretch;
+        c->plan->region[at] = region;
         c->plan->inside[at] = depth > 0;
         depth += opens && !cuts;
-        stretch += cuts;
+        region += cuts;
     }
 }
 
@@ -63,7 +61,7 @@ static bool is_pure(const struct kir_inst *inst)
            inst->op != KIR_lane && inst->op != KIR_phi && inst->op != KIR_for;
 }
 
-static uint8_t first_home(const struct statement_region *c, uint32_t at)
+static uint8_t first_home(const struct planner *c, uint32_t at)
 {
     const struct kir_inst *inst = &c->phase->inst[at];
 
@@ -81,16 +79,16 @@ static uint8_t first_home(const struct statement_region *c, uint32_t at)
 }
 
 /* The lane's number is known everywhere, it is held only for what the group does with it. */
-static void use(struct statement_region *c, uint32_t value, uint32_t at, bool by_group)
+static void use(struct planner *c, uint32_t value, uint32_t at, bool by_group)
 {
     bool away =
-        c->plan->stretch[value] != c->plan->stretch[at] && c->phase->inst[value].op != KIR_lane;
+        c->plan->region[value] != c->plan->region[at] && c->phase->inst[value].op != KIR_lane;
 
     if (c->plan->home[value] == PLAN_LOCAL && (by_group || away))
         c->plan->home[value] = PLAN_HELD;
 }
 
-static void uses_of(struct statement_region *c, uint32_t at)
+static void uses_of(struct planner *c, uint32_t at)
 {
     const struct kir_inst *inst = &c->phase->inst[at];
 
@@ -110,19 +108,19 @@ static void uses_of(struct statement_region *c, uint32_t at)
 frit_status plan_init(struct plan *out, const struct kir_module *module, uint32_t phase,
                       frit_err *err)
 {
-    struct statement_region c = {module, &module->phases[phase], out};
+    struct planner c = {module, &module->phases[phase], out};
     size_t n = (size_t)c.phase->n + 1;
 
     out->home = calloc(n, sizeof(*out->home));
     out->of_group = calloc(n, sizeof(*out->of_group));
     out->inside = calloc(n, sizeof(*out->inside));
-    out->stretch = calloc(n, sizeof(*out->stretch));
-    if (!out->home || !out->of_group || !out->inside || !out->stretch) {
+    out->region = calloc(n, sizeof(*out->region));
+    if (!out->home || !out->of_group || !out->inside || !out->region) {
         plan_fini(out);
-        return fail_memory(err, n * sizeof(*out->stretch));
+        return fail_memory(err, n * sizeof(*out->region));
     }
     mark_control(&c);
-    number_stretches(&c);
+    number_regions(&c);
     for (uint32_t at = 0; at < c.phase->n; at++)
         out->home[at] = first_home(&c, at);
     for (uint32_t at = 0; at < c.phase->n; at++)
@@ -135,6 +133,6 @@ void plan_fini(struct plan *plan)
     free(plan->home);
     free(plan->of_group);
     free(plan->inside);
-    free(plan->stretch);
+    free(plan->region);
     *plan = (struct plan){0};
 }

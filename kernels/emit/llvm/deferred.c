@@ -38,7 +38,7 @@ static uint32_t round_work(const struct ll *l, uint32_t loop)
 static bool is_fixed(const struct ll *l, uint32_t value)
 {
     const struct kir_inst *inst = ll_inst(l, value);
-    bool fixed = l->cut.home[value] == CUT_ENTRY && inst->op != KIR_group;
+    bool fixed = l->regions.home[value] == REGION_ENTRY && inst->op != KIR_group;
 
     for (uint32_t k = 0; fixed && k < kir_op_info(inst->op)->n; k++)
         fixed = is_fixed(l, inst->a[k]);
@@ -104,7 +104,7 @@ static uint32_t busy_before(const struct ll *l, uint32_t loop)
     for (uint32_t i = 0; i < loop; i++) {
         if (ll_inst(l, i)->op != KIR_for || ll_inst(l, i)->pair > loop)
             continue;
-        if (have_same_rounds(l, i, loop) && !l->cut.inside[i] && is_sweep(l, i) &&
+        if (have_same_rounds(l, i, loop) && !l->regions.inside[i] && is_sweep(l, i) &&
             round_work(l, i) >= BUSY)
             return i;
     }

@@ -232,7 +232,7 @@ ll_value ll_next_distance(struct ll *l, uint32_t at, uint32_t bytes)
 
     if (!is_run_load(l, at, load->imm))
         return NULL;
-    if (loops && l->cut.cuts[around.outer])
+    if (loops && l->regions.bounds_region[around.outer])
         return distance_after(&(struct prefetch_scope){l, around.inner}, load);
     if (loops ? !is_worth(l, around.outer, load->imm) : !is_busy(l, 0, l->phase->n))
         return NULL;

@@ -297,7 +297,7 @@ static void choose_form(struct contract *c)
         choose_lines(c);
         return;
     }
-    c->lanes = c->e.s->target->row_lanes;
+    c->lanes = c->e.s->target->lanes_per_row;
     while (c->lanes > LEAST_LANES && c->n_k / c->lanes < LEAST_ROUNDS)
         c->lanes /= 2;
     c->n_down = places_for(DOT_PLACES, points_of(&c->e.space, c->down->tag));

@@ -100,7 +100,7 @@ static uint32_t operand(struct rig *rig, uint32_t dtype, uint32_t rank, const in
 }
 
 struct target {
-    uint32_t lanes, row_lanes, units;
+    uint32_t lanes, lanes_per_row, units;
     bool fma, stages;
 };
 
@@ -113,7 +113,7 @@ static const struct target targets[] = {{64, 64, 4, true, false},
 static void set_target(struct rig *rig, const struct target *target)
 {
     rig->target.lanes = target->lanes;
-    rig->target.row_lanes = target->row_lanes;
+    rig->target.lanes_per_row = target->lanes_per_row;
     rig->target.units = target->units;
     rig->target.fma = target->fma;
     rig->target.stages_tiles = target->stages;

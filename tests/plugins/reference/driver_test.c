@@ -179,7 +179,7 @@ static void any_layout(void **state)
     assert_memory_equal(y, expected, sizeof expected);
 }
 
-/* Longer than one stretch of lanes, with a scalar operand in front. */
+/* Longer than one piece of VALUE_LANES elements, with a scalar operand in front. */
 static void long_rows(void **state)
 {
     int16_t a[1000], y[1000];
