@@ -46,9 +46,9 @@ static frit_status build(struct sched *s, frit_err *err)
     return FRIT_OK;
 }
 
-static const struct schedule words = {
+static const struct schedule all_words = {
     .name = "words", .quality = 1, .match = match, .fits = fits, .build = build};
-const struct schedule *const schedules[] = {&words};
+const struct schedule *const schedules[] = {&all_words};
 const uint32_t n_schedules = 1;
 
 struct state {
