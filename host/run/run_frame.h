@@ -10,8 +10,8 @@
 struct arena;
 struct frame;
 
-/* Submits what the batch holds and returns true.  If the submit was refused, moves the frame's cursor
- * back to where the batch began and returns false. */
+/* Submits what the batch holds and returns true.  If the submit was refused, moves the frame's
+ * cursor back to where the batch began and returns false. */
 bool run_settle(struct frame *frame);
 /* Runs a frame from its cursor to its end. */
 void run_frame(struct frame *frame);
