@@ -616,15 +616,25 @@ static void resolve_all(struct bound_plan *bound)
     }
 }
 
-static bool has_effects(const struct bound_plan *bound, const struct graph *graph)
+static bool is_ordered(const struct bound_launch *l, const struct graph *graph)
 {
-    for (uint32_t i = 0; i < bound->n_launches; i++) {
-        for (uint32_t k = 0; k < bound->launches[i].n_ops; k++) {
-            if (op_row(graph->ops[bound->launches[i].ops[k]].op)->traits & FRIT_OP_ORDERED)
-                return true;
-        }
+    for (uint32_t k = 0; k < l->n_ops; k++) {
+        if (op_row(graph->ops[l->ops[k]].op)->traits & FRIT_OP_ORDERED)
+            return true;
     }
     return false;
+}
+
+/* Returns whether any launch has effects. */
+static bool learn_effects(struct bound_plan *bound, const struct graph *graph)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        bound->launches[i].effects = is_ordered(&bound->launches[i], graph);
+        any |= bound->launches[i].effects;
+    }
+    return any;
 }
 
 /* An operand that is overwritten cannot be undone, nor an effect.  Such launches go in one submit,
@@ -632,7 +642,8 @@ static bool has_effects(const struct bound_plan *bound, const struct graph *grap
  * all the same. */
 static void join_submits(struct bound_plan *bound, const struct graph *graph)
 {
-    bool joined = bound->n_submits > 1 && (has_effects(bound, graph) || bound->assigned.count);
+    bool effects = learn_effects(bound, graph);
+    bool joined = bound->n_submits > 1 && (effects || bound->assigned.count);
 
     for (uint32_t i = 0; i < bound->external.count && bound->n_submits > 1 && !joined; i++)
         joined = bound->values[bound->external.list[i]].overwritten;

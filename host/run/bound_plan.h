@@ -104,6 +104,7 @@ struct bound_launch {
     bool barrier;          /* before it */
     bool block;
     bool submit_after;
+    bool effects; /* of an ORDERED op */
     /* NULL as a rule.  Else the host runs this op between two submits, and of all other members
      * only `spaces` (its operand, its result) and `submit_after` count. */
     struct collective_call *collective;

@@ -464,13 +464,15 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
     bool one_queue = device->n_queues == 1;
     struct lineage_batch batch = {0};
     uint32_t end = submit_end(bound, from);
-    struct points after = {0};
+    struct submit_after after = {0};
     const struct replay_range range = {device, queue_of_stream(device, stream), from, end, &after};
     uint64_t point = 0;
     frit_status st;
 
+    for (uint32_t i = from; i < end; i++)
+        after.effects |= bound->launches[i].effects;
     for (uint32_t i = from; i < end && !one_queue; i++)
-        add_uses(&bound->launches[i], &after);
+        add_uses(&bound->launches[i], &after.points);
     replay_enter(bound, device, from, end, stream, &batch);
     st = submit_launches(bound, &range, &point, err);
     if (st == FRIT_NO_DEVICE_MEMORY && from) {
