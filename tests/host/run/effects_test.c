@@ -6,6 +6,10 @@
 #include "run/engine.h"
 #include "run/fuser.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include <frit/frit.h>
 
 #include "base/fail.h"
@@ -17,8 +21,9 @@ enum { N = 6, ROUNDS = 6, QUEUES = 2 };
 struct late {
     struct fusing f; /* first */
     frit_stream *stream[2];
-    frit_tensor *results[2 * ROUNDS]; /* kept, so that no memory is used again */
-    uint32_t n_results;
+    frit_tensor *results[2][ROUNDS]; /* by stream; kept, so that no memory is used again */
+    uint32_t n_results[2];
+    pthread_mutex_t lock; /* of what follows */
     frit_backend real;
     uint64_t ended[QUEUES];          /* the host has waited for it */
     uint64_t waited[QUEUES][QUEUES]; /* the first queue has waited for this value of the second */
@@ -27,6 +32,9 @@ struct late {
     uint32_t overtaking; /* effects that did not wait for the last one */
     uint32_t n_waits;    /* points that submits waited for */
     uint32_t host_waits;
+    atomic_int inside;    /* threads in submit */
+    atomic_int together;  /* submits while another was inside */
+    useconds_t submit_us; /* that each stays there */
 };
 
 /* ---- the queues ---- */
@@ -46,9 +54,15 @@ static frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cm
                                uint64_t *value, frit_err *err)
 {
     struct late *late = self;
-    uint32_t number = number_of(late, queue), before = late->f.driver.n_effects;
+    uint32_t number = number_of(late, queue), before;
     uint64_t *waited = late->waited[number];
+    frit_status st;
 
+    late->together += late->inside++ > 0;
+    if (late->submit_us)
+        usleep(late->submit_us);
+    pthread_mutex_lock(&late->lock);
+    before = late->f.driver.n_effects;
     for (uint32_t i = 0; i < n_waits; i++) {
         uint32_t other = number_of(late, waits[i].queue);
 
@@ -56,14 +70,16 @@ static frit_status late_submit(void *self, frit_queue *queue, const frit_cmd *cm
         waited[other] = waits[i].value > waited[other] ? waits[i].value : waited[other];
     }
     late->n_waits += n_waits;
-    TRY(late->real.submit(self, queue, cmds, count, stride, waits, n_waits, value, err));
-    if (late->f.driver.n_effects == before)
-        return FRIT_OK;
-    late->overtaking +=
-        late->last_queue != number && waited[late->last_queue] < late->last_value && !is_over(late);
-    late->last_queue = number;
-    late->last_value = *value;
-    return FRIT_OK;
+    st = late->real.submit(self, queue, cmds, count, stride, waits, n_waits, value, err);
+    if (late->f.driver.n_effects > before) {
+        late->overtaking += late->last_queue != number &&
+                            waited[late->last_queue] < late->last_value && !is_over(late);
+        late->last_queue = number;
+        late->last_value = *value;
+    }
+    pthread_mutex_unlock(&late->lock);
+    late->inside--;
+    return st;
 }
 
 static frit_status late_wait(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
@@ -71,16 +87,22 @@ static frit_status late_wait(void *self, frit_queue *queue, uint64_t value, uint
 {
     struct late *late = self;
     uint64_t *ended = &late->ended[number_of(late, queue)];
+    bool pending;
 
-    if (value > *ended && timeout_ns == 0)
-        return fail(err, FRIT_TIMEOUT, "not yet");
-    late->host_waits += value > *ended;
-    *ended = value > *ended ? value : *ended;
-    return late->real.wait(self, queue, value, timeout_ns, out, err);
+    pthread_mutex_lock(&late->lock);
+    pending = value > *ended;
+    if (pending && timeout_ns > 0) {
+        late->host_waits++;
+        *ended = value;
+    }
+    pthread_mutex_unlock(&late->lock);
+    return pending && timeout_ns == 0 ? fail(err, FRIT_TIMEOUT, "not yet")
+                                      : late->real.wait(self, queue, value, timeout_ns, out, err);
 }
 
 static void open_late(struct late *late)
 {
+    pthread_mutex_init(&late->lock, NULL);
     late->f.driver.more_queues = QUEUES - 1;
     fusing_open(&late->f);
     late->real = late->f.driver.plugin.backend;
@@ -92,11 +114,13 @@ static void open_late(struct late *late)
 
 static void close_late(struct late *late)
 {
-    for (uint32_t i = 0; i < late->n_results; i++)
-        frit_release(late->results[i]);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t k = 0; k < late->n_results[i]; k++)
+            frit_release(late->results[i][k]);
         assert_int_equal(frit_stream_close(late->stream[i], NULL), FRIT_OK);
+    }
     fusing_close(&late->f);
+    pthread_mutex_destroy(&late->lock);
 }
 
 /* ---- effects ---- */
@@ -130,7 +154,7 @@ static void run_in(struct late *late, int stream, frit_tensor *x,
     assert_int_equal(frit_stream_enter(late->f.device, late->stream[stream], &before, NULL),
                      FRIT_OK);
     scope = frit_scope_begin(late->f.device);
-    late->results[late->n_results++] = frit_keep(op(x));
+    late->results[stream][late->n_results[stream]++] = frit_keep(op(x));
     frit_scope_end(scope);
     assert_int_equal(frit_stream_enter(late->f.device, before, NULL, NULL), FRIT_OK);
 }
@@ -161,6 +185,47 @@ static void test_effects_of_streams_follow_each_other(void **state)
     assert_int_equal(late.f.driver.n_effects, 2 * ROUNDS);
     assert_int_equal(late.overtaking, 0);
     assert_int_equal(late.host_waits, 0);
+    frit_release(x[0]), frit_release(x[1]);
+    close_late(&late);
+}
+
+struct part {
+    struct late *late;
+    int stream;
+    frit_tensor *x;
+};
+
+static void *run_part(void *arg)
+{
+    const struct part *part = arg;
+
+    for (int round = 1; round < ROUNDS; round++)
+        run_in(part->late, part->stream, part->x, effect);
+    return NULL;
+}
+
+/* What one of them has to wait for is known when the submit of the other has returned. */
+static void test_effects_of_threads_are_submitted_in_turn(void **state)
+{
+    struct late late = {.submit_us = 1000};
+    struct part parts[2];
+    pthread_t threads[2];
+    frit_tensor *x[2];
+
+    (void)state;
+    open_late(&late);
+    make_two(&late, x);
+    for (int i = 0; i < 2; i++) {
+        parts[i] = (struct part){&late, i, x[i]};
+        run_in(&late, i, x[i], effect);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run_part, &parts[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(late.f.driver.n_effects, 2 * ROUNDS);
+    assert_int_equal(late.together, 0);
+    assert_int_equal(late.overtaking, 0);
     frit_release(x[0]), frit_release(x[1]);
     close_late(&late);
 }
@@ -257,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_effects_of_streams_follow_each_other),
+        cmocka_unit_test(test_effects_of_threads_are_submitted_in_turn),
         cmocka_unit_test(test_other_ops_do_not),
         cmocka_unit_test(test_an_effect_elsewhere_comes_after_those_here),
         cmocka_unit_test(test_a_collective_comes_after_effects),
