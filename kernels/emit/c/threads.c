@@ -243,7 +243,7 @@ static void exchange_threads(struct writer *w, uint32_t at, uint32_t by)
     char other[32];
 
     if (!is_far(w, at)) {
-        writer_end_stretch(w);
+        writer_end_region(w);
         for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
             str_addf(writer_group_line(w), "SHUFFLE_XOR(");
             writer_name(w, w->out, at, j);
@@ -280,15 +280,15 @@ void threads_exchange(struct writer *w, uint32_t at)
 /* ---- shift ---- */
 
 /* Where a lane's value comes from: lane `from` of the thread `threads` before. */
-struct source {
+struct lane_source {
     uint32_t from, threads;
 };
 
-static struct source source_of(const struct writer *w, uint32_t by, uint32_t j)
+static struct lane_source source_of(const struct writer *w, uint32_t by, uint32_t j)
 {
     uint32_t each = w->shape.each;
 
-    return (struct source){(j + each - by % each) % each, by / each + (by % each > j)};
+    return (struct lane_source){(j + each - by % each) % each, by / each + (by % each > j)};
 }
 
 /* Within a thread that is the whole group. */
@@ -303,13 +303,13 @@ static void shuffle_up(struct writer *w, uint32_t at, uint32_t by)
     uint32_t value = writer_inst(w, at)->a[0];
 
     for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
-        struct source source = source_of(w, by, j);
+        struct lane_source source = source_of(w, by, j);
 
         if (!source.threads) {
             copy(w, at, j, source.from);
             continue;
         }
-        writer_end_stretch(w);
+        writer_end_region(w);
         str_addf(writer_group_line(w), "SHUFFLE_UP(");
         writer_name(w, w->out, at, j);
         str_addf(w->out, ", ");
@@ -328,7 +328,7 @@ static void shift_threads(struct writer *w, uint32_t at, uint32_t by)
 
     put_all(w, value);
     for (uint32_t j = 0; j < w->shape.each; j += writer_run(w, at)) {
-        struct source source = source_of(w, by, j);
+        struct lane_source source = source_of(w, by, j);
         struct str *out;
 
         if (!w->shape.striped && !source.threads) {
@@ -379,7 +379,7 @@ void threads_first(struct writer *w, uint32_t at)
         return;
     }
     if (!is_far(w, at)) {
-        writer_end_stretch(w);
+        writer_end_region(w);
         out = writer_begin(w, at, 0);
         str_addf(out, "FIRST(");
         writer_name(w, out, inst->a[0], 0);
