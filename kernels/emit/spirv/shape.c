@@ -27,7 +27,7 @@ enum even_rule {
     EVEN_PHI
 };
 
-/* Of values in lane 0, where the lane is 0. */
+/* Of values in the first lane of a chunk: the lane is 0, or a multiple of what a chunk has. */
 static const uint8_t rules[KIR_OPS] = {
     [KIR_const] = EVEN_CONST,  [KIR_lane] = EVEN_ZERO,  [KIR_add] = EVEN_LEAST,
     [KIR_sub] = EVEN_LEAST,    [KIR_or] = EVEN_LEAST,   [KIR_xor] = EVEN_LEAST,
@@ -116,10 +116,17 @@ uint32_t shape_chunk(const struct emit *e, uint32_t arg, uint32_t offset)
     const struct fact *fact = &e->facts.of[offset];
     uint32_t bytes = bytes_of(e, arg), n;
 
-    if (!e->aligned || e->shape.striped || fact->kind != FACT_LINEAR || fact->stride != 1)
+    if (!e->aligned || e->shape.striped || fact->run_stride != 1)
         return 1;
     n = least(least(e->shape.each, e->even[offset]), ACCESS_BYTES / bytes);
+    n = least(n, fact->run);
     return n * bytes < 4 ? 1 : n;
+}
+
+/* Whether lanes next to each other access elements at one distance. */
+static bool has_neighbours(const struct fact *offset)
+{
+    return offset->run_stride != 0;
 }
 
 /* Lanes of a thread: 16 bytes of the widest type that neighbours have. */
@@ -131,7 +138,7 @@ static uint32_t find_each(const struct emit *e)
     for (uint32_t i = 0; i < e->phase->n; i++) {
         const struct kir_inst *inst = &e->phase->inst[i];
 
-        if (is_access(inst) && e->facts.of[inst->a[0]].kind == FACT_LINEAR &&
+        if (is_access(inst) && has_neighbours(&e->facts.of[inst->a[0]]) &&
             bytes_of(e, (uint32_t)inst->imm) > widest)
             widest = bytes_of(e, (uint32_t)inst->imm);
     }
