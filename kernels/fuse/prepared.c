@@ -232,12 +232,6 @@ static frit_status lower_whole(struct lowering *l, frit_err *err)
 
 /* ---- components ---- */
 
-static const frit_arg_sig *arg_at(const frit_signature *sig, uint32_t i)
-{
-    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
-                                                (size_t)i * sig->arg_stride);
-}
-
 /* The part of the signature that concerns a component. */
 static frit_status component_sig(struct lowering *l, const struct component *c, frit_signature *out,
                                  frit_err *err)
@@ -257,7 +251,7 @@ static frit_status component_sig(struct lowering *l, const struct component *c, 
     out->args = args;
     out->scalar_classes = classes;
     for (uint32_t i = 0; i < n; i++)
-        args[i] = *arg_at(l->sig, c->args[i]);
+        args[i] = *frit_arg_sig_at(l->sig, c->args[i]);
     for (uint32_t i = 0; i < c->block.n_scalars; i++)
         *classes++ = l->sig->scalar_classes[c->scalars[i]];
     if (!l->sig->bound_classes)

@@ -67,9 +67,7 @@ uint64_t sched_bytes(const struct sched *s)
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < s->block->n_inputs + s->block->n_outputs; i++) {
-        const frit_arg_sig *arg =
-            (const frit_arg_sig *)(const void *)((const char *)s->sig->args +
-                                                 (size_t)i * s->sig->arg_stride);
+        const frit_arg_sig *arg = frit_arg_sig_at(s->sig, i);
         int64_t count = 1;
 
         for (uint32_t d = 0; d < arg->rank; d++)

@@ -262,7 +262,7 @@ static void add_address_patch(frit_recording *recording, struct captured_kernel 
                               const struct param_offsets *offsets, const frit_launch *given,
                               uint32_t number, uint64_t word)
 {
-    const frit_arg *arg = number == KERNELS_WORKSPACE ? NULL : launch_arg(given, number);
+    const frit_arg *arg = number == KERNELS_WORKSPACE ? NULL : frit_arg_at(given, number);
     const uint64_t at = offsets->at[arg ? number : offsets->n];
 
     if (at == 0)

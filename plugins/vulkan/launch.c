@@ -23,7 +23,7 @@ frit_status launch_check_ranges(struct device *device, const frit_launch *launch
     frit_status status = FRIT_OK;
 
     for (uint32_t i = 0; i < launch->n_args && !status; i++) {
-        const frit_arg *arg = launch_arg(launch, i);
+        const frit_arg *arg = frit_arg_at(launch, i);
 
         if (arg->memory)
             status = buffer_check_range(device, arg->memory, arg->offset, arg->extent, err);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches of programs that the kernel compiler made.  Everything but launch_arg needs the queue's
- * lock. */
+/* Launches of programs that the kernel compiler made.  All functions need the queue's lock. */
 #ifndef VULKAN_LAUNCH_H
 #define VULKAN_LAUNCH_H
 
@@ -14,13 +13,6 @@
 struct device;
 struct kernels_launch;
 struct recorder;
-
-/* Argument `i` of a launch. */
-static inline const frit_arg *launch_arg(const frit_launch *launch, uint32_t i)
-{
-    return (const frit_arg *)(const void *)((const char *)launch->args +
-                                            (size_t)i * launch->arg_stride);
-}
 
 /* FRIT_INVALID with a message for a program of another driver, or an argument or workspace that
  * does not lie in its buffer. */
