@@ -29,7 +29,7 @@ bool contract_fits_slices(const struct contract *c)
     uint32_t k = contract_last_dim(space, CONTRACT_K);
     int64_t m = contract_points(space, CONTRACT_M), n = contract_points(space, CONTRACT_N);
 
-    return !c->e.s->target->in_turn && c->n_k >= LEAST_K && space->extent[k] == c->n_k &&
+    return !c->e.s->target->lanes_interleaved && c->n_k >= LEAST_K && space->extent[k] == c->n_k &&
            (m < n ? m : n) <= FEW_PLACES;
 }
 
