@@ -17,7 +17,8 @@ struct known {
     bool bounded; /* of integers: always in least .. most, as signed */
     int64_t stride;
     int64_t least, most;
-    uint32_t same, rising;
+    uint32_t same, run;
+    int64_t run_stride;
 };
 
 struct walk {
@@ -168,28 +169,6 @@ static struct known rule_shl(const struct walk *w)
     return rule_same(w);
 }
 
-/* Part of the lane's number: a number ANDed with a non-negative one is not above it. */
-static struct known rule_and(const struct walk *w)
-{
-    const struct known *b = operand(w, 1);
-    struct known fact = rule_same(w);
-
-    if (is_integer(w->inst->type) && is_number(b) && b->least >= 0)
-        fact = within(fact, w->inst->type, 0, b->least);
-    return fact;
-}
-
-/* A quotient of numbers that are not negative is not above the dividend. */
-static struct known rule_udiv(const struct walk *w)
-{
-    const struct known *a = operand(w, 0), *b = operand(w, 1);
-    struct known fact = rule_same(w);
-
-    if (a->bounded && a->least >= 0 && is_number(b) && b->least > 0)
-        fact = within(fact, w->inst->type, a->least / b->least, a->most / b->least);
-    return fact;
-}
-
 static struct known rule_neg(const struct walk *w)
 {
     return is_integer(w->inst->type) ? scaled(w, operand(w, 0), -1) : rule_same(w);
@@ -198,8 +177,8 @@ static struct known rule_neg(const struct walk *w)
 static bool same(const struct known *a, const struct known *b)
 {
     return a->kind == b->kind && a->stride == b->stride && a->bounded == b->bounded &&
-           a->least == b->least && a->most == b->most && a->same == b->same &&
-           a->rising == b->rising;
+           a->least == b->least && a->most == b->most && a->same == b->same && a->run == b->run &&
+           a->run_stride == b->run_stride;
 }
 
 /* What holds for one of two values, the same one in all lanes. */
@@ -285,29 +264,24 @@ static uint32_t phi_same(const struct walk *w)
     return value < first ? value : first;
 }
 
-/* Whether the value is the lane's number. */
+/* Whether it is the number of the lane. */
 static bool is_lane(const struct walk *w, const struct known *fact)
 {
     return fact->kind == FACT_LINEAR && fact->stride == 1 && fact->bounded && fact->least == 0 &&
            fact->most == (int64_t)w->phase->lanes - 1;
 }
 
-/* The largest power of two up to `n` that divides `number`, which is above 0. */
-static uint32_t power_in(int64_t number, uint32_t n)
+/* The high bits of the lane. */
+static uint32_t shr_same(const struct walk *w)
 {
-    uint64_t power = (uint64_t)number & (0 - (uint64_t)number);
+    const struct known *by = operand(w, 1);
+    uint32_t same = 1;
 
-    return power < n ? (uint32_t)power : n;
-}
-
-/* The lane's number divided by a number that is a multiple of a power of two. */
-static uint32_t quotient_same(const struct walk *w)
-{
-    const struct known *b = operand(w, 1);
-
-    if (is_lane(w, operand(w, 0)) && is_number(b) && b->least > 0)
-        return power_in(b->least, w->phase->lanes);
-    return least_same(w);
+    if (!is_lane(w, operand(w, 0)) || !is_number(by) || by->least < 0 || by->least > 30)
+        return least_same(w);
+    while (same < w->phase->lanes && same < 1u << by->least)
+        same *= 2;
+    return same;
 }
 
 static uint32_t same_of(const struct walk *w, uint32_t kind)
@@ -315,11 +289,11 @@ static uint32_t same_of(const struct walk *w, uint32_t kind)
     if (kind == FACT_UNIFORM)
         return w->phase->lanes;
     switch (w->inst->op) {
-    case KIR_udiv:
-        return quotient_same(w);
     case KIR_lane:
     case KIR_shift:
         return 1;
+    case KIR_shr:
+        return shr_same(w);
     case KIR_phi:
         return phi_same(w);
     case KIR_tload:
@@ -331,41 +305,50 @@ static uint32_t same_of(const struct walk *w, uint32_t kind)
     }
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
+/* ---- runs of neighbours ---- */
+
+/* The low bits of the lane. */
+static uint32_t and_run(const struct walk *w)
 {
-    return a < b ? a : b;
+    const struct known *bits = operand(w, 1);
+    uint32_t run = 1;
+
+    if (!is_lane(w, operand(w, 0)) || !is_number(bits) || bits->least < 0)
+        return 0;
+    while (run < w->phase->lanes && bits->least & run)
+        run *= 2;
+    return bits->least == (int64_t)run - 1 ? run : 0;
 }
 
-static uint32_t most(uint32_t a, uint32_t b)
+/* Of a sum of integers. */
+static void add_run(const struct walk *w, struct known *fact)
 {
-    return a > b ? a : b;
+    const struct known *a = operand(w, 0), *b = operand(w, 1);
+    uint32_t run = a->run < b->run ? a->run : b->run;
+    uint64_t stride = (uint64_t)a->run_stride + (uint64_t)b->run_stride;
+
+    if (run <= fact->same)
+        return;
+    fact->run = run;
+    fact->run_stride = wrapped((int64_t)stride, w->inst->type);
 }
 
-/* `fact` is that of the instruction but for this. */
-static uint32_t rising_of(const struct walk *w, const struct known *fact)
+/* Sets run and run_stride of the fact of the instruction. */
+static void set_run(const struct walk *w, struct known *fact)
 {
-    const struct known *a, *b;
+    uint32_t run;
 
-    if (fact->kind == FACT_UNIFORM || !is_integer(w->inst->type))
-        return 1;
-    if (fact->kind == FACT_LINEAR)
-        return fact->stride == 1 ? w->phase->lanes : 1;
-    a = operand(w, 0);
-    b = operand(w, 1);
-    switch (w->inst->op) {
-    case KIR_add:
-        return most(least(a->rising, b->same), least(a->same, b->rising));
-    case KIR_sub:
-        return least(a->rising, b->same);
-    case KIR_and:
-        return is_lane(w, a) && is_number(b) && b->least < INT32_MAX
-                   ? power_in(b->least + 1, w->phase->lanes)
-                   : 1;
-    case KIR_i32:
-    case KIR_i64:
-        return w->inst->op == KIR_i32 || a->bounded ? a->rising : 1;
-    default:
-        return 1;
+    fact->run = fact->same;
+    fact->run_stride = 0;
+    if (fact->kind != FACT_VARYING) {
+        fact->run = w->phase->lanes;
+        fact->run_stride = fact->kind == FACT_LINEAR ? fact->stride : 0;
+    } else if (w->inst->op == KIR_and && is_integer(w->inst->type)) {
+        run = and_run(w);
+        fact->run = run ? run : fact->same;
+        fact->run_stride = run > 1;
+    } else if (w->inst->op == KIR_add && is_integer(w->inst->type)) {
+        add_run(w, fact);
     }
 }
 
@@ -376,7 +359,6 @@ static const rule_fn rules[KIR_OPS] = {
     [KIR_neg] = rule_neg,       [KIR_select] = rule_select, [KIR_i32] = rule_convert,
     [KIR_i64] = rule_convert,   [KIR_u64] = rule_convert,   [KIR_tload] = rule_tload,
     [KIR_first] = rule_uniform, [KIR_for] = rule_uniform,   [KIR_phi] = rule_phi,
-    [KIR_and] = rule_and,       [KIR_udiv] = rule_udiv,
 };
 
 /* ---- rounds ---- */
@@ -392,7 +374,8 @@ static bool walk_round(struct walk *w)
         if (w->inst->type != KIR_VOID)
             fact = rules[w->inst->op] ? rules[w->inst->op](w) : rule_same(w);
         fact.same = same_of(w, fact.kind);
-        fact.rising = rising_of(w, &fact);
+        if (w->inst->type != KIR_VOID)
+            set_run(w, &fact);
         changed |= !same(&fact, &w->of[i]);
         w->of[i] = fact;
     }
@@ -413,11 +396,12 @@ frit_status facts_init(struct facts *out, const struct kir_module *module, uint3
         return fail_memory(err, ((size_t)n + 1) * sizeof(*w.of));
     }
     for (uint32_t i = 0; i < n; i++)
-        w.of[i] = (struct known){.kind = UNKNOWN, .same = w.phase->lanes, .rising = w.phase->lanes};
+        w.of[i] = (struct known){.kind = UNKNOWN, .same = w.phase->lanes, .run = w.phase->lanes};
     while (walk_round(&w))
         ;
     for (uint32_t i = 0; i < n; i++)
-        out->of[i] = (struct fact){w.of[i].kind, w.of[i].stride, w.of[i].same, w.of[i].rising};
+        out->of[i] = (struct fact){w.of[i].kind, w.of[i].stride, w.of[i].same, w.of[i].run,
+                                   w.of[i].run_stride};
     free(w.of);
     return FRIT_OK;
 }

@@ -24,7 +24,8 @@ static void phase_lane(struct row_emitter *w)
         int64_t rows = w->row->partition.lanes;
 
         column = kir_binary(w->m, KIR_and, lane, kir_const_i(w->m, KIR_I32, rows - 1));
-        lane = kir_binary(w->m, KIR_udiv, lane, kir_const_i(w->m, KIR_I32, rows));
+        lane = kir_binary(w->m, KIR_shr, lane,
+                          kir_const_i(w->m, KIR_I32, __builtin_ctzll((uint64_t)rows)));
     }
     w->column = sched_wide(w->e->s, column);
     w->lane = lane == column ? w->column : sched_wide(w->e->s, lane);

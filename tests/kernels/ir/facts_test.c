@@ -194,30 +194,26 @@ static void test_runs(void **state)
     kir_fini(&m);
 }
 
-/* Lanes in lines: those of a line have one quotient, and count along it. */
-static void test_lines(void **state)
+/* A group as a grid: low and high bits of the lane. */
+static void test_grid(void **state)
 {
-    static const char text[] = "kernel k\nparams 1\nphase 16\n"
+    static const char text[] = "kernel k\nparams 1\narg a0 f32 read\nphase 16\n"
                                "%0 i32 = lane\n"
-                               "%1 i32 = const 4\n"
-                               "%2 i32 = udiv %0 %1\n"
-                               "%3 i32 = const 3\n"
-                               "%4 i32 = and %0 %3\n"
+                               "%1 i32 = const 3\n"
+                               "%2 i32 = and %0 %1\n"
+                               "%3 i32 = const 2\n"
+                               "%4 i32 = shr %0 %3\n"
                                "%5 i32 = param 0\n"
-                               "%6 i32 = mul %2 %5\n"
-                               "%7 i32 = add %6 %4\n"
-                               "%8 i64 = i64 %4\n"
-                               "%9 i64 = i64 %7\n"
-                               "%10 i32 = sub %4 %6\n"
-                               "%11 i32 = sub %6 %4\n"
-                               "%12 i32 = add %4 %4\n"
-                               "%13 i32 = const 6\n"
-                               "%14 i32 = and %0 %13\n"
-                               "%15 i32 = udiv %0 %13\n"
-                               "%16 i32 = add %0 %15\n"
-                               "%17 i32 = and %7 %3\n";
-    static const uint32_t same[] = {1, 16, 4, 16, 1, 16, 4, 1, 1, 1, 1, 1, 1, 16, 1, 2, 1, 1};
-    static const uint32_t rising[] = {16, 1, 1, 1, 4, 1, 1, 4, 4, 1, 4, 1, 1, 1, 1, 1, 2, 1};
+                               "%6 i32 = mul %4 %5\n"
+                               "%7 i32 = add %6 %2\n"
+                               "%8 i32 = add %5 %7\n"
+                               "%9 i32 = and %0 %3\n"
+                               "%10 f32 = load a0 %6\n"
+                               "%11 i32 = mul %2 %5\n"
+                               "%12 i32 = shr %8 %3\n";
+    static const uint32_t same[] = {1, 16, 1, 16, 4, 16, 4, 1, 1, 1, 4, 1, 1};
+    static const uint32_t run[] = {16, 16, 4, 16, 4, 16, 4, 4, 4, 1, 4, 1, 1};
+    static const int64_t stride[] = {1, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0};
     struct facts facts;
     struct kir_module m;
     frit_err err = ERR_INIT;
@@ -229,7 +225,8 @@ static void test_lines(void **state)
     assert_int_equal(facts.n, sizeof(same) / sizeof(same[0]));
     for (uint32_t i = 0; i < facts.n; i++) {
         assert_int_equal(facts.of[i].same, same[i]);
-        assert_int_equal(facts.of[i].rising, rising[i]);
+        assert_int_equal(facts.of[i].run, run[i]);
+        assert_int_equal(facts.of[i].run_stride, stride[i]);
     }
     facts_fini(&facts);
     kir_fini(&m);
@@ -277,18 +274,13 @@ static uint32_t random_value(struct kir_module *m, struct made *made, uint32_t n
 {
     static const enum kir_op ops[] = {KIR_add,  KIR_sub, KIR_mul,  KIR_shl,    KIR_neg,
                                       KIR_xor,  KIR_and, KIR_udiv, KIR_select, KIR_first,
-                                      KIR_smin, KIR_add, KIR_sub,  KIR_mul,    KIR_exchange};
+                                      KIR_smin, KIR_add, KIR_shr,  KIR_and,    KIR_exchange};
     enum kir_type type = next_random(&made->seed, 2) ? KIR_I32 : KIR_I64;
     enum kir_type other = type == KIR_I32 ? KIR_I64 : KIR_I32;
     enum kir_op op = ops[next_random(&made->seed, sizeof(ops) / sizeof(ops[0]))];
     uint32_t a = pick(m, made, n, type), b = pick(m, made, n, type);
 
-    switch (next_random(&made->seed, 7)) {
-    case 6: /* as lanes are split in lines */
-        op = next_random(&made->seed, 2) ? KIR_and : KIR_udiv;
-        b = kir_const_i(m, type, (1 << next_random(&made->seed, 5)) - (op == KIR_and));
-        return kir_emit(m, op, next_random(&made->seed, 2) ? made->value[type == KIR_I64] : a, b,
-                        KIR_NONE);
+    switch (next_random(&made->seed, 6)) {
     case 5: /* as lanes are brought together */
         b = kir_emit_imm(m, KIR_exchange, 1u << next_random(&made->seed, 3), a, KIR_NONE, KIR_NONE);
         op = next_random(&made->seed, 2) ? KIR_add : KIR_sub;
@@ -351,9 +343,11 @@ static void check_value(const struct fact *fact, enum kir_type type, const int64
         if (fact->kind != FACT_VARYING)
             assert_int_equal(lanes[i], want);
         assert_int_equal(lanes[i], lanes[i & ~((int64_t)fact->same - 1)]);
-        want = (uint64_t)lanes[i & ~((int64_t)fact->rising - 1)];
-        want += (uint64_t)i & (fact->rising - 1);
-        assert_int_equal(lanes[i], type == KIR_I32 ? (int32_t)(uint32_t)want : (int64_t)want);
+        want = (uint64_t)lanes[i & ~((int64_t)fact->run - 1)] +
+               (uint64_t)(i & ((int64_t)fact->run - 1)) * (uint64_t)fact->run_stride;
+        if (type == KIR_I32)
+            want = (uint64_t)(int64_t)(int32_t)(uint32_t)want;
+        assert_int_equal(lanes[i], want);
     }
 }
 
@@ -362,7 +356,7 @@ static void test_random(void **state)
     static int64_t out[VALUES][LANES];
     static const uint32_t grid[1][3] = {{1, 1, 1}};
     struct eval_arg args[] = {RIG_ARRAY(out)};
-    uint32_t linear = 0, runs = 0, rising = 0;
+    uint32_t linear = 0, runs = 0;
 
     (void)state;
     for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -385,13 +379,11 @@ static void test_random(void **state)
             check_value(fact, kir_type_at(&m, made.kept[i]), out[i]);
             linear += fact->kind == FACT_LINEAR;
             runs += fact->kind == FACT_VARYING && fact->same > 1;
-            rising += fact->kind == FACT_VARYING && fact->rising > 1;
         }
         facts_fini(&facts);
         kir_fini(&m);
     }
-    assert_true(linear > ROUNDS && runs > ROUNDS &&
-                rising > ROUNDS); /* facts that say nothing would pass, too */
+    assert_true(linear > ROUNDS && runs > ROUNDS); /* facts that say nothing would pass, too */
 }
 
 /* ---- the rest ---- */
@@ -454,7 +446,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arithmetic), cmocka_unit_test(test_conversions),
         cmocka_unit_test(test_memory),     cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_lines),      cmocka_unit_test(test_loops),
+        cmocka_unit_test(test_grid),       cmocka_unit_test(test_loops),
         cmocka_unit_test(test_random),     cmocka_unit_test(test_divisions),
         cmocka_unit_test(test_no_memory),
     };

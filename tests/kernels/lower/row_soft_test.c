@@ -3,6 +3,7 @@
  * maxima with sums relative to them. */
 #include <math.h>
 
+#include "ir/facts.h"
 #include "kernels/lower/scarce.h"
 #include "unit.h"
 
@@ -89,18 +90,38 @@ static uint32_t count_loads(const struct kir_module *m)
     return n;
 }
 
+/* The most lanes in a row that load neighbours, for each load. */
+static uint32_t loaded_run(const struct kir_module *m)
+{
+    uint32_t least = m->phases[0].lanes;
+    struct facts facts;
+
+    assert_int_equal(facts_init(&facts, m, 0, NULL), FRIT_OK);
+    for (uint32_t i = 0; i < m->phases[0].n; i++) {
+        const struct kir_inst *inst = &m->phases[0].inst[i];
+        bool loads = inst->op == KIR_load || inst->op == KIR_load_if;
+
+        if (loads && facts.of[inst->a[0]].run_stride != 1)
+            least = 1;
+        else if (loads && facts.of[inst->a[0]].run < least)
+            least = facts.of[inst->a[0]].run;
+    }
+    facts_fini(&facts);
+    return least;
+}
+
 /* Lanes of the group, and loads of each: none is a slab where memory is read in every pass. */
 static void test_softmax(void **state)
 {
     static const struct {
         int64_t dims[RANK];
-        uint32_t dtype, lanes, loads;
+        uint32_t dtype, lanes, loads, run;
     } cases[] = {
-        {{1, 40, 100}, FRIT_F32, 64, 12},  /* masked elements and columns */
-        {{1, 256, 64}, FRIT_F32, 256, 16}, /* neither */
-        {{3, 100, 70}, FRIT_F32, 128, 16}, /* the middle dim */
-        {{20, 64, 7}, FRIT_F32, 64, 16},   /* columns of several slabs in a group */
-        {{1, 64, 80}, FRIT_F64, 64, 8},    {{2, 50, 90}, FRIT_BF16, 128, 16},
+        {{1, 40, 100}, FRIT_F32, 64, 12, 16},  /* masked elements and columns */
+        {{1, 256, 64}, FRIT_F32, 256, 16, 16}, /* neither */
+        {{3, 100, 70}, FRIT_F32, 128, 16, 16}, /* the middle dim */
+        {{20, 64, 7}, FRIT_F32, 64, 16, 1},    /* columns of several slabs in a group */
+        {{1, 64, 80}, FRIT_F64, 64, 8, 8},     {{2, 50, 90}, FRIT_BF16, 128, 16, 32},
     };
 
     (void)state;
@@ -114,6 +135,7 @@ static void test_softmax(void **state)
             if (near == 32) {
                 assert_int_equal(s.rig.module.phases[0].lanes, cases[i].lanes);
                 assert_int_equal(count_loads(&s.rig.module), cases[i].loads);
+                assert_int_equal(loaded_run(&s.rig.module), cases[i].run);
             }
             assert_int_equal(s.rig.numbers.alias[0], 1);
             check_rows(&s, cases[i].dtype == FRIT_BF16 ? 0.04 : 1e-5);
