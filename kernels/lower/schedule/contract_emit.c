@@ -11,8 +11,7 @@
 #include "lower/rows/rows.h"
 #include "lower/schedule/contract_pack.h"
 #include "lower/schedule/contract_tile.h"
-
-enum { BLOCK = 256 };
+#include "lower/sum_blocks.h"
 
 /* ---- products ---- */
 
@@ -126,8 +125,8 @@ static int64_t block_of(const struct contract_emitter *w)
     int64_t inside = w->c->n_k / range_of(w);
 
     if (w->c->form == CONTRACT_DOTS)
-        return (int64_t)BLOCK * w->c->lanes;
-    return inside >= BLOCK ? 1 : BLOCK / inside;
+        return (int64_t)SUM_BLOCK_CONTRACT * w->c->lanes;
+    return inside >= SUM_BLOCK_CONTRACT ? 1 : SUM_BLOCK_CONTRACT / inside;
 }
 
 static void sum_blocks(const struct contract_emitter *w, int64_t rounds, uint32_t full,
