@@ -48,7 +48,7 @@ static frit_status read_options(struct tier *tier, frit_err *err)
 static void refuse(struct tier *tier, frit_status status, const char *why)
 {
     tier->refused = status;
-    snprintf(tier->reason, sizeof tier->reason, "no machine code: %.200s", why);
+    snprintf(tier->reason, sizeof tier->reason, "%.200s", why);
 }
 
 frit_status tier_init(struct tier *tier, const struct plug *plug, enum tile_level level,
@@ -94,10 +94,8 @@ static void open_library(struct tier *tier)
     uint64_t begun = plug_begin(tier->plug);
     frit_status status = llvm_open(tier->path[0] ? tier->path : NULL, &tier->llvm, &why);
 
-    if (status) {
+    if (status)
         refuse(tier, status, why.text);
-        say(tier, FRIT_LOG_INFO, tier->reason);
-    }
     if (begun)
         plug_end(tier->plug, begun, FRIT_STR("open LLVM"));
 }
@@ -111,7 +109,31 @@ frit_status tier_open(struct tier *tier, frit_err *err)
         open_library(tier);
     status = tier->refused;
     pthread_mutex_unlock(&tier->lock);
-    return status ? plug_fail(tier->plug, err, status, "%s", tier->reason) : FRIT_OK;
+    return status ? plug_fail(tier->plug, err, status, "no machine code: %s", tier->reason)
+                  : FRIT_OK;
+}
+
+/* Inside the lock, once: the text is read without it. */
+static void describe(struct tier *tier, bool by_option)
+{
+    if (by_option)
+        snprintf(tier->compute, sizeof tier->compute, "interpreter, as its options say");
+    else if (tier->refused)
+        snprintf(tier->compute, sizeof tier->compute, "interpreter: %s", tier->reason);
+    else
+        snprintf(tier->compute, sizeof tier->compute, "LLVM %u", llvm_major(tier->llvm));
+}
+
+void tier_describe(struct tier *tier, frit_compute_info *out)
+{
+    const bool by_option = tier->mode == TIER_0;
+
+    out->is_slow = !by_option && tier_open(tier, NULL);
+    pthread_mutex_lock(&tier->lock);
+    if (!tier->compute[0])
+        describe(tier, by_option);
+    pthread_mutex_unlock(&tier->lock);
+    out->text = (frit_str){tier->compute, strlen(tier->compute)};
 }
 
 /* ---- what is kept ---- */
@@ -180,6 +202,17 @@ static void keep(struct tier *tier, const struct tier_job *job, const void *blob
 
 /* ---- making ---- */
 
+/* The first time that code is wanted and there is no library for it. */
+static void warn_once(struct tier *tier)
+{
+    char text[sizeof tier->reason + 64];
+
+    if (atomic_exchange(&tier->has_warned, true))
+        return;
+    snprintf(text, sizeof text, "kernels are interpreted, which is slow: %s", tier->reason);
+    say(tier, FRIT_LOG_WARN, text);
+}
+
 frit_status tier_make(struct tier *tier, const struct tier_job *job, struct object **out,
                       frit_err *err)
 {
@@ -191,8 +224,10 @@ frit_status tier_make(struct tier *tier, const struct tier_job *job, struct obje
     void *blob;
 
     *out = NULL;
-    if (status)
+    if (status) {
+        warn_once(tier);
         return status;
+    }
     begun = plug_begin(plug);
     status = llvm_compile(tier->llvm, job->module, &tier->cpu, job->level, &blob, &n_blob, &why);
     if (begun)

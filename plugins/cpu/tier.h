@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "emit/llvm/llvm.h"
 #include "emit/tile/tile.h"
@@ -31,6 +32,8 @@ struct tier {
     struct llvm *llvm;    /* NULL: not opened */
     frit_status refused;  /* for `reason`; FRIT_OK: not tried */
     char reason[256];
+    char compute[300];                     /* see tier_describe */
+    atomic_bool has_warned;                /* that kernels are interpreted */
     atomic_uint_least64_t compiled, found; /* modules */
 };
 
@@ -43,6 +46,9 @@ void tier_fini(struct tier *tier);
 /* Opens the library, once.  FRIT_UNSUPPORTED: there is none, or the processor has not even the
  * least set; the same each time. */
 frit_status tier_open(struct tier *tier, frit_err *err);
+
+/* Fills in what modules are run by; opens the library unless an option asks for interpretation. */
+void tier_describe(struct tier *tier, frit_compute_info *out);
 
 /* A module to be compiled, how well, and the name of its code. */
 struct tier_job {
