@@ -13,6 +13,6 @@ struct kir_tuning {
 };
 
 /* With the defaults in place of 0. */
-struct kir_tuning kir_tuning_filled(const struct kir_tuning *tuning, bool caches_rows);
+struct kir_tuning kir_tuning_filled(const struct kir_tuning *tuning, bool rereads_are_cached);
 
 #endif

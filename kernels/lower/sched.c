@@ -57,7 +57,7 @@ uint32_t sched_lanes(uint32_t most, int64_t n)
 
 struct kir_tuning sched_tuning(const struct sched *s)
 {
-    return kir_tuning_filled(&s->target->tuning, s->target->caches_rows);
+    return kir_tuning_filled(&s->target->tuning, s->target->rereads_are_cached);
 }
 
 uint32_t sched_spread(const struct sched *s, uint32_t lanes, int64_t n)

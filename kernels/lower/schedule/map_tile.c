@@ -122,7 +122,7 @@ static bool plan(struct tiled *t)
     for (t->side = tuning.tile_side;
          t->side >= tuning.tile_least_side && tile_bytes(t) > target->group_bytes;)
         t->side /= 2;
-    t->lanes = target->caches_rows || target->lanes < t->side ? t->side : target->lanes;
+    t->lanes = target->rereads_are_cached || target->lanes < t->side ? t->side : target->lanes;
     if (t->lanes > t->side * t->side)
         t->lanes = t->side * t->side;
     return t->n && t->side >= tuning.tile_least_side;

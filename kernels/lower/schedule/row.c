@@ -231,7 +231,8 @@ static int64_t choose_splits(struct row_schedule *row)
     splits = (row->n_row + row->chunk - 1) / row->chunk;
     if (splits < 2 || !target->i64 || row->n_levels + passes > SCHED_PHASES)
         return 1;
-    return row->outer.count < enough || (target->caches_rows && (passes == 1 || row->in_lockstep))
+    return row->outer.count < enough ||
+                   (target->rereads_are_cached && (passes == 1 || row->in_lockstep))
                ? splits
                : 1;
 }
@@ -270,13 +271,13 @@ static void choose_form(struct row_schedule *row)
     row->form = n_outer >= tuning.many_rows && (across || row->n_row <= tuning.short_row)
                     ? ROW_LANE
                     : ROW_GROUP;
-    row->in_lockstep =
-        row->form == ROW_LANE && row->n_row > tuning.short_row && across && target->in_turn;
+    row->in_lockstep = row->form == ROW_LANE && row->n_row > tuning.short_row && across &&
+                       target->lanes_interleaved;
     row->splits = choose_splits(row);
     row_partition(row, row->form == ROW_LANE
                            ? sched_spread(row->e.s, sched_lanes(lane_rows(row), n_outer),
                                           n_outer * row->splits)
-                           : sched_lanes(target->row_lanes, row->n_row));
+                           : sched_lanes(target->lanes_per_row, row->n_row));
     if (row->form == ROW_GROUP && row->splits == 1 &&
         row->n_row <= (int64_t)tuning.resident * row->lanes)
         row->resident = (uint32_t)((row->n_row + row->lanes - 1) / row->lanes);

@@ -111,7 +111,7 @@ static void choose_form(struct scan *scan)
                      : SCAN_GROUP;
     scan->lanes = scan->form == SCAN_LANE
                       ? sched_spread(scan->e.s, sched_lanes(target->lanes, n_outer), n_outer)
-                      : sched_lanes(target->row_lanes, scan->n_row);
+                      : sched_lanes(target->lanes_per_row, scan->n_row);
     if (scan->form == SCAN_LANE) {
         partition_init(&scan->partition, &scan->e, &scan->outer, scan->lanes);
         scan->lanes = scan->partition.lanes;

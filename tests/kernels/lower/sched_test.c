@@ -242,7 +242,7 @@ static uint32_t phases_of_sum(uint32_t chunk)
     uint32_t x, n;
 
     rig_init(&rig);
-    rig.target.caches_rows = true;
+    rig.target.rereads_are_cached = true;
     rig.target.tuning.row_group_chunk = chunk;
     x = rig_input(&rig, FRIT_F32, 2, (const int64_t[]){4, 9000});
     (void)rig_op(&rig, FRIT_OP_sum, 1, (struct rig_in[]){rig_value(x)}, &attrs, FRIT_F32, 2,
