@@ -7,18 +7,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ir/tuning.h"
+
 struct kir_target {
-    uint32_t lanes;          /* of a group for streaming work, a power of two */
-    uint32_t lanes_per_row;  /* of a group that works on one row together */
-    uint32_t most_lanes;     /* of a group */
-    uint32_t near_lanes;     /* neighbours that exchange values at little cost; 0: all do */
-    uint32_t units;          /* groups that run at the same time, about */
-    uint32_t group_bytes;    /* of group tiles */
-    uint32_t lane_bytes;     /* that group_bytes has less for each lane of a group above `lanes` */
-    uint32_t resident_bytes; /* of values that a lane keeps in registers all along; 0: none */
-    uint32_t registers;      /* that hold values of several lanes; 0: each lane has its own */
-    uint32_t bindings;       /* arguments of a kernel at most */
-    uint32_t launch_args; /* of a launch over several spaces at most, all together; 0: no limit */
+    uint32_t lanes;         /* of a group for streaming work, a power of two */
+    uint32_t lanes_per_row; /* of a group that works on one row together */
+    uint32_t most_lanes;    /* of a group */
+    uint32_t near_lanes;    /* neighbours that exchange values at little cost; 0: all do */
+    uint32_t units;         /* groups that run at the same time, about */
+    uint32_t group_bytes;   /* of group tiles */
+    uint32_t lane_bytes;    /* that group_bytes has less for each lane of a group above `lanes` */
+    uint32_t registers;     /* that hold values of several lanes; 0: each lane has its own */
+    uint32_t bindings;      /* arguments of a kernel at most */
+    uint32_t launch_args;   /* of a launch over several spaces at most, all together; 0: no limit */
     uint32_t
         launch_words;     /* arguments and parameters of one kernel's spaces at most; 0: no limit */
     uint32_t most_rounds; /* of all loops of a lane in a phase: more are left out; 0: no limit */
@@ -34,6 +35,7 @@ struct kir_target {
     bool denormals;        /* are kept */
     bool atomic_f32;
     uint32_t store_bytes; /* the least that is stored without touching its neighbours */
+    struct kir_tuning tuning;
 };
 
 #endif

@@ -12,9 +12,9 @@
  * of 32-bit elements at once. */
 enum { MAX_LANES = 1024, LANES_PER_THREAD = 4 };
 
-/* Lanes of the largest groups, and bytes of values that a lane keeps in registers all along: 512
+/* Lanes of the largest groups, and bytes of a slab of rows that a lane keeps in registers: 512
  * threads of 64 words, for which a GPU's multiprocessor has room beside what else they compute. */
-enum { MOST_LANES = 2048, RESIDENT_BYTES = 64 };
+enum { MOST_LANES = 2048, SLAB_BYTES = 64 };
 
 /* Bytes of shared memory that the emitter uses for each lane when lanes exchange values. */
 enum { EXCHANGE_BYTES = 12 };
@@ -130,7 +130,7 @@ void target_fill_kernels(const struct adapter *adapter, const struct spirv_targe
         .units = adapter->type == FRIT_DEVICE_SOFTWARE ? SOFTWARE_UNITS : GPU_UNITS,
         .group_bytes = target->shared_bytes > exchanged ? target->shared_bytes - exchanged : 0,
         .lane_bytes = EXCHANGE_BYTES,
-        .resident_bytes = RESIDENT_BYTES,
+        .tuning = {.slab_bytes = SLAB_BYTES},
         .stages_tiles = adapter->type != FRIT_DEVICE_SOFTWARE,
         .bindings = MAX_BINDINGS,
         .launch_args = MAX_LAUNCH_ARGS,

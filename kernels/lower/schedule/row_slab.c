@@ -9,12 +9,8 @@
 #include "lower/schedule/row.h"
 
 enum {
-    WIDE_BYTES = 64,     /* that a slab has of each line of memory, if groups are large enough */
-    LEAST_BYTES = 16,    /* below, too much of what is moved is not used */
-    GRAIN = 4,           /* elements per lane are a multiple, so that rows of many lengths share a
-                            module */
-    MAX_UNROLLED = 1536, /* instructions of a lane, about, for all of its elements */
-    WORD_BYTES = 8       /* of a value in a tile, at most */
+    GRAIN = 4, /* elements per lane are a multiple, so that rows of many lengths share a module */
+    WORD_BYTES = 8 /* of a value in a tile, at most */
 };
 
 static uint32_t type_bytes(enum kir_type type)
@@ -100,13 +96,14 @@ static uint32_t loaded_bytes(const struct row_schedule *row)
 /* The most elements that a lane may have. */
 static uint32_t most_elements(struct row_schedule *row)
 {
+    const struct kir_tuning tuning = sched_tuning(row->e.s);
     uint32_t bytes = resident_bytes(row), cost = element_cost(row), most;
 
     if (!bytes)
         return 0;
-    most = row->e.s->target->resident_bytes / bytes;
-    if (most > MAX_UNROLLED / cost)
-        most = MAX_UNROLLED / cost;
+    most = tuning.slab_bytes / bytes;
+    if (most > tuning.slab_cost / cost)
+        most = tuning.slab_cost / cost;
     if (most > ROW_RESIDENT)
         most = ROW_RESIDENT;
     return most - most % GRAIN;
@@ -130,6 +127,7 @@ static bool tiles_fit(const struct row_schedule *row, uint32_t lanes, uint32_t c
 static uint32_t choose_columns(const struct row_schedule *row, int64_t slices)
 {
     const struct kir_target *target = row->e.s->target;
+    const struct kir_tuning tuning = sched_tuning(row->e.s);
     uint32_t bytes = loaded_bytes(row), best = 0;
 
     for (uint32_t lanes = target->lanes / 2; lanes <= target->most_lanes; lanes *= 2) {
@@ -137,12 +135,12 @@ static uint32_t choose_columns(const struct row_schedule *row, int64_t slices)
 
         if (target->near_lanes && columns > target->near_lanes)
             columns = target->near_lanes;
-        if (columns * bytes < LEAST_BYTES)
+        if (columns * bytes < tuning.slab_least)
             continue;
         if (!tiles_fit(row, (uint32_t)(columns * slices), (uint32_t)columns))
             break;
         best = (uint32_t)columns;
-        if (columns * bytes >= WIDE_BYTES)
+        if (columns * bytes >= tuning.slab_wide)
             break;
     }
     return best;
@@ -153,7 +151,7 @@ bool slab_plan(struct row_schedule *row)
     uint32_t most, columns;
     int64_t slices = 2, elements;
 
-    if (!row->e.s->target->resident_bytes || row_passes(row) < 2)
+    if (!sched_tuning(row->e.s).slab_bytes || row_passes(row) < 2)
         return false;
     most = most_elements(row);
     if (!most)

@@ -7,7 +7,7 @@
 #include "kernels/lower/scarce.h"
 #include "unit.h"
 
-enum { RANK = 3, LANES = 64, MOST_LANES = 256, RESIDENT_BYTES = 64 };
+enum { RANK = 3, LANES = 64, MOST_LANES = 256, SLAB_BYTES = 64 };
 
 /* Softmax over dim 1. */
 struct soft {
@@ -34,7 +34,7 @@ static void soft_init(struct soft *s, uint32_t dtype, const int64_t *dims, uint3
     rig->target.lanes = LANES;
     rig->target.most_lanes = MOST_LANES;
     rig->target.near_lanes = near;
-    rig->target.resident_bytes = RESIDENT_BYTES;
+    rig->target.tuning.slab_bytes = SLAB_BYTES;
     s->attrs = (frit_attrs_reduce){.struct_size = sizeof(s->attrs), .keep = true};
     s->attrs.axes.axis[s->attrs.axes.count++] = 1;
     for (uint32_t d = 0; d < RANK; d++) {
@@ -238,7 +238,7 @@ static void test_two_tensors(void **state)
     (void)state;
     attrs.axes.axis[attrs.axes.count++] = 1;
     rig_init(&rig);
-    rig.target.resident_bytes = RESIDENT_BYTES;
+    rig.target.tuning.slab_bytes = SLAB_BYTES;
     x = rig_input(&rig, FRIT_F32, RANK, dims);
     y = rig_input(&rig, FRIT_F32, RANK, dims);
     fill(&rig, x);
