@@ -45,7 +45,7 @@ static void init(struct partition *partition, const struct expr *e,
 void partition_init(struct partition *partition, const struct expr *e,
                     const struct delinearizer *points, uint32_t most)
 {
-    init(partition, e, points, most, MIN_LINE);
+    init(partition, e, points, most, sched_tuning(e->s).line);
 }
 
 void partition_init_columns(struct partition *partition, const struct expr *e,
