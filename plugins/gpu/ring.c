@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `head` and `tail` are positions that only grow, and restart from 0 when the ring is empty; the
  * offset of a position is the position modulo the capacity. */
-#include "ring.h"
+#include "gpu/ring.h"
 
 #include <string.h>
 

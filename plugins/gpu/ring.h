@@ -5,8 +5,8 @@
  *
  * A span is open from its allocation until ring_seal assigns it the timeline value at which it is
  * free.  A span never wraps around the end of the ring. */
-#ifndef VULKAN_RING_H
-#define VULKAN_RING_H
+#ifndef GPU_RING_H
+#define GPU_RING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layout and contents of argument blocks. */
-#include "arg_block.h"
+#include "gpu/arg_block.h"
 
 #include <string.h>
 
-#include "emit/spirv/spirv.h"
+#include "gpu/command.h"
+#include "gpu/memory.h"
 #include "kernels.h"
-
-#include "buffer.h"
-#include "launch.h"
 
 enum { MAX_TABLE_ENTRIES = 1 << 14 /* of the second table, which each launch writes anew */ };
 
@@ -39,7 +37,7 @@ static uint64_t address_of(const frit_launch *launch, uint32_t number)
     return buffer ? buffer->address + arg->offset + arg->origin : 0;
 }
 
-/* Returns whether all addresses are multiples of SPIRV_ALIGN. */
+/* Returns whether all addresses are multiples of ARG_ALIGN. */
 static bool write_addresses(const struct kernels_launch *kernel, const frit_launch *launch,
                             uint64_t *words)
 {
@@ -54,7 +52,7 @@ static bool write_addresses(const struct kernels_launch *kernel, const frit_laun
         words += kernel->n_args + kernel->n_words;
         args += kernel->n_args;
     }
-    return bits % SPIRV_ALIGN == 0;
+    return bits % ARG_ALIGN == 0;
 }
 
 void arg_block_write_params(const struct kernels_launch *kernel, uint64_t *words)
@@ -91,4 +89,18 @@ bool arg_block_write(const struct arg_block *block, const struct kernels_launch 
         write_tables(kernel, block, (uint32_t *)(void *)(words + block->n_words));
     arg_block_write_params(kernel, words);
     return write_addresses(kernel, launch, words);
+}
+
+uint32_t arg_block_refer(const struct arg_block *block, const struct kernels_launch *kernel,
+                         uint64_t address, uint64_t *words)
+{
+    const uint64_t tables = address + block->n_words * sizeof(uint64_t);
+
+    words[0] = address;
+    if (!kernel->first)
+        return 1;
+    words[1] = tables;
+    words[2] = tables + block->n_first * sizeof(uint32_t);
+    words[3] = block->shift;
+    return ARG_BLOCK_REFERENCE;
 }
