@@ -7,6 +7,7 @@
 #include "device.h"
 #include "launch.h"
 #include "plugin.h"
+#include "vendor.h"
 
 enum { THREADS = 256, MAX_BLOCKS = 4096, STORE_THREADS = 64 };
 

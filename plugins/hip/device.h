@@ -11,6 +11,7 @@
 #include <frit/backend.h>
 #include <frit/status.h>
 
+#include "emit/c/ctext.h"
 #include "kernels.h"
 
 #include "api.h"

@@ -7,6 +7,7 @@
 #include "device.h"
 #include "gpu/arg_block.h"
 #include "gpu/command.h"
+#include "plugin.h"
 #include "target.h"
 
 enum { MAX_GRID_X = 0x7fffffff, MAX_GRID_YZ = 65535 };

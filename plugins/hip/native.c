@@ -5,6 +5,7 @@
 
 #include "device.h"
 #include "plugin.h"
+#include "vendor.h"
 
 static bool is_name(frit_str name, const char *known)
 {

@@ -8,6 +8,8 @@
 /* A thread has LANES_PER_THREAD lanes, so that it loads 16 bytes of 32-bit elements at once. */
 enum { MAX_THREADS = 1024, LANES_PER_THREAD = 4, MAX_BINDINGS = 64, GROUPS_PER_PROCESSOR = 4 };
 
+enum { EXCHANGE_BYTES = 8 /* of shared memory, for a lane of those that exchange values */ };
+
 void target_fill_text(const struct adapter *adapter, struct ctext_target *out)
 {
     const uint32_t threads = (uint32_t)adapter->attributes[ATTRIBUTE_MAX_THREADS];
@@ -30,7 +32,7 @@ void target_fill_kernels(const struct adapter *adapter, struct kir_target *out)
         .near_lanes = (uint32_t)adapter->attributes[ATTRIBUTE_WARP_SIZE] * LANES_PER_THREAD,
         .units = (uint32_t)adapter->attributes[ATTRIBUTE_MULTIPROCESSORS] * GROUPS_PER_PROCESSOR,
         .group_bytes = (uint32_t)adapter->attributes[ATTRIBUTE_SHARED_BYTES] -
-                       TARGET_LANES * sizeof(uint64_t), /* what exchanges need */
+                       TARGET_LANES * EXCHANGE_BYTES,
         .stages_tiles = true,
         .bindings = MAX_BINDINGS,
         .launch_args = TARGET_MAX_ARGS,

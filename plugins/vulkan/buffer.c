@@ -19,6 +19,7 @@ static frit_status bind_memory(struct device *device, enum buffer_memory kind, f
     VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
                                      .pNext = &flags};
     VkMemoryRequirements required;
+    VkDeviceMemory memory = VK_NULL_HANDLE;
     VkResult result;
 
     api->GetBufferMemoryRequirements(device->handle, buffer->handle, &required);
@@ -27,7 +28,8 @@ static frit_status bind_memory(struct device *device, enum buffer_memory kind, f
     if (allocate.memoryTypeIndex == UINT32_MAX)
         return plug_fail(&device->instance->plug, err, FRIT_UNSUPPORTED,
                          "%s has no suitable memory type for a buffer", device->adapter->name);
-    result = api->AllocateMemory(device->handle, &allocate, NULL, &buffer->memory);
+    result = api->AllocateMemory(device->handle, &allocate, NULL, &memory);
+    buffer->memory = memory;
     if (!result)
         result = api->BindBufferMemory(device->handle, buffer->handle, buffer->memory, 0);
     if (!result && kind != MEMORY_DEVICE)
@@ -47,6 +49,7 @@ frit_status buffer_create(struct device *device, enum buffer_memory kind, uint64
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT};
     VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
+    VkBuffer handle = VK_NULL_HANDLE;
     VkResult result;
     frit_status status;
 
@@ -54,7 +57,8 @@ frit_status buffer_create(struct device *device, enum buffer_memory kind, uint64
     if (create.size < bytes)
         return plug_fail(&device->instance->plug, err, FRIT_NO_DEVICE_MEMORY,
                          "a buffer of %" PRIu64 " bytes is too large", bytes);
-    result = device->api.CreateBuffer(device->handle, &create, NULL, &out->handle);
+    result = device->api.CreateBuffer(device->handle, &create, NULL, &handle);
+    out->handle = handle;
     if (result)
         return vulkan_fail(device->instance, err, result,
                            "%s: creating a buffer of %" PRIu64 " bytes", device->adapter->name,

@@ -11,6 +11,8 @@
 #include <frit/status.h>
 #include <frit/types.h>
 
+#include "gpu/memory.h"
+
 #include "adapter.h"
 #include "api.h"
 
@@ -19,14 +21,6 @@ struct device;
 /* Every buffer's address is a multiple of VULKAN_ALIGN; VULKAN_GRANULARITY is the allocation
  * granularity that the driver reports for its heaps.  Both in bytes. */
 enum { VULKAN_ALIGN = 256, VULKAN_GRANULARITY = 1 << 16 };
-
-struct frit_memory {
-    VkBuffer handle;
-    VkDeviceMemory memory;
-    uint64_t bytes;   /* that were requested */
-    uint64_t address; /* device address of the first byte */
-    char *mapped;     /* host address of the first byte; NULL: not mapped */
-};
 
 /* Creates a buffer and allocates its memory, which is mapped unless `kind` is MEMORY_DEVICE.  On
  * failure `out` is zeroed. */

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "arg_block.h"
+#include "gpu/arg_block.h"
 #include "device.h"
 #include "launch.h"
 #include "plugin.h"

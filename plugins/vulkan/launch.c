@@ -8,7 +8,7 @@
 #include "kernels.h"
 
 #include "adapter.h"
-#include "arg_block.h"
+#include "gpu/arg_block.h"
 #include "compile.h"
 #include "device.h"
 #include "plugin.h"

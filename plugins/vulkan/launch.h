@@ -11,16 +11,11 @@
 #include <frit/program.h>
 #include <frit/status.h>
 
+#include "gpu/command.h"
+
 struct device;
 struct kernels_launch;
 struct recorder;
-
-/* Argument `i` of a launch. */
-static inline const frit_arg *launch_arg(const frit_launch *launch, uint32_t i)
-{
-    return (const frit_arg *)(const void *)((const char *)launch->args +
-                                            (size_t)i * launch->arg_stride);
-}
 
 /* FRIT_INVALID with a message for a program of another driver, or an argument or workspace that
  * does not lie in its buffer. */

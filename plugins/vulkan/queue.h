@@ -15,7 +15,7 @@
 #include "api.h"
 #include "batch.h"
 #include "buffer.h"
-#include "ring.h"
+#include "gpu/ring.h"
 
 struct device;
 

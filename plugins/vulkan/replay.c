@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "arg_block.h"
+#include "gpu/arg_block.h"
 #include "batch.h"
 #include "buffer.h"
 #include "capture.h"

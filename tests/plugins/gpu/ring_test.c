@@ -2,7 +2,7 @@
 /* The ring allocator: offsets, order of freeing, the end of the ring, open spans. */
 #include "unit.h"
 
-#include "vulkan/ring.h"
+#include "gpu/ring.h"
 
 static int destination;
 
