@@ -89,9 +89,11 @@ typedef struct frit_device_info {
     uint32_t max_grid[3];  /* groups per axis, 0 = 2^31 - 1 */
     uint32_t n_formats;    /* kernel formats that kernel_load will take */
     const frit_str *formats;
-    uint64_t cache_bytes;      /* of the last level of cache, 0 = unknown */
+    uint64_t cache_bytes;      /* of the last level of cache, 0 = unknown; for programs, the host
+                                * decides nothing by it */
     uint64_t link_bytes_per_s; /* between the host's memory and the device's, each way; 0 = as
-                                * fast as memory */
+                                * fast as memory.  By this and the next the host weighs whether an
+                                * op runs on the fallback device beside its neighbours there */
     uint32_t link_latency_ns;  /* of a transfer of a few bytes, beside that */
     uint32_t n_heaps;          /* >= 1, the first one of kind DEVICE */
     uint32_t heap_stride;

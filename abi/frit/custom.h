@@ -13,7 +13,9 @@
  *
  * An op with the trait ORDERED has effects: it is never dropped, doubled or moved before or behind
  * another such op, and runs though nobody reads its results; where all of them are empty, nothing
- * runs.
+ * runs.  Effects of two streams of a device run one after the other, in the order in which the
+ * streams submit them: on another queue, the host makes the later one wait for the earlier one's
+ * point.
  *
  * The table, what it points to and `self` are constant and valid until the process ends: they
  * belong to the plugin's file, not to an instance. */

@@ -86,7 +86,10 @@ frit_status frit_device_info_at(frit_host *host, uint64_t index, frit_device_des
                              .memory_bytes = info->heaps->bytes,
                              .caps = info->caps,
                              .reason = info->reason,
-                             .is_default = is_default(host, entry)};
+                             .is_default = is_default(host, entry),
+                             .cache_bytes = info->cache_bytes,
+                             .link_bytes_per_s = info->link_bytes_per_s,
+                             .link_latency_ns = info->link_latency_ns};
 
     return copy_sized(out, &desc, sizeof(desc));
 }

@@ -125,6 +125,7 @@ frit_status device_create(const struct device_entry *entry, const struct device_
             registry_jobs(config->registry, computes_on_processors(device->info) ? REGISTRY_YIELDING
                                                                                  : REGISTRY_USUAL);
     pthread_mutex_init(&device->lock, NULL);
+    effects_init(&device->effects);
     cache_init(&device->cache, config->store_bytes / 2);
     atomic_init(&device->seed.number, config->seed);
     st = fail_from(err,
@@ -191,6 +192,7 @@ void device_destroy(frit_device *device)
     }
     failure_unref(device->loss);
     failure_unref(device->error);
+    effects_fini(&device->effects);
     pthread_mutex_destroy(&device->lock);
     free(device);
 }

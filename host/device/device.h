@@ -13,6 +13,7 @@
 
 #include "base/versioned.h"
 #include "device/cache.h"
+#include "device/effects.h"
 #include "device/queue.h"
 #include "device/watch.h"
 
@@ -131,6 +132,7 @@ struct frit_device {
     uint32_t opens;    /* this and the next under the host's lock */
     frit_device *next; /* in the host's list */
     pthread_mutex_t lock;
+    struct effects effects;
     uint32_t n_queues; /* constant once it is open */
     struct device_queue queues[QUEUES_MAX];
 };

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/timeline.h"
 #include "device/device.h"
+#include "device/effects.h"
 #include "device/lineage.h"
 #include "device/profile.h"
 #include "device/retired.h"
@@ -101,9 +102,9 @@ static void leave(struct device_queue *queue)
     pthread_mutex_unlock(&queue->lock);
 }
 
-/* ---- submitting; inside the queue's lock ---- */
+/* ---- submitting ---- */
 
-/* What of `after` has to be waited for; returns how many. */
+/* Inside the lock: what of `after` has to be waited for; returns how many. */
 static uint32_t gather_waits(const frit_device *device, uint32_t queue, const struct points *after,
                              frit_point *out)
 {
@@ -119,7 +120,8 @@ static uint32_t gather_waits(const frit_device *device, uint32_t queue, const st
     return n;
 }
 
-/* The call with these waits reaches `value`, which nobody sees before what it waited for. */
+/* Inside the lock: the call with these waits reaches `value`, which nobody sees before what it
+ * waited for. */
 static void note_call(frit_device *device, uint32_t queue, const struct points *after, uint32_t n,
                       uint64_t value)
 {
@@ -176,28 +178,59 @@ static frit_status end_submit(frit_device *device, frit_status st, uint64_t begu
     return st;
 }
 
-frit_status device_submit(frit_device *device, uint32_t queue, const frit_cmd *cmds, uint32_t count,
-                          const struct points *after, uint64_t *point, frit_err *err)
-{
-    struct device_queue *own = &device->queues[queue];
-    uint64_t begun = timeline_begin(), value;
-    bool profiled = profile_is_on(device->profile) && profile_begin(device->profile, &cmds, &count);
+/* A call that hands commands over, between begin_call and end_call. */
+struct submit_call {
+    uint32_t queue;
+    uint32_t n_waits;
     frit_point waits[QUEUES_MAX];
-    frit_status st;
-    uint32_t n;
+    const struct points *after;
+    bool effects;
+    struct points with_effects; /* with effects what `after` points to */
+};
 
-    enter(own);
-    n = gather_waits(device, queue, after, waits);
-    st = fail_from(err,
-                   device->backend->submit(device->self, own->handle, cmds, count, sizeof(*cmds),
-                                           waits, n, &value, err),
-                   "submit");
-    if (st >= 0) {
-        *point = point_of(queue, value);
-        note_call(device, queue, after, n, value);
-        note_submit(device, queue, value);
+static void begin_call(struct submit_call *call, frit_device *device, uint32_t queue,
+                       const struct submit_after *after)
+{
+    call->queue = queue;
+    call->after = &after->points;
+    call->effects = after->effects;
+    if (after->effects) {
+        call->with_effects = after->points;
+        effects_begin(&device->effects, &call->with_effects);
+        call->after = &call->with_effects;
     }
-    leave(own);
+    enter(&device->queues[queue]);
+    call->n_waits = gather_waits(device, queue, call->after, call->waits);
+}
+
+/* The driver's slot returned `st` and, unless it failed, the value that the commands reach. */
+static void end_call(const struct submit_call *call, frit_device *device, frit_status st,
+                     uint64_t value, uint64_t *point)
+{
+    if (st >= 0) {
+        *point = point_of(call->queue, value);
+        note_call(device, call->queue, call->after, call->n_waits, value);
+        note_submit(device, call->queue, value);
+    }
+    leave(&device->queues[call->queue]);
+    if (call->effects)
+        effects_end(&device->effects, st >= 0 ? *point : 0);
+}
+
+frit_status device_submit(frit_device *device, uint32_t queue, const frit_cmd *cmds, uint32_t count,
+                          const struct submit_after *after, uint64_t *point, frit_err *err)
+{
+    uint64_t begun = timeline_begin(), value = 0;
+    bool profiled = profile_is_on(device->profile) && profile_begin(device->profile, &cmds, &count);
+    struct submit_call call;
+    frit_status st;
+
+    begin_call(&call, device, queue, after);
+    st = fail_from(err,
+                   device->backend->submit(device->self, device->queues[queue].handle, cmds, count,
+                                           sizeof(*cmds), call.waits, call.n_waits, &value, err),
+                   "submit");
+    end_call(&call, device, st, value, point);
     if (profiled)
         profile_end(device->profile, st >= 0 ? *point : 0);
     return end_submit(device, st, begun, "submit", err);
@@ -227,26 +260,18 @@ frit_status device_record(frit_device *device, uint32_t queue, const frit_cmd *c
 }
 
 frit_status device_replay(frit_device *device, const struct device_replay *replay,
-                          const struct points *after, uint64_t *point, frit_err *err)
+                          const struct submit_after *after, uint64_t *point, frit_err *err)
 {
-    struct device_queue *own = &device->queues[replay->queue];
-    uint64_t begun = timeline_begin(), value;
-    frit_point waits[QUEUES_MAX];
+    uint64_t begun = timeline_begin(), value = 0;
+    struct submit_call call;
     frit_status st;
-    uint32_t n;
 
-    enter(own);
-    n = gather_waits(device, replay->queue, after, waits);
+    begin_call(&call, device, replay->queue, after);
     st = fail_from(err,
-                   device->capture->replay(device->self, replay->recording, replay->block, waits, n,
-                                           &value, err),
+                   device->capture->replay(device->self, replay->recording, replay->block,
+                                           call.waits, call.n_waits, &value, err),
                    "replay");
-    if (st >= 0) {
-        *point = point_of(replay->queue, value);
-        note_call(device, replay->queue, after, n, value);
-        note_submit(device, replay->queue, value);
-    }
-    leave(own);
+    end_call(&call, device, st, value, point);
     return end_submit(device, st, begun, "replay", err);
 }
 

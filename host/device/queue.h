@@ -46,10 +46,15 @@ uint32_t queue_of_stream(const frit_device *device, uint32_t ordinal);
 void device_submitted(const frit_device *device, struct points *out);
 uint64_t device_submits(const frit_device *device);
 
-/* One call of the driver's submit: hands `cmds` over, to run behind `after` (NULL: nothing but what
- * the queue has), and gives the point that they reach. */
+/* What a submit runs behind, beside what its queue has. */
+struct submit_after {
+    struct points points;
+    bool effects; /* it has some, which follow those of all submits before it (effects.h) */
+};
+
+/* One call of the driver's submit: hands `cmds` over and gives the point that they reach. */
 frit_status device_submit(frit_device *device, uint32_t queue, const frit_cmd *cmds, uint32_t count,
-                          const struct points *after, uint64_t *point, frit_err *err);
+                          const struct submit_after *after, uint64_t *point, frit_err *err);
 /* A recording of commands for the queue, to be replayed; with frit_device.capture. */
 frit_status device_record(frit_device *device, uint32_t queue, const frit_cmd *cmds, uint32_t count,
                           const frit_param *params, uint32_t n_params, frit_recording **out);
@@ -60,7 +65,7 @@ struct device_replay {
 };
 /* As device_submit, with the commands of a recording. */
 frit_status device_replay(frit_device *device, const struct device_replay *replay,
-                          const struct points *after, uint64_t *point, frit_err *err);
+                          const struct submit_after *after, uint64_t *point, frit_err *err);
 /* One call of the driver's write or read, behind `after`.  Takes `queue` if nobody is in it, else
  * any other; fills the transfer's queue and waits. */
 frit_status device_write(frit_device *device, uint32_t queue, frit_transfer *to, const void *from,

@@ -215,13 +215,13 @@ static void note_copied(const struct staging *staging, struct staging_piece *pie
 static frit_status submit_slot(struct staging *staging, frit_err *err)
 {
     struct slot_state *slot = &staging->slots[staging->now];
-    struct points after = {0};
+    struct submit_after after = {0};
 
     if (slot->n_parts == 0)
         return FRIT_OK;
     for (uint32_t i = 0; i < slot->n_parts; i++) {
         staging->cmds[i] = copy_of(staging, &slot->parts[i]);
-        buffer_uses(slot->parts[i].piece->buffer, staging->reads, &after);
+        buffer_uses(slot->parts[i].piece->buffer, staging->reads, &after.points);
     }
     TRY(device_submit(staging->device, 0, staging->cmds, slot->n_parts, &after, &slot->point, err));
     for (uint32_t i = 0; i < slot->n_parts; i++)

@@ -56,7 +56,7 @@ void batch_cut(struct batch *batch, const struct batch_mark *mark)
 void batch_reset(struct batch *batch)
 {
     batch_cut(batch, &(struct batch_mark){0});
-    batch->after = (struct points){0};
+    batch->after = (struct submit_after){0};
     arena_reset(&batch->arena);
 }
 
@@ -143,7 +143,7 @@ frit_status batch_uses(struct batch *batch, struct buffer *buffer, bool write, f
     if (!array_grow(&batch->used, &batch->used_capacity, batch->n_used, 1, sizeof(struct buffer *)))
         return fail_memory(err, sizeof(struct buffer *));
     batch->used[batch->n_used++] = buffer;
-    buffer_uses(buffer, !write, &batch->after);
+    buffer_uses(buffer, !write, &batch->after.points);
     return FRIT_OK;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "device/lineage.h"
+#include "device/queue.h"
 #include "memory/derived.h"
 
 struct prepared;
@@ -43,7 +44,7 @@ struct batch {
     struct batch_range *ranges;
     struct buffer **written; /* get the point; alive until the submit */
     struct buffer **used;    /* where a device has several queues; likewise */
-    struct points after;     /* what the commands wait for on other queues */
+    struct submit_after after;
     struct batch_kept *kept; /* what the launches point into */
     struct batch_derived *derived;
     uint32_t n_cmds, cmds_capacity;

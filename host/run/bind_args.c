@@ -257,7 +257,7 @@ frit_status launch_workspace(struct launch *l, uint64_t bytes, bool zeroed, stru
 }
 
 /* What ORDERED ops do to the world counts as one byte that each of them writes, so that a BARRIER
- * keeps them in order. */
+ * keeps them in order; submits are kept in order by points (device/effects.h). */
 static bool has_effects(const struct launch *l)
 {
     for (uint32_t i = 0; i < l->call->n_ops; i++) {
@@ -287,8 +287,10 @@ frit_status launch_bind_args(struct launch *l, frit_err *err)
             continue;
         TRY(l->out[k].buffer ? place_assigned(l, k, err) : place_output(l, k, err));
     }
-    if (has_effects(l))
+    if (has_effects(l)) {
         launch_touch(l, l->frame->device, 0, 1, true);
+        l->batch->after.effects = true;
+    }
     if (spec->workspace_bytes) {
         TRY(launch_workspace(l, spec->workspace_bytes, spec->workspace_zeroed, &space, err));
         l->launch->workspace = space->handle;

@@ -104,6 +104,7 @@ struct bound_launch {
     bool barrier;          /* before it */
     bool block;
     bool submit_after;
+    bool effects; /* of an ORDERED op */
     /* NULL as a rule.  Else the host runs this op between two submits, and of all other members
      * only `spaces` (its operand, its result) and `submit_after` count. */
     struct collective_call *collective;
@@ -174,6 +175,9 @@ void bound_plan_destroy(struct bound_plan *bound); /* NULL does nothing */
 /* Bytes of host memory. */
 uint64_t bound_plan_bytes(const struct bound_plan *bound);
 
+/* Into the bound plan's arena.  NULL without memory: it is spoiled then. */
+void *bound_plan_copy(struct bound_plan *bound, const void *from, size_t count, size_t bytes);
+
 /* ---- recording, from inside a run; NULL does nothing ---- */
 
 void bound_plan_spoil(struct bound_plan *bound);
@@ -209,13 +213,5 @@ void bound_plan_add_collective(struct bound_plan *bound, const struct collective
 void bound_plan_add_submit(struct bound_plan *bound);
 /* A value that was made died; its buffer is free after the next submit. */
 void bound_plan_add_death(struct bound_plan *bound, uint32_t value);
-
-/* ---- the end of a recorded run ---- */
-
-/* The values after the run.  True: it can be replayed.  `explorer` and `segment` are what the graph
- * was made from. */
-bool bound_plan_finish(struct bound_plan *bound, const struct run_value *values,
-                       const struct explorer *explorer, const struct segment *segment,
-                       uint32_t n_calls);
 
 #endif

@@ -36,7 +36,7 @@ struct replay_range {
     frit_device *device;
     uint32_t queue;
     uint32_t from, end; /* launches from..end-1 of the plan */
-    const struct points *after;
+    const struct submit_after *after;
 };
 
 /* The launches are in `cmds`: records them, where this is the time for it and it was not tried

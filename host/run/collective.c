@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "device/effects.h"
 #include "device/lineage.h"
 #include "memory/buffer.h"
 #include "memory/memory.h"
@@ -80,6 +81,7 @@ static frit_status prepare(struct reducing *r, frit_err *err)
     const struct collective_call *c = r->call;
     bool seen;
 
+    TRY(effects_await(c->device, err));
     if (r->bytes == 0)
         return FRIT_OK;
     if (buffer_is_away(c->in.buffer))

@@ -7,11 +7,13 @@
 #include "base/timeline.h"
 #include "record/alias.h"
 #include "record/stream.h"
+#include "run/bound_finish.h"
 #include "run/collective.h"
 #include "run/launch.h"
 #include "run/preassign.h"
 #include "run/replay.h"
 #include "run/replay_lineage.h"
+#include "run/replay_match.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
 
@@ -199,7 +201,7 @@ static void keep_bound_plan(struct execution *f, struct plan *plan)
     if (!bound)
         return;
     if (f->run.first ||
-        !bound_plan_finish(bound, f->values, &f->executor->explorer, f->segment, f->n_calls)) {
+        !bound_finish(bound, f->values, &f->executor->explorer, f->segment, f->n_calls)) {
         bound_plan_destroy(bound);
         return;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "device/effects.h"
 #include "device/wait.h"
 #include "graph/decompose/decompose.h"
 #include "memory/buffer.h"
@@ -155,12 +156,17 @@ static frit_status give_outputs(struct inner *n, frit_err *err)
     return FRIT_OK;
 }
 
+static bool has_effects(const struct graph_op *op)
+{
+    return op_row(op->op)->traits & FRIT_OP_ORDERED;
+}
+
 /* An effect is over before the next one; without results nothing else tells how it went. */
 static frit_status end_effect(struct inner *n, frit_err *err)
 {
     const struct failure *first = n->frame.first;
 
-    if (!(op_row(n->op->op)->traits & FRIT_OP_ORDERED))
+    if (!has_effects(n->op))
         return FRIT_OK;
     if (first)
         return fail(err, first->status, "%s", first->text);
@@ -242,6 +248,21 @@ frit_status inner_decomposed(struct frame *frame, uint32_t op, frit_err *err)
     return run(frame, op, frame->device, frame->scratch, decomposed_graph, err);
 }
 
+/* Effects there come after those that were submitted here, and none is submitted here meanwhile. */
+static frit_status run_effect(struct frame *frame, uint32_t op, frit_device *device,
+                              struct run_scratch *scratch, frit_err *err)
+{
+    struct points before = {0};
+    frit_status st;
+
+    effects_begin(&frame->device->effects, &before);
+    st = device_wait_points(frame->device, &before, err);
+    if (!st)
+        st = run(frame, op, device, scratch, same_graph, err);
+    effects_end(&frame->device->effects, 0);
+    return st;
+}
+
 frit_status inner_elsewhere(struct frame *frame, uint32_t op, frit_err *err)
 {
     frit_device *device = frame->device->fallback;
@@ -249,7 +270,10 @@ frit_status inner_elsewhere(struct frame *frame, uint32_t op, frit_err *err)
     frit_status st;
 
     TRY(run_scratch_create(&scratch, err));
-    st = run(frame, op, device, scratch, same_graph, err);
+    if (has_effects(&frame->graph->ops[op]))
+        st = run_effect(frame, op, device, scratch, err);
+    else
+        st = run(frame, op, device, scratch, same_graph, err);
     run_scratch_destroy(scratch);
     return st ? fail_context(err, "on %s", device->name) : FRIT_OK;
 }

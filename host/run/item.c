@@ -11,6 +11,7 @@
 #include "run/collective.h"
 #include "run/fallback.h"
 #include "run/inner.h"
+#include "run/item_collective.h"
 #include "run/launch.h"
 #include "run/mirror.h"
 #include "run/route.h"
@@ -411,76 +412,7 @@ static bool run_there(struct frame *frame, uint32_t number, struct attempt *atte
     return !attempt->status;
 }
 
-/* ---- collectives ---- */
-
-static frit_attrs_collective collective_attrs(const struct graph_op *op)
-{
-    const frit_attrs_collective none = {.struct_size = sizeof(none)};
-
-    return op->op == FRIT_OP_all_reduce && op->attrs ? *(const frit_attrs_collective *)op->attrs
-                                                     : none;
-}
-
-/* What the result is written into. */
-static frit_status make_result(struct frame *frame, uint32_t number, struct collective_call *call,
-                               frit_err *err)
-{
-    const struct graph_op *op = &frame->graph->ops[number];
-    struct value *out = &frame->values[op->out[0]].value;
-    struct buffer *buffer;
-    uint32_t from;
-
-    out->type = frame->graph->values[op->out[0]].type;
-    layout_dense(&out->type, &out->layout);
-    TRY(frame_reserve(frame, 1, err));
-    TRY(frame_claim(frame, frit_storage_bytes(out->type.dtype, op_elements(&out->type)),
-                    frame->ops[number].persistent, &buffer, &from, err));
-    frame_make(frame, op->out[0], buffer, from);
-    bound_plan_add_made(frame->bound, op->out[0], buffer, GRAPH_NO_VALUE);
-    call->in = frame->values[op->in[0].value].value;
-    call->out = buffer;
-    return FRIT_OK;
-}
-
-static frit_status reduce_all(struct frame *frame, uint32_t number, struct collective_call *call,
-                              frit_err *err)
-{
-    if (make_result(frame, number, call, err) == FRIT_OK)
-        return collective_run(call, err);
-    collective_give_up(call->ranks, &call->attrs, err->status, err->text);
-    return err->status;
-}
-
-/* Once it has run it is not undone: the batch is empty. */
-static void run_collective(struct frame *frame, uint32_t number, struct attempt *attempt,
-                           frit_err *err)
-{
-    const struct graph_op *op = &frame->graph->ops[number];
-    struct collective_call call = {.device = frame->device,
-                                   .ranks = frame->ranks,
-                                   .op = op->op,
-                                   .attrs = collective_attrs(op)};
-
-    attempt->went_back = !frame_settle(frame);
-    if (attempt->went_back)
-        return;
-    attempt->status =
-        op->n_out ? reduce_all(frame, number, &call, err) : collective_run(&call, err);
-    if (attempt->status)
-        bound_plan_spoil(frame->bound);
-    else
-        bound_plan_add_collective(frame->bound, &call, op->n_in ? op->in[0].value : GRAPH_NO_VALUE);
-}
-
-/* An operand of the op has failed. */
-static void give_up_collective(struct frame *frame, const struct graph_op *op,
-                               const struct failure *why)
-{
-    const frit_attrs_collective attrs = collective_attrs(op);
-
-    if (op->op == FRIT_OP_all_reduce)
-        collective_give_up(frame->ranks, &attrs, why->status, why->text);
-}
+/* ---- an op ---- */
 
 static void run_op(struct frame *frame, const uint32_t *number, struct attempt *attempt,
                    frit_err *err)
@@ -490,7 +422,7 @@ static void run_op(struct frame *frame, const uint32_t *number, struct attempt *
 
     *attempt = (struct attempt){.status = FRIT_UNSUPPORTED};
     if (collective_is(op->op)) {
-        run_collective(frame, *number, attempt, err);
+        attempt->status = item_collective(frame, *number, &attempt->went_back, err);
         return;
     }
     if (run_there(frame, *number, attempt))
@@ -536,7 +468,7 @@ static bool run_single(struct frame *frame, const struct frame_step *step)
         }
     }
     if (failure && !attempt.status)
-        give_up_collective(frame, &frame->graph->ops[*number], failure);
+        item_give_up_collective(frame, *number, failure);
     if (failure)
         item_fail(frame, &frame->at, failure);
     failure_unref(failure);

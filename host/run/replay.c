@@ -5,14 +5,11 @@
  * plans that have these are one submit. */
 #include "run/replay.h"
 
-#include <string.h>
-
 #include "base/array.h"
 #include "base/fail.h"
 #include "device/prepared.h"
 #include "device/profile.h"
 #include "memory/buffer.h"
-#include "record/alias.h"
 #include "run/capture.h"
 #include "run/launch.h"
 #include "run/mirror.h"
@@ -21,136 +18,6 @@
 #include "run/replay_lineage.h"
 #include "tensor/failure.h"
 #include "tensor/slot.h"
-
-/* ---- does it match ---- */
-
-static bool same_scalars(const struct same_record *same, const struct recorded_op *record)
-{
-    for (uint32_t i = 0; i < same->n_in; i++) {
-        if (same->in[i].kind == FRIT_OPERAND_SCALAR &&
-            same->in[i].scalar.bits != record->in[i].scalar.bits)
-            return false;
-    }
-    return !same->attrs_bytes || memcmp(same->attrs, record->attrs, same->attrs_bytes) == 0;
-}
-
-static bool same_layout(const struct bound_value *bound, const struct value *value)
-{
-    const struct op_type *a = &bound->type, *b = &value->type;
-
-    if (a->dtype != b->dtype || a->rank != b->rank || bound->layout.offset != value->layout.offset)
-        return false;
-    for (uint32_t d = 0; d < a->rank; d++) {
-        if (a->dims[d] != b->dims[d] || bound->layout.strides[d] != value->layout.strides[d])
-            return false;
-    }
-    return true;
-}
-
-/* An operand as it was, at a place of the same kind, in a buffer of the same size that is no part
- * of another: its alignment follows from these. */
-static bool matches_external(struct bound_value *bound, const struct seg_value *from)
-{
-    const struct slot *slot = from->slot;
-    const struct value *value;
-    const struct buffer *buffer;
-
-    if (slot && slot->state != SLOT_READY)
-        return false;
-    value = slot ? &slot->value : &from->alias->value;
-    buffer = value->buffer;
-    bound->buffer = value->buffer;
-    if (!same_layout(bound, value) || buffer->bytes != bound->bytes ||
-        buffer->tail != bound->tail || buffer_starts(buffer, 0) != bound->start || buffer->whole)
-        return false;
-    if (bound->last != (slot && slot->owners == 0 && slot->holds == 1))
-        return false;
-    return !bound->overwritten || (buffer_owners(buffer) == 1 && buffer_pins(buffer) == 0);
-}
-
-static bool meet(const struct buffer *a, const struct buffer *b)
-{
-    return a->handle == b->handle && a->offset < b->offset + b->bytes &&
-           b->offset < a->offset + a->bytes;
-}
-
-/* The memory assigned to a value is of the same kind, and no operand lies in it. */
-static bool matches_assigned(struct bound_plan *bound, struct bound_value *value,
-                             const struct slot *slot, const struct assignment *assigned)
-{
-    const struct buffer *memory;
-
-    while (assigned && assigned->slot != slot)
-        assigned = assigned->next;
-    if (!assigned)
-        return false;
-    memory = assigned->memory;
-    value->buffer = assigned->memory;
-    if (memory->bytes != value->bytes || memory->tail != value->tail ||
-        buffer_starts(memory, 0) != value->start ||
-        memory->offset & (((uint64_t)1 << value->align_log2) - 1))
-        return false;
-    for (uint32_t i = 0; i < bound->external.count; i++) {
-        if (meet(bound->values[bound->external.list[i]].buffer, memory))
-            return false;
-    }
-    return true;
-}
-
-static bool matches_all_assigned(struct bound_plan *bound, const struct segment *segment,
-                                 const struct assignment *assigned)
-{
-    uint32_t n = 0;
-
-    for (const struct assignment *a = assigned; a; a = a->next)
-        n++;
-    if (n != bound->assigned.count)
-        return false;
-    for (uint32_t i = 0; i < n; i++) {
-        struct bound_value *value = &bound->values[bound->assigned.list[i]];
-
-        if (!matches_assigned(bound, value, segment->values[value->seg].slot, assigned))
-            return false;
-    }
-    return true;
-}
-
-static bool same_persistence(const struct bound_plan *bound, const struct segment *segment)
-{
-    if (!bound->persistent)
-        return !segment->persistent;
-    for (uint32_t r = 0; r < bound->n_calls; r++) {
-        if (bound->persistent[r] != segment->ops[r]->persistent)
-            return false;
-    }
-    return true;
-}
-
-bool replay_matches(struct bound_plan *bound, const struct segment *segment,
-                    const struct assignment *assigned)
-{
-    for (uint32_t i = 0; i < bound->n_wishes; i++) {
-        const struct slot *slot = segment->values[bound->wishes[i].seg].slot;
-
-        if (bound->wishes[i].wanted != (slot->owners > 0 || slot->holds > 1))
-            return false;
-    }
-    for (uint32_t i = 0; i < bound->external.count; i++) {
-        struct bound_value *value = &bound->values[bound->external.list[i]];
-
-        if (!matches_external(value, &segment->values[value->seg]))
-            return false;
-    }
-    if ((assigned || bound->assigned.count) && !matches_all_assigned(bound, segment, assigned))
-        return false;
-    if (!same_persistence(bound, segment))
-        return false;
-    for (uint32_t i = 0; i < bound->n_same; i++) {
-        if (!same_scalars(&bound->same[i], segment->ops[bound->same[i].record]))
-            return false;
-    }
-    return true;
-}
 
 /* ---- scalars ---- */
 
@@ -464,13 +331,15 @@ static frit_status submit_next(struct bound_plan *bound, frit_device *device, ui
     bool one_queue = device->n_queues == 1;
     struct lineage_batch batch = {0};
     uint32_t end = submit_end(bound, from);
-    struct points after = {0};
+    struct submit_after after = {0};
     const struct replay_range range = {device, queue_of_stream(device, stream), from, end, &after};
     uint64_t point = 0;
     frit_status st;
 
+    for (uint32_t i = from; i < end; i++)
+        after.effects |= bound->launches[i].effects;
     for (uint32_t i = from; i < end && !one_queue; i++)
-        add_uses(&bound->launches[i], &after);
+        add_uses(&bound->launches[i], &after.points);
     replay_enter(bound, device, from, end, stream, &batch);
     st = submit_launches(bound, &range, &point, err);
     if (st == FRIT_NO_DEVICE_MEMORY && from) {

@@ -9,10 +9,6 @@
 
 struct bound_plan;
 
-/* Inside the stream's lock: whether the segment's values are as they were when the plan was bound;
- * notes their buffers. */
-bool replay_matches(struct bound_plan *bound, const struct segment *segment,
-                    const struct assignment *assigned);
 /* Outside, after replay_matches: whether no failed command that is known wrote an operand, and no
  * block of the plan has failed; with such a block it is spoiled. */
 bool replay_is_sound(struct bound_plan *bound, frit_device *device);

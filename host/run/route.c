@@ -6,10 +6,15 @@
 #include "plan/plan.h"
 #include "run/collective.h"
 
+/* Prices are times in ps, from what drivers report of their links.  Between two devices without a
+ * link the host copies at the rate of one thread, about 10 GB/s, and an op on the fallback device
+ * is taken to run at eight times that. */
 enum {
-    SHARE_OF_OP = 8, /* an op there costs the crossing of an eighth of its result */
-    MOST_ROUNDS = 8, /* of moving steps */
-    MOST_STEPS = 512 /* that are looked at, from the first on */
+    PS_PER_BYTE_COPIED = 96,
+    PS_PER_BYTE_OF_OP = PS_PER_BYTE_COPIED / 8,
+    MOST_PS_PER_BYTE = 1000000, /* so that no sum overflows */
+    MOST_ROUNDS = 8,            /* of moving steps */
+    MOST_STEPS = 512            /* that are looked at, from the first on */
 };
 
 enum role { STAYS_HOME, STAYS_THERE, MOVES };
@@ -36,6 +41,7 @@ struct route {
     struct frame *frame;
     struct arena *arena;
     uint32_t first, n_steps; /* of the frame; numbers below count from the first */
+    uint64_t ps_per_crossing, ps_per_byte;
     struct route_step *steps;
     struct route_value *values;
     uint32_t *uses; /* steps, by value */
@@ -174,6 +180,29 @@ static bool index_uses(struct route *r)
 
 /* ---- prices ---- */
 
+static void add_link(struct route *r, const frit_device_info *info)
+{
+    uint64_t rate = info->link_bytes_per_s;
+    uint64_t per_byte = rate ? 1000000000000 / rate : 0;
+
+    r->ps_per_crossing += (uint64_t)info->link_latency_ns * 1000;
+    r->ps_per_byte += per_byte < MOST_PS_PER_BYTE ? per_byte : MOST_PS_PER_BYTE;
+}
+
+/* Bytes that cross two links cross one after the other. */
+static void price_crossing(struct route *r, const frit_device *device)
+{
+    add_link(r, device->info);
+    add_link(r, device->fallback->info);
+    if (!r->ps_per_byte)
+        r->ps_per_byte = PS_PER_BYTE_COPIED;
+}
+
+static uint64_t crossing_price(const struct route *r, uint64_t bytes)
+{
+    return bytes ? r->ps_per_crossing + bytes * r->ps_per_byte : 0;
+}
+
 /* A value crosses once, if a step on the other side uses it.  What somebody sees later counts as
  * used at home. */
 static uint64_t value_price(const struct route *r, uint32_t number)
@@ -184,10 +213,10 @@ static uint64_t value_price(const struct route *r, uint32_t number)
     if (v->maker == PLAN_NO_STEP && v->place == PLACE_BOTH)
         return 0;
     if (there && v->wanted)
-        return v->bytes;
+        return crossing_price(r, v->bytes);
     for (uint32_t i = 0; i < v->n_uses; i++) {
         if (r->steps[r->uses[v->first_use + i]].there != there)
-            return v->bytes;
+            return crossing_price(r, v->bytes);
     }
     return 0;
 }
@@ -203,7 +232,7 @@ static uint64_t step_price(const struct route *r, uint32_t step)
     for (uint32_t k = 0; k < s->n_out; k++) {
         price += value_price(r, s->out[k]);
         if (s->there && s->role == MOVES)
-            price += r->values[s->out[k]].bytes / SHARE_OF_OP;
+            price += r->values[s->out[k]].bytes * PS_PER_BYTE_OF_OP;
     }
     return price;
 }
@@ -218,7 +247,7 @@ static uint64_t total_price(const struct route *r)
         const struct route_step *step = &r->steps[s];
 
         for (uint32_t k = 0; k < step->n_out && step->there && step->role == MOVES; k++)
-            price += r->values[step->out[k]].bytes / SHARE_OF_OP;
+            price += r->values[step->out[k]].bytes * PS_PER_BYTE_OF_OP;
     }
     return price;
 }
@@ -290,6 +319,7 @@ static void decide(struct frame *frame)
         return;
     for (uint32_t v = 0; v < frame->n_values && v < frame->graph->n_values; v++)
         look_at_value(&r, v);
+    price_crossing(&r, frame->device);
     if (!look_at_steps(&r) || !has_lacking(&r) || !index_uses(&r))
         return;
     frame->there = choose(&r);

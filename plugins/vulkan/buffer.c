@@ -84,21 +84,6 @@ void buffer_destroy(struct device *device, frit_memory *buffer)
     *buffer = (frit_memory){0};
 }
 
-bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes)
-{
-    return offset <= buffer->bytes && bytes <= buffer->bytes - offset;
-}
-
-frit_status buffer_check_range(const struct device *device, const frit_memory *buffer,
-                               uint64_t offset, uint64_t bytes, frit_err *err)
-{
-    if (buffer && buffer_holds(buffer, offset, bytes))
-        return FRIT_OK;
-    return plug_fail(&device->instance->plug, err, FRIT_INVALID,
-                     "%" PRIu64 " bytes at offset %" PRIu64 " of a buffer of %" PRIu64 " bytes",
-                     bytes, offset, buffer ? buffer->bytes : 0);
-}
-
 /* ---- slots ---- */
 
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,

@@ -28,12 +28,6 @@ frit_status buffer_create(struct device *device, enum buffer_memory kind, uint64
                           frit_memory *out, frit_err *err);
 void buffer_destroy(struct device *device, frit_memory *buffer); /* a zeroed one too */
 
-/* Whether the range lies in the buffer. */
-bool buffer_holds(const frit_memory *buffer, uint64_t offset, uint64_t bytes);
-/* FRIT_INVALID with a message if the range does not lie in the buffer or there is no buffer. */
-frit_status buffer_check_range(const struct device *device, const frit_memory *buffer,
-                               uint64_t offset, uint64_t bytes, frit_err *err);
-
 /* Slots `alloc`, `free` and `heap_budget` of frit.backend/1. */
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches of programs that the kernel compiler made.  Everything but launch_arg needs the queue's
- * lock. */
+/* Launches of programs that the kernel compiler made.  All functions need the queue's lock. */
 #ifndef VULKAN_LAUNCH_H
 #define VULKAN_LAUNCH_H
 
@@ -11,22 +10,9 @@
 #include <frit/program.h>
 #include <frit/status.h>
 
-#include "gpu/command.h"
-
 struct device;
 struct kernels_launch;
 struct recorder;
-
-/* FRIT_INVALID with a message for a program of another driver, or an argument or workspace that
- * does not lie in its buffer. */
-frit_status launch_check(struct device *device, const frit_launch *launch, frit_err *err);
-/* Checks the ranges of the arguments and of the workspace only. */
-frit_status launch_check_ranges(struct device *device, const frit_launch *launch, frit_err *err);
-
-/* Sets `out` to the first kernel of a launch; kernels_next goes on from there.  The kernel's words
- * lie in a buffer of the queue and are valid until the next call. */
-frit_status launch_first_kernel(struct device *device, const frit_launch *launch,
-                                struct kernels_launch *out, frit_err *err);
 
 /* Records all kernels of a launch. */
 frit_status launch_record(struct recorder *r, const frit_launch *launch, frit_err *err);

@@ -28,6 +28,19 @@ static void line(const char *name, const char *value)
         printf("    %-16s %s\n", name, value);
 }
 
+static void show_memory(const frit_device_desc *device)
+{
+    char bytes[16];
+
+    if (device->cache_bytes) {
+        term_bytes(device->cache_bytes, bytes);
+        line("cache", bytes);
+    }
+    if (device->link_bytes_per_s)
+        printf("    %-16s %.1f GB/s, %.1f us a transfer\n", "link",
+               (double)device->link_bytes_per_s / 1e9, (double)device->link_latency_ns / 1e3);
+}
+
 static void show_details(const frit_device_desc *device)
 {
     line("plugin", device->plugin);
@@ -35,6 +48,7 @@ static void show_details(const frit_device_desc *device)
     line("driver", device->driver_version);
     line("runtime", device->runtime_path);
     line("pci", device->pci);
+    show_memory(device);
     printf("    %-16s 0x%" PRIx64 "\n", "capabilities", device->caps);
 }
 
@@ -120,6 +134,9 @@ static void print_json(frit_host *host)
         json_text(&json, "runtime_path", device.runtime_path);
         json_text(&json, "pci", device.pci);
         json_uint(&json, "memory_bytes", device.memory_bytes);
+        json_uint(&json, "cache_bytes", device.cache_bytes);
+        json_uint(&json, "link_bytes_per_s", device.link_bytes_per_s);
+        json_uint(&json, "link_latency_ns", device.link_latency_ns);
         json_uint(&json, "capabilities", device.caps);
         json_text(&json, "reason", session_reason(device.reason));
         json_bool(&json, "default", device.is_default != 0);
@@ -160,9 +177,9 @@ const struct command devices_command = {
     .summary = "list devices and plugins",
     .args = "",
     .details = "With --json: version; devices {name, label, plugin, type, id, driver_version,\n"
-               "runtime_path, pci, memory_bytes, capabilities, reason, default}; plugins {id,\n"
-               "path, version, origin, devices, reason, detail}.  The reason is \"none\" if it is\n"
-               "usable.",
+               "runtime_path, pci, memory_bytes, cache_bytes, link_bytes_per_s, link_latency_ns,\n"
+               "capabilities, reason, default}; plugins {id, path, version, origin, devices,\n"
+               "reason, detail}.  The reason is \"none\" if it is usable.",
     .options = (const struct option[]){{"--verbose", NULL, "all details", 'v', false},
                                        {"--json", NULL, "print JSON", 0, false},
                                        {0}},

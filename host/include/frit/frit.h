@@ -158,10 +158,13 @@ typedef struct frit_device_desc {
     const char *driver_version;
     const char *runtime_path;
     const char *pci;
-    uint64_t memory_bytes; /* 0: unknown */
-    uint64_t caps;         /* FRIT_CAP_* of <frit/backend.h> */
-    uint32_t reason;       /* FRIT_REASON_* why it is not usable; 0: it is usable */
-    uint32_t is_default;   /* 1: frit_device_open with a NULL name opens it */
+    uint64_t memory_bytes;     /* 0: unknown */
+    uint64_t caps;             /* FRIT_CAP_* of <frit/backend.h> */
+    uint32_t reason;           /* FRIT_REASON_* why it is not usable; 0: it is usable */
+    uint32_t is_default;       /* 1: frit_device_open with a NULL name opens it */
+    uint64_t cache_bytes;      /* of the last level of cache; 0: unknown */
+    uint64_t link_bytes_per_s; /* between host and device memory, each way; 0: as fast as memory */
+    uint64_t link_latency_ns;  /* of a small transfer, beside that */
 } frit_device_desc;
 
 /* The device at `index` in the order of preference; FRIT_INVALID beyond the last. */
@@ -228,7 +231,9 @@ void frit_device_seed(frit_device *device, uint64_t seed);
 /* ---- streams ---- */
 
 /* Each thread has a stream of its own on each device; a program can open further ones.  Ops of one
- * stream run in order, streams run independently; a tensor can be used in any stream.  With the
+ * stream run in order, streams run independently; a tensor can be used in any stream.  Ops with
+ * effects (FRIT_OP_ORDERED) of a device run one after the other, in the order in which their
+ * streams submit them.  With the
  * option [stream] single = yes all threads share one stream and none can be opened. */
 
 /* Opens a stream; no thread records into it yet. */

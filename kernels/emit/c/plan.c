@@ -13,13 +13,9 @@
 struct statement_region {
     const struct kir_module *module;
     const struct kir_phase *phase;
+    const bool *crosses; /* per instruction: an op of the group */
     struct plan *plan;
 };
-
-static bool is_of_group(uint32_t op)
-{
-    return op == KIR_barrier || op == KIR_exchange || op == KIR_shift || op == KIR_first;
-}
 
 /* ---- stretches ---- */
 
@@ -29,7 +25,7 @@ static void mark_control(struct statement_region *c)
         const struct kir_inst *inst = &c->phase->inst[at];
 
         for (uint32_t i = at; (inst->op == KIR_for || inst->op == KIR_if) && i < inst->pair; i++)
-            c->plan->of_group[at] |= is_of_group(c->phase->inst[i].op);
+            c->plan->of_group[at] |= c->crosses[i];
     }
 }
 
@@ -43,7 +39,7 @@ static void number_stretches(struct statement_region *c)
         bool closes = inst->op == KIR_next || inst->op == KIR_end;
         bool cuts = opens    ? c->plan->of_group[at]
                     : closes ? c->plan->of_group[inst->pair]
-                             : is_of_group(inst->op);
+                             : c->crosses[at];
 
         depth -= closes && !cuts;
         c->plan->stretch[at] = stretch;
@@ -67,7 +63,9 @@ static uint8_t first_home(const struct statement_region *c, uint32_t at)
 {
     const struct kir_inst *inst = &c->phase->inst[at];
 
-    if (inst->op == KIR_first || (inst->op == KIR_for && c->plan->of_group[at]))
+    if (inst->op == KIR_for && c->plan->of_group[at])
+        return PLAN_GROUP;
+    if (inst->op == KIR_first && c->crosses[at])
         return PLAN_GROUP;
     if (inst->op == KIR_phi)
         return c->plan->of_group[at - 1 - (uint32_t)inst->imm] ? PLAN_HELD : PLAN_LOCAL;
@@ -75,7 +73,7 @@ static uint8_t first_home(const struct statement_region *c, uint32_t at)
         return PLAN_LOCAL;
     for (uint32_t k = 0; k < kir_op_info(inst->op)->n; k++) {
         if (c->plan->home[inst->a[k]] != PLAN_GROUP)
-            return inst->op == KIR_exchange || inst->op == KIR_shift ? PLAN_HELD : PLAN_LOCAL;
+            return c->crosses[at] ? PLAN_HELD : PLAN_LOCAL;
     }
     return PLAN_GROUP;
 }
@@ -102,15 +100,14 @@ static void uses_of(struct statement_region *c, uint32_t at)
         use(c, inst->a[0], at - 1 - (uint32_t)inst->imm, false);
     } else {
         for (uint32_t k = 0; k < kir_op_info(inst->op)->n; k++)
-            use(c, inst->a[k], at,
-                is_of_group(inst->op) || (inst->op == KIR_if && c->plan->of_group[at]));
+            use(c, inst->a[k], at, c->crosses[at] || (inst->op == KIR_if && c->plan->of_group[at]));
     }
 }
 
 frit_status plan_init(struct plan *out, const struct kir_module *module, uint32_t phase,
-                      frit_err *err)
+                      const bool *crosses, frit_err *err)
 {
-    struct statement_region c = {module, &module->phases[phase], out};
+    struct statement_region c = {module, &module->phases[phase], crosses, out};
     size_t n = (size_t)c.phase->n + 1;
 
     out->home = calloc(n, sizeof(*out->home));

@@ -12,7 +12,7 @@
 /* Where a value lives. */
 enum plan_home {
     PLAN_LOCAL, /* in its stretch, or in a loop of it */
-    PLAN_HELD,  /* in an element per lane, of the whole phase */
+    PLAN_HELD,  /* in a variable of each thread, of the whole phase */
     PLAN_GROUP  /* once for the group */
 };
 
@@ -23,9 +23,10 @@ struct plan {
     uint32_t *stretch; /* the number of the stretch that it is in, or before */
 };
 
-/* Of a phase of a verified module.  FRIT_NO_HOST_MEMORY: *out is empty. */
+/* Of a phase of a verified module; crosses[i]: instruction i ends a stretch.  FRIT_NO_HOST_MEMORY:
+ * *out is empty. */
 frit_status plan_init(struct plan *out, const struct kir_module *module, uint32_t phase,
-                      frit_err *err);
+                      const bool *crosses, frit_err *err);
 void plan_fini(struct plan *plan);
 
 #endif

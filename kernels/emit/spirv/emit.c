@@ -542,10 +542,10 @@ static frit_status make_room(struct emit *e)
 
 static frit_status emit_phase(struct emit *e, uint32_t phase)
 {
-    const struct shape_target target = {
-        .most_threads = e->target->most_threads,
-        .least_threads = e->target->subgroup ? e->target->subgroup : LEAST_THREADS,
-        .aligned = e->aligned};
+    const struct shape_target target = {.most_threads = e->target->most_threads,
+                                        .least_threads = e->target->subgroup ? e->target->subgroup
+                                                                             : LEAST_THREADS,
+                                        .aligned = e->aligned};
 
     TRY(facts_init(&e->facts, e->module, phase, e->err));
     TRY(shape_init(&e->shape, e->module, phase, &e->facts, &target, &e->arena, e->err));

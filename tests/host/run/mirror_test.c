@@ -275,6 +275,40 @@ static void test_what_is_needed_here_stays(void **state)
     bench_close(&b);
 }
 
+/* A small value is there, a large one here, and their sum is needed there: at home the sum crosses
+ * and the small one, there the large one alone, but the op costs something.  What a crossing costs
+ * decides. */
+static void test_the_link_decides(void **state)
+{
+    static const struct {
+        uint32_t latency_ns;
+        uint64_t bytes_per_s;
+        bool follows;
+    } links[] = {{0, 0, false}, {1000, 0, true}, {0, 1000000000, true}, {0, 100000000000, false}};
+
+    for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+        struct driver driver = {.info.link_latency_ns = links[i].latency_ns,
+                                .info.link_bytes_per_s = links[i].bytes_per_s};
+        struct driver helper = {0};
+        uint32_t small, large, sum;
+        struct bench b;
+
+        open_pair(&b, &driver, &helper, 0);
+        b.n = 1;
+        small = bench_1(&b, FRIT_OP_neg, bench_in(&b, 1));
+        b.n = 64;
+        large = bench_in(&b, 2);
+        sum = bench_1(&b, FRIT_OP_floor, bench_2(&b, FRIT_OP_add, small, large));
+        bench_want(&b, sum);
+        bench_run(&b);
+        assert_int_equal(driver.launches, !links[i].follows);
+        assert_int_equal(helper.launches, 2 + links[i].follows);
+        bench_expect(&b, sum, 1);
+        bench_close(&b);
+    }
+    (void)state;
+}
+
 static frit_tensor *make(frit_device *device)
 {
     static const float ones[N] = {1};
@@ -354,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_a_late_failure_there),
         cmocka_unit_test(test_what_lies_between_follows),
         cmocka_unit_test(test_what_is_needed_here_stays),
+        cmocka_unit_test(test_the_link_decides),
         cmocka_unit_test(test_replays_fetch_and_overwrite),
         cmocka_unit_test(test_a_sync_waits_there_too),
     };

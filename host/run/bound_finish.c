@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In this order, as each step reads what those before it wrote: values, buffers, lists of both,
+ * submits, addresses, scalars. */
+#include "run/bound_finish.h"
+
+#include "memory/buffer.h"
+
+/* ---- values and buffers ---- */
+
+static void learn_external(struct bound_value *to, const struct buffer *buffer)
+{
+    to->external = true;
+    to->at = (struct bound_ref){.place = BOUND_OPERAND};
+    to->start = buffer_starts(buffer, 0);
+    to->bytes = buffer->bytes;
+    to->tail = buffer->tail;
+}
+
+static bool learn_values(struct bound_plan *bound, const struct run_value *values)
+{
+    for (uint32_t v = 0; v < bound->n_values; v++) {
+        const struct run_value *from = &values[v];
+        struct bound_value *to = &bound->values[v];
+
+        if (from->failure || (from->external && (!from->value.buffer || from->value.buffer->whole)))
+            return false;
+        to->type = from->value.type;
+        to->layout = from->value.layout;
+        to->wanted = from->wanted;
+        to->last = from->last;
+        to->seg = SEGMENT_EXTERNAL;
+        if (from->external) {
+            learn_external(to, from->value.buffer);
+            to->at.index = v;
+        }
+        if (to->dies_after == 0) /* nobody buried it: at the end */
+            to->dies_after = bound->n_submits;
+    }
+    return true;
+}
+
+/* Who keeps each buffer, and when the others are free. */
+static void learn_ends(struct bound_plan *bound)
+{
+    for (uint32_t v = 0; v < bound->n_values; v++) {
+        const struct bound_value *value = &bound->values[v];
+        struct bound_buffer *buffer;
+
+        if (value->at.place != BOUND_BUFFER)
+            continue;
+        buffer = &bound->buffers[value->at.index];
+        if (value->wanted)
+            buffer->taker = buffer->taker == BOUND_NOWHERE ? v : buffer->taker;
+        else if (buffer->dies_after < value->dies_after)
+            buffer->dies_after = value->dies_after;
+    }
+    for (uint32_t i = 0; i < bound->n_buffers; i++) {
+        struct bound_buffer *buffer = &bound->buffers[i];
+
+        if (buffer->dies_after == 0 || buffer->dies_after > bound->n_submits ||
+            buffer->taker != BOUND_NOWHERE)
+            buffer->dies_after = bound->n_submits;
+    }
+}
+
+static bool can_follow(const struct bound_buffer *before, const struct bound_buffer *buffer)
+{
+    return before->taker == BOUND_NOWHERE && before->dies_after < buffer->made_in &&
+           before->bytes == buffer->bytes && before->persistent == buffer->persistent;
+}
+
+/* The recorded run gave buffers back after each submit and got them again; a replay allocates all
+ * of them before the first.  So one that is made after another has died shares its memory. */
+static void share_buffers(struct bound_plan *bound)
+{
+    for (uint32_t i = 0; i < bound->n_buffers; i++) {
+        struct bound_buffer *buffer = &bound->buffers[i];
+
+        for (uint32_t k = 0; k < i && buffer->in == i; k++) {
+            struct bound_buffer *before = &bound->buffers[k];
+
+            if (before->in != k || !can_follow(before, buffer))
+                continue;
+            buffer->in = k;
+            before->dies_after = buffer->dies_after;
+            before->taker = buffer->taker;
+        }
+    }
+}
+
+/* ---- scalars and what must be equal ---- */
+
+/* The recorded op that an op of the graph belongs to. */
+static uint32_t record_of(const struct explorer *explorer, uint32_t op)
+{
+    uint32_t low = 0, high = explorer->n_calls;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (explorer->call_end[middle] <= op)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool stands_as_parts(const struct explorer *explorer, const struct segment *segment,
+                            uint32_t record)
+{
+    uint32_t from = record ? explorer->call_end[record - 1] : 0;
+
+    return explorer->call_end[record] != from + 1 ||
+           explorer->graph.ops[from].op != segment->ops[record]->op;
+}
+
+/* The operand whose scalar is the only word of the op, UINT32_MAX: there is none. */
+static uint32_t scalar_alone(const struct graph_op *op, const struct scalar_counts *count)
+{
+    if (count->n_scalars != 1 || count->n_bounds)
+        return UINT32_MAX;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (op->in[i].kind == FRIT_OPERAND_SCALAR)
+            return i;
+    }
+    return UINT32_MAX;
+}
+
+static bool learn_updates(struct bound_plan *bound, const struct explorer *explorer,
+                          const struct segment *segment)
+{
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        struct bound_launch *l = &bound->launches[i];
+        uint32_t scalar = 0, n_bounds = 0;
+
+        l->updates = arena_array(&bound->arena, l->n_ops + 1, sizeof(*l->updates));
+        if (!l->updates)
+            return false;
+        for (uint32_t k = 0; k < l->n_ops; k++) {
+            struct bound_scalars *w = &l->updates[l->n_updates];
+            const struct graph_op *op = &explorer->graph.ops[l->ops[k]];
+
+            w->count = launch_scalars_count(op, explorer->graph.values);
+            w->record = record_of(explorer, l->ops[k]);
+            w->inner = stands_as_parts(explorer, segment, w->record);
+            w->seeded = op_row(op->op)->traits & FRIT_OP_SEEDED;
+            w->alone = w->inner ? UINT32_MAX : scalar_alone(op, &w->count);
+            w->scalar = scalar;
+            w->bound = n_bounds;
+            scalar += w->count.n_scalars;
+            n_bounds += w->count.n_bounds;
+            l->n_updates += w->count.n_scalars + w->count.n_bounds > 0 && (!w->inner || w->seeded);
+        }
+        if (scalar != l->launch.n_scalars || n_bounds != l->launch.n_bounds)
+            return false;
+    }
+    return true;
+}
+
+/* Whether sizes or places of values depend on the attributes. */
+static bool attrs_shape(const struct recorded_op *record)
+{
+    const frit_record_info *info = op_record(op_row(record->op));
+
+    for (uint32_t i = 0; i < info->n_fields; i++) {
+        const frit_field_info *field = &info->field[i];
+
+        if (field->use == FRIT_USE_SHAPE ||
+            (field->use == FRIT_USE_LAUNCH && field->type != FRIT_ATTR_REAL))
+            return true;
+    }
+    return false;
+}
+
+static bool learn_persistent(struct bound_plan *bound, const struct segment *segment,
+                             uint32_t n_calls)
+{
+    bound->n_calls = n_calls;
+    if (!segment->persistent)
+        return true;
+    bound->persistent = arena_array(&bound->arena, (size_t)n_calls + 1, sizeof(*bound->persistent));
+    for (uint32_t r = 0; r < n_calls && bound->persistent; r++)
+        bound->persistent[r] = segment->ops[r]->persistent;
+    return bound->persistent;
+}
+
+static bool learn_same(struct bound_plan *bound, const struct explorer *explorer,
+                       const struct segment *segment, uint32_t n_calls)
+{
+    bound->same = arena_array(&bound->arena, (size_t)n_calls + 1, sizeof(*bound->same));
+    if (!bound->same || !learn_persistent(bound, segment, n_calls))
+        return false;
+    for (uint32_t r = 0; r < n_calls; r++) {
+        const struct recorded_op *record = segment->ops[r];
+        struct same_record *same = &bound->same[bound->n_same];
+        bool parts = stands_as_parts(explorer, segment, r);
+
+        if (!parts && !attrs_shape(record))
+            continue;
+        same->record = r;
+        same->n_in = parts ? record->n_in : 0;
+        same->in = bound_plan_copy(bound, record->in, same->n_in, sizeof(*record->in));
+        if (record->attrs) {
+            same->attrs_bytes = op_record(op_row(record->op))->size;
+            same->attrs = bound_plan_copy(bound, record->attrs, same->attrs_bytes, 1);
+        }
+        bound->n_same++;
+    }
+    return true;
+}
+
+/* ---- the end of a recorded run ---- */
+
+static void learn_places(struct bound_plan *bound, const struct explorer *explorer)
+{
+    for (uint32_t i = 0; i < explorer->n_values; i++) {
+        if (explorer->value_of[i] < bound->n_values)
+            bound->values[explorer->value_of[i]].seg = i;
+    }
+}
+
+/* Values whose death is part of the plan's key: nobody wants them. */
+static void learn_deaths(struct bound_plan *bound, const struct explorer *explorer,
+                         const struct segment *segment, uint32_t n_calls)
+{
+    for (uint32_t r = 0; r < n_calls; r++) {
+        const struct recorded_op *record = segment->ops[r];
+
+        for (uint32_t i = 0; i < record->n_dead; i++) {
+            uint32_t v = explorer->value_of[record->dead[i]];
+
+            if (v < bound->n_values)
+                bound->values[v].buried = true;
+        }
+    }
+}
+
+static void add(struct bound_list *list, bool yes, uint32_t number)
+{
+    if (yes)
+        list->list[list->count++] = number;
+}
+
+static bool list_create(struct bound_plan *bound, struct bound_list *list, uint32_t most)
+{
+    list->list = arena_array(&bound->arena, (size_t)most + 1, sizeof(*list->list));
+    return list->list;
+}
+
+static bool learn_lists(struct bound_plan *bound)
+{
+    if (!list_create(bound, &bound->external, bound->n_values) ||
+        !list_create(bound, &bound->assigned, bound->n_values) ||
+        !list_create(bound, &bound->wanted, bound->n_values) ||
+        !list_create(bound, &bound->made, bound->n_buffers) ||
+        !list_create(bound, &bound->dying, bound->n_buffers))
+        return false;
+    bound->wishes = arena_array(&bound->arena, (size_t)bound->n_values + 1, sizeof(*bound->wishes));
+    if (!bound->wishes)
+        return false;
+    for (uint32_t i = 0; i < bound->n_buffers; i++)
+        add(&bound->made, bound->buffers[i].in == i, i);
+    for (uint32_t v = 0; v < bound->n_values; v++) {
+        const struct bound_value *value = &bound->values[v];
+        bool made = !value->external && value->at.place != BOUND_ABSENT;
+
+        add(&bound->external, value->external, v);
+        add(&bound->assigned, value->at.place == BOUND_ASSIGNED && value->at.index == v, v);
+        add(&bound->wanted, made && value->wanted, v);
+        if (!value->external && value->seg != SEGMENT_EXTERNAL && !value->buried)
+            bound->wishes[bound->n_wishes++] = (struct bound_wish){value->seg, value->wanted};
+    }
+    for (uint32_t n = 1; n <= bound->n_submits; n++) {
+        for (uint32_t i = 0; i < bound->n_buffers; i++) {
+            const struct bound_buffer *buffer = &bound->buffers[i];
+
+            add(&bound->dying,
+                buffer->in == i && buffer->taker == BOUND_NOWHERE && buffer->dies_after == n, i);
+        }
+    }
+    return true;
+}
+
+/* Each buffer is found at one place from now on. */
+static void resolve(struct bound_plan *bound, struct bound_ref *ref)
+{
+    if (ref->place == BOUND_BUFFER)
+        ref->now = &bound->buffers[bound->buffers[ref->index].in].buffer;
+    else if (ref->place != BOUND_ABSENT)
+        ref->now = &bound->values[ref->index].buffer;
+}
+
+static void resolve_all(struct bound_plan *bound)
+{
+    for (uint32_t v = 0; v < bound->n_values; v++) {
+        struct bound_value *value = &bound->values[v];
+
+        resolve(bound, &value->at);
+        value->takes = value->at.place == BOUND_BUFFER &&
+                       bound->buffers[bound->buffers[value->at.index].in].taker == v;
+    }
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        struct bound_launch *l = &bound->launches[i];
+
+        for (uint32_t k = 0; k < l->launch.n_args; k++)
+            resolve(bound, &l->args[k]);
+        for (uint32_t k = 0; k < l->n_spaces; k++)
+            resolve(bound, &l->spaces[k]);
+    }
+}
+
+static bool is_ordered(const struct bound_launch *l, const struct graph *graph)
+{
+    for (uint32_t k = 0; k < l->n_ops; k++) {
+        if (op_row(graph->ops[l->ops[k]].op)->traits & FRIT_OP_ORDERED)
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether any launch has effects. */
+static bool learn_effects(struct bound_plan *bound, const struct graph *graph)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < bound->n_launches; i++) {
+        bound->launches[i].effects = is_ordered(&bound->launches[i], graph);
+        any |= bound->launches[i].effects;
+    }
+    return any;
+}
+
+/* An operand that is overwritten cannot be undone, nor an effect.  Such launches go in one submit,
+ * which is done as a whole or not at all; BARRIERs stand where submits ended.  Collectives end one
+ * all the same. */
+static void join_submits(struct bound_plan *bound, const struct graph *graph)
+{
+    bool effects = learn_effects(bound, graph);
+    bool joined = bound->n_submits > 1 && (effects || bound->assigned.count);
+
+    for (uint32_t i = 0; i < bound->external.count && bound->n_submits > 1 && !joined; i++)
+        joined = bound->values[bound->external.list[i]].overwritten;
+    if (!joined)
+        return;
+    bound->n_submits = 1;
+    for (uint32_t i = 0; i + 1 < bound->n_launches; i++) {
+        struct bound_launch *l = &bound->launches[i];
+
+        if (l->collective || l[1].collective) {
+            bound->n_submits++;
+            continue;
+        }
+        l[1].barrier |= l->submit_after;
+        l->submit_after = false;
+    }
+    for (uint32_t i = 0; i < bound->n_buffers; i++)
+        bound->buffers[i].dies_after = bound->n_submits;
+}
+
+bool bound_finish(struct bound_plan *bound, const struct run_value *values,
+                  const struct explorer *explorer, const struct segment *segment, uint32_t n_calls)
+{
+    if (bound->spoiled || !bound->n_submits || !learn_values(bound, values))
+        return false;
+    learn_ends(bound);
+    share_buffers(bound);
+    learn_places(bound, explorer);
+    learn_deaths(bound, explorer, segment, n_calls);
+    if (!learn_lists(bound))
+        return false;
+    join_submits(bound, &explorer->graph);
+    resolve_all(bound);
+    return learn_updates(bound, explorer, segment) &&
+           learn_same(bound, explorer, segment, n_calls) && !bound->spoiled;
+}

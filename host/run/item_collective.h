@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A collective row as an item of a frame. */
+#ifndef RUN_ITEM_COLLECTIVE_H
+#define RUN_ITEM_COLLECTIVE_H
+
+#include "run/frame.h"
+
+/* Submits what the batch holds and runs the op, which is not undone once it has run.  *went_back:
+ * that submit was refused, and the op did not run. */
+frit_status item_collective(struct frame *frame, uint32_t number, bool *went_back, frit_err *err);
+/* The op does not run, as an operand has failed: the other ranks must not wait. */
+void item_give_up_collective(struct frame *frame, uint32_t number, const struct failure *why);
+
+#endif
