@@ -24,6 +24,7 @@ enum {
     GPU_SUCCESS = 0,
     GPU_OUT_OF_MEMORY = 2,
     GPU_NO_DEVICE = 100,
+    GPU_NO_SUCH_DEVICE = 101, /* of Init: HIP found none */
     GPU_NOT_READY = 600
 };
 

@@ -35,15 +35,16 @@ frit_status buffer_create(struct device *device, bool pinned, uint64_t bytes, fr
     } else {
         atomic_fetch_add(&device->allocated, bytes);
     }
+    out->handle = (void *)(uintptr_t)out->address;
     return FRIT_OK;
 }
 
 void buffer_destroy(struct device *device, frit_memory *buffer)
 {
-    if (buffer->mapped) {
-        (void)device->api->MemFreeHost(buffer->mapped);
-    } else if (buffer->address) {
-        (void)device->api->MemFree(buffer->address);
+    if (buffer->is_pinned) {
+        (void)device->api->MemFreeHost(buffer->handle);
+    } else if (buffer->handle) {
+        (void)device->api->MemFree((uintptr_t)buffer->handle);
         atomic_fetch_sub(&device->allocated, buffer->bytes);
     }
     *buffer = (frit_memory){0};
@@ -51,11 +52,26 @@ void buffer_destroy(struct device *device, frit_memory *buffer)
 
 /* ---- slots ---- */
 
+/* Aligns a buffer that has `more` bytes for it. */
+static void align_buffer(struct device *device, frit_memory *buffer, uint64_t align, uint64_t more)
+{
+    const uint64_t skipped = -buffer->address & (align - 1);
+
+    buffer->address += skipped;
+    buffer->bytes -= more;
+    if (buffer->mapped)
+        buffer->mapped += skipped;
+    else
+        atomic_fetch_sub(&device->allocated, more);
+}
+
 frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err)
 {
     struct device *device = self;
     frit_memory *buffer = hip_alloc(device->instance, sizeof *buffer);
+    const uint64_t more = desc->align > BUFFER_ALIGN ? desc->align - BUFFER_ALIGN : 0;
+    const uint64_t bytes = desc->bytes > UINT64_MAX - more ? UINT64_MAX : desc->bytes + more;
     struct scope scope;
     frit_status status;
 
@@ -64,13 +80,15 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
                          "no memory for the description of a buffer");
     status = scope_enter(device, &scope, err);
     if (!status) {
-        status = buffer_create(device, desc->heap != 0, desc->bytes, buffer, err);
+        status = buffer_create(device, desc->heap != 0, bytes, buffer, err);
         scope_leave(device, &scope);
     }
     if (status) {
         hip_free(device->instance, buffer);
         return status;
     }
+    if (more)
+        align_buffer(device, buffer, desc->align, more);
     out->memory = buffer;
     out->address = buffer->address;
     out->host_pointer = buffer->mapped;

@@ -136,7 +136,7 @@ static void explain_init(struct instance *instance, gpu_result result)
     else if (visible)
         set_unavailable(instance, FRIT_REASON_NO_DEVICE, "%s finds no device; %s is '%s'",
                         instance->library_path, vendor.visible_variable, visible);
-    else if (result == GPU_NO_DEVICE || result == GPU_SUCCESS)
+    else if (result == GPU_NO_DEVICE || result == GPU_NO_SUCH_DEVICE || result == GPU_SUCCESS)
         set_unavailable(instance, FRIT_REASON_NO_DEVICE, "%s finds no device",
                         instance->library_path);
     else

@@ -49,7 +49,7 @@ static const struct result_row *find_result(gpu_result result)
         {35, FRIT_UNSUPPORTED, "the driver is older than the runtime"},
         {46, FRIT_BUSY, "the device is in use by another process"},
         {GPU_NO_DEVICE, FRIT_UNSUPPORTED, "no device"},
-        {101, FRIT_INVALID, "no such device"},
+        {GPU_NO_SUCH_DEVICE, FRIT_INVALID, "no such device"},
         {200, FRIT_INVALID, "invalid kernel image"},
         {209, FRIT_UNSUPPORTED, "the code is not for this device"},
         {214, FRIT_DEVICE_LOST, "uncorrectable memory error"},

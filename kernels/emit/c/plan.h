@@ -11,6 +11,7 @@
 
 /* Where a value lives. */
 enum plan_home {
+    PLAN_UNUSED, /* nowhere: nothing that has an effect depends on it, so it is not written */
     PLAN_LOCAL, /* in its stretch, or in a loop of it */
     PLAN_HELD,  /* in a variable of each thread, of the whole phase */
     PLAN_GROUP  /* once for the group */
