@@ -28,6 +28,7 @@ struct kernels_matrix {
 struct kernels_product {
     uint32_t dtype; /* of all operands: a float */
     bool has_bias;  /* a vector of n elements without gaps */
+    uint32_t align; /* bytes: every operand's first element, and of each batch, is so aligned */
     int64_t m, n, k, batch[KERNELS_BATCHES];
     struct kernels_matrix a, b, c;
 };
@@ -96,7 +97,8 @@ struct kernels_place {
 struct kernels_product_launch {
     struct kernels_product product;
     void *plan;
-    struct kernels_place a, b, c, bias, workspace; /* workspace: if the plan needs any */
+    struct kernels_place a, b, c, bias, workspace;
+    uint64_t workspace_bytes; /* that the plan needs */
 };
 
 /* One kernel of a launch, over one space or several; spaces are independent and run in any order.

@@ -89,6 +89,7 @@ static frit_status add_product(struct product_lowering *p, frit_err *err)
         launch->c.arg = program->arg_numbers[program->block.n_inputs + result_output(p)];
     launch->workspace = (struct kernels_place){KERNELS_WORKSPACE, p->bytes};
     TRY(device->product_plan(device->self, &launch->product, &launch->plan, &workspace, err));
+    launch->workspace_bytes = workspace;
     l->out->workspace_bytes = p->bytes + workspace;
     st = lowering_add_product(l, launch, &launch->product, sizeof(launch->product), err);
     if (st)

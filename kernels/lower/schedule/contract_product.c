@@ -165,6 +165,48 @@ static bool take(const struct contract *c, uint32_t coord, struct contract_produ
     return collect(&p) && plan_bias(c, &p, out);
 }
 
+/* ---- alignment ---- */
+
+/* The largest power of two, up to 256, that divides all of these bytes. */
+static uint32_t common_align(uint32_t align, int64_t bytes)
+{
+    while (align > 1 && bytes % align)
+        align /= 2;
+    return align;
+}
+
+static uint32_t operand_align(const struct contract *c, uint32_t align, uint32_t argument,
+                              int64_t first, const int64_t *batch)
+{
+    const frit_arg_sig *arg = expr_arg(&c->e, argument);
+    const int64_t each = (int64_t)frit_storage_bytes(arg->dtype, 1);
+
+    align = common_align(align, arg->align_log2 < 8 ? 1 << arg->align_log2 : 256);
+    align = common_align(align, first * each);
+    for (uint32_t i = 0; i < KERNELS_BATCHES && batch; i++)
+        align = common_align(align, batch[i] * each);
+    return align;
+}
+
+static void find_align(const struct contract *c, const struct block_op *op,
+                       struct contract_product *out)
+{
+    const struct block_value *result = &c->e.s->block->values[op->out[0]];
+    struct kernels_product *p = &out->product;
+    const int64_t each = (int64_t)frit_storage_bytes(p->dtype, 1);
+    uint32_t align = 256;
+
+    align = operand_align(c, align, out->a, out->a_first, p->a.batch);
+    align = operand_align(c, align, out->b, out->b_first, p->b.batch);
+    if (p->has_bias)
+        align = operand_align(c, align, out->bias, out->bias_first, NULL);
+    if (result->output != BLOCK_NONE)
+        align = operand_align(c, align, c->e.s->block->n_inputs + result->output, 0, NULL);
+    for (uint32_t i = 0; i < KERNELS_BATCHES; i++)
+        align = common_align(align, p->c.batch[i] * each);
+    p->align = align;
+}
+
 static bool types_fit(const struct block *block, const struct block_op *op)
 {
     const uint32_t dtype = block->values[op->out[0]].dtype;
@@ -195,9 +237,10 @@ static frit_status plan(struct contract *c, const struct block_op *op, struct co
     expr_settle(&c->e);
     TRY(expr_status(&c->e, err));
     out->product.dtype = c->e.s->block->values[op->out[0]].dtype;
-    return take(c, coord, out)
-               ? FRIT_OK
-               : fail(err, FRIT_UNSUPPORTED, "kernels: not a product of matrices in arguments");
+    if (!take(c, coord, out))
+        return fail(err, FRIT_UNSUPPORTED, "kernels: not a product of matrices in arguments");
+    find_align(c, op, out);
+    return FRIT_OK;
 }
 
 frit_status contract_product_plan(const struct sched *s, uint32_t op, struct contract_product *out,
