@@ -47,6 +47,14 @@ typedef struct frit_op_desc {
     frit_str name;        /* of a custom op, valid until the process ends; empty for a row */
 } frit_op_desc;
 
+/* Operand `i` of those from `first` on, which is `in` or `out` of the op. */
+static inline const frit_operand *frit_operand_at(const frit_op_desc *op, const frit_operand *first,
+                                                  uint32_t i)
+{
+    return (const frit_operand *)(const void *)((const char *)first +
+                                                (size_t)i * op->operand_stride);
+}
+
 FRIT_STATIC_ASSERT(sizeof(frit_operand) == 48, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_op_desc, dead) == 72, "0.2");
 FRIT_STATIC_ASSERT(FRIT_END_OF(frit_op_desc, name) == 88, "0.2");
@@ -92,6 +100,13 @@ typedef struct frit_signature {
     uint32_t n_bounds;
     uint32_t reserved;
 } frit_signature;
+
+/* Argument `i`, inputs first. */
+static inline const frit_arg_sig *frit_arg_sig_at(const frit_signature *sig, uint32_t i)
+{
+    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
+                                                (size_t)i * sig->arg_stride);
+}
 
 /* ---- what prepare answers ---- */
 
@@ -261,6 +276,13 @@ typedef struct frit_launch {
     uint32_t candidate;
     uint32_t reserved;
 } frit_launch;
+
+/* Argument `i`, inputs first. */
+static inline const frit_arg *frit_arg_at(const frit_launch *launch, uint32_t i)
+{
+    return (const frit_arg *)(const void *)((const char *)launch->args +
+                                            (size_t)i * launch->arg_stride);
+}
 
 /* ---- the table ---- */
 

@@ -44,22 +44,7 @@ frit_status buffer_alloc(void *self, const frit_alloc_desc *desc, frit_allocatio
         plug_free(hosted->plug, memory);
         return budget_fail(&hosted->budget, desc->bytes, err);
     }
-    *memory = (frit_memory){.data = data, .bytes = desc->bytes};
-    out->memory = memory;
-    out->address = (uint64_t)(uintptr_t)data;
-    out->host_pointer = data;
+    *memory = (frit_memory){.data = data, .bytes = desc->bytes, .block = data};
+    memory_report(memory, out);
     return FRIT_OK;
-}
-
-void buffer_free(void *self, frit_memory *memory)
-{
-    struct hosted *hosted = self;
-
-    if (!memory)
-        return;
-    if (!memory->is_imported) {
-        budget_give(&hosted->budget, memory->bytes);
-        plug_free(hosted->plug, memory->data);
-    }
-    plug_free(hosted->plug, memory);
 }

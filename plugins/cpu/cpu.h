@@ -56,7 +56,7 @@ struct device {
     struct launcher launcher; /* of the first queue */
 };
 
-extern const struct serial_driver launcher_slots; /* for a struct launcher */
+extern const struct hosted_driver launcher_slots; /* for a struct launcher */
 
 /* A module made ready to run: by the tile interpreter or as machine code first, and, when it was
  * worth it, as better code from then on.  Any thread. */

@@ -228,7 +228,7 @@ static bool streams(const struct launcher *launcher, const frit_launch *launch,
             continue;
         if (made->args[i] == KERNELS_WORKSPACE)
             return false;
-        bytes += serial_arg(launch, made->args[i])->extent;
+        bytes += frit_arg_at(launch, made->args[i])->extent;
         for (uint32_t k = 0; k < made->n_args; k++)
             if (k != i && launcher->room.args[k] == launcher->room.args[i])
                 return false;
@@ -300,7 +300,7 @@ static void *workspace_of(const frit_launch *launch)
 
 static struct tile_bounds bounds_of(const frit_launch *launch, uint32_t arg)
 {
-    const frit_arg *given = arg == KERNELS_WORKSPACE ? NULL : serial_arg(launch, arg);
+    const frit_arg *given = arg == KERNELS_WORKSPACE ? NULL : frit_arg_at(launch, arg);
 
     if (!given)
         return (struct tile_bounds){0, (int64_t)launch->spec->workspace_bytes};
@@ -315,7 +315,7 @@ static void set_args(struct room *room, const frit_launch *launch,
         room->bounds[i] = bounds_of(launch, made->args[i]);
         room->args[i] = made->args[i] == KERNELS_WORKSPACE
                             ? workspace_of(launch)
-                            : serial_element(serial_arg(launch, made->args[i]));
+                            : hosted_element(frit_arg_at(launch, made->args[i]));
     }
 }
 
@@ -382,4 +382,4 @@ static frit_str name_of(const frit_launch *launch)
     return info.name;
 }
 
-const struct serial_driver launcher_slots = {check, run, name_of};
+const struct hosted_driver launcher_slots = {check, run, name_of};

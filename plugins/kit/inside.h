@@ -29,7 +29,7 @@ struct program {
 };
 
 /* What the queue does with a launch. */
-extern const struct serial_driver launch_slots;
+extern const struct hosted_driver launch_slots;
 
 extern const frit_fuser_table fuser_slots;
 

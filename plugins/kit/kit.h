@@ -22,12 +22,6 @@
 #include "kit/call.h"
 #include "util/hosted.h"
 
-/* FRIT_STR for static storage. */
-#define KIT_TEXT(literal)              \
-    {                                  \
-        (literal), sizeof(literal) - 1 \
-    }
-
 /* An element is written after the last read of its place: an output may take the memory of an input
  * that lies as it does. */
 #define KIT_INPLACE 0x1u

@@ -8,12 +8,6 @@
 #include "kit/code.h"
 #include "kit/inside.h"
 
-static const frit_arg_sig *sig_arg(const frit_signature *sig, uint32_t i)
-{
-    return (const frit_arg_sig *)(const void *)((const char *)sig->args +
-                                                (size_t)i * sig->arg_stride);
-}
-
 /* Row-major strides of the argument's dims; whether it lies so. */
 static bool is_dense(const frit_arg_sig *arg, int64_t *strides)
 {
@@ -38,8 +32,8 @@ static uint32_t first_strided(const frit_signature *sig, int64_t *strides)
 {
     uint32_t i = 0;
 
-    while (i < sig->n_in &&
-           (sig_arg(sig, i)->dtype == FRIT_NO_DTYPE || is_dense(sig_arg(sig, i), strides)))
+    while (i < sig->n_in && (frit_arg_sig_at(sig, i)->dtype == FRIT_NO_DTYPE ||
+                             is_dense(frit_arg_sig_at(sig, i), strides)))
         i++;
     return i;
 }

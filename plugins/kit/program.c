@@ -8,56 +8,33 @@
 #include "kit/inside.h"
 #include "kit/state.h"
 #include "prepare.h"
+#include "util/op.h"
 
 /* ---- which ops ---- */
 
-static const frit_operand *operand_at(const frit_op_desc *op, const frit_operand *first, uint32_t i)
+static bool takes_dtype(const void *row, uint32_t dtype)
 {
-    return (const frit_operand *)(const void *)((const char *)first +
-                                                (size_t)i * op->operand_stride);
+    return dtype < FRIT_DTYPE_LIMIT && ((const struct kit_row *)row)->dtypes & KIT_TYPE(dtype);
 }
 
-static bool operands_fit(const frit_op_desc *op, const struct kit_row *row,
-                         const frit_operand *first, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const frit_operand *operand = operand_at(op, first, i);
-
-        if (operand->kind != FRIT_OPERAND_ABSENT &&
-            (operand->dtype >= FRIT_DTYPE_LIMIT || !(row->dtypes & KIT_TYPE(operand->dtype))))
-            return false;
-    }
-    return true;
-}
-
-/* As many as the row has; rows of any number of tensors are not for the kit. */
-static bool arity_fits(const frit_op_desc *op, const frit_op_info *info)
-{
-    uint32_t n_in = 0, n_out = 0;
-
-    while (info->in[n_in].name)
-        n_in++;
-    while (info->out[n_out].name)
-        n_out++;
-    return op->n_in == n_in && op->n_out == n_out && info->in[0].role != FRIT_ROLE_MANY;
-}
-
+/* Rows of any number of tensors are not for the kit. */
 const struct kit_row *kit_row_of(const struct kit_driver *driver, const frit_op_desc *op)
 {
-    const frit_op_info *info = frit_op_info_at(op->id);
+    const frit_op_info *info = op_known(op);
 
-    if (!info || op->rev != info->rev || op->flags & FRIT_MUST_UNDERSTAND || !arity_fits(op, info))
-        return NULL;
-    for (uint32_t i = 0; i < driver->n_rows; i++) {
+    for (uint32_t i = 0; info && i < driver->n_rows; i++) {
         const struct kit_row *row = &driver->rows[i];
 
         if (row->op == op->id)
-            return operands_fit(op, row, op->in, op->n_in) &&
-                           operands_fit(op, row, op->out, op->n_out)
-                       ? row
-                       : NULL;
+            return info->in[0].role != FRIT_ROLE_MANY && op_dtypes_fit(op, takes_dtype, row) ? row
+                                                                                             : NULL;
     }
     return NULL;
+}
+
+static bool runs(const void *driver, const frit_op_desc *op)
+{
+    return kit_row_of(driver, op);
 }
 
 frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count, uint32_t stride,
@@ -66,13 +43,7 @@ frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count
     const struct kit_device *device = self;
 
     (void)err;
-    memset(bits, 0, (count + 63) / 64 * sizeof *bits);
-    for (uint32_t i = 0; i < count; i++) {
-        const void *op = (const char *)ops + (size_t)i * stride;
-
-        if (kit_row_of(device->instance->driver, op))
-            bits[i / 64] |= 1ull << i % 64;
-    }
+    op_supports(ops, count, stride, bits, runs, device->instance->driver);
     return FRIT_OK;
 }
 
