@@ -145,7 +145,8 @@ static frit_status cache_put(void *self, frit_str space, const void *key, uint64
     rig->puts++;
     free(rig->cached);
     rig->cached = malloc(n_bytes);
-    assert_non_null(rig->cached);
+    if (!rig->cached)
+        return FRIT_NO_HOST_MEMORY;
     memcpy(rig->cached, bytes, n_bytes);
     rig->n_cached = n_bytes;
     return FRIT_OK;
