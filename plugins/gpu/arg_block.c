@@ -104,3 +104,29 @@ uint32_t arg_block_refer(const struct arg_block *block, const struct kernels_lau
     words[3] = block->shift;
     return ARG_BLOCK_REFERENCE;
 }
+
+/* ---- products ---- */
+
+const struct kernels_place *arg_block_product_place(const struct kernels_product_launch *product,
+                                                    enum product_word word)
+{
+    const struct kernels_place *const places[PRODUCT_WORDS] = {
+        [PRODUCT_A] = &product->a,
+        [PRODUCT_B] = &product->b,
+        [PRODUCT_C] = &product->c,
+        [PRODUCT_BIAS] = product->product.has_bias ? &product->bias : NULL,
+        [PRODUCT_WORKSPACE] = product->workspace_bytes ? &product->workspace : NULL,
+    };
+
+    return places[word];
+}
+
+void arg_block_write_product(const struct kernels_product_launch *product,
+                             const frit_launch *launch, uint64_t words[PRODUCT_WORDS])
+{
+    for (uint32_t i = 0; i < PRODUCT_WORDS; i++) {
+        const struct kernels_place *place = arg_block_product_place(product, (enum product_word)i);
+
+        words[i] = place ? address_of(launch, place->arg) + place->first : 0;
+    }
+}

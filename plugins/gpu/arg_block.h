@@ -17,6 +17,17 @@ enum {
 };
 
 struct kernels_launch;
+struct kernels_product_launch;
+
+/* Words of a product: addresses of its operands and of the library's workspace; 0: there is none. */
+enum product_word {
+    PRODUCT_A,
+    PRODUCT_B,
+    PRODUCT_C,
+    PRODUCT_BIAS,
+    PRODUCT_WORKSPACE,
+    PRODUCT_WORDS
+};
 
 struct arg_block {
     uint32_t n_words; /* of all spaces */
@@ -38,5 +49,12 @@ void arg_block_write_params(const struct kernels_launch *kernel, uint64_t *words
  * ARG_BLOCK_REFERENCE. */
 uint32_t arg_block_refer(const struct arg_block *block, const struct kernels_launch *kernel,
                          uint64_t address, uint64_t *words);
+
+
+/* The place of an operand; NULL: the product has none. */
+const struct kernels_place *arg_block_product_place(const struct kernels_product_launch *product,
+                                                    enum product_word word);
+void arg_block_write_product(const struct kernels_product_launch *product,
+                             const frit_launch *launch, uint64_t words[PRODUCT_WORDS]);
 
 #endif

@@ -76,7 +76,10 @@ static frit_status copy_launch(struct capture *capture, const frit_launch *from,
 
 static uint64_t padded_words(const struct kernels_launch *kernel)
 {
-    return (arg_block_layout(kernel).bytes + CAPTURE_BLOCK_ALIGN - 1) / CAPTURE_BLOCK_ALIGN *
+    const uint64_t bytes = kernel->product ? PRODUCT_WORDS * sizeof(uint64_t)
+                                           : arg_block_layout(kernel).bytes;
+
+    return (bytes + CAPTURE_BLOCK_ALIGN - 1) / CAPTURE_BLOCK_ALIGN *
            (CAPTURE_BLOCK_ALIGN / sizeof(uint64_t));
 }
 
@@ -93,7 +96,8 @@ static frit_status measure_launch(struct capture *capture, struct captured_launc
     do {
         launch->n_kernels++;
         capture->n_words += padded_words(&kernel);
-        capture->n_address_patches += (uint64_t)kernel.n_spaces * kernel.n_args;
+        capture->n_address_patches +=
+            kernel.product ? PRODUCT_WORDS : (uint64_t)kernel.n_spaces * kernel.n_args;
     } while (kernels_next(&kernel));
     capture->n_kernels += launch->n_kernels;
     return FRIT_OK;
@@ -155,7 +159,10 @@ static frit_status write_launch(struct capture *capture, const struct captured_l
         const struct arg_block block = arg_block_layout(&kernel);
 
         *to = (struct captured_kernel){.launch = kernel, .first_word = *word};
-        to->aligned = arg_block_write(&block, &kernel, given, capture->words + *word);
+        if (kernel.product)
+            arg_block_write_product(kernel.product, given, capture->words + *word);
+        else
+            to->aligned = arg_block_write(&block, &kernel, given, capture->words + *word);
         *word += padded_words(&kernel);
         to++;
     } while (kernels_next(&kernel));
@@ -222,21 +229,49 @@ static frit_status add_param(struct capture *capture, struct captured_launch *to
 static void add_address_patch(struct capture *capture, struct captured_kernel *kernel,
                               const struct captured_launch *launch,
                               const struct param_offsets *offsets, const frit_launch *given,
-                              uint32_t number, uint64_t word)
+                              const struct kernels_place *place, uint64_t word)
 {
-    const frit_arg *arg = number == KERNELS_WORKSPACE ? NULL : launch_arg(given, number);
-    const uint64_t at = offsets->at[arg ? number : offsets->n];
+    const frit_arg *arg = place->arg == KERNELS_WORKSPACE ? NULL : launch_arg(given, place->arg);
+    const uint64_t at = offsets->at[arg ? place->arg : offsets->n];
 
     if (at == 0)
         return;
     capture->address_patches[capture->n_address_patches++] =
         (struct address_patch){.param_offset = at - 1,
-                               .origin = arg ? arg->origin : 0,
+                               .origin = (arg ? arg->origin : 0) + place->first,
                                .extent = arg ? arg->extent : launch->spec.workspace_bytes,
                                .word = word};
     kernel->addresses_change = true;
     if (arg && arg->memory)
         kernel->aligned &= (UINT64_C(1) << arg->align_log2) % ARG_ALIGN == 0;
+}
+
+static void add_kernel_patches(struct capture *capture, struct captured_kernel *kernel,
+                               const struct captured_launch *launch,
+                               const struct param_offsets *offsets, const frit_launch *given)
+{
+    const uint32_t n_args = kernel->launch.n_args, space_words = n_args + kernel->launch.n_words;
+
+    kernel->params_change = launch->has_scalar_patches;
+    for (uint32_t s = 0; s < kernel->launch.n_spaces; s++)
+        for (uint32_t k = 0; k < n_args; k++)
+            add_address_patch(capture, kernel, launch, offsets, given,
+                              &(struct kernels_place){kernel->launch.args[s * n_args + k], 0},
+                              kernel->first_word + (uint64_t)s * space_words + k);
+}
+
+static void add_product_patches(struct capture *capture, struct captured_kernel *kernel,
+                                const struct captured_launch *launch,
+                                const struct param_offsets *offsets, const frit_launch *given)
+{
+    for (uint32_t i = 0; i < PRODUCT_WORDS; i++) {
+        const struct kernels_place *place =
+            arg_block_product_place(kernel->launch.product, (enum product_word)i);
+
+        if (place)
+            add_address_patch(capture, kernel, launch, offsets, given, place,
+                              kernel->first_word + i);
+    }
 }
 
 static void add_address_patches(struct capture *capture, const struct captured_launch *launch,
@@ -245,14 +280,11 @@ static void add_address_patches(struct capture *capture, const struct captured_l
     for (uint32_t i = launch->first_kernel; i < launch->first_kernel + launch->n_kernels; i++) {
         struct captured_kernel *kernel = &capture->kernels[i];
         const uint64_t before = capture->n_address_patches;
-        const uint32_t space_words = kernel->launch.n_args + kernel->launch.n_words;
 
-        kernel->params_change = launch->has_scalar_patches;
-        for (uint32_t s = 0; s < kernel->launch.n_spaces; s++)
-            for (uint32_t k = 0; k < kernel->launch.n_args; k++)
-                add_address_patch(capture, kernel, launch, offsets, given,
-                                  kernel->launch.args[s * kernel->launch.n_args + k],
-                                  kernel->first_word + (uint64_t)s * space_words + k);
+        if (kernel->launch.product)
+            add_product_patches(capture, kernel, launch, offsets, given);
+        else
+            add_kernel_patches(capture, kernel, launch, offsets, given);
         for (uint64_t k = before; k < capture->n_address_patches; k++)
             capture->address_patches[k].aligned = kernel->aligned;
     }
@@ -396,7 +428,8 @@ static frit_status patch_params(struct capture *capture, const struct captured_l
     if (status)
         return status;
     do {
-        arg_block_write_params(&kernel, capture->words + to->first_word);
+        if (!kernel.product)
+            arg_block_write_params(&kernel, capture->words + to->first_word);
         to++;
     } while (kernels_next(&kernel));
     return FRIT_OK;

@@ -24,7 +24,7 @@ enum {
     CAPTURE_MAX_BYTES = 1 << 22 /* of the region */
 };
 
-/* A kernel of a launch. */
+/* A kernel of a launch, or a product, whose words are PRODUCT_WORDS addresses. */
 struct captured_kernel {
     struct kernels_launch launch; /* except `words`, which is not valid */
     uint64_t first_word;          /* index in the region of its argument block's first word */

@@ -49,4 +49,10 @@ struct api {
 #include "syms.def"
 };
 
+/* The library for products.  A result of it is of its own enumeration; 0 is success. */
+struct products_api {
+#define PRODUCTS(member, hip, cuda, ...) gpu_result (*member)(__VA_ARGS__);
+#include "syms.def"
+};
+
 #endif

@@ -402,6 +402,7 @@ frit_status compile_open(struct device *device, frit_err *err)
     device->kernels.compile = code_compile;
     device->kernels.release = code_release;
     target_fill_kernels(device->adapter, &device->kernels.target);
+    products_open(device);
     return kernels_open(&device->kernels, err);
 }
 

@@ -259,6 +259,7 @@ static void close_entered(struct device *device)
         if (device->queues[i])
             queue_close(device->queues[i]);
     compile_close(device);
+    products_close(device);
     builtins_close(device);
 }
 

@@ -16,6 +16,7 @@
 
 #include "api.h"
 #include "builtin.h"
+#include "product.h"
 #include "queue.h"
 
 struct adapter;
@@ -50,6 +51,7 @@ struct device {
     pthread_mutex_t compile_lock; /* of the forms of all struct kernel_code */
     bool has_locks;
     struct builtins builtins;
+    struct products products;
     struct ctext_target text;
     struct kernels_device kernels;
 };

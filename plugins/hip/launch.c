@@ -106,6 +106,17 @@ static frit_status enqueue_by_address(struct frit_queue *queue,
                                   arg_block_refer(block, kernel, at.address, words), err);
 }
 
+static frit_status enqueue_product(struct frit_queue *queue,
+                                   const struct kernels_product_launch *product,
+                                   const frit_launch *launch, frit_err *err)
+{
+    const struct launch_target target = {queue->device, queue->stream};
+    uint64_t words[PRODUCT_WORDS];
+
+    arg_block_write_product(product, launch, words);
+    return product_enqueue(&target, product, words, err);
+}
+
 frit_status launch_enqueue(struct frit_queue *queue, const frit_launch *launch, frit_err *err)
 {
     struct kernels_launch kernel;
@@ -117,7 +128,10 @@ frit_status launch_enqueue(struct frit_queue *queue, const frit_launch *launch, 
         const struct kernel_code *code = kernel.code;
         const struct arg_block block = arg_block_layout(&kernel);
 
-        status = code->by_value ? enqueue_by_value(queue, &kernel, launch, &block, err)
+        if (kernel.product)
+            status = enqueue_product(queue, kernel.product, launch, err);
+        else
+            status = code->by_value ? enqueue_by_value(queue, &kernel, launch, &block, err)
                                 : enqueue_by_address(queue, &kernel, launch, &block, err);
     } while (!status && kernels_next(&kernel));
     return status;

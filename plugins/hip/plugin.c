@@ -144,6 +144,8 @@ static frit_status read_options(const frit_host_root *host, const frit_host_opti
 
     if (!status)
         status = table->get_str(host->self, FRIT_STR("compiler"), &out->compiler, err);
+    if (!status)
+        status = table->get_str(host->self, FRIT_STR("products"), &out->products, err);
     return status ? status : table->get_str(host->self, FRIT_STR("dump"), &out->dump, err);
 }
 
@@ -253,6 +255,13 @@ static const frit_option options[] = {
         .name = TEXT("compiler"),
         .default_value = TEXT(""),
         .meaning = TEXT("file name of the run-time compiler; empty: the versions that are known"),
+    },
+    {
+        .struct_size = sizeof(frit_option),
+        .type = FRIT_OPTION_STR,
+        .name = TEXT("products"),
+        .default_value = TEXT(""),
+        .meaning = TEXT("file name of the vendor's library for matrix products; empty: the versions that are known; none: kernels only"),
     },
     {
         .struct_size = sizeof(frit_option),

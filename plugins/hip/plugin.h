@@ -21,6 +21,7 @@ struct adapter;
 struct options {
     frit_str library;  /* file name of the runtime; empty: the usual ones */
     frit_str compiler; /* likewise of the run-time compiler */
+    frit_str products; /* likewise of the library for products; "none": it is not used */
     frit_str dump;     /* folder to which the texts of kernels are written; empty: none */
 };
 

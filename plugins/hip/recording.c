@@ -19,10 +19,17 @@ struct changing_block {
     uint64_t first_word, region_word, n_words;
 };
 
+/* A part of a recording: a graph, or a product whose operands move, which a graph cannot contain. */
+struct segment {
+    gpu_graph_exec graph; /* NULL: a product, or nothing */
+    const struct captured_kernel *product;
+};
+
 struct frit_recording {
     struct capture capture;
     frit_queue *queue;
-    gpu_graph_exec graph;
+    struct segment *segments; /* owned */
+    uint32_t n_segments;
     frit_memory region;              /* device memory; zeroed where nothing changes */
     uint64_t *region_words;          /* what a replay writes to it; owned */
     struct changing_block *changing; /* owned */
@@ -30,10 +37,13 @@ struct frit_recording {
     uint64_t n_region_words;
 };
 
+/* Whether the kernel reads its block in the region. */
 static bool is_changing(const struct captured_kernel *kernel)
 {
     const struct kernel_code *code = kernel->launch.code;
 
+    if (kernel->launch.product)
+        return false;
     return kernel->addresses_change || kernel->params_change || !code->by_value;
 }
 
@@ -111,32 +121,97 @@ static frit_status capture_kernel(const struct launch_target *target,
     return launch_phases(target, &kernel->launch, form, words, n, err);
 }
 
-static frit_status capture_commands(const struct launch_target *target, frit_recording *recording,
-                                    frit_err *err)
+/* ---- segments ---- */
+
+/* What is captured at present. */
+struct capturing {
+    struct launch_target target;
+    frit_recording *recording;
+    uint32_t n_captured; /* commands of the open graph */
+};
+
+static frit_status begin_graph(struct capturing *c, frit_err *err)
 {
-    const struct capture *capture = &recording->capture;
-    const struct changing_block *changing = recording->changing;
-    const struct captured_kernel *kernel = capture->kernels;
-    const struct captured_launch *launch = capture->launches;
+    struct device *device = c->target.device;
+    gpu_result result = device->api->StreamBeginCapture(c->target.stream, GPU_CAPTURE_RELAXED);
+
+    c->n_captured = 0;
+    return result ? device_fail(device, result, "capturing a stream", err) : FRIT_OK;
+}
+
+/* Ends the open graph, which becomes a segment unless it is empty or `status` is a failure. */
+static frit_status end_graph(struct capturing *c, frit_status status, frit_err *err)
+{
+    struct device *device = c->target.device;
+    frit_recording *recording = c->recording;
+    gpu_graph graph = NULL;
+    gpu_result result = device->api->StreamEndCapture(c->target.stream, &graph);
+
+    if (!status && !result && c->n_captured) {
+        result = device->api->GraphInstantiate(
+            &recording->segments[recording->n_segments].graph, graph, 0);
+        recording->n_segments += !result;
+    }
+    if (graph)
+        (void)device->api->GraphDestroy(graph);
+    return status || !result ? status : device_fail(device, result, "making a graph", err);
+}
+
+/* A product with moving operands stands between two graphs. */
+static frit_status add_product_segment(struct capturing *c, const struct captured_kernel *kernel,
+                                       frit_err *err)
+{
+    frit_recording *recording = c->recording;
+    frit_status status = end_graph(c, FRIT_OK, err);
+
+    if (!status)
+        recording->segments[recording->n_segments++].product = kernel;
+    return status ? status : begin_graph(c, err);
+}
+
+static frit_status capture_launch(struct capturing *c, const struct captured_launch *launch,
+                                  const struct changing_block **changing, frit_err *err)
+{
+    const struct capture *capture = &c->recording->capture;
+    const struct captured_kernel *kernel = capture->kernels + launch->first_kernel;
     frit_status status = FRIT_OK;
 
-    for (uint32_t i = 0; i < capture->n_cmds && !status; i++) {
-        const frit_cmd *cmd = &capture->cmds[i];
+    for (uint32_t k = 0; k < launch->n_kernels && !status; k++, kernel++) {
+        const bool changes = is_changing(kernel);
 
-        if (cmd->kind == FRIT_CMD_COPY)
-            status = submit_copy(recording->queue, target->stream, cmd, err);
-        else if (cmd->kind == FRIT_CMD_FILL)
-            status = submit_fill(recording->queue, target->stream, cmd, err);
-        if (cmd->kind != FRIT_CMD_LAUNCH)
+        if (kernel->launch.product && kernel->addresses_change) {
+            status = add_product_segment(c, kernel, err);
             continue;
-        for (uint32_t k = 0; k < launch->n_kernels && !status; k++, kernel++) {
-            const bool changes = is_changing(kernel);
-
-            status =
-                capture_kernel(target, recording, kernel, changes ? changing : NULL, err);
-            changing += changes;
         }
-        launch++;
+        if (kernel->launch.product)
+            status = product_enqueue(&c->target, kernel->launch.product,
+                                     capture->words + kernel->first_word, err);
+        else
+            status = capture_kernel(&c->target, c->recording, kernel, changes ? *changing : NULL,
+                                    err);
+        *changing += changes;
+        c->n_captured++;
+    }
+    return status;
+}
+
+static frit_status capture_commands(struct capturing *c, frit_err *err)
+{
+    frit_recording *recording = c->recording;
+    const struct changing_block *changing = recording->changing;
+    const struct captured_launch *launch = recording->capture.launches;
+    frit_status status = FRIT_OK;
+
+    for (uint32_t i = 0; i < recording->capture.n_cmds && !status; i++) {
+        const frit_cmd *cmd = &recording->capture.cmds[i];
+
+        c->n_captured += cmd->kind == FRIT_CMD_COPY || cmd->kind == FRIT_CMD_FILL;
+        if (cmd->kind == FRIT_CMD_COPY)
+            status = submit_copy(recording->queue, c->target.stream, cmd, err);
+        else if (cmd->kind == FRIT_CMD_FILL)
+            status = submit_fill(recording->queue, c->target.stream, cmd, err);
+        else if (cmd->kind == FRIT_CMD_LAUNCH)
+            status = capture_launch(c, launch++, &changing, err);
     }
     return status;
 }
@@ -151,64 +226,47 @@ static frit_status make_forms(struct device *device, const frit_recording *recor
     for (uint32_t i = 0; i < capture->n_kernels && !status; i++) {
         const struct captured_kernel *kernel = &capture->kernels[i];
 
-        status = compile_form(device, kernel->launch.code,
-                              (kernel->aligned ? FORM_ALIGNED : 0) |
-                                  (is_changing(kernel) ? FORM_BY_ADDRESS : 0),
-                              &form, err);
+        if (!kernel->launch.product)
+            status = compile_form(device, kernel->launch.code,
+                                  (kernel->aligned ? FORM_ALIGNED : 0) |
+                                      (is_changing(kernel) ? FORM_BY_ADDRESS : 0),
+                                  &form, err);
     }
     return status;
 }
 
-static frit_status instantiate(struct device *device, frit_recording *recording, gpu_graph graph,
-                               frit_err *err)
+static frit_status make_segments(struct device *device, frit_recording *recording, frit_err *err)
 {
-    gpu_result result = device->api->GraphInstantiate(&recording->graph, graph, 0);
-
-    return result ? device_fail(device, result, "making a graph", err) : FRIT_OK;
-}
-
-static frit_status capture_graph(struct device *device, frit_recording *recording,
-                                 gpu_stream stream, frit_err *err)
-{
-    const struct launch_target target = {device, stream};
-    gpu_graph graph = NULL;
-    gpu_result result = device->api->StreamBeginCapture(stream, GPU_CAPTURE_RELAXED);
+    struct capturing c = {.target = {.device = device}, .recording = recording};
+    gpu_result result;
     frit_status status;
 
-    if (result)
-        return device_fail(device, result, "capturing a stream", err);
-    status = capture_commands(&target, recording, err);
-    result = device->api->StreamEndCapture(stream, &graph);
-    if (!status && result)
-        status = device_fail(device, result, "capturing a stream", err);
-    if (!status)
-        status = instantiate(device, recording, graph, err);
-    if (graph)
-        (void)device->api->GraphDestroy(graph);
-    return status;
-}
-
-static frit_status make_graph(struct device *device, frit_recording *recording, frit_err *err)
-{
-    gpu_stream stream = NULL;
-    gpu_result result = device->api->StreamCreate(&stream, GPU_STREAM_NON_BLOCKING);
-    frit_status status;
-
+    recording->segments =
+        hip_alloc(device->instance,
+                  (2 * (uint64_t)recording->capture.n_kernels + 2) * sizeof *recording->segments);
+    if (!recording->segments)
+        return plug_fail(&device->instance->plug, err, FRIT_NO_HOST_MEMORY,
+                         "no memory for a recording");
+    result = device->api->StreamCreate(&c.target.stream, GPU_STREAM_NON_BLOCKING);
     if (result)
         return device_fail(device, result, "creating a stream", err);
-    status = capture_graph(device, recording, stream, err);
-    (void)device->api->StreamDestroy(stream);
+    status = begin_graph(&c, err);
+    if (!status)
+        status = end_graph(&c, capture_commands(&c, err), err);
+    (void)device->api->StreamDestroy(c.target.stream);
     return status;
 }
 
 static void destroy(struct device *device, frit_recording *recording)
 {
-    if (recording->graph)
-        (void)device->api->GraphExecDestroy(recording->graph);
+    for (uint32_t i = 0; i < recording->n_segments; i++)
+        if (recording->segments[i].graph)
+            (void)device->api->GraphExecDestroy(recording->segments[i].graph);
     buffer_destroy(device, &recording->region);
     capture_fini(&recording->capture);
     hip_free(device->instance, recording->region_words);
     hip_free(device->instance, recording->changing);
+    hip_free(device->instance, recording->segments);
     hip_free(device->instance, recording);
 }
 
@@ -230,7 +288,7 @@ static frit_status create(struct device *device, frit_queue *queue,
     if (!status)
         status = make_forms(device, made, err);
     if (!status)
-        status = make_graph(device, made, err);
+        status = make_segments(device, made, err);
     if (status)
         destroy(device, made);
     else
@@ -303,21 +361,34 @@ static frit_status write_region(struct frit_queue *queue, frit_recording *record
     return result ? device_fail(queue->device, result, "copying arguments", err) : FRIT_OK;
 }
 
-/* Needs the lock. */
+static frit_status enqueue_segment(struct frit_queue *queue, const frit_recording *recording,
+                                   const struct segment *segment, frit_err *err)
+{
+    const struct launch_target target = {queue->device, queue->stream};
+    gpu_result result;
+
+    if (segment->product)
+        return product_enqueue(&target, segment->product->launch.product,
+                               recording->capture.words + segment->product->first_word, err);
+    result = queue->device->api->GraphLaunch(segment->graph, queue->stream);
+    return result ? device_fail(queue->device, result, "launching a graph", err) : FRIT_OK;
+}
+
+/* Needs the lock.  A failure after the first segment is reported by wait, for the value. */
 static frit_status replay(struct frit_queue *queue, frit_recording *recording, const void *params,
                           uint64_t *value, frit_err *err)
 {
-    gpu_result result;
+    struct fault fault = {.err = {.struct_size = sizeof fault.err}};
     frit_status status = capture_patch(&recording->capture, params, &queue->buffer, err);
 
     if (!status && recording->n_region_words)
         status = write_region(queue, recording, err);
     if (status)
         return status;
-    result = queue->device->api->GraphLaunch(recording->graph, queue->stream);
-    if (result)
-        return device_fail(queue->device, result, "launching a graph", err);
-    return queue_signal(queue, NULL, value, err);
+    for (uint32_t i = 0; i < recording->n_segments && !status; i++)
+        status = enqueue_segment(queue, recording, &recording->segments[i], &fault.err);
+    fault.err.status = status;
+    return queue_signal(queue, status ? &fault : NULL, value, err);
 }
 
 frit_status recording_replay(void *self, frit_recording *recording, const void *params,

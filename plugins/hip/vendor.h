@@ -32,6 +32,20 @@ enum attribute {
     N_ATTRIBUTES
 };
 
+/* Numbers of the library for products: attributes, types and layouts of structs. */
+struct products_vendor {
+    const char *name;             /* in identities of candidates */
+    const char *const *libraries; /* NULL behind the last; the first that opens */
+    int compute_f32, compute_f64; /* kinds of arithmetic */
+    int op_n, op_t;
+    int desc_op_a, desc_op_b, desc_epilogue, desc_bias; /* attributes of a description */
+    int layout_batches, layout_batch_step;              /* and of a layout */
+    int max_workspace; /* and of a preference */
+    int min_aligns;    /* of a preference, the first of four: alignments of operands; 0: none */
+    uint32_t result_bytes, result_workspace; /* of a heuristic's result: size, offset of a size_t;
+                                                the algorithm is at its start */
+};
+
 /* What is to be restored when a function of the driver returns; see scope.h. */
 struct scope {
     bool has_failed; /* nothing is to be restored */
@@ -50,6 +64,7 @@ struct vendor {
     const char *const *options;     /* of the run-time compiler, beside the architecture */
     const frit_str *formats;        /* of kernels of other plugins */
     uint32_t n_formats;
+    const struct products_vendor *products;
     const char *native_stream, *native_context, *native_pointer; /* names of native.h; may be NULL */
     /* Sets the architecture as the run-time compiler's option names it, and whether devices of it
      * can be used. */

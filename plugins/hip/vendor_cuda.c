@@ -51,6 +51,26 @@ static const char *const options[] = {"--gpu-architecture=", "--fmad=false", "--
 static const frit_str formats[] = {{FRIT_FORMAT_CUBIN, sizeof FRIT_FORMAT_CUBIN - 1},
                                    {FRIT_FORMAT_PTX, sizeof FRIT_FORMAT_PTX - 1}};
 
+static const char *const product_libraries[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+static const struct products_vendor products = {
+    .name = "cublaslt",
+    .libraries = product_libraries,
+    .compute_f32 = 68,
+    .compute_f64 = 70,
+    .op_n = 0,
+    .op_t = 1,
+    .desc_op_a = 3,
+    .desc_op_b = 4,
+    .desc_epilogue = 7,
+    .desc_bias = 8,
+    .layout_batches = 5,
+    .layout_batch_step = 6,
+    .max_workspace = 1,
+    .min_aligns = 5,
+    .result_bytes = 96,
+    .result_workspace = 64,
+};
+
 const struct vendor vendor = {
     .name = "cuda",
     .libraries = libraries,
@@ -74,6 +94,7 @@ const struct vendor vendor = {
     .options = options,
     .formats = formats,
     .n_formats = sizeof formats / sizeof *formats,
+    .products = &products,
     .native_stream = "cuda.stream",
     .native_context = "cuda.context",
     .native_pointer = "cuda.ptr",

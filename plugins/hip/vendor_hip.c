@@ -75,6 +75,25 @@ static const char *const options[] = {"--offload-arch=", "-ffp-contract=off", "-
                                       NULL};
 static const frit_str formats[] = {{FRIT_FORMAT_HSACO, sizeof FRIT_FORMAT_HSACO - 1}};
 
+static const char *const product_libraries[] = {"libhipblaslt.so.1", "libhipblaslt.so.0", NULL};
+static const struct products_vendor products = {
+    .name = "hipblaslt",
+    .libraries = product_libraries,
+    .compute_f32 = 2,
+    .compute_f64 = 7,
+    .op_n = 111,
+    .op_t = 112,
+    .desc_op_a = 0,
+    .desc_op_b = 1,
+    .desc_epilogue = 2,
+    .desc_bias = 3,
+    .layout_batches = 0,
+    .layout_batch_step = 1,
+    .max_workspace = 1,
+    .result_bytes = 56,
+    .result_workspace = 24,
+};
+
 const struct vendor vendor = {
     .name = "hip",
     .libraries = libraries,
@@ -98,6 +117,7 @@ const struct vendor vendor = {
     .options = options,
     .formats = formats,
     .n_formats = sizeof formats / sizeof *formats,
+    .products = &products,
     .native_stream = "hip.stream",
     .native_pointer = "hip.ptr",
     .read_arch = read_arch,

@@ -252,3 +252,58 @@ frit_status components_of(const struct block *block, struct arena *arena,
         done = copy_component(&s, i, &(*components)[i]);
     return done ? FRIT_OK : fail_memory(err, block->n_ops * sizeof(*block->ops));
 }
+
+/* ---- without an op ---- */
+
+static void need(const struct block_op *op, bool *needed)
+{
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i].kind == FRIT_OPERAND_TENSOR)
+            needed[op->in[i].value] = true;
+}
+
+/* Lists the ops that the outputs need, in order. */
+static bool find_needed(struct component_split *s, uint32_t without)
+{
+    const struct block *block = s->block;
+    bool *needed = arena_array(s->arena, (size_t)block->n_values + 1, sizeof(*needed));
+    bool *runs = arena_array(s->arena, (size_t)block->n_ops + 1, sizeof(*runs));
+    uint32_t n = 0;
+
+    if (!needed || !runs)
+        return false;
+    for (uint32_t i = 0; i < block->n_outputs; i++)
+        needed[block->outputs[i]] = true;
+    for (uint32_t i = block->n_ops; i-- > 0;) {
+        const struct block_op *op = &block->ops[i];
+
+        for (uint32_t k = 0; k < op->n_out && i != without; k++)
+            runs[i] = runs[i] || (op->out[k] != BLOCK_NONE && needed[op->out[k]]);
+        if (runs[i])
+            need(op, needed);
+    }
+    for (uint32_t i = 0; i < block->n_ops; i++)
+        if (runs[i])
+            s->ops[n++] = i;
+    s->first_op[1] = n;
+    return true;
+}
+
+frit_status component_without(const struct block *block, uint32_t op, struct arena *arena,
+                              struct component *out, frit_err *err)
+{
+    struct component_split s = {.block = block, .arena = arena, .n_components = 1};
+    bool done;
+
+    *out = (struct component){0};
+    s.ops = arena_array(arena, (size_t)block->n_ops + 1, sizeof(*s.ops));
+    s.own = arena_array(arena, (size_t)block->n_values + 1, sizeof(*s.own));
+    s.first_op = arena_array(arena, 2, sizeof(*s.first_op));
+    done = s.ops && s.own && s.first_op;
+    if (done)
+        memset(s.own, 0xff, block->n_values * sizeof(*s.own));
+    done = done && find_needed(&s, op);
+    if (done && s.first_op[1])
+        done = copy_component(&s, 0, out);
+    return done ? FRIT_OK : fail_memory(err, block->n_ops * sizeof(*block->ops));
+}
