@@ -102,10 +102,9 @@ void buffer_free(void *self, frit_memory *memory)
 
     if (!memory)
         return;
-    if (!scope_enter(device, &scope, NULL)) {
-        buffer_destroy(device, memory);
-        scope_leave(device, &scope);
-    }
+    scope_try(device, &scope);
+    buffer_destroy(device, memory);
+    scope_leave(device, &scope);
     hip_free(device->instance, memory);
 }
 

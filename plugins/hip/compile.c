@@ -338,11 +338,10 @@ static void code_release(void *self, void *released)
     struct kernel_code *code = released;
     struct scope scope;
 
-    if (!scope_enter(device, &scope, NULL)) {
-        for (uint32_t i = 0; i < N_FORMS; i++)
-            unload(device, &code->forms[i]);
-        scope_leave(device, &scope);
-    }
+    scope_try(device, &scope);
+    for (uint32_t i = 0; i < N_FORMS; i++)
+        unload(device, &code->forms[i]);
+    scope_leave(device, &scope);
     kir_fini(&code->module);
     hip_free(device->instance, code);
 }

@@ -18,17 +18,16 @@
 
 static frit_status read_adapters(struct instance *instance, frit_err *err)
 {
-    int count = 0;
-
-    if (instance->api.DeviceGetCount(&count) || count < 0)
-        count = 0;
     instance->adapters =
-        hip_alloc(instance, ((uint64_t)count + 1) * sizeof *instance->adapters);
+        hip_alloc(instance, (uint64_t)instance->n_found * sizeof *instance->adapters);
     if (!instance->adapters)
-        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for %d devices",
-                         count);
-    for (int i = 0; i < count; i++)
-        adapter_read(instance, i, &instance->adapters[instance->n_adapters++]);
+        return plug_fail(&instance->plug, err, FRIT_NO_HOST_MEMORY, "no memory for %u devices",
+                         instance->n_found);
+    while (instance->n_adapters < instance->n_found)  {
+        adapter_read(instance, (int)instance->n_adapters,
+                     &instance->adapters[instance->n_adapters]);
+        instance->n_adapters++;
+    }
     return FRIT_OK;
 }
 
@@ -271,7 +270,8 @@ void device_close(void *self)
 
     if (device->loss.has_thread)
         pthread_join(device->loss.thread, NULL);
-    if (device->is_entered && !scope_enter(device, &scope, NULL)) {
+    if (device->is_entered) {
+        scope_try(device, &scope);
         close_entered(device);
         scope_leave(device, &scope);
     }

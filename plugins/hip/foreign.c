@@ -91,10 +91,9 @@ void foreign_unload(void *self, frit_kernel *kernel)
 
     if (!kernel)
         return;
-    if (!scope_enter(device, &scope, NULL)) {
-        (void)device->api->ModuleUnload(kernel->module);
-        scope_leave(device, &scope);
-    }
+    scope_try(device, &scope);
+    (void)device->api->ModuleUnload(kernel->module);
+    scope_leave(device, &scope);
     hip_free(device->instance, kernel);
 }
 

@@ -159,7 +159,7 @@ void loader_open(struct instance *instance)
     result = api->Init(0);
     if (!result)
         result = api->DeviceGetCount(&count);
-    if (result || count == 0) {
+    if (result || count <= 0) {
         explain_init(instance, result);
         return;
     }
@@ -168,5 +168,6 @@ void loader_open(struct instance *instance)
     snprintf(instance->versions, sizeof instance->versions, "%d, compiler %d.%d",
              instance->runtime_version, instance->compiler_version[0],
              instance->compiler_version[1]);
+    instance->n_found = (uint32_t)count;
     instance->is_loaded = true;
 }

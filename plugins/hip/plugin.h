@@ -38,7 +38,8 @@ struct instance {
     char versions[64];         /* of runtime and compiler, for people */
     char unavailable_text[384];  /* why there are no adapters; "" if there are some */
     uint32_t unavailable_reason; /* FRIT_REASON_* of that text; 0 without it */
-    uint32_t n_adapters;
+    uint32_t n_found; /* devices of the runtime */
+    uint32_t n_adapters; /* those of them that are read */
     struct adapter *adapters; /* NULL before the first successful enumerate; owned */
 };
 

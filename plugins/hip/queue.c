@@ -186,6 +186,8 @@ frit_status queue_signal(struct frit_queue *queue, const struct fault *fault, ui
     if (status)
         return status;
     result = queue->device->api->EventRecord(event_of(queue, *value), queue->stream);
+    if (result && !hip_is_fatal(result)) /* then all is over, and the event may stay as it was */
+        result = queue->device->api->StreamSynchronize(queue->stream);
     queue->issued = *value;
     if (fault)
         progress_fail(&queue->progress, *value, fault);
@@ -342,10 +344,9 @@ void queue_destroy(void *self, frit_queue *queue)
         if (device->queues[i] == queue)
             device->queues[i] = NULL;
     pthread_mutex_unlock(&device->queues_lock);
-    if (!scope_enter(device, &scope, NULL)) {
-        queue_close(queue);
-        scope_leave(device, &scope);
-    }
+    scope_try(device, &scope);
+    queue_close(queue);
+    scope_leave(device, &scope);
 }
 
 static void sleep_ns(uint64_t ns)

@@ -325,8 +325,9 @@ void recording_release(void *self, frit_recording *recording)
     struct device *device = self;
     struct scope scope;
 
-    if (!recording || scope_enter(device, &scope, NULL))
+    if (!recording)
         return;
+    scope_try(device, &scope);
     destroy(device, recording);
     scope_leave(device, &scope);
 }

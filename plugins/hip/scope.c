@@ -9,6 +9,7 @@ frit_status scope_enter(const struct device *device, struct scope *scope, frit_e
 {
     gpu_result result = vendor.enter(device, scope);
 
+    scope->has_failed = result != GPU_SUCCESS;
     return result ? hip_fail(device->instance, err, result, "making %s the current device",
                              device->adapter->name)
                   : FRIT_OK;
@@ -16,5 +17,11 @@ frit_status scope_enter(const struct device *device, struct scope *scope, frit_e
 
 void scope_leave(const struct device *device, const struct scope *scope)
 {
-    vendor.leave(device, scope);
+    if (!scope->has_failed)
+        vendor.leave(device, scope);
+}
+
+void scope_try(const struct device *device, struct scope *scope)
+{
+    (void)scope_enter(device, scope, NULL);
 }

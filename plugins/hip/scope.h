@@ -12,4 +12,8 @@
 frit_status scope_enter(const struct device *device, struct scope *scope, frit_err *err);
 void scope_leave(const struct device *device, const struct scope *scope);
 
+/* For functions that release objects, which do so as well as they can on failure too: the runtime
+ * frees most objects without a current device.  scope_leave follows either way. */
+void scope_try(const struct device *device, struct scope *scope);
+
 #endif

@@ -48,6 +48,7 @@ struct products_vendor {
 
 /* What is to be restored when a function of the driver returns; see scope.h. */
 struct scope {
+    bool has_failed; /* nothing is to be restored */
     int previous;
 };
 

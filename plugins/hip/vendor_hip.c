@@ -42,9 +42,12 @@ static gpu_result enter(const struct device *device, struct scope *scope)
 {
     gpu_result result = device->api->GetDevice(&scope->previous);
 
-    return result || scope->previous == device->adapter->handle
-               ? result
-               : device->api->SetDevice(device->adapter->handle);
+    if (result || scope->previous == device->adapter->handle)
+        return result;
+    result = device->api->SetDevice(device->adapter->handle);
+    if (result) /* it may be an error of earlier work */
+        (void)device->api->SetDevice(scope->previous);
+    return result;
 }
 
 static void leave(const struct device *device, const struct scope *scope)

@@ -66,7 +66,7 @@ gpu_result call_begin(const char *name)
     fake_gpu.failed_name = name;
     context = context_current();
     if (result_is_fatal(result) && context)
-        context->fatal = result;
+        stream_lose(context, result);
     return result;
 }
 

@@ -11,7 +11,7 @@ enum {
     ALIGN = 256,          /* bytes, of addresses */
     PAGE = 4096,
     POISON = 0xff,        /* new memory: NaN in every float format */
-    MAX_POISON = 1 << 20, /* larger allocations are zero behind it, to save time */
+    MAX_POISON = 1 << 16, /* larger allocations are zero behind it, to save time */
     MAX_ALLOCATIONS = 1 << 14,
     QUARANTINE = 256
 };

@@ -117,28 +117,60 @@ static gpu_result run(const struct work *work)
     return work_run(work);
 }
 
-/* Runs the first operation of a stream. */
-static void advance(struct gpu_stream_object *stream)
+/* Removes the first operation, which has run or never will. */
+static void pop(struct gpu_stream_object *stream)
 {
     struct work *work = stream->first;
-    gpu_result result = GPU_SUCCESS;
 
-    stream->is_running = true;
-    if (!is_lost(stream)) {
-        pthread_mutex_unlock(&lock);
-        result = run(work);
-        pthread_mutex_lock(&lock);
-    }
-    if (result)
-        stream->context->fatal = result;
-    stream->is_running = false;
     stream->first = work->next;
     if (!stream->first)
         stream->end = &stream->first;
     finish(work);
     work_fini(work);
     free(work);
+}
+
+static bool runs_something(gpu_context context)
+{
+    for (const struct gpu_stream_object *s = streams; s; s = s->next)
+        if (s->context == context && s->is_running)
+            return true;
+    return false;
+}
+
+/* Returns when nothing of the context runs any more. */
+static void lose_locked(gpu_context context, gpu_result result)
+{
+    context->fatal = result;
+    while (runs_something(context))
+        pthread_cond_wait(&work_is_done, &lock);
+    for (struct gpu_stream_object *s = streams, *next; s; s = next) {
+        next = s->next;
+        while (s->context == context && s->first)
+            pop(s);
+        free_if_over(s);
+    }
+    pthread_cond_broadcast(&work_is_there);
+    pthread_cond_broadcast(&work_is_done);
+}
+
+/* Runs the first operation of a stream. */
+static void advance(struct gpu_stream_object *stream)
+{
+    gpu_context context = stream->context;
+    gpu_result result = GPU_SUCCESS;
+
+    stream->is_running = true;
+    if (!is_lost(stream)) {
+        pthread_mutex_unlock(&lock);
+        result = run(stream->first);
+        pthread_mutex_lock(&lock);
+    }
+    stream->is_running = false;
+    pop(stream);
     free_if_over(stream);
+    if (result)
+        lose_locked(context, result);
 }
 
 static void sleep_until(uint64_t due)
@@ -189,6 +221,14 @@ void stream_hold(bool held)
     pthread_mutex_lock(&lock);
     is_held = held;
     pthread_cond_broadcast(&work_is_there);
+    pthread_mutex_unlock(&lock);
+}
+
+void stream_lose(gpu_context context, gpu_result result)
+{
+    pthread_once(&once, start_threads);
+    pthread_mutex_lock(&lock);
+    lose_locked(context, result);
     pthread_mutex_unlock(&lock);
 }
 

@@ -81,6 +81,8 @@ struct gpu_stream_object {
 void stream_lock(void);
 void stream_unlock(void);
 void stream_hold(bool held);
+/* Makes the context unusable: what waits for it returns. */
+void stream_lose(gpu_context context, gpu_result result);
 
 /* Takes the operation: appends it to the stream, or to the graph that is captured. */
 gpu_result stream_push(gpu_stream stream, const struct work *work);

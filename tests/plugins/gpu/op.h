@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An op on vectors of f32: its program, its launch and the command. */
-#ifndef VULKAN_OP_H
-#define VULKAN_OP_H
+#ifndef GPU_OP_H
+#define GPU_OP_H
 
 #include "rig.h"
 
