@@ -51,13 +51,13 @@ static struct kir_target target_of(const struct instance *instance)
 {
     return (struct kir_target){
         .lanes = LANES,
-        .row_lanes = ROW_LANES,
+        .lanes_per_row = ROW_LANES,
         .most_lanes = MOST_LANES,
         .units = instance->threads,
         .group_bytes = GROUP_BYTES,
         .registers = instance->level >= TILE_AVX512 ? 32 : 16,
-        .caches_rows = true,
-        .in_turn = true,
+        .rereads_are_cached = true,
+        .lanes_interleaved = true,
         .fma = instance->level >= TILE_AVX2,
         .scale = instance->level >= TILE_AVX512,
         .f64 = true,
@@ -91,7 +91,7 @@ frit_status device_open(void *self, uint32_t index, const frit_open_params *para
                     .generation = module_generation,
                     .serial = &instance->serial},
     };
-    status = instance->tier.mode == TIER_1 ? tier_open(&instance->tier, err) : FRIT_OK;
+    status = instance->jit.mode == JIT_ALWAYS ? jit_open(&instance->jit, err) : FRIT_OK;
     if (!status)
         status = kernels_open(&device->kernels, err);
     if (status) {

@@ -114,9 +114,9 @@ static frit_status plugin_open(const frit_host_root *host, void **out, frit_err 
     if (!instance)
         return FRIT_NO_HOST_MEMORY;
     *instance = read;
-    status = tier_init(&instance->tier, &instance->plug, instance->level, err);
+    status = jit_init(&instance->jit, &instance->plug, instance->level, err);
     if (instance->check)
-        instance->tier.mode = TIER_0;
+        instance->jit.mode = JIT_NEVER;
     if (status)
         plug_free(&read.plug, instance);
     else
@@ -128,7 +128,7 @@ static void plugin_close(void *self)
 {
     struct instance *instance = self;
 
-    tier_fini(&instance->tier);
+    jit_fini(&instance->jit);
     plug_free(&instance->plug, instance);
 }
 

@@ -117,7 +117,7 @@ const struct kit_program *kit_program_of(const frit_launch *launch)
 {
     const struct program *program = program_of(launch);
 
-    return program ? &program->told : NULL;
+    return program ? &program->pub : NULL;
 }
 
 static void *code_of(const frit_launch *launch)
@@ -169,7 +169,7 @@ static void fill(const struct kit_device *device, const frit_launch *launch, voi
 
     *call = (struct kit_call){.plug = &device->instance->plug,
                               .device = device,
-                              .program = &program->told,
+                              .program = &program->pub,
                               .block = &program->block,
                               .code = code,
                               .launch = launch};

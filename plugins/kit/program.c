@@ -51,7 +51,7 @@ frit_status program_supports(void *self, const frit_op_desc *ops, uint32_t count
 
 static const struct plug *plug_of(const struct program *program)
 {
-    return &program->told.device->instance->plug;
+    return &program->pub.device->instance->plug;
 }
 
 static frit_status program_describe(void *self, frit_program_info *out, frit_err *err)
@@ -64,7 +64,7 @@ static frit_status program_describe(void *self, frit_program_info *out, frit_err
     out->n_ops = program->block.n_ops;
     out->name = (frit_str){program->name, strlen(program->name)};
     out->candidates = &program->candidate;
-    out->serial = program->flags & KIT_COMPILED ? &program->told.device->serial : NULL;
+    out->serial = program->flags & KIT_COMPILED ? &program->pub.device->serial : NULL;
     return FRIT_OK;
 }
 
@@ -73,9 +73,8 @@ static uint64_t program_generation(void *self, uint32_t candidate, const frit_va
     struct program *program = self;
 
     (void)candidate;
-    return program->flags & KIT_COMPILED
-               ? codes_generation(&program->told, &program->codes, variant)
-               : 0;
+    return program->flags & KIT_COMPILED ? codes_generation(&program->pub, &program->codes, variant)
+                                         : 0;
 }
 
 static void program_spec_release(void *self, const frit_launch_spec *spec)
@@ -90,15 +89,16 @@ static frit_status program_compile(void *self, uint32_t candidate, const frit_va
 
     if (candidate != 0 || !(program->flags & KIT_COMPILED))
         return plug_fail(plug_of(program), err, FRIT_INVALID,
-                         "compile of %s is asked for what prepare never gave", program->name);
-    return codes_compile(&program->told, &program->codes, variant, cancel, err);
+                         "compile of %s: a candidate or variant that prepare never returned",
+                         program->name);
+    return codes_compile(&program->pub, &program->codes, variant, cancel, err);
 }
 
 static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, frit_err *err)
 {
     const struct program *program = self;
 
-    if (!program->told.fuser)
+    if (!program->pub.fuser)
         return plug_fail(plug_of(program), err, FRIT_UNSUPPORTED,
                          "the program of one op is not saved");
     *n_bytes = state_write(&program->block, program->candidate.version, bytes, *n_bytes);
@@ -109,7 +109,7 @@ static void program_destroy(void *self)
 {
     struct program *program = self;
 
-    codes_fini(&program->told, &program->codes);
+    codes_fini(&program->pub, &program->codes);
     specs_fini(&program->specs);
     plug_free(plug_of(program), program);
 }
@@ -160,7 +160,7 @@ frit_status program_make(const struct kit_device *device, const struct kit_row *
     program = plug_alloc(plug, sizeof *program, _Alignof(struct program));
     if (!program)
         return plug_fail(plug, err, FRIT_NO_HOST_MEMORY, "no memory for a program of %s", name);
-    program->told = (struct kit_program){device, row, fuser, &program->block};
+    program->pub = (struct kit_program){device, row, fuser, &program->block};
     program->name = name;
     program->run = run;
     program->flags = fuser ? fuser->flags : row->flags;

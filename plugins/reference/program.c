@@ -77,7 +77,7 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
     if (candidate != 0 || sig->n_in != program->n_in || sig->n_out != program->n_out)
         return plug_fail(
             &program->instance->plug, err, FRIT_INVALID,
-            "%s has candidate 0, %u inputs, %u outputs; asked for candidate %u, %u, %u",
+            "%s has candidate 0, %u inputs, %u outputs; requested: candidate %u, %u, %u",
             program->row->name, program->n_in, program->n_out, candidate, sig->n_in, sig->n_out);
     if (sig->flags & FRIT_MUST_UNDERSTAND)
         return plug_fail(&program->instance->plug, err, FRIT_UNSUPPORTED,

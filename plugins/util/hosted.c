@@ -65,7 +65,7 @@ void hosted_describe(frit_device_info *out, const frit_heap *heap)
 
 /* ---- memory: blocks of host memory ---- */
 
-/* The struct frit_memory, then, aligned as asked for, the bytes. */
+/* One block of host memory: the struct frit_memory, then the bytes, aligned as `desc` requires. */
 frit_status hosted_alloc(void *self, const frit_alloc_desc *desc, frit_allocation *out,
                          frit_err *err)
 {

@@ -482,15 +482,15 @@ static frit_status record(void *self, frit_queue *queue, const frit_cmd *cmds, u
                           uint32_t param_stride, frit_recording **out, frit_err *err)
 {
     const struct fake *fake = fake_of(self);
-    struct room room = {0};
+    struct cmd_arena arena = {0};
     uint64_t value;
 
-    (void)recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
-    room.at = fake->core->mem_alloc(fake->host->self, room.used, 64);
-    if (!room.at)
+    (void)recording_keep(&arena, cmds, count, stride, params, n_params, param_stride);
+    arena.at = fake->core->mem_alloc(fake->host->self, arena.used, 64);
+    if (!arena.at)
         return fake_fail(fake, err, FRIT_NO_HOST_MEMORY, "no memory for a recording");
-    room.used = 0;
-    *out = recording_keep(&room, cmds, count, stride, params, n_params, param_stride);
+    arena.used = 0;
+    *out = recording_keep(&arena, cmds, count, stride, params, n_params, param_stride);
     return WRONG == WRONG_RECORDS ? submit(self, queue, cmds, count, stride, NULL, 0, &value, err)
                                   : FRIT_OK;
 }

@@ -25,7 +25,7 @@ struct steps {
 struct wrong_fuser {
     const struct fake *fake;
     struct steps *steps;
-    uint32_t asked;
+    uint32_t n_queries;
 };
 
 struct fused {
@@ -175,7 +175,7 @@ static void state(const void *self, frit_fuser_state *out)
     out->accepted = fuser->steps->n;
     out->quality = out->ready ? 500 : 0;
     if (WRONG == WRONG_STATE)
-        out->quality += fuser->asked++;
+        out->quality += fuser->n_queries++;
 }
 
 /* ---- its programs ---- */
@@ -332,7 +332,7 @@ static void program_destroy(void *self)
     copy_sized(fused->fake, self);
 }
 
-/* What is saved: enough to tell the ops again. */
+/* What is saved: enough to recognise the ops. */
 struct saved {
     uint32_t mark, n, sum;
 };

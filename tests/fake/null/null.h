@@ -105,7 +105,7 @@ void null_free(const struct instance *instance, void *ptr);
 
 /* ---- device and memory ---- */
 
-/* The header of a block of memory; the bytes follow, aligned as asked for. */
+/* The header of a block of memory; the bytes follow, aligned as requested. */
 struct frit_memory {
     char *data; /* NULL without memory */
     uint64_t bytes;

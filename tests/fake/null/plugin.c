@@ -69,7 +69,7 @@ frit_status null_called(struct instance *instance, uint32_t call, frit_err *err)
 
     if (fault->call != call || fault->nth != n)
         return FRIT_OK;
-    return null_fail(instance, err, fault->status, "null: call %llu of %s fails as told",
+    return null_fail(instance, err, fault->status, "null: call %llu of %s fails on request",
                      (unsigned long long)n, counter_names[call]);
 }
 

@@ -264,18 +264,19 @@ static frit_status program_to_state(void *self, void *bytes, uint64_t *n_bytes, 
 {
     struct program *program = self;
     uint64_t n_dtypes = (uint64_t)program->cover.n_in + program->cover.n_out;
-    uint64_t room = *n_bytes, dtype_bytes = n_dtypes * sizeof program->dtypes[0];
+    uint64_t capacity = *n_bytes, dtype_bytes = n_dtypes * sizeof program->dtypes[0];
     frit_status status = null_called(program->instance, NULL_CALL_to_state, err);
     struct state_head head = head_of(program);
 
     if (status)
         return status;
     *n_bytes = sizeof head + dtype_bytes;
-    if (room < sizeof head)
+    if (capacity < sizeof head)
         return FRIT_OK;
     memcpy(bytes, &head, sizeof head);
-    room -= sizeof head;
-    memcpy((char *)bytes + sizeof head, program->dtypes, room < dtype_bytes ? room : dtype_bytes);
+    capacity -= sizeof head;
+    memcpy((char *)bytes + sizeof head, program->dtypes,
+           capacity < dtype_bytes ? capacity : dtype_bytes);
     return FRIT_OK;
 }
 

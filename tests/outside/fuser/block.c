@@ -56,8 +56,8 @@ static uint16_t value_find(const struct block *block, uint32_t number)
     return BLOCK_NONE;
 }
 
-/* The block's own number of an extent; 0 stands for no room as for the extent 0 itself, which
- * `full` tells apart. */
+/* The block's own number of an extent.  Returns 0 for the extent 0, and also if the table is full:
+ * then it sets `*full`. */
 static uint8_t extent_own(struct block *block, uint32_t number, bool *full)
 {
     if (number <= 1)

@@ -168,7 +168,7 @@ static frit_status program_prepare(void *self, uint32_t candidate, const frit_si
 
     if (candidate != 0 || sig->n_in != program->n_in || sig->n_in + sig->n_out != program->n_args)
         return blocks_fail(program->instance, err, FRIT_INVALID,
-                           "blocks: a program is asked for arguments that it has not");
+                           "blocks: the signature has other arguments than the program");
     if (sig->flags & FRIT_MUST_UNDERSTAND)
         return blocks_fail(program->instance, err, FRIT_UNSUPPORTED,
                            "blocks: unknown flags in a signature");

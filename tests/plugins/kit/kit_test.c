@@ -139,8 +139,7 @@ static void results_take_the_memory_of_what_lies_alike(void **state)
     program.table->destroy(program.self);
 }
 
-/* This driver has no `copy`; the template, which has one, is asked for dense operands in its tests.
- */
+/* This driver has no row `copy`; the template has one, and its tests cover dense operands. */
 static void dense_operands_want_a_copy(void **state)
 {
     struct rig *rig = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a driver's tables lack is told, before it would be called. */
+/* kit_open refuses a driver whose tables lack a function. */
 #include <string.h>
 
 #include "steps.h"
