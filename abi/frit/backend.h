@@ -339,8 +339,8 @@ typedef struct frit_backend {
                           uint32_t stride, const frit_point *waits, uint32_t n_waits,
                           uint64_t *value, frit_err *err);
     /* [any] +mayblock  required.  FRIT_TIMEOUT after `timeout_ns` (0: does not wait, UINT64_MAX:
-     * no limit), FRIT_DEVICE_LOST for a value that will never be reached.  A failed command does not
-     * stop the timeline; it is reported in `failure`, and its text in `err`. */
+     * no limit), FRIT_DEVICE_LOST for a value that will never be reached.  A failed command does
+     * not stop the timeline; it is reported in `failure`, and its text in `err`. */
     frit_status (*wait)(void *self, frit_queue *queue, uint64_t value, uint64_t timeout_ns,
                         frit_failure *failure, frit_err *err);
 

@@ -70,8 +70,8 @@ frit_status lowering_extents(struct lowering *l, frit_err *err)
     return block_extents(block, l->sig, l->extents, err);
 }
 
-frit_status lowering_build(const struct lowering *l, const struct schedule *schedule, struct sched *s,
-                         frit_err *err)
+frit_status lowering_build(const struct lowering *l, const struct schedule *schedule,
+                           struct sched *s, frit_err *err)
 {
     const char *by = l->schedule ? l->schedule->name : schedule->name;
     char name[NAME_BYTES];
@@ -101,7 +101,7 @@ static frit_status grow_bodies(struct lowering *l, frit_err *err)
 }
 
 frit_status lowering_add_body(struct lowering *l, const struct sched *s, struct body **out,
-                            frit_err *err)
+                              frit_err *err)
 {
     struct prepared *p = l->out;
     struct body *body;
@@ -142,7 +142,7 @@ frit_status lowering_add_product(struct lowering *l, struct kernels_product_laun
 /* ---- one space ---- */
 
 frit_status lowering_add_alias(struct lowering *l, uint64_t inputs, const uint32_t *args,
-                             frit_output_spec *out, frit_err *err)
+                               frit_output_spec *out, frit_err *err)
 {
     uint32_t *list =
         arena_array(&l->out->arena, (size_t)__builtin_popcountll(inputs) + 1, sizeof(*list));

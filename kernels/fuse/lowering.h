@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state while a block and a signature are lowered to the kernels of a launch, and the ways to do
- * it: the whole block as one kernel, each component as a space of a kernel, or a product by the
+/* The state while a block and a signature are lowered to the kernels of a launch, and the ways to
+ * do it: the whole block as one kernel, each component as a space of a kernel, or a product by the
  * vendor's library and the rest as a kernel.  Not thread-safe. */
 #ifndef FUSE_LOWERING_H
 #define FUSE_LOWERING_H

@@ -114,9 +114,10 @@ static frit_status add_aliases(struct lowering *l, frit_err *err)
             if (readers[c->args[k]] > 1)
                 shared |= 1ull << k;
         for (uint32_t k = 0; k < c->block.n_outputs; k++)
-            TRY(lowering_add_alias(l, space->alias[k] & ~shared, c->args,
-                          lowering_output(l, c->args[c->block.n_inputs + k] - l->program->block.n_inputs),
-                          err));
+            TRY(lowering_add_alias(
+                l, space->alias[k] & ~shared, c->args,
+                lowering_output(l, c->args[c->block.n_inputs + k] - l->program->block.n_inputs),
+                err));
     }
     return FRIT_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A product by the vendor's library, and the rest of the block as a map over its result.  The result
- * is an output of the launch if it is one of the block; else it lies at the start of the workspace,
- * before the library's own. */
+/* A product by the vendor's library, and the rest of the block as a map over its result.  The
+ * result is an output of the launch if it is one of the block; else it lies at the start of the
+ * workspace, before the library's own. */
 #include <string.h>
 
 #include "base/fail.h"
@@ -15,9 +15,9 @@ struct product_lowering {
     struct lowering *l;
     struct contract_product plan;
     struct component rest;
-    uint32_t result;   /* value of the block */
-    frit_arg_sig sig;  /* of the result */
-    uint64_t bytes;    /* of the result in the workspace; 0: it is an output */
+    uint32_t result;  /* value of the block */
+    frit_arg_sig sig; /* of the result */
+    uint64_t bytes;   /* of the result in the workspace; 0: it is an output */
     struct kernels_product_launch *launch;
 };
 
@@ -31,16 +31,14 @@ static void describe_result(struct product_lowering *p)
     const struct block_value *value = &p->l->program->block.values[p->result];
     int64_t step = 1;
 
-    p->sig = (frit_arg_sig){
-        .dtype = value->dtype, .rank = value->rank, .align_log2 = ALIGN_LOG2};
+    p->sig = (frit_arg_sig){.dtype = value->dtype, .rank = value->rank, .align_log2 = ALIGN_LOG2};
     for (uint32_t d = value->rank; d-- > 0;) {
         p->sig.dims[d] = p->l->extents[value->extent[d]];
         p->sig.strides[d] = step;
         step *= p->sig.dims[d];
     }
     if (result_output(p) == BLOCK_NONE)
-        p->bytes =
-            ((uint64_t)frit_storage_bytes(value->dtype, step) + ALIGN - 1) / ALIGN * ALIGN;
+        p->bytes = ((uint64_t)frit_storage_bytes(value->dtype, step) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 /* The library writes the result without gaps. */
@@ -111,8 +109,8 @@ static frit_status number_args(struct product_lowering *p, struct body *body, fr
     if (!body->args)
         return fail_memory(err, n * sizeof(*body->args));
     for (uint32_t i = 0; i < n; i++)
-        body->args[i] = p->rest.args[i] == BLOCK_NONE ? result
-                                                      : program->arg_numbers[p->rest.args[i]];
+        body->args[i] =
+            p->rest.args[i] == BLOCK_NONE ? result : program->arg_numbers[p->rest.args[i]];
     return FRIT_OK;
 }
 
@@ -149,8 +147,8 @@ static frit_status add_aliases(struct product_lowering *p, const struct sched_nu
         const uint32_t output =
             rest->args[rest->block.n_inputs + i] - p->l->program->block.n_inputs;
 
-        TRY(lowering_add_alias(p->l, n->alias[i] & known, rest->args,
-                               lowering_output(p->l, output), err));
+        TRY(lowering_add_alias(p->l, n->alias[i] & known, rest->args, lowering_output(p->l, output),
+                               err));
     }
     return FRIT_OK;
 }
@@ -177,8 +175,7 @@ static frit_status lower_rest(struct product_lowering *p, frit_err *err)
     frit_signature sig;
     struct kir_module module;
     struct sched_numbers numbers = {0};
-    struct sched s = {
-        .block = &p->rest.block, .sig = &sig, .module = &module, .numbers = &numbers};
+    struct sched s = {.block = &p->rest.block, .sig = &sig, .module = &module, .numbers = &numbers};
     frit_status st;
 
     TRY(lowering_component_sig(l, &p->rest, &p->sig, &sig, err));

@@ -41,9 +41,9 @@ struct device {
     const struct instance *instance;
     const struct api *api;
     const struct adapter *adapter;
-    gpu_context context;      /* where the vendor has contexts */
-    bool context_is_adopted;  /* the application's */
-    bool is_entered;          /* `context` is there: vendor.open has succeeded */
+    gpu_context context;        /* where the vendor has contexts */
+    bool context_is_adopted;    /* the application's */
+    bool is_entered;            /* `context` is there: vendor.open has succeeded */
     _Atomic uint64_t allocated; /* bytes of device memory that the driver holds */
     pthread_mutex_t queues_lock;
     struct frit_queue *queues[MAX_QUEUES]; /* the first one is the host's queue NULL */

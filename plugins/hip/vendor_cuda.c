@@ -15,8 +15,8 @@ enum { LEAST_MAJOR = 7 /* of the compute capability: __grid_constant__, independ
 static bool read_arch(const struct instance *instance, struct adapter *adapter)
 {
     (void)instance;
-    snprintf(adapter->arch, sizeof adapter->arch, "sm_%d%d",
-             adapter->attributes[ATTRIBUTE_MAJOR], adapter->attributes[ATTRIBUTE_MINOR]);
+    snprintf(adapter->arch, sizeof adapter->arch, "sm_%d%d", adapter->attributes[ATTRIBUTE_MAJOR],
+             adapter->attributes[ATTRIBUTE_MINOR]);
     return adapter->attributes[ATTRIBUTE_MAJOR] >= LEAST_MAJOR;
 }
 

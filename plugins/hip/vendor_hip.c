@@ -33,8 +33,7 @@ static bool read_arch(const struct instance *instance, struct adapter *adapter)
 
     if (result || strncmp(name, "gfx", 3) != 0)
         return false;
-    snprintf(adapter->arch, sizeof adapter->arch, "%.*s",
-             (int)sizeof adapter->arch - 1, name);
+    snprintf(adapter->arch, sizeof adapter->arch, "%.*s", (int)sizeof adapter->arch - 1, name);
     return true;
 }
 

@@ -10,7 +10,7 @@
 /* A product, and where its operands lie. */
 struct contract_product {
     struct kernels_product product;
-    uint32_t a, b, bias;               /* inputs of the block; BLOCK_NONE: no bias */
+    uint32_t a, b, bias;                  /* inputs of the block; BLOCK_NONE: no bias */
     int64_t a_first, b_first, bias_first; /* element offsets of their first elements */
 };
 
